@@ -1,0 +1,222 @@
+package jsonl
+
+import (
+	"bytes"
+	"strings"
+)
+
+// build makes what is sent: endpoint, model and body.
+func (r *Reader) build(req *Request, text []byte, f *fields) *LineError {
+	switch req.Form {
+	case FormOpenAIBatch:
+		return r.buildBatch(req, f)
+	case FormBody:
+		return r.buildBare(req, text, f)
+	case FormPrompt, FormAnthropicBatch: // the latter never comes so far
+	}
+	return r.buildPrompt(req, f)
+}
+
+// buildBatch takes the body as it stands, byte for byte, but for a missing model.
+func (r *Reader) buildBatch(req *Request, f *fields) (c *LineError) {
+	if c = f.checkMethod(); c != nil {
+		return c
+	}
+	if req.Endpoint, c = endpoint(f.url, r.cfg.DefaultEndpoint); c != nil {
+		return c
+	}
+	if f.body == nil || f.body[0] != '{' {
+		return complain(ErrShape, adviceFix, "no body object")
+	}
+	r.body = members(f.body, r.body[:0])
+	var in fields
+	if c = in.sort(r.body); c != nil {
+		return c
+	}
+	return r.finish(req, f.body, r.body, &in, keepAll)
+}
+
+// buildBare takes the line as the body, without what is the user's own.
+func (r *Reader) buildBare(req *Request, text []byte, f *fields) (c *LineError) {
+	if req.Endpoint, c = endpoint(nil, r.bareEndpoint(f)); c != nil {
+		return c
+	}
+	return r.finish(req, text, r.line, f, own)
+}
+
+// bareEndpoint tells where a body without url belongs. messages are a chat. input
+// is what embeddings and responses both have: the default decides if it is one of
+// them, else what only embeddings have, a setting of theirs or a model named so.
+func (r *Reader) bareEndpoint(f *fields) string {
+	byDefault := r.cfg.DefaultEndpoint
+	switch {
+	case f.messages != nil:
+		return ChatCompletions
+	case byDefault == Embeddings || byDefault == Responses:
+		return byDefault
+	case f.dimensions != nil || f.encodingForm != nil:
+		return Embeddings
+	}
+	model, _, _ := r.model(f)
+	if strings.Contains(strings.ToLower(model), "embed") {
+		return Embeddings
+	}
+	return Responses
+}
+
+// finish checks what every body must keep to, and copies it out of the read buffer.
+func (r *Reader) finish(req *Request, obj []byte, ms []member, f *fields, drop func(member) bool) *LineError {
+	if c := f.checkStream(); c != nil {
+		return c
+	}
+	model, supplied, c := r.model(f)
+	if c != nil {
+		return c
+	}
+	req.Model = model
+	if !supplied {
+		req.Body = splice(obj, ms, drop, "")
+		return nil
+	}
+	req.Body = splice(obj, ms, func(m member) bool { return drop(m) || string(m.name) == "model" }, model)
+	return nil
+}
+
+func keepAll(member) bool { return false }
+
+// own tells the fields of a bare body that are the user's, not the provider's.
+func own(m member) bool {
+	switch string(m.name) {
+	case "custom_id", "id", "metadata":
+		return true
+	}
+	return false
+}
+
+// splice copies obj without the members to drop and with a model in front, unless
+// that is empty. Every other byte stays, but for the comma and the white space of what goes.
+func splice(obj []byte, ms []member, drop func(member) bool, model string) []byte {
+	if model == "" && !anyOf(ms, drop) {
+		return bytes.Clone(obj)
+	}
+	out := make([]byte, 0, len(obj)+len(model)+len(`"model":"",`))
+	out = append(out, '{')
+	if model != "" {
+		out = appendString(append(out, `"model":`...), model)
+	}
+	for i, m := range ms {
+		if drop(m) {
+			continue
+		}
+		out = append(appendGap(out, obj, ms, i), m.raw...)
+	}
+	if len(ms) == 0 {
+		return append(out, '}')
+	}
+	return append(out, obj[ms[len(ms)-1].end:]...)
+}
+
+// appendGap appends what stands before member i: its own comma and white space,
+// or a comma alone where the member before it is a new one.
+func appendGap(out, obj []byte, ms []member, i int) []byte {
+	switch {
+	case len(out) == 1:
+		return out
+	case i == 0:
+		return append(out, ',')
+	}
+	return append(out, obj[ms[i-1].end:ms[i].start]...)
+}
+
+func anyOf(ms []member, drop func(member) bool) bool {
+	for _, m := range ms {
+		if drop(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// buildPrompt makes the body that the endpoint wants of a prompt: messages for a
+// chat, instructions and input for a response, input for an embedding, and the
+// prompt itself for a completion. Every field that is not the line's own goes
+// along as it stands.
+func (r *Reader) buildPrompt(req *Request, f *fields) (c *LineError) {
+	if req.Endpoint, c = endpoint(nil, r.cfg.DefaultEndpoint); c != nil {
+		return c
+	}
+	if c = f.checkStream(); c != nil {
+		return c
+	}
+	if req.Model, _, c = r.model(f); c != nil {
+		return c
+	}
+	system, c := r.system(req.Endpoint, f)
+	if c != nil {
+		return c
+	}
+	if isChat := req.Endpoint == ChatCompletions; isChat && !isString(f.prompt) {
+		return complain(ErrShape, adviceFix, "prompt is %s, not a string", kindOf(f.prompt))
+	}
+	req.Body = r.promptBody(req, f.prompt, system)
+	return nil
+}
+
+// system gives the system message as JSON, nil if there is none.
+func (r *Reader) system(endpoint string, f *fields) ([]byte, *LineError) {
+	speaks := endpoint == ChatCompletions || endpoint == Responses
+	switch {
+	case isNull(f.system) && (r.cfg.System == "" || !speaks):
+		return nil, nil
+	case isNull(f.system):
+		return appendString(nil, r.cfg.System), nil
+	case !isString(f.system):
+		return nil, complain(ErrShape, adviceFix, "system is %s, not a string", kindOf(f.system))
+	case !speaks:
+		return nil, complain(ErrShape, "remove it", "%s takes no system message", endpoint)
+	}
+	return f.system, nil
+}
+
+func (r *Reader) promptBody(req *Request, prompt, system []byte) []byte {
+	size := len(prompt) + len(system) + len(req.Model) + 128
+	for _, m := range r.line {
+		size += m.end - m.start + 1
+	}
+	out := appendString(append(make([]byte, 0, size), `{"model":`...), req.Model)
+	out = appendQuestion(append(out, ','), req.Endpoint, prompt, system)
+	for _, m := range r.line {
+		if !own(m) && !askedAlready(m) {
+			out = append(append(out, ','), m.raw...)
+		}
+	}
+	return append(out, '}')
+}
+
+func appendQuestion(out []byte, endpoint string, prompt, system []byte) []byte {
+	switch endpoint {
+	case Embeddings:
+		return append(append(out, `"input":`...), prompt...)
+	case Completions:
+		return append(append(out, `"prompt":`...), prompt...)
+	case Responses:
+		if system != nil {
+			out = append(append(append(out, `"instructions":`...), system...), ',')
+		}
+		return append(append(out, `"input":`...), prompt...)
+	}
+	out = append(out, `"messages":[`...)
+	if system != nil {
+		out = append(append(append(out, `{"role":"system","content":`...), system...), `},`...)
+	}
+	return append(append(append(out, `{"role":"user","content":`...), prompt...), `}]`...)
+}
+
+// askedAlready tells the fields of a prompt line that appendQuestion has written.
+func askedAlready(m member) bool {
+	switch string(m.name) {
+	case "prompt", "system", "model":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,89 @@
+package jsonl
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// appendJSON appends a body on one line: valid JSON as it came, without the white
+// space around its values if it had line breaks; anything else as a string.
+func appendJSON(dst, body []byte) []byte {
+	body = bytes.Trim(body, " \t\r\n")
+	if len(body) == 0 {
+		return append(dst, "null"...)
+	}
+	if !validJSON(body) {
+		return appendString(dst, string(body))
+	}
+	if !utf8.Valid(body) {
+		body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
+	}
+	if bytes.IndexByte(body, '\n') < 0 && bytes.IndexByte(body, '\r') < 0 {
+		return append(dst, body...)
+	}
+	return appendCompact(dst, body)
+}
+
+// appendCompact appends valid JSON without white space.
+func appendCompact(dst, body []byte) []byte {
+	for i := skipSpace(body, 0); i < len(body); i = skipSpace(body, i) {
+		end := i + 1
+		switch body[i] {
+		case '"':
+			end = skipString(body, i)
+		case '{', '}', '[', ']', ',', ':':
+		default:
+			end = skipScalar(body, i)
+		}
+		dst = append(dst, body[i:end]...)
+		i = end
+	}
+	return dst
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
+// Line and paragraph separators are escaped: some readers of lines break at them.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	plain := 0 // s[plain:i] needs no escape and is not appended yet
+	for i := 0; i < len(s); {
+		if c := s[i]; c < utf8.RuneSelf {
+			if c < ' ' || c == '"' || c == '\\' || c == 0x7F {
+				dst = appendEscape(append(dst, s[plain:i]...), c)
+				plain = i + 1
+			}
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == '\u2028' || r == '\u2029' || r == utf8.RuneError && n == 1 {
+			dst = appendRune(append(dst, s[plain:i]...), r)
+			plain = i + n
+		}
+		i += n
+	}
+	return append(append(dst, s[plain:]...), '"')
+}
+
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
+	}
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xF])
+}
+
+func appendRune(dst []byte, r rune) []byte {
+	if r == utf8.RuneError {
+		return append(dst, "\uFFFD"...)
+	}
+	return append(dst, '\\', 'u', hexDigits[r>>12&0xF], hexDigits[r>>8&0xF], hexDigits[r>>4&0xF], hexDigits[r&0xF])
+}

@@ -1,0 +1,254 @@
+package jsonl
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// fields are the values that decide about a line, as the line writes them. A nil
+// slice is a field that is not there.
+type fields struct {
+	customID, id, metadata   []byte
+	method, url, body        []byte // the OpenAI batch form
+	params                   []byte // the Anthropic batch form
+	messages, input          []byte // a bare body
+	prompt, system           []byte // a prompt
+	model, stream            []byte // any body
+	dimensions, encodingForm []byte // only embeddings have these
+}
+
+// slot is where the value of a name belongs, nil for a name that decides nothing.
+func (f *fields) slot(name []byte) *[]byte {
+	switch string(name) {
+	case "custom_id":
+		return &f.customID
+	case "id":
+		return &f.id
+	case "metadata":
+		return &f.metadata
+	case "method":
+		return &f.method
+	case "url":
+		return &f.url
+	case "body":
+		return &f.body
+	case "params":
+		return &f.params
+	}
+	return f.bodySlot(name)
+}
+
+func (f *fields) bodySlot(name []byte) *[]byte {
+	switch string(name) {
+	case "messages":
+		return &f.messages
+	case "input":
+		return &f.input
+	case "prompt":
+		return &f.prompt
+	case "system":
+		return &f.system
+	case "model":
+		return &f.model
+	case "stream":
+		return &f.stream
+	case "dimensions":
+		return &f.dimensions
+	case "encoding_format":
+		return &f.encodingForm
+	}
+	return nil
+}
+
+// sort puts each member into its slot. A deciding name that comes twice is
+// refused: which of the two a server would read is anyone's guess.
+func (f *fields) sort(ms []member) *LineError {
+	for _, m := range ms {
+		at := f.slot(m.name)
+		if at == nil {
+			continue
+		}
+		if *at != nil {
+			return complain(ErrShape, adviceFix, "field %q stands there twice", m.name)
+		}
+		*at = m.value
+	}
+	return nil
+}
+
+// recognise tells the form of a line and makes the request of it, but for id and key.
+func (r *Reader) recognise(text []byte) (Request, *LineError) {
+	r.line = members(text, r.line[:0])
+	var f fields
+	if c := f.sort(r.line); c != nil {
+		return Request{}, c
+	}
+	req := Request{}
+	form, c := f.form()
+	if c == nil {
+		req.Form = form
+		c = f.common(&req)
+	}
+	if c == nil {
+		c = r.build(&req, text, &f)
+	}
+	return req, c
+}
+
+// form tells the forms apart by the field that only one of them has.
+func (f *fields) form() (Form, *LineError) {
+	switch {
+	case f.body != nil || f.url != nil:
+		return FormOpenAIBatch, nil
+	case f.params != nil:
+		return FormAnthropicBatch, complain(ErrUnsupported, `write it as {"custom_id":…,"body":{…}} or {"prompt":…}`,
+			"an Anthropic batch line (custom_id, params), which is not supported yet")
+	case f.prompt != nil && (f.messages != nil || f.input != nil):
+		return 0, complain(ErrShape, "keep one of them", "both a prompt and %s", f.question())
+	case f.prompt != nil:
+		return FormPrompt, nil
+	case f.messages != nil && f.input != nil:
+		return 0, complain(ErrShape, "keep one of them", "both messages and input")
+	case f.messages != nil || f.input != nil:
+		return FormBody, nil
+	}
+	return 0, complain(ErrShape, adviceFix, "unknown shape: none of body, messages, input and prompt is there")
+}
+
+// question names the field of a bare body that holds what is asked.
+func (f *fields) question() string {
+	if f.messages != nil {
+		return "messages"
+	}
+	return "input"
+}
+
+// common reads what every form may bear beside what is sent: id and metadata.
+func (f *fields) common(req *Request) *LineError {
+	if !isNull(f.metadata) {
+		if f.metadata[0] != '{' {
+			return complain(ErrShape, adviceFix, "metadata is %s, not an object", kindOf(f.metadata))
+		}
+		req.Metadata = json.RawMessage(append([]byte(nil), f.metadata...))
+	}
+	name, value := "custom_id", f.customID
+	if !isNull(f.id) && req.Form != FormOpenAIBatch {
+		if !isNull(f.customID) {
+			return complain(ErrShape, "keep one of them", "both custom_id and id")
+		}
+		name, value = "id", f.id
+	}
+	if isNull(value) {
+		return nil
+	}
+	req.HasID = true
+	return readID(name, value, &req.ID)
+}
+
+// readID takes strings, and numbers as they are written: data sets count their rows.
+func readID(name string, value []byte, id *string) *LineError {
+	switch value[0] {
+	case '"':
+		*id = string(unquote(value))
+	case '{', '[', 't', 'f':
+		return complain(ErrShape, adviceFix, "%s is %s, not a string", name, kindOf(value))
+	default:
+		*id = string(value)
+	}
+	if *id == "" {
+		return complain(ErrShape, "name it or leave the field out", "%s is empty", name)
+	}
+	return nil
+}
+
+// checkMethod holds an OpenAI batch line to the one method that asks a model something.
+func (f *fields) checkMethod() *LineError {
+	if isNull(f.method) || strings.EqualFold(string(f.method), `"POST"`) {
+		return nil
+	}
+	return complain(ErrShape, `write "POST" or leave the field out`, "method is %s, not POST", clip(string(f.method)))
+}
+
+// endpoint reads url, which must be one of the known paths.
+func endpoint(url []byte, byDefault string) (string, *LineError) {
+	path := byDefault
+	if !isNull(url) {
+		path = clip(string(url))
+		if isString(url) {
+			path = string(unquote(url))
+		}
+	}
+	for _, known := range endpoints {
+		if path == known {
+			return known, nil
+		}
+	}
+	return "", complain(ErrURL, "a line may name one of "+endpointList(), "url %q is not known", clip(path))
+}
+
+// model gives the model that a body names, else the default; supplied says that
+// the body must be told.
+func (r *Reader) model(f *fields) (model string, supplied bool, c *LineError) {
+	switch {
+	case isNull(f.model) && r.cfg.DefaultModel == "":
+		return "", false, complain(ErrNoModel, "add a model to the line, or name one for all lines", "no model")
+	case isNull(f.model):
+		return r.cfg.DefaultModel, true, nil
+	case !isString(f.model):
+		return "", false, complain(ErrShape, adviceFix, "model is %s, not a string", kindOf(f.model))
+	}
+	if model = r.intern(unquote(f.model)); model == "" {
+		return "", false, complain(ErrNoModel, "add a model to the line, or leave the field out", "model is empty")
+	}
+	return model, false, nil
+}
+
+// knownModels bounds the names that are kept to be shared by requests: a file
+// names a handful, and one that names a new one on each line must not fill memory.
+const knownModels = 256
+
+// intern gives the name as a string, the same one each time.
+func (r *Reader) intern(name []byte) string {
+	if s, ok := r.models[string(name)]; ok {
+		return s
+	}
+	s := string(name)
+	if len(r.models) < knownModels {
+		r.models[s] = s
+	}
+	return s
+}
+
+// checkStream refuses bodies that ask for an answer in pieces: a result is one line.
+func (f *fields) checkStream() *LineError {
+	if len(f.stream) > 0 && f.stream[0] == 't' {
+		return complain(ErrStream, "remove it: a result is written whole", `"stream": true`)
+	}
+	return nil
+}
+
+// syntaxError says what a JSON parser stumbles over first.
+func syntaxError(text []byte) string {
+	var v json.RawMessage
+	err := json.Unmarshal(text, &v)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Sprintf("%v at byte %d", err, syntax.Offset)
+	}
+	return fmt.Sprint(err)
+}
+
+// invalidAt gives the first byte that is not UTF-8, from 1.
+func invalidAt(text []byte) int {
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i + 1
+		}
+		i += n
+	}
+	return len(text)
+}

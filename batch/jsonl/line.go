@@ -1,0 +1,141 @@
+package jsonl
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+)
+
+// Line is one line of a result or errors file, in the form of OpenAI's offline
+// batches with one field more. encoding/json reads what AppendLine writes.
+type Line struct {
+	ID       string    `json:"id"`
+	CustomID string    `json:"custom_id"`
+	Response *Response `json:"response"` // nil if the provider never answered
+	Error    *Failure  `json:"error"`    // nil for a success
+	Headrace Headrace  `json:"headrace"`
+}
+
+// Response is the provider's answer.
+type Response struct {
+	StatusCode int    `json:"status_code"`
+	RequestID  string `json:"request_id"`
+	// Body is what the provider sent: JSON as it came, on one line; anything else
+	// is written as a JSON string, nothing as null.
+	Body json.RawMessage `json:"body"`
+}
+
+// Failure says why an item failed.
+type Failure struct {
+	Code    string `json:"code"` // the kind of failure
+	Message string `json:"message"`
+}
+
+// Headrace is what this program adds: how the answer was come by.
+type Headrace struct {
+	Line     int    `json:"line"` // in the input, from 1
+	Key      string `json:"key"`  // what was asked, see Key
+	Attempts int    `json:"attempts"`
+	Lane     string `json:"lane"`
+	Model    string `json:"model"`
+	Usage    Usage  `json:"usage"`
+	// CostUSD is nil when it is not known: an unknown cost is never 0.
+	CostUSD *float64 `json:"cost_usd,omitempty"`
+	// Where the time went, in milliseconds: before the first call, between calls,
+	// and in the call that ended the item.
+	QueuedMS  int64           `json:"queued_ms"`
+	WaitedMS  int64           `json:"waited_ms"`
+	LatencyMS int64           `json:"latency_ms"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"` // the input line's own
+}
+
+// Usage counts tokens as the provider billed them.
+type Usage struct {
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	CachedTokens int64 `json:"cached_tokens"` // part of InputTokens
+}
+
+// idDigits is how much of the key a line's id shows: 24 hex digits, 96 bits, as
+// long as the ids that OpenAI's own result files bear.
+const idDigits = 24
+
+// LineFor begins the output line of a request: what the request knows is filled in.
+func LineFor(req *Request) Line {
+	return Line{
+		ID:       "hr-" + req.Key[:min(idDigits, len(req.Key))],
+		CustomID: req.ID,
+		Headrace: Headrace{Line: req.Line, Key: req.Key, Model: req.Model, Metadata: req.Metadata},
+	}
+}
+
+// AppendLine appends l and a line feed to dst. What it appends is one line of
+// valid JSON and valid UTF-8, whatever l holds.
+func AppendLine(dst []byte, l *Line) []byte {
+	dst = appendField(dst, `{"id":`, l.ID)
+	dst = appendField(dst, `,"custom_id":`, l.CustomID)
+	dst = appendResponse(dst, l.Response)
+	dst = appendFailure(dst, l.Error)
+	dst = appendHeadrace(dst, &l.Headrace)
+	return append(dst, '}', '\n')
+}
+
+func appendField(dst []byte, name, value string) []byte {
+	return appendString(append(dst, name...), value)
+}
+
+func appendNumber(dst []byte, name string, value int64) []byte {
+	return strconv.AppendInt(append(dst, name...), value, 10)
+}
+
+func appendResponse(dst []byte, r *Response) []byte {
+	if r == nil {
+		return append(dst, `,"response":null`...)
+	}
+	dst = appendNumber(dst, `,"response":{"status_code":`, int64(r.StatusCode))
+	dst = appendField(dst, `,"request_id":`, r.RequestID)
+	dst = appendJSON(append(dst, `,"body":`...), r.Body)
+	return append(dst, '}')
+}
+
+func appendFailure(dst []byte, f *Failure) []byte {
+	if f == nil {
+		return append(dst, `,"error":null`...)
+	}
+	dst = appendField(dst, `,"error":{"code":`, f.Code)
+	dst = appendField(dst, `,"message":`, f.Message)
+	return append(dst, '}')
+}
+
+func appendHeadrace(dst []byte, h *Headrace) []byte {
+	dst = appendNumber(dst, `,"headrace":{"line":`, int64(h.Line))
+	dst = appendField(dst, `,"key":`, h.Key)
+	dst = appendNumber(dst, `,"attempts":`, int64(h.Attempts))
+	dst = appendField(dst, `,"lane":`, h.Lane)
+	dst = appendField(dst, `,"model":`, h.Model)
+	dst = appendUsage(dst, h.Usage)
+	dst = appendCost(dst, h.CostUSD)
+	dst = appendNumber(dst, `,"queued_ms":`, h.QueuedMS)
+	dst = appendNumber(dst, `,"waited_ms":`, h.WaitedMS)
+	dst = appendNumber(dst, `,"latency_ms":`, h.LatencyMS)
+	if h.Metadata != nil {
+		dst = appendJSON(append(dst, `,"metadata":`...), h.Metadata)
+	}
+	return append(dst, '}')
+}
+
+func appendUsage(dst []byte, u Usage) []byte {
+	dst = appendNumber(dst, `,"usage":{"input_tokens":`, u.InputTokens)
+	dst = appendNumber(dst, `,"output_tokens":`, u.OutputTokens)
+	dst = appendNumber(dst, `,"cached_tokens":`, u.CachedTokens)
+	return append(dst, '}')
+}
+
+// appendCost writes plain decimals, never an exponent: people and spreadsheets
+// read this field. What is no number is not known.
+func appendCost(dst []byte, cost *float64) []byte {
+	if cost == nil || math.IsNaN(*cost) || math.IsInf(*cost, 0) {
+		return dst
+	}
+	return strconv.AppendFloat(append(dst, `,"cost_usd":`...), *cost, 'f', -1, 64)
+}

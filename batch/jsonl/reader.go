@@ -1,0 +1,194 @@
+package jsonl
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"unicode/utf8"
+)
+
+// DefaultMaxLine is the longest line that is read, in bytes: 64 MiB, several
+// times what any provider accepts as one request, pictures included.
+const DefaultMaxLine = 64 << 20
+
+// ReaderConfig says how to read. The zero value is usable.
+type ReaderConfig struct {
+	Name            string // names the input in complaints; empty means "input"
+	DefaultModel    string // for lines that name none; empty means that each must
+	DefaultEndpoint string // for lines that name none; empty means ChatCompletions
+	System          string // system message for prompts without one; empty means none
+	MaxLine         int    // longest line in bytes; 0 means DefaultMaxLine
+
+	// Checked says that a Check of the same input has found no id used twice: the
+	// ids are not remembered again.
+	Checked bool
+}
+
+func (c ReaderConfig) withDefaults() ReaderConfig {
+	if c.Name == "" {
+		c.Name = "input"
+	}
+	if c.DefaultEndpoint == "" {
+		c.DefaultEndpoint = ChatCompletions
+	}
+	if c.MaxLine == 0 {
+		c.MaxLine = DefaultMaxLine
+	}
+	return c
+}
+
+// Reader reads requests from a prompt file. It belongs to one goroutine.
+type Reader struct {
+	cfg   ReaderConfig
+	lines *lineReader
+	broke error // why the input cannot be read on, io.EOF included
+
+	ids    *idSet            // nil if the ids are known to be good
+	asked  map[keySum]uint32 // how often a line without an id has asked this
+	keys   canonizer
+	line   []member // of the line in hand
+	body   []member // of its body
+	models map[string]string
+}
+
+// NewReader gives a reader of in. It reads ahead no more than a buffer and a line.
+func NewReader(in io.Reader, cfg ReaderConfig) *Reader {
+	cfg = cfg.withDefaults()
+	r := &Reader{
+		cfg:    cfg,
+		lines:  newLineReader(in, cfg.MaxLine),
+		asked:  make(map[keySum]uint32),
+		models: make(map[string]string),
+	}
+	if !cfg.Checked {
+		r.ids = newIDSet()
+	}
+	return r
+}
+
+// Line is the number of the line that was read last, from 1; 0 before the first.
+func (r *Reader) Line() int { return r.lines.line }
+
+// Next gives the next request, skipping blank lines. The error is
+//   - io.EOF at the end of the input;
+//   - a *LineError when the line is not a request: go on with Next;
+//   - anything else when the input cannot be read, again and again from then on.
+//     A line torn by that is not given.
+func (r *Reader) Next() (Request, error) {
+	for r.broke == nil {
+		text, err := r.lines.next()
+		if errors.Is(err, ErrTooLong) {
+			return Request{}, r.place(complain(ErrTooLong, "split or remove it",
+				"line longer than %d bytes", r.cfg.MaxLine))
+		}
+		if err != nil {
+			r.broke = r.readError(err)
+			break
+		}
+		if len(text) > 0 {
+			return r.request(text)
+		}
+	}
+	return Request{}, r.broke
+}
+
+func (r *Reader) readError(err error) error {
+	if atEnd(err) {
+		return err
+	}
+	return fmt.Errorf("jsonl: read %s after line %d: %w", r.cfg.Name, r.lines.line, err)
+}
+
+// All ranges over what Next gives, up to the end of the input or the first error
+// that is not a *LineError, which is the last thing it yields.
+func (r *Reader) All() iter.Seq2[Request, error] {
+	return func(yield func(Request, error) bool) {
+		for {
+			req, err := r.Next()
+			if atEnd(err) {
+				return
+			}
+			var bad *LineError
+			if goOn := yield(req, err); !goOn || err != nil && !errors.As(err, &bad) {
+				return
+			}
+		}
+	}
+}
+
+// place puts a complaint where it belongs: this file, this line.
+func (r *Reader) place(c *LineError) error {
+	c.File, c.Line = r.cfg.Name, r.lines.line
+	return c
+}
+
+// request understands one line. text is the read buffer's: whatever of it the
+// request keeps is copied on the way.
+func (r *Reader) request(text []byte) (Request, error) {
+	if c := checkText(text); c != nil {
+		return Request{}, r.place(c)
+	}
+	req, c := r.recognise(text)
+	if c == nil {
+		c = r.identify(&req)
+	}
+	if c != nil {
+		return Request{}, r.place(c)
+	}
+	return req, nil
+}
+
+// checkText finds what no line may be, cheapest check first.
+func checkText(text []byte) *LineError {
+	if i := bytes.IndexByte(text, 0); i >= 0 {
+		return complain(ErrText, "save the file as UTF-8 text", "NUL byte at byte %d", i+1)
+	}
+	if !utf8.Valid(text) {
+		return complain(ErrText, "save the file as UTF-8 text", "invalid UTF-8 at byte %d", invalidAt(text))
+	}
+	if !validJSON(text) {
+		return complain(ErrNotJSON, adviceFix, "not JSON: %s", syntaxError(text))
+	}
+	if text[0] != '{' {
+		return complain(ErrShape, adviceFix, "%s, not an object", kindOf(text))
+	}
+	return nil
+}
+
+// identify completes what makes the request itself and no other: id and key.
+func (r *Reader) identify(req *Request) *LineError {
+	req.Line = r.lines.line
+	if req.HasID {
+		req.Key = r.keys.key(req.Endpoint, req.Body, 'i', req.ID).String()
+		return r.claim(req)
+	}
+	req.ID = LineID(req.Line)
+	first := r.keys.nth(req.Endpoint, req.Body, 0)
+	n := r.asked[first]
+	r.asked[first] = n + 1
+	if req.Key = first.String(); n > 0 {
+		req.Key = r.keys.nth(req.Endpoint, req.Body, int(n)).String()
+	}
+	return r.claim(req)
+}
+
+// claim complains if another line has the id already.
+func (r *Reader) claim(req *Request) *LineError {
+	if r.ids == nil {
+		return nil
+	}
+	if req.HasID {
+		if by, taken := r.ids.give(req.ID, req.Line); taken {
+			return complain(ErrDuplicateID, "give each line an id of its own",
+				"custom_id %q is used on line %d already", clip(req.ID), by)
+		}
+		return nil
+	}
+	if by, taken := r.ids.generate(req.Line); taken {
+		return complain(ErrDuplicateID, "give this line an id of its own",
+			"the line has no id, and the one it would get, %q, is used on line %d already", req.ID, by)
+	}
+	return nil
+}
