@@ -1,0 +1,220 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// MaxHold is the longest wait for which a quota by the day, or one of Google's,
+// still counts as a throttle; above it the quota is exhausted. Five minutes is
+// where gemini-cli stops to wait, too.
+const MaxHold = 5 * time.Minute
+
+// unclearHold is the wait after a refusal that may mean a minute or a day: one
+// whole minute, so that a quota by the minute is sure to be fresh.
+const unclearHold = time.Minute
+
+// Classify says what a response means. It is nil if the response is fine: a 2xx
+// that ClassifyOK accepts. The first of these decides: the size of the request
+// against the limit, the provider's codes and types, phrases of its prose, the
+// status. x-should-retry has the last word over all but quotas, keys and
+// filters. 408 counts as Timeout; 409, 425 and 499 as Server, for they speak of
+// the state of things and not of the request.
+func Classify(status int, h http.Header, body []byte) *Error {
+	if status >= 200 && status < 300 {
+		return classifyOK(status, h, body)
+	}
+	return judge(read(status, h, body), body)
+}
+
+// ClassifyOK says what is wrong with the body of a response whose status is
+// 200; nil if nothing is. An empty body, HTML and JSON that is cut short are of
+// kind TransportFault. An error object without any answer beside it, as OpenRouter
+// sends it, is classified by its own code as if that were the status.
+func ClassifyOK(body []byte) *Error { return classifyOK(http.StatusOK, nil, body) }
+
+func classifyOK(status int, h http.Header, body []byte) *Error {
+	trimmed := bytes.TrimSpace(body)
+	fault := ""
+	switch {
+	case len(trimmed) == 0:
+		fault = "an empty body"
+	case trimmed[0] == '<':
+		fault = prose(trimmed)
+	case !json.Valid(bytes.TrimPrefix(trimmed, []byte("\xef\xbb\xbf"))):
+		fault = "the body is cut short or not JSON"
+	}
+	if fault != "" {
+		return &Error{Kind: TransportFault, Status: status, RequestID: RequestID(h), Message: clip(fault, maxMessage), Body: bound(body)}
+	}
+	part, failed := errorWithin(trimmed)
+	if !failed {
+		return nil
+	}
+	a := read(0, h, part)
+	a.status = statusWithin(a)
+	e := judge(a, body)
+	e.Status = status
+	return e
+}
+
+// errorWithin finds the error in a JSON answer that carries one instead of a
+// result, and returns the JSON to classify.
+func errorWithin(body []byte) ([]byte, bool) {
+	root := gjson.ParseBytes(body)
+	if root.IsArray() {
+		root = root.Get("0")
+	}
+	if !root.IsObject() {
+		return body, true // a bare string or number answers no request
+	}
+	if first := root.Get("choices.0"); present(first.Get("error")) && first.Get("finish_reason").Str == "error" {
+		return []byte(first.Raw), true
+	}
+	for _, path := range [...]string{"choices.0", "data.0", "output.0", "content.0"} {
+		if root.Get(path).Exists() {
+			return nil, false
+		}
+	}
+	return body, present(root.Get("error")) || root.Get("type").Str == "error"
+}
+
+func present(v gjson.Result) bool {
+	return v.Exists() && v.Type != gjson.Null && v.Type != gjson.False && v.Raw != `""` && v.Raw != "{}"
+}
+
+// statusWithin finds the status that an error in a 200 stands for, 0 if it does
+// not tell.
+func statusWithin(a *answer) int {
+	if n, err := strconv.Atoi(a.code); err == nil && n >= 400 && n < 600 {
+		return n
+	}
+	for _, w := range a.words {
+		if status, ok := weakWords[w]; ok {
+			return status
+		}
+	}
+	return 0
+}
+
+// judge makes the Error of a response taken apart.
+func judge(a *answer, body []byte) *Error {
+	e := &Error{
+		Status: a.status, Code: a.code, Type: a.kind, Param: a.param, Message: a.message,
+		RequestID: RequestID(a.header), Body: bound(body), Quota: readNote(a.text),
+	}
+	if a.google.quota {
+		a.google.note.TryAgain = e.Quota.TryAgain
+		e.Quota = a.google.note
+	}
+	e.RetryAfter, e.HasRetryAfter = ParseRetryAfter(a.header, time.Now())
+	sure := false
+	e.Kind, sure = verdict(a, e)
+	obeyShouldRetry(a, e, sure)
+	e.directed(a)
+	e.exhaust(a)
+	e.slow(a)
+	if e.Kind == Invalid && a.tooLong() {
+		e.Code = either(e.Code, tooLongCode)
+		if _, weak := weakWords[strings.ToLower(e.Code)]; weak || e.Code == strconv.Itoa(e.Status) {
+			e.Code = tooLongCode
+		}
+	}
+	return e
+}
+
+// verdict is the kind before the exceptions, and whether the provider's own
+// words say so rather than its status.
+func verdict(a *answer, e *Error) (kind Kind, sure bool) {
+	if a.tooLarge(e.Quota) {
+		return Invalid, true
+	}
+	for _, w := range a.words { // an empty balance outweighs all else
+		if strongWords[w] == QuotaExhausted {
+			return QuotaExhausted, true
+		}
+	}
+	for _, w := range a.words {
+		if k, ok := strongWords[w]; ok {
+			return k, true
+		}
+	}
+	if k, ok := byPhrase(a); ok {
+		return k, true
+	}
+	return byStatus(a, e), false
+}
+
+// tooLarge finds the request that is over the whole limit. It comes with the
+// status, type and code of a throttle, and would be refused for ever.
+func (a *answer) tooLarge(n QuotaNote) bool {
+	if a.status == http.StatusRequestEntityTooLarge {
+		return true
+	}
+	return a.status == http.StatusTooManyRequests &&
+		(a.says("request too large") || n.Limit > 0 && n.Requested > n.Limit)
+}
+
+// obeyShouldRetry applies the header by which a provider tells its own
+// libraries whether to try again. A quota, a key and a filter stay what they
+// are when their own words said so.
+func obeyShouldRetry(a *answer, e *Error, sure bool) {
+	switch strings.TrimSpace(a.header.Get("X-Should-Retry")) {
+	case "true":
+		if !e.Kind.Again() && !sure {
+			e.Kind = Server
+		}
+	case "false":
+		if e.Kind.Again() {
+			e.Kind = Invalid
+		}
+	}
+}
+
+// directed adds the wait that stands in the body where no header has one.
+func (e *Error) directed(a *answer) {
+	if e.HasRetryAfter || !e.Kind.Again() {
+		return
+	}
+	switch {
+	case a.google.hasRetry:
+		e.RetryAfter, e.HasRetryAfter = a.google.retry, true
+	case e.Quota.TryAgain > 0:
+		e.RetryAfter, e.HasRetryAfter = e.Quota.TryAgain, true
+	case e.Kind == Throttled && !a.google.quota && a.says("exceeded your current quota"):
+		e.RetryAfter, e.HasRetryAfter, e.Unclear = unclearHold, true, true
+	}
+}
+
+// exhaust turns a throttle that will not end soon into an exhausted quota.
+func (e *Error) exhaust(a *answer) {
+	if !e.Kind.Cools() {
+		return
+	}
+	long := e.Quota.Per == "day" || e.Quota.Per == "month"
+	soon := e.HasRetryAfter && e.RetryAfter <= MaxHold
+	switch {
+	case e.HasRetryAfter && e.RetryAfter >= MaxRetryAfter,
+		e.Kind == Throttled && a.google.daily, // whose printed delay is that of the minute
+		e.Kind == Throttled && long && !soon,
+		e.Kind == Throttled && a.google.hasRetry && !soon:
+		e.Kind = QuotaExhausted
+	}
+}
+
+// slow marks the throttles that mind the growth of the rate.
+func (e *Error) slow(a *answer) {
+	if e.Kind != Throttled {
+		return
+	}
+	for _, w := range a.words {
+		e.Slow = e.Slow || w == "slow_down"
+	}
+	e.Slow = e.Slow || a.says("acceleration limit", "usage increase rate", "sharp increase", "more gradually")
+}

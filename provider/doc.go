@@ -1,0 +1,27 @@
+// Package provider says in our own words what the outside world says: what a
+// failed call means (Kind, Error, Classify), what a response's headers tell
+// (RateLimits, ParseRetryAfter), what a call used (Usage), and how all of that
+// reaches whoever watches the attempt (Recorder, Transport).
+//
+// It promises that everything it reads is untrusted and everything it keeps is
+// bounded: no header, body or message makes it panic, wait for years or hold
+// more than MaxErrorBody of a failed answer.
+//
+//	 the user's function, any SDK          provider/openai
+//	               │                             │
+//	               └──────── http.Client ────────┘
+//	                             │
+//	    Recorder ◀── headers ── Transport ──▶ the provider
+//	(in the context)             │
+//	       │              status, headers, body
+//	       │                     ▼
+//	       │     Classify: size ▸ codes and types ▸ prose ▸ status ▸ x-should-retry
+//	       ▼                     ▼
+//	    Record                 Error{Kind, RetryAfter, Quota, …}
+//	       └─────────┬───────────┘
+//	                 ▼
+//	   batch and coordinator, which know these words only
+//
+// The package reads the wall clock for one purpose only: to compare a header that
+// is a date, in a response that has no Date of its own.
+package provider

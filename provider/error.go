@@ -1,0 +1,166 @@
+package provider
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// MaxErrorBody is how many bytes of a failed answer's body are kept. Providers'
+// error objects are under 4 KiB; 64 KiB leaves room for a proxy's HTML page
+// while a thousand failures at once stay under 64 MiB.
+const MaxErrorBody = 64 << 10
+
+// maxMessage bounds Error.Message in bytes: what a person reads on one line of
+// a terminal or log, not a document.
+const maxMessage = 1 << 10
+
+// Error is a failed call in our own words. Only Kind is always set: a failure
+// without an answer has Status 0 and Err, one with an answer has Status and
+// what could be read from headers and body.
+type Error struct {
+	// Kind decides what happens next.
+	Kind Kind
+	// Provider names whose answer it is ("openai"); it begins the text.
+	Provider string
+	// Status is the HTTP status, 0 if no answer came. A 200 that carried an
+	// error object keeps its 200.
+	Status int
+	// Code, Type and Param are the provider's own words, "" where it gave
+	// none. A prompt that is too long always has the code
+	// "context_length_exceeded", also where the provider says so only in prose.
+	Code, Type, Param string
+	// Message is the provider's prose, at most 1 KiB.
+	Message string
+	// RequestID is what the provider's support asks for.
+	RequestID string
+	// RetryAfter is how long the server asked us to wait, between 0 and
+	// MaxRetryAfter. It means something only if HasRetryAfter.
+	RetryAfter    time.Duration
+	HasRetryAfter bool
+	// Slow says that the server minds the growth of the rate rather than the
+	// rate (slow_down, acceleration limits): come back slower than usual.
+	Slow bool
+	// Unclear says that the server may mean a limit per minute or one per day
+	// and does not tell which. After the third in a row, take it for
+	// QuotaExhausted.
+	Unclear bool
+	// Quota is what the message tells of the limit that was hit; zero if
+	// nothing.
+	Quota QuotaNote
+	// Body is the answer's body as sent, at most MaxErrorBody bytes; nil if
+	// there was none.
+	Body []byte
+	// Err is the cause where there is one: a Go error, or the user's own.
+	Err error
+}
+
+// QuotaNote is a limit as an error message describes it. Fields that the
+// message does not mention are zero.
+type QuotaNote struct {
+	// Limit, Used and Requested are in the unit that On names.
+	Limit, Used, Requested float64
+	// Per is the limit's period: "second", "min", "hour", "day" or "month".
+	Per string
+	// On is what is limited: "requests", "tokens", "input_tokens" or
+	// "output_tokens".
+	On Dimension
+	// TryAgain is the wait that the message prints, at most MaxRetryAfter.
+	TryAgain time.Duration
+}
+
+// Error returns one line: whose error, its kind, status, code and message. It
+// never contains a request's headers, hence no key.
+func (e *Error) Error() string {
+	parts := make([]string, 0, 4)
+	if e.Provider != "" {
+		parts = append(parts, e.Provider)
+	}
+	parts = append(parts, e.Kind.String())
+	if head := e.head(); head != "" {
+		parts = append(parts, head)
+	}
+	if e.Message != "" {
+		parts = append(parts, e.Message)
+	} else if e.Err != nil {
+		parts = append(parts, e.Err.Error())
+	}
+	return strings.Join(parts, ": ")
+}
+
+// head is the status and the most telling word of the provider's.
+func (e *Error) head() string {
+	word := e.Code
+	if word == "" {
+		word = e.Type
+	}
+	if e.Status == 0 {
+		return word
+	}
+	status := strconv.Itoa(e.Status)
+	if word == "" || word == status {
+		return status
+	}
+	return status + " " + word
+}
+
+// Is makes errors.Is(err, kind) true for the error's own kind.
+func (e *Error) Is(target error) bool {
+	k, ok := target.(Kind)
+	return ok && k == e.Kind
+}
+
+// Unwrap returns the cause, nil if there is none.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Permanent says of err that no further try of the item can help: the result
+// is an error of kind Invalid that wraps err. Permanent(nil) is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Kind: Invalid, Err: err}
+}
+
+// RetryAfter says that the call behind err was throttled and that its lane is
+// to wait for d: the result is an error of kind Throttled that wraps err. A
+// negative d counts as 0, one over MaxRetryAfter as that. RetryAfter(d, nil) is
+// nil: a call that did not fail has nothing to wait for.
+func RetryAfter(d time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	d = min(max(d, 0), MaxRetryAfter)
+	return &Error{Kind: Throttled, RetryAfter: d, HasRetryAfter: true, Err: err}
+}
+
+// asError finds an *Error, or else a bare Kind, in err's chain.
+func asError(err error) (*Error, bool) {
+	var e *Error
+	if errors.As(err, &e) && e != nil {
+		return e, true
+	}
+	var k Kind
+	if errors.As(err, &k) {
+		return &Error{Kind: k, Err: err}, true
+	}
+	return nil, false
+}
+
+// clip shortens s to at most n bytes without splitting a character, and drops
+// what would break a line of a terminal or a log.
+func clip(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) > n {
+		cut := n
+		for cut > 0 && !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		s = s[:cut]
+	}
+	return strings.Join(strings.FieldsFunc(s, isBreak), " ")
+}
+
+func isBreak(r rune) bool { return r < ' ' || r == 0x7f || r == ' ' }

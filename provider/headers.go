@@ -1,0 +1,240 @@
+package provider
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxRetryAfter caps every wait that a server asks for. A daily quota is the
+// longest wait with a sense; a server that asks for more (ten years have been
+// seen in tests of other clients) is not cooling down but closed.
+const MaxRetryAfter = 24 * time.Hour
+
+// maxReset caps the reset of a rate limit: the longest period in use is a
+// month. A longer one is not believed at all.
+const maxReset = 32 * 24 * time.Hour
+
+// maxWord bounds short words of a provider's: codes, types, request ids.
+const maxWord = 256
+
+// Magnitudes that tell what a bare number of a reset means. 1e9 seconds after
+// 1970 is 2001 and as a wait 31 years; 1e11 milliseconds after 1970 is 1973 and
+// as seconds the year 5138: no value is sensible in two readings.
+const (
+	fromUnixSeconds = 1e9
+	fromUnixMillis  = 1e11
+	toUnixMillis    = 1e14
+)
+
+// maxQuantity bounds a limit or a remainder: over any quota in use, and exact
+// in a float64.
+const maxQuantity = 1e15
+
+// Dimension is what a limit counts.
+type Dimension string
+
+// The dimensions. Tokens are input and output together.
+const (
+	Requests     Dimension = "requests"
+	Tokens       Dimension = "tokens"
+	InputTokens  Dimension = "input_tokens"
+	OutputTokens Dimension = "output_tokens"
+)
+
+// RateLimit is one limit as a response's headers show it, at the moment when
+// the server took the request.
+type RateLimit struct {
+	On Dimension
+	// Limit is over 0 and Remaining is between 0 and Limit, both in units of
+	// On per a period that headers do not tell: infer it from Reset, or know it.
+	Limit, Remaining float64
+	// Reset is how long until the limit is whole again, if HasReset: at least 0.
+	Reset    time.Duration
+	HasReset bool
+	// Family is whose headers they are: "openai" (and compatible), "project"
+	// (OpenAI's limit of the project), "anthropic", "plain" (x-ratelimit-*
+	// without a dimension: Together means a second by it), "generic"
+	// (ratelimit-*).
+	Family string
+}
+
+// limitHeaders are the names of one limit, in canonical form so that a look-up
+// allocates nothing.
+type limitHeaders struct {
+	family                  string
+	on                      Dimension
+	limit, remaining, reset string
+}
+
+func named(family string, on Dimension, pattern string) limitHeaders {
+	name := func(what string) string {
+		return http.CanonicalHeaderKey(strings.Replace(pattern, "*", what, 1))
+	}
+	return limitHeaders{family, on, name("limit"), name("remaining"), name("reset")}
+}
+
+var limitFamilies = []limitHeaders{
+	named("openai", Requests, "x-ratelimit-*-requests"),
+	named("openai", Tokens, "x-ratelimit-*-tokens"),
+	named("project", Tokens, "x-ratelimit-*-project-tokens"),
+	named("anthropic", Requests, "anthropic-ratelimit-requests-*"),
+	named("anthropic", Tokens, "anthropic-ratelimit-tokens-*"),
+	named("anthropic", InputTokens, "anthropic-ratelimit-input-tokens-*"),
+	named("anthropic", OutputTokens, "anthropic-ratelimit-output-tokens-*"),
+	named("plain", Requests, "x-ratelimit-*"),
+	named("plain", Tokens, "x-tokenlimit-*"),
+	named("generic", Requests, "ratelimit-*"),
+	named("generic", Requests, "ratelimit-*-requests"),
+	named("generic", Tokens, "ratelimit-*-tokens"),
+}
+
+// RateLimits reads every limit that the headers show completely: a limit over
+// 0 and a remainder that is not over it. Absent, −1, 0 and contradictory ones
+// are left out rather than believed; none at all gives nil. Dates are compared
+// with the response's own Date, or with now if it has none.
+func RateLimits(h http.Header, now time.Time) []RateLimit {
+	var out []RateLimit
+	for i := range limitFamilies {
+		names := &limitFamilies[i]
+		limit, ok := quantity(h.Get(names.limit))
+		if !ok || limit == 0 {
+			continue
+		}
+		remaining, ok := quantity(h.Get(names.remaining))
+		if !ok || remaining > limit {
+			continue
+		}
+		r := RateLimit{On: names.on, Limit: limit, Remaining: remaining, Family: names.family}
+		r.Reset, r.HasReset = parseReset(h.Get(names.reset), h, now)
+		out = append(out, r)
+	}
+	return out
+}
+
+// quantity reads a number of at least 0. What follows a comma or semicolon are
+// further windows and parameters ("100, 1000;w=3600"): the first is the one in force.
+func quantity(s string) (float64, bool) {
+	if i := strings.IndexAny(s, ",;"); i >= 0 {
+		s = s[:i]
+	}
+	x, ok := number(strings.TrimSpace(s))
+	return x, ok && x >= 0 && x <= maxQuantity
+}
+
+// number reads a plain decimal number. It refuses the forms that ParseFloat
+// takes and no header means: hexadecimal, underscores, inf and nan.
+func number(s string) (float64, bool) {
+	if s == "" || len(s) > 32 || strings.Trim(s, "0123456789.+-eE") != "" {
+		return 0, false
+	}
+	x, err := strconv.ParseFloat(s, 64)
+	return x, err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)
+}
+
+// ParseRetryAfter reads how long a response asks to wait: retry-after-ms, then
+// retry-after as a number of seconds, then as an HTTP date, the order of the
+// providers' own libraries. A date is compared with the response's own Date, so
+// that a wrong local clock does no harm, or with now if it has none; one in the
+// past means 0. Negative values and garbage count as absent; more than
+// MaxRetryAfter is MaxRetryAfter.
+func ParseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	if ms, ok := number(strings.TrimSpace(h.Get("Retry-After-Ms"))); ok && ms >= 0 {
+		return bounded(ms / 1000), true
+	}
+	s := strings.TrimSpace(h.Get("Retry-After"))
+	if s == "" {
+		return 0, false
+	}
+	if x, ok := number(s); ok {
+		return bounded(x), x >= 0
+	}
+	at, err := http.ParseTime(s)
+	if err != nil {
+		return 0, false
+	}
+	return min(max(at.Sub(serverNow(h, now)), 0), MaxRetryAfter), true
+}
+
+// bounded turns seconds into a duration between 0 and MaxRetryAfter. It compares
+// before it converts: a float64 over the range of a Duration converts to anything.
+func bounded(seconds float64) time.Duration {
+	if seconds <= 0 {
+		return 0
+	}
+	if seconds >= MaxRetryAfter.Seconds() {
+		return MaxRetryAfter
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// serverNow is the server's clock as the response tells it, else now.
+func serverNow(h http.Header, now time.Time) time.Time {
+	if date := h.Get("Date"); date != "" {
+		if t, err := http.ParseTime(date); err == nil {
+			return t
+		}
+	}
+	return now
+}
+
+// parseReset reads a reset in any of its forms: a duration (6m0s), seconds, a
+// Unix time in seconds or milliseconds, RFC 3339, an HTTP date.
+func parseReset(s string, h http.Header, now time.Time) (time.Duration, bool) {
+	s = strings.TrimSpace(s)
+	if s == "" || len(s) > 64 {
+		return 0, false
+	}
+	if x, ok := number(s); ok {
+		return resetNumber(x, h, now)
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		return d, d >= 0 && d <= maxReset
+	}
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		if at, err = http.ParseTime(s); err != nil {
+			return 0, false
+		}
+	}
+	return until(at, h, now)
+}
+
+func resetNumber(x float64, h http.Header, now time.Time) (time.Duration, bool) {
+	switch {
+	case x < 0 || x >= toUnixMillis:
+		return 0, false
+	case x >= fromUnixMillis:
+		return until(time.UnixMilli(int64(x)), h, now)
+	case x >= fromUnixSeconds:
+		return until(time.Unix(int64(x), 0), h, now)
+	case x > maxReset.Seconds():
+		return 0, false
+	}
+	return time.Duration(x * float64(time.Second)), true
+}
+
+// until is the wait for a moment: 0 if it has passed, nothing if it is so far
+// away that the reading must be wrong.
+func until(at time.Time, h http.Header, now time.Time) (time.Duration, bool) {
+	d := at.Sub(serverNow(h, now))
+	return max(d, 0), d <= maxReset
+}
+
+// requestIDs are the headers that carry a request's id, the most telling first.
+var requestIDs = []string{
+	"X-Request-Id", "Request-Id", "Apim-Request-Id", "X-Ms-Request-Id", "X-Amzn-Requestid", "Cf-Ray",
+}
+
+// RequestID returns the id by which the provider knows the request, "" if the
+// headers name none.
+func RequestID(h http.Header) string {
+	for _, name := range requestIDs {
+		if id := h.Get(name); id != "" {
+			return clip(id, maxWord)
+		}
+	}
+	return ""
+}

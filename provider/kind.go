@@ -1,0 +1,140 @@
+package provider
+
+// Kind says what a failed call means, in the only words that batch and
+// coordinator know. The zero value is Unknown. A Kind is itself an error, so
+// that errors.Is(err, provider.Throttled) asks for the kind of a failure
+// however deeply it is wrapped.
+type Kind uint8
+
+// The kinds, each with what it was seen as.
+const (
+	// Unknown is everything that no other kind describes.
+	Unknown Kind = iota
+	// Throttled is a 429 with a rate reason: the caller is too fast.
+	Throttled
+	// Overloaded is a 503, 529 or the word "overloaded": the provider is too
+	// full, whatever the caller's rate. It uses no attempt, so whoever tries
+	// again must bound it in time.
+	Overloaded
+	// QuotaExhausted is an empty balance, a spend limit or a quota that comes
+	// back in hours: waiting a little does not help.
+	QuotaExhausted
+	// Unauthorized is a refused key, region or permission.
+	Unauthorized
+	// Timeout is an attempt that ran out of time.
+	Timeout
+	// TransportFault is an answer that never came, or not whole: reset, EOF, DNS,
+	// refused connection, HTML where JSON was due, a body cut short. Its word is
+	// "transport"; the name Transport belongs to the http.RoundTripper.
+	TransportFault
+	// Server is a fault of the provider's own: 500, 502, 504.
+	Server
+	// Invalid is a request that no repetition will make acceptable.
+	Invalid
+	// Refused is a request or answer that a content filter stopped.
+	Refused
+	// Truncated is an answer that ended at its length limit. It is delivered
+	// as a success and marked; it is never tried again.
+	Truncated
+	// Canceled is an end that the caller asked for. It is counted nowhere.
+	Canceled
+	// ModelNotFound is a 404: if it is the first answer of a lane ever, the
+	// lane's name or address is wrong and the lane stops; later it is the
+	// item that asks for something that is not there.
+	ModelNotFound
+	// Misconfigured is what no call of this run can survive: a certificate
+	// that does not verify, an unsupported scheme, an impossible URL.
+	Misconfigured
+)
+
+// trait is one thing a kind decides; a kind has a set of them.
+type trait uint8
+
+const (
+	again trait = 1 << iota
+	attempt
+	cools
+	breaker
+	stopsLane
+	stopsIfFirst
+	stopsRun
+)
+
+// Exit codes of a run that a failure of some kind has ended. They are the
+// command's promise to scripts.
+const (
+	exitItemsFailed   = 1
+	exitMisconfigured = 2
+	exitStopped       = 3
+	exitInterrupted   = 130
+)
+
+// kinds is the whole table of failures. What is not set is a no.
+var kinds = [...]struct {
+	word   string
+	traits trait
+	exit   int
+}{
+	Unknown:        {"unknown", again | attempt | breaker, exitItemsFailed},
+	Throttled:      {"throttled", again | cools, exitItemsFailed},
+	Overloaded:     {"overloaded", again | cools | breaker, exitItemsFailed},
+	QuotaExhausted: {"quota_exhausted", stopsLane, exitStopped},
+	Unauthorized:   {"unauthorized", stopsLane, exitStopped},
+	Timeout:        {"timeout", again | attempt | breaker, exitItemsFailed},
+	TransportFault: {"transport", again | attempt | breaker, exitItemsFailed},
+	Server:         {"server", again | attempt | breaker, exitItemsFailed},
+	Invalid:        {"invalid", 0, exitItemsFailed},
+	Refused:        {"refused", 0, exitItemsFailed},
+	Truncated:      {"truncated", 0, exitItemsFailed},
+	Canceled:       {"canceled", 0, exitInterrupted},
+	ModelNotFound:  {"model_not_found", stopsIfFirst, exitStopped},
+	Misconfigured:  {"misconfigured", stopsLane | stopsRun, exitMisconfigured},
+}
+
+// known maps a value outside the table, which only a conversion can make, to
+// Unknown, so that no method can panic.
+func (k Kind) known() Kind {
+	if int(k) < len(kinds) {
+		return k
+	}
+	return Unknown
+}
+
+func (k Kind) has(t trait) bool { return kinds[k.known()].traits&t != 0 }
+
+// String returns the kind's word in snake_case, as error codes in output files
+// have it.
+func (k Kind) String() string { return kinds[k.known()].word }
+
+// Error returns the same word as String, because fmt prefers Error and both
+// must print alike.
+func (k Kind) Error() string { return k.String() }
+
+// Again reports whether the item is to be tried again.
+func (k Kind) Again() bool { return k.has(again) }
+
+// UsesAttempt reports whether the failure counts against the item's attempts.
+// It is false where the failure says nothing about the item.
+func (k Kind) UsesAttempt() bool { return k.has(attempt) }
+
+// Cools reports whether the lane must pause before it sends anything else.
+func (k Kind) Cools() bool { return k.has(cools) }
+
+// BreakerCounts reports whether the failure is one that a circuit breaker
+// counts: the server, or the way to it, is in trouble.
+func (k Kind) BreakerCounts() bool { return k.has(breaker) }
+
+// StopsLane reports whether the lane is of no more use in this run.
+func (k Kind) StopsLane() bool { return k.has(stopsLane) }
+
+// StopsLaneIfFirst reports whether the lane is of no more use if this is the
+// first answer it ever gave. After any other answer it is the item's failure.
+func (k Kind) StopsLaneIfFirst() bool { return k.has(stopsIfFirst) }
+
+// StopsRun reports whether no call of the run can succeed.
+func (k Kind) StopsRun() bool { return k.has(stopsRun) }
+
+// ExitCode is the exit code of a command whose run ended because of this kind:
+// 1 items failed, 2 configuration is wrong, 3 the provider stopped the run,
+// 130 interrupted.
+func (k Kind) ExitCode() int { return kinds[k.known()].exit }

@@ -1,0 +1,37 @@
+package provider
+
+// Request is one call as a prompt file has it: already JSON, to be sent byte
+// for byte.
+//
+// A client has one method for it:
+//
+//	Do(ctx context.Context, r Request) (Reply, error)
+//
+// and keeps these promises, which provider/providertest checks: it tries once
+// and never again on its own; every error is an *Error; it reports headers,
+// usage and finish reason to the Recorder in ctx; it reads a bounded number of
+// bytes; it follows no redirect to another host; the key is in no error.
+type Request struct {
+	// Endpoint is a path only, such as /v1/chat/completions. It can never
+	// name a host.
+	Endpoint string
+	// Model is the model that Body names, for clients that put it in the URL.
+	Model string
+	// Body is the request's JSON. The client does not change it.
+	Body []byte
+}
+
+// Reply is the provider's answer. If Do fails after an answer came, Status,
+// RequestID and Body (at most MaxErrorBody bytes of it) are set all the same.
+type Reply struct {
+	Status    int
+	RequestID string
+	// Body is the answer exactly as it came.
+	Body []byte
+	// Usage means something only if HasUsage: some servers report none.
+	Usage    Usage
+	HasUsage bool
+	// Finish is the provider's own word for why the answer ended, "" if it
+	// said nothing; see FinishKind.
+	Finish string
+}

@@ -1,0 +1,164 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Record is what one attempt learned from the wire. Of several calls in one
+// attempt the last answer counts; usage adds up.
+type Record struct {
+	// Sent is true once a request was handed to the network. A call that
+	// failed before (its own checks, a cancelled context) has used nothing.
+	Sent bool
+	// Status is the HTTP status, 0 if no answer came.
+	Status    int
+	RequestID string
+	// RetryAfter means something only if HasRetryAfter.
+	RetryAfter    time.Duration
+	HasRetryAfter bool
+	// Limits are the rate limits the headers showed, of failed answers too.
+	Limits []RateLimit
+	// Usage means something only if HasUsage.
+	Usage    Usage
+	HasUsage bool
+	// Finish is the provider's word for why the answer ended, "" if unknown.
+	Finish string
+	// ErrorBody is what was read of a failed answer's body, at most
+	// MaxErrorBody bytes, with the request's credentials taken out.
+	ErrorBody []byte
+
+	header http.Header
+}
+
+// Failure classifies the error of an attempt with the help of what was
+// recorded. It is for functions that use a library of their own over Transport:
+// most libraries' errors carry neither headers nor the whole body. A nil error
+// gives nil. The recorded answer is asked only if err itself tells nothing.
+func (r Record) Failure(err error) *Error {
+	e := ClassifyErr(err)
+	if e == nil || e.Kind != Unknown || e.Status != 0 || r.Status < http.StatusBadRequest {
+		return e
+	}
+	e = Classify(r.Status, r.header, r.ErrorBody)
+	e.Err = err
+	return e
+}
+
+// Recorder collects the Record of one attempt. It travels in the request's
+// context. All methods work on a nil Recorder and then do nothing.
+//
+// It has a lock, unlike all that decides in this project: a goroutine that a
+// user's function left behind may still write after the function has returned
+// and the attempt has been read. It is held for a few assignments only.
+type Recorder struct {
+	mu      sync.Mutex
+	record  Record
+	secrets []string
+}
+
+type recorderKey struct{}
+
+// WithRecorder returns a context that carries a new Recorder. Each attempt
+// needs its own.
+func WithRecorder(ctx context.Context) (context.Context, *Recorder) {
+	r := new(Recorder)
+	return context.WithValue(ctx, recorderKey{}, r), r
+}
+
+// RecorderFrom returns the Recorder that ctx carries, nil if none.
+func RecorderFrom(ctx context.Context) *Recorder {
+	r, _ := ctx.Value(recorderKey{}).(*Recorder)
+	return r
+}
+
+// Response records an answer's status and headers. It reads the wall clock only
+// for headers that are dates, and only if the answer has no Date of its own.
+func (r *Recorder) Response(status int, h http.Header) {
+	if r == nil {
+		return
+	}
+	now := time.Now()
+	limits, id := RateLimits(h, now), RequestID(h)
+	wait, directed := ParseRetryAfter(h, now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec := &r.record
+	rec.Sent, rec.Status, rec.RequestID, rec.Limits = true, status, id, limits
+	rec.RetryAfter, rec.HasRetryAfter = wait, directed
+	rec.ErrorBody, rec.header = nil, nil
+	if status >= http.StatusBadRequest {
+		rec.header = h.Clone()
+	}
+}
+
+// Usage adds the tokens of one call.
+func (r *Recorder) Usage(u Usage) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record.Usage, r.record.HasUsage = r.record.Usage.Add(u), true
+}
+
+// Finish records why the answer ended.
+func (r *Recorder) Finish(reason string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record.Finish = reason
+}
+
+// Snapshot returns what has been recorded so far. It stays as it is while the
+// Recorder goes on.
+func (r *Recorder) Snapshot() Record {
+	if r == nil {
+		return Record{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec := r.record
+	rec.ErrorBody = bytes.Clone(bound(Redact(rec.ErrorBody, r.secrets...)))
+	return rec
+}
+
+// sent records that a request goes out, with the credentials that no record of
+// its answer may repeat.
+func (r *Recorder) sent(req *http.Request) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record.Sent = true
+	r.secrets = append(r.secrets[:0:0], credentials(req.Header)...)
+}
+
+// errorBody records a piece of a failed answer's body. It keeps more than
+// MaxErrorBody, so that a credential which lies across that boundary is whole
+// when it is taken out.
+func (r *Recorder) errorBody(p []byte) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	room := MaxErrorBody + maxCredential - len(r.record.ErrorBody)
+	if room > 0 {
+		r.record.ErrorBody = append(r.record.ErrorBody, p[:min(room, len(p))]...)
+	}
+}
+
+// bound cuts a body to MaxErrorBody; an empty one is nil.
+func bound(body []byte) []byte {
+	if len(body) == 0 {
+		return nil
+	}
+	return body[:min(len(body), MaxErrorBody)]
+}

@@ -1,0 +1,45 @@
+package provider
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+)
+
+// minSecret is the length from which a credential is taken out of texts. Shorter
+// ones are placeholders for servers that check none ("EMPTY", "none"); to
+// replace those would only garble what a server says.
+const minSecret = 8
+
+// maxCredential bounds the credentials that are looked for: the longest in use,
+// signed tokens of cloud providers, stay under 8 KiB.
+const maxCredential = 8 << 10
+
+const redacted = "[redacted]"
+
+// Redact returns body without the given secrets: a gateway may echo what it was
+// sent. Body itself is not changed, and is returned if it holds none. Secrets
+// shorter than 8 bytes are left.
+func Redact(body []byte, secrets ...string) []byte {
+	for _, s := range secrets {
+		if len(s) >= minSecret && bytes.Contains(body, []byte(s)) {
+			body = bytes.ReplaceAll(body, []byte(s), []byte(redacted))
+		}
+	}
+	return body
+}
+
+// credentials lists the values of the headers by which providers are given keys.
+func credentials(h http.Header) []string {
+	var out []string
+	for _, name := range [...]string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
+		for _, v := range h[name] {
+			// "Bearer KEY": an echo may have the key alone.
+			if _, key, ok := strings.Cut(v, " "); ok {
+				v = key
+			}
+			out = append(out, v)
+		}
+	}
+	return out
+}

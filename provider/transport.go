@@ -1,0 +1,139 @@
+package provider
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Transport is an http.RoundTripper that tells the Recorder in a request's
+// context what the response's headers say, of failed responses too. It changes
+// nothing: any SDK works over it. Requests whose context carries no Recorder
+// pass through.
+type Transport struct {
+	// Base does the work; nil means http.DefaultTransport, which keeps two
+	// idle connections per host only. See NewHTTPTransport.
+	Base http.RoundTripper
+}
+
+// RoundTrip does what Base does.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	rec := RecorderFrom(req.Context())
+	rec.sent(req)
+	resp, err := t.base().RoundTrip(req)
+	if resp == nil || rec == nil {
+		return resp, err
+	}
+	rec.Response(resp.StatusCode, resp.Header)
+	if resp.StatusCode >= http.StatusBadRequest && resp.Body != nil {
+		resp.Body = &overheard{ReadCloser: resp.Body, rec: rec}
+	}
+	return resp, err
+}
+
+// CloseIdleConnections closes those of Base, if it can.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+func (t *Transport) base() http.RoundTripper {
+	if t.Base == nil {
+		return http.DefaultTransport
+	}
+	return t.Base
+}
+
+// overheard is a failed answer's body that the Recorder sees as its owner reads
+// it. Nothing is read ahead, so the owner's timing and errors are its own.
+type overheard struct {
+	io.ReadCloser
+	rec *Recorder
+}
+
+func (o *overheard) Read(p []byte) (int, error) {
+	n, err := o.ReadCloser.Read(p)
+	if n > 0 {
+		o.rec.errorBody(p[:n])
+	}
+	return n, err
+}
+
+// The times of NewHTTPTransport, all of them about connections: how long an
+// answer may take is the attempt's timeout, which is not the transport's to know.
+const (
+	dialTimeout      = 10 * time.Second
+	handshakeTimeout = 10 * time.Second
+	keepAlive        = 30 * time.Second
+	// idleTimeout is under the 120 s after which common load balancers drop an
+	// idle connection without a word.
+	idleTimeout = 90 * time.Second
+	// An HTTP/2 connection carries many calls: when nothing came for pingAfter
+	// it is asked whether it lives, and given up after pingTimeout, rather than
+	// that all its calls hang to their timeouts.
+	pingAfter   = 30 * time.Second
+	pingTimeout = 15 * time.Second
+	// maxHeader bounds a response's headers in bytes; Go's default is 10 MiB.
+	maxHeader = 1 << 20
+)
+
+// NewHTTPTransport returns a transport that keeps up to conns connections per
+// host open, as many as there are calls in flight. (The default keeps 2: a
+// thousand workers then open a new TLS connection for nearly every call.) It
+// sets no timeout on answers. A conns under 1 counts as 1.
+func NewHTTPTransport(conns int) *http.Transport {
+	conns = max(conns, 1)
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dialer.DialContext,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           conns,
+		MaxIdleConnsPerHost:    conns,
+		IdleConnTimeout:        idleTimeout,
+		TLSHandshakeTimeout:    handshakeTimeout,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: maxHeader,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+	}
+}
+
+// maxRedirects is net/http's own bound.
+const maxRedirects = 10
+
+// RefuseForeignRedirect is an http.Client.CheckRedirect that follows a redirect
+// only within the host, port and scheme of the first request, and only if the
+// request stays what it was: elsewhere the key would leak, and a POST that
+// becomes a GET has lost its body. The error is of kind Misconfigured: the base
+// URL is not the API's.
+func RefuseForeignRedirect(req *http.Request, via []*http.Request) error {
+	if len(via) == 0 {
+		return nil
+	}
+	first := via[0]
+	var why string
+	switch {
+	case len(via) >= maxRedirects:
+		why = "too many redirects"
+	case origin(req.URL) != origin(first.URL):
+		why = "redirect to another host refused: " + origin(req.URL)
+	case req.Method != first.Method:
+		why = "redirect that drops the request's body refused"
+	default:
+		return nil
+	}
+	return &Error{Kind: Misconfigured, Err: errors.New(why)}
+}
+
+// origin is scheme, host and port, with the scheme's own port written out.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + net.JoinHostPort(u.Hostname(), port)
+}

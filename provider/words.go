@@ -1,0 +1,211 @@
+package provider
+
+import "net/http"
+
+const tooLongCode = "context_length_exceeded"
+
+// strongWords are the codes and types, in lower case, that decide a kind
+// whatever the status. Each is in a provider's documentation or in a public
+// report of its answer.
+var strongWords = map[string]Kind{
+	// An account that must be paid or raised before anything works again.
+	"insufficient_quota":                QuotaExhausted,
+	"credit_balance_exhausted":          QuotaExhausted,
+	"organization_spend_limit_exceeded": QuotaExhausted,
+	"project_spend_limit_exceeded":      QuotaExhausted,
+	"organization_usage_limit_exceeded": QuotaExhausted,
+	"billing_hard_limit_reached":        QuotaExhausted,
+	"billing_not_active":                QuotaExhausted,
+	"enforced_spend_limit_reached":      QuotaExhausted,
+	"billing_error":                     QuotaExhausted, // Anthropic
+	"exceeded_current_quota_error":      QuotaExhausted, // Moonshot
+	"servicequotaexceededexception":     QuotaExhausted, // Bedrock
+
+	"rate_limit_exceeded":            Throttled,
+	"rate_limit_error":               Throttled,
+	"rate_limited":                   Throttled, // Mistral
+	"rate_limit_reached_error":       Throttled, // Moonshot
+	"ratelimitreached":               Throttled, // Azure
+	"too_many_requests":              Throttled,
+	"toomanyrequests":                Throttled,
+	"slow_down":                      Throttled,
+	"dynamic_request_limited":        Throttled, // Together
+	"dynamic_token_limited":          Throttled,
+	"service_tier_capacity_exceeded": Throttled, // Mistral
+	"throttlingexception":            Throttled, // Bedrock and other AWS
+	"throttledexception":             Throttled,
+	"throttling":                     Throttled,
+	"toomanyrequestsexception":       Throttled,
+	"requestlimitexceeded":           Throttled,
+	"resource_exhausted":             Throttled, // Google, also as a 503
+
+	"overloaded_error":            Overloaded, // Anthropic
+	"server_is_overloaded":        Overloaded, // OpenAI
+	"engine_overloaded_error":     Overloaded, // Moonshot
+	"engine_overloaded":           Overloaded,
+	"overloaded":                  Overloaded,
+	"nocapacity":                  Overloaded, // Azure
+	"serviceunavailableexception": Overloaded, // Bedrock
+	"modelnotreadyexception":      Overloaded,
+
+	"invalid_api_key":                      Unauthorized,
+	"authentication_error":                 Unauthorized,
+	"invalid_authentication_error":         Unauthorized,
+	"permission_error":                     Unauthorized,
+	"permission_denied":                    Unauthorized,
+	"unauthenticated":                      Unauthorized,
+	"api_key_invalid":                      Unauthorized, // Google, as a 400
+	"unsupported_country_region_territory": Unauthorized,
+	"account_deactivated":                  Unauthorized,
+	"accessdeniedexception":                Unauthorized,
+	"unrecognizedclientexception":          Unauthorized,
+	"expiredtokenexception":                Unauthorized,
+	"invalidsignatureexception":            Unauthorized,
+	"model_not_found":                      ModelNotFound,
+	"deploymentnotfound":                   ModelNotFound, // Azure
+	"invalid_model":                        ModelNotFound, // Mistral, as a 400
+	"resourcenotfoundexception":            ModelNotFound,
+	"content_filter":                       Refused,
+	"content_filtered":                     Refused,
+	"content_policy_violation":             Refused,
+	"responsibleaipolicyviolation":         Refused,
+	"invalid_prompt":                       Refused, // OpenAI: flagged by its usage policy
+	"cyber_policy":                         Refused,
+	"moderation":                           Refused,
+	"data_inspection_failed":               Refused, // Alibaba
+	tooLongCode:                            Invalid,
+	"request_too_large":                    Invalid,
+	"string_above_max_length":              Invalid,
+	"validationexception":                  Invalid,
+	"modeltimeoutexception":                Timeout,
+	"modelerrorexception":                  Server,
+	"internalserverexception":              Server,
+}
+
+// weakWords stand for a status. They are asked only where the status itself says
+// little: an error inside a 200, or a 400 that blames the server.
+var weakWords = map[string]int{
+	"invalid_request_error": http.StatusBadRequest,
+	"invalid_argument":      http.StatusBadRequest,
+	"badrequesterror":       http.StatusBadRequest,
+	"not_found_error":       http.StatusNotFound,
+	"not_found":             http.StatusNotFound,
+	"server_error":          http.StatusInternalServerError,
+	"api_error":             http.StatusInternalServerError,
+	"internal_error":        http.StatusInternalServerError,
+	"internal_server_error": http.StatusInternalServerError,
+	"internal":              http.StatusInternalServerError,
+	"internalservererror":   http.StatusInternalServerError,
+	"timeout_error":         http.StatusGatewayTimeout,
+	"deadline_exceeded":     http.StatusGatewayTimeout,
+	"unavailable":           http.StatusServiceUnavailable,
+	"service_unavailable":   http.StatusServiceUnavailable,
+}
+
+// tooLong finds the prompt that does not fit the model, which most providers
+// say in prose only.
+func (a *answer) tooLong() bool {
+	for _, w := range a.words {
+		if w == tooLongCode {
+			return true
+		}
+	}
+	return a.says("maximum context length", "prompt is too long", "exceed context limit",
+		"context length exceeded", "context window", "exceeds the maximum number of tokens", "too many input tokens")
+}
+
+// byPhrase decides by prose, where it is the only thing that tells two meanings
+// of one status apart.
+func byPhrase(a *answer) (Kind, bool) {
+	switch a.status {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusOK, 0:
+		return byRefusalPhrase(a)
+	}
+	if a.status >= 500 && a.says("overloaded") {
+		return Overloaded, true
+	}
+	return Unknown, false
+}
+
+func byRefusalPhrase(a *answer) (Kind, bool) {
+	switch {
+	case a.says("credit balance is too low", "insufficient balance"):
+		return QuotaExhausted, true
+	case a.says("content filter", "content management policy", "input was flagged", "prompt was flagged"):
+		return Refused, true
+	case a.says("unexpected end of data"):
+		// The server got less than was sent: the way there failed, not the request.
+		return TransportFault, true
+	case a.says("api key not valid", "location is not supported"): // Google, as a 400
+		return Unauthorized, true
+	case a.says("model not exist", "is not a valid model"):
+		return ModelNotFound, true
+	}
+	return Unknown, false
+}
+
+// Statuses that net/http has no name for.
+const (
+	statusFlexCapacity = 498 // Groq: no capacity in the flex tier
+	statusClientGone   = 499 // nginx and Google: the call was cancelled on the way
+	statusOverloaded   = 529 // Anthropic
+)
+
+// byStatus decides by the status alone.
+func byStatus(a *answer, e *Error) Kind {
+	switch a.status {
+	case http.StatusTooManyRequests:
+		return Throttled
+	case http.StatusServiceUnavailable, statusOverloaded, statusFlexCapacity:
+		return Overloaded
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return Unauthorized
+	case http.StatusPaymentRequired:
+		if e.HasRetryAfter {
+			return Throttled
+		}
+		return QuotaExhausted
+	case http.StatusNotFound, http.StatusGone:
+		return notFound(a)
+	case http.StatusRequestTimeout:
+		return Timeout
+	case http.StatusConflict, http.StatusTooEarly, statusClientGone:
+		return Server
+	case http.StatusProxyAuthRequired:
+		return Misconfigured
+	case http.StatusBadRequest:
+		return badRequest(a)
+	case http.StatusNotImplemented: // llama.cpp: "this server does not support embeddings"
+		return Invalid
+	}
+	return byClass(a.status)
+}
+
+func byClass(status int) Kind {
+	switch status / 100 {
+	case 4:
+		return Invalid
+	case 5:
+		return Server
+	}
+	return Unknown
+}
+
+// notFound tells a model, or an address, that is not there from an object that
+// the item names, such as a file.
+func notFound(a *answer) Kind {
+	if a.param != "" && a.param != "model" {
+		return Invalid
+	}
+	return ModelNotFound
+}
+
+// badRequest is Invalid unless the type blames the server.
+func badRequest(a *answer) Kind {
+	for _, w := range a.words {
+		if weakWords[w] >= http.StatusInternalServerError {
+			return byClass(weakWords[w])
+		}
+	}
+	return Invalid
+}
