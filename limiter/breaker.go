@@ -1,0 +1,203 @@
+package limiter
+
+import (
+	"fmt"
+	"time"
+)
+
+// Defaults of [BreakerConfig].
+const (
+	DefaultBreakerWindow      = 30 * time.Second
+	DefaultBreakerMinSamples  = 10
+	DefaultBreakerFailureRate = 0.6 // more fail than succeed, and by more than chance
+	DefaultBreakerConsecutive = 10  // at 20 % failures by chance once in ten million calls
+	DefaultBreakerOpenFor     = 4 * time.Second
+	DefaultBreakerMaxOpen     = 20 * time.Second // the most an outage's end is noticed late
+	DefaultBreakerProbes      = 1
+	DefaultBreakerSuccesses   = 1
+
+	// BreakerGrowth is by how much each reopening lengthens the open interval. Four
+	// reopenings lead from the default OpenFor to MaxOpen; an outage of a minute
+	// costs five probes.
+	BreakerGrowth = 1.5
+
+	// breakerSlots divides the window: what is forgotten at once is a tenth.
+	breakerSlots = 10
+)
+
+// BreakerConfig says when a lane is given up for a while. A field that is 0 (or cannot
+// be meant) has its default.
+type BreakerConfig struct {
+	Window         time.Duration // how far back failures are counted
+	MinSamples     int           // fewer calls than this in the window decide nothing by rate
+	FailureRate    float64       // share of failures that opens; more than 1: never by rate
+	Consecutive    int           // failures in a row that open; less than 0: never
+	OpenFor        time.Duration // the first open interval
+	MaxOpen        time.Duration // the longest
+	HalfOpenProbes int           // calls in flight at once while half-open
+	Successes      int           // that close
+}
+
+func (c BreakerConfig) withDefaults() BreakerConfig {
+	c.Window = orElseDuration(c.Window, DefaultBreakerWindow)
+	c.FailureRate = orElse(c.FailureRate, DefaultBreakerFailureRate)
+	c.OpenFor = orElseDuration(c.OpenFor, DefaultBreakerOpenFor)
+	c.MaxOpen = orElseDuration(c.MaxOpen, DefaultBreakerMaxOpen)
+	if c.Consecutive == 0 {
+		c.Consecutive = DefaultBreakerConsecutive
+	}
+	c.MinSamples = orElseInt(c.MinSamples, DefaultBreakerMinSamples)
+	c.HalfOpenProbes = orElseInt(c.HalfOpenProbes, DefaultBreakerProbes)
+	c.Successes = orElseInt(c.Successes, DefaultBreakerSuccesses)
+	return c
+}
+
+// A BreakerState is what a [Breaker] does with calls.
+type BreakerState uint8
+
+// The states of a [Breaker].
+const (
+	Closed   BreakerState = iota // calls flow
+	Open                         // none is made
+	HalfOpen                     // a few are, to see
+)
+
+func (s BreakerState) String() string {
+	switch s {
+	case Closed:
+		return "closed"
+	case Open:
+		return "open"
+	case HalfOpen:
+		return "half-open"
+	}
+	return fmt.Sprintf("state(%d)", uint8(s))
+}
+
+// A Breaker stops calls to a server that is down.
+//
+//	          too many failures                    interval over
+//	Closed ───────────────────────▶ Open ─────────────────────────▶ HalfOpen
+//	  ▲                              ▲        first failure            │ │
+//	  │                              └──── interval × 1.5 ─────────────┘ │
+//	  └───────────────── enough successes, all forgotten ────────────────┘
+//
+// Too many is a share of the calls in the window, once there are enough of them, or a
+// number of failures in a row. A failure is an error that says the server is down: 5xx,
+// a broken connection, a timeout. A 429 never is, for it says the server is up and
+// counting: the caller does not report it here. Nor does it report calls that were sent
+// before the breaker last opened; while it is open such news is ignored.
+//
+// The zero value is closed, with the default configuration.
+type Breaker struct {
+	config      BreakerConfig
+	state       BreakerState // Open may be HalfOpen by now: see State
+	until       time.Time    // of the open interval, zero while closed
+	calls       window
+	consecutive int // failures since the last success
+	reopened    int // times since it was last closed
+	probes      int // half-open: permits out
+	successes   int // half-open
+}
+
+// NewBreaker gives a closed breaker.
+func NewBreaker(c BreakerConfig) Breaker { return Breaker{config: c} }
+
+// State is what the breaker does with calls at now.
+func (b *Breaker) State(now time.Time) BreakerState {
+	if b.state == Open && !now.Before(b.until) {
+		return HalfOpen
+	}
+	return b.state
+}
+
+// Until is when the present open interval ends, or ended if the breaker is half-open;
+// the zero time if it is closed.
+func (b *Breaker) Until() time.Time { return b.until }
+
+// Allow reports whether a call may be made now. While half-open it takes one of the
+// permits, which Success, Failure or Abandon gives back.
+func (b *Breaker) Allow(now time.Time) bool {
+	b.advance(now)
+	if b.state != HalfOpen {
+		return b.state == Closed
+	}
+	if b.probes >= b.config.withDefaults().HalfOpenProbes {
+		return false
+	}
+	b.probes++
+	return true
+}
+
+// Success says that a call was answered.
+func (b *Breaker) Success(now time.Time) {
+	b.advance(now)
+	switch b.state {
+	case Closed:
+		b.consecutive = 0
+		b.count(now, false)
+	case HalfOpen:
+		b.release()
+		b.successes++
+		if b.successes >= b.config.withDefaults().Successes {
+			*b = Breaker{config: b.config}
+		}
+	}
+}
+
+// Failure says that a call failed because the server is down, and reports whether the
+// breaker opened with this.
+func (b *Breaker) Failure(now time.Time) bool {
+	b.advance(now)
+	switch b.state {
+	case Closed:
+		b.consecutive++
+		b.count(now, true)
+		if !b.tooMany(now) {
+			return false
+		}
+	case HalfOpen:
+		b.reopened++
+	case Open:
+		return false
+	}
+	b.open(now)
+	return true
+}
+
+// Abandon gives a half-open permit back: the call was not made, or its end said
+// nothing about the server.
+func (b *Breaker) Abandon(now time.Time) {
+	b.advance(now)
+	b.release()
+}
+
+// advance turns an open breaker whose interval is over into a half-open one.
+func (b *Breaker) advance(now time.Time) {
+	if b.state != b.State(now) {
+		b.state, b.probes, b.successes = HalfOpen, 0, 0
+	}
+}
+
+func (b *Breaker) open(now time.Time) {
+	c := b.config.withDefaults()
+	b.state, b.probes = Open, 0
+	b.until = now.Add(grown(c.OpenFor, BreakerGrowth, b.reopened, c.MaxOpen))
+}
+
+func (b *Breaker) release() { b.probes = max(0, b.probes-1) }
+
+func (b *Breaker) count(now time.Time, failed bool) {
+	if !b.calls.begun {
+		b.calls.begin(now, b.config.withDefaults().Window, breakerSlots)
+	}
+	b.calls.add(now, failed)
+}
+
+func (b *Breaker) tooMany(now time.Time) bool {
+	c, t := b.config.withDefaults(), b.calls.count(now)
+	if c.Consecutive > 0 && b.consecutive >= c.Consecutive {
+		return true
+	}
+	return int64(t.total) >= int64(c.MinSamples) && t.rate() >= c.FailureRate
+}

@@ -1,0 +1,120 @@
+package limiter
+
+import (
+	"math"
+	"time"
+)
+
+// DebtBudget is how deep a bucket can be in debt, in minutes of its budget. The
+// debt exists because what a call really drew is known only after it; the bound
+// exists because without it one wrong number (a million units debited from 60 a
+// minute) stops a lane for eleven days. A provider that counts per minute has
+// forgotten everything that is older, so deeper debt would model nothing.
+const DebtBudget = 1
+
+// A Bucket holds units that flow in at a steady rate up to a capacity and are taken
+// by calls. Its level may be negative: a debt, from a call larger than the bucket or
+// from one that drew more than was estimated.
+//
+//	capacity ≤ one minute of budget ──┐ no inflow above
+//	                             ▒▒▒▒▒│
+//	       0 ────────────────────▒▒▒▒▒│ calls that fit go while level ≥ what they draw
+//	                                  │
+//	−one minute of budget ────────────┘ the debt ends here
+//
+// So whatever was drawn it is full again within two minutes, and no wait is longer
+// than [MaxWait]. The zero value has no limit: it grants everything at once.
+type Bucket struct {
+	perMinute float64 // 0: no limit
+	capacity  float64 // 0 < capacity ≤ perMinute
+	level     float64 // −DebtBudget·perMinute ≤ level ≤ capacity, as of last
+	last      time.Time
+}
+
+// NewBucket gives a full bucket that gains perMinute units a minute and holds
+// capacity units. perMinute of 0, less, NaN or infinity is no limit. The bucket
+// holds at least [MinCapacity] whatever is asked, but never more than perMinute.
+func NewBucket(perMinute, capacity float64, now time.Time) Bucket {
+	var b Bucket
+	b.SetLimit(now, perMinute, capacity)
+	return b
+}
+
+// Limited reports whether the bucket has a limit at all.
+func (b *Bucket) Limited() bool { return b.perMinute > 0 }
+
+// Level is how many units are there; negative in debt, +Inf without a limit.
+func (b *Bucket) Level(now time.Time) float64 {
+	if !b.Limited() {
+		return math.Inf(1)
+	}
+	return min(b.capacity, b.level+b.perMinute*(elapsed(b.last, now)/60))
+}
+
+// Wait is how long until n units may be taken: 0 if now, never more than [MaxWait].
+// An n larger than the capacity waits for a full bucket, passes then and leaves a
+// debt; made to wait for n it would wait for ever. An n of 0 waits until no debt is
+// left: a caller that cannot estimate its calls is still held to what they drew.
+func (b *Bucket) Wait(now time.Time, n float64) time.Duration {
+	if !b.Limited() {
+		return 0
+	}
+	missing := min(units(n), b.capacity) - b.Level(now)
+	return waitFor(missing / b.perMinute * 60)
+}
+
+// Take takes n units if they may be taken now, and reports whether it did.
+func (b *Bucket) Take(now time.Time, n float64) bool {
+	if b.Wait(now, n) > 0 {
+		return false
+	}
+	b.Debit(now, n)
+	return true
+}
+
+// Debit takes n units that are gone already, whether they were there or not.
+func (b *Bucket) Debit(now time.Time, n float64) { b.move(now, -units(n)) }
+
+// Credit gives n units back, up to the capacity.
+func (b *Bucket) Credit(now time.Time, n float64) { b.move(now, units(n)) }
+
+// Drain empties the bucket: the provider said that nothing is left. A debt stays.
+func (b *Bucket) Drain(now time.Time) { b.move(now, -max(0, b.Level(now))) }
+
+// SetLimit changes rate and capacity from now on, by the rules of [NewBucket]. The
+// level stays, within the new bounds: a higher limit does not invent units that were
+// not earned. A bucket that had no limit starts full.
+func (b *Bucket) SetLimit(now time.Time, perMinute, capacity float64) {
+	if !positive(perMinute) {
+		*b = Bucket{}
+		return
+	}
+	level := b.Level(now) // +Inf where there was no limit: clamped to full
+	if !(capacity > MinCapacity) {
+		capacity = MinCapacity
+	}
+	b.perMinute = perMinute
+	b.capacity = min(capacity, perMinute)
+	b.set(now, level)
+}
+
+// move adds n units, in a limited bucket, to what is there now.
+func (b *Bucket) move(now time.Time, n float64) {
+	if b.Limited() {
+		b.set(now, b.Level(now)+n)
+	}
+}
+
+// set is the only place that writes the level, and so the one that keeps its bounds.
+func (b *Bucket) set(now time.Time, level float64) {
+	b.level = min(max(level, -DebtBudget*b.perMinute), b.capacity)
+	b.last = later(b.last, now)
+}
+
+// units makes an amount of n: nothing of a negative one or NaN.
+func units(n float64) float64 {
+	if n > 0 {
+		return n
+	}
+	return 0
+}

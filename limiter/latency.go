@@ -1,0 +1,74 @@
+package limiter
+
+import (
+	"slices"
+	"time"
+)
+
+// What a [Latency] remembers.
+const (
+	// LatencyWeight is the weight of the newest sample in the mean, λ. At 0.2 a
+	// sample's weight is halved after three more and under 1 % after twenty: quick
+	// to see a change, too slow to be led by one outlier.
+	LatencyWeight = 0.2
+
+	// LatencySamples is the size of the ring for the percentile. With 128 samples
+	// six lie above the 95th percentile, so that no single one decides it.
+	LatencySamples = 128
+)
+
+// A Latency follows how long calls take: their mean, exponentially weighted, and the
+// 95th percentile of the last [LatencySamples]. The zero value is ready.
+type Latency struct {
+	mean  float64 // ns
+	count int
+	ring  [LatencySamples]time.Duration // sample i is at i%LatencySamples
+}
+
+// Observe adds a sample. A negative one counts as 0.
+func (l *Latency) Observe(d time.Duration) {
+	d = max(0, d)
+	l.ring[l.count%LatencySamples] = d
+	if l.count == 0 {
+		l.mean = float64(d)
+	}
+	l.mean += LatencyWeight * (float64(d) - l.mean)
+	l.count++
+}
+
+// Count is how many samples there were in all.
+func (l *Latency) Count() int { return l.count }
+
+// Mean is the exponentially weighted mean; 0 before the first sample, and that sample
+// after it.
+func (l *Latency) Mean() time.Duration { return time.Duration(l.mean) }
+
+// P95 is the 95th percentile by nearest rank: the smallest sample such that at least
+// 95 % of those in the ring are not above it. 0 before the first sample. It sorts a
+// copy; what is asked for each call is asked of [Latency.P95Over].
+func (l *Latency) P95() time.Duration {
+	n := l.held()
+	if n == 0 {
+		return 0
+	}
+	sorted := l.ring
+	slices.Sort(sorted[:n])
+	return sorted[rank95(n)-1]
+}
+
+// P95Over reports whether P95 is greater than limit, without sorting: it is when more
+// samples are above the limit than may be above the percentile.
+func (l *Latency) P95Over(limit time.Duration) bool {
+	n, above := l.held(), 0
+	for _, d := range l.ring[:n] {
+		if d > limit {
+			above++
+		}
+	}
+	return n > 0 && above > n-rank95(n)
+}
+
+func (l *Latency) held() int { return min(l.count, LatencySamples) }
+
+// rank95 is ⌈0.95·n⌉, in whole numbers so that no rounding moves it.
+func rank95(n int) int { return (95*n + 99) / 100 }

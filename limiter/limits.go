@@ -1,0 +1,155 @@
+package limiter
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// A Cost is what one call draws from a [Quota]: one request, as a rule, and the
+// tokens the model reads (Input) and writes (Output). Before the call it is an
+// estimate, after it what the provider reported. Fractions are fine; a negative
+// part or NaN draws nothing.
+type Cost struct{ Requests, Input, Output float64 }
+
+// Tokens is what the call draws from a limit on tokens of either kind together.
+func (c Cost) Tokens() float64 { return c.Input + c.Output }
+
+// Minus is c without d, part by part. A part is negative where d is the greater.
+func (c Cost) Minus(d Cost) Cost {
+	return Cost{c.Requests - d.Requests, c.Input - d.Input, c.Output - d.Output}
+}
+
+// Bounds of what a bucket holds.
+const (
+	// DefaultBurst is one second of refill. A provider that publishes 60 a minute
+	// may enforce one a second, so saving up more than that would be refused there;
+	// where a whole minute may be spent at once, the user says so.
+	DefaultBurst = time.Second
+
+	// MaxBurst is one minute: a limit is a promise per minute, and a bucket deeper
+	// than that would break it in its first one.
+	MaxBurst = time.Minute
+
+	// MinTokenCapacity is the least a token bucket holds, in units. A prompt of a
+	// few thousand tokens is ordinary, and a bucket that is smaller than an
+	// ordinary call would make each wait for a full bucket and then run up a debt.
+	MinTokenCapacity = 5000
+
+	// MinCapacity is the least any bucket holds: one call, or one token.
+	MinCapacity = 1
+)
+
+// Limits is what a lane may draw per minute. A field that is 0 is not limited, so
+// the zero value limits nothing. TPM counts input and output tokens together;
+// InputTPM and OutputTPM count each kind. All that are set hold at once.
+//
+// Burst is how much refill a bucket saves up while nothing is drawn: 0 means
+// [DefaultBurst], and more than [MaxBurst] is an error. Whatever it says, a request
+// bucket holds at least [MinCapacity], a token bucket at least [MinTokenCapacity],
+// and none more than one minute of its budget.
+type Limits struct {
+	RPM, TPM, InputTPM, OutputTPM float64 // per minute
+	Burst                         time.Duration
+}
+
+// ErrLimits is the kind of every error of [Limits.Validate].
+var ErrLimits = errors.New("limiter: limits")
+
+// Validate says whether the limits can be meant: every number finite and not
+// negative, Burst in 0..[MaxBurst]. The error names the field and is [ErrLimits].
+func (l Limits) Validate() error {
+	for d := Requests; d <= OutputTokens; d++ {
+		if x := l.PerMinute(d); x < 0 || math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("%w: %s per minute: %v is not a finite number of 0 or more", ErrLimits, d, x)
+		}
+	}
+	if l.Burst < 0 || l.Burst > MaxBurst {
+		return fmt.Errorf("%w: burst: %v is not in 0..%v", ErrLimits, l.Burst, MaxBurst)
+	}
+	return nil
+}
+
+// Zero reports whether nothing is limited. Burst alone limits nothing.
+func (l Limits) Zero() bool {
+	for d := Requests; d <= OutputTokens; d++ {
+		if positive(l.PerMinute(d)) {
+			return false
+		}
+	}
+	return true
+}
+
+// PerMinute is the limit in one dimension, 0 if there is none.
+func (l Limits) PerMinute(d Dimension) float64 {
+	switch d {
+	case Requests:
+		return l.RPM
+	case Tokens:
+		return l.TPM
+	case InputTokens:
+		return l.InputTPM
+	case OutputTokens:
+		return l.OutputTPM
+	}
+	return 0
+}
+
+// Capacity is how many units the bucket of one dimension holds, 0 if it is not
+// limited.
+func (l Limits) Capacity(d Dimension) float64 {
+	perMinute := l.PerMinute(d)
+	if !positive(perMinute) {
+		return 0
+	}
+	least := float64(MinTokenCapacity)
+	if d == Requests {
+		least = MinCapacity
+	}
+	saved := perMinute * orElseDuration(l.Burst, DefaultBurst).Minutes()
+	return min(max(saved, least), perMinute)
+}
+
+// A Dimension is one of the things a provider counts.
+type Dimension uint8
+
+// The dimensions of a [Quota], in the order in which ties are broken.
+const (
+	None         Dimension = iota // nothing binds
+	Requests                      // calls
+	Tokens                        // input and output together
+	InputTokens                   // what the model reads
+	OutputTokens                  // what the model writes
+)
+
+func (d Dimension) String() string {
+	switch d {
+	case None:
+		return "none"
+	case Requests:
+		return "requests"
+	case Tokens:
+		return "tokens"
+	case InputTokens:
+		return "input tokens"
+	case OutputTokens:
+		return "output tokens"
+	}
+	return fmt.Sprintf("dimension(%d)", uint8(d))
+}
+
+// of is the part of the cost that is drawn in dimension d.
+func (c Cost) of(d Dimension) float64 {
+	switch d {
+	case Requests:
+		return c.Requests
+	case Tokens:
+		return c.Tokens()
+	case InputTokens:
+		return c.Input
+	case OutputTokens:
+		return c.Output
+	}
+	return 0
+}

@@ -1,0 +1,98 @@
+package limiter
+
+import "time"
+
+// A Quota is the limits of one lane, a [Bucket] for each dimension. A call draws on
+// all of them together or on none: a call that is short of tokens does not use up a
+// request while it waits.
+//
+//	estimate ─ Take ─▶ call ─┬─ answered ─▶ Settle(estimated, actual)
+//	                         └─ never made, or not charged ─▶ Refund
+//
+// The zero value limits nothing.
+type Quota struct {
+	limits  Limits
+	buckets [OutputTokens + 1]Bucket // by Dimension; None's is never limited
+}
+
+// NewQuota gives a quota with full buckets. Limits that do not pass
+// [Limits.Validate] are read as no limit in the dimension that is wrong.
+func NewQuota(l Limits, now time.Time) Quota {
+	var q Quota
+	q.SetLimits(now, l)
+	return q
+}
+
+// Known reports whether any dimension is limited.
+func (q *Quota) Known() bool { return !q.limits.Zero() }
+
+// Limits is what was set last.
+func (q *Quota) Limits() Limits { return q.limits }
+
+// Wait is how long until a call of this cost may go, and the dimension it waits for;
+// 0 and None if it may go now. Of equal waits the first dimension is named.
+func (q *Quota) Wait(now time.Time, cost Cost) (time.Duration, Dimension) {
+	longest, binds := time.Duration(0), None
+	for d := Requests; d <= OutputTokens; d++ {
+		if w := q.buckets[d].Wait(now, cost.of(d)); w > longest {
+			longest, binds = w, d
+		}
+	}
+	return longest, binds
+}
+
+// Take draws the cost in all dimensions if each allows it now, else in none, and
+// reports whether it did.
+func (q *Quota) Take(now time.Time, cost Cost) bool {
+	if w, _ := q.Wait(now, cost); w > 0 {
+		return false
+	}
+	for d := Requests; d <= OutputTokens; d++ {
+		q.buckets[d].Debit(now, cost.of(d))
+	}
+	return true
+}
+
+// Settle puts the tokens right once the real usage of a call is known: what it drew
+// beyond the estimate is debited, what it did not need is credited. Requests are not
+// touched, as a call is one request whatever it wrote.
+func (q *Quota) Settle(now time.Time, estimated, actual Cost) {
+	over := actual.Minus(estimated)
+	for d := Tokens; d <= OutputTokens; d++ {
+		q.buckets[d].Debit(now, over.of(d))
+		q.buckets[d].Credit(now, -over.of(d))
+	}
+}
+
+// Refund gives back what a call took that was not made, or that the provider did
+// not charge.
+func (q *Quota) Refund(now time.Time, cost Cost) {
+	for d := Requests; d <= OutputTokens; d++ {
+		q.buckets[d].Credit(now, cost.of(d))
+	}
+}
+
+// SetLimits changes the limits from now on. Levels stay, within the new bounds; a
+// dimension that was not limited starts full.
+func (q *Quota) SetLimits(now time.Time, l Limits) {
+	q.limits = l
+	for d := Requests; d <= OutputTokens; d++ {
+		q.buckets[d].SetLimit(now, l.PerMinute(d), l.Capacity(d))
+	}
+}
+
+// Drain empties every bucket: the provider refused, so by its count nothing is left.
+func (q *Quota) Drain(now time.Time) {
+	for d := Requests; d <= OutputTokens; d++ {
+		q.buckets[d].Drain(now)
+	}
+}
+
+// Level is how many units are there in one dimension; negative in debt, +Inf where
+// it is not limited.
+func (q *Quota) Level(now time.Time, d Dimension) float64 {
+	if d > OutputTokens {
+		d = None
+	}
+	return q.buckets[d].Level(now)
+}
