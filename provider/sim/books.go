@@ -1,0 +1,126 @@
+package sim
+
+import "maps"
+
+// Books are the provider's own counts.
+// Received = Accepted + Refused429 + the sum of Errors.
+type Books struct {
+	Received   int `json:"received"`
+	Accepted   int `json:"accepted"`    // answered whole with 200
+	Refused429 int `json:"refused_429"` // rate limits; not insufficient_quota, not too_large
+
+	// Errors counts every other end by its kind.
+	Errors map[Kind]int `json:"errors"`
+
+	// Abandoned calls were accepted, but their caller left before the answer.
+	Abandoned int `json:"abandoned"`
+
+	// Charged is what passed the gauges, faults met afterwards included.
+	ChargedRequests float64 `json:"charged_requests"`
+	ChargedTokens   float64 `json:"charged_tokens"`
+
+	// Answered counts whole answers by ID, without those abandoned. Distinct is
+	// the number of IDs answered, MaxRepeats the most answers any one had: 1
+	// when none was answered twice. All are empty without TrackIDs.
+	Answered   map[string]int `json:"answered,omitempty"`
+	Distinct   int            `json:"distinct"`
+	MaxRepeats int            `json:"max_repeats"`
+}
+
+// tally is what is kept of one ID.
+type tally struct{ received, answered int }
+
+// ledger keeps the books.
+type ledger struct {
+	received  int
+	accepted  int
+	refused   int
+	abandoned int
+	requests  float64
+	tokens    float64
+	errors    map[Kind]int
+	ids       map[string]*tally // nil: not tracked
+}
+
+func newLedger(track bool) ledger {
+	l := ledger{errors: map[Kind]int{}}
+	if track {
+		l.ids = map[string]*tally{}
+	}
+	return l
+}
+
+// serial numbers the call about to be entered: among the tries of its ID where
+// IDs are tracked, else among all.
+func (l *ledger) serial(id string) uint64 {
+	if l.ids == nil {
+		return uint64(l.received)
+	}
+	if t := l.ids[id]; t != nil {
+		return uint64(t.received)
+	}
+	return 0
+}
+
+func (l *ledger) enter(c Call, k Kind) {
+	l.received++
+	switch k {
+	case Accepted:
+		l.accepted++
+	case RateLimited:
+		l.refused++
+	default:
+		l.errors[k]++
+	}
+	if l.ids != nil {
+		l.enterID(c.ID, k)
+	}
+}
+
+func (l *ledger) enterID(id string, k Kind) {
+	t := l.ids[id]
+	if t == nil {
+		t = &tally{}
+		l.ids[id] = t
+	}
+	t.received++
+	if k == Accepted {
+		t.answered++
+	}
+}
+
+func (l *ledger) charge(c Call) {
+	l.requests += c.Requests
+	l.tokens += c.Tokens
+}
+
+func (l *ledger) abandon(id string) {
+	l.abandoned++
+	if t := l.ids[id]; t != nil {
+		t.answered--
+	}
+}
+
+func (l *ledger) copy() Books {
+	b := Books{
+		Received:        l.received,
+		Accepted:        l.accepted,
+		Refused429:      l.refused,
+		Errors:          maps.Clone(l.errors),
+		Abandoned:       l.abandoned,
+		ChargedRequests: l.requests,
+		ChargedTokens:   l.tokens,
+	}
+	if l.ids != nil {
+		b.Answered = make(map[string]int, len(l.ids))
+	}
+	for id, t := range l.ids {
+		if t.answered == 0 {
+			continue
+		}
+		b.Answered[id] = t.answered
+		b.Distinct++
+		b.MaxRepeats = max(b.MaxRepeats, t.answered)
+	}
+	return b
+}

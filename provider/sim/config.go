@@ -1,0 +1,232 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Config says how the provider behaves. The zero value is a provider without
+// limits, latency or faults. Every duration is told from the model's start.
+type Config struct {
+	// RPM and TPM are the requests and tokens granted each minute; 0 is unlimited.
+	RPM, TPM float64
+
+	// Burst is how many seconds of refill the gauges hold, at least one request.
+	// 0 is 60 s: the depth that OpenAI's published refusals imply, where a full
+	// minute's limit may be spent at once. Not used with Window.
+	Burst time.Duration
+
+	// Window, above zero, grants the limit in fixed windows of this length,
+	// counted from the start, in place of a continuous refill.
+	Window time.Duration
+
+	// Latency is how long an answered call takes.
+	Latency Latency
+
+	// Refusal is how long a refusal takes. 0 is 20 ms where a latency is set
+	// (a refusal costs a round trip, not a generation), else nothing.
+	Refusal time.Duration
+
+	// RetryAfter says whether a 429 carries Retry-After, in seconds rounded up
+	// as real ones are. RetryAfterMS adds the exact wait as retry-after-ms.
+	RetryAfter   Mode
+	RetryAfterMS bool
+
+	// Headers adds x-ratelimit-* to every answer of a call that reached the gauges.
+	Headers bool
+
+	// Errors are faults drawn for single calls.
+	Errors Rates
+
+	// Outages are stretches in which no call is answered. The first that
+	// covers an instant rules it.
+	Outages []Outage
+
+	// Changes set new limits, in the order of their instants.
+	Changes []Change
+
+	// QuotaAfter is the number of accepted calls after which the balance is
+	// spent: 429 insufficient_quota from then on. 0 is never.
+	QuotaAfter int
+
+	// Keys are the bearer keys accepted, Models the models known. Empty is any.
+	Keys, Models []string
+
+	// TrackIDs keeps a count for each ID (some 100 bytes apiece), and makes a
+	// call's fate depend on its ID and try alone, whatever the order of arrival.
+	TrackIDs bool
+
+	// Seed decides every draw. 0 is a seed like any other.
+	Seed uint64
+}
+
+// Latency is a lognormal distribution, the usual shape of generation times:
+// Median·exp(Sigma·N(0,1)). The zero value answers at once.
+type Latency struct {
+	Median time.Duration
+	Sigma  float64       // 0 is constant; 0.4 puts one call in ten above 1.67 medians
+	Max    time.Duration // ceiling of a draw; 0 is ten medians
+}
+
+// Mode says which refusals carry Retry-After.
+type Mode int
+
+// Never is the zero value. Sometimes is every second 429 on average.
+const (
+	Never Mode = iota
+	Always
+	Sometimes
+)
+
+// Rates are the probabilities, in [0, 1] and at most 1 in sum, that a call meets
+// a fault. BadRequest400 and Overloaded503 are met before the gauges and cost
+// nothing; the others are met by a call already charged, as a real failure is.
+type Rates struct {
+	Server500, Overloaded503, BadRequest400 float64
+	Reset, Hang, Truncated, Malformed200    float64
+}
+
+// Outage is a stretch [From, From+For) in which every call meets Mode.
+type Outage struct {
+	From, For time.Duration
+	Mode      OutageMode
+}
+
+// OutageMode is what a caller sees of an outage.
+type OutageMode string
+
+// An outage refuses, never answers, or breaks the connection.
+const (
+	Outage503   OutageMode = "503"
+	OutageHang  OutageMode = "hang"
+	OutageReset OutageMode = "reset"
+)
+
+// Change sets both limits at an instant; 0 is unlimited. What was left in a
+// gauge stays, but for what its new depth cannot hold.
+type Change struct {
+	At       time.Duration
+	RPM, TPM float64
+}
+
+const (
+	minute = time.Minute
+
+	defaultBurst   = time.Minute
+	defaultRefusal = 20 * time.Millisecond
+
+	// defaultSpread bounds a latency drawn without a ceiling. Ten medians lie
+	// beyond the 99.9999th percentile up to a sigma of 0.48.
+	defaultSpread = 10
+)
+
+func (c Config) withDefaults() Config {
+	if c.Burst == 0 {
+		c.Burst = defaultBurst
+	}
+	if c.Refusal == 0 && c.Latency.Median > 0 {
+		c.Refusal = defaultRefusal
+	}
+	if c.Latency.Max == 0 {
+		c.Latency.Max = defaultSpread * c.Latency.Median
+	}
+	return c
+}
+
+// Validate names everything in the configuration that cannot be meant.
+func (c Config) Validate() error {
+	return errors.Join(
+		c.checkLimits(),
+		c.checkTimes(),
+		c.Errors.check(),
+		c.checkOutages(),
+		c.checkChanges(),
+		c.checkWords(),
+	)
+}
+
+func (c Config) checkLimits() error {
+	return errors.Join(
+		amount("RPM", c.RPM),
+		amount("TPM", c.TPM),
+		amount("QuotaAfter", float64(c.QuotaAfter)),
+	)
+}
+
+func (c Config) checkTimes() error {
+	return errors.Join(
+		amount("Burst", float64(c.Burst)),
+		amount("Window", float64(c.Window)),
+		amount("Refusal", float64(c.Refusal)),
+		amount("Latency.Median", float64(c.Latency.Median)),
+		amount("Latency.Sigma", c.Latency.Sigma),
+		amount("Latency.Max", float64(c.Latency.Max)),
+	)
+}
+
+func amount(name string, v float64) error {
+	if v >= 0 && !math.IsInf(v, 1) {
+		return nil
+	}
+	return fmt.Errorf("sim: config: %s is %v: must be zero or more, and finite", name, v)
+}
+
+func (r Rates) check() error {
+	sum, errs := 0.0, []error(nil)
+	for _, p := range []float64{r.Server500, r.Overloaded503, r.BadRequest400,
+		r.Reset, r.Hang, r.Truncated, r.Malformed200} {
+		errs = append(errs, amount("Errors", p))
+		sum += p
+	}
+	// A sum of fractions meant as 1 may exceed it by rounding.
+	if sum > 1+epsilon {
+		errs = append(errs, fmt.Errorf("sim: config: Errors sum to %v: must be at most 1", sum))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) checkOutages() error {
+	var errs []error
+	for i, o := range c.Outages {
+		if o.From < 0 || o.For <= 0 {
+			errs = append(errs, fmt.Errorf("sim: config: outage %d lasts %v from %v: must last and not begin before the start", i, o.For, o.From))
+		}
+		switch o.Mode {
+		case Outage503, OutageHang, OutageReset:
+		default:
+			errs = append(errs, fmt.Errorf("sim: config: outage %d has mode %q: must be 503, hang or reset", i, o.Mode))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) checkChanges() error {
+	var errs []error
+	last := time.Duration(0)
+	for i, ch := range c.Changes {
+		if ch.At < last {
+			errs = append(errs, fmt.Errorf("sim: config: change %d is at %v: must not be before %v", i, ch.At, last))
+		}
+		last = max(last, ch.At)
+		errs = append(errs, amount("Changes.RPM", ch.RPM), amount("Changes.TPM", ch.TPM))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) checkWords() error {
+	var errs []error
+	if c.RetryAfter < Never || c.RetryAfter > Sometimes {
+		errs = append(errs, fmt.Errorf("sim: config: RetryAfter is %d: must be Never, Always or Sometimes", c.RetryAfter))
+	}
+	if c.RetryAfterMS && c.RetryAfter == Never {
+		errs = append(errs, errors.New("sim: config: RetryAfterMS is set: needs RetryAfter Always or Sometimes"))
+	}
+	for _, k := range c.Keys {
+		if k == "" {
+			errs = append(errs, errors.New("sim: config: Keys has an empty key: a call without one would pass"))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Grace is how long calls in flight may go on when the server shuts down;
+// then they are cut. Hanging calls are cut at once.
+const Grace = 10 * time.Second
+
+// readHeaderTimeout frees a connection whose client says nothing.
+const readHeaderTimeout = 10 * time.Second
+
+// ServeOption changes how Serve listens.
+type ServeOption func(*serving)
+
+// OnReady is told the bound address before the first request is taken.
+func OnReady(tell func(net.Addr)) ServeOption {
+	return func(s *serving) { s.ready = tell }
+}
+
+// AllowPublic permits an address that other machines can reach.
+func AllowPublic() ServeOption {
+	return func(s *serving) { s.public = true }
+}
+
+type serving struct {
+	public bool
+	ready  func(net.Addr)
+	alive  sync.WaitGroup // connections, and the calls on them
+}
+
+// ErrPublic is the refusal to listen where other machines can connect.
+var ErrPublic = errors.New("not a loopback address")
+
+// Serve listens on addr ("host:port"; no host is 127.0.0.1, port 0 is any) and
+// serves until ctx ends, which is not an error. When it returns, the port is
+// free and nothing of it runs.
+func Serve(ctx context.Context, addr string, server *Server, opts ...ServeOption) error {
+	s := &serving{ready: func(net.Addr) {}}
+	for _, o := range opts {
+		o(s)
+	}
+	listener, err := s.listen(ctx, addr)
+	if err != nil {
+		return fmt.Errorf("sim: listen on %s: %w", addr, err)
+	}
+	s.ready(listener.Addr())
+	return s.serve(ctx, listener, server)
+}
+
+func (s *serving) listen(ctx context.Context, addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	if host == "" && !s.public {
+		host = "127.0.0.1"
+	}
+	if !s.public && host != "localhost" && !net.ParseIP(host).IsLoopback() {
+		return nil, ErrPublic
+	}
+	var config net.ListenConfig
+	return config.Listen(ctx, "tcp", net.JoinHostPort(host, port))
+}
+
+func (s *serving) serve(ctx context.Context, l net.Listener, server *Server) error {
+	// Requests outlive ctx by the grace; only what hangs looks at its end.
+	base := context.WithValue(context.WithoutCancel(ctx), closingKey{}, ctx.Done())
+	h := &http.Server{
+		Handler:           s.counted(server),
+		ReadHeaderTimeout: readHeaderTimeout,
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnState:         s.count,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- h.Serve(l) }()
+	select {
+	case err := <-failed:
+		_ = h.Close()
+		s.alive.Wait()
+		return fmt.Errorf("sim: serve: %w", err)
+	case <-ctx.Done():
+	}
+	shutDown(h, server)
+	<-failed
+	s.alive.Wait()
+	return nil
+}
+
+// count follows each connection to its end. New connections are announced by
+// the accept loop alone, so none is added once that has returned.
+func (s *serving) count(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.alive.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.alive.Done()
+	}
+}
+
+// counted follows the calls too, for a hijacked connection ends before its
+// handler does. The connection is still counted when its call is added.
+func (s *serving) counted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.alive.Add(1)
+		defer s.alive.Done()
+		h.ServeHTTP(w, r)
+	})
+}
+
+func shutDown(h *http.Server, server *Server) {
+	grace, cut := context.WithCancel(context.Background())
+	defer cut()
+	timer := server.clock.AfterFunc(Grace, cut)
+	defer timer.Stop()
+	if h.Shutdown(grace) != nil {
+		_ = h.Close()
+	}
+}

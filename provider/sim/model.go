@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+// Model is the provider's mind: told the time and a call, it says what becomes
+// of it. It is not safe for concurrent use and starts nothing.
+type Model struct {
+	cfg      Config
+	start    time.Time
+	requests gauge
+	tokens   gauge
+	changes  []Change // still to come
+	chance   chance
+	books    ledger
+}
+
+// NewModel begins with full gauges at start. It panics with Validate's error
+// when the configuration is invalid: one that comes from outside the program is
+// validated where it is read.
+func NewModel(cfg Config, start time.Time) *Model {
+	if err := cfg.Validate(); err != nil {
+		panic(err)
+	}
+	cfg = cfg.withDefaults()
+	return &Model{
+		cfg:      cfg,
+		start:    start,
+		requests: newGauge(cfg, cfg.RPM, start),
+		tokens:   newGauge(cfg, cfg.TPM, start),
+		changes:  cfg.Changes,
+		books:    newLedger(cfg.TrackIDs),
+	}
+}
+
+// Decide judges a call that arrives now. Only a call that passes both gauges is
+// charged, whatever fault it meets afterwards.
+func (m *Model) Decide(now time.Time, c Call) Verdict {
+	if c.Requests == 0 {
+		c.Requests = 1
+	}
+	m.advance(now)
+	m.chance.begin(m.cfg.Seed, m.books.serial(c.ID), c.ID, m.cfg.TrackIDs)
+	v := m.judge(now, c)
+	m.books.enter(c, v.Kind)
+	return v
+}
+
+// advance brings the gauges to now by way of each change's own instant, so that
+// a change takes effect when it is due and not at the next call.
+func (m *Model) advance(now time.Time) {
+	for len(m.changes) > 0 {
+		at := m.start.Add(m.changes[0].At)
+		if at.After(now) {
+			break
+		}
+		m.fill(at)
+		m.requests.setLimit(m.changes[0].RPM)
+		m.tokens.setLimit(m.changes[0].TPM)
+		m.changes = m.changes[1:]
+	}
+	m.fill(now)
+}
+
+func (m *Model) fill(now time.Time) {
+	m.requests.advance(now)
+	m.tokens.advance(now)
+}
+
+// judge asks in the order in which a real service can know: is it up, who is
+// calling, for what, is there money, is there room.
+func (m *Model) judge(now time.Time, c Call) Verdict {
+	if kind, down := m.outage(now); down {
+		return m.verdict(kind)
+	}
+	if kind, away := m.turnAway(c); away {
+		return m.verdict(kind)
+	}
+	fault := m.fault()
+	if fault == BadRequest || fault == Overloaded {
+		return m.verdict(fault)
+	}
+	if m.tokens.perMinute > 0 && c.Tokens > m.tokens.perMinute {
+		v := m.tell(now, m.verdict(TooLarge))
+		v.Dimension = Tokens
+		return v
+	}
+	return m.admit(now, c, fault)
+}
+
+// admit takes from both gauges or from none. A call once charged may still
+// meet the fault that was drawn for it.
+func (m *Model) admit(now time.Time, c Call, fault Kind) Verdict {
+	if wait, dim := m.wait(now, c); wait > 0 {
+		return m.refuse(now, wait, dim)
+	}
+	m.requests.take(c.Requests)
+	m.tokens.take(c.Tokens)
+	m.books.charge(c)
+	return m.tell(now, m.verdict(fault))
+}
+
+func (m *Model) outage(now time.Time) (Kind, bool) {
+	since := now.Sub(m.start)
+	for _, o := range m.cfg.Outages {
+		if since < o.From || since >= o.From+o.For {
+			continue
+		}
+		switch o.Mode {
+		case OutageHang:
+			return Hung, true
+		case OutageReset:
+			return ResetByPeer, true
+		}
+		return Overloaded, true
+	}
+	return "", false
+}
+
+func (m *Model) turnAway(c Call) (Kind, bool) {
+	switch {
+	case len(m.cfg.Keys) > 0 && !slices.Contains(m.cfg.Keys, c.Key):
+		return Unauthorized, true
+	case c.Invalid:
+		return BadRequest, true
+	case len(m.cfg.Models) > 0 && !slices.Contains(m.cfg.Models, c.Model):
+		return ModelNotFound, true
+	case m.cfg.QuotaAfter > 0 && m.books.accepted >= m.cfg.QuotaAfter:
+		return InsufficientQuota, true
+	}
+	return "", false
+}
+
+// fault is one draw over all rates, so that their sum is the share of calls
+// that meet any.
+func (m *Model) fault() Kind {
+	r, u := m.cfg.Errors, m.chance.uniform()
+	for _, f := range [...]struct {
+		rate float64
+		kind Kind
+	}{
+		{r.Server500, ServerError}, {r.Overloaded503, Overloaded}, {r.BadRequest400, BadRequest},
+		{r.Reset, ResetByPeer}, {r.Hang, Hung}, {r.Truncated, Truncated}, {r.Malformed200, Malformed},
+	} {
+		if u < f.rate {
+			return f.kind
+		}
+		u -= f.rate
+	}
+	return Accepted
+}
+
+// wait is the longer of the two, for both are needed at once.
+func (m *Model) wait(now time.Time, c Call) (time.Duration, Dimension) {
+	r, t := m.requests.wait(now, c.Requests), m.tokens.wait(now, c.Tokens)
+	if t > r {
+		return t, Tokens
+	}
+	return r, Requests
+}
+
+func (m *Model) refuse(now time.Time, wait time.Duration, dim Dimension) Verdict {
+	v := m.tell(now, m.verdict(RateLimited))
+	v.Wait, v.Dimension = wait, dim
+	v.HasRetryAfter = m.cfg.RetryAfter == Always ||
+		m.cfg.RetryAfter == Sometimes && m.chance.uniform() < 0.5
+	if !v.HasRetryAfter {
+		return v
+	}
+	unit := time.Second
+	if m.cfg.RetryAfterMS {
+		v.RetryAfterMS, unit = true, time.Millisecond
+	}
+	v.RetryAfter = roundUp(wait, unit)
+	return v
+}
+
+func (m *Model) tell(now time.Time, v Verdict) Verdict {
+	v.Requests, v.Tokens = m.requests.quota(now), m.tokens.quota(now)
+	v.HasHeaders = m.cfg.Headers && !v.Hang && !v.Reset
+	return v
+}
+
+func (m *Model) verdict(k Kind) Verdict {
+	return Verdict{
+		Status:  k.Status(),
+		Kind:    k,
+		Latency: m.latency(k),
+		Reset:   k == ResetByPeer,
+		Hang:    k == Hung,
+	}
+}
+
+// latency is a generation's for whatever was worked on, a refusal's for what
+// was turned away at the door.
+func (m *Model) latency(k Kind) time.Duration {
+	switch k {
+	case Hung:
+		return 0
+	case Accepted, ServerError, ResetByPeer, Truncated, Malformed:
+		return m.chance.lognormal(m.cfg.Latency)
+	}
+	return m.cfg.Refusal
+}
+
+// roundUp is never zero, for zero would say "at once" where there is a wait.
+func roundUp(d, unit time.Duration) time.Duration {
+	return max(1, (d+unit-1)/unit) * unit
+}
+
+// Books is a copy of the counts. With TrackIDs it copies one entry for each ID.
+func (m *Model) Books() Books { return m.books.copy() }
+
+// Abandon records that the caller of an accepted call left before its answer:
+// the call stays charged, and its ID counts as not answered.
+func (m *Model) Abandon(c Call) { m.books.abandon(c.ID) }

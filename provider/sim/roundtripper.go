@@ -1,0 +1,61 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+)
+
+// Transport is an http.RoundTripper that asks a Server in the caller's own
+// goroutine: no socket, no other goroutine, no connection to close. The host of
+// a request's URL is not looked at.
+type Transport struct {
+	server *Server
+}
+
+// NewTransport makes &http.Client{Transport: sim.NewTransport(server)} a client
+// of the server, in any SDK that takes one.
+func NewTransport(server *Server) *Transport {
+	return &Transport{server: server}
+}
+
+// RoundTrip returns when the answer is due or the request's context ends, with
+// the context's cause. A reset is an error for which errors.Is(err,
+// syscall.ECONNRESET). The request's body is read before the latency begins.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		defer r.Body.Close()
+	}
+	if err := context.Cause(r.Context()); err != nil {
+		return nil, err
+	}
+	a, err := t.server.respond(r)
+	if err != nil {
+		return nil, err
+	}
+	return a.response(r), nil
+}
+
+func (a reply) response(r *http.Request) *http.Response {
+	var body io.Reader = bytes.NewReader(a.body)
+	if a.cut {
+		body = io.MultiReader(bytes.NewReader(a.body[:len(a.body)/2]), broken{})
+	}
+	return &http.Response{
+		Status:        http.StatusText(a.status),
+		StatusCode:    a.status,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        a.header,
+		Body:          io.NopCloser(body),
+		ContentLength: int64(len(a.body)),
+		Request:       r,
+	}
+}
+
+// broken ends a body as a connection does that closes too early.
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"net/http"
+	"time"
+)
+
+// Call is one request as the model sees it.
+type Call struct {
+	Requests float64 // 0 counts as 1
+	Tokens   float64 // charged beforehand: the provider's estimate
+	Key      string  // the bearer key
+	Model    string
+	ID       string // the same for every try at one item
+	Invalid  bool   // the body cannot be read: 400 and no charge
+}
+
+// Kind says in a word what became of a call.
+type Kind string
+
+// The kinds. All but Accepted are failures; Truncated and Malformed have
+// status 200, Reset and Hung none.
+const (
+	Accepted          Kind = "accepted"
+	RateLimited       Kind = "rate_limited"
+	TooLarge          Kind = "too_large"
+	InsufficientQuota Kind = "insufficient_quota"
+	Unauthorized      Kind = "unauthorized"
+	ModelNotFound     Kind = "model_not_found"
+	BadRequest        Kind = "bad_request"
+	ServerError       Kind = "server_error"
+	Overloaded        Kind = "overloaded"
+	ResetByPeer       Kind = "reset"
+	Hung              Kind = "hang"
+	Truncated         Kind = "truncated"
+	Malformed         Kind = "malformed"
+)
+
+// Status is the HTTP status of the kind; 0 where no answer comes.
+func (k Kind) Status() int {
+	switch k {
+	case RateLimited, TooLarge, InsufficientQuota:
+		return http.StatusTooManyRequests
+	case Unauthorized:
+		return http.StatusUnauthorized
+	case ModelNotFound:
+		return http.StatusNotFound
+	case BadRequest:
+		return http.StatusBadRequest
+	case ServerError:
+		return http.StatusInternalServerError
+	case Overloaded:
+		return http.StatusServiceUnavailable
+	case ResetByPeer, Hung:
+		return 0
+	}
+	return http.StatusOK
+}
+
+// Dimension names what a refused call ran short of.
+type Dimension string
+
+// The dimensions, as error bodies and headers spell them.
+const (
+	Requests Dimension = "requests"
+	Tokens   Dimension = "tokens"
+)
+
+// Quota is one dimension as headers tell it; all zero where it is unlimited.
+type Quota struct {
+	Limit     float64       // per minute
+	Remaining float64       // after this call; never negative
+	Reset     time.Duration // until the gauge is full, or the window ends
+}
+
+// Verdict is what becomes of one call.
+type Verdict struct {
+	Status int // HTTP; 0 when Reset or Hang
+	Kind   Kind
+
+	// Latency is from the call's arrival to its answer, or to its reset.
+	Latency time.Duration
+
+	// RetryAfter is what a 429 tells the client: whole seconds, or milliseconds
+	// with RetryAfterMS. Only meant with HasRetryAfter.
+	RetryAfter    time.Duration
+	HasRetryAfter bool
+	RetryAfterMS  bool
+
+	// Wait is the least time after which a rate-limited call would have been
+	// accepted, were it alone; Dimension is the one that asks for it.
+	Wait      time.Duration
+	Dimension Dimension
+
+	// Requests and Tokens are the gauges after the call; HasHeaders says that
+	// the client is told of them.
+	Requests, Tokens Quota
+	HasHeaders       bool
+
+	Reset bool // the connection breaks after Latency
+	Hang  bool // no answer comes until the caller leaves
+}
