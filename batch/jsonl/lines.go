@@ -13,6 +13,8 @@ const (
 	// keepBuffer is how much of a long line's buffer is kept for the next one: a
 	// single line of 64 MiB must not hold 64 MiB until the end of the run.
 	keepBuffer = 1 << 20
+	// margin is what a line of full length may bear beyond it: a BOM and CRLF.
+	margin = len("\xEF\xBB\xBF\r\n")
 )
 
 var byteOrderMark = []byte("\xEF\xBB\xBF")
@@ -64,8 +66,8 @@ func (l *lineReader) cut() (text []byte, whole bool, err error) {
 	}
 	l.long, whole = l.long[:0], true
 	for {
-		// What is one byte over the bound stays so: the rest is read and dropped.
-		if whole = whole && len(l.long) <= l.max; whole {
+		// What is over the bound stays so: the rest is read and dropped.
+		if whole = whole && len(l.long) <= l.max+margin; whole {
 			l.long = append(l.long, part...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
