@@ -57,12 +57,12 @@ func atEnd(err error) bool { return err == io.EOF } //nolint:errorlint // see ab
 // cut reads up to and with the next line feed. Most lines lie in the reader's
 // buffer and are not copied; of a line over the bound, only its beginning is kept.
 func (l *lineReader) cut() (text []byte, whole bool, err error) {
+	if cap(l.long) > keepBuffer {
+		l.long = nil
+	}
 	part, err := l.in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return part, true, err
-	}
-	if cap(l.long) > keepBuffer {
-		l.long = nil
 	}
 	l.long, whole = l.long[:0], true
 	for {

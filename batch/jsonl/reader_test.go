@@ -192,7 +192,7 @@ func TestBadLinesAreNamed(t *testing.T) {
 		{`{"custom_id":"a","params":{"model":"c"}}`, ErrUnsupported, "not supported yet"},
 		{"{\"prompt\":\"a\x00b\"}", ErrText, "NUL byte at byte 13"},
 		{"{\"prompt\":\"é\xff\"}", ErrText, "invalid UTF-8 at byte 14"},
-		{strings.Repeat("[", 20_000), ErrNotJSON, "not JSON: invalid character '[' exceeded max depth"},
+		{`{"prompt":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}", ErrNotJSON, "not JSON: invalid character '[' exceeded max depth"},
 	}
 	for _, tt := range tests {
 		t.Run(clip(tt.line), func(t *testing.T) {
@@ -317,6 +317,16 @@ func TestHugeLineTakesBoundedMemory(t *testing.T) {
 	}
 }
 
+// The buffer of a long line is not held while short ones follow.
+func TestLongLinesBufferIsGivenBack(t *testing.T) {
+	text := `{"prompt":"` + strings.Repeat("a", 2*keepBuffer) + "\"}\n{\"prompt\":\"b\"}\n"
+	r := NewReader(strings.NewReader(text), ReaderConfig{DefaultModel: "m"})
+	sum, _, _ := Check(r)
+	if held := cap(r.lines.long); held > keepBuffer || sum.Items != 2 {
+		t.Errorf("%d items, %d bytes held", sum.Items, held)
+	}
+}
+
 // An input that breaks says so again and again, and its torn line is not a request.
 func TestBrokenInputIsAnError(t *testing.T) {
 	broken := errors.New("unexpected end of gzip stream")
@@ -394,7 +404,11 @@ func TestKeysOfLinesWithoutID(t *testing.T) {
 func TestRequestsOwnTheirMemory(t *testing.T) {
 	var text strings.Builder
 	for i := range 2000 {
-		fmt.Fprintf(&text, `{"custom_id":"c%d","metadata":{"n":%d},"messages":[],"model":"m%d"}`+"\n", i, i, i%3)
+		if i%2 == 0 {
+			fmt.Fprintf(&text, `{"custom_id":"c%d","metadata":{"n":%d},"messages":[],"model":"m%d"}`+"\n", i, i, i%3)
+		} else {
+			fmt.Fprintf(&text, `{"custom_id":"c%d","body":{"messages":[],"model":"m%d"},"metadata":{"n":%d}}`+"\n", i, i%3, i)
+		}
 	}
 	reqs, _ := read(t, text.String(), ReaderConfig{})
 	for i, r := range reqs {
