@@ -1,0 +1,178 @@
+package limiter
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// fails reports n failures and returns which of them opened the breaker, 0 if none.
+func fails(b *Breaker, now time.Time, n int) (opened int) {
+	for i := range n {
+		if b.Failure(now) {
+			opened = i + 1
+		}
+	}
+	return opened
+}
+
+// A breaker starts closed and lets everything through.
+func TestBreakerStartsClosed(t *testing.T) {
+	var b Breaker
+	for range 100 {
+		want(t, "allow", b.Allow(noon), true)
+	}
+	want(t, "state", b.State(noon), Closed)
+	want(t, "until", b.Until(), time.Time{})
+}
+
+// Ten failures in a row open it, and say so once.
+func TestBreakerOpensOnConsecutiveFailures(t *testing.T) {
+	b := NewBreaker(BreakerConfig{FailureRate: 2})
+	want(t, "nine", fails(&b, noon, 9), 0)
+	b.Success(noon)
+	want(t, "nine again", fails(&b, noon, 9), 0)
+	want(t, "the tenth", b.Failure(noon), true)
+	want(t, "later news is ignored", fails(&b, at(1), 50), 0)
+	want(t, "state", b.State(at(1)), Open)
+	want(t, "until", b.Until(), at(4))
+	want(t, "allow", b.Allow(at(3.9)), false)
+}
+
+// Sixty per cent failures open it, once there are ten calls in the window.
+func TestBreakerOpensOnFailureRate(t *testing.T) {
+	b := NewBreaker(BreakerConfig{Consecutive: -1})
+	want(t, "nine failures are too few calls", fails(&b, noon, 9), 0)
+	want(t, "ten are enough", b.Failure(noon), true)
+	b = NewBreaker(BreakerConfig{})
+	for range 4 {
+		b.Success(noon)
+	}
+	want(t, "five of nine", fails(&b, noon, 5), 0)
+	want(t, "six of ten", b.Failure(noon), true)
+}
+
+// Failures that are older than the window do not count.
+func TestBreakerForgetsOldFailures(t *testing.T) {
+	b := NewBreaker(BreakerConfig{Consecutive: -1})
+	fails(&b, noon, 9)
+	want(t, "within the window", b.State(at(29)), Closed)
+	want(t, "after it", fails(&b, at(30), 9), 0)
+	want(t, "enough new ones", b.Failure(at(30)), true)
+}
+
+// A half-open breaker lets a bounded number of calls through, and a permit that was
+// given back can be taken again.
+func TestBreakerHalfOpenPermits(t *testing.T) {
+	b := NewBreaker(BreakerConfig{HalfOpenProbes: 2, Successes: 3})
+	fails(&b, noon, 10)
+	want(t, "state", b.State(at(4)), HalfOpen)
+	want(t, "first", b.Allow(at(4)), true)
+	want(t, "second", b.Allow(at(4)), true)
+	want(t, "third", b.Allow(at(4)), false)
+	b.Abandon(at(4))
+	want(t, "given back", b.Allow(at(4)), true)
+	b.Success(at(5))
+	want(t, "one is back", b.Allow(at(5)), true)
+	want(t, "and gone again", b.Allow(at(5)), false)
+}
+
+// Enough successes close it, and everything from before is forgotten.
+func TestBreakerCloses(t *testing.T) {
+	b := NewBreaker(BreakerConfig{Successes: 2})
+	fails(&b, noon, 10)
+	b.Allow(at(4))
+	b.Success(at(4))
+	want(t, "one success", b.State(at(4)), HalfOpen)
+	b.Allow(at(5))
+	b.Success(at(5))
+	want(t, "two", b.State(at(5)), Closed)
+	want(t, "until", b.Until(), time.Time{})
+	want(t, "old failures are forgotten", fails(&b, at(5), 9), 0)
+	want(t, "the interval is the first again", fails(&b, at(5), 1), 1)
+	want(t, "until", b.Until(), at(9))
+}
+
+// The first failure while half-open opens it again, each time for half as long again,
+// up to twenty seconds.
+func TestBreakerReopensForLonger(t *testing.T) {
+	var b Breaker
+	fails(&b, noon, 10)
+	now := b.Until()
+	for _, seconds := range []float64{6, 9, 13.5, 20, 20, 20} {
+		want(t, "allow", b.Allow(now), true)
+		want(t, "reopened", b.Failure(now), true)
+		want(t, "until", b.Until(), now.Add(time.Duration(seconds*1e9)))
+		want(t, "allow", b.Allow(now), false)
+		now = b.Until()
+	}
+}
+
+// News that comes while it is open changes nothing.
+func TestBreakerIgnoresNewsWhileOpen(t *testing.T) {
+	var b Breaker
+	fails(&b, noon, 10)
+	open := b
+	b.Success(at(1))
+	b.Failure(at(2))
+	b.Abandon(at(3))
+	want(t, "breaker", b, open)
+	want(t, "a permit cannot be given back that was not taken", b.Allow(at(4)) && !b.Allow(at(4)), true)
+}
+
+// A clock that goes back does not open a half-open breaker again.
+func TestBreakerClockGoesBack(t *testing.T) {
+	b := NewBreaker(BreakerConfig{HalfOpenProbes: 2})
+	fails(&b, noon, 10)
+	b.Allow(at(4))
+	want(t, "state", b.State(at(3)), HalfOpen)
+	want(t, "allow", b.Allow(at(3)), true)
+}
+
+// States have names.
+func TestBreakerStateNames(t *testing.T) {
+	for s, name := range []string{"closed", "open", "half-open", "state(3)"} {
+		want(t, "name", BreakerState(s).String(), name)
+	}
+}
+
+// Settings that cannot be meant have their defaults.
+func TestBreakerConfigDefaults(t *testing.T) {
+	expected := BreakerConfig{30 * time.Second, 10, 0.6, 10, 4 * time.Second, 20 * time.Second, 1, 1}
+	want(t, "zero", BreakerConfig{}.withDefaults(), expected)
+	want(t, "senseless", BreakerConfig{-1, -1, math.NaN(), 0, -1, -1, -1, -1}.withDefaults(), expected)
+	b := NewBreaker(BreakerConfig{OpenFor: time.Minute})
+	fails(&b, noon, 10)
+	want(t, "never longer than MaxOpen", b.Until(), at(20))
+}
+
+// While it is half-open no more calls are out than probes are allowed, it is never
+// open for longer than MaxOpen, and it never lets a call through before Until,
+// whatever happens in whatever order.
+func FuzzBreaker(f *testing.F) {
+	f.Add([]byte{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0xf3, 0, 2, 0, 1})
+	f.Fuzz(func(t *testing.T, script []byte) {
+		b, now := NewBreaker(BreakerConfig{HalfOpenProbes: 3, Successes: 2}), noon
+		for _, op := range script {
+			now = now.Add(time.Duration(op>>4) * 500 * time.Millisecond)
+			before := b.State(now)
+			switch op % 4 {
+			case 0:
+				if b.Allow(now) && before == Open {
+					t.Fatalf("allowed while open: %+v", b)
+				}
+			case 1:
+				if b.Failure(now) != (before != Open && b.State(now) == Open) {
+					t.Fatalf("did not say whether it opened: %+v", b)
+				}
+			case 2:
+				b.Success(now)
+			case 3:
+				b.Abandon(now)
+			}
+			if b.probes < 0 || b.probes > 3 || b.Until().Sub(now) > 20*time.Second {
+				t.Fatalf("out of bounds: %+v", b)
+			}
+		}
+	})
+}

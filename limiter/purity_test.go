@@ -1,0 +1,112 @@
+package limiter
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var pureImports = []string{"errors", "fmt", "math", "math/rand/v2", "slices", "strconv", "strings", "time"}
+
+// The parts of allowed packages that read a clock, wait for one, or draw from a source
+// that nobody seeded.
+var impureNames = map[string][]string{
+	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+	"rand": {
+		"Int", "IntN", "Int32", "Int32N", "Int64", "Int64N", "Uint32", "Uint32N", "Uint64", "Uint64N",
+		"UintN", "Uint", "N", "Float32", "Float64", "NormFloat64", "ExpFloat64", "Perm", "Shuffle",
+	},
+}
+
+// Nothing in this package starts a goroutine, talks over a channel, reads a clock, or
+// imports a package through which it could.
+func TestPackageIsPure(t *testing.T) {
+	files := 0
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		src, err := os.ReadFile(e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		files++
+		for _, fault := range impurities(t, e.Name(), string(src)) {
+			t.Error(fault)
+		}
+	}
+	if files < 10 {
+		t.Errorf("only %d files were looked at", files)
+	}
+}
+
+// The purity test sees each thing it forbids: without this it could pass by blindness.
+func TestPurityTestSeesImpurity(t *testing.T) {
+	for _, body := range []string{
+		`import "sync"`,
+		`import "context"`,
+		`func f() { go f() }`,
+		`var c chan int`,
+		`func f(c <-chan int) {}`,
+		`func f() { select {} }`,
+		`import "time"; var x = time.Now()`,
+		`import "time"; var now = time.Now`,
+		`import clock "time"; var x = clock.Since(clock.Time{})`,
+		`import . "time"; var x = Now()`,
+		`import "math/rand/v2"; var x = rand.Float64()`,
+	} {
+		if len(impurities(t, "x.go", "package x;"+body)) == 0 {
+			t.Errorf("not seen: %s", body)
+		}
+	}
+	const pure = `package x; import "math/rand/v2"; func f(r *rand.Rand) float64 { return r.Float64() }`
+	if got := impurities(t, "x.go", pure); len(got) > 0 {
+		t.Errorf("a seeded generator is pure, but: %v", got)
+	}
+}
+
+func impurities(t *testing.T, name, src string) (faults []string) {
+	t.Helper()
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, name, src, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fault := func(n ast.Node, what string) {
+		faults = append(faults, set.Position(n.Pos()).String()+": "+what)
+	}
+	for _, spec := range file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		if !slices.Contains(pureImports, path) {
+			fault(spec, "import of "+path)
+		}
+		if spec.Name != nil {
+			fault(spec, "renamed import, under which this test would not know it")
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			fault(n, "go statement")
+		case *ast.ChanType:
+			fault(n, "channel")
+		case *ast.SelectStmt, *ast.SendStmt:
+			fault(n, "channel operation")
+		case *ast.SelectorExpr:
+			if pkg, ok := n.X.(*ast.Ident); ok && slices.Contains(impureNames[pkg.Name], n.Sel.Name) {
+				fault(n, pkg.Name+"."+n.Sel.Name)
+			}
+		}
+		return true
+	})
+	return faults
+}

@@ -1,0 +1,245 @@
+package limiter
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// A rate of which nothing is known is unlimited, and successes leave it so.
+func TestRateStartsUnlimited(t *testing.T) {
+	var zero Rate
+	for _, r := range []Rate{zero, NewRate(RateConfig{})} {
+		for range 100 {
+			r.Success(noon, time.Hour)
+		}
+		want(t, "limit", r.Limit(), math.Inf(1))
+	}
+}
+
+// The first refusal of an unlimited rate starts from what was observed.
+func TestRateStartsFromTheObserved(t *testing.T) {
+	r := NewRate(RateConfig{})
+	r.Refused(noon, 10, false)
+	near(t, "limit", r.Limit(), 7, 1e-12)
+}
+
+// With nothing observed it starts from the successes it was told of, and without any
+// from one call a second.
+func TestRateStartsBlind(t *testing.T) {
+	r := NewRate(RateConfig{})
+	for i := range 100 {
+		r.Success(at(float64(i)*0.1), 0)
+	}
+	r.Refused(at(10), 0, false)
+	near(t, "limit", r.Limit(), 7, 0.5)
+	r = NewRate(RateConfig{})
+	r.Refused(noon, math.NaN(), false)
+	near(t, "limit", r.Limit(), 0.7, 1e-12)
+}
+
+// A decrease starts from the lower of limit and observed.
+func TestRateDecreasesFromTheLower(t *testing.T) {
+	for _, c := range []struct{ observed, limit float64 }{
+		{0, 70}, {50, 35}, {200, 70}, {-5, 70}, {math.NaN(), 70}, {math.Inf(1), 70},
+	} {
+		r := NewRate(RateConfig{Initial: 100})
+		r.Refused(noon, c.observed, false)
+		near(t, "limit", r.Limit(), c.limit, 1e-9)
+	}
+}
+
+// Each success adds two hundredths of what the last decrease left: from there back to
+// the old rate it takes twenty-two.
+func TestRateIncreasesAdditively(t *testing.T) {
+	r := NewRate(RateConfig{Initial: 100})
+	r.Refused(noon, 0, false)
+	for i := range 21 {
+		r.Success(noon, time.Hour)
+		near(t, "limit", r.Limit(), 70+1.4*float64(i+1), 1e-9)
+	}
+	if r.Limit() >= 100 {
+		t.Errorf("limit %v after 21 successes", r.Limit())
+	}
+	r.Success(noon, 0)
+	if r.Limit() < 100 {
+		t.Errorf("limit %v after 22 successes", r.Limit())
+	}
+}
+
+// Refusals that name a wait decrease once until a success comes between them; others
+// each time.
+func TestRateDirectedRefusalDecreasesOnce(t *testing.T) {
+	r := NewRate(RateConfig{Initial: 100})
+	r.Refused(noon, 0, true)
+	near(t, "first", r.Limit(), 70, 1e-9)
+	r.Refused(at(1), 1, true)
+	near(t, "second, nothing sent between", r.Limit(), 70, 1e-9)
+	r.Success(at(2), 0)
+	r.Refused(at(3), 0, true)
+	near(t, "after a success", r.Limit(), 71.4*0.7, 1e-9)
+	r.Refused(at(4), 0, false)
+	near(t, "undirected", r.Limit(), 71.4*0.49, 1e-9)
+	r.Refused(at(5), 0, false)
+	near(t, "undirected again", r.Limit(), 71.4*0.343, 1e-9)
+}
+
+// The limit stays within floor and ceiling, whatever happens; the ceiling is stronger.
+func TestRateBounds(t *testing.T) {
+	r := NewRate(RateConfig{Initial: 10, Ceiling: 12})
+	for range 1000 {
+		r.Success(noon, 0)
+	}
+	near(t, "ceiling", r.Limit(), 12, 0)
+	for range 1000 {
+		r.Refused(noon, 0, false)
+	}
+	near(t, "default floor", r.Limit(), 0.05, 0)
+	r = NewRate(RateConfig{Initial: 10, Floor: 5, Ceiling: 3})
+	near(t, "floor over ceiling", r.Limit(), 3, 0)
+	r = NewRate(RateConfig{Initial: 1e300})
+	near(t, "no ceiling", r.Limit(), MaxRate, 0)
+	r = NewRate(RateConfig{Ceiling: 8})
+	near(t, "unlimited under a ceiling", r.Limit(), 8, 0)
+	r.Refused(noon, 0, false)
+	near(t, "decrease from the ceiling", r.Limit(), 5.6, 1e-9)
+}
+
+// A ceiling that falls takes effect at once, and one that is taken away gives back
+// what was learned.
+func TestRateSetCeiling(t *testing.T) {
+	r := NewRate(RateConfig{Initial: 10})
+	r.SetCeiling(4)
+	near(t, "lower", r.Limit(), 4, 0)
+	r.SetCeiling(0)
+	near(t, "taken away", r.Limit(), 10, 0)
+}
+
+// Anchor makes an unlimited rate finite and leaves a finite one alone.
+func TestRateAnchor(t *testing.T) {
+	r := NewRate(RateConfig{})
+	r.Anchor(0)
+	want(t, "nothing observed", r.Limit(), math.Inf(1))
+	r.Anchor(20)
+	near(t, "anchored", r.Limit(), 20, 0)
+	r.Success(noon, 0)
+	near(t, "grows from there", r.Limit(), 20.4, 1e-9)
+	r.Anchor(1)
+	near(t, "only once", r.Limit(), 20.4, 1e-9)
+}
+
+// Without a target latency is not judged.
+func TestRateWithoutTargetIgnoresLatency(t *testing.T) {
+	r := NewRate(RateConfig{Initial: 10})
+	for range 1000 {
+		r.Success(noon, time.Hour)
+	}
+	near(t, "limit", r.Limit(), 10+1000*0.2, 1e-6)
+}
+
+// Between one and two targets the rate neither climbs nor falls.
+func TestRateStandsStillOverTheTarget(t *testing.T) {
+	r := NewRate(RateConfig{Initial: 10, LatencyTarget: time.Second})
+	for range 500 {
+		r.Success(noon, 1500*time.Millisecond)
+	}
+	near(t, "limit", r.Limit(), 10, 0)
+	for range 20 { // the mean needs a few samples to come down, then it climbs
+		r.Success(noon, 0)
+	}
+	if l := r.Limit(); l <= 10.2 || l >= 14 {
+		t.Errorf("limit %v after latency fell", l)
+	}
+}
+
+// Over twice the target it is cut once the first twenty samples are there, and again
+// only when the whole ring was refilled.
+func TestRateCutsOnLatencyOncePerRing(t *testing.T) {
+	r := NewRate(RateConfig{Initial: 10, LatencyTarget: time.Second})
+	cuts, before := []int{}, r.Limit()
+	for i := range 300 {
+		r.Success(noon, 3*time.Second)
+		if r.Limit() < before {
+			cuts, before = append(cuts, i+1), r.Limit()
+		}
+	}
+	want(t, "number of cuts", len(cuts), 3)
+	want(t, "first", cuts[0], RateWarmup)
+	want(t, "second", cuts[1], RateWarmup+LatencySamples)
+	near(t, "limit", r.Limit(), 3.43, 1e-9)
+}
+
+// A slow tail cuts though the mean is fine: one call in ten over twice the target.
+func TestRateCutsOnASlowTail(t *testing.T) {
+	r := NewRate(RateConfig{Initial: 10, LatencyTarget: time.Second})
+	for i := range RateWarmup {
+		want(t, "not cut yet", r.Limit() >= 10, true)
+		d := 100 * time.Millisecond
+		if i%10 == 5 {
+			d = 2100 * time.Millisecond
+		}
+		r.Success(noon, d)
+	}
+	want(t, "the mean is fine", r.latency.Mean() < time.Second, true)
+	near(t, "limit", r.Limit(), (10+0.2*float64(RateWarmup-1))*0.7, 0.5)
+}
+
+// A refusal counts as a reaction too: the samples from before it do not cut again.
+func TestRateRefusalRestartsTheLatencyWindow(t *testing.T) {
+	r := NewRate(RateConfig{Initial: 10, LatencyTarget: time.Second})
+	for range 19 {
+		r.Success(noon, 3*time.Second)
+	}
+	r.Refused(noon, 0, false)
+	for range LatencySamples - 1 {
+		r.Success(noon, 3*time.Second)
+	}
+	near(t, "limit", r.Limit(), 7, 1e-9)
+	r.Success(noon, 3*time.Second)
+	near(t, "limit", r.Limit(), 4.9, 1e-9)
+}
+
+// An unlimited rate that is too slow becomes finite, from the successes it saw.
+func TestRateCutsAnUnlimitedRateOnLatency(t *testing.T) {
+	r := NewRate(RateConfig{LatencyTarget: time.Second})
+	for i := range 20 {
+		r.Success(at(float64(i)*0.1), 5*time.Second)
+	}
+	near(t, "limit", r.Limit(), 0.7*20/1.9, 1e-9)
+}
+
+// Settings that cannot be meant have their defaults.
+func TestRateConfigDefaults(t *testing.T) {
+	bad := math.NaN()
+	got := RateConfig{Floor: bad, Ceiling: -1, Increase: math.Inf(1), Decrease: 1}.withDefaults()
+	want(t, "config", got, RateConfig{Floor: 0.05, Ceiling: MaxRate, Increase: 0.02, Decrease: 0.7})
+}
+
+// Against a server that takes ten a second, the rate finds it from either side and
+// about one call in twenty is refused.
+func TestRateFindsTheLimit(t *testing.T) {
+	for _, initial := range []float64{0.5, 10, 200} {
+		r := NewRate(RateConfig{Initial: initial})
+		server := NewBucket(600, 2, noon)
+		var p Pacer
+		now, calls, refused := noon, 0, 0
+		for now.Before(at(600)) {
+			now = now.Add(p.Wait(now, r.Limit()))
+			p.Take(now, r.Limit())
+			late := now.After(at(300))
+			if late {
+				calls++
+			}
+			if server.Take(now, 1) {
+				r.Success(now, 0)
+				continue
+			}
+			if late {
+				refused++
+			}
+			r.Refused(now, 0, false)
+		}
+		near(t, "calls a second", float64(calls)/300, 9.2, 1)
+		near(t, "share refused", float64(refused)/float64(calls), 0.045, 0.025)
+	}
+}
