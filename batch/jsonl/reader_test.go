@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -509,5 +510,27 @@ func TestMemoryPerItem(t *testing.T) {
 			t.Errorf("%s: %.1f bytes an item, promised %d", line, perItem, BytesPerItem)
 		}
 		runtime.KeepAlive(r)
+	}
+}
+
+// The prompts that the first command of the README runs are all good: 240 of them,
+// in three forms, with and without ids.
+func TestExamplePrompts(t *testing.T) {
+	file, err := os.Open("../../examples/prompts.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // only read
+	forms, bare := map[Form]int{}, 0
+	for req, err := range NewReader(file, ReaderConfig{Name: file.Name(), DefaultModel: "m"}).All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if forms[req.Form]++; !req.HasID {
+			bare++
+		}
+	}
+	if want := map[Form]int{FormOpenAIBatch: 60, FormBody: 60, FormPrompt: 120}; !maps.Equal(forms, want) || bare == 0 {
+		t.Errorf("forms %v, %d without id", forms, bare)
 	}
 }
