@@ -45,17 +45,19 @@ func TestErrorWindowNeedsSamples(t *testing.T) {
 	near(t, "factor", e.Factor(at(1)), 0.5, 0)
 }
 
-// However well it goes afterwards, the rate stays halved for the hold, and is restored
-// at its end.
+// However well it goes afterwards, the rate stays halved for the hold, to its last
+// nanosecond, and is restored at its end. That end lies within a slot here.
 func TestErrorWindowHolds(t *testing.T) {
 	var e ErrorWindow
+	e.Record(noon, false)
 	for range 20 {
-		e.Record(noon, true)
+		e.Record(at(2), true)
 	}
-	record(&e, at(1), 1000, 0)
-	near(t, "rate is low", e.Rate(at(2)), 0.02, 0.001)
-	near(t, "factor during the hold", e.Factor(at(60).Add(-time.Nanosecond)), 0.5, 0)
-	near(t, "factor after it", e.Factor(at(60)), 1, 0)
+	record(&e, at(6), 1000, 0)
+	near(t, "rate is low", e.Rate(at(7)), 0.02, 0.001)
+	near(t, "factor during the hold", e.Factor(at(44)), 0.5, 0)
+	near(t, "factor at its last moment", e.Factor(at(62).Add(-time.Nanosecond)), 0.5, 0)
+	near(t, "factor after it", e.Factor(at(62)), 1, 0)
 }
 
 // After the hold the rate is restored only below 10 %; between 10 and 30 it stays.
