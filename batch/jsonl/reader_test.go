@@ -67,12 +67,14 @@ func TestFormsBecomeRequests(t *testing.T) {
 		},
 		{
 			"an empty body gets nothing but the model",
-			`{"body":{ }}`, ReaderConfig{DefaultModel: "m"},
+			`{"body":{ }}`,
+			ReaderConfig{DefaultModel: "m"},
 			Request{ID: "line-000001", Form: FormOpenAIBatch, Endpoint: ChatCompletions, Model: "m", Body: []byte(`{"model":"m"}`)},
 		},
 		{
 			"a model of null is replaced",
-			`{"body":{"a":1, "model":null, "b":2}}`, ReaderConfig{DefaultModel: "m"},
+			`{"body":{"a":1, "model":null, "b":2}}`,
+			ReaderConfig{DefaultModel: "m"},
 			Request{ID: "line-000001", Form: FormOpenAIBatch, Endpoint: ChatCompletions, Model: "m", Body: []byte(`{"model":"m","a":1, "b":2}`)},
 		},
 		{
@@ -97,42 +99,50 @@ func TestFormsBecomeRequests(t *testing.T) {
 		},
 		{
 			"input for a model that embeds is an embedding",
-			`{"model":"text-embedding-3-small","input":"x"}`, ReaderConfig{},
+			`{"model":"text-embedding-3-small","input":"x"}`,
+			ReaderConfig{},
 			Request{ID: "line-000001", Form: FormBody, Endpoint: Embeddings, Model: "text-embedding-3-small", Body: []byte(`{"model":"text-embedding-3-small","input":"x"}`)},
 		},
 		{
 			"input with a setting of embeddings is an embedding",
-			`{"model":"m","input":"x","dimensions":64}`, ReaderConfig{},
+			`{"model":"m","input":"x","dimensions":64}`,
+			ReaderConfig{},
 			Request{ID: "line-000001", Form: FormBody, Endpoint: Embeddings, Model: "m", Body: []byte(`{"model":"m","input":"x","dimensions":64}`)},
 		},
 		{
 			"other input is a response",
-			`{"model":"gpt-4o-mini","input":"x"}`, ReaderConfig{},
+			`{"model":"gpt-4o-mini","input":"x"}`,
+			ReaderConfig{},
 			Request{ID: "line-000001", Form: FormBody, Endpoint: Responses, Model: "gpt-4o-mini", Body: []byte(`{"model":"gpt-4o-mini","input":"x"}`)},
 		},
 		{
 			"a prompt becomes a chat, what else it says goes along unchanged",
-			`{"id":"p","prompt":"h\u00e9 \"x\"","temperature":0.20,"tools":[ {"a":1} ],"stream":false}`, ReaderConfig{DefaultModel: "m", System: "be\nkind"},
+			`{"id":"p","prompt":"h\u00e9 \"x\"","temperature":0.20,"tools":[ {"a":1} ],"stream":false}`,
+			ReaderConfig{DefaultModel: "m", System: "be\nkind"},
 			Request{ID: "p", HasID: true, Form: FormPrompt, Endpoint: ChatCompletions, Model: "m", Body: []byte(`{"model":"m","messages":[{"role":"system","content":"be\nkind"},{"role":"user","content":"h\u00e9 \"x\""}],"temperature":0.20,"tools":[ {"a":1} ],"stream":false}`)},
 		},
 		{
 			"a prompt's own system and model win, its metadata comes back",
-			`{"prompt":"q","system":"s","model":"own","metadata":{"k":1}}`, ReaderConfig{DefaultModel: "m", System: "other"},
+			`{"prompt":"q","system":"s","model":"own","metadata":{"k":1}}`,
+			ReaderConfig{DefaultModel: "m", System: "other"},
 			Request{ID: "line-000001", Form: FormPrompt, Endpoint: ChatCompletions, Model: "own", Body: []byte(`{"model":"own","messages":[{"role":"system","content":"s"},{"role":"user","content":"q"}]}`), Metadata: json.RawMessage(`{"k":1}`)},
 		},
 		{
 			"a prompt is the input of an embedding",
-			`{"prompt":"q"}`, ReaderConfig{DefaultModel: "m", DefaultEndpoint: Embeddings, System: "unused"},
+			`{"prompt":"q"}`,
+			ReaderConfig{DefaultModel: "m", DefaultEndpoint: Embeddings, System: "unused"},
 			Request{ID: "line-000001", Form: FormPrompt, Endpoint: Embeddings, Model: "m", Body: []byte(`{"model":"m","input":"q"}`)},
 		},
 		{
 			"a prompt is the input of a response, its system the instructions",
-			`{"prompt":"q","system":"s"}`, ReaderConfig{DefaultModel: "m", DefaultEndpoint: Responses},
+			`{"prompt":"q","system":"s"}`,
+			ReaderConfig{DefaultModel: "m", DefaultEndpoint: Responses},
 			Request{ID: "line-000001", Form: FormPrompt, Endpoint: Responses, Model: "m", Body: []byte(`{"model":"m","instructions":"s","input":"q"}`)},
 		},
 		{
 			"a prompt is the prompt of a completion",
-			`{"prompt":["q"],"max_tokens":5}`, ReaderConfig{DefaultModel: "m", DefaultEndpoint: Completions},
+			`{"prompt":["q"],"max_tokens":5}`,
+			ReaderConfig{DefaultModel: "m", DefaultEndpoint: Completions},
 			Request{ID: "line-000001", Form: FormPrompt, Endpoint: Completions, Model: "m", Body: []byte(`{"model":"m","prompt":["q"],"max_tokens":5}`)},
 		},
 	}
@@ -339,7 +349,7 @@ func TestBrokenInputIsAnError(t *testing.T) {
 		}
 		for range 2 {
 			_, err := r.Next()
-			if !errors.Is(err, cause) || err == io.EOF || !strings.Contains(err.Error(), "read p.gz after line 1") {
+			if !errors.Is(err, cause) || atEnd(err) || !strings.Contains(err.Error(), "read p.gz after line 1") {
 				t.Errorf("%v: got %v", cause, err)
 			}
 		}
@@ -520,7 +530,7 @@ func TestExamplePrompts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	forms, bare := map[Form]int{}, 0
 	for req, err := range NewReader(file, ReaderConfig{Name: file.Name(), DefaultModel: "m"}).All() {
 		if err != nil {
