@@ -1,0 +1,96 @@
+package batch
+
+import (
+	"context"
+
+	"github.com/headrace/headrace/coordinator"
+)
+
+// A Control steers a run from another goroutine: pause it, resume it, drain it,
+// look at it. One made with [NewControl] belongs to the one run that it is given
+// to by [WithControl].
+type Control struct {
+	claim   chan struct{} // holds one token: the run that takes it owns the control
+	drain   chan struct{} // holds one token once Drain was called
+	ready   chan struct{} // closed when the two below are set
+	session *coordinator.Session
+	owner   *coordinator.Coordinator
+}
+
+// NewControl returns a control for one run.
+func NewControl() *Control {
+	c := &Control{claim: make(chan struct{}, 1), drain: make(chan struct{}, 1), ready: make(chan struct{})}
+	c.claim <- struct{}{}
+	return c
+}
+
+// WithControl lets ctl steer the run.
+func WithControl(ctl *Control) Option {
+	return option(func(c *config) { c.control = ctl }, "WithControl()")
+}
+
+// attach gives the control its run; it reports whether it had none yet.
+func (c *Control) attach(owner *coordinator.Coordinator, s *coordinator.Session) bool {
+	select {
+	case <-c.claim:
+		c.owner, c.session = owner, s
+		close(c.ready)
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits for the run to begin.
+func (c *Control) wait(ctx context.Context) error {
+	select {
+	case <-c.ready:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Pause starts no further call until Resume. Like Resume and Status it waits
+// for the run to begin; the error is ctx's. A run that is over ignores it.
+func (c *Control) Pause(ctx context.Context) error {
+	return c.do(ctx, (*coordinator.Session).Pause)
+}
+
+// Resume takes Pause back.
+func (c *Control) Resume(ctx context.Context) error {
+	return c.do(ctx, (*coordinator.Session).Resume)
+}
+
+// Drain finishes what is in flight and starts nothing more. It does not wait,
+// and may be called before the run begins.
+func (c *Control) Drain() {
+	select {
+	case c.drain <- struct{}{}:
+	default: // it was called before
+	}
+}
+
+// drains is where the run hears of Drain; without a control, never.
+func (c *Control) drains() <-chan struct{} {
+	if c == nil {
+		return nil
+	}
+	return c.drain
+}
+
+// Status takes a picture with the n busiest lanes in it.
+func (c *Control) Status(ctx context.Context, n int) (Status, error) {
+	if err := c.wait(ctx); err != nil {
+		return Status{}, err
+	}
+	return c.owner.Status(ctx, n)
+}
+
+func (c *Control) do(ctx context.Context, f func(*coordinator.Session)) error {
+	if err := c.wait(ctx); err != nil {
+		return err
+	}
+	f(c.session)
+	return nil
+}

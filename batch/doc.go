@@ -1,0 +1,30 @@
+// Package batch runs one call per item against an API that limits its callers:
+// as fast as the limits allow, every item exactly once.
+//
+// It promises that each item that was taken from the input ends in exactly one
+// result, that a failed item is a result and only a failed run an error, and
+// that when [Run] has returned, or the loop over [Stream] was left by whatever
+// way, nothing of the run is running any more. The [Summary] proves the first
+// by two sums.
+//
+//	items ─▶ read ─▶ feed ─offer─▶ ┌─────────────┐ ─work─▶ workers ─▶ your function
+//	                  ▲            │ coordinator │            │
+//	                  │            └─────────────┘ ◀─settled──┤ (its result went out first)
+//	                credit                ▲                   │
+//	                  │                   └──handed over──────┘ (refused, or to be tried again)
+//	                  │                                       │
+//	              your loop ◀──────────results────────────────┘
+//
+// A worker decides by a pure function (retry.go) whether the end of a call is
+// the end of the item. If it is, the result goes out and the coordinator is
+// told. If it is not, the worker hands the item over and is free: whoever waits,
+// waits in the coordinator, which cools down, probes, climbs back slowly, and
+// gives each item out again.
+//
+// An item takes a credit when it is offered, and gives it back when its result
+// has been read. There are as many credits as results fit in their channel, so
+// a worker never waits to deliver one, and a slow reader slows the feed.
+//
+// Nothing is shared between goroutines, so there are no locks. An item belongs
+// to whoever received it last.
+package batch

@@ -1,0 +1,60 @@
+package batch
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/headrace/headrace/provider"
+)
+
+// The kinds of a run's error. errors.Is tells them apart.
+var (
+	// ErrConfig: the options cannot be meant. Nothing was called.
+	ErrConfig = errors.New("batch: configuration")
+	// ErrStopped: the provider will serve this run no more (quota or balance used
+	// up, key refused). errors.As with *[provider.Error] tells what it said.
+	ErrStopped = errors.New("batch: stopped by the provider")
+	// ErrDrained: the run was asked to finish what was in flight and start nothing
+	// more, and items were left.
+	ErrDrained = errors.New("batch: drained")
+	// ErrInput: the input panicked while it was read.
+	ErrInput = errors.New("batch: input")
+)
+
+// ErrNotRun is the kind of the error of an item that was taken from the input
+// but not answered, because the run ended first. Its calls, if it had any, were
+// refused or cut off; it is safe to run again.
+var ErrNotRun = errors.New("batch: item not run")
+
+// ErrItemTimeout is the kind of the error of an item whose own time was up.
+var ErrItemTimeout = errors.New("batch: item timeout")
+
+// errAttemptTimeout is the cause with which an attempt's context ends.
+var errAttemptTimeout = errors.New("batch: attempt timeout")
+
+// Permanent says of err that trying again cannot help: the item fails at once.
+// Permanent(nil) is nil.
+func Permanent(err error) error { return provider.Permanent(err) }
+
+// RetryAfter says that the call behind err was refused for now, and that its
+// lane is to wait for d (at least). The item is run again and uses no attempt.
+// RetryAfter(d, nil) is nil.
+func RetryAfter(d time.Duration, err error) error { return provider.RetryAfter(d, err) }
+
+// A PanicError is the error of an item whose function panicked.
+type PanicError struct {
+	Value any
+	Stack []byte // of the goroutine that panicked
+}
+
+// Error names the value and shows the stack, which a log needs to be of use.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("batch: function panicked: %v\n%s", e.Value, e.Stack)
+}
+
+// Unwrap returns the value if it was an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}

@@ -1,0 +1,57 @@
+package batch
+
+import (
+	"context"
+	"time"
+)
+
+// An Event is one thing that a run tells its observer. Exactly one field is
+// set.
+type Event struct {
+	Transition *Transition // a lane changed its phase
+	Status     *Status     // a picture, once per period
+	Summary    *Summary    // the run is over; the last event
+}
+
+// busiestLanes is how many lanes a picture shows: as many as a screen.
+const busiestLanes = 16
+
+// WithObserver tells f what happens in the run: transitions as they come, a
+// status each period, the summary at the end. All calls come from one goroutine
+// of the run's. A slow f slows nothing: events that it is too slow for are
+// dropped and counted, but for the last, for which the run waits.
+func WithObserver(f func(Event)) Option {
+	return option(func(c *config) { c.observer = f }, "WithObserver()")
+}
+
+// WithProgressEvery sets the period of the observer's status. Default 1 s.
+func WithProgressEvery(d time.Duration) Option {
+	return option(func(c *config) { c.every = d }, "WithProgressEvery(%v)", d)
+}
+
+// observe passes on what the coordinator says until the run is over, and then
+// the summary.
+func (r *run[In, Out]) observe(ctx context.Context) {
+	ticker := r.clock.NewTicker(r.every)
+	defer ticker.Stop()
+	for news := r.session.News(); news != nil; {
+		select {
+		case t, ok := <-news:
+			if !ok {
+				news = nil
+				continue
+			}
+			r.observer(Event{Transition: &t})
+		case <-ticker.Chan():
+			if s, err := r.coordinator.Status(ctx, busiestLanes); err == nil {
+				r.observer(Event{Status: &s})
+			}
+		}
+	}
+	if s, ok := <-r.over; ok {
+		r.observer(Event{Summary: &s})
+	}
+}
+
+// elapsed is the time since the run began.
+func (r *run[In, Out]) elapsed() time.Duration { return r.clock.Now().Sub(r.began) }

@@ -1,0 +1,229 @@
+package batch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/coordinator"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+// Defaults of the options, where they are not said elsewhere.
+const (
+	// DefaultConcurrency is the ceiling on calls in flight.
+	DefaultConcurrency = machine.DefaultConcurrency
+	// DefaultAttemptTimeout ends a call that the server accepted and forgot. Two
+	// minutes is longer than a long answer takes, unless a model thinks.
+	DefaultAttemptTimeout = 120 * time.Second
+	// DefaultReadAhead is how many items may wait for their first call.
+	DefaultReadAhead = coordinator.DefaultReadAhead
+)
+
+// An Option changes one thing about a run. Options are checked together, before
+// any call.
+type Option struct {
+	text  string
+	apply func(*config)
+}
+
+// String shows the option as it would be written.
+func (o Option) String() string { return o.text }
+
+func option(apply func(*config), format string, args ...any) Option {
+	return Option{text: fmt.Sprintf(format, args...), apply: apply}
+}
+
+// config is what the options add up to.
+type config struct {
+	policy
+	machine        machine.Config
+	limits         machine.RunConfig
+	attemptTimeout time.Duration
+	readAhead      int
+	inOrder        bool
+	clock          clockwork.Clock
+	observer       func(Event)
+	every          time.Duration
+	drain          <-chan struct{}
+	summary        *Summary
+	shared         *Shared
+	control        *Control
+	poolOf, costOf any // func(In) string, func(In) limiter.Cost
+	faults         []error
+}
+
+func configure(opts []Option) (*config, error) {
+	c := &config{
+		policy:         policy{maxAttempts: DefaultMaxAttempts, patience: OverloadPatience},
+		limits:         machine.RunConfig{Concurrency: DefaultConcurrency},
+		attemptTimeout: DefaultAttemptTimeout,
+		readAhead:      DefaultReadAhead,
+		clock:          clockwork.NewRealClock(),
+		every:          time.Second,
+	}
+	for _, o := range opts {
+		if o.apply != nil { // the zero Option changes nothing
+			o.apply(c)
+		}
+	}
+	return c, c.check()
+}
+
+func (c *config) check() error {
+	faults := append(c.faults, c.limits.Validate(), c.machine.Lane.Validate())
+	for _, l := range c.machine.Lanes {
+		faults = append(faults, l.Validate())
+	}
+	faults = append(faults,
+		atLeast("WithMaxAttempts", c.maxAttempts, 1),
+		atLeast("WithReadAhead", c.readAhead, 1),
+		atLeast("WithAttemptTimeout", c.attemptTimeout, 0),
+		atLeast("WithProgressEvery", c.every, 1),
+	)
+	if c.shared != nil && len(c.machine.Lanes) > 0 {
+		faults = append(faults, errors.New("WithLane: a shared run's lanes are those of its Shared"))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return nil
+}
+
+func atLeast[N int | time.Duration](option string, n, least N) error {
+	if n < least {
+		return fmt.Errorf("%s: %v is less than %v", option, n, least)
+	}
+	return nil
+}
+
+// WithConcurrency sets the ceiling on calls in flight: 1..65,536, default 64.
+func WithConcurrency(n int) Option {
+	return option(func(c *config) {
+		if n == 0 {
+			c.faults = append(c.faults, errors.New("WithConcurrency: 0 is less than 1"))
+		}
+		c.limits.Concurrency = n
+	}, "WithConcurrency(%d)", n)
+}
+
+// WithLimits tells what every lane may draw. Limits that are not told are
+// learned.
+func WithLimits(l limiter.Limits) Option {
+	return option(func(c *config) { c.machine.Lane.Limits = l }, "WithLimits(%+v)", l)
+}
+
+// WithRamp asks for a fixed graduated recovery after each cooldown, instead of
+// one to the rate that was learned: in a straight line from initial to target
+// calls per second, over duration. Zero values mean 5, 20 and 300 s.
+func WithRamp(initial, target float64, duration time.Duration) Option {
+	return option(func(c *config) {
+		c.machine.Lane.Ramp = limiter.RampConfig{
+			Initial:  cmp.Or(initial, limiter.DefaultRampInitial),
+			Target:   cmp.Or(target, limiter.DefaultRampTarget),
+			Duration: cmp.Or(duration, limiter.DefaultRampDuration),
+		}
+	}, "WithRamp(%v, %v, %v)", initial, target, duration)
+}
+
+// WithLane says what one lane is like.
+func WithLane(name string, l machine.LaneConfig) Option {
+	return option(func(c *config) {
+		if c.machine.Lanes == nil {
+			c.machine.Lanes = map[string]machine.LaneConfig{}
+		}
+		c.machine.Lanes[name] = l
+	}, "WithLane(%q)", name)
+}
+
+// WithLaneDefaults says what lanes are like that no WithLane names. It
+// overrides WithLimits and WithRamp before it.
+func WithLaneDefaults(l machine.LaneConfig) Option {
+	return option(func(c *config) { c.machine.Lane = l }, "WithLaneDefaults()")
+}
+
+// WithPool makes a pool of several lanes, which take turns. Which items are in
+// it, their Pool method says, or [WithPoolOf]; the lane of a call is found by
+// [LaneFrom].
+func WithPool(name string, lanes ...string) Option {
+	return option(func(c *config) {
+		c.limits.Pools = append(c.limits.Pools, machine.PoolConfig{Name: name, Lanes: lanes})
+	}, "WithPool(%q, %q)", name, lanes)
+}
+
+// WithFallback makes a pool of several lanes, of which a later one is used only
+// while those before it are cooling, being probed or stopped.
+func WithFallback(name string, lanes ...string) Option {
+	return option(func(c *config) {
+		c.limits.Pools = append(c.limits.Pools, machine.PoolConfig{Name: name, Lanes: lanes, Fallback: true})
+	}, "WithFallback(%q, %q)", name, lanes)
+}
+
+// WithPoolOf says in which pool an item waits. A pool that no option describes
+// has one lane of its own name.
+func WithPoolOf[In any](pool func(In) string) Option {
+	return option(func(c *config) { c.poolOf = pool }, "WithPoolOf()")
+}
+
+// WithCostOf says what an item's call is expected to draw. Without it a call
+// costs one request, and tokens are noted when the usage is known.
+func WithCostOf[In any](cost func(In) limiter.Cost) Option {
+	return option(func(c *config) { c.costOf = cost }, "WithCostOf()")
+}
+
+// WithMaxAttempts bounds how many failed attempts an item may have: at least 1,
+// default 5. Refusals (429, 503, 529) do not count.
+func WithMaxAttempts(n int) Option {
+	return option(func(c *config) { c.maxAttempts = n }, "WithMaxAttempts(%d)", n)
+}
+
+// WithAttemptTimeout bounds one call; time spent waiting for it to leave does
+// not count. Default 2 minutes; 0 is no bound.
+func WithAttemptTimeout(d time.Duration) Option {
+	return option(func(c *config) { c.attemptTimeout = d }, "WithAttemptTimeout(%v)", d)
+}
+
+// WithItemTimeout bounds an item from its first call to its end, waits
+// included. Default 0: no bound.
+func WithItemTimeout(d time.Duration) Option {
+	return option(func(c *config) { c.limits.ItemTimeout = d }, "WithItemTimeout(%v)", d)
+}
+
+// WithReadAhead bounds how many items may have been taken from the input beyond
+// those in flight: at least 1, default 1,024.
+func WithReadAhead(n int) Option {
+	return option(func(c *config) { c.readAhead = n }, "WithReadAhead(%d)", n)
+}
+
+// WithInputOrder makes Stream give results in the order of the input. A result
+// that is ahead of its turn is kept; how many are, the read-ahead bounds.
+func WithInputOrder() Option {
+	return option(func(c *config) { c.inOrder = true }, "WithInputOrder()")
+}
+
+// WithDrain drains the run when the channel is closed: what is in flight
+// finishes, what waits is given back as not run, and the run's error is
+// [ErrDrained] if anything was left.
+func WithDrain(ch <-chan struct{}) Option {
+	return option(func(c *config) { c.drain = ch }, "WithDrain()")
+}
+
+// WithSummary writes the run's summary to s, before Run returns or the range
+// over Stream ends.
+func WithSummary(s *Summary) Option {
+	return option(func(c *config) { c.summary = s }, "WithSummary()")
+}
+
+// WithSeed makes the jitter reproducible.
+func WithSeed(seed uint64) Option {
+	return option(func(c *config) { c.machine.Seed = seed }, "WithSeed(%d)", seed)
+}
+
+// WithClock runs the batch on another clock, for tests.
+func WithClock(clock clockwork.Clock) Option {
+	return option(func(c *config) { c.clock = clock }, "WithClock()")
+}

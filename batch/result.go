@@ -1,0 +1,67 @@
+package batch
+
+import (
+	"context"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/provider"
+)
+
+// A Func makes one call for one item. It must honour ctx: it ends when the
+// attempt's time is up or the run is abandoned. It must not retry by itself;
+// headrace does.
+type Func[In, Out any] func(ctx context.Context, in In) (Out, error)
+
+// A Result is what became of one item.
+type Result[In, Out any] struct {
+	Index int   // the item's place in the input, from 0
+	Item  In    // the item
+	Value Out   // the answer, if Err is nil
+	Err   error // why there is none
+
+	Pool, Lane string // where it waited, and where its latest call went
+	Attempts   int    // attempts that it used up; refusals (429, 503, 529) use none
+	Calls      int    // calls made for it
+	Usage      provider.Usage
+	Finish     string // the provider's word for why the answer ended; "" if unknown
+	Status     int    // HTTP status of the latest answer; 0 if there was none
+	RequestID  string // of the latest answer, as the provider knows it
+
+	Queued  time.Duration // from being offered to its first call
+	Waited  time.Duration // from each call that came back to the next
+	Latency time.Duration // of the latest call
+}
+
+// Counters say what became of all items and calls; see [machine.Counters].
+type Counters = machine.Counters
+
+// Status is a picture of a run's lanes; see [machine.Status].
+type Status = machine.Status
+
+// Transition is a lane's step from one phase to the next; see
+// [machine.Transition].
+type Transition = machine.Transition
+
+// A Summary is what a run comes to.
+type Summary struct {
+	Succeeded int // items with an answer
+	Failed    int // items that were tried and failed for good
+	NotRun    int // items that were taken from the input and not answered
+	Usage     provider.Usage
+	Elapsed   time.Duration
+	Counters  Counters
+	Dropped   uint64 // events that the observer was too slow for
+}
+
+// Items is how many results the run gave.
+func (s Summary) Items() int { return s.Succeeded + s.Failed + s.NotRun }
+
+// Proves reports whether every item that was taken from the input gave exactly
+// one result and every call is accounted for:
+//
+//	offered = settled + released = results
+//	calls   = settled + handed over
+func (s Summary) Proves() bool {
+	return s.Counters.Proves() && s.Counters.Offered == uint64(s.Items())
+}

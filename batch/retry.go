@@ -1,0 +1,141 @@
+package batch
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
+)
+
+// Bounds on how often an item comes back.
+const (
+	// DefaultMaxAttempts is how many failed attempts an item may have.
+	DefaultMaxAttempts = 5
+
+	// MaxRefusals is how many refusals (429, 503, 529) an item may meet. They use
+	// no attempt, being no fault of the item, but an item that is refused fifty
+	// times with cooldowns in between will not be served.
+	MaxRefusals = 50
+
+	// OverloadPatience is how long after its first call an item may still be tried
+	// again because the server is overloaded. It covers the outages that status
+	// pages call short.
+	OverloadPatience = 30 * time.Minute
+)
+
+// policy is what a run allows an item.
+type policy struct {
+	maxAttempts int
+	patience    time.Duration
+}
+
+// ending is the end of a call, as the worker saw it.
+type ending struct {
+	err      error
+	record   provider.Record
+	latency  time.Duration
+	sinceOne time.Duration // since the item's first call
+	left     bool          // the run was abandoned while the call ran
+}
+
+// judgement is what follows from an ending.
+type judgement struct {
+	again   bool // the item is handed over; else this is its result
+	err     error
+	outcome machine.Outcome
+}
+
+// judge decides whether the end of a call is the end of its item, and what the
+// lane learns from it. It is pure: same ending, same judgement.
+func judge(e ending, attempts, refusals int, p policy) judgement {
+	if e.err == nil {
+		return judgement{outcome: e.outcome(machine.Succeeded)}
+	}
+	var panicked *PanicError
+	if errors.As(e.err, &panicked) {
+		return judgement{err: e.err, outcome: e.outcome(machine.Nothing)}
+	}
+	if e.left {
+		return judgement{err: fmt.Errorf("%w: %w", ErrNotRun, e.err), outcome: e.outcome(machine.Nothing)}
+	}
+	fault := e.record.Failure(e.err)
+	j := judgement{err: e.err, outcome: e.outcome(signalOf(fault.Kind))}
+	if !errors.Is(e.err, fault.Kind) {
+		j.err = &failure{fault, e.err}
+	}
+	e.direct(&j.outcome, fault)
+	j.again = tryAgain(fault.Kind, attempts, refusals, e.sinceOne, p)
+	if j.outcome.Signal == machine.Exhausted {
+		// The item is not to blame. It comes back, to go out on another lane or,
+		// if there is none, to be released as not run.
+		j.again, j.outcome.Cause = true, j.err
+		j.outcome.OnlyIfFirst = fault.Kind.StopsLaneIfFirst()
+	}
+	return j
+}
+
+// signalOf says what a lane learns from a failure of that kind.
+func signalOf(k provider.Kind) machine.Signal {
+	switch {
+	case k == provider.Throttled:
+		return machine.Throttled
+	case k == provider.Overloaded:
+		return machine.Overloaded
+	case k.StopsLane() || k.StopsLaneIfFirst():
+		return machine.Exhausted
+	case k.BreakerCounts():
+		return machine.Failed
+	case k == provider.Canceled:
+		return machine.Nothing
+	}
+	return machine.Answered
+}
+
+func tryAgain(k provider.Kind, attempts, refusals int, sinceFirst time.Duration, p policy) bool {
+	switch {
+	case !k.Again():
+		return false
+	case k.UsesAttempt():
+		return attempts+1 < p.maxAttempts
+	case k == provider.Overloaded && sinceFirst >= p.patience:
+		return false
+	}
+	return refusals+1 < MaxRefusals
+}
+
+func (e ending) outcome(s machine.Signal) machine.Outcome {
+	o := machine.Outcome{Signal: s, Latency: e.latency}
+	if e.record.HasUsage {
+		o.Measured = true
+		o.Actual = limiter.Cost{
+			Requests: 1,
+			Input:    float64(e.record.Usage.InputTokens),
+			Output:   float64(e.record.Usage.OutputTokens),
+		}
+	}
+	return o
+}
+
+// direct passes on a wait that the server named, in the error or in a header
+// that the client library dropped.
+func (e ending) direct(o *machine.Outcome, fault *provider.Error) {
+	switch {
+	case fault.HasRetryAfter:
+		o.Directed, o.RetryAfter = true, fault.RetryAfter
+	case e.record.HasRetryAfter:
+		o.Directed, o.RetryAfter = true, e.record.RetryAfter
+	}
+}
+
+// failure is an error whose kind its own text does not tell: errors.As finds
+// both what we made of it and what it was.
+type failure struct {
+	fault *provider.Error
+	err   error
+}
+
+func (f *failure) Error() string   { return f.err.Error() }
+func (f *failure) Unwrap() []error { return []error{f.fault, f.err} }

@@ -1,0 +1,289 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/headrace/headrace/coordinator"
+	"github.com/headrace/headrace/coordinator/machine"
+)
+
+// Run calls fn once for each item, and again where a call was refused or broke,
+// and returns every result, in the order of the input.
+//
+// A failed item is a result with an Err. The error is the run's: nil if each
+// item ended by a call, else [ErrConfig], [ErrStopped], [ErrDrained],
+// [ErrInput] or ctx's cause. The results there are come with it in any case.
+//
+// When ctx ends, calls in flight are abandoned; [WithDrain] is the gentle way.
+// Run waits for what it started: for fn, which must honour its ctx, and for
+// items, which must not block for ever.
+func Run[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out], opts ...Option) ([]Result[In, Out], error) {
+	var (
+		results []Result[In, Out]
+		failure error
+	)
+	for r, err := range Stream(ctx, items, fn, opts...) {
+		if err != nil {
+			failure = err
+			break
+		}
+		for len(results) <= r.Index {
+			results = append(results, Result[In, Out]{})
+		}
+		results[r.Index] = r
+	}
+	return results, failure
+}
+
+// Stream is Run for inputs that do not fit in memory: it yields each result when
+// it is there (or in input order, by [WithInputOrder]), and the run's error, if
+// it has one, last and alone.
+//
+// The loop that ranges over it is the scope of the run. Leaving it, by break,
+// return or panic, abandons the calls in flight; when it is left, nothing of
+// the run is running. Each range over the sequence is a run of its own.
+func Stream[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out], opts ...Option) iter.Seq2[Result[In, Out], error] {
+	return func(yield func(Result[In, Out], error) bool) {
+		var none Result[In, Out]
+		r, err := start(ctx, items, fn, opts)
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		if r.give(yield) {
+			if err := r.end(); err != nil {
+				yield(none, err)
+			}
+		}
+	}
+}
+
+// run is one run: its channels, and what a goroutine of it may write, said at
+// the field.
+type run[In, Out any] struct {
+	*config
+	items  iter.Seq[In]
+	fn     Func[In, Out]
+	hints  hints[In]
+	began  time.Time
+	abort  context.CancelCauseFunc
+	parent context.Context // the caller's: its end is the reason, not ours
+
+	coordinator *coordinator.Coordinator
+	session     *coordinator.Session
+	group       errgroup.Group // everything that runs
+	workers     errgroup.Group
+
+	credit  chan int             // reader's leave to take so many more items
+	jobs    chan *job[In]        // reader to feed
+	results chan Result[In, Out] // workers to the caller; has room for every credit
+	stop    chan struct{}        // closed by the steward: take no more items
+	over    chan Summary         // the last word, for the observer
+
+	owed      int     // the caller's: credits not given back yet
+	sum       Summary // the caller's
+	exhausted bool    // the reader's, until group is waited for: the input has ended
+	inputErr  error   // likewise: it panicked
+}
+
+// job is an item of the caller's on its way: what the machine sees of it, and
+// what only the worker needs.
+type job[In any] struct {
+	machine.Item
+	in   In
+	last error // of the latest call that came back
+}
+
+// start checks the options and sets the run going.
+func start[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out], opts []Option) (*run[In, Out], error) {
+	c, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	r := &run[In, Out]{config: c, items: items, fn: fn, parent: ctx, began: c.clock.Now()}
+	if r.hints, err = hintsOf[In](c); err != nil {
+		return nil, err
+	}
+	ctx, r.abort = context.WithCancelCause(ctx)
+	if err := r.open(ctx); err != nil {
+		r.abort(err)
+		return nil, errors.Join(err, r.group.Wait())
+	}
+	r.launch(ctx)
+	return r, nil
+}
+
+// open finds or starts the coordinator, and opens a session there.
+func (r *run[In, Out]) open(ctx context.Context) error {
+	if r.shared != nil {
+		r.coordinator = r.shared.coordinator
+	} else {
+		r.coordinator = r.newCoordinator()
+		r.group.Go(func() error { r.coordinator.Run(); return nil })
+	}
+	s, err := r.coordinator.Open(ctx, r.limits)
+	if err == nil && r.control != nil && !r.control.attach(r.coordinator, s) {
+		s.EndInput()
+		err = fmt.Errorf("%w: WithControl: the control has a run already", ErrConfig)
+	}
+	if err != nil {
+		r.release()
+	}
+	r.session = s
+	return err
+}
+
+// release ends the coordinator, if it is the run's own.
+func (r *run[In, Out]) release() {
+	if r.shared == nil {
+		r.coordinator.Close()
+	}
+}
+
+// launch starts every goroutine of the run. [run.end] waits for them.
+//
+// Credits and the capacity of results are one number: what was taken from the
+// input and not read by the caller yet always has room there.
+func (r *run[In, Out]) launch(ctx context.Context) {
+	credits := r.readAhead + r.limits.Concurrency
+	r.credit = make(chan int, 1)
+	r.credit <- credits
+	r.jobs = make(chan *job[In], feedChunk)
+	r.results = make(chan Result[In, Out], credits)
+	r.stop = make(chan struct{})
+	r.over = make(chan Summary, 1)
+	finished := make(chan struct{})
+
+	for range r.limits.Concurrency {
+		r.workers.Go(func() error { r.work(ctx); return nil })
+	}
+	r.group.Go(func() error { r.read(); return nil })
+	r.group.Go(func() error { r.feed(); return nil })
+	r.group.Go(func() error { r.steward(ctx, finished); return nil })
+	if r.observer != nil {
+		r.group.Go(func() error { r.observe(ctx); return nil })
+	}
+	r.group.Go(func() error {
+		defer r.release()
+		defer close(r.results)
+		defer close(finished)
+		return r.workers.Wait()
+	})
+}
+
+// steward stops the input when the run is to end before it.
+func (r *run[In, Out]) steward(ctx context.Context, finished <-chan struct{}) {
+	select {
+	case <-finished:
+		return
+	case <-r.session.Stranded(): // what comes from now on is released by the machine, with the reason
+	case <-ctx.Done():
+		r.session.Drain()
+	case <-r.drain:
+		r.session.Drain()
+	case <-r.control.drains():
+		r.session.Drain()
+	}
+	close(r.stop)
+}
+
+// give yields the results until there are no more or the caller leaves. It
+// reports whether the caller stayed; if not, by whatever way, the run has been
+// ended.
+func (r *run[In, Out]) give(yield func(Result[In, Out], error) bool) (stayed bool) {
+	defer func() {
+		if !stayed {
+			r.abort(errLeft)
+			r.end()
+		}
+	}()
+	line := newOrder[In, Out](r.inOrder, cap(r.results))
+	for result := range r.results {
+		r.note(result)
+		for ready, ok := line.push(result); ok; ready, ok = line.pop() {
+			r.payBack()
+			if !yield(ready, nil) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// errLeft is the cause with which a run's context ends when its caller leaves
+// the loop.
+var errLeft = errors.New("batch: the loop over the results was left")
+
+// payBack gives a credit back for a result that the caller has taken.
+//
+// It never waits: what finds no room is owed. Nothing is lost by that, as the
+// reader, once it takes what fills the room, has leave for another item, whose
+// result brings the caller back here.
+func (r *run[In, Out]) payBack() {
+	r.owed++
+	select {
+	case r.credit <- r.owed:
+		r.owed = 0
+	default:
+	}
+}
+
+// note adds a result to the summary.
+func (r *run[In, Out]) note(result Result[In, Out]) {
+	switch {
+	case result.Err == nil:
+		r.sum.Succeeded++
+	case errors.Is(result.Err, ErrNotRun):
+		r.sum.NotRun++
+	default:
+		r.sum.Failed++
+	}
+	r.sum.Usage = r.sum.Usage.Add(result.Usage)
+}
+
+// end waits for everything that was started, writes the summary and says how
+// the run went.
+func (r *run[In, Out]) end() error {
+	for result := range r.results { // those that nobody wanted count all the same
+		r.note(result)
+	}
+	r.sum.Counters, r.sum.Dropped = r.session.Final()
+	r.sum.Elapsed = r.elapsed()
+	r.over <- r.sum
+	err := r.group.Wait()
+	r.abort(nil)
+	if r.summary != nil {
+		*r.summary = r.sum
+	}
+	return errors.Join(err, r.verdict())
+}
+
+// verdict is the run's error: why something of the input was not run.
+func (r *run[In, Out]) verdict() error {
+	switch {
+	case r.inputErr != nil:
+		return r.inputErr
+	case r.exhausted && r.sum.NotRun == 0:
+		return nil
+	case isClosed(r.session.Stranded()):
+		return fmt.Errorf("%w: %w", ErrStopped, r.session.Cause())
+	case r.parent.Err() != nil:
+		return context.Cause(r.parent)
+	}
+	return ErrDrained
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,112 @@
+package coordinator
+
+import (
+	"context"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+// A Coordinator is the handle of the goroutine that owns admission. It holds
+// only channels, so any goroutine may use it; what they lead to belongs to the
+// goroutine in Run.
+type Coordinator struct {
+	cfg     Config
+	mailbox chan message
+	offers  chan machine.Event
+	done    chan struct{} // closed when Run has returned
+}
+
+// New returns a coordinator that does nothing until Run is called.
+func New(c Config) *Coordinator {
+	return &Coordinator{
+		cfg:     c.withDefaults(),
+		mailbox: make(chan message, mailboxSize),
+		offers:  make(chan machine.Event),
+		done:    make(chan struct{}),
+	}
+}
+
+// Run is the owner. It returns when [Coordinator.Close] was called and the last
+// run is over. Call it once, in a goroutine of its own, and wait for it.
+func (c *Coordinator) Run() {
+	defer close(c.done)
+	l := newLoop(c)
+	defer l.timer.Stop()
+	l.run()
+}
+
+// Close asks Run to return. Runs that are open are drained: what is in flight
+// ends, what waits is released. It does not wait.
+func (c *Coordinator) Close() { c.send(message{question: closeQuestion{}}) }
+
+// Done is closed when Run has returned.
+func (c *Coordinator) Done() <-chan struct{} { return c.done }
+
+// Open begins a run and returns its session. The error is that of the config,
+// ErrClosed, or ctx's.
+func (c *Coordinator) Open(ctx context.Context, cfg machine.RunConfig) (*Session, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	reply := make(chan *Session, 1)
+	c.send(message{question: openQuestion{config: cfg, reply: reply}})
+	select {
+	case s := <-reply:
+		if s == nil {
+			return nil, ErrClosed
+		}
+		return s, nil
+	case <-c.done:
+		return nil, ErrClosed
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Status asks for a picture with the n busiest lanes in it. The error is
+// ErrClosed or ctx's.
+func (c *Coordinator) Status(ctx context.Context, n int) (machine.Status, error) {
+	reply := make(chan machine.Status, 1)
+	c.send(message{question: statusQuestion{lanes: n, reply: reply}})
+	select {
+	case s := <-reply:
+		return s, nil
+	case <-c.done:
+		return machine.Status{}, ErrClosed
+	case <-ctx.Done():
+		return machine.Status{}, context.Cause(ctx)
+	}
+}
+
+// Define says what a lane is like; see [machine.LaneDefined].
+func (c *Coordinator) Define(lane string, cfg machine.LaneConfig) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	c.tell(machine.LaneDefined(lane, cfg))
+	return nil
+}
+
+// SetLimits says what a lane may draw from now on.
+func (c *Coordinator) SetLimits(lane string, l limiter.Limits) error {
+	if err := l.Validate(); err != nil {
+		return err
+	}
+	c.tell(machine.LimitsChanged(lane, l))
+	return nil
+}
+
+// ResetLane lets a lane flow again at once, with nothing held against it.
+func (c *Coordinator) ResetLane(lane string) { c.tell(machine.LaneReset(lane)) }
+
+func (c *Coordinator) tell(e machine.Event) { c.send(message{fact: e}) }
+
+// send leaves a message. It waits at most for one pass of the loop, and for
+// nothing once the loop has returned: what is said after the end is not heard.
+func (c *Coordinator) send(m message) {
+	select {
+	case c.mailbox <- m:
+	case <-c.done:
+	}
+}

@@ -1,0 +1,181 @@
+package coordinator
+
+import (
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/coordinator/machine"
+)
+
+// loop is what the owner owns. It lives in a variable of Run, so that no other
+// goroutine can name it.
+//
+// The owner waits in one place, the select in next, and there for anything.
+// Whatever it sends has room: grants by the machine's word, answers by the
+// capacity of one, news because it is dropped where it has none.
+type loop struct {
+	c        *Coordinator
+	machine  *machine.Machine
+	sessions map[machine.RunID]*Session
+	latest   machine.RunID
+	closing  bool
+
+	timer clockwork.Timer
+	armed time.Time // when the timer will fire; zero: it will not
+}
+
+func newLoop(c *Coordinator) *loop {
+	// The length does not matter: the timer is stopped before it can tell anything,
+	// and a tick that slips through says only that time passed.
+	timer := c.cfg.Clock.NewTimer(time.Hour)
+	timer.Stop()
+	return &loop{
+		c: c, machine: machine.New(c.cfg.Machine),
+		sessions: map[machine.RunID]*Session{}, timer: timer,
+	}
+}
+
+// run passes until it is closed and the last run is over. A pass reads the clock
+// once: what arrives together is judged together.
+func (l *loop) run() {
+	for !l.closing || len(l.sessions) > 0 {
+		now := l.next()
+		l.absorb(now)
+		ready := l.machine.Ready(now)
+		l.dispatch(ready)
+		l.arm(now, ready.WakeAt)
+	}
+}
+
+// next waits for a message, an offer, or the timer, and absorbs the first. The
+// door for offers is shut (nil) while enough items wait.
+func (l *loop) next() time.Time {
+	select {
+	case m := <-l.c.mailbox:
+		now := l.c.cfg.Clock.Now()
+		l.hear(now, m)
+		return now
+	case offer := <-l.door():
+		now := l.c.cfg.Clock.Now()
+		l.machine.Step(now, offer)
+		return now
+	case <-l.timer.Chan():
+		l.armed = time.Time{}
+		return l.c.cfg.Clock.Now()
+	}
+}
+
+func (l *loop) door() <-chan machine.Event {
+	if l.machine.Held() >= l.c.cfg.ReadAhead*len(l.sessions) {
+		return nil
+	}
+	return l.c.offers
+}
+
+// absorb hears what else is there already, at most maxBurst of it.
+func (l *loop) absorb(now time.Time) {
+	for range maxBurst {
+		select {
+		case m := <-l.c.mailbox:
+			l.hear(now, m)
+		default:
+			return
+		}
+	}
+}
+
+func (l *loop) hear(now time.Time, m message) {
+	switch q := m.question.(type) {
+	case nil:
+		l.machine.Step(now, m.fact)
+	case openQuestion:
+		q.reply <- l.open(now, q.config)
+	case statusQuestion:
+		q.reply <- l.machine.Status(now, q.lanes)
+	case closeQuestion:
+		l.close(now)
+	}
+}
+
+func (l *loop) open(now time.Time, cfg machine.RunConfig) *Session {
+	if l.closing {
+		return nil
+	}
+	if cfg.Concurrency == 0 {
+		cfg.Concurrency = machine.DefaultConcurrency
+	}
+	l.latest++
+	s := &Session{
+		c: l.c, id: l.latest,
+		work:     make(chan machine.Grant, cfg.Concurrency),
+		news:     make(chan machine.Transition, newsSize),
+		stranded: make(chan struct{}),
+	}
+	l.sessions[s.id] = s
+	l.machine.Step(now, machine.RunOpened(s.id, cfg))
+	return s
+}
+
+func (l *loop) close(now time.Time) {
+	l.closing = true
+	for id := range l.sessions {
+		l.machine.Step(now, machine.Drained(id))
+	}
+}
+
+// dispatch carries out what the machine decided.
+func (l *loop) dispatch(ready machine.Ready) {
+	for _, g := range ready.Grants {
+		l.sessions[g.Run].work <- g // has room: the machine keeps to the run's concurrency
+	}
+	for _, t := range ready.Transitions {
+		l.tell(t)
+	}
+	for _, s := range ready.Stranded {
+		l.strand(s)
+	}
+	for _, f := range ready.Finished {
+		l.finish(f)
+	}
+}
+
+// tell passes a transition on to every run that has room for it.
+func (l *loop) tell(t machine.Transition) {
+	for _, s := range l.sessions {
+		select {
+		case s.news <- t:
+		default:
+			s.missed++
+		}
+	}
+}
+
+func (l *loop) strand(st machine.Stranding) {
+	s := l.sessions[st.Run]
+	s.cause = st.Cause
+	close(s.stranded)
+}
+
+func (l *loop) finish(f machine.Finish) {
+	s := l.sessions[f.Run]
+	s.counts = f.Counters
+	delete(l.sessions, f.Run)
+	close(s.news)
+	close(s.work)
+}
+
+// arm sets the one timer. It is level-triggered: a tick says that time passed,
+// and the machine finds out what that means, so an early, late or double tick
+// does no harm.
+func (l *loop) arm(now, at time.Time) {
+	if at.Equal(l.armed) {
+		return
+	}
+	l.armed = at
+	if at.IsZero() {
+		l.timer.Stop()
+		return
+	}
+	l.timer.Reset(max(0, at.Sub(now)))
+}

@@ -1,0 +1,155 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// Bounds and defaults. Each may be changed where a config has a field for it.
+const (
+	// DefaultConcurrency is a run's ceiling on calls in flight. 64 saturate the
+	// usual first tiers of hosted APIs (a few hundred calls a minute of a few
+	// seconds each) without asking for more sockets than a laptop gives.
+	DefaultConcurrency = 64
+
+	// MaxConcurrency keeps a slip of the keyboard from starting a million workers.
+	MaxConcurrency = 1 << 16
+
+	// DefaultIdleTTL is how long a lane that nobody uses is remembered. Longer
+	// than any hold or ramp, so that what is forgotten had nothing left to say.
+	DefaultIdleTTL = 15 * time.Minute
+
+	// MaxDirected is the longest wait a server may ask for. One that asks for more
+	// means a daily quota or a mistake; the lane stops, and says so, instead of
+	// keeping a run alive for hours that does nothing.
+	MaxDirected = 15 * time.Minute
+
+	// RampDuration and RampShare shape the recovery of a lane whose rate is known:
+	// from a quarter of it to the whole in ten seconds. That costs 3.75 s of
+	// traffic, and a provider's minute bucket gives it back.
+	RampDuration = 10 * time.Second
+	RampShare    = 0.25
+
+	// ProbeWait is twice the refusal latency assumed before one was seen: a
+	// refusal takes a fraction of a second, an answer several.
+	ProbeWait = 2 * time.Second
+
+	// MinProbeWait keeps a refusal latency of nearly nothing (loopback, a proxy
+	// that answers itself) from letting a probe pass before it could be refused.
+	MinProbeWait = 100 * time.Millisecond
+
+	// DefaultPool is the pool, and the lane, of items that name none.
+	DefaultPool = "default"
+)
+
+// Config is a machine's. The zero value works.
+type Config struct {
+	Lane    LaneConfig            // of lanes that nobody defined
+	Lanes   map[string]LaneConfig // of lanes that are known from the start
+	IdleTTL time.Duration         // 0: DefaultIdleTTL
+	Backoff limiter.BackoffConfig // of items whose call failed
+	Seed    uint64                // of the jitter; same seed, same waits
+}
+
+// LaneConfig is one quota's: what is known about it, and how it recovers.
+// The zero value knows nothing and learns.
+type LaneConfig struct {
+	Limits   limiter.Limits // told by the user; zero fields are not limited
+	Window   int            // calls in flight; 0: only the run's concurrency
+	Rate     limiter.RateConfig
+	Ramp     limiter.RampConfig // zero: RampShare of the known rate to all of it in RampDuration
+	Cooldown limiter.CooldownConfig
+	Breaker  limiter.BreakerConfig
+	Errors   limiter.ErrorWindowConfig
+}
+
+// PoolConfig says which lanes a pool draws on.
+type PoolConfig struct {
+	Name  string
+	Lanes []string // at least one
+	// Fallback makes the order of Lanes matter: a later lane is used only while
+	// those before it are cooling, being probed or stopped. Without it the lanes
+	// take turns.
+	Fallback bool
+}
+
+// RunConfig is one run's.
+type RunConfig struct {
+	Concurrency int           // calls in flight; 0: DefaultConcurrency
+	Pools       []PoolConfig  // a pool that is not here has one lane, of its own name
+	ItemTimeout time.Duration // from an item's first call to its end; 0: none
+}
+
+// A RunID names a run to its machine.
+type RunID uint32
+
+// Validate finds what is wrong with c before anything is run with it.
+func (c LaneConfig) Validate() error {
+	if c.Window < 0 {
+		return fmt.Errorf("machine: lane: window %d is negative", c.Window)
+	}
+	if err := c.Limits.Validate(); err != nil {
+		return err
+	}
+	return c.Cooldown.Validate()
+}
+
+// Validate finds what is wrong with c before anything is run with it.
+func (c RunConfig) Validate() error {
+	if c.Concurrency < 0 || c.Concurrency > MaxConcurrency {
+		return fmt.Errorf("machine: run: concurrency %d is not in 0..%d", c.Concurrency, MaxConcurrency)
+	}
+	if c.ItemTimeout < 0 {
+		return fmt.Errorf("machine: run: item timeout %v is negative", c.ItemTimeout)
+	}
+	names := map[string]bool{}
+	for _, p := range c.Pools {
+		if names[p.Name] {
+			return fmt.Errorf("machine: pool %q: there are two of that name", p.Name)
+		}
+		names[p.Name] = true
+		if err := p.validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c PoolConfig) validate() error {
+	if len(c.Lanes) == 0 {
+		return fmt.Errorf("machine: pool %q: no lane", c.Name)
+	}
+	lanes := map[string]bool{}
+	for _, l := range c.Lanes {
+		if lanes[l] {
+			return fmt.Errorf("machine: pool %q: lane %q is there twice", c.Name, l)
+		}
+		lanes[l] = true
+	}
+	return nil
+}
+
+func (c RunConfig) withDefaults() RunConfig {
+	if c.Concurrency == 0 {
+		c.Concurrency = DefaultConcurrency
+	}
+	return c
+}
+
+func (c Config) withDefaults() Config {
+	if c.IdleTTL == 0 {
+		c.IdleTTL = DefaultIdleTTL
+	}
+	return c
+}
+
+// Errors that say why items are released or a lane has stopped.
+var (
+	// ErrLaneStopped: the server refused the lane for good and did not say why.
+	ErrLaneStopped = errors.New("machine: lane stopped")
+	// ErrWaitTooLong: the server asked for a wait longer than MaxDirected.
+	ErrWaitTooLong = errors.New("machine: the server asks for too long a wait")
+)

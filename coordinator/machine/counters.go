@@ -1,0 +1,77 @@
+package machine
+
+// Counters say what became of the items and calls, since the start.
+//
+// Two sums hold whenever nothing is under way, and prove that nothing was lost
+// and nothing given out twice:
+//
+//	Offered = Settled + Released
+//	Calls   = Settled + HandedOver
+type Counters struct {
+	Offered       uint64 // items taken over
+	Settled       uint64 // items ended by a call
+	Released      uint64 // items ended without one: drained, expired, withdrawn, or no lane left
+	Calls         uint64 // calls granted
+	HandedOver    uint64 // calls whose item came back
+	Throttled     uint64 // calls refused for now (429, 503, 529)
+	Stragglers    uint64 // of these, calls that had left before the cooldown
+	Parked        uint64 // times an item was parked
+	Redistributed uint64 // times a parked item was given out again
+	Delayed       uint64 // times an item was kept back for its backoff
+	Cooldowns     uint64 // cooldowns begun
+	Participants  uint64 // calls that met the refusals of some cooldown
+	Probes        uint64 // probes sent
+	Dropped       uint64 // ends of calls that were not the item's current one
+}
+
+// Proves reports whether the two sums hold: nothing was lost, nothing was
+// given out twice.
+func (c Counters) Proves() bool {
+	return c.Offered == c.Settled+c.Released && c.Calls == c.Settled+c.HandedOver
+}
+
+// A counted is a thing that is counted; a tally counts them all.
+type counted uint8
+
+const (
+	offered counted = iota
+	settled
+	released
+	calls
+	handedOver
+	throttled
+	stragglers
+	parked
+	redistributed
+	delayed
+	cooldowns
+	participants
+	probes
+	dropped
+	countedKinds
+)
+
+type tally [countedKinds]uint64
+
+func (t *tally) counters() Counters {
+	return Counters{
+		Offered: t[offered], Settled: t[settled], Released: t[released],
+		Calls: t[calls], HandedOver: t[handedOver],
+		Throttled: t[throttled], Stragglers: t[stragglers],
+		Parked: t[parked], Redistributed: t[redistributed], Delayed: t[delayed],
+		Cooldowns: t[cooldowns], Participants: t[participants], Probes: t[probes],
+		Dropped: t[dropped],
+	}
+}
+
+// count notes one of a kind for the run and the lane that it concerns, if any,
+// and in all.
+func (m *Machine) count(r *run, l *lane, kind counted) {
+	m.totals[kind]++
+	if r != nil {
+		r.counts[kind]++
+	}
+	if l != nil {
+		l.counts[kind]++
+	}
+}

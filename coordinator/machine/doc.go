@@ -1,0 +1,41 @@
+// Package machine decides which call may leave, and when: the pure core of the
+// coordinator.
+//
+// It promises that nothing in it runs by itself. There is no goroutine,
+// channel, lock, clock or unseeded chance here: facts go in by [Machine.Step]
+// with the time at which they are told, and all that follows from them comes
+// out of [Machine.Ready]. The same facts at the same times give the same
+// decisions, so a simulation of it is a test of it.
+//
+//	             ┌───────────────────── machine ──────────────────────┐
+//	offered ────▶│ run ─▶ pool: waiting, returned, delayed            │
+//	settled ────▶│          │ draws on                                │──▶ Grants
+//	handed over ▶│          ▼                                         │──▶ Transitions
+//	limits… ────▶│        lane: phase, quota, rate, ramp, breaker     │──▶ WakeAt
+//	             └────────────────────────────────────────────────────┘
+//
+// Items wait in a pool; a pool draws on one or more lanes; a lane is one quota
+// (provider, key, model), and is in one of four phases until it is stopped:
+//
+//	Flowing ──refused, or the breaker opens──▶ Cooling ──over──▶ Probing ──passed──▶ Ramping ──▶ Flowing
+//	                                              ▲                 │                   │
+//	                                              └─────refused─────┴──────refused──────┘
+//
+// Invariants, checked after every step of the simulation (sim_test.go):
+//
+//  1. Cooling grants nothing.
+//  2. Probing has at most one call of its epoch in flight.
+//  3. Grants never exceed window, bucket or concurrency.
+//  4. An item is in exactly one place; each hand-over is answered by exactly one
+//     new grant, or by the item's end.
+//  5. Epoch and escalation rise only on news of the present epoch.
+//  6. If anyone waits and nothing is in flight, there is a wake-up.
+//  7. First come, first served in a pool; parked before waiting; a large item is
+//     not overtaken.
+//  8. The machine's counts equal the world's.
+//  9. Every debt is bounded: no wait computed exceeds its cap.
+//
+// Read it in this order: event.go (what it is told), machine.go (Step and
+// Ready), life.go (an item's way), pool.go, lane.go, recovery.go (what a lane
+// learns), status.go and trace.go (what it shows).
+package machine

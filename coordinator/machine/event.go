@@ -1,0 +1,129 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// A Signal is what the end of a call says about its lane.
+type Signal uint8
+
+// The signals. What an item's owner thinks of the end (is it a result, is it
+// tried again) is a matter of its own; these are only the lane's lessons.
+const (
+	Nothing    Signal = iota // no lesson: it was cancelled, or never reached the wire
+	Succeeded                // answered as hoped
+	Answered                 // the server works; this item is not to its liking (400, 404, 413)
+	Throttled                // slow down (429)
+	Overloaded               // too busy (503, 529): cools the lane and counts for the breaker
+	Failed                   // the call broke (500, reset, timeout): counts for the breaker
+	Exhausted                // the lane has no more to give: quota, balance, or key refused
+	rejected                 // Exhausted, OnlyIfFirst, and not the first: an answer to this item
+)
+
+var signalWords = [...]string{"nothing", "succeeded", "answered", "throttled", "overloaded", "failed", "exhausted", "rejected"}
+
+func (s Signal) String() string { return signalWords[s] }
+
+// An Outcome is what one call taught us about its lane.
+type Outcome struct {
+	Signal     Signal
+	Latency    time.Duration // from send to end; 0: not measured
+	Directed   bool          // the server named a wait
+	RetryAfter time.Duration // that wait, if Directed
+	Measured   bool          // the real cost is known
+	Actual     limiter.Cost  // that cost, if Measured
+	Cause      error         // for Exhausted: what the server said; kept and shown
+
+	// OnlyIfFirst makes Exhausted the lane's failure only if the lane never answered
+	// before; else it is an answer, and the failure of the item alone, which comes
+	// back with EndFailed if it is handed over. It is for news of which the server
+	// does not say whom it concerns: a model that is not found is a wrong name on
+	// the first call, and on the thousandth a slip of one item.
+	OnlyIfFirst bool
+}
+
+// An eventKind names a fact.
+type eventKind uint8
+
+// The facts that a machine can be told.
+const (
+	evRunOpened eventKind = iota
+	evLaneDefined
+	evOffered
+	evInputEnded
+	evSettled
+	evHandedOver
+	evWithdrawn
+	evLimitsChanged
+	evPaused
+	evResumed
+	evDrained
+	evLaneReset
+)
+
+// An Event is one fact, as [Machine.Step] takes it. The functions below make
+// them; the zero Event is not a fact.
+type Event struct {
+	kind    eventKind
+	run     RunID
+	serial  uint64
+	item    *Item
+	items   []*Item
+	name    string
+	outcome Outcome
+	config  any // RunConfig, LaneConfig or limiter.Limits, by kind
+}
+
+// RunOpened says that a run begins. Its number must be new.
+func RunOpened(id RunID, c RunConfig) Event { return Event{kind: evRunOpened, run: id, config: c} }
+
+// LaneDefined says what a lane is like. A lane that nobody defined has the
+// machine's default; one that is in use keeps what it has learned, and draws by
+// the new limits and window at once.
+func LaneDefined(name string, c LaneConfig) Event {
+	return Event{kind: evLaneDefined, name: name, config: c}
+}
+
+// Offered says that these items are to be run. They change owner.
+func Offered(id RunID, items []*Item) Event { return Event{kind: evOffered, run: id, items: items} }
+
+// InputEnded says that a run will offer nothing more.
+func InputEnded(id RunID) Event { return Event{kind: evInputEnded, run: id} }
+
+// Settled says that the call of a grant ended, and the item with it. It also
+// ends a grant whose verdict was not Go.
+func Settled(g Grant, o Outcome) Event {
+	return Event{kind: evSettled, item: g.Item, serial: g.Serial, outcome: o}
+}
+
+// HandedOver says that the call of a grant ended and that the item comes back,
+// to be given out again: parked if it was refused, delayed if it failed.
+func HandedOver(g Grant, o Outcome) Event {
+	return Event{kind: evHandedOver, item: g.Item, serial: g.Serial, outcome: o}
+}
+
+// Withdrawn says that nobody wants this item run any more. One that waits is
+// released; one that is in flight is not touched: its call will say how it ended,
+// and is its last.
+func Withdrawn(it *Item) Event { return Event{kind: evWithdrawn, item: it} }
+
+// LimitsChanged says what a lane may now draw.
+func LimitsChanged(lane string, l limiter.Limits) Event {
+	return Event{kind: evLimitsChanged, name: lane, config: l}
+}
+
+// Paused says that a run is to be given nothing until it is Resumed.
+func Paused(id RunID) Event { return Event{kind: evPaused, run: id} }
+
+// Resumed takes Paused back.
+func Resumed(id RunID) Event { return Event{kind: evResumed, run: id} }
+
+// Drained says that a run starts no further call: what flies may end, what
+// waits is released.
+func Drained(id RunID) Event { return Event{kind: evDrained, run: id} }
+
+// LaneReset says that a person vouches for a lane: it flows again at once, with
+// nothing held against it.
+func LaneReset(lane string) Event { return Event{kind: evLaneReset, name: lane} }

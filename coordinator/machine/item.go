@@ -1,0 +1,78 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// A Place is where an item is. It is in exactly one at any time.
+type Place uint8
+
+// The places, in the order in which an item may pass through them.
+const (
+	Nowhere   Place = iota // not offered yet, or of another machine
+	Waiting                // in its pool, for a grant
+	InFlight               // granted: its call is running
+	Parked                 // in its pool, after a refusal, ahead of those that wait
+	Delayed                // in its pool, until its own backoff is over
+	Releasing              // on its way out without a further call
+	Over                   // settled or released
+)
+
+var placeWords = [...]string{"nowhere", "waiting", "in flight", "parked", "delayed", "releasing", "over"}
+
+func (p Place) String() string { return placeWords[p] }
+
+// An Item is one element of a run's input, while the machine knows it.
+//
+// Ownership moves with the pointer: whoever offers an item must not touch it
+// afterwards, the machine owns it while it waits, and a grant lends it to one
+// worker until that worker says how the call ended. The exported fields below
+// Payload are written by the machine only while it owns the item, so a worker
+// may read them without asking.
+type Item struct {
+	Seq     uint64       // its number in its run; also its place in the line
+	Pool    string       // the pool that it waits in; "" is the default pool
+	Cost    limiter.Cost // what its call is expected to draw; no requests mean one
+	Payload any          // the caller's own; never looked at here
+
+	Attempts  int           // attempts that failed and used one up
+	Throttled int           // calls that were refused for now (429, 503, 529)
+	Calls     int           // calls granted
+	Offered   time.Time     // when the machine took it over
+	First     time.Time     // when its first call was granted; zero: never
+	Sent      time.Time     // when its latest call was granted
+	Expires   time.Time     // when it may not be tried again; zero: never
+	Waited    time.Duration // from each hand-over to the grant that answered it
+
+	run     *run
+	pool    *pool
+	lane    *lane  // of the latest call
+	epoch   uint64 // of the lane, when that call left
+	serial  uint64 // of the latest grant: older news of this item is dropped
+	place   Place
+	verdict Verdict   // why it is Releasing
+	cause   error     // and what is behind that
+	due     time.Time // when Delayed is over
+	since   time.Time // when it was handed over
+	pos     int       // in the heap that holds it
+	timed   int       // its position in the machine's expiry, from 1; 0: not in it
+
+	unwanted bool // it was withdrawn in flight
+
+	prev, next *Item // in the list that holds it
+}
+
+// Queued is how long the item waited for its first call; zero before that.
+func (it *Item) Queued() time.Duration {
+	if it.First.IsZero() {
+		return 0
+	}
+	return it.First.Sub(it.Offered)
+}
+
+// expired reports whether the item has used up the time that it may take.
+func (it *Item) expired(now time.Time) bool {
+	return !it.Expires.IsZero() && !now.Before(it.Expires)
+}

@@ -1,0 +1,194 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// A Phase is the visible side of what a lane does about its provider's limit.
+type Phase uint8
+
+// The phases. A lane starts Flowing.
+const (
+	Flowing Phase = iota // calls leave as fast as the known limits and the learned rate allow
+	Cooling              // nothing leaves
+	Probing              // one call at a time leaves, to see whether the refusals are over
+	Ramping              // the rate climbs back
+	Stopped              // nothing will leave any more: the quota is used up, or the key refused
+)
+
+var phaseWords = [...]string{"flowing", "cooling", "probing", "ramping", "stopped"}
+
+func (p Phase) String() string { return phaseWords[p] }
+
+// A Reason is why a lane is in its phase.
+type Reason uint8
+
+// The reasons.
+const (
+	NoReason    Reason = iota
+	ByThrottle         // the server said slow down
+	ByOverload         // the server said that it is too busy
+	ByBreaker          // calls break: the server is taken to be down
+	ByTime             // the wait is over
+	ByProbe            // a probe was answered, or not refused in time
+	ByKnowledge        // the level is known, so there is nothing to probe
+	ByRefusal          // the server will serve this lane no more
+	ByHand             // a person said so
+)
+
+var reasonWords = [...]string{"", "throttled", "overloaded", "breaker", "time", "probe", "level known", "refused for good", "by hand"}
+
+func (r Reason) String() string { return reasonWords[r] }
+
+// lane is one quota: what is believed of it, and what is under way on it.
+//
+// Invariants: inEpoch ≤ inFlight; Cooling and Stopped grant nothing; Probing
+// grants only while inEpoch is 0; alarm is set while time can change the phase.
+type lane struct {
+	name   string
+	cfg    LaneConfig
+	phase  Phase
+	reason Reason
+	cause  error     // of Stopped
+	epoch  uint64    // rises with each cooldown: what left before it is old news
+	until  time.Time // the end of Cooling
+	passAt time.Time // when a probe that was not refused has passed; zero: it must be answered
+
+	inFlight int // calls of any epoch
+	inEpoch  int // calls of this one
+	parked   int // items whose latest call was refused here
+	delayed  int // items whose latest call broke here
+	answers  int // calls answered, ever: 0 means that nothing is known
+	wave     int // calls that met the refusals of this cooldown
+
+	drained uint64 // the epoch that began with a quota set anew: older draws are wiped out
+	vouched uint64 // the epoch that a person began: older refusals for good are void
+
+	quota    limiter.Quota
+	pacer    limiter.Pacer
+	ramp     limiter.Ramp
+	rate     limiter.Rate
+	errors   limiter.ErrorWindow
+	breaker  limiter.Breaker
+	cooldown limiter.Cooldown
+	latency  limiter.Latency // of answers
+	refusal  limiter.Latency // of refusals
+	answered limiter.Meter
+	sent     limiter.Meter
+
+	pools      []*pool
+	counts     tally
+	alarm      alarm
+	used       time.Time // latest grant or end
+	prev, next *lane     // by time of use
+}
+
+func newLane(now time.Time, name string, c LaneConfig) *lane {
+	l := &lane{
+		name: name, cfg: c,
+		quota:    limiter.NewQuota(c.Limits, now),
+		ramp:     limiter.NewRamp(c.Ramp),
+		rate:     limiter.NewRate(c.Rate),
+		errors:   limiter.NewErrorWindow(c.Errors),
+		breaker:  limiter.NewBreaker(c.Breaker),
+		cooldown: limiter.NewCooldown(c.Cooldown),
+	}
+	l.alarm = alarm{pos: -1, lane: l}
+	return l
+}
+
+// laneNamed finds a lane, or makes it.
+func (m *Machine) laneNamed(now time.Time, name string) *lane {
+	l := m.lanes[name]
+	if l == nil {
+		l = newLane(now, name, m.laneConfig(name))
+		l.used = now
+		m.lanes[name] = l
+		m.idle.push(l)
+	}
+	return l
+}
+
+// admit answers how long until a call of that cost may leave: 0 is now, forever
+// is until something happens.
+func (l *lane) admit(now time.Time, cost limiter.Cost) time.Duration {
+	if l.cfg.Window > 0 && l.inFlight >= l.cfg.Window {
+		return forever
+	}
+	switch l.phase {
+	case Cooling, Stopped:
+		return forever // the lane's own alarm, or nothing, ends this
+	case Probing:
+		if l.inEpoch > 0 {
+			return forever
+		}
+		wait, _ := l.quota.Wait(now, cost)
+		return wait
+	}
+	wait, _ := l.quota.Wait(now, cost)
+	return max(wait, l.ramp.Wait(now), l.pacer.Wait(now, l.pace(now)))
+}
+
+// pace is the rate that was learned, in calls per second, less what the error
+// window takes off it.
+func (l *lane) pace(now time.Time) float64 { return l.rate.Limit() * l.errors.Factor(now) }
+
+// usable reports whether the lane is well, if perhaps busy.
+func (l *lane) usable() bool { return l.phase == Flowing || l.phase == Ramping }
+
+// departed notes that a call leaves.
+func (m *Machine) departed(now time.Time, l *lane, cost limiter.Cost) {
+	l.quota.Take(now, cost)
+	l.sent.Add(now)
+	if l.phase == Probing {
+		m.probe(now, l)
+	} else {
+		l.ramp.Take(now)
+		l.pacer.Take(now, l.pace(now))
+	}
+	l.inFlight++
+	l.inEpoch++
+	m.idle.touch(l, now)
+}
+
+// wake looks again at the pools that draw on the lane.
+func (l *lane) wake() {
+	for _, p := range l.pools {
+		p.wake()
+	}
+}
+
+// alarmAt is when time alone will change the phase; zero: it will not.
+func (l *lane) alarmAt() time.Time {
+	if l.alarm.pos < 0 {
+		return time.Time{}
+	}
+	return l.alarm.at
+}
+
+// lastInLine lets the lane's other pools come first when it is looked at again.
+// Without it the first of them would get each call that a full window lets go.
+func (l *lane) lastInLine(p *pool) {
+	if last := len(l.pools) - 1; last > 0 && l.pools[last] != p {
+		l.forget(p)
+		l.pools = append(l.pools, p)
+	}
+}
+
+func (l *lane) forget(p *pool) {
+	for i, q := range l.pools {
+		if q == p {
+			l.pools = append(l.pools[:i], l.pools[i+1:]...)
+			return
+		}
+	}
+}
+
+// nextEpoch makes old news of whatever is in flight.
+func (l *lane) nextEpoch() {
+	l.epoch++
+	l.inEpoch = 0
+	l.passAt = time.Time{}
+}

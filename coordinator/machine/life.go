@@ -1,0 +1,200 @@
+package machine
+
+import "time"
+
+// The life of an item, one function for each way from place to place:
+//
+//	offered ─▶ Waiting ─send─▶ InFlight ─settled──────────▶ Over
+//	              ▲               │ handed over
+//	              │               ├─refused─▶ Parked ──send──▶ InFlight
+//	              └──────due──────┴─failed──▶ Delayed
+//
+//	whatever waits ─release─▶ Releasing ─lent and settled─▶ Over
+
+func (m *Machine) offered(now time.Time, r *run, items []*Item) {
+	if r == nil {
+		panic("machine: items offered to a run that is not open")
+	}
+	for _, it := range items {
+		it.run, it.Offered, it.place = r, now, Waiting
+		if it.Cost.Requests <= 0 {
+			it.Cost.Requests = 1
+		}
+		it.pool = m.poolNamed(now, r, it.Pool)
+		m.hold(it)
+		m.count(r, nil, offered)
+		if m.turnedAway(it) {
+			continue
+		}
+		it.pool.waiting.push(it)
+		it.pool.wake()
+	}
+}
+
+func (m *Machine) hold(it *Item) {
+	m.held++
+	it.run.held++
+}
+
+// turnedAway releases an item that has no future in its pool.
+func (m *Machine) turnedAway(it *Item) bool {
+	switch {
+	case it.run.draining:
+		m.release(it, EndDrained, nil)
+	case it.pool.dead():
+		m.release(it, EndStopped, it.pool.cause())
+	case it.expired(m.now):
+		m.release(it, EndExpired, nil)
+	case it.unwanted:
+		m.release(it, EndWithdrawn, nil)
+	default:
+		return false
+	}
+	return true
+}
+
+// release sends an item that is in no queue on its way out.
+func (m *Machine) release(it *Item, v Verdict, cause error) {
+	m.unexpire(it)
+	it.place, it.verdict, it.cause = Releasing, v, cause
+	it.run.releases.push(it)
+}
+
+// ended absorbs the end of a grant. News of an older grant is dropped: the
+// serial rises with each grant and with each end, so nothing can end twice.
+func (m *Machine) ended(now time.Time, e Event) {
+	it := e.item
+	if it.serial != e.serial || (it.place != InFlight && it.place != Releasing) {
+		m.totals[dropped]++
+		return
+	}
+	it.serial++
+	it.run.busy--
+	if it.place == Releasing {
+		it.place = Over
+		m.count(it.run, it.lane, released)
+		return
+	}
+	l := it.lane
+	it.pool.inFlight--
+	o := l.concerning(e.outcome)
+	m.learn(now, it, o)
+	if e.kind == evSettled {
+		m.unexpire(it)
+		it.place = Over
+		m.count(it.run, l, settled)
+	} else {
+		m.count(it.run, l, handedOver)
+		m.takeBack(now, it, o)
+	}
+	l.wake()
+}
+
+// takeBack finds the place of an item that was handed over.
+func (m *Machine) takeBack(now time.Time, it *Item, o Outcome) {
+	it.since, it.place = now, Waiting
+	m.hold(it)
+	if o.Signal == Failed {
+		it.Attempts++
+	}
+	if o.Signal == Throttled || o.Signal == Overloaded {
+		it.Throttled++
+	}
+	if o.Signal == rejected {
+		m.release(it, EndFailed, o.Cause)
+		return
+	}
+	if m.turnedAway(it) {
+		return
+	}
+	if !it.Expires.IsZero() && it.timed == 0 { // it stays in that heap however often it comes back
+		m.expiry.push(it)
+	}
+	switch o.Signal {
+	case Throttled, Overloaded, Exhausted:
+		m.park(it)
+	case Failed:
+		m.delay(now, it, o)
+	default:
+		it.pool.returned.push(it)
+		it.pool.wake()
+	}
+}
+
+func (m *Machine) park(it *Item) {
+	it.place = Parked
+	it.lane.parked++
+	m.count(it.run, it.lane, parked)
+	it.pool.returned.push(it)
+	it.pool.wake()
+}
+
+// delay keeps an item back until its backoff is over; a wait that the server
+// named is a floor under it, never a ceiling.
+func (m *Machine) delay(now time.Time, it *Item, o Outcome) {
+	wait := m.backoff.Delay(it.Attempts, m.rng)
+	if o.Directed {
+		wait = max(wait, min(o.RetryAfter, MaxDirected))
+	}
+	it.place, it.due = Delayed, now.Add(wait)
+	it.lane.delayed++
+	m.count(it.run, it.lane, delayed)
+	it.pool.delayed.push(it)
+	if a := &it.pool.alarm; a.pos < 0 || it.due.Before(a.at) {
+		m.alarms.set(a, it.due)
+	}
+}
+
+// remove takes an item out of its pool, wherever in it it is.
+func (m *Machine) remove(it *Item) {
+	switch it.place {
+	case Parked:
+		it.lane.parked--
+	case Delayed:
+		it.lane.delayed--
+	}
+	it.pool.take(it)
+}
+
+func (m *Machine) withdrawn(it *Item) {
+	switch it.place {
+	case Waiting, Parked, Delayed:
+		m.remove(it)
+		m.release(it, EndWithdrawn, nil)
+	case InFlight:
+		it.unwanted = true
+	}
+}
+
+// expire releases the items whose time is up while they wait. One that is in
+// flight is judged when it comes back.
+func (m *Machine) expire(now time.Time) {
+	for it := m.expiry.top(); it != nil && it.expired(now); it = m.expiry.top() {
+		m.expiry.pop()
+		switch it.place {
+		case Waiting, Parked, Delayed:
+			m.remove(it)
+			m.release(it, EndExpired, nil)
+		}
+	}
+}
+
+// unexpire forgets when an item's time is up: it is over, or on its way out. Only
+// those that were handed over pay for it, and what is over is not kept alive.
+func (m *Machine) unexpire(it *Item) {
+	if it.timed > 0 {
+		m.expiry.remove(it.timed - 1)
+	}
+}
+
+// empty releases whatever waits in a pool.
+func (m *Machine) empty(p *pool, v Verdict, cause error) {
+	for !p.empty() {
+		it := p.head()
+		if it == nil {
+			it = p.delayed.top()
+		}
+		m.remove(it)
+		m.release(it, v, cause)
+	}
+}

@@ -1,0 +1,281 @@
+package machine
+
+import (
+	"maps"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// A Machine decides which call may leave, and when. It is a value in the care
+// of one owner: no method may be called while another runs.
+//
+// Create one with [New]; tell it facts with Step; ask what follows with Ready.
+type Machine struct {
+	cfg     Config
+	backoff limiter.Backoff
+	rng     *rand.Rand
+	now     time.Time // of the latest call: time never goes back in here
+
+	runs    map[RunID]*run
+	turns   []*run // the same runs; they are given one item each in turn
+	turn    int    // whose turn is next
+	lanes   map[string]*lane
+	defined map[string]LaneConfig
+	idle    laneList
+	alarms  alarms
+	expiry  heap[*Item] // handed over, not over, and with a deadline
+	held    int         // items that wait, in all
+	totals  tally
+	out     Ready
+}
+
+// Ready is everything that follows from what a machine was told. Its slices
+// are valid until the machine is called again.
+type Ready struct {
+	Grants      []Grant
+	Transitions []Transition
+	Stranded    []Stranding // runs that lost their last lane: feed them no more
+	Finished    []Finish    // runs that are over; they are forgotten
+	WakeAt      time.Time   // when to ask again if nothing happens; zero: only when something does
+}
+
+// A Finish says that a run is over, and what became of its items and calls.
+type Finish struct {
+	Run      RunID
+	Counters Counters
+}
+
+// A Stranding says that no lane is left for any pool of a run, and why.
+type Stranding struct {
+	Run   RunID
+	Cause error
+}
+
+// A Verdict says what a grant is for.
+type Verdict uint8
+
+// The verdicts. All but Call end the item without a further call.
+const (
+	Call         Verdict = iota // make the call, and say how it ended
+	EndExpired                  // the item's own time is up
+	EndDrained                  // its run drains
+	EndStopped                  // no lane is left that could take it
+	EndWithdrawn                // it was withdrawn
+	EndFailed                   // its latest call, handed over, was its failure
+)
+
+var verdictWords = [...]string{"call", "expired", "drained", "stopped", "withdrawn", "failed"}
+
+func (v Verdict) String() string { return verdictWords[v] }
+
+// A Grant lends an item to one worker: to call, or to end without one. Each is
+// answered by exactly one [Settled] or [HandedOver].
+type Grant struct {
+	Item    *Item
+	Run     RunID
+	Lane    string
+	Epoch   uint64 // of the lane: news from an older one cannot start a cooldown
+	Serial  uint64 // of the item: news of an older grant is dropped
+	Verdict Verdict
+	Cause   error // for EndStopped: what stopped the lane; for EndFailed: what the server said
+}
+
+// New returns a machine that knows nothing yet.
+func New(c Config) *Machine {
+	c = c.withDefaults()
+	m := &Machine{
+		cfg:     c,
+		backoff: limiter.NewBackoff(c.Backoff),
+		rng:     rand.New(rand.NewPCG(c.Seed, 0x6865616472616365)), // any second word will do; this one spells the name
+		runs:    map[RunID]*run{},
+		lanes:   map[string]*lane{},
+		defined: map[string]LaneConfig{},
+		alarms:  newAlarms(),
+		expiry:  heap[*Item]{before: byExpiry, moved: expiryMoved},
+	}
+	maps.Copy(m.defined, c.Lanes)
+	return m
+}
+
+// Held is how many items wait in the machine: what a driver bounds by closing
+// its door to offers.
+func (m *Machine) Held() int { return m.held }
+
+// Step absorbs one fact. It decides nothing: that is for [Machine.Ready], once
+// for all that was absorbed.
+func (m *Machine) Step(now time.Time, e Event) {
+	now = m.tick(now)
+	switch e.kind {
+	case evSettled, evHandedOver:
+		m.ended(now, e)
+	case evOffered:
+		m.offered(now, m.runs[e.run], e.items)
+	case evRunOpened:
+		m.open(e.run, e.config.(RunConfig))
+	case evLaneDefined:
+		m.define(now, e.name, e.config.(LaneConfig))
+	case evLimitsChanged:
+		m.setLimits(now, e.name, e.config.(limiter.Limits))
+	case evWithdrawn:
+		m.withdrawn(e.item)
+	case evLaneReset:
+		m.reset(now, e.name)
+	default:
+		m.steer(m.runs[e.run], e.kind)
+	}
+}
+
+// tick keeps time from going back, so that no bucket is refilled twice and no
+// wait computed from a moment that is over. It is a guard: times with a monotonic
+// reading do not go back. Until such a clock has caught up, time stands still.
+func (m *Machine) tick(now time.Time) time.Time {
+	if now.After(m.now) {
+		m.now = now
+	}
+	return m.now
+}
+
+// Ready decides. Whatever time or facts have made possible is granted, in turn
+// by run, in order within each pool.
+func (m *Machine) Ready(now time.Time) Ready {
+	now = m.tick(now)
+	m.out.Grants, m.out.Finished = m.out.Grants[:0], m.out.Finished[:0]
+	m.ring(now)
+	m.expire(now)
+	m.grant(now)
+	m.finish()
+	m.evict(now)
+	m.out.WakeAt = m.wakeAt()
+	ready := m.out
+	m.out.Transitions, m.out.Stranded = m.out.Transitions[:0], m.out.Stranded[:0] // Step adds to these two
+	return ready
+}
+
+// ring looks at the lanes and pools whose moment has come.
+func (m *Machine) ring(now time.Time) {
+	for a := m.alarms.due(now); a != nil; a = m.alarms.due(now) {
+		if a.lane != nil {
+			m.advance(now, a.lane)
+			continue
+		}
+		a.pool.ripen(now)
+		a.pool.wake()
+		m.setAlarm(a.pool, time.Time{})
+	}
+}
+
+// grant gives each run one item in turn, until no run can be given any. The next
+// pass goes on with the run after the last that got one: where a lane has room for
+// one call at a time, the first in line would otherwise get every one of them.
+func (m *Machine) grant(now time.Time) {
+	for refused := 0; refused < len(m.turns); {
+		m.turn %= len(m.turns)
+		r := m.turns[m.turn]
+		m.turn++
+		if r.free() && m.grantOne(now, r) {
+			refused = 0
+		} else {
+			refused++
+		}
+	}
+}
+
+// grantOne grants one item of r, or reports that none can go now.
+func (m *Machine) grantOne(now time.Time, r *run) bool {
+	if it := r.releases.pop(); it != nil {
+		m.lend(r, Grant{Item: it, Verdict: it.verdict, Cause: it.cause})
+		return true
+	}
+	if r.paused {
+		return false
+	}
+	for p := r.runnable.pop(); p != nil; p = r.runnable.pop() {
+		if m.grantFrom(now, p) {
+			p.wake()
+			return true
+		}
+	}
+	return false
+}
+
+// grantFrom grants the head of p. If it must wait, the pool sleeps.
+func (m *Machine) grantFrom(now time.Time, p *pool) bool {
+	it := p.head()
+	if it == nil {
+		return false
+	}
+	l, wait := p.pick(now, it)
+	if l == nil {
+		if wait < forever {
+			m.setAlarm(p, now.Add(wait))
+		}
+		return false
+	}
+	m.send(now, it, l)
+	return true
+}
+
+// send grants a call of it on l.
+func (m *Machine) send(now time.Time, it *Item, l *lane) {
+	wasParked := it.place == Parked
+	it.pool.take(it)
+	if wasParked {
+		it.lane.parked--
+		m.count(it.run, it.lane, redistributed)
+	}
+	if it.Calls == 0 {
+		it.First = now
+		if t := it.run.cfg.ItemTimeout; t > 0 {
+			it.Expires = now.Add(t)
+		}
+	} else {
+		it.Waited += now.Sub(it.since)
+	}
+	it.Calls++
+	it.Sent, it.lane, it.epoch = now, l, l.epoch
+	it.place = InFlight
+	it.pool.inFlight++
+	l.lastInLine(it.pool)
+	m.departed(now, l, it.Cost)
+	m.count(it.run, l, calls)
+	m.lend(it.run, Grant{Item: it, Lane: l.name, Epoch: l.epoch})
+}
+
+// lend hands out a grant.
+func (m *Machine) lend(r *run, g Grant) {
+	g.Item.serial++
+	g.Run, g.Serial = r.id, g.Item.serial
+	m.held--
+	r.held--
+	r.busy++
+	m.out.Grants = append(m.out.Grants, g)
+}
+
+// finish reports and forgets the runs that are over.
+func (m *Machine) finish() {
+	kept := m.turns[:0]
+	for _, r := range m.turns {
+		if !r.finished() {
+			kept = append(kept, r)
+			continue
+		}
+		m.close(r)
+		m.out.Finished = append(m.out.Finished, Finish{Run: r.id, Counters: r.counts.counters()})
+	}
+	clear(m.turns[len(kept):])
+	m.turns = kept
+}
+
+// wakeAt is the earliest moment at which time alone changes anything.
+func (m *Machine) wakeAt() time.Time {
+	var at time.Time
+	if a := m.alarms.top(); a != nil {
+		at = a.at
+	}
+	if it := m.expiry.top(); it != nil && (at.IsZero() || it.Expires.Before(at)) {
+		at = it.Expires
+	}
+	return at
+}

@@ -1,0 +1,139 @@
+package machine
+
+import "time"
+
+// forever is the wait of those whom only an event can help, not time.
+const forever = time.Duration(1<<63 - 1)
+
+// pool is where the items of a run wait for one of some lanes.
+//
+//	offered ──▶ waiting ─────────────┐
+//	refused ──▶ returned (parked) ───┼──▶ head ──▶ grant
+//	failed ───▶ delayed ──due──▶ returned
+//
+// Invariant: while an item could go and the run has room, the pool is in its
+// run's runnable line; else it sleeps, and its alarm, an event of one of its
+// lanes, or an ended call of its run wakes it.
+type pool struct {
+	name     string
+	run      *run
+	lanes    []*lane
+	fallback bool
+	turn     int // the lane that is asked first, where they take turns
+
+	waiting  fifo        // offered, never called
+	returned heap[*Item] // parked, or whose backoff is over: they go before waiting ones
+	delayed  heap[*Item] // in backoff
+	alarm    alarm
+	inFlight int // its items that are
+
+	queued bool // in run.runnable
+	next   *pool
+}
+
+func newPool(r *run, c PoolConfig) *pool {
+	p := &pool{name: c.Name, run: r, fallback: c.Fallback}
+	p.returned = heap[*Item]{before: byTurn, moved: itemMoved}
+	p.delayed = heap[*Item]{before: byDue, moved: itemMoved}
+	p.alarm = alarm{pos: -1, pool: p}
+	return p
+}
+
+// head is the item whose turn it is; nil if none can go now.
+func (p *pool) head() *Item {
+	if it := p.returned.top(); it != nil {
+		return it
+	}
+	return p.waiting.first
+}
+
+// take removes an item from wherever in the pool it is.
+func (p *pool) take(it *Item) {
+	switch {
+	case it.place == Delayed:
+		p.delayed.remove(it.pos)
+	case it.Calls > 0: // those that come back are in the heap, parked or due
+		p.returned.remove(it.pos)
+	default:
+		p.waiting.remove(it)
+	}
+}
+
+// empty reports whether nothing of the run waits here.
+func (p *pool) empty() bool {
+	return p.waiting.n == 0 && p.returned.len() == 0 && p.delayed.len() == 0
+}
+
+// ripen moves those whose backoff is over to the ones that may go.
+func (p *pool) ripen(now time.Time) {
+	for it := p.delayed.top(); it != nil && !it.due.After(now); it = p.delayed.top() {
+		p.delayed.pop()
+		it.lane.delayed--
+		it.place = Waiting
+		p.returned.push(it)
+	}
+}
+
+// dead reports whether none of the pool's lanes will ever grant again.
+func (p *pool) dead() bool {
+	for _, l := range p.lanes {
+		if l.phase != Stopped {
+			return false
+		}
+	}
+	return true
+}
+
+// cause is what stopped the last of a dead pool's lanes that says.
+func (p *pool) cause() error {
+	for _, l := range p.lanes {
+		if l.cause != nil {
+			return l.cause
+		}
+	}
+	return nil
+}
+
+// pick finds the lane that takes the item now, or else how long until it is
+// worth asking again.
+func (p *pool) pick(now time.Time, it *Item) (*lane, time.Duration) {
+	soonest := forever
+	for i := range p.lanes {
+		l := p.lanes[p.index(i)]
+		wait := l.admit(now, it.Cost)
+		if wait == 0 {
+			p.turn = p.index(i + 1)
+			return l, 0
+		}
+		soonest = min(soonest, wait)
+		if p.fallback && l.usable() {
+			return nil, soonest // paced, not ill: nobody else's turn
+		}
+	}
+	return nil, soonest
+}
+
+func (p *pool) index(i int) int {
+	if p.fallback {
+		return i % len(p.lanes)
+	}
+	return (p.turn + i) % len(p.lanes)
+}
+
+// setAlarm wakes the pool at retry, or when the first of its delayed items is
+// due if that is earlier. A zero retry waits for an event.
+func (m *Machine) setAlarm(p *pool, retry time.Time) {
+	if it := p.delayed.top(); it != nil && (retry.IsZero() || it.due.Before(retry)) {
+		retry = it.due
+	}
+	if !retry.IsZero() {
+		m.alarms.set(&p.alarm, retry)
+	}
+}
+
+// wake puts a pool in line if it has something to give.
+func (p *pool) wake() {
+	if p.head() != nil {
+		p.run.runnable.push(p)
+	}
+}

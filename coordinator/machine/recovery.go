@@ -1,0 +1,317 @@
+package machine
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// How a lane learns from the ends of its calls, and finds its way back:
+//
+//	Flowing ──refused, or the breaker opens──▶ Cooling ──until──▶ Probing ──passed──▶ Ramping ──▶ Flowing
+//	                                             ▲  └──level known──────────────────────▲ │
+//	                                             └─────────────refused────────────────────┘
+//
+// A call is judged by the epoch in which it left. Only a call of the present
+// one can start a cooldown, raise its escalation, or end it.
+
+// learn takes the lesson of a call.
+func (m *Machine) learn(now time.Time, it *Item, o Outcome) {
+	l := it.lane
+	present := it.epoch == l.epoch
+	l.inFlight--
+	if present {
+		l.inEpoch--
+	}
+	m.idle.touch(l, now)
+	if o.Measured && it.epoch >= l.drained {
+		l.quota.Settle(now, it.Cost, o.Actual)
+	}
+	switch o.Signal {
+	case Succeeded, Answered, rejected:
+		m.wasAnswered(now, l, present, o)
+	case Throttled, Overloaded:
+		m.wasRefused(now, it, present, o)
+	case Failed:
+		m.hasFailed(now, l, present)
+	case Exhausted:
+		if it.epoch >= l.vouched {
+			m.stop(now, l, o.Cause)
+		}
+	case Nothing:
+		if present && l.phase == Probing {
+			m.unprobe(now, l)
+		}
+	}
+}
+
+// concerning finds out whom a refusal for good concerns, where the server does
+// not say.
+func (l *lane) concerning(o Outcome) Outcome {
+	if o.Signal == Exhausted && o.OnlyIfFirst && l.answers > 0 {
+		o.Signal = rejected
+	}
+	return o
+}
+
+func (m *Machine) wasAnswered(now time.Time, l *lane, present bool, o Outcome) {
+	l.answers++
+	l.errors.Record(now, false)
+	if o.Signal == Succeeded {
+		observe(&l.latency, o.Latency)
+		l.answered.Add(now)
+	}
+	if !present {
+		return
+	}
+	l.cooldown.Succeeded()
+	l.breaker.Success(now)
+	if o.Signal == Succeeded {
+		l.rate.Success(now, o.Latency)
+	}
+	if l.phase == Probing && l.breaker.State(now) == limiter.Closed {
+		m.climb(now, l, ByProbe)
+	}
+}
+
+// wasRefused deals with 429, 503 and 529. One of the present epoch starts a
+// cooldown; older ones are participants of it, and can at most lengthen it.
+//
+// The order of events that this is about: calls 1 and 2 leave; 1 is refused and
+// the lane cools; 2 is refused, which is the same wave and no second cooldown;
+// the lane is probed and climbs; 3, which left before the cooldown and took
+// long, is refused: that says nothing about now.
+func (m *Machine) wasRefused(now time.Time, it *Item, present bool, o Outcome) {
+	l := it.lane
+	m.count(it.run, l, throttled)
+	observe(&l.refusal, o.Latency)
+	if o.Signal == Overloaded {
+		l.errors.Record(now, true)
+	}
+	if l.phase == Stopped {
+		return
+	}
+	if !present {
+		m.straggled(now, it, o)
+		return
+	}
+	reason := ByThrottle
+	if o.Signal == Overloaded {
+		reason = ByOverload
+		l.breaker.Failure(now)
+	} else if l.phase == Probing {
+		l.breaker.Abandon(now) // it is up, and busy: neither a success nor a failure
+	}
+	m.cool(now, l, reason, o)
+}
+
+func (m *Machine) straggled(now time.Time, it *Item, o Outcome) {
+	l := it.lane
+	m.count(it.run, l, stragglers)
+	if it.epoch >= l.drained {
+		l.quota.Refund(now, it.Cost)
+	}
+	if l.phase != Cooling {
+		return
+	}
+	if it.epoch+1 == l.epoch {
+		l.wave++
+		m.count(it.run, l, participants)
+	}
+	if o.Directed && o.RetryAfter <= MaxDirected {
+		l.cooldown.Extend(now, o.RetryAfter)
+		m.coolUntil(l, l.cooldown.Until())
+	}
+}
+
+// hasFailed deals with calls that broke. A probe that broke was not refused,
+// and so has passed, unless it was the breaker's.
+func (m *Machine) hasFailed(now time.Time, l *lane, present bool) {
+	l.errors.Record(now, true)
+	if l.errors.Factor(now) < 1 {
+		l.rate.Anchor(l.observed(now)) // half of unlimited would be unlimited
+	}
+	if !present || l.phase == Stopped {
+		return
+	}
+	switch {
+	case l.breaker.Failure(now):
+		m.cool(now, l, ByBreaker, Outcome{})
+	case l.phase == Probing && l.breaker.State(now) == limiter.Closed:
+		m.climb(now, l, ByProbe)
+	}
+}
+
+// observed is the rate that the server was seen to serve; before it served
+// anything, the rate at which it was asked.
+func (l *lane) observed(now time.Time) float64 {
+	if served := l.answered.PerSecond(now); served > 0 {
+		return served
+	}
+	return l.sent.PerSecond(now)
+}
+
+// cool starts a cooldown, and with it an epoch.
+func (m *Machine) cool(now time.Time, l *lane, reason Reason, o Outcome) {
+	if o.Directed && o.RetryAfter > MaxDirected {
+		m.stop(now, l, fmt.Errorf("%w: %v, at most %v is waited", ErrWaitTooLong, o.RetryAfter, MaxDirected))
+		return
+	}
+	l.nextEpoch()
+	l.wave = 1
+	m.count(nil, l, cooldowns)
+	m.count(nil, l, participants)
+	l.ramp.Stop()
+	l.until = time.Time{}
+	if reason != ByBreaker {
+		l.rate.Refused(now, l.observed(now), o.Directed)
+		l.cooldown.Start(now, o.RetryAfter, o.Directed, m.rng)
+	}
+	if reason == ByThrottle {
+		l.quota.Drain(now) // the model said that there was room, the server that there is none
+		l.drained = l.epoch
+	}
+	m.coolUntil(l, latest(l.cooldown.Until(), l.breaker.Until()))
+	m.enter(now, l, Cooling, reason)
+}
+
+// coolUntil lengthens a cooldown; nothing shortens one.
+func (m *Machine) coolUntil(l *lane, until time.Time) {
+	l.until = latest(l.until, until)
+	m.alarms.set(&l.alarm, l.until)
+}
+
+// advance moves a lane through the phases that time alone ends.
+func (m *Machine) advance(now time.Time, l *lane) {
+	switch l.phase {
+	case Cooling:
+		l.pacer.Reset(now) // a hold earns no credit, or its end would be a burst
+		if l.levelKnown(now) {
+			m.climb(now, l, ByKnowledge)
+		} else {
+			m.enter(now, l, Probing, ByTime)
+		}
+	case Probing:
+		m.climb(now, l, ByProbe) // it was not refused in time
+	case Ramping:
+		m.enter(now, l, Flowing, ByTime)
+	}
+	l.wake()
+}
+
+// levelKnown reports whether a probe would teach nothing: the limit was told,
+// its model has room, and the server is not taken to be down.
+func (l *lane) levelKnown(now time.Time) bool {
+	if !l.quota.Known() || l.reason != ByThrottle || l.breaker.State(now) != limiter.Closed {
+		return false
+	}
+	wait, _ := l.quota.Wait(now, limiter.Cost{Requests: 1})
+	return wait == 0
+}
+
+// probe notes that a probe leaves. It passes when it is answered or, where the
+// lane has answered before and is not taken to be down, when it was not refused
+// within twice the time that a refusal takes: a model thinks for seconds, a
+// refusal comes at once.
+func (m *Machine) probe(now time.Time, l *lane) {
+	m.count(nil, l, probes)
+	l.passAt = time.Time{}
+	if l.breaker.State(now) != limiter.Closed {
+		l.breaker.Allow(now)
+		return
+	}
+	if l.answers > 0 {
+		l.passAt = now.Add(l.probeWait())
+		m.alarms.set(&l.alarm, l.passAt)
+	}
+}
+
+// unprobe takes a probe back that says nothing: its permit goes to the next one,
+// and its not being refused proves nothing.
+func (m *Machine) unprobe(now time.Time, l *lane) {
+	l.breaker.Abandon(now)
+	l.passAt = time.Time{}
+	m.alarms.clear(&l.alarm)
+}
+
+func (l *lane) probeWait() time.Duration {
+	if l.refusal.Count() == 0 {
+		return ProbeWait
+	}
+	return max(2*l.refusal.Mean(), MinProbeWait)
+}
+
+// climb starts the ramp.
+func (m *Machine) climb(now time.Time, l *lane, reason Reason) {
+	l.passAt = time.Time{}
+	l.ramp.StartAs(now, l.rampConfig(now))
+	m.alarms.set(&l.alarm, l.ramp.Ends())
+	m.enter(now, l, Ramping, reason)
+	l.wake()
+}
+
+// rampConfig is the user's ramp, or one to the rate that is known.
+func (l *lane) rampConfig(now time.Time) limiter.RampConfig {
+	c := l.cfg.Ramp
+	if c != (limiter.RampConfig{}) {
+		return c
+	}
+	c.Target = l.target(now)
+	c.Initial, c.Duration = RampShare*c.Target, RampDuration
+	return c
+}
+
+// target is the rate to climb to: learned, told, or at least once seen.
+func (l *lane) target(now time.Time) float64 {
+	rate := l.rate.Limit()
+	if told := l.quota.Limits().RPM / 60; told > 0 {
+		rate = min(rate, told)
+	}
+	if !math.IsInf(rate, 1) {
+		return rate
+	}
+	return max(l.observed(now), limiter.DefaultRampTarget)
+}
+
+// stop ends a lane: nothing will be granted on it until a person resets it.
+func (m *Machine) stop(now time.Time, l *lane, cause error) {
+	if l.phase == Stopped {
+		return
+	}
+	if cause == nil {
+		cause = ErrLaneStopped
+	}
+	l.cause = cause
+	l.nextEpoch()
+	m.alarms.clear(&l.alarm)
+	m.enter(now, l, Stopped, ByRefusal)
+	m.strand(l, cause)
+}
+
+// enter changes the phase and tells so.
+func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
+	if to == Flowing || to == Probing {
+		m.alarms.clear(&l.alarm)
+	}
+	m.out.Transitions = append(m.out.Transitions, Transition{
+		At: now, Lane: l.name, From: l.phase, To: to, Reason: reason, Epoch: l.epoch,
+		Until: l.alarmAt(), Wave: l.wave, Rate: l.pace(now), Cause: l.cause,
+	})
+	l.phase, l.reason = to, reason
+}
+
+// observe notes a latency that was measured.
+func observe(l *limiter.Latency, d time.Duration) {
+	if d > 0 {
+		l.Observe(d)
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,121 @@
+package machine
+
+import "time"
+
+// run is one client of the machine: a stretch of input with its own pools and
+// its own ceiling on calls in flight.
+//
+// Invariant: held + inFlight + done = offered, where held counts the items that
+// wait in any of its pools or among its releases.
+type run struct {
+	id     RunID
+	cfg    RunConfig
+	counts tally
+
+	pools    map[string]*pool
+	opened   []*pool // the same pools, in an order that does not depend on chance
+	recent   *pool   // of the latest item: most runs have one pool, and no look-up
+	busy     int     // grants that were not ended yet, releases included
+	held     int
+	runnable poolRing // pools that may have something to give
+	releases fifo     // items that end without a further call
+
+	inputEnded, draining, paused, stranded bool
+}
+
+// free reports whether one more grant fits under the run's ceiling. The driver
+// relies on it: a channel of that capacity never blocks its sender.
+func (r *run) free() bool { return r.busy < r.cfg.Concurrency }
+
+// finished reports whether nothing will ever be granted to the run again.
+func (r *run) finished() bool { return r.inputEnded && r.held == 0 && r.busy == 0 }
+
+// deadRun reports whether none of the run's pools has a lane left, those included
+// that were configured and have met no item yet.
+func (m *Machine) deadRun(r *run) bool {
+	for _, p := range r.opened {
+		if !p.dead() {
+			return false
+		}
+	}
+	for _, p := range r.cfg.Pools {
+		for _, name := range p.Lanes {
+			if l := m.lanes[name]; l == nil || l.phase != Stopped {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// poolNamed finds the item's pool, or makes it and the lanes that it draws on.
+func (m *Machine) poolNamed(now time.Time, r *run, name string) *pool {
+	if p := r.recent; p != nil && p.name == name {
+		return p
+	}
+	p := r.pools[name]
+	if p == nil {
+		p = m.openPool(now, r, name)
+	}
+	r.recent = p
+	return p
+}
+
+func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
+	c := PoolConfig{Name: name, Lanes: []string{name}}
+	if name == "" {
+		c.Lanes = []string{DefaultPool}
+	}
+	for _, known := range r.cfg.Pools {
+		if known.Name == name {
+			c = known
+		}
+	}
+	p := newPool(r, c)
+	for _, laneName := range c.Lanes {
+		l := m.laneNamed(now, laneName)
+		p.lanes = append(p.lanes, l)
+		l.pools = append(l.pools, p)
+	}
+	r.pools[name] = p
+	r.opened = append(r.opened, p)
+	if p.dead() {
+		m.strandRun(r, p.cause())
+	}
+	return p
+}
+
+// poolRing is a line of pools without links of its own: a pool can be in the
+// runnable line only once, which its queued flag guards.
+type poolRing struct {
+	first, last *pool
+	n           int
+}
+
+func (q *poolRing) push(p *pool) {
+	if p.queued {
+		return
+	}
+	p.queued, p.next = true, nil
+	if q.last == nil {
+		q.first = p
+	} else {
+		q.last.next = p
+	}
+	q.last = p
+	q.n++
+}
+
+func (q *poolRing) pop() *pool {
+	p := q.first
+	if p == nil {
+		return nil
+	}
+	q.first = p.next
+	if q.first == nil {
+		q.last = nil
+	}
+	p.queued, p.next = false, nil
+	q.n--
+	return p
+}

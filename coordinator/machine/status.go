@@ -1,0 +1,148 @@
+package machine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// Speed says in three words what holds a lane back.
+type Speed uint8
+
+// The speeds.
+const (
+	FullSpeed       Speed = iota // nothing but the run's concurrency
+	ClientThrottled              // our own limits or learned rate: the next call waits for its turn
+	ServerThrottled              // the server's word: cooling, probed, climbing back, or stopped
+)
+
+var speedWords = [...]string{"full speed", "client throttled", "server throttled"}
+
+func (s Speed) String() string { return speedWords[s] }
+
+// Status is a picture of a machine at one moment.
+type Status struct {
+	At     time.Time
+	Totals Counters
+	Held   int          // items that wait
+	Lanes  []LaneStatus // the busiest, busiest first
+	Known  int          // lanes in all
+	WakeAt time.Time    // zero: only when something happens
+}
+
+// LaneStatus is a picture of one lane.
+type LaneStatus struct {
+	Name     string
+	Phase    Phase
+	Reason   Reason
+	Cause    error // of Stopped
+	Speed    Speed
+	Why      string        // what the next call waits for; "" if it does not wait
+	Wait     time.Duration // how long, as far as time alone decides
+	Until    time.Time     // when time alone changes the phase; zero: it does not
+	Epoch    uint64
+	Rate     float64 // calls per second that are allowed; +Inf while unlimited
+	Level    Levels
+	InFlight int
+	Parked   int
+	Delayed  int
+	Latency  time.Duration // smoothed, of answers
+	P95      time.Duration
+	Errors   float64 // share of calls that broke, 0..1, over the error window
+	Counters Counters
+}
+
+// Levels are how many units each known limit has left now; negative is debt.
+// A limit that is not known is 0.
+type Levels struct{ Requests, Tokens, InputTokens, OutputTokens float64 }
+
+// Status takes a picture, with the n busiest lanes in it.
+func (m *Machine) Status(now time.Time, n int) Status {
+	now = m.tick(now)
+	s := Status{At: now, Totals: m.totals.counters(), Held: m.held, Known: len(m.lanes), WakeAt: m.wakeAt()}
+	for _, l := range m.busiest(n) {
+		s.Lanes = append(s.Lanes, l.status(now))
+	}
+	return s
+}
+
+// busiest is at most n lanes. They are chosen before they are pictured: a picture
+// costs a sort of its own, and there may be thousands.
+func (m *Machine) busiest(n int) []*lane {
+	lanes := make([]*lane, 0, len(m.lanes))
+	for l := m.idle.first; l != nil; l = l.next {
+		lanes = append(lanes, l)
+	}
+	slices.SortFunc(lanes, busier)
+	return lanes[:max(0, min(n, len(lanes)))]
+}
+
+// RunCounters are one run's own; zero if the run is not open.
+func (m *Machine) RunCounters(id RunID) Counters {
+	if r := m.runs[id]; r != nil {
+		return r.counts.counters()
+	}
+	return Counters{}
+}
+
+func busier(a, b *lane) int {
+	return cmp.Or(
+		cmp.Compare(b.inFlight+b.parked+b.delayed, a.inFlight+a.parked+a.delayed),
+		cmp.Compare(b.counts[calls], a.counts[calls]),
+		cmp.Compare(a.name, b.name),
+	)
+}
+
+func (l *lane) status(now time.Time) LaneStatus {
+	s := LaneStatus{
+		Name: l.name, Phase: l.phase, Reason: l.reason, Cause: l.cause,
+		Until: l.alarmAt(), Epoch: l.epoch, Rate: l.allowed(now),
+		InFlight: l.inFlight, Parked: l.parked, Delayed: l.delayed,
+		Latency: l.latency.Mean(), P95: l.latency.P95(), Errors: l.errors.Rate(now),
+		Counters: l.counts.counters(),
+		Level: Levels{
+			Requests:     l.quota.Level(now, limiter.Requests),
+			Tokens:       l.quota.Level(now, limiter.Tokens),
+			InputTokens:  l.quota.Level(now, limiter.InputTokens),
+			OutputTokens: l.quota.Level(now, limiter.OutputTokens),
+		},
+	}
+	s.Speed, s.Why, s.Wait = l.holdup(now)
+	return s
+}
+
+// allowed is the rate at which calls may leave now, in calls per second.
+func (l *lane) allowed(now time.Time) float64 {
+	if l.phase == Cooling || l.phase == Stopped {
+		return 0
+	}
+	rate := min(l.pace(now), l.ramp.Rate(now))
+	if told := l.quota.Limits().RPM / 60; told > 0 {
+		rate = min(rate, told)
+	}
+	return rate
+}
+
+// holdup says what the next call of the lane would wait for.
+func (l *lane) holdup(now time.Time) (Speed, string, time.Duration) {
+	switch l.phase {
+	case Cooling, Stopped:
+		return ServerThrottled, l.reason.String(), max(0, l.alarmAt().Sub(now))
+	case Probing:
+		return ServerThrottled, "probe", 0
+	case Ramping:
+		return ServerThrottled, "ramp", l.ramp.Wait(now)
+	}
+	if l.cfg.Window > 0 && l.inFlight >= l.cfg.Window {
+		return ClientThrottled, "window", 0
+	}
+	if wait, by := l.quota.Wait(now, limiter.Cost{Requests: 1}); wait > 0 {
+		return ClientThrottled, by.String(), wait
+	}
+	if wait := l.pacer.Wait(now, l.pace(now)); wait > 0 {
+		return ClientThrottled, "rate", wait
+	}
+	return FullSpeed, "", 0
+}

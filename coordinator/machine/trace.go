@@ -1,0 +1,85 @@
+package machine
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// A Transition is a lane's step from one phase to the next.
+type Transition struct {
+	At       time.Time
+	Lane     string
+	From, To Phase
+	Reason   Reason
+	Epoch    uint64
+	Until    time.Time // when time alone ends To; zero: it does not
+	Wave     int       // calls that met the refusals of the latest cooldown so far
+	Rate     float64   // calls per second that were learned; +Inf: unlimited
+	Cause    error     // of Stopped
+}
+
+// String tells the transition as a line of a story.
+func (t Transition) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "lane %s: %v → %v", t.Lane, t.From, t.To)
+	if t.Reason != NoReason {
+		fmt.Fprintf(&b, " (%v)", t.Reason)
+	}
+	if !t.Until.IsZero() {
+		fmt.Fprintf(&b, " for %v", t.Until.Sub(t.At).Round(time.Millisecond))
+	}
+	fmt.Fprintf(&b, ", epoch %d", t.Epoch)
+	if !math.IsInf(t.Rate, 1) {
+		fmt.Fprintf(&b, ", %.3g/s", t.Rate)
+	}
+	if t.Cause != nil {
+		fmt.Fprintf(&b, ": %v", t.Cause)
+	}
+	return b.String()
+}
+
+// String tells the grant as a line of a story.
+func (g Grant) String() string {
+	if g.Verdict != Call {
+		return fmt.Sprintf("item %d: ends, %v", g.Item.Seq, g.Verdict)
+	}
+	again := ""
+	if g.Item.Calls > 1 {
+		again = fmt.Sprintf(", call %d", g.Item.Calls)
+	}
+	return fmt.Sprintf("item %d: call on %s, epoch %d%s", g.Item.Seq, g.Lane, g.Epoch, again)
+}
+
+// String tells the outcome as words of a story.
+func (o Outcome) String() string {
+	s := o.Signal.String()
+	if o.Directed {
+		s += fmt.Sprintf(", retry after %v", o.RetryAfter)
+	}
+	return s
+}
+
+// String tells the event as a line of a story.
+func (e Event) String() string {
+	switch e.kind {
+	case evOffered:
+		return fmt.Sprintf("run %d offers %d items", e.run, len(e.items))
+	case evSettled:
+		return fmt.Sprintf("item %d settles: %v", e.item.Seq, e.outcome)
+	case evHandedOver:
+		return fmt.Sprintf("item %d is handed over: %v", e.item.Seq, e.outcome)
+	case evWithdrawn:
+		return fmt.Sprintf("item %d is withdrawn", e.item.Seq)
+	case evLaneDefined, evLimitsChanged, evLaneReset:
+		return fmt.Sprintf("lane %s %s", e.name, kindWords[e.kind])
+	}
+	return fmt.Sprintf("run %d %s", e.run, kindWords[e.kind])
+}
+
+var kindWords = [...]string{
+	evRunOpened: "opens", evLaneDefined: "is defined", evInputEnded: "has no more input",
+	evLimitsChanged: "has new limits", evPaused: "pauses", evResumed: "resumes",
+	evDrained: "drains", evLaneReset: "is reset by hand",
+}

@@ -1,0 +1,73 @@
+package coordinator
+
+import "github.com/headrace/headrace/coordinator/machine"
+
+// A Session is one run's side of the coordinator: items go in by Offer, grants
+// come out of Work, and each grant is answered by Settle or HandOver.
+//
+//	Offer ─▶ ┄┄┄┄ ─▶ Work ─▶ the call ─▶ Settle
+//	           ▲                 │
+//	           └────HandOver─────┘
+type Session struct {
+	c    *Coordinator
+	id   machine.RunID
+	work chan machine.Grant
+	news chan machine.Transition
+
+	stranded chan struct{}
+	cause    error // written before stranded is closed
+
+	counts machine.Counters // both written before work is closed
+	missed uint64
+}
+
+// Work yields the run's grants and is closed when the run is over: its input
+// has ended and each of its items too. Its capacity is the run's concurrency,
+// and the machine never has more grants out than that, so sending one never
+// makes the coordinator wait.
+func (s *Session) Work() <-chan machine.Grant { return s.work }
+
+// Offer gives items to the coordinator, which becomes their owner, of the slice
+// too. It waits while the coordinator holds as many as it may.
+func (s *Session) Offer(items []*machine.Item) {
+	s.c.offers <- machine.Offered(s.id, items)
+}
+
+// EndInput says that nothing more will be offered. Work is closed once the
+// items that were have ended.
+func (s *Session) EndInput() { s.c.tell(machine.InputEnded(s.id)) }
+
+// Settle says that the item of a grant has ended.
+func (s *Session) Settle(g machine.Grant, o machine.Outcome) { s.c.tell(machine.Settled(g, o)) }
+
+// HandOver gives the item of a grant back, to be given out again. The caller
+// must not touch it afterwards.
+func (s *Session) HandOver(g machine.Grant, o machine.Outcome) { s.c.tell(machine.HandedOver(g, o)) }
+
+// Withdraw says that an item need not be run any more.
+func (s *Session) Withdraw(it *machine.Item) { s.c.tell(machine.Withdrawn(it)) }
+
+// Pause stops grants to this run until Resume.
+func (s *Session) Pause() { s.c.tell(machine.Paused(s.id)) }
+
+// Resume takes Pause back.
+func (s *Session) Resume() { s.c.tell(machine.Resumed(s.id)) }
+
+// Drain starts no further call: what is in flight may end, what waits comes out
+// of Work with a verdict that says so.
+func (s *Session) Drain() { s.c.tell(machine.Drained(s.id)) }
+
+// Stranded is closed when no lane is left for any item of the run.
+func (s *Session) Stranded() <-chan struct{} { return s.stranded }
+
+// Cause says what stopped the last lane. It may be called once Stranded is
+// closed.
+func (s *Session) Cause() error { return s.cause }
+
+// News yields the transitions of all lanes, and is closed when the run is over.
+// Those that nobody reads in time are dropped and counted.
+func (s *Session) News() <-chan machine.Transition { return s.news }
+
+// Final is what became of the run's items and calls, and how many transitions
+// were dropped. It may be called once Work is closed.
+func (s *Session) Final() (machine.Counters, uint64) { return s.counts, s.missed }
