@@ -9,6 +9,10 @@ import (
 // It is forgiven once, not at each call: the level is charged in full.
 const epsilon = 1e-6
 
+// dust is the part of a nanosecond that summed fractions may be too long, so
+// that a wait of 300 ms is not rounded up to 300.000001.
+const dust = 0.01
+
 // maxWait bounds a wait computed from a limit that is nearly zero, where the
 // quotient would not fit a Duration.
 const maxWait = 365 * 24 * time.Hour
@@ -84,7 +88,8 @@ func (g *gauge) until(now time.Time, level float64) time.Duration {
 		windows := math.Ceil(missing/g.over(g.window) - epsilon)
 		return g.at.Add(bounded(windows * float64(g.window))).Sub(now)
 	}
-	return g.at.Add(bounded(math.Ceil(missing * float64(minute) / g.perMinute))).Sub(now)
+	ns := missing * float64(minute) / g.perMinute
+	return g.at.Add(bounded(math.Ceil(ns - dust))).Sub(now)
 }
 
 func bounded(ns float64) time.Duration {

@@ -72,12 +72,12 @@ func TestChangesTakeEffectWhenTheyAreDue(t *testing.T) {
 	wantTimes(t, got, 0, 1000*ms, 2000*ms, 2500*ms, 3000*ms, 3500*ms, 4000*ms, 6000*ms,
 		8000*ms, 8500*ms, 9000*ms)
 
-	late := NewModel(Config{RPM: 60, Burst: 10 * time.Second, Changes: []Change{{At: 100 * time.Second, RPM: 6}}}, epoch)
+	// Five seconds at one a second, then one at ten.
+	late := NewModel(Config{RPM: 60, Burst: 10 * time.Second, Changes: []Change{{At: 5 * time.Second, RPM: 600}}}, epoch)
 	for range 10 {
-		late.Decide(epoch.Add(90*time.Second), Call{})
+		late.Decide(epoch, Call{})
 	}
-	// Ten seconds at the old rate, then ten at the new: the depth is one by now.
-	if v := late.Decide(epoch.Add(110*time.Second), Call{}); v.Kind != Accepted || v.Requests.Limit != 6 {
+	if v := late.Decide(epoch.Add(6*time.Second), Call{}); v.Requests.Remaining != 14 || v.Requests.Limit != 600 {
 		t.Errorf("after the change: %+v", v)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strconv"
 )
 
 // Transport is an http.RoundTripper that asks a Server in the caller's own
@@ -43,7 +44,7 @@ func (a reply) response(r *http.Request) *http.Response {
 		body = io.MultiReader(bytes.NewReader(a.body[:len(a.body)/2]), broken{})
 	}
 	return &http.Response{
-		Status:        http.StatusText(a.status),
+		Status:        strconv.Itoa(a.status) + " " + http.StatusText(a.status),
 		StatusCode:    a.status,
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,

@@ -106,7 +106,7 @@ func TestBodyIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if resp.StatusCode != 413 || s.Books().Received != 0 {
+		if resp.Status != "413 Request Entity Too Large" || resp.StatusCode != 413 || s.Books().Received != 0 {
 			t.Errorf("%s: %d", name, resp.StatusCode)
 		}
 	}

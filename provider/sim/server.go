@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -238,8 +239,10 @@ func closing(ctx context.Context) <-chan struct{} {
 
 var errTooLong = errors.New("sim: body: too long")
 
-// readBody knows no more than the length announced: what is read beyond it is
-// bounded as well.
+// foreseen bounds what is allocated for a body on the word of its length alone.
+const foreseen = 1 << 20
+
+// readBody bounds what is read, whatever length was announced.
 func readBody(r *http.Request) (string, error) {
 	if r.Body == nil {
 		return "", nil
@@ -247,9 +250,9 @@ func readBody(r *http.Request) (string, error) {
 	if r.ContentLength > MaxBody {
 		return "", errTooLong
 	}
-	var b strings.Builder
-	b.Grow(int(max(r.ContentLength, 0)))
-	n, err := io.Copy(&b, io.LimitReader(r.Body, MaxBody+1))
+	var b bytes.Buffer
+	b.Grow(int(min(max(r.ContentLength, 0), foreseen)) + bytes.MinRead)
+	n, err := b.ReadFrom(io.LimitReader(r.Body, MaxBody+1))
 	if n > MaxBody {
 		return "", errTooLong
 	}

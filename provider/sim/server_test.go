@@ -236,6 +236,20 @@ func TestRateLimitBody(t *testing.T) {
 	g.want(t, "error.type", "tokens")
 }
 
+// A fraction that is left is not promised: a remainder is rounded down, and
+// what is used up.
+func TestFractionsAreNotPromised(t *testing.T) {
+	s, clock := newServer(Config{RPM: 60, Burst: 2 * time.Second, Headers: true})
+	ask := func() got { return post(t, s, "/v1/embeddings", `{"model":"m","input":"a"}`) }
+	ask()
+	ask()
+	clock.Advance(1700 * ms)
+	if h := ask().header; h.Get("X-Ratelimit-Remaining-Requests") != "0" || h.Get("X-Ratelimit-Reset-Requests") != "1.3s" {
+		t.Errorf("%v", h)
+	}
+	ask().want(t, "error.message", "Rate limit reached for m in organization org-sim on requests per min (RPM): Limit 60, Used 60, Requested 1. Please try again in 300ms.")
+}
+
 // Retry-After-Ms comes beside Retry-After when it is asked for.
 func TestRetryAfterInMilliseconds(t *testing.T) {
 	s, _ := newServer(Config{RPM: 600, Burst: ms, RetryAfter: Always, RetryAfterMS: true})
@@ -299,6 +313,19 @@ func TestKeyAndQuota(t *testing.T) {
 			g.want(t, "error.type", "insufficient_quota")
 			g.want(t, "error.code", "insufficient_quota")
 		}
+	}
+}
+
+// No two answers share a request id, whatever kind they are.
+func TestRequestIDsDiffer(t *testing.T) {
+	s, _ := newServer(Fast())
+	seen := map[string]bool{}
+	for range 10 {
+		seen[post(t, s, "/v1/chat/completions", chatBody("a")).header.Get("X-Request-Id")] = true
+		seen[send(t, s, "GET", "/healthz", "").header.Get("X-Request-Id")] = true
+	}
+	if len(seen) != 20 {
+		t.Errorf("%d ids in 20 answers", len(seen))
 	}
 }
 

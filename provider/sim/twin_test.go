@@ -92,14 +92,14 @@ func least(a, b *big.Rat) *big.Rat {
 // The model accepts exactly the calls that a replay in fractions accepts, with
 // bursts, fixed windows, two dimensions and changing limits.
 func TestModelAcceptsWhatItsSlowTwinAccepts(t *testing.T) {
-	for seed := range uint64(150) {
+	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(seed, 7))
 			cfg := randomQuota(rng)
 			m, w := NewModel(cfg, epoch), &twin{cfg: cfg}
 			at := time.Duration(0)
-			for range 150 {
+			for range 100 {
 				at += time.Duration(rng.IntN(4)*rng.IntN(400)) * time.Millisecond
 				tokens := 1 + rng.Int64N(300)
 				got := m.Decide(epoch.Add(at), Call{Requests: 1, Tokens: float64(tokens)})
