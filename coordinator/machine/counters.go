@@ -2,6 +2,9 @@ package machine
 
 // Counters say what became of the items and calls, since the start.
 //
+// Cooldowns, participants and probes befall lanes; a run has those of each lane
+// that it draws on, also where another run shares it.
+//
 // Two sums hold whenever nothing is under way, and prove that nothing was lost
 // and nothing given out twice:
 //
@@ -64,14 +67,21 @@ func (t *tally) counters() Counters {
 	}
 }
 
-// count notes one of a kind for the run and the lane that it concerns, if any,
-// and in all.
+// count notes one of a kind, in all, for its lane and for its run. What befalls
+// a lane as a whole (a cooldown, a probe) names no run, and is noted for every
+// run that draws on the lane.
 func (m *Machine) count(r *run, l *lane, kind counted) {
 	m.totals[kind]++
-	if r != nil {
-		r.counts[kind]++
-	}
 	if l != nil {
 		l.counts[kind]++
+	}
+	if r != nil {
+		r.counts[kind]++
+		return
+	}
+	for _, r := range m.turns {
+		if l != nil && r.drawsOn(l) {
+			r.counts[kind]++
+		}
 	}
 }

@@ -118,7 +118,7 @@ func (m *Machine) straggled(now time.Time, it *Item, o Outcome) {
 	}
 	if it.epoch+1 == l.epoch {
 		l.wave++
-		m.count(it.run, l, participants)
+		m.count(nil, l, participants)
 	}
 	if o.Directed && o.RetryAfter <= MaxDirected {
 		l.cooldown.Extend(now, o.RetryAfter)

@@ -1,6 +1,9 @@
 package machine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // run is one client of the machine: a stretch of input with its own pools and
 // its own ceiling on calls in flight.
@@ -46,6 +49,11 @@ func (m *Machine) deadRun(r *run) bool {
 		}
 	}
 	return true
+}
+
+// drawsOn reports whether some pool of the run uses the lane.
+func (r *run) drawsOn(l *lane) bool {
+	return slices.ContainsFunc(l.pools, func(p *pool) bool { return p.run == r })
 }
 
 // poolNamed finds the item's pool, or makes it and the lanes that it draws on.
