@@ -7,6 +7,7 @@ import (
 
 // build makes what is sent: endpoint, model and body.
 func (r *Reader) build(req *Request, text []byte, f *fields) *LineError {
+	//exhaustive:enforce
 	switch req.Form {
 	case FormOpenAIBatch:
 		return r.buildBatch(req, f)

@@ -38,6 +38,7 @@ const (
 
 // String names the form in words that fit into a sentence.
 func (f Form) String() string {
+	//exhaustive:enforce
 	switch f {
 	case FormOpenAIBatch:
 		return "OpenAI batch line"

@@ -1,0 +1,50 @@
+# Each target is one command that can as well be typed: this file only names them.
+SEEDS    ?= 2000
+FUZZTIME ?= 30s
+BENCH    ?= .
+COUNT    ?= 6
+
+TOOL = go tool -modfile=tools/go.mod
+
+.DEFAULT_GOAL := help
+.PHONY: help build test test/race test/storm test/sim fuzz bench lint fmt vuln ci demo
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build the command into this folder
+	go build ./cmd/headrace
+
+test: ## every test, once, without the race detector
+	go test ./...
+
+test/race: ## every test under the race detector
+	go test -race ./...
+
+test/storm: ## thousands of callers at once, under the race detector
+	go test -race -count=1 -v ./tests/...
+
+test/sim: ## SEEDS simulated worlds (default 2000), every invariant after every step
+	HEADRACE_SEEDS=$(SEEDS) go test -count=1 -timeout=0 -run=Simulat ./coordinator/machine/...
+
+fuzz: ## every fuzz target for FUZZTIME (default 30s) each
+	FUZZTIME=$(FUZZTIME) .ci/fuzz
+
+bench: ## benchmarks matching BENCH, COUNT times, summed up
+	go test -run='^$$' -bench='$(BENCH)' -benchmem -count=$(COUNT) ./... | tee bench.out
+	$(TOOL) benchstat bench.out
+
+lint: ## the linters, formatting included
+	$(TOOL) golangci-lint run
+
+fmt: ## format everything
+	$(TOOL) golangci-lint fmt
+
+vuln: ## known vulnerabilities in what is really called
+	$(TOOL) govulncheck ./...
+
+ci: ## everything that must hold before a change is taken
+	.ci/run
+
+demo: ## the README's first command in a fresh clone
+	.ci/demo
