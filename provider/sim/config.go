@@ -175,8 +175,10 @@ func amount(name string, v float64) error {
 
 func (r Rates) check() error {
 	sum, errs := 0.0, []error(nil)
-	for _, p := range []float64{r.Server500, r.Overloaded503, r.BadRequest400,
-		r.Reset, r.Hang, r.Truncated, r.Malformed200} {
+	for _, p := range []float64{
+		r.Server500, r.Overloaded503, r.BadRequest400,
+		r.Reset, r.Hang, r.Truncated, r.Malformed200,
+	} {
 		errs = append(errs, amount("Errors", p))
 		sum += p
 	}

@@ -89,7 +89,7 @@ func (s *serving) serve(ctx context.Context, l net.Listener, server *Server) err
 	case <-ctx.Done():
 	}
 	shutDown(h, server)
-	<-failed
+	_ = <-failed // http.ErrServerClosed, as asked
 	s.alive.Wait()
 	return nil
 }
@@ -102,6 +102,7 @@ func (s *serving) count(_ net.Conn, state http.ConnState) {
 		s.alive.Add(1)
 	case http.StateClosed, http.StateHijacked:
 		s.alive.Done()
+	default: // in between
 	}
 }
 

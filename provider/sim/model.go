@@ -113,8 +113,9 @@ func (m *Model) outage(now time.Time) (Kind, bool) {
 			return Hung, true
 		case OutageReset:
 			return ResetByPeer, true
+		default:
+			return Overloaded, true
 		}
-		return Overloaded, true
 	}
 	return "", false
 }
@@ -141,8 +142,13 @@ func (m *Model) fault() Kind {
 		rate float64
 		kind Kind
 	}{
-		{r.Server500, ServerError}, {r.Overloaded503, Overloaded}, {r.BadRequest400, BadRequest},
-		{r.Reset, ResetByPeer}, {r.Hang, Hung}, {r.Truncated, Truncated}, {r.Malformed200, Malformed},
+		{r.Server500, ServerError},
+		{r.Overloaded503, Overloaded},
+		{r.BadRequest400, BadRequest},
+		{r.Reset, ResetByPeer},
+		{r.Hang, Hung},
+		{r.Truncated, Truncated},
+		{r.Malformed200, Malformed},
 	} {
 		if u < f.rate {
 			return f.kind
@@ -201,8 +207,9 @@ func (m *Model) latency(k Kind) time.Duration {
 		return 0
 	case Accepted, ServerError, ResetByPeer, Truncated, Malformed:
 		return m.chance.lognormal(m.cfg.Latency)
+	default:
+		return m.cfg.Refusal
 	}
-	return m.cfg.Refusal
 }
 
 // roundUp is never zero, for zero would say "at once" where there is a wait.

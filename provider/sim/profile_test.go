@@ -12,9 +12,8 @@ import (
 func TestDemoIsSeenToThrottleAndEndsInTime(t *testing.T) {
 	m := NewModel(Demo(), epoch)
 	type call struct {
-		at   time.Time
-		id   int
-		sent bool
+		at time.Time
+		id int
 	}
 	var queue []call
 	for i := range 240 {

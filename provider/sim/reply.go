@@ -50,8 +50,11 @@ func (v Verdict) reply(r request, id string, now time.Time) reply {
 func malformed(id string) reply {
 	switch mix(checksum(id)) % 3 {
 	case 0:
-		return reply{status: http.StatusOK, body: []byte("<html><body>Please stand by.</body></html>"),
-			header: http.Header{"Content-Type": {contentHTML}}}
+		return reply{
+			status: http.StatusOK,
+			body:   []byte("<html><body>Please stand by.</body></html>"),
+			header: http.Header{"Content-Type": {contentHTML}},
+		}
 	case 1:
 		return jsonReply(http.StatusOK, nil)
 	}
@@ -66,8 +69,9 @@ func (r request) answer(id string, now time.Time) []byte {
 		return r.responseBody(id, now)
 	case completions:
 		return r.completionBody(id, now, "cmpl-", "text_completion", completionChoice)
+	default:
+		return r.completionBody(id, now, "chatcmpl-", "chat.completion", chatChoice)
 	}
-	return r.completionBody(id, now, "chatcmpl-", "chat.completion", chatChoice)
 }
 
 // write is the text that answers one prompt, cut at max_tokens.
@@ -222,8 +226,9 @@ func (v Verdict) errorBody(r request) []byte {
 		return errorBody(r.complaint, invalidRequest, r.param, "")
 	case Overloaded:
 		return errorBody("The engine is currently overloaded, please try again later.", "server_error", "", "server_is_overloaded")
+	default:
+		return errorBody("The server had an error while processing your request. Sorry about that!", "server_error", "", "")
 	}
-	return errorBody("The server had an error while processing your request. Sorry about that!", "server_error", "", "")
 }
 
 // limitMessage is worded as OpenAI's, which clients parse: Used is the limit

@@ -81,8 +81,9 @@ func (r *request) inputField() string {
 		return "messages"
 	case completions:
 		return "prompt"
+	default:
+		return "input"
 	}
-	return "input"
 }
 
 func (r *request) readMaxTokens(key string, v gjson.Result) {

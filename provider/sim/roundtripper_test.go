@@ -21,11 +21,27 @@ type watched struct {
 
 func (w *watched) Close() error { w.closed = true; return nil }
 
-func inProcess(ctx context.Context, s *Server) (*http.Response, error, *watched) {
-	body := &watched{Reader: strings.NewReader(chatBody("a"))}
-	r, _ := http.NewRequestWithContext(ctx, "POST", "https://api.example.invalid/v1/chat/completions", body)
+// exchange is a call in process, from its body to that of its answer.
+type exchange struct {
+	sent     *watched
+	length   int64
+	received []byte
+	err      error // of the call
+	readErr  error // of reading the answer
+}
+
+func inProcess(ctx context.Context, s *Server) exchange {
+	x := exchange{sent: &watched{Reader: strings.NewReader(chatBody("a"))}}
+	r, _ := http.NewRequestWithContext(ctx, "POST", "https://api.example.invalid/v1/chat/completions", x.sent)
 	resp, err := NewTransport(s).RoundTrip(r)
-	return resp, err, body
+	if err != nil {
+		x.err = err
+		return x
+	}
+	defer resp.Body.Close()
+	x.length = resp.ContentLength
+	x.received, x.readErr = io.ReadAll(resp.Body)
+	return x
 }
 
 // An SDK over the transport needs no socket and gets the prompt's answer.
@@ -61,9 +77,8 @@ func TestCancelInProcess(t *testing.T) {
 			case "hang":
 				go func() { received(t, s); cancel(cause) }()
 			}
-			resp, err, body := inProcess(ctx, s)
-			if resp != nil || !errors.Is(err, cause) || !body.closed {
-				t.Errorf("%v %v, body closed: %v", resp, err, body.closed)
+			if x := inProcess(ctx, s); !errors.Is(x.err, cause) || !x.sent.closed {
+				t.Errorf("%v, body closed: %v", x.err, x.sent.closed)
 			}
 			if b := s.Books(); name == "latency" && (b.Abandoned != 1 || b.Distinct != 0) || name == "before" && b.Received != 0 {
 				t.Errorf("%+v", b)
@@ -76,17 +91,13 @@ func TestCancelInProcess(t *testing.T) {
 // the same way.
 func TestBrokenAnswersInProcess(t *testing.T) {
 	s, _ := newServer(Config{Errors: Rates{Reset: 1}})
-	if _, err, body := inProcess(t.Context(), s); !errors.Is(err, syscall.ECONNRESET) || !body.closed {
-		t.Errorf("%v", err)
+	if x := inProcess(t.Context(), s); !errors.Is(x.err, syscall.ECONNRESET) || !x.sent.closed {
+		t.Errorf("%v", x.err)
 	}
 	s, _ = newServer(Config{Errors: Rates{Truncated: 1}})
-	resp, err, _ := inProcess(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(resp.Body)
-	if len(b) != int(resp.ContentLength)/2 || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("%d of %d bytes, %v", len(b), resp.ContentLength, err)
+	x := inProcess(t.Context(), s)
+	if x.err != nil || x.length == 0 || len(x.received) != int(x.length)/2 || !errors.Is(x.readErr, io.ErrUnexpectedEOF) {
+		t.Errorf("%v, %d of %d bytes, %v", x.err, len(x.received), x.length, x.readErr)
 	}
 }
 

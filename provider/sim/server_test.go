@@ -518,8 +518,8 @@ func FuzzBody(f *testing.F) {
 			if !g.body.IsObject() || g.status/100 != 2 && !g.body.Get("error.message").Exists() {
 				t.Errorf("%d %s", g.status, g.body.Raw)
 			}
-			var any map[string]any
-			if err := json.Unmarshal([]byte(g.body.Raw), &any); err != nil {
+			var object map[string]any
+			if err := json.Unmarshal([]byte(g.body.Raw), &object); err != nil {
 				t.Errorf("%v in %s", err, g.body.Raw)
 			}
 		}

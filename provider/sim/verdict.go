@@ -53,8 +53,9 @@ func (k Kind) Status() int {
 		return http.StatusServiceUnavailable
 	case ResetByPeer, Hung:
 		return 0
+	default:
+		return http.StatusOK
 	}
-	return http.StatusOK
 }
 
 // Dimension names what a refused call ran short of.
