@@ -89,8 +89,11 @@ func (s *serving) serve(ctx context.Context, l net.Listener, server *Server) err
 	case <-ctx.Done():
 	}
 	shutDown(h, server)
-	_ = <-failed // http.ErrServerClosed, as asked
+	err := <-failed
 	s.alive.Wait()
+	if !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("sim: serve: %w", err)
+	}
 	return nil
 }
 

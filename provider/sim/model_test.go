@@ -264,14 +264,18 @@ func TestTurnedAway(t *testing.T) {
 // service charges are charged.
 func TestFaultRates(t *testing.T) {
 	const n = 20_000
-	m := NewModel(Config{Seed: 3, Errors: Rates{Server500: .05, Overloaded503: .10, BadRequest400: .15,
-		Reset: .02, Hang: .03, Truncated: .04, Malformed200: .06}}, epoch)
+	m := NewModel(Config{Seed: 3, Errors: Rates{
+		Server500: .05, Overloaded503: .10, BadRequest400: .15,
+		Reset: .02, Hang: .03, Truncated: .04, Malformed200: .06,
+	}}, epoch)
 	for range n {
 		m.Decide(epoch, Call{})
 	}
 	b := m.Books()
-	for kind, want := range map[Kind]float64{ServerError: .05, Overloaded: .10, BadRequest: .15,
-		ResetByPeer: .02, Hung: .03, Truncated: .04, Malformed: .06} {
+	for kind, want := range map[Kind]float64{
+		ServerError: .05, Overloaded: .10, BadRequest: .15,
+		ResetByPeer: .02, Hung: .03, Truncated: .04, Malformed: .06,
+	} {
 		if got := float64(b.Errors[kind]) / n; math.Abs(got-want) > .01 {
 			t.Errorf("%s: %.3f of the calls, want %.2f", kind, got, want)
 		}

@@ -50,7 +50,8 @@ func TestSDKInProcess(t *testing.T) {
 	cfg := openai.DefaultConfig("key")
 	cfg.HTTPClient = &http.Client{Transport: NewTransport(s)}
 	resp, err := openai.NewClientWithConfig(cfg).CreateChatCompletion(t.Context(), openai.ChatCompletionRequest{
-		Model: "m", Messages: []openai.ChatCompletionMessage{{Role: "user", Content: "hello"}}})
+		Model: "m", Messages: []openai.ChatCompletionMessage{{Role: "user", Content: "hello"}},
+	})
 	if err != nil || resp.Choices[0].Message.Content != Answer("hello") {
 		t.Errorf("%v %+v", err, resp)
 	}

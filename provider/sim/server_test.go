@@ -217,9 +217,11 @@ func TestRateLimitBody(t *testing.T) {
 	g.want(t, "error.type", "requests")
 	g.want(t, "error.code", "rate_limit_exceeded")
 	g.want(t, "error.param", nil)
-	for name, want := range map[string]string{"Retry-After": "1", "Retry-After-Ms": "",
+	for name, want := range map[string]string{
+		"Retry-After": "1", "Retry-After-Ms": "",
 		"X-Ratelimit-Limit-Requests": "600", "X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "1m0s",
-		"X-Ratelimit-Limit-Tokens": "30000", "X-Ratelimit-Remaining-Tokens": "29400", "X-Ratelimit-Reset-Tokens": "1.2s"} {
+		"X-Ratelimit-Limit-Tokens": "30000", "X-Ratelimit-Remaining-Tokens": "29400", "X-Ratelimit-Reset-Tokens": "1.2s",
+	} {
 		if h := g.header.Get(name); h != want {
 			t.Errorf("%s: %q, want %q", name, h, want)
 		}
@@ -502,9 +504,11 @@ func TestManyAtOnce(t *testing.T) {
 // Whatever the body and the path, the answer is JSON with an id of the request,
 // and nothing panics.
 func FuzzBody(f *testing.F) {
-	for _, body := range []string{``, `{}`, `[]`, `null`, `"`, chatBody("a"), `{"model":1,"messages":{"a":[]}}`,
+	for _, body := range []string{
+		``, `{}`, `[]`, `null`, `"`, chatBody("a"), `{"model":1,"messages":{"a":[]}}`,
 		`{"model":"m","input":[[],{},null,1e999]}`, `{"model":"m","prompt":["a"],"max_tokens":1}`, `{"model":"\ud800","input":"\ud800` + "\xff" + `"}`,
-		`{"model":"m","max_tokens":9223372036854775807,"input":"a"}`, `{"messages":[{"content":[{"text":{}}]}],"model":"m"}`} {
+		`{"model":"m","max_tokens":9223372036854775807,"input":"a"}`, `{"messages":[{"content":[{"text":{}}]}],"model":"m"}`,
+	} {
 		for path := range uint8(4) {
 			f.Add(path, body)
 		}
