@@ -47,7 +47,7 @@ func classifyOK(status int, h http.Header, body []byte) *Error {
 		fault = "an empty body"
 	case trimmed[0] == '<':
 		fault = prose(trimmed)
-	case !json.Valid(bytes.TrimPrefix(trimmed, []byte("\xef\xbb\xbf"))):
+	case !json.Valid(trimmed):
 		fault = "the body is cut short or not JSON"
 	}
 	if fault != "" {
@@ -77,12 +77,16 @@ func errorWithin(body []byte) ([]byte, bool) {
 	if first := root.Get("choices.0"); present(first.Get("error")) && first.Get("finish_reason").Str == "error" {
 		return []byte(first.Raw), true
 	}
+	failed := present(root.Get("error"))
+	if failed && root.Get("status").Str == "failed" { // Responses, perhaps with a part of the output
+		return body, true
+	}
 	for _, path := range [...]string{"choices.0", "data.0", "output.0", "content.0"} {
 		if root.Get(path).Exists() {
 			return nil, false
 		}
 	}
-	return body, present(root.Get("error")) || root.Get("type").Str == "error"
+	return body, failed || root.Get("type").Str == "error" || root.Get("object").Str == "error"
 }
 
 func present(v gjson.Result) bool {

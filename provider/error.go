@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -92,18 +93,15 @@ func (e *Error) Error() string {
 
 // head is the status and the most telling word of the provider's.
 func (e *Error) head() string {
+	status := ""
+	if e.Status != 0 {
+		status = strconv.Itoa(e.Status)
+	}
 	word := e.Code
-	if word == "" {
+	if word == "" || word == status { // Google's code is the status once more
 		word = e.Type
 	}
-	if e.Status == 0 {
-		return word
-	}
-	status := strconv.Itoa(e.Status)
-	if word == "" || word == status {
-		return status
-	}
-	return status + " " + word
+	return strings.TrimSpace(status + " " + word)
 }
 
 // Is makes errors.Is(err, kind) true for the error's own kind.
@@ -163,4 +161,5 @@ func clip(s string, n int) string {
 	return strings.Join(strings.FieldsFunc(s, isBreak), " ")
 }
 
-func isBreak(r rune) bool { return r < ' ' || r == 0x7f || r == ' ' }
+// isBreak is true for what separates words: spaces, and what a terminal would obey.
+func isBreak(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }

@@ -21,7 +21,7 @@ var (
 	noteUsed      = regexp.MustCompile(`\b(?:used|current):? ([0-9][0-9,]*)`)
 	noteRequested = regexp.MustCompile(`\brequested:? ([0-9][0-9,]*)`)
 	noteOn        = regexp.MustCompile(`\b(input |output |prompt )?(token|request)s?(?:_usage_based)? per[ -]`)
-	notePer       = regexp.MustCompile(`(?:\bper[ -]?|/ ?)(sec|min|hour|day|month)|\b(daily|monthly)\b`)
+	notePer       = regexp.MustCompile(`(?:\bper[ -]?| / ?|[0-9]/)(sec|min|hour|day|month)|\b(daily|monthly)\b`)
 	noteAgain     = regexp.MustCompile(`\b(?:try again|retry|wait) (?:in|after|for) (?:([0-9][0-9hms.]*[hms])\b|([0-9]+(?:\.[0-9]+)?) ?(second|minute|hour|day))`)
 )
 

@@ -125,6 +125,7 @@ func (r *Recorder) Snapshot() Record {
 	defer r.mu.Unlock()
 	rec := r.record
 	rec.ErrorBody = bytes.Clone(bound(Redact(rec.ErrorBody, r.secrets...)))
+	rec.RequestID = string(Redact([]byte(rec.RequestID), r.secrets...))
 	return rec
 }
 
@@ -140,19 +141,15 @@ func (r *Recorder) sent(req *http.Request) {
 	r.secrets = append(r.secrets[:0:0], credentials(req.Header)...)
 }
 
-// errorBody records a piece of a failed answer's body. It keeps more than
-// MaxErrorBody, so that a credential which lies across that boundary is whole
-// when it is taken out.
+// errorBody records a piece of a failed answer's body, up to MaxErrorBody in all.
 func (r *Recorder) errorBody(p []byte) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	room := MaxErrorBody + maxCredential - len(r.record.ErrorBody)
-	if room > 0 {
-		r.record.ErrorBody = append(r.record.ErrorBody, p[:min(room, len(p))]...)
-	}
+	room := MaxErrorBody - len(r.record.ErrorBody)
+	r.record.ErrorBody = append(r.record.ErrorBody, p[:min(room, len(p))]...)
 }
 
 // bound cuts a body to MaxErrorBody; an empty one is nil.

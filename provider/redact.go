@@ -11,19 +11,31 @@ import (
 // replace those would only garble what a server says.
 const minSecret = 8
 
-// maxCredential bounds the credentials that are looked for: the longest in use,
-// signed tokens of cloud providers, stay under 8 KiB.
-const maxCredential = 8 << 10
-
 const redacted = "[redacted]"
 
 // Redact returns body without the given secrets: a gateway may echo what it was
-// sent. Body itself is not changed, and is returned if it holds none. Secrets
-// shorter than 8 bytes are left.
+// sent. The beginning of a secret at the body's end goes, too, for there a body
+// is cut to its bound. Body itself is not changed, and is returned if it holds
+// none. Secrets shorter than 8 bytes are left.
 func Redact(body []byte, secrets ...string) []byte {
 	for _, s := range secrets {
-		if len(s) >= minSecret && bytes.Contains(body, []byte(s)) {
+		if len(s) < minSecret {
+			continue
+		}
+		if bytes.Contains(body, []byte(s)) {
 			body = bytes.ReplaceAll(body, []byte(s), []byte(redacted))
+		}
+		body = cutBeginning(body, s)
+	}
+	return body
+}
+
+// cutBeginning takes the beginning of a secret, of at least minSecret bytes, off
+// the end of a body.
+func cutBeginning(body []byte, secret string) []byte {
+	for n := min(len(secret)-1, len(body)); n >= minSecret; n-- {
+		if bytes.HasSuffix(body, []byte(secret[:n])) {
+			return body[:len(body)-n]
 		}
 	}
 	return body

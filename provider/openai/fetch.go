@@ -1,0 +1,145 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/headrace/headrace/provider"
+)
+
+// firstRead is how much room a body gets before it has come. A server may claim
+// any length; it gets memory for what it sends.
+const firstRead = 64 << 10
+
+// drain is how much of a failed answer is read beyond what is kept, so that its
+// connection can be used again. More than that costs more than a connection.
+const drain = 256 << 10
+
+// exchange is one call on the wire: an answer, or why there is none. A body that
+// broke off leaves both.
+type exchange struct {
+	status int
+	header http.Header
+	body   []byte
+	err    error
+}
+
+// fetch sends one request, once, and reads its answer to the end or to its bound.
+func (c *Client) fetch(req *http.Request) exchange {
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return exchange{err: err}
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read: nothing is left that could fail
+	x := exchange{status: resp.StatusCode, header: resp.Header}
+	if resp.StatusCode/100 == 2 {
+		x.body, x.err = c.readAnswer(resp)
+	} else {
+		x.body = c.readFailure(resp)
+	}
+	return x
+}
+
+// errTooLong is the end of an answer over MaxBody.
+var errTooLong = errors.New("the answer is longer than allowed")
+
+func (c *Client) readAnswer(resp *http.Response) ([]byte, error) {
+	if resp.ContentLength > c.maxBody {
+		return nil, errTooLong
+	}
+	var buf bytes.Buffer
+	if resp.ContentLength > 0 {
+		// One byte more than the body, so that the read which finds its end needs no growth.
+		buf.Grow(int(min(resp.ContentLength, firstRead)) + bytes.MinRead)
+	}
+	n, err := buf.ReadFrom(io.LimitReader(resp.Body, c.maxBody+1))
+	if n > c.maxBody {
+		return nil, errTooLong
+	}
+	return buf.Bytes(), err
+}
+
+// readFailure reads what is kept of a failed answer, without the key. If the rest
+// does not come, that does not matter: the status is known.
+func (c *Client) readFailure(resp *http.Response) []byte {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, provider.MaxErrorBody))
+	_, _ = io.CopyN(io.Discard, resp.Body, drain)
+	return c.keep(body)
+}
+
+// keep cuts a body to what an error keeps and takes the key out of it.
+func (c *Client) keep(body []byte) []byte {
+	body = provider.Redact(body[:min(len(body), provider.MaxErrorBody)], c.key)
+	return body[:min(len(body), provider.MaxErrorBody)] // what replaces a key may be longer
+}
+
+// verdict is what an exchange means; nil if it is a good answer.
+func (c *Client) verdict(ctx context.Context, x exchange) *provider.Error {
+	e := c.judge(ctx, x)
+	if e == nil {
+		return nil
+	}
+	own := *e // e may be the redirect policy's or the user's transport's
+	own.Provider = name
+	own.Err = c.quiet(own.Err)
+	own.Message = c.quietText(own.Message)
+	if own.Status == 0 {
+		own.Status = x.status
+	}
+	if own.RequestID == "" {
+		own.RequestID = provider.RequestID(x.header)
+	}
+	own.RequestID = c.quietText(own.RequestID)
+	return &own
+}
+
+func (c *Client) judge(ctx context.Context, x exchange) *provider.Error {
+	switch {
+	case errors.Is(x.err, errTooLong):
+		return &provider.Error{Kind: provider.Invalid, Err: fmt.Errorf("%w: over %d bytes", errTooLong, c.maxBody)}
+	case x.err != nil && ctx.Err() != nil:
+		return ended(ctx)
+	case x.err != nil:
+		return provider.ClassifyErr(x.err)
+	}
+	e := provider.Classify(x.status, x.header, x.body)
+	if e != nil && x.status/100 == 2 { // a good body may hold anything, an error's is kept
+		e = provider.Classify(x.status, x.header, c.redact(x.body))
+	}
+	return e
+}
+
+// ended says why a context is over. Its cause is asked first: whoever limits an
+// attempt by a clock of its own cancels with context.DeadlineExceeded, or with
+// a provider.Kind, as the cause.
+func ended(ctx context.Context) *provider.Error {
+	cause := context.Cause(ctx)
+	e := provider.ClassifyErr(cause)
+	if e.Kind == provider.Unknown {
+		return &provider.Error{Kind: provider.Canceled, Err: cause}
+	}
+	return e
+}
+
+func (c *Client) redact(body []byte) []byte { return provider.Redact(body, c.key) }
+
+func (c *Client) quietText(s string) string {
+	if c.key == "" || !strings.Contains(s, c.key) {
+		return s
+	}
+	return string(c.redact([]byte(s)))
+}
+
+// quiet replaces an error whose text has the key in it, chain and all. A
+// transport of the user's might make one.
+func (c *Client) quiet(err error) error {
+	if err == nil || c.quietText(err.Error()) == err.Error() {
+		return err
+	}
+	return errors.New(c.quietText(err.Error()))
+}

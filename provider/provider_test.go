@@ -1,0 +1,339 @@
+package provider_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/providertest"
+)
+
+// Classify understands every recording that came whole, without a client.
+func TestClassifyRecordings(t *testing.T) {
+	for _, c := range providertest.Cases() {
+		if !c.Whole {
+			continue
+		}
+		t.Run(c.Name, func(t *testing.T) {
+			e := provider.Classify(c.Status, c.Header, c.Body)
+			switch {
+			case c.Fine && e != nil:
+				t.Errorf("a good answer gave %v", e)
+			case !c.Fine && e == nil:
+				t.Errorf("no error, want kind %v", c.Kind)
+			case !c.Fine:
+				c.Check(t, e)
+			}
+			if c.Limits >= 0 && len(provider.RateLimits(c.Header, time.Now())) != c.Limits {
+				t.Errorf("limits %+v, want %d", provider.RateLimits(c.Header, time.Now()), c.Limits)
+			}
+		})
+	}
+}
+
+// Every kind but those that no answer has occurs among the recordings.
+func TestRecordingsCoverTheKinds(t *testing.T) {
+	seen := map[provider.Kind]bool{
+		provider.Canceled: true, provider.Truncated: true, provider.Misconfigured: true, // never an answer's
+	}
+	for _, c := range providertest.Cases() {
+		if !c.Fine {
+			seen[c.Kind] = true
+		}
+	}
+	for k := provider.Unknown; k <= provider.Misconfigured; k++ {
+		if !seen[k] {
+			t.Errorf("no recording is of kind %v", k)
+		}
+	}
+}
+
+// Each kind decides what the table of failures says.
+func TestKindTable(t *testing.T) {
+	for _, c := range []struct {
+		kind                                                     provider.Kind
+		word                                                     string
+		again, attempt, cools, breaker, stops, stopsFirst, ended bool
+		exit                                                     int
+	}{
+		{provider.Unknown, "unknown", true, true, false, true, false, false, false, 1},
+		{provider.Throttled, "throttled", true, false, true, false, false, false, false, 1},
+		{provider.Overloaded, "overloaded", true, false, true, true, false, false, false, 1},
+		{provider.QuotaExhausted, "quota_exhausted", false, false, false, false, true, false, false, 3},
+		{provider.Unauthorized, "unauthorized", false, false, false, false, true, false, false, 3},
+		{provider.Timeout, "timeout", true, true, false, true, false, false, false, 1},
+		{provider.TransportFault, "transport", true, true, false, true, false, false, false, 1},
+		{provider.Server, "server", true, true, false, true, false, false, false, 1},
+		{provider.Invalid, "invalid", false, false, false, false, false, false, false, 1},
+		{provider.Refused, "refused", false, false, false, false, false, false, false, 1},
+		{provider.Truncated, "truncated", false, false, false, false, false, false, false, 1},
+		{provider.Canceled, "canceled", false, false, false, false, false, false, false, 130},
+		{provider.ModelNotFound, "model_not_found", false, false, false, false, false, true, false, 3},
+		{provider.Misconfigured, "misconfigured", false, false, false, false, true, false, true, 2},
+		{provider.Kind(200), "unknown", true, true, false, true, false, false, false, 1},
+	} {
+		k := c.kind
+		if k.String() != c.word || k.Error() != c.word || fmt.Sprint(k) != c.word {
+			t.Errorf("%d is called %q, want %q", k, k, c.word)
+		}
+		got := []bool{
+			k.Again(), k.UsesAttempt(), k.Cools(), k.BreakerCounts(), k.StopsLane(), k.StopsLaneIfFirst(), k.StopsRun(),
+		}
+		want := []bool{c.again, c.attempt, c.cools, c.breaker, c.stops, c.stopsFirst, c.ended}
+		if fmt.Sprint(got) != fmt.Sprint(want) || k.ExitCode() != c.exit {
+			t.Errorf("%v: again, attempt, cools, breaker, stops, first, run = %v, exit %d; want %v, %d", k, got, k.ExitCode(), want, c.exit)
+		}
+	}
+}
+
+// A status without any word is classified by the status table.
+func TestClassifyByStatusAlone(t *testing.T) {
+	for status, want := range map[int]provider.Kind{
+		100: provider.Unknown, 302: provider.Unknown, 400: provider.Invalid, 401: provider.Unauthorized,
+		402: provider.QuotaExhausted, 403: provider.Unauthorized, 404: provider.ModelNotFound, 405: provider.Invalid,
+		407: provider.Misconfigured, 408: provider.Timeout, 409: provider.Server, 410: provider.ModelNotFound,
+		413: provider.Invalid, 415: provider.Invalid, 422: provider.Invalid, 425: provider.Server,
+		429: provider.Throttled, 499: provider.Server, 500: provider.Server, 501: provider.Invalid,
+		502: provider.Server, 503: provider.Overloaded, 504: provider.Server, 524: provider.Server,
+		529: provider.Overloaded, 0: provider.Unknown, 999: provider.Unknown, -1: provider.Unknown,
+	} {
+		for _, body := range []string{"", "{}", "[]", "null", `""`, "text", "<html>", `{"error":null}`, `{"error":{}}`} {
+			if e := provider.Classify(status, nil, []byte(body)); e == nil || e.Kind != want {
+				t.Errorf("%d %q: got %v, want %v", status, body, e, want)
+			}
+		}
+	}
+}
+
+// The codes that mean an empty account are exhausted whatever the status, and
+// wherever the code stands.
+func TestExhaustedWordsOutweighAll(t *testing.T) {
+	for _, word := range []string{
+		"insufficient_quota", "credit_balance_exhausted", "organization_spend_limit_exceeded",
+		"project_spend_limit_exceeded", "organization_usage_limit_exceeded", "billing_hard_limit_reached",
+		"enforced_spend_limit_reached",
+	} {
+		for _, body := range []string{
+			`{"error":{"code":%q,"message":"m"}}`, `{"error":{"type":%q,"code":"rate_limit_exceeded"}}`,
+			`[{"error":{"type":%q}}]`, `{"code":%q,"message":"m"}`, `{"type":"error","error":{"type":%q}}`,
+		} {
+			body = fmt.Sprintf(body, word)
+			for _, status := range []int{400, 402, 403, 429, 503} {
+				e := provider.Classify(status, http.Header{"Retry-After": {"5"}, "X-Should-Retry": {"true"}}, []byte(body))
+				if e.Kind != provider.QuotaExhausted {
+					t.Errorf("%d %s: %v, want quota_exhausted", status, body, e.Kind)
+				}
+			}
+		}
+	}
+}
+
+// x-should-retry turns the status around, but not an empty account, a refused
+// key that is named, or a filter.
+func TestShouldRetry(t *testing.T) {
+	for _, c := range []struct {
+		status       int
+		should, body string
+		want         provider.Kind
+	}{
+		{400, "true", ``, provider.Server},
+		{500, "false", ``, provider.Invalid},
+		{429, "false", `{"error":{"type":"rate_limit_error"}}`, provider.Invalid},
+		{529, "false", ``, provider.Invalid},
+		{429, "true", ``, provider.Throttled},
+		{401, "true", `{"error":{"code":"invalid_api_key"}}`, provider.Unauthorized},
+		{401, "false", ``, provider.Unauthorized},
+		{400, "true", `{"error":{"code":"content_filter"}}`, provider.Refused},
+		{429, "false", `{"error":{"code":"insufficient_quota"}}`, provider.QuotaExhausted},
+		{500, "maybe", ``, provider.Server},
+	} {
+		e := provider.Classify(c.status, http.Header{"X-Should-Retry": {c.should}}, []byte(c.body))
+		if e.Kind != c.want {
+			t.Errorf("%d %s %s: %v, want %v", c.status, c.should, c.body, e.Kind, c.want)
+		}
+	}
+}
+
+// The wall of a quota: a daily one is exhausted unless it is over in minutes.
+func TestDailyQuota(t *testing.T) {
+	const daily = `{"error":{"message":"on tokens per day (TPD): Limit 1000, Used 999, Requested 10."}}`
+	for header, want := range map[string]provider.Kind{
+		"": provider.QuotaExhausted, "300": provider.Throttled, "301": provider.QuotaExhausted,
+	} {
+		h := http.Header{}
+		if header != "" {
+			h.Set("Retry-After", header)
+		}
+		if e := provider.Classify(429, h, []byte(daily)); e.Kind != want {
+			t.Errorf("Retry-After %q: %v, want %v", header, e.Kind, want)
+		}
+	}
+	if e := provider.Classify(429, http.Header{"Retry-After": {"3600"}}, nil); e.Kind != provider.Throttled {
+		t.Errorf("an hour without a daily quota: %v, want throttled", e.Kind)
+	}
+}
+
+// A Go error is classified by what is inside it, however deep.
+func TestClassifyErr(t *testing.T) {
+	post := func(err error) error { return &url.Error{Op: "Post", URL: "http://host/v1", Err: err} }
+	own := &provider.Error{Kind: provider.Refused, Message: "m"}
+	_, parse := url.Parse("http://a b")
+	syntax := json.Unmarshal([]byte("<"), new(int))
+	_, scheme := new(http.Client).Get("gopher://host")
+	for _, c := range []struct {
+		err  error
+		want provider.Kind
+	}{
+		{errors.New("odd"), provider.Unknown},
+		{context.Canceled, provider.Canceled},
+		{post(context.Canceled), provider.Canceled},
+		{post(context.DeadlineExceeded), provider.Timeout},
+		{fmt.Errorf("call: %w", own), provider.Refused},
+		{fmt.Errorf("call: %w", provider.Throttled), provider.Throttled},
+		{provider.Permanent(errors.New("no")), provider.Invalid},
+		{provider.RetryAfter(time.Second, errors.New("slow")), provider.Throttled},
+		{post(&net.DNSError{Err: "no such host", IsNotFound: true}), provider.TransportFault},
+		{post(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), provider.TransportFault},
+		{post(&net.OpError{Op: "read", Err: syscall.ECONNRESET}), provider.TransportFault},
+		{syscall.EPIPE, provider.TransportFault},
+		{io.EOF, provider.TransportFault},
+		{fmt.Errorf("read: %w", io.ErrUnexpectedEOF), provider.TransportFault},
+		{post(errors.New("net/http: TLS handshake timeout")), provider.TransportFault},
+		{post(errors.New("http2: server sent GOAWAY")), provider.TransportFault},
+		{errors.New("stream error: stream ID 1; INTERNAL_ERROR"), provider.TransportFault},
+		{syntax, provider.TransportFault},
+		{post(x509.UnknownAuthorityError{}), provider.Misconfigured},
+		{post(x509.HostnameError{Certificate: new(x509.Certificate)}), provider.Misconfigured},
+		{post(x509.CertificateInvalidError{Reason: x509.Expired}), provider.Misconfigured},
+		{post(&tls.CertificateVerificationError{Err: errors.New("x")}), provider.Misconfigured},
+		{post(tls.RecordHeaderError{}), provider.Misconfigured},
+		{post(http.ErrSchemeMismatch), provider.Misconfigured},
+		{post(&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}), provider.Misconfigured},
+		{post(&net.OpError{Op: "remote error", Err: errors.New("tls: internal error")}), provider.TransportFault},
+		{post(errors.New(`net/http: invalid header field value for "Authorization"`)), provider.Misconfigured},
+		{scheme, provider.Misconfigured},
+		{parse, provider.Misconfigured},
+	} {
+		if e := provider.ClassifyErr(c.err); e.Kind != c.want {
+			t.Errorf("%v: %v, want %v", c.err, e.Kind, c.want)
+		}
+	}
+	if provider.ClassifyErr(nil) != nil {
+		t.Error("no error was classified")
+	}
+	if e := provider.ClassifyErr(fmt.Errorf("call: %w", own)); e != own {
+		t.Error("an Error inside was not returned as it is")
+	}
+}
+
+// errors.Is asks for the kind and for the cause, and the texts follow the form
+// "whose: kind: status code: message".
+func TestErrorTextAndChain(t *testing.T) {
+	cause := errors.New("boom")
+	for _, c := range []struct {
+		err  error
+		text string
+	}{
+		{&provider.Error{Kind: provider.Throttled, Provider: "openai", Status: 429, Code: "rate_limit_exceeded", Message: "Too fast"}, "openai: throttled: 429 rate_limit_exceeded: Too fast"},
+		{&provider.Error{Kind: provider.Throttled, Status: 429, Code: "429", Type: "RESOURCE_EXHAUSTED"}, "throttled: 429 RESOURCE_EXHAUSTED"},
+		{&provider.Error{Kind: provider.Server, Status: 500}, "server: 500"},
+		{&provider.Error{Kind: provider.TransportFault, Provider: "openai", Err: cause}, "openai: transport: boom"},
+		{provider.Permanent(cause), "invalid: boom"},
+	} {
+		if c.err.Error() != c.text {
+			t.Errorf("%q, want %q", c.err, c.text)
+		}
+	}
+	err := fmt.Errorf("item 7: %w", provider.Permanent(cause))
+	if !errors.Is(err, provider.Invalid) || !errors.Is(err, cause) || errors.Is(err, provider.Server) {
+		t.Errorf("%v is not invalid, its cause, and nothing else", err)
+	}
+	if provider.Permanent(nil) != nil || provider.RetryAfter(time.Second, nil) != nil {
+		t.Error("no error was made into one")
+	}
+}
+
+// RetryAfter's wait has the bounds of a header's.
+func TestRetryAfterIsBounded(t *testing.T) {
+	for d, want := range map[time.Duration]time.Duration{
+		-time.Second: 0, 0: 0, time.Minute: time.Minute, 1000 * time.Hour: provider.MaxRetryAfter,
+	} {
+		e := provider.ClassifyErr(provider.RetryAfter(d, io.EOF))
+		if e.RetryAfter != want || !e.HasRetryAfter || !errors.Is(e, io.EOF) {
+			t.Errorf("%v became %v, %v", d, e.RetryAfter, e.HasRetryAfter)
+		}
+	}
+}
+
+// A message of any length or content is one bounded, printable line.
+func TestMessagesAreBoundedLines(t *testing.T) {
+	long := `{"error":{"message":"a\nb\u0000\u001b[31mc` + strings.Repeat("é", 5000) + `","code":"` + strings.Repeat("c", 5000) + `"}}`
+	e := provider.Classify(500, nil, []byte(long))
+	if len(e.Message) > 1024 || !strings.HasPrefix(e.Message, "a b [31mcéé") {
+		t.Errorf("message of %d bytes: %.40q", len(e.Message), e.Message)
+	}
+	if len(e.Code) > 256 {
+		t.Errorf("a code of %d bytes", len(e.Code))
+	}
+	e = provider.Classify(500, nil, []byte(strings.Repeat("x", 1<<20)))
+	if len(e.Body) != provider.MaxErrorBody || len(e.Message) > 1024 {
+		t.Errorf("%d bytes of body, %d of message", len(e.Body), len(e.Message))
+	}
+}
+
+// JSON nested a million deep does not exhaust the stack.
+func TestDeepJSONIsHarmless(t *testing.T) {
+	deep := []byte(strings.Repeat(`[`, 1<<20) + strings.Repeat(`]`, 1<<20))
+	for _, status := range []int{200, 500} {
+		if e := provider.Classify(status, nil, deep); e == nil {
+			t.Errorf("status %d: no error", status)
+		}
+	}
+	deep = []byte(strings.Repeat(`{"error":`, 1<<18) + "1" + strings.Repeat(`}`, 1<<18))
+	if e := provider.ClassifyOK(deep); e == nil {
+		t.Error("no error")
+	}
+	provider.UsageOf(deep)
+	provider.FinishOf(deep)
+}
+
+// A good answer is nil as a pointer and its parts are not mistaken for errors.
+func TestGoodAnswers(t *testing.T) {
+	for _, body := range []string{
+		`{"choices":[{"message":{"content":"{\"error\":1}"}}]}`,
+		`{"error":null,"output":[],"status":"completed"}`,
+		`{"error":null,"choices":[]}`,
+		`{"data":[{"embedding":[1]}],"error":null}`,
+		`{"type":"message","content":[{"type":"text","text":"error"}],"stop_reason":"end_turn"}`,
+		" {\"choices\":[{}]}\r\n",
+	} {
+		if e := provider.ClassifyOK([]byte(body)); e != nil {
+			t.Errorf("%s: %v", body, e)
+		}
+	}
+	for body, want := range map[string]provider.Kind{
+		`{"error":{"code":"rate_limit_exceeded"},"output":[{}],"status":"failed"}`: provider.Throttled,
+		`{"error":{"type":"invalid_request_error"}}`:                               provider.Invalid,
+		`{"error":{"type":"api_error","message":"x"},"type":"error"}`:              provider.Server,
+		`{"object":"error","message":"m","code":400}`:                              provider.Invalid,
+		`{"error":{"code":"402"}}`:                                                 provider.QuotaExhausted,
+		`[{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}]`:                   provider.Throttled,
+		`"text"`: provider.Unknown, `5`: provider.Unknown, `null`: provider.Unknown,
+	} {
+		if e := provider.ClassifyOK([]byte(body)); e == nil || e.Kind != want || e.Status != 200 {
+			t.Errorf("%s: %+v, want %v", body, e, want)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package providertest
+
+import (
+	"bufio"
+	"bytes"
+	"embed"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/provider"
+)
+
+//go:embed testdata/*.http
+var recordings embed.FS
+
+// Case is one recorded answer and what it means.
+type Case struct {
+	// Name is the recording's file name without its ending.
+	Name string
+	// Status, Header and Body are the answer. Status is 0 if what comes is no
+	// HTTP answer at all.
+	Status int
+	Header http.Header
+	Body   []byte
+	// Whole is false if the connection breaks off in the answer, which only a
+	// client can notice.
+	Whole bool
+	// Fine is true for a good answer; then there is no error and Kind says nothing.
+	Fine bool
+	Kind provider.Kind
+	// RetryAfter is expected if HasRetryAfter, and otherwise none is.
+	RetryAfter    time.Duration
+	HasRetryAfter bool
+	Slow, Unclear bool
+	// Code and RequestID are expected if not "".
+	Code, RequestID string
+	// Limits is how many rate limits the headers show; −1 if that is not of
+	// interest here.
+	Limits int
+	// Note and Usage are expected if not nil, Finish if not "".
+	Note   *provider.QuotaNote
+	Usage  *provider.Usage
+	Finish string
+
+	raw []byte
+}
+
+// Again reports whether the item behind the answer is to be tried again.
+func (c Case) Again() bool { return !c.Fine && c.Kind.Again() }
+
+// Cases returns all recordings, in the order of their names. It panics if one
+// does not parse, as no test could do anything about that.
+func Cases() []Case {
+	entries, err := recordings.ReadDir("testdata")
+	if err != nil {
+		panic(err)
+	}
+	cases := make([]Case, 0, len(entries))
+	for _, entry := range entries {
+		data, err := recordings.ReadFile(path.Join("testdata", entry.Name()))
+		if err != nil {
+			panic(err)
+		}
+		c, err := parse(strings.TrimSuffix(entry.Name(), ".http"), data)
+		if err != nil {
+			panic(fmt.Sprintf("providertest: %s: %v", entry.Name(), err))
+		}
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+// How a recording is put on the wire.
+const (
+	framingLength   = ""          // whole, with its true Content-Length
+	framingAsItIs   = "as it is"  // nothing added, then the connection ends
+	framingCutChunk = "cut chunk" // a chunk without the one that ends the body
+)
+
+// parse reads a recording: expectations behind "# ", then the answer.
+func parse(name string, data []byte) (Case, error) {
+	c := Case{Name: name, Limits: -1, Whole: true}
+	framing := framingLength
+	for bytes.HasPrefix(data, []byte("# ")) {
+		line, rest, _ := bytes.Cut(data, []byte("\n"))
+		data = rest
+		key, value, _ := strings.Cut(string(line[2:]), ": ")
+		if key == "framing" {
+			framing, c.Whole = value, false
+			continue
+		}
+		if err := c.expect(key, value); err != nil {
+			return c, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return c, c.answer(data, framing)
+}
+
+// expect takes one expectation.
+func (c *Case) expect(key, value string) (err error) {
+	switch key {
+	case "kind":
+		c.Kind, c.Fine, err = kindOf(value)
+	case "retry-after":
+		c.HasRetryAfter = true
+		c.RetryAfter, err = time.ParseDuration(value)
+	case "slow":
+		c.Slow = true
+	case "unclear":
+		c.Unclear = true
+	case "code":
+		c.Code = value
+	case "request-id":
+		c.RequestID = value
+	case "limits":
+		c.Limits, err = strconv.Atoi(value)
+	case "status":
+		c.Status, err = strconv.Atoi(value)
+	case "finish":
+		c.Finish = value
+	case "usage":
+		c.Usage = new(provider.Usage)
+		u := c.Usage
+		_, err = fmt.Sscanf(value, "%d/%d/%d/%d", &u.InputTokens, &u.OutputTokens, &u.CachedTokens, &u.ReasoningTokens)
+	case "note":
+		c.Note, err = noteOf(value)
+	default:
+		err = fmt.Errorf("not an expectation")
+	}
+	return err
+}
+
+func kindOf(word string) (kind provider.Kind, fine bool, err error) {
+	if word == "none" {
+		return provider.Unknown, true, nil
+	}
+	for k := provider.Unknown; k <= provider.Misconfigured; k++ {
+		if k.String() == word {
+			return k, false, nil
+		}
+	}
+	return provider.Unknown, false, fmt.Errorf("%q is no kind", word)
+}
+
+func noteOf(value string) (*provider.QuotaNote, error) {
+	var (
+		n         provider.QuotaNote
+		on, again string
+	)
+	_, err := fmt.Sscanf(value, "limit=%g used=%g requested=%g per=%s on=%s again=%s",
+		&n.Limit, &n.Used, &n.Requested, &n.Per, &on, &again)
+	if err != nil {
+		return nil, err
+	}
+	n.On = provider.Dimension(on)
+	n.TryAgain, err = time.ParseDuration(again)
+	return &n, err
+}
+
+// answer takes the recorded answer apart and makes the bytes for the wire.
+func (c *Case) answer(data []byte, framing string) error {
+	if !bytes.HasPrefix(data, []byte("HTTP/")) {
+		c.Body, c.raw = data, data
+		return nil
+	}
+	head, body, _ := bytes.Cut(data, []byte("\n\n"))
+	status, fields, _ := strings.Cut(string(head), "\n")
+	if _, err := fmt.Sscanf(status, "HTTP/1.1 %d", &c.Status); err != nil {
+		return err
+	}
+	lines := strings.ReplaceAll(fields+"\n\n", "\n", "\r\n")
+	header, err := textproto.NewReader(bufio.NewReader(strings.NewReader(lines))).ReadMIMEHeader()
+	if err != nil && fields != "" {
+		return err
+	}
+	c.Header, c.Body = http.Header(header), body
+	c.raw = wire(string(head), body, framing)
+	return nil
+}
+
+func wire(head string, body []byte, framing string) []byte {
+	switch framing {
+	case framingLength:
+		head += fmt.Sprintf("\nContent-Length: %d", len(body))
+	case framingCutChunk:
+		head += "\nTransfer-Encoding: chunked"
+		body = fmt.Appendf(nil, "%x\r\n%s\r\n", len(body), body)
+	}
+	return append([]byte(strings.ReplaceAll(head+"\n\n", "\n", "\r\n")), body...)
+}

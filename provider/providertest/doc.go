@@ -1,0 +1,18 @@
+// Package providertest holds what providers really answer, and the suite that
+// every client of one must pass.
+//
+// It promises that each recording under testdata names what it means, so that a
+// provider's new habit is one file more: the recording is served over a real
+// connection, byte by byte, to every client that runs the suite, and is given to
+// provider.Classify without one.
+//
+//	testdata/*.http ──parse──▶ Case ──▶ provider.Classify
+//	  # kind: throttled          │
+//	  # retry-after: 20s         └──▶ httptest server ──▶ the client under test
+//	  HTTP/1.1 429 …                        │                     │
+//	  headers, body                   calls counted        error, Recorder
+//	                                        └──── compared ───────┘
+//
+// The texts are shortened from public documentation, SDK sources and issue
+// threads; names of organisations and ids are invented.
+package providertest

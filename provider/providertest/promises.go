@@ -1,0 +1,183 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/provider"
+)
+
+// echo proves that a gateway which repeats what it was sent does not bring the
+// key into an error, whichever way it fails.
+func echo(t *testing.T, newClient func(string) Doer) {
+	for _, status := range []int{http.StatusOK, http.StatusUnauthorized, http.StatusInternalServerError} {
+		client, _ := serve(t, newClient, func(w http.ResponseWriter, r *http.Request) {
+			sent := r.Header.Get("Authorization") + r.Header.Get("X-Api-Key")
+			w.Header().Set("X-Request-Id", sent)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, `{"error":{"message":"bad key `+sent+`","code":"`+sent+`","type":"`+sent+`","param":"`+sent+`"}}`)
+		})
+		if e, _ := ask(t, client, context.Background()); e == nil {
+			t.Errorf("status %d: no error", status)
+		}
+	}
+}
+
+// echoAtBound proves the same where the end of what is kept lies in the key.
+func echoAtBound(t *testing.T, newClient func(string) Doer) {
+	client, _ := serve(t, newClient, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(w, strings.Repeat("x", provider.MaxErrorBody-len(Key)+4)+Key+Key)
+	})
+	if e, _ := ask(t, client, context.Background()); e == nil {
+		t.Error("no error")
+	}
+}
+
+// endless is how many bytes an endless body sends before the test gives up: over
+// any client's bound.
+const endless = 512 << 20
+
+// pour writes without end; it reports whether the client let it.
+func pour(w io.Writer) (all bool) {
+	chunk := []byte(strings.Repeat(" ", 1<<20))
+	for sent := 0; sent < endless; sent += len(chunk) {
+		if _, err := w.Write(chunk); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func endlessAnswer(t *testing.T, newClient func(string) Doer) {
+	client, _ := serve(t, newClient, func(w http.ResponseWriter, _ *http.Request) {
+		if pour(w) {
+			t.Error("the client read half a gigabyte")
+		}
+	})
+	e, _ := ask(t, client, context.Background())
+	if e == nil || e.Kind != provider.Invalid {
+		t.Errorf("got %v, want kind invalid", e)
+	}
+}
+
+func endlessError(t *testing.T, newClient func(string) Doer) {
+	client, _ := serve(t, newClient, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		if pour(w) {
+			t.Error("the client read half a gigabyte")
+		}
+	})
+	e, _ := ask(t, client, context.Background())
+	if e == nil || e.Kind != provider.Overloaded {
+		t.Errorf("got %v, want kind overloaded", e)
+	}
+}
+
+func foreignRedirect(t *testing.T, newClient func(string) Doer) {
+	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		stranger := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			t.Errorf("status %d was followed", status)
+		}))
+		t.Cleanup(stranger.Close)
+		client, _ := serve(t, newClient, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, stranger.URL+r.URL.Path, status)
+		})
+		e, _ := ask(t, client, context.Background())
+		if e == nil || e.Kind != provider.Misconfigured {
+			t.Errorf("status %d: got %v, want kind misconfigured", status, e)
+		}
+	}
+}
+
+func droppingRedirect(t *testing.T, newClient func(string) Doer) {
+	client, calls := serve(t, newClient, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/v1/elsewhere", http.StatusFound)
+	})
+	e, _ := ask(t, client, context.Background())
+	if e == nil || e.Kind != provider.Misconfigured || calls.Load() != 1 {
+		t.Errorf("got %v after %d calls, want kind misconfigured after 1", e, calls.Load())
+	}
+}
+
+// hang serves requests that are not answered until the client is gone.
+func hang(t *testing.T, newClient func(string) Doer, arrived chan<- struct{}) Doer {
+	client, _ := serve(t, newClient, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // the server sees a client leave only when the body is read
+		arrived <- struct{}{}
+		<-r.Context().Done()
+	})
+	return client
+}
+
+func deadline(t *testing.T, newClient func(string) Doer) {
+	client := hang(t, newClient, make(chan struct{}, 1))
+	ctx, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer stop()
+	expect(t, client, ctx, provider.Timeout)
+}
+
+func deadlineByCause(t *testing.T, newClient func(string) Doer) {
+	for _, cause := range []error{context.DeadlineExceeded, provider.Timeout} {
+		arrived := make(chan struct{}, 1)
+		client := hang(t, newClient, arrived)
+		ctx, stop := context.WithCancelCause(context.Background())
+		go func() {
+			<-arrived
+			stop(cause)
+		}()
+		expect(t, client, ctx, provider.Timeout)
+	}
+}
+
+func cancel(t *testing.T, newClient func(string) Doer) {
+	for _, cause := range []error{nil, errors.New("the user went home")} {
+		arrived := make(chan struct{}, 1)
+		client := hang(t, newClient, arrived)
+		ctx, stop := context.WithCancelCause(context.Background())
+		go func() {
+			<-arrived
+			stop(cause)
+		}()
+		expect(t, client, ctx, provider.Canceled)
+	}
+}
+
+func expect(t *testing.T, client Doer, ctx context.Context, want provider.Kind) {
+	t.Helper()
+	e, record := ask(t, client, ctx)
+	if e == nil || e.Kind != want {
+		t.Errorf("got %v, want kind %v", e, want)
+	}
+	if record.Status != 0 {
+		t.Errorf("recorded status %d of an answer that never came", record.Status)
+	}
+}
+
+func refused(t *testing.T, newClient func(string) Doer) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := "http://" + listener.Addr().String()
+	_ = listener.Close()
+	client := clientFor(t, newClient, nobody)
+	expect(t, client, context.Background(), provider.TransportFault)
+}
+
+func badCertificate(t *testing.T, newClient func(string) Doer) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would print the handshake that is refused
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	client := clientFor(t, newClient, server.URL)
+	expect(t, client, context.Background(), provider.Misconfigured)
+}

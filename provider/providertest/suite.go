@@ -1,0 +1,201 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/headrace/headrace/provider"
+)
+
+// Key is the API key that clients under test are given, so that the suite can
+// look for it where it must not be.
+const Key = "sk-providertest-9f8e7d6c5b4a39281706f5e4d3c2b1a0"
+
+// Doer is a client under test. If it has a method CloseIdle(), the suite calls it
+// when it is done.
+type Doer interface {
+	Do(ctx context.Context, r provider.Request) (provider.Reply, error)
+}
+
+// request is what the suite asks: a chat, as every client can make it.
+func request() provider.Request {
+	return provider.Request{
+		Endpoint: "/v1/chat/completions", Model: "m",
+		Body: []byte(`{"model":"m","messages":[{"role":"user","content":"Say hello."}]}`),
+	}
+}
+
+// Run checks a client against every recording and every promise of
+// provider.Request. newClient is given the base URL of a server and makes a
+// client that calls it with Key.
+func Run(t *testing.T, newClient func(baseURL string) Doer) {
+	t.Helper()
+	for _, c := range Cases() {
+		t.Run(c.Name, func(t *testing.T) { answer(t, newClient, c) })
+	}
+	for _, p := range []struct {
+		name  string
+		check func(*testing.T, func(string) Doer)
+	}{
+		{"a key that the server echoes is in no error", echo},
+		{"an echoed key across the bound of an error body is in no error", echoAtBound},
+		{"an endless answer is left", endlessAnswer},
+		{"an endless error is cut and classified", endlessError},
+		{"a redirect to another host is not followed", foreignRedirect},
+		{"a redirect that drops the body is not followed", droppingRedirect},
+		{"a deadline is a timeout", deadline},
+		{"a deadline by cause is a timeout", deadlineByCause},
+		{"a cancel is a cancel", cancel},
+		{"a refused connection is a transport fault", refused},
+		{"a certificate that does not verify is a misconfiguration", badCertificate},
+	} {
+		t.Run(p.name, func(t *testing.T) { p.check(t, newClient) })
+	}
+}
+
+// serve starts a server and a client that calls it. calls counts requests.
+func serve(t *testing.T, newClient func(string) Doer, h http.HandlerFunc) (client Doer, calls *atomic.Int32) {
+	t.Helper()
+	calls = new(atomic.Int32)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		h(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return clientFor(t, newClient, server.URL), calls
+}
+
+func clientFor(t *testing.T, newClient func(string) Doer, baseURL string) Doer {
+	t.Helper()
+	client := newClient(baseURL)
+	if c, ok := client.(interface{ CloseIdle() }); ok {
+		t.Cleanup(c.CloseIdle)
+	}
+	return client
+}
+
+// ask makes one call and returns its error, which is checked for what every
+// error must be, and what the Recorder saw.
+func ask(t *testing.T, client Doer, parent context.Context) (*provider.Error, provider.Record) {
+	t.Helper()
+	ctx, rec := provider.WithRecorder(parent)
+	reply, err := client.Do(ctx, request())
+	record := rec.Snapshot()
+	noKey(t, "the record", record.RequestID, string(record.ErrorBody))
+	if err == nil {
+		return nil, record
+	}
+	var e *provider.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("the error is a %T, want *provider.Error: %v", err, err)
+	}
+	if len(e.Body) > provider.MaxErrorBody || len(record.ErrorBody) > provider.MaxErrorBody {
+		t.Errorf("%d and %d bytes of the body are kept, want at most %d", len(e.Body), len(record.ErrorBody), provider.MaxErrorBody)
+	}
+	noKey(t, "the error", err.Error(), fmt.Sprintf("%+v", *e), string(e.Body), string(reply.Body), chain(err))
+	return e, record
+}
+
+// chain is the text of every error that err wraps.
+func chain(err error) string {
+	var texts []string
+	for ; err != nil; err = errors.Unwrap(err) {
+		texts = append(texts, err.Error())
+	}
+	return strings.Join(texts, "\n")
+}
+
+// noKey looks for the key, and for so much of it that the rest is guessable.
+func noKey(t *testing.T, where string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if strings.Contains(text, Key[:len(Key)/2]) {
+			t.Errorf("the key is in %s: %.300s", where, text)
+		}
+	}
+}
+
+// answer proves that a recorded answer is understood, and not asked for twice.
+func answer(t *testing.T, newClient func(string) Doer, c Case) {
+	client, calls := serve(t, newClient, func(w http.ResponseWriter, _ *http.Request) { c.play(w) })
+	e, record := ask(t, client, context.Background())
+	if n := calls.Load(); n != 1 {
+		t.Errorf("the server was called %d times, want once", n)
+	}
+	if !record.Sent || record.Status != c.Status {
+		t.Errorf("recorded: sent %v, status %d, want true, %d", record.Sent, record.Status, c.Status)
+	}
+	c.checkRecord(t, record)
+	if c.Fine {
+		if e != nil {
+			t.Errorf("a good answer gave an error: %v", e)
+		}
+		return
+	}
+	if e == nil {
+		t.Fatalf("no error, want one of kind %v", c.Kind)
+	}
+	c.Check(t, e)
+}
+
+// play writes the recording on the connection and ends it.
+func (c Case) play(w http.ResponseWriter) {
+	conn, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		panic(err) // the suite's own server always can
+	}
+	defer func() { _ = conn.Close() }()
+	_, _ = conn.Write(c.raw)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite() // a plain Close may reset the connection and lose what was written
+	}
+}
+
+// Check compares an error with what the recording says of it.
+func (c Case) Check(t *testing.T, e *provider.Error) {
+	t.Helper()
+	if e.Kind != c.Kind {
+		t.Errorf("kind %v, want %v: %v", e.Kind, c.Kind, e)
+	}
+	if e.Status != c.Status {
+		t.Errorf("status %d, want %d", e.Status, c.Status)
+	}
+	if e.RetryAfter != c.RetryAfter || e.HasRetryAfter != c.HasRetryAfter {
+		t.Errorf("retry after %v, %v, want %v, %v", e.RetryAfter, e.HasRetryAfter, c.RetryAfter, c.HasRetryAfter)
+	}
+	if e.Slow != c.Slow || e.Unclear != c.Unclear {
+		t.Errorf("slow %v, unclear %v, want %v, %v", e.Slow, e.Unclear, c.Slow, c.Unclear)
+	}
+	if c.Code != "" && e.Code != c.Code {
+		t.Errorf("code %q, want %q", e.Code, c.Code)
+	}
+	if c.RequestID != "" && e.RequestID != c.RequestID {
+		t.Errorf("request id %q, want %q", e.RequestID, c.RequestID)
+	}
+	if c.Note != nil && e.Quota != *c.Note {
+		t.Errorf("note %+v, want %+v", e.Quota, *c.Note)
+	}
+}
+
+func (c Case) checkRecord(t *testing.T, r provider.Record) {
+	t.Helper()
+	if c.Limits >= 0 && len(r.Limits) != c.Limits {
+		t.Errorf("recorded %d limits, want %d: %+v", len(r.Limits), c.Limits, r.Limits)
+	}
+	if c.RequestID != "" && r.RequestID != c.RequestID {
+		t.Errorf("recorded request id %q, want %q", r.RequestID, c.RequestID)
+	}
+	if c.Usage != nil && (!r.HasUsage || r.Usage != *c.Usage) {
+		t.Errorf("recorded usage %+v, %v, want %+v", r.Usage, r.HasUsage, *c.Usage)
+	}
+	if c.Finish != "" && r.Finish != c.Finish {
+		t.Errorf("recorded finish %q, want %q", r.Finish, c.Finish)
+	}
+}
