@@ -43,22 +43,36 @@ func (q *laneList) touch(l *lane, now time.Time) {
 	q.push(l)
 }
 
+// maxEvictions bounds what one pass spends on forgetting: ten thousand lanes that
+// were last used together are forgotten over some hundred passes, not in one.
+const maxEvictions = 64
+
 // evict forgets lanes that nobody has used for the idle TTL.
 func (m *Machine) evict(now time.Time) {
-	for l := m.idle.first; l != nil && now.Sub(l.used) >= m.cfg.IdleTTL; l = m.idle.first {
+	for range maxEvictions {
+		l := m.idle.first
+		if l == nil || now.Sub(l.used) < m.cfg.IdleTTL {
+			return
+		}
 		if l.busy() || l.wanted() {
 			m.idle.touch(l, now)
 			continue
 		}
-		for len(l.pools) > 0 {
-			p := l.pools[0]
-			m.closePool(p)
-			p.run.opened = slices.DeleteFunc(p.run.opened, func(q *pool) bool { return q == p })
-		}
-		m.alarms.clear(&l.alarm)
-		m.idle.remove(l)
-		delete(m.lanes, l.name)
+		m.forget(l)
 	}
+}
+
+// forget forgets a lane, and the pools that draw on it. A pool that is needed
+// again is opened again.
+func (m *Machine) forget(l *lane) {
+	for len(l.pools) > 0 {
+		p := l.pools[0]
+		m.closePool(p)
+		p.run.opened = slices.DeleteFunc(p.run.opened, func(q *pool) bool { return q == p })
+	}
+	m.alarms.clear(&l.alarm)
+	m.idle.remove(l)
+	delete(m.lanes, l.name)
 }
 
 // busy reports whether the lane has something to end or to remember: a call, a

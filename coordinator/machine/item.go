@@ -72,6 +72,16 @@ func (it *Item) Queued() time.Duration {
 	return it.First.Sub(it.Offered)
 }
 
+// note counts what a hand-over says of the item.
+func (it *Item) note(o Outcome) {
+	switch o.Signal {
+	case Failed:
+		it.Attempts++
+	case Throttled, Overloaded:
+		it.Throttled++
+	}
+}
+
 // expired reports whether the item has used up the time that it may take.
 func (it *Item) expired(now time.Time) bool {
 	return !it.Expires.IsZero() && !now.Before(it.Expires)

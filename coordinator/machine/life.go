@@ -94,12 +94,7 @@ func (m *Machine) ended(now time.Time, e Event) {
 func (m *Machine) takeBack(now time.Time, it *Item, o Outcome) {
 	it.since, it.place = now, Waiting
 	m.hold(it)
-	if o.Signal == Failed {
-		it.Attempts++
-	}
-	if o.Signal == Throttled || o.Signal == Overloaded {
-		it.Throttled++
-	}
+	it.note(o)
 	if o.Signal == rejected {
 		m.release(it, EndFailed, o.Cause)
 		return
@@ -110,6 +105,11 @@ func (m *Machine) takeBack(now time.Time, it *Item, o Outcome) {
 	if !it.Expires.IsZero() && it.timed == 0 { // it stays in that heap however often it comes back
 		m.expiry.push(it)
 	}
+	m.keep(now, it, o)
+}
+
+// keep puts an item that was handed over in its pool.
+func (m *Machine) keep(now time.Time, it *Item, o Outcome) {
 	switch o.Signal {
 	case Throttled, Overloaded, Exhausted:
 		m.park(it)

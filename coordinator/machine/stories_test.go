@@ -1,0 +1,221 @@
+package machine
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// Each file in testdata tells what the machine does in one situation, step by
+// step. Run with -rewrite to write the answers anew; then read the difference.
+func TestStories(t *testing.T) {
+	files, err := os.ReadDir("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		t.Run(strings.TrimSuffix(f.Name(), ".txt"), func(t *testing.T) { play(t, "testdata/"+f.Name()) })
+	}
+}
+
+// play plays one script. Jitter is off unless the script asks for it, so that
+// the waits in it are round.
+func play(t *testing.T, path string) {
+	s := newStory(t, Config{Lane: LaneConfig{Cooldown: limiter.CooldownConfig{Jitter: -1}}})
+	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		s.t = t
+		do, known := commands[d.Cmd]
+		if !known {
+			t.Fatalf("%s: no such command: %s", d.Pos, d.Cmd)
+		}
+		words := parse(t, d)
+		if do(s, words); d.Cmd != "machine" && d.Cmd != "clock-back" {
+			s.pass()
+		}
+		return s.told()
+	})
+}
+
+// The commands. Each is one sentence about the world; what follows from it is
+// decided when the command is over.
+var commands = map[string]func(*story, words){
+	"machine": func(s *story, w words) { // idle=D: a machine that is not the default one
+		s.m = New(Config{IdleTTL: w.span("idle"), Lane: w.lane()})
+	},
+	"open": func(s *story, w words) { // run=N concurrency=N item-timeout=D pool=(name,lane,…) fallback=(name,lane,…)
+		s.m.Step(s.now, RunOpened(w.run(), RunConfig{
+			Concurrency: int(w.number("concurrency")), ItemTimeout: w.span("item-timeout"), Pools: w.pools(),
+		}))
+	},
+	"offer":     func(s *story, w words) { s.offer(w) }, // COUNT run=N pool=NAME tokens=N
+	"end-input": func(s *story, w words) { s.m.Step(s.now, InputEnded(w.run())) },
+	"answer": func(s *story, w words) { // ITEMS after=D tokens=N: the results are good
+		s.end(w, Settled, Outcome{Signal: Succeeded, Measured: w.has("tokens"), Actual: w.cost()})
+	},
+	"reject": func(s *story, w words) { s.end(w, Settled, Outcome{Signal: Answered}) }, // ITEMS: 400, for good
+	"refuse": func(s *story, w words) { // ITEMS after=D retry-after=D: 429
+		s.end(w, HandedOver, Outcome{Signal: Throttled, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after")})
+	},
+	"overload": func(s *story, w words) { // ITEMS after=D retry-after=D: 503
+		s.end(w, HandedOver, Outcome{Signal: Overloaded, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after")})
+	},
+	"fail":    func(s *story, w words) { s.end(w, HandedOver, Outcome{Signal: Failed}) }, // ITEMS: 500, tried again
+	"give-up": func(s *story, w words) { s.end(w, Settled, Outcome{Signal: Failed}) },    // ITEMS: 500, once too often
+	"exhaust": func(s *story, w words) { // ITEMS cause=WORD: no quota, or the key refused
+		s.end(w, HandedOver, Outcome{Signal: Exhausted, Cause: w.cause()})
+	},
+	"not-found": func(s *story, w words) { // ITEMS: the model is not found
+		s.end(w, HandedOver, Outcome{Signal: Exhausted, OnlyIfFirst: true, Cause: errors.New("model not found")})
+	},
+	"cancel": func(s *story, w words) { s.end(w, Settled, Outcome{}) }, // ITEMS: the caller lost interest in flight
+	"withdraw": func(s *story, w words) { // ITEMS: nobody wants them any more
+		for _, seq := range w.items {
+			s.m.Step(s.now, Withdrawn(s.items[seq]))
+		}
+	},
+	"pause":  func(s *story, w words) { s.m.Step(s.now, Paused(w.run())) },
+	"resume": func(s *story, w words) { s.m.Step(s.now, Resumed(w.run())) },
+	"drain":  func(s *story, w words) { s.m.Step(s.now, Drained(w.run())) },
+	"reset":  func(s *story, w words) { s.m.Step(s.now, LaneReset(w.text("lane", DefaultPool))) },
+	"define": func(s *story, w words) { // lane=NAME rpm=N tpm=N burst=D window=N rate=N ramp=(FROM,TO,D)
+		s.m.Step(s.now, LaneDefined(w.text("lane", DefaultPool), w.lane()))
+	},
+	"limits": func(s *story, w words) { // lane=NAME rpm=N tpm=N burst=D
+		s.m.Step(s.now, LimitsChanged(w.text("lane", DefaultPool), w.lane().Limits))
+	},
+	"advance":     func(s *story, w words) { s.until(s.now.Add(w.first())) }, // D
+	"until-quiet": func(s *story, w words) { s.untilQuiet() },
+	"serve":       func(s *story, w words) { s.serve(w.first(), w.span("latency")) }, // D latency=D
+	"status":      func(s *story, w words) { s.status() },
+	"clock-back": func(s *story, w words) { // D: one look at a clock that was set back
+		s.now = s.now.Add(-w.first())
+		ready := s.m.Ready(s.now)
+		s.say("the machine grants %d and wants to be woken at +%v", len(ready.Grants), ready.WakeAt.Sub(storyStart))
+		s.now = s.now.Add(w.first())
+	},
+}
+
+// offer offers COUNT items, numbered on from the last.
+func (s *story) offer(w words) {
+	var items []*Item
+	for range w.items[0] {
+		it := &Item{Seq: s.next, Pool: w.text("pool", ""), Cost: w.cost()}
+		s.items[it.Seq] = it
+		s.next++
+		items = append(items, it)
+	}
+	if s.m.runs[w.run()] == nil {
+		s.m.Step(s.now, RunOpened(w.run(), RunConfig{}))
+	}
+	s.m.Step(s.now, Offered(w.run(), items))
+}
+
+// end ends the calls of the items, all at one moment.
+func (s *story) end(w words, how func(Grant, Outcome) Event, o Outcome) {
+	if w.has("after") {
+		s.until(s.now.Add(w.span("after")))
+	}
+	for _, seq := range w.items {
+		g := s.ended(seq)
+		o.Latency = s.now.Sub(g.Item.Sent)
+		s.m.Step(s.now, how(g, o))
+	}
+}
+
+// words are what stands behind a command: numbers, then key=value.
+type words struct {
+	t     testing.TB
+	args  []datadriven.CmdArg
+	items []uint64
+}
+
+func parse(t testing.TB, d *datadriven.TestData) words {
+	w := words{t: t, args: d.CmdArgs}
+	for _, a := range d.CmdArgs {
+		from, to, span := strings.Cut(a.Key, "-")
+		first, err := strconv.ParseUint(from, 10, 32)
+		if err != nil || len(a.Vals) > 0 {
+			continue
+		}
+		last := first
+		if span {
+			last, _ = strconv.ParseUint(to, 10, 32)
+		}
+		for ; first <= last; first++ {
+			w.items = append(w.items, first)
+		}
+	}
+	return w
+}
+
+func (w words) vals(key string) []string {
+	for _, a := range w.args {
+		if a.Key == key {
+			return a.Vals
+		}
+	}
+	return nil
+}
+
+func (w words) has(key string) bool { return w.vals(key) != nil }
+
+func (w words) text(key, otherwise string) string {
+	if v := w.vals(key); len(v) > 0 {
+		return v[0]
+	}
+	return otherwise
+}
+
+func (w words) number(key string) float64 {
+	x, err := strconv.ParseFloat(w.text(key, "0"), 64)
+	if err != nil {
+		w.t.Fatalf("%s: %v", key, err)
+	}
+	return x
+}
+
+func (w words) duration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return d
+}
+
+func (w words) span(key string) time.Duration { return w.duration(w.text(key, "0s")) }
+func (w words) first() time.Duration          { return w.duration(w.args[0].Key) }
+func (w words) run() RunID                    { return RunID(max(1, w.number("run"))) }
+func (w words) cause() error                  { return errors.New(w.text("cause", "insufficient_quota")) }
+
+func (w words) cost() limiter.Cost { return limiter.Cost{Requests: 1, Input: w.number("tokens")} }
+
+func (w words) pools() (pools []PoolConfig) {
+	for _, a := range w.args {
+		if a.Key == "pool" || a.Key == "fallback" {
+			pools = append(pools, PoolConfig{Name: a.Vals[0], Lanes: a.Vals[1:], Fallback: a.Key == "fallback"})
+		}
+	}
+	return pools
+}
+
+func (w words) lane() LaneConfig {
+	c := LaneConfig{
+		Limits:   limiter.Limits{RPM: w.number("rpm"), TPM: w.number("tpm"), Burst: w.span("burst")},
+		Window:   int(w.number("window")),
+		Rate:     limiter.RateConfig{Initial: w.number("rate")},
+		Cooldown: limiter.CooldownConfig{Jitter: -1},
+	}
+	if v := w.vals("ramp"); v != nil {
+		from, _ := strconv.ParseFloat(v[0], 64)
+		to, _ := strconv.ParseFloat(v[1], 64)
+		c.Ramp = limiter.RampConfig{Initial: from, Target: to, Duration: w.duration(v[2])}
+	}
+	return c
+}
