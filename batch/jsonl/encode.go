@@ -16,7 +16,7 @@ func appendJSON(dst, body []byte) []byte {
 		return appendString(dst, string(body))
 	}
 	if !utf8.Valid(body) {
-		body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
+		body = []byte(string([]rune(string(body)))) // each bad byte becomes U+FFFD, as JSON decoders do it
 	}
 	if bytes.IndexByte(body, '\n') < 0 && bytes.IndexByte(body, '\r') < 0 {
 		return append(dst, body...)
