@@ -1,0 +1,108 @@
+package jsonl
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// An id used twice is named with both lines; lines without one never get one that is taken.
+func TestDuplicateIDsNameBothLines(t *testing.T) {
+	text := `{"custom_id":"a","prompt":"1"}
+{"custom_id":"b","prompt":"1"}
+{"id":"a","prompt":"2"}
+{"prompt":"3"}
+{"custom_id":"line-000004","prompt":"4"}
+{"custom_id":"line-000007","prompt":"5"}
+{"prompt":"6"}
+{"custom_id":"line-8","prompt":"7"}
+{"custom_id":"line-000009","prompt":"its own number"}
+{"id":3.0,"prompt":"8"}
+{"id":"3.0","prompt":"9"}`
+	_, bad := read(t, text, ReaderConfig{DefaultModel: "m"})
+	got := map[int]string{}
+	for _, b := range bad {
+		got[b.Line] = b.Reason[strings.LastIndex(b.Reason, "on line"):]
+		if !errors.Is(b, ErrDuplicateID) {
+			t.Errorf("kind of %v", b)
+		}
+	}
+	want := map[int]string{3: "on line 1 already", 5: "on line 4 already", 7: "on line 6 already", 11: "on line 10 already"}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if reqs, bad := read(t, text, ReaderConfig{DefaultModel: "m", Checked: true}); len(bad) > 0 || len(reqs) != 11 {
+		t.Errorf("a reader told that ids are good complains: %v", bad)
+	}
+}
+
+// A line without an id keeps its key when lines come above it; lines that ask the
+// same have different keys all the same.
+func TestKeysOfLinesWithoutID(t *testing.T) {
+	cfg := ReaderConfig{DefaultModel: "m"}
+	before, _ := read(t, "{\"prompt\":\"a\"}\n{\"prompt\":\"a\"}\n{\"prompt\":\"b\"}\n", cfg)
+	after, _ := read(t, "\n{\"prompt\":\"new\"}\n{\"prompt\":\"b\"}\n{\"prompt\":\"a\"}\n{ \"prompt\" : \"a\" }\n", cfg)
+	keys := func(reqs []Request) []string {
+		out := []string{}
+		for _, r := range reqs {
+			out = append(out, r.Key)
+		}
+		slices.Sort(out)
+		return out
+	}
+	if b := keys(before); len(slices.Compact(slices.Clone(b))) != 3 {
+		t.Errorf("keys are not all different: %v", b)
+	}
+	for _, k := range keys(before) {
+		if !slices.Contains(keys(after), k) {
+			t.Errorf("key %s is lost by moving lines", k)
+		}
+	}
+}
+
+// numbered is a file that is made while it is read.
+type numbered struct {
+	format string
+	left   int
+	rest   []byte
+}
+
+func (n *numbered) Read(p []byte) (int, error) {
+	if len(n.rest) == 0 {
+		if n.left == 0 {
+			return 0, io.EOF
+		}
+		n.left--
+		n.rest = fmt.Appendf(n.rest, n.format, n.left)
+	}
+	k := copy(p, n.rest)
+	n.rest = n.rest[k:]
+	return k, nil
+}
+
+// What the reader remembers of an item is within BytesPerItem, with ids and without.
+func TestMemoryPerItem(t *testing.T) {
+	const items = 200_000
+	for _, line := range []string{`{"custom_id":"%d","prompt":"a"}`, `{"prompt":"%d"}`} {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		r := NewReader(&numbered{format: line + "\n", left: items}, ReaderConfig{DefaultModel: "m"})
+		if sum, _, err := Check(r); err != nil || sum.Items != items {
+			t.Fatalf("%+v %v", sum, err)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		perItem := float64(after.HeapAlloc-before.HeapAlloc-2*readBuffer) / items
+		t.Logf("%s: %.1f bytes an item", line, perItem)
+		if perItem > BytesPerItem {
+			t.Errorf("%s: %.1f bytes an item, promised %d", line, perItem, BytesPerItem)
+		}
+		runtime.KeepAlive(r)
+	}
+}
