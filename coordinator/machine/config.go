@@ -60,7 +60,7 @@ type LaneConfig struct {
 	Limits   limiter.Limits // told by the user; zero fields are not limited
 	Window   int            // calls in flight; 0: only the run's concurrency
 	Rate     limiter.RateConfig
-	Ramp     limiter.RampConfig // zero: RampShare of the known rate to all of it in RampDuration
+	Ramp     limiter.RampConfig // zero: RampShare of the known rate to all of it in RampDuration; else the rate goes on from its Target
 	Cooldown limiter.CooldownConfig
 	Breaker  limiter.BreakerConfig
 	Errors   limiter.ErrorWindowConfig

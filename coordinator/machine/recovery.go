@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -166,7 +167,7 @@ func (m *Machine) cool(now time.Time, l *lane, reason Reason, o Outcome) {
 	l.ramp.Stop()
 	l.until = time.Time{}
 	if reason != ByBreaker {
-		l.rate.Refused(now, l.observed(now), o.Directed)
+		l.slowDown(now, o)
 		l.cooldown.Start(now, o.RetryAfter, o.Directed, m.rng)
 	}
 	if reason == ByThrottle {
@@ -175,6 +176,23 @@ func (m *Machine) cool(now time.Time, l *lane, reason Reason, o Outcome) {
 	}
 	m.coolUntil(l, latest(l.cooldown.Until(), l.breaker.Until()))
 	m.enter(now, l, Cooling, reason)
+}
+
+// slowDown lets the learned rate learn from a refusal. A ramp that a user shaped is
+// a policy of its own: it climbs to what the user said, whatever was learned.
+func (l *lane) slowDown(now time.Time, o Outcome) {
+	if l.cfg.Ramp == (limiter.RampConfig{}) {
+		l.rate.Refused(now, l.observed(now), o.Directed)
+	}
+}
+
+// rateAfterRamp lets the rate go on from where a user's ramp ends, and grow with
+// each success. A ramp that ended in no limit at all would end in a burst.
+func (l *lane) rateAfterRamp() {
+	if l.cfg.Ramp != (limiter.RampConfig{}) {
+		l.rate = limiter.NewRate(l.cfg.Rate)
+		l.rate.Anchor(cmp.Or(l.cfg.Ramp.Target, limiter.DefaultRampTarget))
+	}
 }
 
 // coolUntil lengthens a cooldown; nothing shortens one.
@@ -246,6 +264,7 @@ func (l *lane) probeWait() time.Duration {
 // climb starts the ramp.
 func (m *Machine) climb(now time.Time, l *lane, reason Reason) {
 	l.passAt = time.Time{}
+	l.rateAfterRamp()
 	l.ramp.StartAs(now, l.rampConfig(now))
 	m.alarms.set(&l.alarm, l.ramp.Ends())
 	m.enter(now, l, Ramping, reason)

@@ -125,6 +125,16 @@ func (l *lane) allowed(now time.Time) float64 {
 	return rate
 }
 
+// nextCost is what the next call draws, as far as one is in sight.
+func (l *lane) nextCost() limiter.Cost {
+	for _, p := range l.pools {
+		if it := p.head(); it != nil {
+			return it.Cost
+		}
+	}
+	return limiter.Cost{Requests: 1}
+}
+
 // holdup says what the next call of the lane would wait for.
 func (l *lane) holdup(now time.Time) (Speed, string, time.Duration) {
 	switch l.phase {
@@ -138,7 +148,7 @@ func (l *lane) holdup(now time.Time) (Speed, string, time.Duration) {
 	if l.cfg.Window > 0 && l.inFlight >= l.cfg.Window {
 		return ClientThrottled, "window", 0
 	}
-	if wait, by := l.quota.Wait(now, limiter.Cost{Requests: 1}); wait > 0 {
+	if wait, by := l.quota.Wait(now, l.nextCost()); wait > 0 {
 		return ClientThrottled, by.String(), wait
 	}
 	if wait := l.pacer.Wait(now, l.pace(now)); wait > 0 {

@@ -45,7 +45,7 @@ func (s *story) say(format string, args ...any) {
 // told gives what was written down since it was last called.
 func (s *story) told() string {
 	if len(s.lines) == 0 {
-		return "nothing happens\n"
+		return ""
 	}
 	told := strings.Join(s.lines, "\n") + "\n"
 	s.lines = nil
