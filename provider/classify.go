@@ -118,19 +118,26 @@ func judge(a *answer, body []byte) *Error {
 		e.Quota = a.google.note
 	}
 	e.RetryAfter, e.HasRetryAfter = ParseRetryAfter(a.header, time.Now())
-	sure := false
+	var sure bool
 	e.Kind, sure = verdict(a, e)
 	obeyShouldRetry(a, e, sure)
 	e.directed(a)
 	e.exhaust(a)
 	e.slow(a)
-	if e.Kind == Invalid && a.tooLong() {
-		e.Code = either(e.Code, tooLongCode)
-		if _, weak := weakWords[strings.ToLower(e.Code)]; weak || e.Code == strconv.Itoa(e.Status) {
-			e.Code = tooLongCode
-		}
-	}
+	e.nameTooLong(a)
 	return e
+}
+
+// nameTooLong gives a prompt that is too long the code for it, unless the
+// provider has one of its own that says more than its status does.
+func (e *Error) nameTooLong(a *answer) {
+	if e.Kind != Invalid || !a.tooLong() {
+		return
+	}
+	_, weak := weakWords[strings.ToLower(e.Code)]
+	if e.Code == "" || weak || e.Code == strconv.Itoa(e.Status) {
+		e.Code = tooLongCode
+	}
 }
 
 // verdict is the kind before the exceptions, and whether the provider's own

@@ -30,8 +30,8 @@ type Error struct {
 	// error object keeps its 200.
 	Status int
 	// Code, Type and Param are the provider's own words, "" where it gave
-	// none. A prompt that is too long always has the code
-	// "context_length_exceeded", also where the provider says so only in prose.
+	// none. A prompt that is too long has the code "context_length_exceeded"
+	// also where the provider says so only in prose.
 	Code, Type, Param string
 	// Message is the provider's prose, at most 1 KiB.
 	Message string

@@ -185,6 +185,22 @@ func TestDailyQuota(t *testing.T) {
 	}
 }
 
+// A request over the whole limit is permanent, whether the phrase says so or the
+// numbers do; one that only has to wait is not.
+func TestRequestTooLarge(t *testing.T) {
+	for message, want := range map[string]provider.Kind{
+		"Request too large for gpt-4o.":                             provider.Invalid,
+		"on tokens per min (TPM): Limit 30000, Requested 30601.":    provider.Invalid,
+		"on tokens per min: Limit 30000, Used 29000, Requested 900": provider.Throttled,
+		"on tokens per min: Limit 30000, Used 0, Requested 30000":   provider.Throttled,
+	} {
+		body := fmt.Sprintf(`{"error":{"message":%q,"type":"tokens","code":"rate_limit_exceeded"}}`, message)
+		if e := provider.Classify(429, nil, []byte(body)); e.Kind != want {
+			t.Errorf("%s: %v, want %v", message, e.Kind, want)
+		}
+	}
+}
+
 // A Go error is classified by what is inside it, however deep.
 func TestClassifyErr(t *testing.T) {
 	post := func(err error) error { return &url.Error{Op: "Post", URL: "http://host/v1", Err: err} }
@@ -290,6 +306,22 @@ func TestMessagesAreBoundedLines(t *testing.T) {
 	e = provider.Classify(500, nil, []byte(strings.Repeat("x", 1<<20)))
 	if len(e.Body) != provider.MaxErrorBody || len(e.Message) > 1024 {
 		t.Errorf("%d bytes of body, %d of message", len(e.Body), len(e.Message))
+	}
+}
+
+// The message is what the server says, wherever it says it; a page is named by
+// its title.
+func TestMessages(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"error":{"message":"m"}}`: "m", `{"error":"m"}`: "m", `"m"`: "m", `{"message":"m"}`: "m", `{"Message":"m"}`: "m",
+		`{"detail":"m"}`: "m", `{"detail":[{"msg":"m"}]}`: "m", `[{"error":{"message":"m"}}]`: "m",
+		`{"error":{"message":["m","n"]}}`: "m", `{"error":{"message":"m","metadata":{"raw":"n"}}}`: "m: n",
+		"404 page not found\n": "404 page not found", `{"error":{"message":"cut`: `{"error":{"message":"cut`,
+		"<html><head><TITLE>502 Bad\nGateway</TITLE>": "an HTML page: 502 Bad Gateway", "<p>": "an HTML page", "": "",
+	} {
+		if e := provider.Classify(502, nil, []byte(body)); e.Message != want {
+			t.Errorf("%s: %q, want %q", body, e.Message, want)
+		}
 	}
 }
 

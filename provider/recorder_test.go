@@ -118,6 +118,24 @@ func TestRecorderIsSharedByGoroutines(t *testing.T) {
 	}
 }
 
+// A call whose context is over before it starts has sent nothing.
+func TestCancelledCallIsNotSent(t *testing.T) {
+	ctx, rec := provider.WithRecorder(context.Background())
+	ctx, stop := context.WithCancel(ctx)
+	stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&http.Client{Transport: &provider.Transport{Base: provider.NewHTTPTransport(1)}}).Do(req)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	if !errors.Is(err, context.Canceled) || rec.Snapshot().Sent {
+		t.Errorf("got %v, sent %v", err, rec.Snapshot().Sent)
+	}
+}
+
 // Without a Recorder in the context all of it does nothing.
 func TestNilRecorder(t *testing.T) {
 	r := provider.RecorderFrom(context.Background())

@@ -22,7 +22,9 @@ type Transport struct {
 // RoundTrip does what Base does.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	rec := RecorderFrom(req.Context())
-	rec.sent(req)
+	if req.Context().Err() == nil {
+		rec.sent(req)
+	}
 	resp, err := t.base().RoundTrip(req)
 	if resp == nil || rec == nil {
 		return resp, err

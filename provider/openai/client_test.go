@@ -310,22 +310,8 @@ func TestMaxBodyIsExact(t *testing.T) {
 // calls do not open new ones. (Go's default keeps two per host.)
 func TestConnectionsAreKept(t *testing.T) {
 	const width, waves = 32, 20
-	var opened atomic.Int32
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		if opened.Load()%2 == 0 { // failed answers keep their connection, too
-			w.WriteHeader(http.StatusTooManyRequests)
-		}
-		_, _ = io.WriteString(w, good)
-	}))
-	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		if s == http.StateNew {
-			opened.Add(1)
-		}
-	}
-	server.Start()
-	t.Cleanup(server.Close)
-	c := newClient(t, server.URL)
+	url, opened := countConnections(t, func(w http.ResponseWriter) { _, _ = io.WriteString(w, good) })
+	c := newClient(t, url)
 	for range waves {
 		var wave sync.WaitGroup
 		for range width {
@@ -340,6 +326,44 @@ func TestConnectionsAreKept(t *testing.T) {
 	if n := opened.Load(); n > 3*width {
 		t.Errorf("%d connections for %d calls at once, %d calls in all", n, width, width*waves)
 	}
+}
+
+// A failed answer's connection is used again, also when more of it came than is
+// kept: a wave of refusals does not open a wave of connections.
+func TestConnectionsOfFailuresAreKept(t *testing.T) {
+	url, opened := countConnections(t, func(w http.ResponseWriter) {
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, strings.Repeat("x", 2*provider.MaxErrorBody))
+	})
+	c := newClient(t, url)
+	for range 10 {
+		_, err := c.Do(context.Background(), provider.Request{Endpoint: "/v1/embeddings", Body: []byte("{}")})
+		if !errors.Is(err, provider.Throttled) {
+			t.Fatalf("got %v, want throttled", err)
+		}
+	}
+	// The server may close a connection of its own accord now and then.
+	if n := opened.Load(); n > 3 {
+		t.Errorf("%d connections for 10 calls one after the other", n)
+	}
+}
+
+// countConnections serves one answer and counts the connections opened to it.
+func countConnections(t *testing.T, answer func(http.ResponseWriter)) (baseURL string, opened *atomic.Int32) {
+	t.Helper()
+	opened = new(atomic.Int32)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		answer(w)
+	}))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL, opened
 }
 
 // One client serves many goroutines.
