@@ -21,5 +21,9 @@
 //	{"prompt":"…","system":"…","temperature":0.2}                FormPrompt
 //
 // The reader and the writer know nothing of each other; a Request's Key ties a
-// result to the line that asked for it.
+// result to the line that asked for it. That makes a result file a journal: read
+// by a later run, it tells by their keys which items have ended.
+//
+//	results.jsonl ─▶ ReadJournal ─▶ Journal ─▶ Keys (skip these)
+//	                                   └─▶ Append (cut the torn line, go on) ─▶ Writer
 package jsonl

@@ -63,11 +63,14 @@ const idDigits = 24
 // LineFor begins the output line of a request: what the request knows is filled in.
 func LineFor(req *Request) Line {
 	return Line{
-		ID:       "hr-" + req.Key[:min(idDigits, len(req.Key))],
+		ID:       resultID(req.Key),
 		CustomID: req.ID,
 		Headrace: Headrace{Line: req.Line, Key: req.Key, Model: req.Model, Metadata: req.Metadata},
 	}
 }
+
+// resultID is the id of the output line of an item with this key.
+func resultID(key string) string { return "hr-" + key[:min(idDigits, len(key))] }
 
 // AppendLine appends l and a line feed to dst. What it appends is one line of
 // valid JSON and valid UTF-8, whatever l holds.

@@ -1,0 +1,255 @@
+package jsonl
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+)
+
+// Why an output of an earlier run is not written to; errors.Is finds them in what
+// ReadJournal and Append return. The file is as it was.
+var (
+	ErrForeign   = errors.New("it is not a result file of headrace: move it away, or name another file")
+	ErrDamaged   = errors.New("the line is damaged: move the file away, or restore it from a copy")
+	ErrOtherKind = errors.New("output and errors file are mixed up: name each by its own flag")
+	ErrChanged   = errors.New("it changed while it was read: is another run using it?")
+)
+
+// MaxJournalLine is the longest line that a journal may have, in bytes: an answer
+// of 64 MiB that is no JSON, each byte of it escaped in six, and some room.
+const MaxJournalLine = 512 << 20
+
+// ResumeBytesPerItem bounds what a KeySet remembers of each key: 16 bytes and a
+// control byte, in a table that is never less than 7/16 full.
+const ResumeBytesPerItem = 40
+
+// KeySet is a set of keys of items that earlier runs have ended. The zero value
+// is empty.
+type KeySet struct{ sums map[keySum]struct{} }
+
+// Has reports whether an item with this key has ended; false for what is no key.
+func (s *KeySet) Has(key string) bool {
+	sum, ok := parseKey([]byte(key))
+	if !ok {
+		return false
+	}
+	_, ok = s.sums[sum]
+	return ok
+}
+
+// Len is how many keys there are.
+func (s *KeySet) Len() int { return len(s.sums) }
+
+func (s *KeySet) add(sum keySum) {
+	if s.sums == nil {
+		s.sums = make(map[keySum]struct{})
+	}
+	s.sums[sum] = struct{}{}
+}
+
+func parseKey(text []byte) (sum keySum, ok bool) {
+	if len(text) != hex.EncodedLen(keySize) {
+		return sum, false
+	}
+	_, err := hex.Decode(sum[:], text)
+	return sum, err == nil
+}
+
+// Journal is a result file as an earlier run left it: what ended is in Keys, and
+// a last line that was not written to its end is Torn bytes long. A file that is
+// not there is an empty journal.
+type Journal struct {
+	Keys  KeySet
+	Lines int   // whole lines
+	Size  int64 // their bytes
+	Torn  int64
+
+	path   string
+	failed bool // it holds failed items
+	there  bool
+}
+
+// ReadJournal reads the output at path and changes nothing. A file that headrace
+// has not written (ErrForeign), that has a damaged line (ErrDamaged) or that
+// holds failed items (ErrOtherKind) is refused, and so is what Create refuses.
+func ReadJournal(path string, others ...string) (*Journal, error) {
+	return readJournal(path, false, others)
+}
+
+// ReadErrorsJournal is ReadJournal for a file of failed items.
+func ReadErrorsJournal(path string, others ...string) (*Journal, error) {
+	return readJournal(path, true, others)
+}
+
+func readJournal(path string, failed bool, others []string) (*Journal, error) {
+	j := &Journal{path: path, failed: failed}
+	err := mayWrite(path, others)
+	if errors.Is(err, ErrNotEmpty) {
+		j.there = true
+		err = j.read()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("jsonl: resume %s: %w", path, err)
+	}
+	return j, nil
+}
+
+func (j *Journal) read() error {
+	file, err := os.Open(j.path)
+	if err != nil {
+		return bare(err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return j.scan(file)
+}
+
+// scan reads line by line. What follows the last line feed is the torn line.
+func (j *Journal) scan(in io.Reader) error {
+	lines := newLineReader(in, MaxJournalLine)
+	var parse journalParser
+	for {
+		text, whole, err := lines.cut()
+		switch {
+		case err != nil && !atEnd(err):
+			return bare(err)
+		case !whole:
+			return j.complain()
+		case err != nil:
+			return j.tear(text)
+		}
+		sum, fault := parse.key(text, j.failed)
+		if errors.Is(fault, ErrOtherKind) {
+			return fmt.Errorf("line %d: %w", j.Lines+1, fault)
+		}
+		if fault != nil {
+			return j.complain()
+		}
+		j.Keys.add(sum)
+		j.Lines++
+		j.Size += int64(len(text))
+	}
+}
+
+// complain names the line after the last good one. If that is the first, the
+// file was never ours.
+func (j *Journal) complain() error {
+	if j.Lines == 0 {
+		return ErrForeign
+	}
+	return fmt.Errorf("line %d: %w", j.Lines+1, ErrDamaged)
+}
+
+// lineBegins is how each line of ours begins.
+const lineBegins = `{"id":"hr-`
+
+// tear takes the rest of a file for a torn line if a line of ours may begin so.
+// Behind lines of ours it may also be zeros: a file system that lost its power
+// can have made the file longer before it filled it.
+func (j *Journal) tear(rest []byte) error {
+	n := min(len(rest), len(lineBegins))
+	zeros := j.Lines > 0 && len(bytes.Trim(rest, "\x00")) == 0
+	if string(rest[:n]) != lineBegins[:n] && !zeros {
+		return j.complain()
+	}
+	j.Torn = int64(len(rest))
+	return nil
+}
+
+// journalParser reads keys off lines.
+type journalParser struct{ line, inner []member }
+
+var errNotOurs = errors.New("not a line of ours")
+
+// key gives the key of a whole line.
+func (p *journalParser) key(text []byte, failed bool) (sum keySum, err error) {
+	if !bytes.HasPrefix(text, []byte(lineBegins)) || !utf8.Valid(text) || !validJSON(text) {
+		return sum, errNotOurs
+	}
+	p.line = members(text, p.line[:0])
+	id, fault, head := find(p.line, "id"), find(p.line, "error"), find(p.line, "headrace")
+	if len(fault) == 0 || len(head) == 0 || head[0] != '{' {
+		return sum, errNotOurs
+	}
+	p.inner = members(head, p.inner[:0])
+	key := find(p.inner, "key")
+	if !isString(key) || !isString(id) {
+		return sum, errNotOurs
+	}
+	sum, ok := parseKey(unquote(key))
+	if !ok || string(unquote(id)) != resultID(sum.String()) {
+		return sum, errNotOurs // the id is made of the key: a flipped bit in either shows
+	}
+	if failed == isNull(fault) {
+		return sum, ErrOtherKind
+	}
+	return sum, nil
+}
+
+// find gives the value of a member, nil if it is not there.
+func find(ms []member, name string) []byte {
+	for _, m := range ms {
+		if string(m.name) == name {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// Append cuts the torn line off and gives a Writer that goes on behind the last
+// whole one; a file that is not there is made. A file that is not as it was read
+// is refused (ErrChanged).
+func (j *Journal) Append() (*Writer, error) {
+	w := j.writer()
+	if !w.create() {
+		return nil, w.err
+	}
+	return w, nil
+}
+
+// AppendLazily is Append for a file that may turn out not to be needed: one that
+// is not there is made with the first line.
+func (j *Journal) AppendLazily() (*Writer, error) {
+	if j.there {
+		return j.Append()
+	}
+	return j.writer(), nil
+}
+
+func (j *Journal) writer() *Writer {
+	return &Writer{name: j.path, size: j.Size, open: j.open}
+}
+
+func (j *Journal) open() (*os.File, error) {
+	if !j.there {
+		return openEmpty(j.path)
+	}
+	file, err := os.OpenFile(j.path, os.O_RDWR|os.O_APPEND, fileMode)
+	if err == nil {
+		if err = j.cut(file); err != nil {
+			_ = file.Close()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("jsonl: resume %s: %w", j.path, bare(err))
+	}
+	return file, nil
+}
+
+// cut makes the file end with its last whole line.
+func (j *Journal) cut(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() != j.Size+j.Torn {
+		return ErrChanged
+	}
+	if j.Torn == 0 {
+		return nil
+	}
+	return file.Truncate(j.Size)
+}
