@@ -13,7 +13,6 @@ import (
 type Coordinator struct {
 	cfg     Config
 	mailbox chan message
-	offers  chan machine.Event
 	done    chan struct{} // closed when Run has returned
 }
 
@@ -22,7 +21,6 @@ func New(c Config) *Coordinator {
 	return &Coordinator{
 		cfg:     c.withDefaults(),
 		mailbox: make(chan message, mailboxSize),
-		offers:  make(chan machine.Event),
 		done:    make(chan struct{}),
 	}
 }
@@ -60,6 +58,7 @@ func (c *Coordinator) Open(ctx context.Context, cfg machine.RunConfig) (*Session
 	case <-c.done:
 		return nil, ErrClosed
 	case <-ctx.Done():
+		c.send(message{question: regretQuestion{reply: reply}})
 		return nil, context.Cause(ctx)
 	}
 }

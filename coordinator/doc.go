@@ -7,13 +7,13 @@
 // decides, and why, is the business of the pure package machine below it; here
 // are the goroutine, the channels and the timer.
 //
-//	Offer ──offers──▶ ┌────────────── Run ──────────────┐
-//	                  │ for {                           │
-//	Settle,           │   select { mailbox, offers,     │ ──work──▶ Session.Work
-//	HandOver ─mailbox▶│            timer }              │ ──news──▶ Session.News
-//	                  │   machine.Step(now, each news)  │
-//	Status ──mailbox─▶│   ready := machine.Ready(now)   │ ──reply─▶ the asker
-//	                  │   dispatch(ready); arm(timer)   │
+//	                  ┌────────────── Run ──────────────┐
+//	Offer ◀──leave─── │ for {                           │
+//	      ──mailbox─▶ │   select { mailbox, timer }     │ ──work──▶ Session.Work
+//	Settle,           │   machine.Step(now, each news)  │ ──news──▶ Session.News
+//	HandOver ─mailbox▶│   ready := machine.Ready(now)   │
+//	Status ──mailbox─▶│   dispatch(ready); invite()     │ ──reply─▶ the asker
+//	                  │   arm(timer) }                  │
 //	                  └─────────────────────────────────┘
 //
 // Four things keep it from waiting:
@@ -22,8 +22,8 @@
 //     the machine has never more grants out than that.
 //   - An answer is sent on a channel of capacity one that has one answer.
 //   - A transition that finds no room is dropped and counted.
-//   - The door for offers is shut (a nil channel in the select) while enough
-//     items wait; then the feed waits, not the owner.
+//   - An offer needs a leave, and a run is given none while enough of its items
+//     wait; then its feed waits, not the owner, and not another run's.
 //
 // Runs are its clients: each opens a [Session]. Two runs on one coordinator
 // share its lanes, and so their limits.

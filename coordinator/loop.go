@@ -44,33 +44,22 @@ func (l *loop) run() {
 		l.absorb(now)
 		ready := l.machine.Ready(now)
 		l.dispatch(ready)
+		l.invite()
 		l.arm(now, ready.WakeAt)
 	}
 }
 
-// next waits for a message, an offer, or the timer, and absorbs the first. The
-// door for offers is shut (nil) while enough items wait.
+// next waits for a message or the timer, and absorbs the first.
 func (l *loop) next() time.Time {
 	select {
 	case m := <-l.c.mailbox:
 		now := l.c.cfg.Clock.Now()
 		l.hear(now, m)
 		return now
-	case offer := <-l.door():
-		now := l.c.cfg.Clock.Now()
-		l.machine.Step(now, offer)
-		return now
 	case <-l.timer.Chan():
 		l.armed = time.Time{}
 		return l.c.cfg.Clock.Now()
 	}
-}
-
-func (l *loop) door() <-chan machine.Event {
-	if l.machine.Held() >= l.c.cfg.ReadAhead*len(l.sessions) {
-		return nil
-	}
-	return l.c.offers
 }
 
 // absorb hears what else is there already, at most maxBurst of it.
@@ -89,8 +78,13 @@ func (l *loop) hear(now time.Time, m message) {
 	switch q := m.question.(type) {
 	case nil:
 		l.machine.Step(now, m.fact)
+	case offer:
+		q.session.invited = false
+		l.machine.Step(now, machine.Offered(q.session.id, q.items))
 	case openQuestion:
 		q.reply <- l.open(now, q.config)
+	case regretQuestion:
+		l.regret(now, q.reply)
 	case statusQuestion:
 		q.reply <- l.machine.Status(now, q.lanes)
 	case closeQuestion:
@@ -109,12 +103,21 @@ func (l *loop) open(now time.Time, cfg machine.RunConfig) *Session {
 	s := &Session{
 		c: l.c, id: l.latest,
 		work:     make(chan machine.Grant, cfg.Concurrency),
+		leave:    make(chan struct{}, 1),
 		news:     make(chan machine.Transition, newsSize),
 		stranded: make(chan struct{}),
 	}
 	l.sessions[s.id] = s
 	l.machine.Step(now, machine.RunOpened(s.id, cfg))
 	return s
+}
+
+// regret ends a run that was opened for somebody who did not wait for it. The
+// answer is in the channel, as it was put there before this was heard.
+func (l *loop) regret(now time.Time, reply chan *Session) {
+	if s := <-reply; s != nil {
+		l.machine.Step(now, machine.InputEnded(s.id))
+	}
 }
 
 func (l *loop) close(now time.Time) {
@@ -138,6 +141,25 @@ func (l *loop) dispatch(ready machine.Ready) {
 	for _, f := range ready.Finished {
 		l.finish(f)
 	}
+}
+
+// invite gives leave for one more offer to each run that holds less than it may
+// and has no leave in hand. The bound is each run's own: were it one for all, a
+// run whose lane cools would fill it, and keep out a run whose lane is well.
+func (l *loop) invite() {
+	for _, s := range l.sessions {
+		if !s.invited && l.holds(s) < uint64(l.c.cfg.ReadAhead) {
+			s.invited = true
+			s.leave <- struct{}{} // has room: the leave before it was used
+		}
+	}
+}
+
+// holds is how many items of a run wait here: those that came in, at first or
+// again, and did not go out.
+func (l *loop) holds(s *Session) uint64 {
+	n := l.machine.RunCounters(s.id)
+	return n.Offered + n.HandedOver - n.Calls - n.Released
 }
 
 // tell passes a transition on to every run that has room for it.

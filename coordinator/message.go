@@ -2,12 +2,18 @@ package coordinator
 
 import "github.com/headrace/headrace/coordinator/machine"
 
-// What may be said to the loop: a fact for the machine, or one of three
-// questions. Each question carries the channel for its answer, of capacity one,
+// What may be said to the loop: a fact for the machine, or one of the questions
+// below. Each that wants an answer carries the channel for it, of capacity one,
 // so that answering never makes the loop wait.
 type message struct {
 	fact     machine.Event
-	question any // nil, openQuestion, statusQuestion or closeQuestion
+	question any // nil, or one of the types below
+}
+
+// offer brings items of a run, by the leave that it was given. Sent by Offer.
+type offer struct {
+	session *Session
+	items   []*machine.Item
 }
 
 // openQuestion asks for a session. Sent by Open.
@@ -15,6 +21,11 @@ type openQuestion struct {
 	config machine.RunConfig
 	reply  chan *Session // nil: the coordinator is closing
 }
+
+// regretQuestion takes an openQuestion back whose asker has left: nobody would
+// ever end that run. It comes after the question, by the same way, so the answer
+// is in the channel when it is heard. Sent by Open.
+type regretQuestion struct{ reply chan *Session }
 
 // statusQuestion asks for a picture. Sent by Status.
 type statusQuestion struct {

@@ -14,6 +14,9 @@ type Session struct {
 	work chan machine.Grant
 	news chan machine.Transition
 
+	leave   chan struct{} // holds one while the run may offer
+	invited bool          // the loop's: that one was given and not used
+
 	stranded chan struct{}
 	cause    error // written before stranded is closed
 
@@ -28,9 +31,14 @@ type Session struct {
 func (s *Session) Work() <-chan machine.Grant { return s.work }
 
 // Offer gives items to the coordinator, which becomes their owner, of the slice
-// too. It waits while the coordinator holds as many as it may.
+// too. It waits while as many of this run wait there as may. Not to be called
+// after EndInput.
 func (s *Session) Offer(items []*machine.Item) {
-	s.c.offers <- machine.Offered(s.id, items)
+	select {
+	case <-s.leave:
+		s.c.send(message{question: offer{session: s, items: items}})
+	case <-s.c.done:
+	}
 }
 
 // EndInput says that nothing more will be offered. Work is closed once the
