@@ -145,7 +145,8 @@ func (m *Machine) delay(now time.Time, it *Item, o Outcome) {
 	}
 }
 
-// remove takes an item out of its pool, wherever in it it is.
+// remove takes an item out of its pool, wherever in it it is. If it was the head,
+// the next one may be smaller, and need not wait as long.
 func (m *Machine) remove(it *Item) {
 	switch it.place {
 	case Parked:
@@ -154,6 +155,7 @@ func (m *Machine) remove(it *Item) {
 		it.lane.delayed--
 	}
 	it.pool.take(it)
+	it.pool.wake()
 }
 
 func (m *Machine) withdrawn(it *Item) {

@@ -27,8 +27,8 @@ func (m *Machine) learn(now time.Time, it *Item, o Outcome) {
 		l.inEpoch--
 	}
 	m.idle.touch(l, now)
-	if o.Measured && it.epoch >= l.drained {
-		l.quota.Settle(now, it.Cost, o.Actual)
+	if o.Measured {
+		l.settle(now, it, o.Actual)
 	}
 	switch o.Signal {
 	case Succeeded, Answered, rejected:
@@ -46,6 +46,15 @@ func (m *Machine) learn(now time.Time, it *Item, o Outcome) {
 			m.unprobe(now, l)
 		}
 	}
+}
+
+// settle puts right what a call was thought to cost. What a call from before the
+// quota was emptied did not need cannot come back: it is gone with the rest.
+func (l *lane) settle(now time.Time, it *Item, actual limiter.Cost) {
+	if it.epoch < l.drained {
+		actual.Input, actual.Output = max(actual.Input, it.Cost.Input), max(actual.Output, it.Cost.Output)
+	}
+	l.quota.Settle(now, it.Cost, actual)
 }
 
 // concerning finds out whom a refusal for good concerns, where the server does

@@ -1,0 +1,227 @@
+package machine
+
+import "time"
+
+// check recounts everything that the machine keeps count of, and walks through
+// all that it has linked together.
+func (m *Machine) check(b *book) {
+	fail := b.w.failf
+	lanes := map[*lane]*struct{ inFlight, inEpoch, parked, delayed int }{}
+	for _, l := range m.lanes {
+		lanes[l] = &struct{ inFlight, inEpoch, parked, delayed int }{}
+	}
+	inFlight, lined := map[*pool]int{}, map[*pool]int{}
+	held := map[*run]int{}
+	for _, x := range b.items {
+		it := x.item
+		if it.place == Nowhere || it.place == Over {
+			continue
+		}
+		if l := lanes[it.lane]; it.lane != nil && l == nil && it.place != Releasing {
+			fail("item %d is %v on a lane that was forgotten", it.Seq, it.place)
+		} else if it.lane != nil && l != nil {
+			switch it.place {
+			case InFlight:
+				l.inFlight++
+				if it.epoch == it.lane.epoch {
+					l.inEpoch++
+				}
+			case Parked:
+				l.parked++
+			case Delayed:
+				l.delayed++
+			}
+		}
+		switch it.place {
+		case InFlight:
+			inFlight[it.pool]++
+		case Releasing:
+			if x.place != Releasing { // not lent yet
+				held[it.run]++
+			}
+		default:
+			held[it.run]++
+			lined[it.pool]++
+			m.checkIn(b, it)
+		}
+	}
+	total := 0
+	for _, r := range m.runs {
+		if r.held != held[r] || r.busy != b.runs[r.id].busy {
+			fail("run %d: %d held, %d busy; counted %d, %d", r.id, r.held, r.busy, held[r], b.runs[r.id].busy)
+		}
+		total += r.held
+		m.checkRun(b, r, lined, inFlight)
+	}
+	if m.held != total || len(m.runs) != len(m.turns) {
+		fail("the machine holds %d of %d runs; counted %d of %d", m.held, len(m.turns), total, len(m.runs))
+	}
+	for l, n := range lanes {
+		if l.inFlight != n.inFlight || l.inEpoch != n.inEpoch || l.parked != n.parked || l.delayed != n.delayed {
+			fail("lane %s: %d %d %d %d; counted %+v", l.name, l.inFlight, l.inEpoch, l.parked, l.delayed, *n)
+		}
+		m.checkLane(b, l)
+	}
+	m.checkAlarms(b)
+	m.checkIdle(b)
+}
+
+// checkIn: an item that waits is where it says.
+func (m *Machine) checkIn(b *book, it *Item) {
+	p := it.pool
+	if p.run.pools[p.name] != p {
+		b.w.failf("item %d waits in a pool that was closed", it.Seq)
+	}
+	in := false
+	switch {
+	case it.place == Delayed:
+		in = it.pos < p.delayed.len() && p.delayed.items[it.pos] == it
+	case it.Calls > 0:
+		in = it.pos < p.returned.len() && p.returned.items[it.pos] == it
+	default:
+		in = p.waiting.first == it || it.prev != nil && it.prev.next == it
+	}
+	if !in {
+		b.w.failf("item %d is %v, but not there", it.Seq, it.place)
+	}
+	if !it.Expires.IsZero() && (it.timed == 0 || m.expiry.items[it.timed-1] != it) {
+		b.w.failf("nobody will notice when the time of item %d is up", it.Seq)
+	}
+}
+
+func (m *Machine) checkRun(b *book, r *run, lined, inFlight map[*pool]int) {
+	fail := b.w.failf
+	if len(r.opened) != len(r.pools) {
+		fail("run %d opened %d pools and names %d", r.id, len(r.opened), len(r.pools))
+	}
+	queued := 0
+	for p := r.runnable.first; p != nil; p = p.next {
+		if queued++; !p.queued {
+			fail("pool %s is in line and does not know", p.name)
+		}
+	}
+	if queued != r.runnable.n {
+		fail("run %d has %d pools in line, counted %d", r.id, r.runnable.n, queued)
+	}
+	for _, p := range r.opened {
+		if n := p.waiting.n + p.returned.len() + p.delayed.len(); n != lined[p] || p.inFlight != inFlight[p] {
+			fail("pool %s: %d wait, %d in flight; counted %d, %d", p.name, n, p.inFlight, lined[p], inFlight[p])
+		}
+		if !p.returned.isHeap() || !p.delayed.isHeap() {
+			fail("pool %s: its heaps are no heaps", p.name)
+		}
+		if it := p.delayed.top(); it != nil && (p.alarm.pos < 0 || p.alarm.at.After(it.due)) {
+			fail("pool %s: nobody will notice the end of a backoff", p.name)
+		}
+		for _, l := range p.lanes {
+			of := 0
+			for _, q := range l.pools {
+				if q == p {
+					of++
+				}
+			}
+			if m.lanes[l.name] != l || of != 1 {
+				fail("pool %s draws on lane %s, which knows it %d times", p.name, l.name, of)
+			}
+		}
+	}
+}
+
+func (m *Machine) checkLane(b *book, l *lane) {
+	timed := l.phase == Cooling || l.phase == Ramping || (l.phase == Probing && !l.passAt.IsZero())
+	switch {
+	case timed != (l.alarm.pos >= 0):
+		b.w.failf("lane %s is %v; its alarm is set: %v", l.name, l.phase, !timed)
+	case l.phase == Probing && l.inEpoch > 1, l.phase != Probing && !l.passAt.IsZero(), !l.passAt.IsZero() && l.inEpoch == 0:
+		b.w.failf("lane %s is %v with %d in flight, to be passed at %v", l.name, l.phase, l.inEpoch, l.passAt)
+	case l.usable() && l.breaker.State(m.now) != 0:
+		b.w.failf("lane %s is %v; its breaker is %v", l.name, l.phase, l.breaker.State(m.now))
+	case l.inEpoch > l.inFlight:
+		b.w.failf("lane %s has more in flight in its epoch than in all", l.name)
+	}
+}
+
+func (m *Machine) checkAlarms(b *book) {
+	if !m.alarms.isHeap() || !m.expiry.isHeap() {
+		b.w.failf("the alarms, or the deadlines, are no heap")
+	}
+	for i, a := range m.alarms.items {
+		if a.pos != i {
+			b.w.failf("an alarm is at %d and believes to be at %d", i, a.pos)
+		}
+		if a.lane != nil && m.lanes[a.lane.name] != a.lane || a.pool != nil && m.runs[a.pool.run.id] != a.pool.run {
+			b.w.failf("an alarm is set for what was forgotten")
+		}
+	}
+}
+
+func (m *Machine) checkIdle(b *book) {
+	n := 0
+	var last *lane
+	for l := m.idle.first; l != nil; last, l = l, l.next {
+		if n++; l.prev != last || m.lanes[l.name] != l {
+			b.w.failf("the line of lanes is broken at %s", l.name)
+		}
+	}
+	if n != len(m.lanes) || m.idle.last != last {
+		b.w.failf("%d lanes in line, %d known", n, len(m.lanes))
+	}
+}
+
+// checkAwake: whoever could go was let go, and whoever must wait has someone to
+// wake it. It is true after Ready only.
+func (m *Machine) checkAwake(b *book) {
+	for _, r := range m.runs {
+		if r.releases.n > 0 && r.free() {
+			b.w.failf("run %d has room, and %d items that could end", r.id, r.releases.n)
+		}
+		if r.paused || !r.free() {
+			continue
+		}
+		for _, p := range r.opened {
+			if it := p.head(); it != nil {
+				m.checkAsleep(b, p, it)
+			}
+		}
+	}
+}
+
+func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
+	l, wait := p.pick(m.now, it)
+	slack := time.Duration(0)
+	for _, l := range p.lanes {
+		if b.lane(l.name).slowed { // an error window that clears raises the rate without a word
+			slack = 2 * time.Minute
+		}
+	}
+	switch {
+	case p.queued:
+		b.w.failf("pool %s is in line after all were served", p.name)
+	case l != nil && slack == 0:
+		b.w.failf("item %d could go on %s", it.Seq, l.name)
+	case l == nil && wait < forever && (p.alarm.pos < 0 || p.alarm.at.Sub(m.now) > wait+slack):
+		b.w.failf("pool %s could go in %v; its alarm is set: %v, in %v", p.name, wait, p.alarm.pos >= 0, p.alarm.at.Sub(m.now))
+	case l == nil && wait == forever && !p.hasWaker():
+		b.w.failf("nobody will wake pool %s", p.name)
+	}
+}
+
+// hasWaker reports whether an alarm or the end of a call will wake the pool.
+func (p *pool) hasWaker() bool {
+	for _, l := range p.lanes {
+		if l.alarm.pos >= 0 || l.inFlight > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// isHeap is what heap promises: nobody comes before its parent.
+func (h *heap[T]) isHeap() bool {
+	for i := 1; i < len(h.items); i++ {
+		if h.before(h.items[i], h.items[(i-1)/2]) {
+			return false
+		}
+	}
+	return true
+}

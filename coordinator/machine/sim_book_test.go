@@ -1,0 +1,241 @@
+package machine
+
+import (
+	"slices"
+	"time"
+)
+
+// A book is what the world knows by itself of its runs, lanes and items: from what
+// it told and was granted, never from what the machine believes. The machine is
+// looked into for four things only: epoch and escalation before and after a
+// fact, whether a lane was forgotten, and whether a backoff is over.
+type book struct {
+	w     *world
+	runs  map[RunID]*bookRun
+	lanes map[string]*bookLane
+	items []*bookItem // offered, in that order
+	of    map[*Item]*bookItem
+	out   int   // grants that were not ended
+	total tally // of the kinds that the world can count
+}
+
+type bookRun struct {
+	id       RunID
+	config   RunConfig
+	paused   int
+	draining bool
+	ended    bool // its input
+	finished bool
+	stranded bool
+	busy     int
+	open     int // items that are not over
+	counts   tally
+	line     map[string][]*bookItem // by pool: who waits, in order of offer
+}
+
+type bookLane struct {
+	config   LaneConfig
+	phase    Phase
+	epoch    uint64
+	inFlight int
+	inEpoch  int
+	answers  int
+	stopped  bool // at some time
+	slowed   bool // at some time, by its error window
+	buckets  buckets
+}
+
+type bookItem struct {
+	item   *Item
+	run    *bookRun
+	pool   string
+	cost   float64 // tokens
+	place  Place   // Waiting: never called, or back for no reason
+	grant  Grant   // the latest
+	last   Outcome // of the latest call
+	back   time.Time
+	first  time.Time // its first call
+	wanted bool
+}
+
+func newBook(w *world) *book {
+	return &book{w: w, runs: map[RunID]*bookRun{}, lanes: map[string]*bookLane{}, of: map[*Item]*bookItem{}}
+}
+
+func (b *book) open(id RunID, c RunConfig) {
+	b.runs[id] = &bookRun{id: id, config: c, line: map[string][]*bookItem{}}
+}
+
+func (b *book) lane(name string) *bookLane {
+	l := b.lanes[name]
+	if l == nil {
+		l = &bookLane{config: b.w.m.laneConfig(name)}
+		l.buckets.set(b.w.now, l.config.Limits)
+		b.lanes[name] = l
+	}
+	return l
+}
+
+// define is told after the machine was.
+func (b *book) define(name string, c LaneConfig) {
+	if l := b.lanes[name]; l != nil {
+		l.config = c
+		l.buckets.set(b.w.now, c.Limits)
+	}
+}
+
+func (b *book) offer(id RunID, items []*Item) {
+	r := b.runs[id]
+	for _, it := range items {
+		x := &bookItem{item: it, run: r, pool: it.Pool, cost: it.Cost.Tokens(), place: Waiting, wanted: true}
+		b.items, b.of[it] = append(b.items, x), x
+		r.line[it.Pool] = append(r.line[it.Pool], x)
+		r.open++
+		b.count(r, offered)
+	}
+}
+
+func (b *book) count(r *bookRun, kind counted) {
+	b.total[kind]++
+	if r != nil {
+		r.counts[kind]++
+	}
+}
+
+// poolOf is what the world configured.
+func (r *bookRun) poolOf(name string) PoolConfig {
+	for _, c := range r.config.Pools {
+		if c.Name == name {
+			return c
+		}
+	}
+	return PoolConfig{Name: name, Lanes: []string{name}}
+}
+
+// A moment is what a fact may change: the epoch and the escalation of each lane.
+type moment map[string][2]uint64
+
+func (b *book) before(Event) moment {
+	at := moment{}
+	for name, l := range b.w.m.lanes {
+		at[name] = [2]uint64{l.epoch, uint64(l.cooldown.Escalation())}
+	}
+	return at
+}
+
+// after writes a fact down, and sees that epoch and escalation changed by news of
+// the present epoch only.
+func (b *book) after(e Event, before moment) {
+	now, news, present := b.before(e), "", false
+	if e.kind == evSettled || e.kind == evHandedOver {
+		news, present = b.end(e, before)
+	}
+	for name, was := range before {
+		is, l := now[name], b.w.m.lanes[name]
+		if is == was {
+			continue
+		}
+		switch {
+		case e.kind == evLaneReset && e.name == name && is[0] == was[0]+1:
+		case name != news:
+			b.w.failf("%v changed lane %s from epoch, escalation %v to %v", e, name, was, is)
+		case l.phase == Stopped && is[0] == was[0]+1 && is[1] >= was[1]:
+			// refused for good, which is news of any epoch
+		case !present:
+			b.w.failf("%v, old news, changed lane %s from epoch, escalation %v to %v", e, name, was, is)
+		case is[1] > was[1] && e.outcome.Signal != Throttled && e.outcome.Signal != Overloaded:
+			b.w.failf("%v escalated lane %s", e, name)
+		case is[1] < was[1] && e.outcome.Signal != Succeeded && e.outcome.Signal != Answered && e.outcome.Signal != Exhausted:
+			b.w.failf("%v ended the escalation of lane %s", e, name)
+		}
+	}
+	if e.kind == evWithdrawn {
+		b.of[e.item].wanted = false
+	}
+	if l := b.lanes[e.name]; l != nil && e.kind == evLaneReset {
+		l.inEpoch = 0
+		l.buckets = buckets{}
+		l.buckets.set(b.w.now, l.config.Limits)
+	}
+}
+
+// end writes down the end of a grant. It answers whose news that was, and whether
+// of the present epoch; none if it is an end of the past.
+func (b *book) end(e Event, before moment) (lane string, present bool) {
+	x := b.of[e.item]
+	if x.grant.Serial != e.serial || (x.place != InFlight && x.place != Releasing) {
+		b.total[dropped]++
+		return "", false
+	}
+	b.out--
+	x.run.busy--
+	if x.place == Releasing {
+		b.isOver(x, released)
+		return "", false
+	}
+	lane = x.grant.Lane
+	present = x.grant.Epoch == before[lane][0]
+	b.lanes[lane].ended(b.w.now, x, e.outcome, present)
+	x.last, x.back = e.outcome, b.w.now
+	b.countEnd(x, e.outcome, present)
+	if e.kind == evSettled {
+		b.isOver(x, settled)
+		return lane, present
+	}
+	b.count(x.run, handedOver)
+	x.place = placeOf(e.outcome)
+	return lane, present
+}
+
+func (b *book) countEnd(x *bookItem, o Outcome, present bool) {
+	if o.Signal != Throttled && o.Signal != Overloaded {
+		return
+	}
+	b.count(x.run, throttled)
+	if !present && b.lanes[x.grant.Lane].phase != Stopped {
+		b.count(x.run, stragglers)
+	}
+}
+
+func placeOf(o Outcome) Place {
+	switch o.Signal {
+	case Throttled, Overloaded, Exhausted:
+		return Parked
+	case Failed:
+		return Delayed
+	}
+	return Waiting
+}
+
+func (b *book) isOver(x *bookItem, kind counted) {
+	x.place = Over
+	x.run.open--
+	b.count(x.run, kind)
+	line := x.run.line[x.pool]
+	x.run.line[x.pool] = slices.DeleteFunc(line, func(y *bookItem) bool { return y == x })
+}
+
+func (b *book) over() bool {
+	for _, r := range b.runs {
+		if !r.finished {
+			return false
+		}
+	}
+	return true
+}
+
+// close sees that the sums come out when all is over.
+func (b *book) close() {
+	c := b.w.m.totals.counters()
+	if !c.Proves() || c.Offered != uint64(len(b.items)) {
+		b.w.failf("the books are not even: %+v", c)
+	}
+	if b.w.m.Held() != 0 || len(b.w.m.runs) != 0 || b.w.m.expiry.len() != 0 || b.out != 0 {
+		b.w.failf("something is left: %d held, %d runs, %d deadlines, %d grants", b.w.m.Held(), len(b.w.m.runs), b.w.m.expiry.len(), b.out)
+	}
+	for name, l := range b.lanes {
+		if l.inFlight != 0 {
+			b.w.failf("lane %s has %d in flight when all is over", name, l.inFlight)
+		}
+	}
+}

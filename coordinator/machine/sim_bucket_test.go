@@ -1,0 +1,90 @@
+package machine
+
+import (
+	"math"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// buckets is the world's own model of a lane's told limits, on the generous side:
+// what the machine takes away for a refusal it leaves, so that it always holds
+// what the machine's holds, or more.
+type buckets [4]bucket
+
+type bucket struct {
+	perMinute, depth, level float64
+	last                    time.Time
+}
+
+var dimensions = [4]limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
+
+func (bs *buckets) set(now time.Time, l limiter.Limits) {
+	for i, d := range dimensions {
+		b := &bs[i]
+		b.refill(now)
+		known := b.perMinute > 0
+		b.perMinute, b.depth = l.PerMinute(d), l.Capacity(d)
+		if !known {
+			b.level = b.depth
+		}
+		b.clamp()
+	}
+}
+
+func (b *bucket) refill(now time.Time) {
+	if !b.last.IsZero() && now.After(b.last) {
+		b.level += b.perMinute * now.Sub(b.last).Minutes()
+	}
+	if now.After(b.last) {
+		b.last = now
+	}
+	b.clamp()
+}
+
+func (b *bucket) clamp() { b.level = math.Max(-b.perMinute, math.Min(b.level, b.depth)) }
+
+// take takes the cost, and reports whether it was there: up to a full bucket.
+func (bs *buckets) take(now time.Time, requests float64, c limiter.Cost) bool {
+	ok := true
+	for i, n := range [4]float64{requests, c.Tokens(), c.Input, c.Output} {
+		b := &bs[i]
+		if b.perMinute <= 0 {
+			continue
+		}
+		b.refill(now)
+		ok = ok && b.level >= math.Min(n, b.depth)-1e-4-1e-9*b.perMinute
+		b.level -= n
+		b.clamp()
+	}
+	return ok
+}
+
+func (bs *buckets) give(now time.Time, requests float64, c limiter.Cost) {
+	for i, n := range [4]float64{requests, c.Tokens(), c.Input, c.Output} {
+		b := &bs[i]
+		if b.perMinute > 0 {
+			b.refill(now)
+			b.level += n
+			b.clamp()
+		}
+	}
+}
+
+// ended writes a call's end down in its lane's page.
+func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
+	l.inFlight--
+	if x.grant.Epoch == l.epoch { // still: this end may have begun another
+		l.inEpoch--
+	}
+	first := l.answers == 0
+	if o.Signal == Succeeded || o.Signal == Answered || (o.Signal == Exhausted && o.OnlyIfFirst && !first) {
+		l.answers++
+	}
+	if o.Measured {
+		l.buckets.give(now, 0, x.item.Cost.Minus(o.Actual))
+	}
+	if !present && (o.Signal == Throttled || o.Signal == Overloaded) {
+		l.buckets.give(now, 1, x.item.Cost)
+	}
+}

@@ -1,0 +1,268 @@
+package machine
+
+import (
+	"math"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// The laws: what the book says to each thing that the machine decides.
+
+// transition: a lane goes where it may, and its epoch rises with a cooldown only.
+func (b *book) transition(t Transition) {
+	l := b.lane(t.Lane)
+	if t.From != l.phase {
+		b.w.failf("%v, but the lane was %v", t, l.phase)
+	}
+	rises := t.To == Cooling || t.To == Stopped || t.Reason == ByHand
+	if rises != (t.Epoch == l.epoch+1) || (!rises && t.Epoch != l.epoch) {
+		b.w.failf("%v, after epoch %d", t, l.epoch)
+	}
+	allowed := map[Phase][]Phase{
+		Flowing: {Cooling, Stopped}, Cooling: {Probing, Ramping, Stopped},
+		Probing: {Ramping, Cooling, Stopped}, Ramping: {Flowing, Cooling, Stopped},
+	}[t.From]
+	ok := t.Reason == ByHand
+	for _, to := range allowed {
+		ok = ok || to == t.To
+	}
+	if !ok {
+		b.w.failf("%v is no way to go", t)
+	}
+	if t.To == Cooling {
+		b.total[cooldowns]++
+	}
+	if rises {
+		l.inEpoch = 0
+	}
+	l.phase, l.epoch = t.To, t.Epoch
+	l.stopped = l.stopped || t.To == Stopped
+}
+
+// grant: the right item, at the right time, to a lane that may take it.
+func (b *book) grant(g Grant) {
+	x, w := b.of[g.Item], b.w
+	r := x.run
+	if r.id != g.Run || r.finished || g.Serial <= x.grant.Serial {
+		w.failf("%v: run %d, serial %d after %d", g, g.Run, g.Serial, x.grant.Serial)
+	}
+	if x.place == InFlight || x.place == Releasing || x.place == Over {
+		w.failf("%v, but it is %v", g, x.place)
+	}
+	if r.busy >= withDefault(r.config.Concurrency) {
+		w.failf("%v: run %d has %d in flight, which is its concurrency", g, r.id, r.busy)
+	}
+	b.out++
+	r.busy++
+	if g.Verdict == Call {
+		b.call(g, x)
+		x.place = InFlight
+	} else {
+		b.ends(g, x)
+		x.place = Releasing
+	}
+	x.grant = g
+}
+
+func withDefault(concurrency int) int {
+	if concurrency == 0 {
+		return DefaultConcurrency
+	}
+	return concurrency
+}
+
+func (b *book) call(g Grant, x *bookItem) {
+	w, l := b.w, b.lane(g.Lane)
+	switch {
+	case x.run.paused > 0 || x.run.draining:
+		w.failf("%v: its run is paused or drains", g)
+	case l.phase == Cooling || l.phase == Stopped:
+		w.failf("%v: the lane is %v", g, l.phase)
+	case l.phase == Probing && l.inEpoch > 0:
+		w.failf("%v: a probe is under way", g)
+	case l.config.Window > 0 && l.inFlight >= l.config.Window:
+		w.failf("%v: the window is %d", g, l.config.Window)
+	case g.Epoch != l.epoch:
+		w.failf("%v: the lane is in epoch %d", g, l.epoch)
+	case !x.wanted:
+		w.failf("%v: it was withdrawn", g)
+	case x.timeUp(w.m.now):
+		w.failf("%v: its time is up", g)
+	}
+	if !l.buckets.take(w.m.now, 1, g.Item.Cost) {
+		w.failf("%v: the bucket has not that much: %+v", g, l.buckets)
+	}
+	b.isInTurn(g, x)
+	b.isAnsweredInTime(g, x)
+	b.inItsPool(g, x)
+	l.inFlight++
+	l.inEpoch++
+	b.count(x.run, calls)
+	if l.phase == Probing {
+		b.total[probes]++
+	}
+	if x.first.IsZero() {
+		x.first = w.m.now
+	}
+}
+
+func (x *bookItem) timeUp(now time.Time) bool {
+	t := x.run.config.ItemTimeout
+	return t > 0 && !x.first.IsZero() && !now.Before(x.first.Add(t))
+}
+
+// isInTurn: parked before others, back before new, and each in order.
+func (b *book) isInTurn(g Grant, x *bookItem) {
+	for _, y := range x.run.line[x.pool] {
+		ripe := y.place == Waiting || y.place == Parked || (y.place == Delayed && y.item.place == Waiting)
+		if y == x || !ripe || !y.wanted || y.item.place == Releasing {
+			continue
+		}
+		if b.rank(y) < b.rank(x) || (b.rank(y) == b.rank(x) && y.item.Seq < x.item.Seq) {
+			b.w.failf("%v overtakes item %d", g, y.item.Seq)
+		}
+	}
+}
+
+func (b *book) rank(x *bookItem) int {
+	switch {
+	case x.place == Parked:
+		return 0
+	case !x.first.IsZero():
+		return 1
+	}
+	return 2
+}
+
+// isAnsweredInTime: no backoff is cut short.
+func (b *book) isAnsweredInTime(g Grant, x *bookItem) {
+	if x.place != Delayed {
+		return
+	}
+	least := time.Duration(limiter.BackoffFloor * float64(limiter.DefaultBackoffBase))
+	if x.last.Directed {
+		least = max(least, min(x.last.RetryAfter, MaxDirected))
+	}
+	if b.w.m.now.Sub(x.back) < least {
+		b.w.failf("%v after %v, but its backoff is %v at least", g, b.w.m.now.Sub(x.back), least)
+	}
+}
+
+// inItsPool: a lane of the pool, and a fallback only while those before it are ill.
+func (b *book) inItsPool(g Grant, x *bookItem) {
+	c := x.run.poolOf(x.pool)
+	for _, name := range c.Lanes {
+		if name == g.Lane {
+			return
+		}
+		if l := b.lane(name); c.Fallback && (l.phase == Flowing || l.phase == Ramping) {
+			b.w.failf("%v: lane %s comes first and is %v", g, name, l.phase)
+		}
+	}
+	b.w.failf("%v: no lane of its pool", g)
+}
+
+// ends: an item ends without a call for a reason that the world knows.
+func (b *book) ends(g Grant, x *bookItem) {
+	ok := false
+	switch g.Verdict {
+	case EndExpired:
+		ok = x.timeUp(b.w.m.now)
+	case EndDrained:
+		ok = x.run.draining
+	case EndWithdrawn:
+		ok = !x.wanted
+	case EndFailed:
+		ok = x.last.Signal == Exhausted && x.last.OnlyIfFirst && b.lane(x.grant.Lane).answers > 0
+	case EndStopped:
+		ok = true
+		for _, name := range x.run.poolOf(x.pool).Lanes {
+			ok = ok && b.lane(name).stopped
+		}
+	}
+	if !ok {
+		b.w.failf("%v: that is not so", g)
+	}
+}
+
+func (b *book) strand(s Stranding) {
+	r := b.runs[s.Run]
+	if r.stranded || s.Cause == nil {
+		b.w.failf("run %d is stranded twice, or for nothing", s.Run)
+	}
+	r.stranded = true
+	for _, c := range r.config.Pools {
+		for _, name := range c.Lanes {
+			if !b.lane(name).stopped {
+				b.w.failf("run %d is stranded, but lane %s never stopped", s.Run, name)
+			}
+		}
+	}
+}
+
+func (b *book) finish(f Finish) {
+	r := b.runs[f.Run]
+	if !r.ended || r.open > 0 || r.busy > 0 || r.finished || !f.Counters.Proves() {
+		b.w.failf("run %d is not over: %d open, %d busy, %+v", f.Run, r.open, r.busy, f.Counters)
+	}
+	b.same(r.counts, f.Counters)
+	r.finished = true
+}
+
+// afterReady: somebody will wake up; what is waited for is bounded; the counts are
+// those of the world.
+func (b *book) afterReady(ready Ready) {
+	w := b.w
+	if !ready.WakeAt.IsZero() && !ready.WakeAt.After(w.m.now) {
+		w.failf("the machine wants to be woken at once, for ever")
+	}
+	if most := MaxDirected + time.Minute; ready.WakeAt.Sub(w.m.now) > most {
+		w.failf("the machine wants to sleep for %v", ready.WakeAt.Sub(w.m.now))
+	}
+	if b.out == 0 && ready.WakeAt.IsZero() {
+		for _, x := range b.items {
+			if x.place != Over && x.run.paused == 0 {
+				w.failf("item %d of run %d waits, nothing flies, and nobody will wake up", x.item.Seq, x.run.id)
+			}
+		}
+	}
+	b.same(b.total, w.m.totals.counters())
+	for name, l := range b.lanes {
+		b.sameLane(name, l)
+	}
+}
+
+// same compares the counts that the world can make itself.
+func (b *book) same(t tally, c Counters) {
+	is := t.counters()
+	is.Parked, is.Redistributed, is.Delayed, is.Participants = c.Parked, c.Redistributed, c.Delayed, c.Participants
+	if t[dropped] == 0 { // a run's own: what befalls lanes is not counted here
+		is.Cooldowns, is.Probes, is.Dropped = c.Cooldowns, c.Probes, c.Dropped
+	}
+	if is != c {
+		b.w.failf("the world counts\n%+v, the machine\n%+v", is, c)
+	}
+}
+
+// sameLane compares a lane with its page, or closes the page of a forgotten one.
+func (b *book) sameLane(name string, l *bookLane) {
+	is := b.w.m.lanes[name]
+	if is == nil {
+		if l.inFlight > 0 || (l.phase != Flowing && l.phase != Probing) {
+			b.w.failf("lane %s was forgotten while it was %v with %d in flight", name, l.phase, l.inFlight)
+		}
+		delete(b.lanes, name)
+		return
+	}
+	s := is.status(b.w.m.now)
+	if s.Phase != l.phase || s.Epoch != l.epoch || s.InFlight != l.inFlight || is.inEpoch != l.inEpoch || is.answers != l.answers {
+		b.w.failf("lane %s is %+v, in epoch %d, answers %d; the book says %+v", name, s, is.inEpoch, is.answers, *l)
+	}
+	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
+		if level, most := is.quota.Level(b.w.m.now, d), is.quota.Limits().PerMinute(d); !math.IsInf(level, 1) && level < -most*limiter.DebtBudget-1e-6 {
+			b.w.failf("lane %s owes %v %v of %v a minute", name, -level, d, most)
+		}
+	}
+	l.slowed = l.slowed || is.errors.Factor(b.w.m.now) < 1
+}

@@ -1,0 +1,203 @@
+package machine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// A trouble is one of the things that a world may do to its machine. A failing
+// world is tried again without each of them in turn, to find the few that matter.
+type trouble uint32
+
+const (
+	withdrawals trouble = 1 << iota
+	pauses
+	drains
+	newLimits
+	resets
+	clockSteps
+	duplicates // ends are told twice
+	storms     // of 429
+	outages    // 500, 503, or no answer
+	exhaustion
+	randomErrors
+	itemTimeouts
+	evictions
+	windows
+	cancels
+	estimates // tokens, and the real ones differ
+	troubles  = iota
+)
+
+// A plan is what a seed makes a world of: who offers what to which lanes.
+type plan struct {
+	seed    uint64
+	maxItem int     // per run; less while a failure is narrowed down
+	without trouble // left out while a failure is narrowed down
+	rng     *rand.Rand
+
+	machine Config
+	lanes   []lanePlan
+	runs    []runPlan
+}
+
+type lanePlan struct {
+	name    string
+	defined bool
+	config  LaneConfig
+	server  server
+}
+
+type runPlan struct {
+	config RunConfig
+	items  int
+	names  []string // pools that its items go to
+}
+
+func newPlan(seed uint64, maxItem int, without trouble) *plan {
+	p := &plan{seed: seed, maxItem: maxItem, without: without, rng: rand.New(rand.NewPCG(seed, 1))}
+	p.machine = Config{Seed: seed, Lane: p.laneConfig()}
+	if p.may(evictions, 0.5) {
+		p.machine.IdleTTL = p.span(time.Second, 60*time.Second)
+	}
+	for i := range 1 + p.rng.IntN(4) {
+		p.lanes = append(p.lanes, lanePlan{
+			name: fmt.Sprintf("l%d", i), defined: p.chance(0.6), config: p.laneConfig(), server: p.server(),
+		})
+	}
+	for range 1 + p.rng.IntN(3) {
+		p.runs = append(p.runs, p.run())
+	}
+	return p
+}
+
+func (p *plan) chance(share float64) bool { return p.rng.Float64() < share }
+
+// may draws in any case, so that leaving one trouble out changes no other.
+func (p *plan) may(t trouble, share float64) bool { return p.chance(share) && p.without&t == 0 }
+
+func (p *plan) span(from, to time.Duration) time.Duration {
+	return from + time.Duration(p.rng.Float64()*float64(to-from))
+}
+
+func (p *plan) oneOf(xs ...float64) float64 { return xs[p.rng.IntN(len(xs))] }
+
+func (p *plan) laneConfig() LaneConfig {
+	c := LaneConfig{Cooldown: limiter.CooldownConfig{Base: p.span(50*time.Millisecond, 2*time.Second)}}
+	if p.chance(0.5) {
+		c.Limits = p.limits()
+	}
+	if p.may(windows, 0.3) {
+		c.Window = 1 + p.rng.IntN(8)
+	}
+	if p.chance(0.2) {
+		c.Ramp = limiter.RampConfig{Initial: p.oneOf(0, 1, 10), Target: p.oneOf(0, 5, 100), Duration: p.span(time.Millisecond, 20*time.Second)}
+	}
+	if p.chance(0.3) {
+		c.Rate = limiter.RateConfig{Initial: p.oneOf(0, 1, 30), Ceiling: p.oneOf(0, 50), LatencyTarget: time.Duration(p.oneOf(0, 0, 2)) * time.Second}
+	}
+	if p.chance(0.5) {
+		c.Breaker = limiter.BreakerConfig{Consecutive: 1 + p.rng.IntN(6), OpenFor: p.span(200*time.Millisecond, 5*time.Second), Successes: 1 + p.rng.IntN(3)}
+	}
+	if p.chance(0.3) {
+		c.Errors = limiter.ErrorWindowConfig{MinSamples: 3, Hold: p.span(time.Second, 20*time.Second), Window: p.span(time.Second, 30*time.Second)}
+	}
+	return c
+}
+
+func (p *plan) limits() (l limiter.Limits) {
+	if p.chance(0.8) {
+		l.RPM = p.oneOf(20, 60, 600, 6000, 77.7)
+	}
+	if p.may(estimates, 0.4) {
+		l.TPM = p.oneOf(6000, 60_000, 1_000_000)
+	}
+	if p.may(estimates, 0.2) {
+		l.OutputTPM = p.oneOf(6000, 100_000)
+	}
+	l.Burst = time.Duration(p.oneOf(0, 0, 1, 10, 60)) * time.Second
+	return l
+}
+
+func (p *plan) run() runPlan {
+	r := runPlan{config: RunConfig{Concurrency: 1 + p.rng.IntN(40)}}
+	if p.may(itemTimeouts, 0.25) {
+		r.config.ItemTimeout = p.span(100*time.Millisecond, 60*time.Second)
+	}
+	for i := range p.rng.IntN(3) {
+		r.config.Pools = append(r.config.Pools, p.pool(fmt.Sprintf("p%d", i)))
+	}
+	for _, c := range r.config.Pools {
+		r.names = append(r.names, c.Name)
+	}
+	if len(r.names) == 0 || p.chance(0.5) {
+		r.names = append(r.names, p.lanes[p.rng.IntN(len(p.lanes))].name)
+	}
+	most := 30
+	if p.chance(0.1) {
+		most = 150
+	}
+	r.items = min(p.maxItem, 1+p.rng.IntN(most))
+	return r
+}
+
+func (p *plan) pool(name string) PoolConfig {
+	c := PoolConfig{Name: name, Fallback: p.chance(0.5)}
+	for _, i := range p.rng.Perm(len(p.lanes))[:1+p.rng.IntN(len(p.lanes))] {
+		c.Lanes = append(c.Lanes, p.lanes[i].name)
+	}
+	return c
+}
+
+// A server is a provider of one lane: what it limits, how it is ill, how it says so.
+type server struct {
+	perSecond, depth float64 // a token bucket; 0: it never refuses for that
+	level            float64
+	last             time.Time
+
+	latency, spread time.Duration
+	refusal         time.Duration // latency of a refusal
+	retryAfter      time.Duration // named with refusals; 0: none is
+	badRetryAfter   bool          // zero, negative, or an hour, at times
+	storm, outage   [2]time.Duration
+	outageKind      Signal // Failed, Overloaded, or Nothing for no answer
+	exhaustedAt     time.Duration
+	onlyIfFirst     bool
+	errors          float64 // share of calls
+}
+
+func (p *plan) server() server {
+	s := server{
+		latency: p.span(time.Millisecond, 3*time.Second), spread: p.span(0, 3*time.Second),
+		refusal: p.span(0, 300*time.Millisecond),
+	}
+	if p.chance(0.6) {
+		s.perSecond = p.oneOf(0.5, 1, 5, 20, 100)
+		s.depth = max(1, s.perSecond*p.oneOf(0, 1, 10))
+		s.level = s.depth
+	}
+	if p.chance(0.5) {
+		s.retryAfter = p.span(0, 5*time.Second)
+		s.badRetryAfter = p.chance(0.2)
+	}
+	if p.may(storms, 0.3) {
+		from := p.span(0, 20*time.Second)
+		s.storm = [2]time.Duration{from, from + p.span(0, 20*time.Second)}
+	}
+	if p.may(outages, 0.3) {
+		from := p.span(0, 20*time.Second)
+		s.outage = [2]time.Duration{from, from + p.span(0, 60*time.Second)}
+		s.outageKind = []Signal{Failed, Overloaded, Nothing}[p.rng.IntN(3)]
+	}
+	if p.may(exhaustion, 0.1) {
+		s.exhaustedAt = p.span(0, 30*time.Second)
+		s.onlyIfFirst = p.chance(0.4)
+	}
+	if p.may(randomErrors, 0.4) {
+		s.errors = p.oneOf(0.02, 0.2, 0.5)
+	}
+	return s
+}

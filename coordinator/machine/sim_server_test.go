@@ -1,0 +1,67 @@
+package machine
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// An answer is how a call will end, and when.
+type answer struct {
+	outcome Outcome
+	latency time.Duration
+}
+
+var errSimExhausted = errors.New("sim: the account is empty")
+
+// call answers a call that arrives now, so long after the world began.
+func (s *server) call(rng *rand.Rand, now time.Time, age time.Duration) answer {
+	took := s.latency + time.Duration(rng.Float64()*float64(s.spread))
+	switch {
+	case s.exhaustedAt > 0 && age >= s.exhaustedAt:
+		return s.end(Exhausted, s.refusal)
+	case within(s.outage, age) && s.outageKind == Nothing:
+		return s.end(Failed, 30*time.Second) // the attempt's timeout
+	case within(s.outage, age):
+		return s.refused(rng, s.outageKind)
+	case within(s.storm, age), !s.admits(now):
+		return s.refused(rng, Throttled)
+	case rng.Float64() < s.errors:
+		return s.end([]Signal{Failed, Failed, Answered}[rng.IntN(3)], took)
+	}
+	return s.end(Succeeded, took)
+}
+
+func within(span [2]time.Duration, age time.Duration) bool { return span[0] <= age && age < span[1] }
+
+// admits is the server's own token bucket: refusals are not charged.
+func (s *server) admits(now time.Time) bool {
+	if s.perSecond == 0 {
+		return true
+	}
+	if !s.last.IsZero() {
+		s.level = min(s.depth, s.level+s.perSecond*now.Sub(s.last).Seconds())
+	}
+	s.last = now
+	if s.level < 1 {
+		return false
+	}
+	s.level--
+	return true
+}
+
+func (s *server) end(signal Signal, took time.Duration) answer {
+	return answer{Outcome{Signal: signal, Latency: took, OnlyIfFirst: s.onlyIfFirst, Cause: errSimExhausted}, took}
+}
+
+func (s *server) refused(rng *rand.Rand, signal Signal) answer {
+	a := s.end(signal, s.refusal)
+	if s.retryAfter == 0 {
+		return a
+	}
+	a.outcome.Directed, a.outcome.RetryAfter = true, s.retryAfter
+	if s.badRetryAfter && rng.IntN(5) == 0 {
+		a.outcome.RetryAfter = []time.Duration{0, -time.Second, time.Minute, time.Hour}[min(3, rng.IntN(20))]
+	}
+	return a
+}

@@ -1,0 +1,318 @@
+package machine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// Bounds of a world. One that reaches them hangs or spins, which is a failure.
+const (
+	simMaxSteps = 300_000
+	simMaxTime  = 24 * time.Hour
+)
+
+// A world is everything around one machine in virtual time: clients that offer,
+// workers that call, servers that answer, people that meddle; and a book of its
+// own on what should be true.
+//
+//	plan ─▶ happenings ─▶ Step ─▶ book: may that change anything?
+//	                      Ready ─▶ book: may these be granted? ─▶ calls ─▶ happenings
+type world struct {
+	plan    *plan
+	rng     *rand.Rand
+	m       *Machine
+	now     time.Time
+	wake    time.Time
+	steps   int
+	coming  heap[happening]
+	order   int
+	servers map[string]*server
+	book    *book
+	heard   int                  // transitions since the last look
+	log     func(string, ...any) // nil: nobody reads
+}
+
+// A happening is something that will happen to the machine.
+type happening struct {
+	at    time.Time
+	order int // of two at one moment, the first to be planned is first
+	do    func()
+}
+
+func sooner(a, b happening) bool {
+	if !a.at.Equal(b.at) {
+		return a.at.Before(b.at)
+	}
+	return a.order < b.order
+}
+
+// A fault is what a world panics with when the machine breaks a promise.
+type fault string
+
+func (w *world) failf(format string, args ...any) { panic(fault(fmt.Sprintf(format, args...))) }
+
+func newWorld(p *plan, log func(string, ...any)) *world {
+	w := &world{
+		plan: p, rng: rand.New(rand.NewPCG(p.seed, 2)), m: New(p.machine), now: storyStart,
+		servers: map[string]*server{}, log: log, coming: heap[happening]{before: sooner},
+	}
+	w.book = newBook(w)
+	for i := range p.lanes {
+		l := &p.lanes[i]
+		w.servers[l.name] = &l.server
+		if l.defined {
+			w.tell(LaneDefined(l.name, l.config))
+			w.book.define(l.name, l.config)
+		}
+	}
+	for i := range p.runs {
+		w.begin(RunID(i+1), &p.runs[i])
+	}
+	w.meddle()
+	return w
+}
+
+func (w *world) in(d time.Duration, do func()) {
+	w.order++
+	w.coming.push(happening{w.now.Add(d), w.order, do})
+}
+
+func (w *world) say(format string, args ...any) {
+	if w.log != nil {
+		w.log("%9.3fs  %s", w.now.Sub(storyStart).Seconds(), fmt.Sprintf(format, args...))
+	}
+}
+
+// begin opens a run, and plans what it will offer.
+func (w *world) begin(id RunID, r *runPlan) {
+	w.book.open(id, r.config)
+	w.tell(RunOpened(id, r.config))
+	var after time.Duration
+	for seq := 0; seq < r.items; {
+		n := min(r.items-seq, 1+w.rng.IntN(20))
+		items := make([]*Item, n)
+		for i := range items {
+			items[i] = &Item{Seq: uint64(seq + i), Pool: r.names[w.rng.IntN(len(r.names))], Cost: w.cost()}
+		}
+		w.in(after, func() { w.book.offer(id, items); w.tell(Offered(id, items)) })
+		seq += n
+		after += time.Duration(w.rng.Float64() * float64(5*time.Second))
+		if w.rng.IntN(10) == 0 {
+			after += time.Duration(w.rng.IntN(100)) * time.Second // long enough for lanes to be forgotten
+		}
+	}
+	w.in(after, func() { w.book.runs[id].ended = true; w.tell(InputEnded(id)) })
+}
+
+func (w *world) cost() limiter.Cost {
+	c := limiter.Cost{Requests: 1}
+	if w.plan.without&estimates == 0 && w.rng.IntN(2) == 0 {
+		c.Input, c.Output = float64(w.rng.IntN(2000)), float64(w.rng.IntN(1000))
+		if w.rng.IntN(30) == 0 {
+			c.Input *= 10
+		}
+	}
+	return c
+}
+
+// tell tells the machine a fact, and sees that it made of it what it may.
+func (w *world) tell(e Event) {
+	w.say("%v", e)
+	before := w.book.before(e)
+	w.m.Step(w.now, e)
+	w.hear(w.m.out.Transitions)
+	w.book.after(e, before)
+	w.m.check(w.book)
+}
+
+// hear writes down the transitions that were not heard of yet.
+func (w *world) hear(all []Transition) {
+	for _, t := range all[w.heard:] {
+		w.say("%v", t)
+		w.book.transition(t)
+	}
+	w.heard = len(all)
+}
+
+// run lets the world happen until it is over.
+func (w *world) run() {
+	for w.ready(); !w.book.over(); w.ready() {
+		if w.steps++; w.steps > simMaxSteps {
+			w.failf("the machine spins")
+		}
+		w.pass()
+		if w.now.Sub(storyStart) > simMaxTime {
+			w.failf("the world does not end")
+		}
+		for first := true; w.coming.len() > 0 && !w.coming.top().at.After(w.now); first = false {
+			if !first && w.rng.IntN(3) == 0 {
+				break // the machine looks between two things that happen at one moment
+			}
+			w.coming.pop().do()
+		}
+	}
+	w.book.close()
+}
+
+// pass moves time to what happens next.
+func (w *world) pass() {
+	at := w.wake
+	if w.coming.len() > 0 && (at.IsZero() || w.coming.top().at.Before(at)) {
+		at = w.coming.top().at
+	}
+	if at.IsZero() {
+		w.failf("nothing will ever happen again, and the runs are not over")
+	}
+	if at.After(w.now) {
+		w.now = at
+	}
+}
+
+// ready asks what follows, and carries it out.
+func (w *world) ready() {
+	ready := w.m.Ready(w.now)
+	w.wake = ready.WakeAt
+	w.hear(ready.Transitions)
+	w.heard = 0
+	for _, g := range ready.Grants {
+		w.say("run %d, %v", g.Run, g)
+		w.book.grant(g)
+		w.work(g)
+	}
+	for _, s := range ready.Stranded {
+		w.say("run %d is stranded", s.Run)
+		w.book.strand(s)
+	}
+	for _, f := range ready.Finished {
+		w.say("run %d is over", f.Run)
+		w.book.finish(f)
+	}
+	w.book.afterReady(ready)
+	w.m.check(w.book)
+	w.m.checkAwake(w.book)
+	if w.steps%16 == 0 {
+		if again := w.m.Ready(w.now); len(again.Grants)+len(again.Transitions) > 0 {
+			w.failf("a second look finds what the first did not: %v %v", again.Grants, again.Transitions)
+		}
+	}
+}
+
+// work is a worker: it calls, and says how the call ended.
+func (w *world) work(g Grant) {
+	if g.Verdict != Call {
+		w.in(time.Duration(w.rng.IntN(10))*time.Millisecond, func() { w.end(g, Outcome{}, w.rng.IntN(5) > 0) })
+		return
+	}
+	a := w.servers[g.Lane].call(w.rng, w.now, w.now.Sub(storyStart))
+	if w.plan.without&cancels == 0 && w.rng.IntN(20) == 0 {
+		a = answer{Outcome{}, time.Duration(w.rng.Float64() * float64(a.latency))}
+	}
+	if w.plan.without&estimates == 0 && a.outcome.Signal == Succeeded && w.rng.IntN(2) == 0 {
+		a.outcome.Measured = true
+		a.outcome.Actual = limiter.Cost{Requests: 1, Input: float64(w.rng.IntN(2500)), Output: float64(w.rng.IntN(1500))}
+	}
+	w.in(a.latency, func() { w.end(g, a.outcome, w.decides(g, a.outcome)) })
+}
+
+// decides whether the end of the call is the end of the item.
+func (w *world) decides(g Grant, o Outcome) bool {
+	switch o.Signal {
+	case Throttled, Overloaded:
+		return g.Item.Throttled >= 30
+	case Failed:
+		return g.Item.Attempts >= 3
+	case Exhausted:
+		return w.rng.IntN(2) == 0
+	case Nothing:
+		return w.rng.IntN(4) > 0
+	case Answered:
+		return w.rng.IntN(10) > 0
+	}
+	return true
+}
+
+func (w *world) end(g Grant, o Outcome, settles bool) {
+	e := HandedOver(g, o)
+	if settles {
+		e = Settled(g, o)
+	}
+	w.tell(e)
+	if w.plan.without&duplicates == 0 && w.rng.IntN(20) == 0 {
+		w.in(time.Duration(w.rng.IntN(2000))*time.Millisecond, func() { w.tell(e) })
+	}
+}
+
+// meddle plans what people do.
+func (w *world) meddle() {
+	for _, trouble := range []struct {
+		kind  trouble
+		share int // one world in so many
+		do    func()
+	}{
+		{withdrawals, 2, w.withdraw}, {pauses, 3, w.pause}, {drains, 6, w.drain}, {newLimits, 3, w.limits},
+		{resets, 3, w.reset}, {clockSteps, 3, w.clockBack},
+	} {
+		if w.rng.IntN(trouble.share) > 0 || w.plan.without&trouble.kind != 0 {
+			continue
+		}
+		for range 1 + w.rng.IntN(4) {
+			w.in(time.Duration(w.rng.Float64()*float64(40*time.Second)), trouble.do)
+		}
+	}
+}
+
+func (w *world) anyRun() RunID   { return RunID(1 + w.rng.IntN(len(w.plan.runs))) }
+func (w *world) anyLane() string { return w.plan.lanes[w.rng.IntN(len(w.plan.lanes))].name }
+
+func (w *world) withdraw() {
+	for range 1 + w.rng.IntN(10) {
+		if items := w.book.items; len(items) > 0 {
+			w.tell(Withdrawn(items[w.rng.IntN(len(items))].item))
+		}
+	}
+}
+
+func (w *world) pause() {
+	id := w.anyRun()
+	w.book.runs[id].paused++
+	w.tell(Paused(id))
+	w.in(time.Duration(w.rng.IntN(30))*time.Second, func() {
+		if r := w.book.runs[id]; r.paused > 0 {
+			r.paused = 0
+			w.tell(Resumed(id))
+		}
+	})
+}
+
+func (w *world) drain() {
+	id := w.anyRun()
+	w.book.runs[id].draining = true
+	w.tell(Drained(id))
+}
+
+func (w *world) limits() {
+	name := w.anyLane()
+	c := w.m.laneConfig(name)
+	c.Limits = w.plan.limits()
+	if w.rng.IntN(2) == 0 {
+		w.tell(LimitsChanged(name, c.Limits))
+	} else {
+		c.Window = w.rng.IntN(5)
+		w.tell(LaneDefined(name, c))
+	}
+	w.book.define(name, c)
+}
+
+func (w *world) reset() { w.tell(LaneReset(w.anyLane())) }
+
+// clockBack looks once with a clock that is behind.
+func (w *world) clockBack() {
+	now := w.now
+	w.now = now.Add(-time.Duration(w.rng.Float64() * float64(time.Hour)))
+	w.say("the clock is set back")
+	w.ready()
+	w.now = now
+}
