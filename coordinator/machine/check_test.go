@@ -197,11 +197,11 @@ func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
 	switch {
 	case p.queued:
 		b.w.failf("pool %s is in line after all were served", p.name)
-	case l != nil && slack == 0:
+	case wait == 0 && slack == 0:
 		b.w.failf("item %d could go on %s", it.Seq, l.name)
-	case l == nil && wait < forever && (p.alarm.pos < 0 || p.alarm.at.Sub(m.now) > wait+slack):
+	case wait < forever && (p.alarm.pos < 0 || p.alarm.at.Sub(m.now) > wait+slack):
 		b.w.failf("pool %s could go in %v; its alarm is set: %v, in %v", p.name, wait, p.alarm.pos >= 0, p.alarm.at.Sub(m.now))
-	case l == nil && wait == forever && !p.hasWaker():
+	case wait == forever && !p.hasWaker():
 		b.w.failf("nobody will wake pool %s", p.name)
 	}
 }

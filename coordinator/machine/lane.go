@@ -79,6 +79,8 @@ type lane struct {
 	sent     limiter.Meter
 
 	pools      []*pool
+	reserved   *pool     // the next call is for its head; nil: for whoever asks
+	overdue    time.Time // when a reservation that was not used is void
 	counts     tally
 	alarm      alarm
 	used       time.Time // latest grant or end
@@ -111,24 +113,42 @@ func (m *Machine) laneNamed(now time.Time, name string) *lane {
 	return l
 }
 
-// admit answers how long until a call of that cost may leave: 0 is now, forever
-// is until something happens.
-func (l *lane) admit(now time.Time, cost limiter.Cost) time.Duration {
-	if l.cfg.Window > 0 && l.inFlight >= l.cfg.Window {
-		return forever
-	}
-	switch l.phase {
-	case Cooling, Stopped:
+// admit answers how long until a call of that cost may leave for the pool: 0 is
+// now, forever is until something happens.
+func (l *lane) admit(now time.Time, p *pool, cost limiter.Cost) time.Duration {
+	switch {
+	case l.phase == Cooling || l.phase == Stopped:
 		return forever // the lane's own alarm, or nothing, ends this
-	case Probing:
-		if l.inEpoch > 0 {
-			return forever
-		}
-		wait, _ := l.quota.Wait(now, cost)
-		return wait
+	case l.phase == Probing && l.inEpoch > 0, l.full():
+		return forever // the end of a call ends this
 	}
 	wait, _ := l.quota.Wait(now, cost)
+	if l.reserved != nil && l.reserved != p {
+		wait = max(wait, l.overdue.Sub(now))
+	}
+	if l.phase == Probing {
+		return wait
+	}
 	return max(wait, l.ramp.Wait(now), l.pacer.Wait(now, l.pace(now)))
+}
+
+func (l *lane) full() bool { return l.cfg.Window > 0 && l.inFlight >= l.cfg.Window }
+
+// reserveGrace is how late a pool may come for the call that was reserved for it:
+// longer than any owner looks late, and little to lose when it does not come.
+const reserveGrace = 250 * time.Millisecond
+
+// reserve keeps the next call for a pool whose head must wait for it. The pools
+// of a lane may belong to several runs: one with small items would otherwise take
+// each token that comes in, and a large item of another would never see enough.
+func (l *lane) reserve(now time.Time, p *pool, wait time.Duration) {
+	overdue := now.Add(wait + reserveGrace)
+	switch {
+	case l.reserved == nil || !now.Before(l.overdue):
+		l.reserved, l.overdue = p, overdue
+	case l.reserved == p:
+		l.overdue = latest(l.overdue, overdue) // the others have set their alarms by the old one
+	}
 }
 
 // pace is the rate that was learned, in calls per second, less what the error

@@ -156,6 +156,9 @@ func (m *Machine) remove(it *Item) {
 	}
 	it.pool.take(it)
 	it.pool.wake()
+	if it.pool.head() == nil {
+		it.pool.letGo()
+	}
 }
 
 func (m *Machine) withdrawn(it *Item) {

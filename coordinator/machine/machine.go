@@ -207,14 +207,15 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 		return false
 	}
 	l, wait := p.pick(now, it)
-	if l == nil {
-		if wait < forever {
-			m.setAlarm(p, now.Add(wait))
-		}
-		return false
+	switch wait {
+	case 0:
+		m.send(now, it, l)
+	case forever:
+	default:
+		m.setAlarm(p, now.Add(wait))
+		l.reserve(now, p, wait)
 	}
-	m.send(now, it, l)
-	return true
+	return wait == 0
 }
 
 // send grants a call of it on l.
@@ -238,6 +239,7 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	it.place = InFlight
 	it.pool.inFlight++
 	l.lastInLine(it.pool)
+	it.pool.letGo()
 	m.departed(now, l, it.Cost)
 	m.count(it.run, l, calls)
 	m.lend(it.run, Grant{Item: it, Lane: l.name, Epoch: l.epoch})

@@ -94,23 +94,25 @@ func (p *pool) cause() error {
 	return nil
 }
 
-// pick finds the lane that takes the item now, or else how long until it is
-// worth asking again.
-func (p *pool) pick(now time.Time, it *Item) (*lane, time.Duration) {
-	soonest := forever
+// pick finds the lane that takes the item first, and how long until then: 0 is
+// now, forever is until something happens.
+func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration) {
+	soonest = forever
 	for i := range p.lanes {
 		l := p.lanes[p.index(i)]
-		wait := l.admit(now, it.Cost)
+		wait := l.admit(now, p, it.Cost)
 		if wait == 0 {
 			p.turn = p.index(i + 1)
 			return l, 0
 		}
-		soonest = min(soonest, wait)
+		if wait < soonest {
+			first, soonest = l, wait
+		}
 		if p.fallback && l.usable() {
-			return nil, soonest // paced, not ill: nobody else's turn
+			return first, soonest // paced, not ill: nobody else's turn
 		}
 	}
-	return nil, soonest
+	return first, soonest
 }
 
 func (p *pool) index(i int) int {
@@ -118,6 +120,16 @@ func (p *pool) index(i int) int {
 		return i % len(p.lanes)
 	}
 	return (p.turn + i) % len(p.lanes)
+}
+
+// letGo gives up what the pool has reserved: it was served, or has nothing left.
+func (p *pool) letGo() {
+	for _, l := range p.lanes {
+		if l.reserved == p {
+			l.reserved = nil
+			l.wake()
+		}
+	}
 }
 
 // setAlarm wakes the pool at retry, or when the first of its delayed items is

@@ -137,8 +137,8 @@ func (p *plan) run() runPlan {
 		r.names = append(r.names, p.lanes[p.rng.IntN(len(p.lanes))].name)
 	}
 	most := 30
-	if p.chance(0.1) {
-		most = 150
+	if p.chance(0.3) {
+		most = 300
 	}
 	r.items = min(p.maxItem, 1+p.rng.IntN(most))
 	return r

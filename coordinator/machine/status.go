@@ -145,7 +145,7 @@ func (l *lane) holdup(now time.Time) (Speed, string, time.Duration) {
 	case Ramping:
 		return ServerThrottled, "ramp", l.ramp.Wait(now)
 	}
-	if l.cfg.Window > 0 && l.inFlight >= l.cfg.Window {
+	if l.full() {
 		return ClientThrottled, "window", 0
 	}
 	if wait, by := l.quota.Wait(now, l.nextCost()); wait > 0 {

@@ -28,6 +28,7 @@ func (m *Machine) close(r *run) {
 
 func (m *Machine) closePool(p *pool) {
 	m.alarms.clear(&p.alarm)
+	p.letGo()
 	for _, l := range p.lanes {
 		l.forget(p)
 	}
@@ -47,11 +48,19 @@ func (m *Machine) steer(r *run, kind eventKind) {
 	case evInputEnded:
 		r.inputEnded = true
 	case evPaused:
-		r.paused = true
+		m.pause(r)
 	case evResumed:
 		r.paused = false
 	case evDrained:
 		m.drain(r)
+	}
+}
+
+// pause holds a run back, and what its pools have reserved is for the others.
+func (m *Machine) pause(r *run) {
+	r.paused = true
+	for _, p := range r.opened {
+		p.letGo()
 	}
 }
 
@@ -100,7 +109,7 @@ func (m *Machine) reset(now time.Time, name string) {
 	fresh := newLane(now, name, l.cfg)
 	l.quota, l.pacer, l.ramp, l.rate = fresh.quota, fresh.pacer, fresh.ramp, fresh.rate
 	l.errors, l.breaker, l.cooldown = fresh.errors, fresh.breaker, fresh.cooldown
-	l.cause, l.until = nil, time.Time{}
+	l.cause, l.until, l.reserved = nil, time.Time{}, nil
 	l.nextEpoch()
 	l.drained, l.vouched = l.epoch, l.epoch
 	m.enter(now, l, Flowing, ByHand)
