@@ -1,0 +1,68 @@
+package machine
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// allowed is all that a machine may know of the world. What is not on the list can
+// start something, wait for something, or ask for the time.
+var allowed = []string{
+	"cmp", "errors", "fmt", "maps", "math", "math/rand/v2", "slices", "strings", "time",
+	"github.com/headrace/headrace/limiter",
+}
+
+// impure are the parts of package time that look at a clock or wait for one.
+var impure = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+
+// seeded are the parts of package math/rand/v2 that draw from a given seed.
+var seeded = []string{"New", "NewPCG", "Rand"}
+
+// The machine imports nothing that acts, starts no goroutine, has no channel, asks
+// no clock, and draws no chance that was not seeded.
+func TestPure(t *testing.T) {
+	files := token.NewFileSet()
+	packages, err := parser.ParseDir(files, ".", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range packages["machine"].Files {
+		for _, i := range f.Imports {
+			if path, _ := strconv.Unquote(i.Path.Value); !slices.Contains(allowed, path) {
+				t.Errorf("%s: imports %s", files.Position(i.Pos()), path)
+			}
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if what := impurity(n); what != "" {
+				t.Errorf("%s: %s", files.Position(n.Pos()), what)
+			}
+			return true
+		})
+	}
+}
+
+func impurity(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return "starts a goroutine"
+	case *ast.ChanType:
+		return "has a channel"
+	case *ast.SelectStmt:
+		return "waits"
+	case *ast.SelectorExpr:
+		of, _ := n.X.(*ast.Ident)
+		if of != nil && of.Name == "time" && slices.Contains(impure, n.Sel.Name) {
+			return "asks the clock: time." + n.Sel.Name
+		}
+		if of != nil && of.Name == "rand" && !slices.Contains(seeded, n.Sel.Name) {
+			return "draws unseeded chance: rand." + n.Sel.Name
+		}
+	}
+	return ""
+}
