@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -30,8 +31,14 @@ var ErrNotRun = errors.New("batch: item not run")
 // ErrItemTimeout is the kind of the error of an item whose own time was up.
 var ErrItemTimeout = errors.New("batch: item timeout")
 
-// errAttemptTimeout is the cause with which an attempt's context ends.
-var errAttemptTimeout = errors.New("batch: attempt timeout")
+// errAttemptTimeout is the cause with which a call's context ends when its time
+// is up. The context itself can only say Canceled; whoever asks for the cause
+// finds a deadline.
+var errAttemptTimeout = fmt.Errorf("batch: attempt timeout: %w", context.DeadlineExceeded)
+
+// errGone is the error of an item whose function ended the goroutine that it ran
+// in, as the FailNow of a test does.
+var errGone = errors.New("batch: function did not return: it called runtime.Goexit")
 
 // Permanent says of err that trying again cannot help: the item fails at once.
 // Permanent(nil) is nil.

@@ -1,7 +1,9 @@
 package batch
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
@@ -29,22 +31,25 @@ type hints[In any] struct {
 // hintsOf finds the hints: what an option says, else the item's own methods,
 // else one pool and one request each.
 func hintsOf[In any](c *config) (hints[In], error) {
-	var none In
 	h := hints[In]{
 		pool: func(In) string { return "" },
 		cost: func(In) limiter.Cost { return limiter.Cost{Requests: 1} },
 	}
-	if _, ok := any(none).(Pooled); ok {
+	if says[In, Pooled]() {
 		h.pool = func(in In) string { return any(in).(Pooled).Pool() }
 	}
-	if _, ok := any(none).(Costed); ok {
+	if says[In, Costed]() {
 		h.cost = func(in In) limiter.Cost { return any(in).(Costed).Cost() }
 	}
-	if err := override(&h.pool, c.poolOf, "WithPoolOf"); err != nil {
-		return h, err
-	}
-	return h, override(&h.cost, c.costOf, "WithCostOf")
+	return h, errors.Join(
+		override(&h.pool, c.poolOf, "WithPoolOf"),
+		override(&h.cost, c.costOf, "WithCostOf"),
+	)
 }
+
+// says reports whether every In has the methods of Hint. The type is asked and
+// not its zero value: that of an interface has no methods.
+func says[In, Hint any]() bool { return reflect.TypeFor[In]().Implements(reflect.TypeFor[Hint]()) }
 
 // override replaces a hint by the one of an option. Options know no type
 // parameters, so that theirs fit the items is found out here.
@@ -54,7 +59,7 @@ func override[F any](hint *F, given any, option string) error {
 	}
 	f, ok := given.(F)
 	if !ok {
-		return fmt.Errorf("%w: %s takes %T, the items need %T", ErrConfig, option, given, *hint)
+		return fmt.Errorf("%s: is %T, and the items need %T", option, given, *hint)
 	}
 	*hint = f
 	return nil

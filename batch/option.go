@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -22,6 +25,9 @@ const (
 	DefaultAttemptTimeout = 120 * time.Second
 	// DefaultReadAhead is how many items may wait for their first call.
 	DefaultReadAhead = coordinator.DefaultReadAhead
+	// MaxReadAhead bounds what [WithReadAhead] may ask for: there is room for so
+	// many results from the start, at some hundred bytes each.
+	MaxReadAhead = 1 << 16
 )
 
 // An Option changes one thing about a run. Options are checked together, before
@@ -57,7 +63,7 @@ type config struct {
 	faults         []error
 }
 
-func configure(opts []Option) (*config, error) {
+func configure(opts []Option) *config {
 	c := &config{
 		policy:         policy{maxAttempts: DefaultMaxAttempts, patience: OverloadPatience},
 		limits:         machine.RunConfig{Concurrency: DefaultConcurrency},
@@ -71,44 +77,69 @@ func configure(opts []Option) (*config, error) {
 			o.apply(c)
 		}
 	}
-	return c, c.check()
+	if c.shared != nil {
+		c.clock = c.shared.clock
+	}
+	return c
 }
 
-func (c *config) check() error {
-	faults := append(c.faults, c.limits.Validate(), c.machine.Lane.Validate())
-	for _, l := range c.machine.Lanes {
-		faults = append(faults, l.Validate())
-	}
-	faults = append(faults,
-		atLeast("WithMaxAttempts", c.maxAttempts, 1),
-		atLeast("WithReadAhead", c.readAhead, 1),
-		atLeast("WithAttemptTimeout", c.attemptTimeout, 0),
-		atLeast("WithProgressEvery", c.every, 1),
-	)
-	if c.shared != nil && len(c.machine.Lanes) > 0 {
-		faults = append(faults, errors.New("WithLane: a shared run's lanes are those of its Shared"))
-	}
+// check tells all that is wrong at once, further faults included.
+func (c *config) check(further ...error) error {
+	faults := append(further, c.faults...)
+	faults = append(faults, c.checkNumbers(), c.checkLanes())
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	return nil
 }
 
-func atLeast[N int | time.Duration](option string, n, least N) error {
-	if n < least {
+func (c *config) checkNumbers() error {
+	return errors.Join(
+		within("WithConcurrency", c.limits.Concurrency, 1, machine.MaxConcurrency),
+		within("WithMaxAttempts", c.maxAttempts, 1, math.MaxInt),
+		within("WithReadAhead", c.readAhead, 1, MaxReadAhead),
+		within("WithAttemptTimeout", c.attemptTimeout, 0, math.MaxInt64),
+		within("WithItemTimeout", c.limits.ItemTimeout, 0, math.MaxInt64),
+		within("WithProgressEvery", c.every, 1, math.MaxInt64),
+	)
+}
+
+func (c *config) checkLanes() error {
+	faults := []error{
+		machine.RunConfig{Pools: c.limits.Pools}.Validate(), // its numbers were checked above
+		c.machine.Lane.Validate(),
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.machine.Lanes)) {
+		if err := c.machine.Lanes[name].Validate(); err != nil {
+			faults = append(faults, fmt.Errorf("WithLane(%q): %w", name, err))
+		}
+	}
+	if c.shared != nil && (len(c.machine.Lanes) > 0 || c.machine.Lane != machine.LaneConfig{}) {
+		faults = append(faults, errors.New("WithShared: what its lanes are like is said where it is made, by NewShared"))
+	}
+	return errors.Join(faults...)
+}
+
+func within[N int | time.Duration](option string, n, least, most N) error {
+	switch {
+	case n < least:
 		return fmt.Errorf("%s: %v is less than %v", option, n, least)
+	case n > most:
+		return fmt.Errorf("%s: %v is more than %v", option, n, most)
+	}
+	return nil
+}
+
+func notNil(what string, missing bool) error {
+	if missing {
+		return fmt.Errorf("%s: is nil", what)
 	}
 	return nil
 }
 
 // WithConcurrency sets the ceiling on calls in flight: 1..65,536, default 64.
 func WithConcurrency(n int) Option {
-	return option(func(c *config) {
-		if n == 0 {
-			c.faults = append(c.faults, errors.New("WithConcurrency: 0 is less than 1"))
-		}
-		c.limits.Concurrency = n
-	}, "WithConcurrency(%d)", n)
+	return option(func(c *config) { c.limits.Concurrency = n }, "WithConcurrency(%d)", n)
 }
 
 // WithLimits tells what every lane may draw. Limits that are not told are
@@ -122,6 +153,9 @@ func WithLimits(l limiter.Limits) Option {
 // calls per second, over duration. Zero values mean 5, 20 and 300 s.
 func WithRamp(initial, target float64, duration time.Duration) Option {
 	return option(func(c *config) {
+		if !(initial >= 0 && target >= 0 && initial+target < math.Inf(1) && duration >= 0) { // NaN too
+			c.faults = append(c.faults, fmt.Errorf("WithRamp: from %v to %v in %v: all must be 0 or more, and finite", initial, target, duration))
+		}
 		c.machine.Lane.Ramp = limiter.RampConfig{
 			Initial:  cmp.Or(initial, limiter.DefaultRampInitial),
 			Target:   cmp.Or(target, limiter.DefaultRampTarget),
@@ -176,7 +210,8 @@ func WithCostOf[In any](cost func(In) limiter.Cost) Option {
 }
 
 // WithMaxAttempts bounds how many failed attempts an item may have: at least 1,
-// default 5. Refusals (429, 503, 529) do not count.
+// default 5. Refusals (429, 503, 529) do not count; [MaxRefusals] and
+// [OverloadPatience] bound those.
 func WithMaxAttempts(n int) Option {
 	return option(func(c *config) { c.maxAttempts = n }, "WithMaxAttempts(%d)", n)
 }
@@ -188,13 +223,13 @@ func WithAttemptTimeout(d time.Duration) Option {
 }
 
 // WithItemTimeout bounds an item from its first call to its end, waits
-// included. Default 0: no bound.
+// included: a call that is running then is cut off. Default 0: no bound.
 func WithItemTimeout(d time.Duration) Option {
 	return option(func(c *config) { c.limits.ItemTimeout = d }, "WithItemTimeout(%v)", d)
 }
 
 // WithReadAhead bounds how many items may have been taken from the input beyond
-// those in flight: at least 1, default 1,024.
+// those in flight: 1..[MaxReadAhead], default 1,024.
 func WithReadAhead(n int) Option {
 	return option(func(c *config) { c.readAhead = n }, "WithReadAhead(%d)", n)
 }

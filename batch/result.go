@@ -20,13 +20,13 @@ type Result[In, Out any] struct {
 	Value Out   // the answer, if Err is nil
 	Err   error // why there is none
 
-	Pool, Lane string // where it waited, and where its latest call went
-	Attempts   int    // attempts that it used up; refusals (429, 503, 529) use none
-	Calls      int    // calls made for it
-	Usage      provider.Usage
-	Finish     string // the provider's word for why the answer ended; "" if unknown
-	Status     int    // HTTP status of the latest answer; 0 if there was none
-	RequestID  string // of the latest answer, as the provider knows it
+	Pool, Lane string         // where it waited, and where its latest call went
+	Attempts   int            // calls that were answered or broke: all but refusals (429, 503, 529)
+	Calls      int            // calls made for it
+	Usage      provider.Usage // of all of them, as far as they said
+	Finish     string         // the provider's word for why the answer ended; "" if unknown
+	Status     int            // HTTP status of the latest answer; 0 if there was none
+	RequestID  string         // of the latest answer, as the provider knows it
 
 	Queued  time.Duration // from being offered to its first call
 	Waited  time.Duration // from each call that came back to the next

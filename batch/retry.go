@@ -39,11 +39,13 @@ type ending struct {
 	latency  time.Duration
 	sinceOne time.Duration // since the item's first call
 	left     bool          // the run was abandoned while the call ran
+	expired  bool          // the item's own time was up
 }
 
 // judgement is what follows from an ending.
 type judgement struct {
 	again   bool // the item is handed over; else this is its result
+	tried   bool // it used up an attempt: it was neither refused nor cut off by us
 	err     error
 	outcome machine.Outcome
 }
@@ -52,19 +54,24 @@ type judgement struct {
 // lane learns from it. It is pure: same ending, same judgement.
 func judge(e ending, attempts, refusals int, p policy) judgement {
 	if e.err == nil {
-		return judgement{outcome: e.outcome(machine.Succeeded)}
+		return judgement{tried: true, outcome: e.outcome(machine.Succeeded)}
 	}
 	var panicked *PanicError
 	if errors.As(e.err, &panicked) {
-		return judgement{err: e.err, outcome: e.outcome(machine.Nothing)}
+		return judgement{tried: true, err: e.err, outcome: e.outcome(machine.Nothing)}
 	}
 	if e.left {
 		return judgement{err: fmt.Errorf("%w: %w", ErrNotRun, e.err), outcome: e.outcome(machine.Nothing)}
 	}
 	fault := e.record.Failure(e.err)
 	j := judgement{err: e.err, outcome: e.outcome(signalOf(fault.Kind))}
+	j.tried = j.outcome.Signal == machine.Failed || j.outcome.Signal == machine.Answered
 	if !errors.Is(e.err, fault.Kind) {
 		j.err = &failure{fault, e.err}
+	}
+	if e.expired {
+		j.err = join(ErrItemTimeout, j.err)
+		return j
 	}
 	e.direct(&j.outcome, fault)
 	j.again = tryAgain(fault.Kind, attempts, refusals, e.sinceOne, p)

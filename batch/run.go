@@ -11,6 +11,7 @@ import (
 
 	"github.com/headrace/headrace/coordinator"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/provider"
 )
 
 // Run calls fn once for each item, and again where a call was refused or broke,
@@ -97,19 +98,27 @@ type run[In, Out any] struct {
 type job[In any] struct {
 	machine.Item
 	in   In
-	last error // of the latest call that came back
+	past past
+}
+
+// past is what an item's calls have told so far.
+type past struct {
+	err               error // of the latest; nil before the first
+	lane              string
+	status            int
+	requestID, finish string
+	latency           time.Duration
+	usage             provider.Usage // of all of them: a call that failed may have cost something
 }
 
 // start checks the options and sets the run going.
 func start[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out], opts []Option) (*run[In, Out], error) {
-	c, err := configure(opts)
-	if err != nil {
+	c := configure(opts)
+	hints, err := hintsOf[In](c)
+	if err := c.check(err, notNil("items", items == nil), notNil("fn", fn == nil)); err != nil {
 		return nil, err
 	}
-	r := &run[In, Out]{config: c, items: items, fn: fn, parent: ctx, began: c.clock.Now()}
-	if r.hints, err = hintsOf[In](c); err != nil {
-		return nil, err
-	}
+	r := &run[In, Out]{config: c, items: items, fn: fn, hints: hints, parent: ctx, began: c.clock.Now()}
 	ctx, r.abort = context.WithCancelCause(ctx)
 	if err := r.open(ctx); err != nil {
 		r.abort(err)
@@ -178,19 +187,31 @@ func (r *run[In, Out]) launch(ctx context.Context) {
 }
 
 // steward stops the input when the run is to end before it.
+//
+// A run that is stranded may still be drained: an item that was read before may
+// open a pool with a lane of its own, and wait there.
 func (r *run[In, Out]) steward(ctx context.Context, finished <-chan struct{}) {
-	select {
-	case <-finished:
+	stranded := r.session.Stranded()
+	defer func() {
+		if stranded != nil {
+			close(r.stop)
+		}
+	}()
+	for {
+		select {
+		case <-finished:
+			return
+		case <-stranded: // what waits is released by the machine, with the reason
+			close(r.stop)
+			stranded = nil
+			continue
+		case <-ctx.Done():
+		case <-r.drain:
+		case <-r.control.drains():
+		}
+		r.session.Drain()
 		return
-	case <-r.session.Stranded(): // what comes from now on is released by the machine, with the reason
-	case <-ctx.Done():
-		r.session.Drain()
-	case <-r.drain:
-		r.session.Drain()
-	case <-r.control.drains():
-		r.session.Drain()
 	}
-	close(r.stop)
 }
 
 // give yields the results until there are no more or the caller leaves. It
@@ -254,6 +275,9 @@ func (r *run[In, Out]) end() error {
 		r.note(result)
 	}
 	r.sum.Counters, r.sum.Dropped = r.session.Final()
+	if r.observer == nil {
+		r.sum.Dropped = 0 // nobody was to hear of them
+	}
 	r.sum.Elapsed = r.elapsed()
 	r.over <- r.sum
 	err := r.group.Wait()

@@ -3,21 +3,26 @@ package batch
 import (
 	"context"
 
+	"github.com/jonboulle/clockwork"
+
 	"github.com/headrace/headrace/coordinator"
 )
 
 // Shared is a coordinator that several runs use at once, so that together they
 // keep to one account's limits. Lanes of the same name are the same lane.
-type Shared struct{ coordinator *coordinator.Coordinator }
+type Shared struct {
+	coordinator *coordinator.Coordinator
+	clock       clockwork.Clock
+}
 
 // NewShared starts one. Only options about lanes, limits, the clock and the seed
 // concern it. Close it when its runs are over.
 func NewShared(opts ...Option) (*Shared, error) {
-	c, err := configure(opts)
-	if err != nil {
+	c := configure(opts)
+	if err := c.check(); err != nil {
 		return nil, err
 	}
-	s := &Shared{coordinator: c.newCoordinator()}
+	s := &Shared{coordinator: c.newCoordinator(), clock: c.clock}
 	go s.coordinator.Run()
 	return s, nil
 }
@@ -38,7 +43,9 @@ func (s *Shared) Status(ctx context.Context, n int) (Status, error) {
 // ResetLane lets a lane flow again at once, with nothing held against it.
 func (s *Shared) ResetLane(name string) { s.coordinator.ResetLane(name) }
 
-// WithShared runs on the coordinator of s, beside whatever else runs there.
+// WithShared runs on the coordinator of s, beside whatever else runs there. Lanes,
+// limits, the clock and the seed are those of s: to say anything else of lanes
+// here is an error.
 func WithShared(s *Shared) Option {
 	return option(func(c *config) { c.shared = s }, "WithShared()")
 }

@@ -2,8 +2,10 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
@@ -18,83 +20,136 @@ func (r *run[In, Out]) work(ctx context.Context) {
 			r.attempt(ctx, j, g)
 			continue
 		}
-		result := r.result(j, g)
-		result.Err = unrun(g, j.last)
-		r.results <- result
-		r.session.Settle(g, machine.Outcome{})
+		result := r.result(j)
+		result.Err = unrun(g, j.past.err)
+		if g.Verdict == machine.EndFailed {
+			result.Attempts++ // it was answered, if only when it had come back
+		}
+		r.settle(result, g, machine.Outcome{})
 	}
 }
 
 // attempt makes one call and settles its item, or hands it over.
-//
-// The result goes out before the coordinator is told: once it knows that the
-// last item is settled it ends the run, and a result after that would be lost.
 func (r *run[In, Out]) attempt(ctx context.Context, j *job[In], g machine.Grant) {
-	value, e := r.call(ctx, j.in, g.Lane)
-	e.sinceOne = g.Item.Sent.Sub(g.Item.First)
+	returned := false
+	defer func() {
+		if !returned {
+			r.gone(ctx, j, g)
+		}
+	}()
+	value, e := r.call(ctx, j, g)
+	returned = true
 	v := judge(e, g.Item.Attempts, g.Item.Throttled, r.policy)
+	j.past.note(g.Lane, e, v.err)
 	if v.again {
-		j.last = v.err
 		r.session.HandOver(g, v.outcome) // the item is the coordinator's from here on
 		return
 	}
-	result := r.result(j, g)
+	result := r.result(j)
 	result.Value, result.Err = value, v.err
-	result.fill(e)
-	if m, ok := any(value).(Measured); ok && !e.record.HasUsage {
-		result.Usage = m.Usage()
+	if v.tried {
+		result.Attempts++
 	}
-	if v.outcome.Signal == machine.Failed {
-		result.Attempts++ // the one that has just failed
-	}
+	r.settle(result, g, v.outcome)
+}
+
+// settle lets a result go out before the coordinator is told: once it knows that
+// the last item is settled it ends the run, and a result after that would be lost.
+func (r *run[In, Out]) settle(result Result[In, Out], g machine.Grant, o machine.Outcome) {
 	r.results <- result
-	r.session.Settle(g, v.outcome)
+	r.session.Settle(g, o)
+}
+
+// gone settles the item of a function that ended the worker's goroutine, which
+// nothing can stop, and starts another worker in its place.
+func (r *run[In, Out]) gone(ctx context.Context, j *job[In], g machine.Grant) {
+	j.past.note(g.Lane, ending{}, errGone)
+	result := r.result(j)
+	result.Err = errGone
+	result.Attempts++
+	r.settle(result, g, machine.Outcome{})
+	r.workers.Go(func() error { r.work(ctx); return nil })
 }
 
 // call runs the function, bounded in time, with a recorder in its context.
-func (r *run[In, Out]) call(ctx context.Context, in In, lane string) (value Out, e ending) {
+func (r *run[In, Out]) call(ctx context.Context, j *job[In], g machine.Grant) (value Out, e ending) {
+	begun := r.clock.Now()
+	e.sinceOne = begun.Sub(j.First)
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if r.attemptTimeout > 0 {
-		timer := r.clock.AfterFunc(r.attemptTimeout, func() { cancel(errAttemptTimeout) })
+	limit, cause := r.bound(begun, j.Expires)
+	if limit > 0 {
+		timer := r.clock.AfterFunc(limit, func() { cancel(cause) })
 		defer timer.Stop()
 	}
-	attempt, recorder := provider.WithRecorder(onLane{attempt, lane})
-	begun := r.clock.Now()
-	value, e.err = protect(r.fn, attempt, in)
+	attempt, recorder := provider.WithRecorder(onLane{attempt, g.Lane})
+	value, e.err = protect(r.fn, attempt, j.in)
 	e.latency = r.clock.Now().Sub(begun)
 	e.record = recorder.Snapshot()
 	e.left = ctx.Err() != nil
-	if e.err != nil && context.Cause(attempt) == errAttemptTimeout { //nolint:errorlint // identity: the cause is ours, unwrapped
-		e.err = &provider.Error{Kind: provider.Timeout, Message: fmt.Sprintf("no answer within %v", r.attemptTimeout), Err: e.err}
+	if e.err != nil && context.Cause(attempt) == cause { //nolint:errorlint // identity: the cause is ours, unwrapped
+		e.err = timedOut(e.err, limit)
+		e.expired = cause == ErrItemTimeout //nolint:errorlint // likewise
 	}
 	return value, e
 }
 
-// protect makes an error of a panic, with the stack of where it happened.
+// bound is how long a call that begins now may take, 0 if for ever, and the cause
+// with which it is ended then.
+func (r *run[In, Out]) bound(now, expires time.Time) (time.Duration, error) {
+	if !expires.IsZero() {
+		left := max(1, expires.Sub(now))
+		if r.attemptTimeout == 0 || left < r.attemptTimeout {
+			return left, ErrItemTimeout
+		}
+	}
+	return r.attemptTimeout, errAttemptTimeout
+}
+
+// timedOut is the error of a call that was ended when its time was up. That the
+// function says it was cancelled is our own doing, and would be taken for the
+// caller's.
+func timedOut(err error, limit time.Duration) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, provider.Canceled) {
+		err = context.DeadlineExceeded
+	}
+	return &provider.Error{Kind: provider.Timeout, Message: fmt.Sprintf("no answer within %v", limit), Err: err}
+}
+
+// protect makes an error of a panic, with the stack of where it happened. The
+// answer's own word on its usage is asked for in here, as it is the caller's code
+// too.
 func protect[In, Out any](fn Func[In, Out], ctx context.Context, in In) (value Out, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	return fn(ctx, in)
+	value, err = fn(ctx, in)
+	if m, ok := any(value).(Measured); ok && err == nil {
+		if recorder := provider.RecorderFrom(ctx); !recorder.Snapshot().HasUsage {
+			recorder.Usage(m.Usage())
+		}
+	}
+	return value, err
+}
+
+// note adds what the latest call told.
+func (p *past) note(lane string, e ending, err error) {
+	p.err, p.lane, p.latency = err, lane, e.latency
+	p.status, p.requestID, p.finish = e.record.Status, e.record.RequestID, e.record.Finish
+	p.usage = p.usage.Add(e.record.Usage)
 }
 
 // result is what is known of an item whatever its end.
-func (r *run[In, Out]) result(j *job[In], g machine.Grant) Result[In, Out] {
-	it := g.Item
+func (r *run[In, Out]) result(j *job[In]) Result[In, Out] {
+	p := &j.past
 	return Result[In, Out]{
-		Index: int(it.Seq), Item: j.in, Pool: it.Pool, Lane: g.Lane,
-		Attempts: it.Attempts, Calls: it.Calls, Queued: it.Queued(), Waited: it.Waited,
+		Index: int(j.Seq), Item: j.in, Pool: j.Pool, Lane: p.lane,
+		Attempts: j.Attempts, Calls: j.Calls,
+		Usage: p.usage, Finish: p.finish, Status: p.status, RequestID: p.requestID,
+		Queued: j.Queued(), Waited: j.Waited, Latency: p.latency,
 	}
-}
-
-// fill adds what the latest call told.
-func (res *Result[In, Out]) fill(e ending) {
-	res.Usage, res.Finish = e.record.Usage, e.record.Finish
-	res.Status, res.RequestID = e.record.Status, e.record.RequestID
-	res.Latency = e.latency
 }
 
 // unrun is the error of an item that ended without a further call. last is the

@@ -1,0 +1,137 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
+)
+
+// shout stands for a call to a model.
+func shout(_ context.Context, prompt string) (string, error) {
+	return strings.ToUpper(prompt), nil
+}
+
+// Results come back in the order of the input, and the summary proves that none
+// is missing.
+func ExampleRun() {
+	var sum batch.Summary
+	prompts := slices.Values([]string{"one", "two", "three"})
+	results, err := batch.Run(context.Background(), prompts, shout, batch.WithSummary(&sum))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, r := range results {
+		fmt.Println(r.Index, r.Item, r.Value)
+	}
+	fmt.Println(sum.Succeeded, sum.Proves())
+	// Output:
+	// 0 one ONE
+	// 1 two TWO
+	// 2 three THREE
+	// 3 true
+}
+
+// The loop is the scope of the run: when it is left, nothing of the run is running.
+func ExampleStream() {
+	endless := func(yield func(string) bool) {
+		for i := 0; yield(fmt.Sprint("prompt ", i)); i++ {
+		}
+	}
+	for r, err := range batch.Stream(context.Background(), endless, shout, batch.WithInputOrder()) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(r.Value)
+		if r.Index == 2 {
+			break
+		}
+	}
+	// Output:
+	// PROMPT 0
+	// PROMPT 1
+	// PROMPT 2
+}
+
+// A plain function steers its own fate: what cannot succeed is not tried again,
+// and a refusal waits as long as it says without using up an attempt.
+func ExamplePermanent() {
+	refused := false
+	call := func(_ context.Context, prompt string) (string, error) {
+		switch {
+		case prompt == "":
+			return "", batch.Permanent(errors.New("the prompt is empty"))
+		case !refused:
+			refused = true
+			return "", batch.RetryAfter(time.Millisecond, errors.New("busy"))
+		}
+		return prompt, nil
+	}
+	prompts := slices.Values([]string{"hello", ""})
+	results, _ := batch.Run(context.Background(), prompts, call, batch.WithConcurrency(1))
+	for _, r := range results {
+		fmt.Printf("%q, %d calls, %d attempts: %v\n", r.Value, r.Calls, r.Attempts, r.Err)
+	}
+	// Output:
+	// "hello", 2 calls, 1 attempts: <nil>
+	// "", 1 calls, 1 attempts: invalid: the prompt is empty
+}
+
+// A run that the provider will not serve any more ends with what it said.
+func ExampleErrStopped() {
+	call := func(context.Context, int) (int, error) {
+		return 0, &provider.Error{Kind: provider.QuotaExhausted, Message: "add credits to go on"}
+	}
+	_, err := batch.Run(context.Background(), slices.Values([]int{1, 2, 3}), call)
+	var fault *provider.Error
+	fmt.Println(errors.Is(err, batch.ErrStopped), errors.As(err, &fault) && fault.Kind == provider.QuotaExhausted)
+	fmt.Println(fault.Message)
+	// Output:
+	// true true
+	// add credits to go on
+}
+
+// Two runs that share an account share its limits.
+func ExampleNewShared() {
+	shared, err := batch.NewShared(batch.WithLimits(limiter.Limits{RPM: 60_000}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer shared.Close()
+	for _, prompts := range [][]string{{"a", "b"}, {"c"}} {
+		results, err := batch.Run(context.Background(), slices.Values(prompts), shout, batch.WithShared(shared))
+		fmt.Println(len(results), err)
+	}
+	status, _ := shared.Status(context.Background(), 1)
+	fmt.Println(status.Totals.Calls)
+	// Output:
+	// 2 <nil>
+	// 1 <nil>
+	// 3
+}
+
+// A pool of several keys: the call asks which it was granted.
+func ExampleLaneFrom() {
+	call := func(ctx context.Context, _ int) (string, error) { return batch.LaneFrom(ctx), nil }
+	results, _ := batch.Run(context.Background(), slices.Values([]int{1, 2, 3, 4}), call,
+		batch.WithConcurrency(1),
+		batch.WithPool("chat", "key-1", "key-2"),
+		batch.WithPoolOf(func(int) string { return "chat" }))
+	for _, r := range results {
+		fmt.Println(r.Value)
+	}
+	// Output:
+	// key-1
+	// key-2
+	// key-1
+	// key-2
+}

@@ -1,0 +1,108 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// exact makes cooldowns last as long as they are asked to.
+var exact = WithLaneDefaults(machine.LaneConfig{Cooldown: limiter.CooldownConfig{Jitter: -1}})
+
+// numbers are 0 to n-1.
+func numbers(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// double is a call that never fails.
+func double(_ context.Context, i int) (int, error) { return 2 * i, nil }
+
+// takes is a call that lasts d, unless its context ends before.
+func takes(d time.Duration) Func[int, int] {
+	return func(ctx context.Context, i int) (int, error) { return i, pause(ctx, d) }
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// proved runs a batch and fails the test unless its summary proves, and says of
+// its results what they are: each item that was taken exactly once.
+func proved[In, Out any](t *testing.T, ctx context.Context, items iter.Seq[In], fn Func[In, Out], opts ...Option) ([]Result[In, Out], Summary, error) {
+	t.Helper()
+	var sum Summary
+	results, err := Run(ctx, items, fn, append(opts, WithSummary(&sum))...)
+	agrees(t, sum, results)
+	return results, sum, err
+}
+
+// agrees fails the test unless the summary proves and tells the same as the
+// results.
+func agrees[In, Out any](t *testing.T, sum Summary, results []Result[In, Out]) {
+	t.Helper()
+	var told Summary
+	seen := map[int]bool{}
+	calls := 0
+	for _, r := range results {
+		switch {
+		case seen[r.Index]:
+			t.Errorf("item %d has two results", r.Index)
+		case r.Err == nil:
+			told.Succeeded++
+		case errors.Is(r.Err, ErrNotRun):
+			told.NotRun++
+		default:
+			told.Failed++
+		}
+		seen[r.Index] = true
+		calls += r.Calls
+	}
+	if !sum.Proves() {
+		t.Errorf("the summary proves nothing: %+v", sum)
+	}
+	if sum.Succeeded != told.Succeeded || sum.Failed != told.Failed || sum.NotRun != told.NotRun || sum.Counters.Calls != uint64(calls) {
+		t.Errorf("the summary says %+v, the results %+v and %d calls", sum, told, calls)
+	}
+}
+
+// journal is what goroutines of a test write down.
+type journal struct {
+	mu    sync.Mutex
+	times []time.Time
+	lanes map[string]int
+}
+
+// add notes a call, and tells how many there were on its lane.
+func (j *journal) add(lane string) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.times = append(j.times, time.Now())
+	if j.lanes == nil {
+		j.lanes = map[string]int{}
+	}
+	j.lanes[lane]++
+	return j.lanes[lane]
+}

@@ -1,0 +1,163 @@
+package batch
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/headrace/headrace"
+
+// lockFree are the folders where one goroutine owns and the others send messages,
+// and where time is an argument or a clockwork.Clock.
+var lockFree = []string{".", "../coordinator", "../coordinator/machine", "../limiter"}
+
+var clockReads = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+
+// No lock, no atomic and no clock of the world's is in what decides.
+func TestNoLockAndNoClock(t *testing.T) {
+	for _, dir := range lockFree {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		looked := 0
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			looked++
+			for _, fault := range locksAndClocks(t, name, nil) {
+				t.Error(fault)
+			}
+		}
+		if looked < 5 {
+			t.Errorf("%s: only %d files were looked at", dir, looked)
+		}
+	}
+}
+
+// The test above sees what it forbids: without this it could pass by blindness.
+func TestNoLockTestSees(t *testing.T) {
+	for _, body := range []string{
+		`import "sync"; var m sync.Mutex`,
+		`import "sync/atomic"; var n atomic.Int64`,
+		`import _ "sync"`,
+		`import "time"; var x = time.Now()`,
+		`import "time"; var now = time.Now`,
+		`import wall "time"; var x = wall.Since(wall.Time{})`,
+		`import . "time"; var x = Now()`,
+		`import "time"; func f() { <-time.After(1) }`,
+	} {
+		if len(locksAndClocks(t, "x.go", "package x;"+body)) == 0 {
+			t.Errorf("not seen: %s", body)
+		}
+	}
+	const fine = `package x; import ("golang.org/x/sync/errgroup"; "time"); var g errgroup.Group; const d = time.Second`
+	if got := locksAndClocks(t, "x.go", fine); len(got) > 0 {
+		t.Errorf("waiting for a group of goroutines is fine, but: %v", got)
+	}
+}
+
+// locksAndClocks finds what may not be in a file. A nil src is read from it.
+func locksAndClocks(t *testing.T, name string, src any) (faults []string) {
+	t.Helper()
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, name, src, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fault := func(n ast.Node, what string) {
+		faults = append(faults, set.Position(n.Pos()).String()+": "+what)
+	}
+	for _, spec := range file.Imports {
+		switch path, _ := strconv.Unquote(spec.Path.Value); {
+		case path == "sync", path == "sync/atomic":
+			fault(spec, "import of "+path)
+		case path == "time" && spec.Name != nil:
+			fault(spec, "renamed import of time, under which this test would not know it")
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if pkg, ok := sel.X.(*ast.Ident); ok && pkg.Name == "time" && slices.Contains(clockReads, sel.Sel.Name) {
+				fault(n, "time."+sel.Sel.Name)
+			}
+		}
+		return true
+	})
+	return faults
+}
+
+// Dependencies point one way: batch, coordinator, machine, limiter; a provider
+// knows none of its callers.
+func TestDependenciesPointOneWay(t *testing.T) {
+	allowed := map[string][]string{
+		"limiter":             {},
+		"coordinator/machine": {"limiter"},
+		"coordinator":         {"coordinator/machine", "limiter"},
+		"provider":            {},
+		"provider/openai":     {"provider"},
+		"batch":               {"coordinator", "coordinator/machine", "limiter", "provider"},
+	}
+	for pkg, may := range allowed {
+		for _, dep := range dependencies(t, pkg) {
+			own, found := strings.CutPrefix(dep, module+"/")
+			if found && own != pkg && !slices.Contains(may, own) {
+				t.Errorf("%s depends on %s", pkg, own)
+			}
+		}
+	}
+}
+
+// Who imports the library gets only what it needs to run: the modules named here,
+// and nothing of the command's or the tests'.
+func TestLibraryPullsInNothingOfTheCommands(t *testing.T) {
+	allowed := map[string][]string{
+		"limiter":     {},
+		"coordinator": {"github.com/jonboulle/clockwork"},
+		"provider":    {"github.com/tidwall/"},
+		"batch":       {"github.com/jonboulle/clockwork", "github.com/tidwall/", "golang.org/x/sync/errgroup"},
+	}
+	for pkg, may := range allowed {
+		for _, dep := range dependencies(t, pkg) {
+			first, _, _ := strings.Cut(dep, "/")
+			if !strings.Contains(first, ".") || strings.HasPrefix(dep, module) {
+				if dep == "testing" || dep == "flag" {
+					t.Errorf("%s pulls in %s", pkg, dep)
+				}
+				continue // of the standard library, or ours
+			}
+			if !slices.ContainsFunc(may, func(prefix string) bool { return strings.HasPrefix(dep, prefix) }) {
+				t.Errorf("%s pulls in %s", pkg, dep)
+			}
+		}
+	}
+}
+
+func dependencies(t *testing.T, pkg string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath", module+"/"+pkg).Output()
+	if err != nil {
+		t.Fatalf("go list %s: %v", pkg, err)
+	}
+	var deps []string
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
+		var p struct{ ImportPath string }
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		deps = append(deps, p.ImportPath) // "vendor/…" is of the standard library
+	}
+	if len(deps) < 5 {
+		t.Fatalf("go list %s tells of %d packages only", pkg, len(deps))
+	}
+	return deps
+}

@@ -1,0 +1,142 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/provider"
+)
+
+// Every kind of failure, with attempts to spare: whether the item is tried again,
+// whether it used up an attempt, and what the lane learns.
+func TestJudgeEveryKind(t *testing.T) {
+	const no, yes = false, true
+	type verdict struct {
+		again, tried, onlyIfFirst bool
+		signal                    machine.Signal
+	}
+	table := map[provider.Kind]verdict{
+		provider.Unknown:        {yes, yes, no, machine.Failed},
+		provider.Throttled:      {yes, no, no, machine.Throttled},
+		provider.Overloaded:     {yes, no, no, machine.Overloaded},
+		provider.QuotaExhausted: {yes, no, no, machine.Exhausted}, // back, to end as not run
+		provider.Unauthorized:   {yes, no, no, machine.Exhausted},
+		provider.Timeout:        {yes, yes, no, machine.Failed},
+		provider.TransportFault: {yes, yes, no, machine.Failed},
+		provider.Server:         {yes, yes, no, machine.Failed},
+		provider.Invalid:        {no, yes, no, machine.Answered},
+		provider.Refused:        {no, yes, no, machine.Answered},
+		provider.Truncated:      {no, yes, no, machine.Answered},
+		provider.Canceled:       {no, no, no, machine.Nothing},
+		provider.ModelNotFound:  {yes, no, yes, machine.Exhausted},
+		provider.Misconfigured:  {yes, no, no, machine.Exhausted},
+	}
+	for k := provider.Kind(0); k.String() != provider.Unknown.String() || k == 0; k++ {
+		want, ok := table[k]
+		if !ok {
+			t.Errorf("%v: a kind that this table does not know", k)
+			continue
+		}
+		for name, err := range map[string]error{"bare": k, "wrapped": &provider.Error{Kind: k, Err: errors.New("x")}} {
+			j := judge(ending{err: err}, 0, 0, policy{maxAttempts: 5, patience: OverloadPatience})
+			if got := (verdict{j.again, j.tried, j.outcome.OnlyIfFirst, j.outcome.Signal}); got != want {
+				t.Errorf("%v, %s: %+v, want %+v", k, name, got, want)
+			}
+			if !errors.Is(j.err, k) || !errors.Is(j.err, err) {
+				t.Errorf("%v, %s: the error became %v", k, name, j.err)
+			}
+		}
+		delete(table, k)
+	}
+	for k := range table {
+		t.Errorf("%v: not looked at", k)
+	}
+}
+
+// Attempts, refusals and patience each end an item at their bound, and not one
+// before; and what is not counted does not.
+func TestJudgeBounds(t *testing.T) {
+	p := policy{maxAttempts: 3, patience: time.Minute}
+	for _, c := range []struct {
+		name               string
+		kind               provider.Kind
+		attempts, refusals int
+		since              time.Duration
+		again              bool
+	}{
+		{"second attempt of three", provider.Server, 1, 0, 0, true},
+		{"third attempt of three", provider.Server, 2, 0, 0, false},
+		{"refusals use no attempt", provider.Server, 1, MaxRefusals, 0, true},
+		{"attempts are no refusals", provider.Throttled, 2, 0, 0, true},
+		{"last refusal but one", provider.Throttled, 0, MaxRefusals - 2, 0, true},
+		{"last refusal", provider.Throttled, 0, MaxRefusals - 1, 0, false},
+		{"a throttle is not bounded in time", provider.Throttled, 0, 0, time.Hour, true},
+		{"patience not over", provider.Overloaded, 0, 0, time.Minute - 1, true},
+		{"patience over", provider.Overloaded, 0, 0, time.Minute, false},
+	} {
+		j := judge(ending{err: c.kind, sinceOne: c.since}, c.attempts, c.refusals, p)
+		if j.again != c.again {
+			t.Errorf("%s: again is %v", c.name, j.again)
+		}
+	}
+}
+
+// What is not the provider's word is not laid at its door: success, a panic, an
+// abandoned call, an item whose own time was up.
+func TestJudgeOurOwnEnds(t *testing.T) {
+	p := policy{maxAttempts: 3, patience: time.Minute}
+	boom := &PanicError{Value: "boom"}
+	for _, c := range []struct {
+		name   string
+		e      ending
+		signal machine.Signal
+		tried  bool
+		kind   error
+	}{
+		{"success", ending{}, machine.Succeeded, true, nil},
+		{"success, abandoned", ending{left: true}, machine.Succeeded, true, nil},
+		{"panic", ending{err: boom}, machine.Nothing, true, boom},
+		{"panic, abandoned", ending{err: boom, left: true}, machine.Nothing, true, boom},
+		{"abandoned", ending{err: context.Canceled, left: true}, machine.Nothing, false, ErrNotRun},
+		{"expired", ending{err: provider.Timeout, expired: true}, machine.Failed, true, ErrItemTimeout},
+	} {
+		j := judge(c.e, 0, 0, p)
+		if j.again || j.outcome.Signal != c.signal || j.tried != c.tried || !errors.Is(j.err, c.kind) {
+			t.Errorf("%s: %+v", c.name, j)
+		}
+	}
+}
+
+// The wait that the server named reaches the lane, from the error first and from
+// the recorded header else; usage and latency too.
+func TestJudgePassesOnWhatWasTold(t *testing.T) {
+	record := provider.Record{HasRetryAfter: true, RetryAfter: 9 * time.Second, HasUsage: true,
+		Usage: provider.Usage{InputTokens: 3, OutputTokens: 4}}
+	p := policy{maxAttempts: 3}
+	j := judge(ending{err: RetryAfter(time.Second, errors.New("x")), record: record, latency: time.Minute}, 0, 0, p)
+	if o := j.outcome; !o.Directed || o.RetryAfter != time.Second || o.Latency != time.Minute ||
+		!o.Measured || o.Actual.Requests != 1 || o.Actual.Input != 3 || o.Actual.Output != 4 {
+		t.Errorf("%+v", o)
+	}
+	if o := judge(ending{err: provider.Throttled, record: record}, 0, 0, p).outcome; !o.Directed || o.RetryAfter != 9*time.Second {
+		t.Errorf("%+v", o)
+	}
+	if o := judge(ending{err: provider.Throttled}, 0, 0, p).outcome; o.Directed || o.Measured {
+		t.Errorf("%+v", o)
+	}
+}
+
+// The kind of an error that says nothing itself is found in the recorded answer,
+// and both can be asked for.
+func TestJudgeKeepsTheUsersError(t *testing.T) {
+	own := errors.New("sdk: request failed")
+	j := judge(ending{err: own, record: provider.Record{Status: 429}}, 0, 0, policy{maxAttempts: 3})
+	var fault *provider.Error
+	if !j.again || !errors.Is(j.err, own) || !errors.Is(j.err, provider.Throttled) ||
+		!errors.As(j.err, &fault) || fault.Status != 429 || j.err.Error() != own.Error() {
+		t.Errorf("%+v", j)
+	}
+}
