@@ -1,0 +1,153 @@
+package machine
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// A bed is a machine with one open run, and what it granted.
+type bed struct {
+	*Machine
+	now   time.Time
+	seq   uint64
+	calls []Grant
+}
+
+func newBed(c LaneConfig, r RunConfig) *bed {
+	c.Cooldown.Jitter = -1
+	b := &bed{Machine: New(Config{Lane: c}), now: storyStart}
+	b.Step(b.now, RunOpened(1, r))
+	return b
+}
+
+// offer offers n items to a pool and decides.
+func (b *bed) offer(n int, pool string, tokens float64) {
+	for range n {
+		b.Step(b.now, Offered(1, []*Item{{Seq: b.seq, Pool: pool, Cost: limiter.Cost{Input: tokens}}}))
+		b.seq++
+	}
+	b.decide()
+}
+
+func (b *bed) decide() Ready {
+	ready := b.Ready(b.now)
+	b.calls = append(b.calls, ready.Grants...)
+	return ready
+}
+
+// end hands the oldest call over, after so long.
+func (b *bed) end(after time.Duration, o Outcome) {
+	b.now = b.now.Add(after)
+	g := b.calls[0]
+	b.calls = b.calls[1:]
+	o.Latency = after
+	b.Step(b.now, HandedOver(g, o))
+	b.decide()
+}
+
+func (b *bed) wait(d time.Duration) {
+	b.now = b.now.Add(d)
+	b.decide()
+}
+
+// The picture of a lane says in three words what holds it back, what the next call
+// waits for, and how long.
+func TestStatusSaysWhatHoldsALaneBack(t *testing.T) {
+	refused, exhausted := Outcome{Signal: Throttled}, Outcome{Signal: Exhausted, Cause: errors.New("no money")}
+	for _, c := range []struct {
+		name  string
+		lane  LaneConfig
+		do    func(*bed)
+		speed Speed
+		why   string
+		wait  time.Duration
+	}{
+		{"nothing", LaneConfig{}, func(b *bed) { b.offer(3, "", 0) }, FullSpeed, "", 0},
+		{"requests", LaneConfig{Limits: limiter.Limits{RPM: 60}}, func(b *bed) { b.offer(2, "", 0) }, ClientThrottled, "requests", time.Second},
+		{"tokens of the item whose turn it is", LaneConfig{Limits: limiter.Limits{TPM: 6000}}, func(b *bed) { b.offer(1, "", 4000); b.offer(1, "", 2000) }, ClientThrottled, "tokens", 10 * time.Second},
+		{"window", LaneConfig{Window: 1}, func(b *bed) { b.offer(2, "", 0) }, ClientThrottled, "window", 0},
+		{"rate", LaneConfig{Rate: limiter.RateConfig{Initial: 0.5}}, func(b *bed) { b.offer(1, "", 0) }, ClientThrottled, "rate", 2 * time.Second},
+		{"cooling", LaneConfig{}, func(b *bed) { b.offer(1, "", 0); b.end(time.Second, refused) }, ServerThrottled, "throttled", time.Second},
+		{"probing", LaneConfig{}, func(b *bed) { b.offer(1, "", 0); b.end(time.Second, refused); b.wait(time.Second) }, ServerThrottled, "probe", 0},
+		{"stopped", LaneConfig{}, func(b *bed) { b.offer(1, "", 0); b.end(time.Second, exhausted) }, ServerThrottled, "refused for good", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBed(c.lane, RunConfig{})
+			c.do(b)
+			l := b.Status(b.now, 1).Lanes[0]
+			if l.Speed != c.speed || l.Why != c.why || l.Wait != c.wait {
+				t.Errorf("%v (%s, %v), want %v (%s, %v)", l.Speed, l.Why, l.Wait, c.speed, c.why, c.wait)
+			}
+		})
+	}
+}
+
+// A picture shows the busiest lanes, busiest first, and says how many there are; it
+// changes nothing.
+func TestStatusShowsTheBusiestLanes(t *testing.T) {
+	b := newBed(LaneConfig{}, RunConfig{})
+	b.offer(1, "a", 0)
+	b.offer(3, "b", 0)
+	b.offer(2, "c", 0)
+	for range 2 {
+		s := b.Status(b.now, 2)
+		if len(s.Lanes) != 2 || s.Lanes[0].Name != "b" || s.Lanes[1].Name != "c" || s.Known != 3 {
+			t.Fatalf("lanes %+v of %d", s.Lanes, s.Known)
+		}
+		if s.Totals.Calls != 6 || s.Lanes[0].InFlight != 3 || s.Held != 0 {
+			t.Errorf("%d calls, %d in flight on b, %d held; want 6, 3, 0", s.Totals.Calls, s.Lanes[0].InFlight, s.Held)
+		}
+	}
+	if got := len(b.Status(b.now, math.MaxInt).Lanes); got != 3 {
+		t.Errorf("%d lanes in a picture of all, want 3", got)
+	}
+	if got := len(b.Status(b.now, -1).Lanes); got != 0 {
+		t.Errorf("%d lanes in a picture of none", got)
+	}
+}
+
+// The allowed rate is the least of what was told, learned and climbed to; nothing
+// while the lane cools.
+func TestStatusRate(t *testing.T) {
+	b := newBed(LaneConfig{Limits: limiter.Limits{RPM: 120}}, RunConfig{})
+	b.offer(1, "", 0)
+	if got := b.Status(b.now, 1).Lanes[0].Rate; got != 2 {
+		t.Errorf("told 120 a minute, allowed %v a second", got)
+	}
+	b.end(time.Second, Outcome{Signal: Throttled})
+	if got := b.Status(b.now, 1).Lanes[0].Rate; got != 0 {
+		t.Errorf("cooling, allowed %v a second", got)
+	}
+	if got := newBed(LaneConfig{}, RunConfig{}); !math.IsInf(func() float64 { got.offer(1, "", 0); return got.Status(got.now, 1).Lanes[0].Rate }(), 1) {
+		t.Error("nothing is known, and yet something limits")
+	}
+}
+
+// What cannot be meant is refused before anything is run with it.
+func TestConfigsAreValidated(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+	}{
+		{"negative window", LaneConfig{Window: -1}.Validate()},
+		{"negative limit", LaneConfig{Limits: limiter.Limits{RPM: -1}}.Validate()},
+		{"negative cooldown", LaneConfig{Cooldown: limiter.CooldownConfig{Base: -1}}.Validate()},
+		{"negative concurrency", RunConfig{Concurrency: -1}.Validate()},
+		{"too much concurrency", RunConfig{Concurrency: MaxConcurrency + 1}.Validate()},
+		{"negative timeout", RunConfig{ItemTimeout: -1}.Validate()},
+		{"pool without a lane", RunConfig{Pools: []PoolConfig{{Name: "a"}}}.Validate()},
+		{"lane twice in a pool", RunConfig{Pools: []PoolConfig{{Name: "a", Lanes: []string{"x", "x"}}}}.Validate()},
+		{"pool twice", RunConfig{Pools: []PoolConfig{{Name: "a", Lanes: []string{"x"}}, {Name: "a", Lanes: []string{"y"}}}}.Validate()},
+	} {
+		if c.err == nil {
+			t.Errorf("%s: no error", c.name)
+		}
+	}
+	if err := errors.Join(LaneConfig{}.Validate(), RunConfig{}.Validate()); err != nil {
+		t.Errorf("zero values: %v", err)
+	}
+}
