@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/openai"
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// backend is whom a run calls.
+type backend struct {
+	client *openai.Client
+	name   string           // of the provider, as its lanes begin
+	model  string           // for lines that name none
+	key    string           // "" if there is none
+	books  func() sim.Books // the simulated provider's own; nil for a real one
+	notice []string         // what the user should know of it
+}
+
+func (b *backend) do(ctx context.Context, r provider.Request) (provider.Reply, error) {
+	return b.client.Do(ctx, r)
+}
+
+// lane names the quota that a call of a model draws on. Hosted quotas are counted
+// for each model; the simulated provider has one for all of them.
+func (b *backend) lane(model string) string {
+	if b.books != nil {
+		return b.name + "/all-models"
+	}
+	return b.name + "/" + model
+}
+
+// connect makes the client; no call is made.
+func (r *runner) connect() (*backend, error) {
+	if r.flags.provider == providerSim {
+		return r.simulate()
+	}
+	b := &backend{name: providerOpenAI, model: r.flags.model}
+	if err := r.findKey(b); err != nil {
+		return nil, err
+	}
+	client, err := openai.New(openai.Config{APIKey: b.key, BaseURL: r.flags.baseURL, Conns: r.flags.concurrency})
+	if err != nil {
+		return nil, refuse("%s: correct --base-url or the key", configFault(err))
+	}
+	b.client = client
+	return b, nil
+}
+
+// configFault is why a client cannot be made, in the words for people.
+func configFault(err error) string {
+	var e *provider.Error
+	if errors.As(err, &e) && e.Err != nil {
+		err = e.Err
+	}
+	return err.Error()
+}
+
+// simDefaultModel is the model of lines that name none, on the simulated provider.
+const simDefaultModel = "sim-1"
+
+// simulate serves the run in its own process, through the client that a real
+// provider is called by.
+func (r *runner) simulate() (*backend, error) {
+	cfg := sim.Demo()
+	if r.flags.seeded {
+		// A call's fate is then its own: it does not hang on which worker came first.
+		cfg.Seed, cfg.TrackIDs = r.flags.seed, true
+	}
+	server := sim.New(cfg, r.clock)
+	client, err := openai.New(openai.Config{
+		BaseURL:   "http://simulated.invalid/v1", // no such host can exist: nothing is sent there
+		Transport: sim.NewTransport(server),
+	})
+	if err != nil {
+		return nil, refuse("%s", configFault(err))
+	}
+	b := &backend{client: client, name: providerSim, model: r.flags.model, books: server.Books}
+	if b.model == "" {
+		b.model = simDefaultModel
+	}
+	b.notice = append(b.notice, "the provider is simulated: answers are made up, nothing is sent anywhere")
+	if r.flags.baseURL != "" {
+		b.notice = append(b.notice, "--base-url has no meaning with --provider sim and is not used")
+	}
+	return b, nil
+}
+
+// findKey takes the key from its variable. OpenAI itself needs one; other
+// endpoints may not.
+func (r *runner) findKey(b *backend) error {
+	key, _ := r.env(r.flags.keyEnv)
+	b.key = strings.TrimSpace(key)
+	if b.key == "" {
+		if !r.flags.keyEnvGiven && !isOpenAI(r.flags.baseURL) {
+			return nil
+		}
+		return r.failAgain(exitUsage, "%s is not set: put your key into it, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", r.flags.keyEnv)
+	}
+	if u, err := url.Parse(r.flags.baseURL); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) {
+		b.notice = append(b.notice, "the key travels unencrypted: "+u.Hostname()+" is not this machine, and --base-url says http")
+	}
+	return nil
+}
+
+func isOpenAI(base string) bool {
+	if base == "" {
+		return true
+	}
+	u, err := url.Parse(base)
+	return err == nil && strings.EqualFold(u.Hostname(), "api.openai.com")
+}
+
+func isLoopback(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}

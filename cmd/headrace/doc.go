@@ -1,0 +1,17 @@
+// Command headrace runs prompt files against rate-limited model APIs.
+//
+// It promises that nothing is called before everything was checked, that result
+// files hold whole lines only, that whatever ends a run leaves it to be gone on
+// with by the same command, and that a key is in nothing it prints or writes.
+//
+//	main ─ world: arguments, environment, clock, signals, terminal
+//	  │
+//	root ─┬─ run ─ flags ─ connect ─ outputs ─ survey ─▶ batch.Stream ─▶ sink ─▶ files
+//	      │            (all of this may refuse: exit 2)    ▲      │
+//	      │                          input ─ items ────────┘      └─▶ console ─▶ terminal
+//	      ├─ sim ─ provider/sim over HTTP                    (one goroutine writes to it)
+//	      └─ version
+//
+// Only main looks at the process it runs in; everything else is given a world,
+// so that tests can give another.
+package main

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The exit codes are a promise: scripts are written against them.
+const (
+	exitOK          = 0
+	exitItemsFailed = 1   // the run finished, some items failed
+	exitUsage       = 2   // usage, configuration or input is wrong
+	exitStopped     = 3   // the provider serves this run no more
+	exitOutput      = 5   // the output cannot be written
+	exitInterrupted = 130 // Ctrl-C, SIGTERM
+)
+
+// ending is how a command ends other than well: what to say, and with which code.
+type ending struct {
+	code   int
+	list   []error // complaints about lines, in the form that editors jump to
+	text   string  // "" says nothing
+	resume string  // the command that goes on from here; "" if there is none
+}
+
+func (e *ending) Error() string { return e.text }
+
+// refuse is an ending before anything was called.
+func refuse(format string, args ...any) error {
+	return &ending{code: exitUsage, text: fmt.Sprintf(format, args...)}
+}
+
+// report says how a command ended and gives its exit code. What resumes it is
+// the last line, alone, to be copied.
+func (w *world) report(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var end *ending
+	if !errors.As(err, &end) { // cobra's own: an unknown command, for one
+		end = &ending{code: exitUsage, text: oneLine(err.Error()) + ": see headrace --help"}
+	}
+	for _, complaint := range end.list {
+		fmt.Fprintln(w.stderr, complaint)
+	}
+	if end.text != "" {
+		fmt.Fprintf(w.stderr, "headrace: %s\n", strings.ReplaceAll(end.text, "\n", "\nheadrace: "))
+	}
+	if end.resume != "" {
+		fmt.Fprintln(w.stderr, end.resume)
+	}
+	return end.code
+}
+
+// oneLine is the first line of a text: some libraries add suggestions below.
+func oneLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	return s
+}
+
+// plainText is an error without the name of the package it comes from, which
+// tells a user nothing.
+func plainText(err error) string {
+	text := err.Error()
+	for _, own := range []string{"jsonl: ", "sim: ", "batch: ", "machine: "} {
+		text = strings.TrimPrefix(text, own)
+	}
+	return text
+}

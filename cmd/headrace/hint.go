@@ -1,0 +1,57 @@
+package main
+
+import "strings"
+
+// resultsName is the output that is proposed where none was named.
+const resultsName = "results.jsonl"
+
+// resumeLine is the command as it was given, ready to be pasted into a shell. A
+// run to standard output has kept no record: it goes on from the file in which
+// its results were saved.
+func (w *world) resumeLine(toStdout bool) string {
+	args := w.args
+	if toStdout {
+		args = toFile(args)
+	}
+	words := []string{w.name}
+	if !strings.HasPrefix(w.name, "go run ") {
+		words[0] = shellQuote(w.name)
+	}
+	for _, a := range args {
+		words = append(words, shellQuote(a))
+	}
+	return strings.Join(words, " ")
+}
+
+// toFile names a file where the arguments say "-o -".
+func toFile(args []string) []string {
+	out, named := make([]string, 0, len(args)+2), false
+	for i, a := range args {
+		after := ""
+		if i > 0 {
+			after = args[i-1]
+		}
+		switch {
+		case a == "-" && (after == "-o" || after == "--output"):
+			a, named = resultsName, true
+		case a == "-o-" || a == "-o=-" || a == "--output=-":
+			a, named = "--output="+resultsName, true
+		}
+		out = append(out, a)
+	}
+	if !named { // it came from the environment
+		out = append(out, "-o", resultsName)
+	}
+	return out
+}
+
+// shellQuote makes one word of s for a POSIX shell.
+func shellQuote(s string) string {
+	harmless := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@%+,", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !harmless(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+
+	"github.com/headrace/headrace/batch/jsonl"
+)
+
+// source is the prompt file. What can be read only once (standard input, a pipe)
+// is a stream: its lines are checked as they come.
+type source struct {
+	name   string
+	stream bool
+	open   func() (io.ReadCloser, error)
+}
+
+func (w *world) source(path string) (source, error) {
+	if path == "-" {
+		return source{"standard input", true, func() (io.ReadCloser, error) { return io.NopCloser(w.stdin), nil }}, nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return source{}, refuse("%s: there is no such file: check the name of the input", path)
+	case err != nil:
+		return source{}, refuse("%v: the input cannot be read", err)
+	case info.IsDir():
+		return source{}, refuse("%s: it is a directory: name a prompt file in it", path)
+	}
+	open := func() (io.ReadCloser, error) { return os.Open(path) }
+	return source{path, !info.Mode().IsRegular(), open}, nil
+}
+
+// survey is what the check of a file has found, before any call.
+type survey struct {
+	items  int // of the whole input, or of its first --limit
+	done   int // of these, in the output already
+	failed int // of these, in the errors file already
+	bad    []*jsonl.LineError
+	badAll int
+}
+
+func (s survey) left() int { return s.items - s.done - s.failed }
+
+// stillChecking is how many items are checked before a word is said about it: a
+// few seconds' worth.
+const stillChecking = 1_000_000
+
+// survey reads a file to its end, or to its limit.
+func (r *runner) survey(src source, past *past) (survey, error) {
+	var s survey
+	file, err := src.open()
+	if err != nil {
+		return s, refuse("%v: the input cannot be read", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	for req, err := range jsonl.NewReader(file, r.readerConfig(src.name, false)).All() {
+		if r.halt.called() {
+			return s, r.interruptedEarly()
+		}
+		if err := s.note(req, err, past); err != nil {
+			return s, refuse("%s", plainText(err))
+		}
+		if s.items > 0 && s.items%stillChecking == 0 {
+			r.console.notice(fmt.Sprintf("checking %s before any call: %d items so far", src.name, s.items))
+		}
+		if s.items == r.flags.limit && r.flags.limit > 0 {
+			break
+		}
+	}
+	return s, nil
+}
+
+// note counts one line. The error is one that ends the reading.
+func (s *survey) note(req jsonl.Request, err error, past *past) error {
+	var bad *jsonl.LineError
+	switch {
+	case errors.As(err, &bad):
+		if s.badAll++; len(s.bad) < jsonl.MaxComplaints {
+			s.bad = append(s.bad, bad)
+		}
+	case err != nil:
+		return err
+	default:
+		s.items++
+		switch past.of(req.Key) {
+		case endedWell:
+			s.done++
+		case endedBadly:
+			s.failed++
+		}
+	}
+	return nil
+}
+
+func (r *runner) readerConfig(name string, checked bool) jsonl.ReaderConfig {
+	return jsonl.ReaderConfig{
+		Name: name, DefaultModel: r.backend.model, DefaultEndpoint: r.flags.endpoint, Checked: checked,
+	}
+}
+
+// intake is the input as a run takes it. It is the run's reader that writes to
+// it; it may be read when the run is over.
+type intake struct {
+	*runner
+	src    source
+	past   *past
+	halted chan struct{} // closed when a stream is not to be waited for any more
+
+	seen, done, failed int
+	err                error // why it ended early
+}
+
+// items yields what is left to do.
+func (in *intake) items() iter.Seq[*item] {
+	return func(yield func(*item) bool) {
+		for req, err := range in.lines() {
+			if err != nil {
+				in.fail(err)
+				return
+			}
+			if it := in.take(req); it != nil && !yield(it) {
+				return
+			}
+			if in.flags.limit > 0 && in.seen == in.flags.limit {
+				return
+			}
+		}
+	}
+}
+
+// take gives the item of a request, nil if it has ended in an earlier run.
+func (in *intake) take(req jsonl.Request) *item {
+	in.seen++
+	switch in.past.of(req.Key) {
+	case endedWell:
+		in.done++
+		return nil
+	case endedBadly:
+		in.failed++
+		return nil
+	}
+	return &item{Request: req, lane: in.backend.lane(req.Model), cost: costOf(req.Body)}
+}
+
+// fail ends the input. What came before it is still run.
+func (in *intake) fail(err error) {
+	in.err = err
+	in.console.notice(plainText(err) + " (no further line is taken; the items before it are finished)")
+}
+
+// lines reads a file as it stands, and a stream so that it can be left.
+func (in *intake) lines() iter.Seq2[jsonl.Request, error] {
+	if in.src.stream {
+		return newStream(in).all
+	}
+	return func(yield func(jsonl.Request, error) bool) {
+		file, err := in.src.open()
+		if err != nil {
+			yield(jsonl.Request{}, err)
+			return
+		}
+		defer func() { _ = file.Close() }() // it was only read
+		jsonl.NewReader(file, in.readerConfig(in.src.name, true)).All()(yield)
+	}
+}

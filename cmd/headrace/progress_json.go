@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+)
+
+// jsonEvery is the period of progress events for programs.
+const jsonEvery = time.Second
+
+// events shows a run as JSON, one object a line. Each has an "event" and the
+// seconds since the start.
+type events struct {
+	out io.Writer
+	meter
+}
+
+type noticeEvent struct {
+	Event   string `json:"event"`
+	Message string `json:"message"`
+}
+
+type progressEvent struct {
+	Event     string  `json:"event"`
+	ElapsedS  float64 `json:"elapsed_s"`
+	Done      int     `json:"done"`
+	Total     *int    `json:"total"` // null while a stream goes on
+	Failed    int64   `json:"failed"`
+	InFlight  int     `json:"in_flight"`
+	Waiting   int     `json:"waiting"`
+	PerSecond float64 `json:"per_second"`
+	Lanes     []lane  `json:"lanes"`
+}
+
+// lane is the picture of one.
+type lane struct {
+	Name     string   `json:"name"`
+	Phase    string   `json:"phase"`
+	Speed    string   `json:"speed"`
+	Why      string   `json:"why,omitempty"`
+	WaitS    float64  `json:"wait_s,omitempty"`
+	Epoch    uint64   `json:"epoch"`
+	Rate     *float64 `json:"per_second"` // null: not limited
+	InFlight int      `json:"in_flight"`
+	Parked   int      `json:"parked"`
+	Delayed  int      `json:"delayed"`
+	MeanMS   int64    `json:"latency_ms"`
+	P95MS    int64    `json:"p95_ms"`
+	Errors   float64  `json:"error_rate"`
+}
+
+type transitionEvent struct {
+	Event    string   `json:"event"`
+	ElapsedS float64  `json:"elapsed_s"`
+	Lane     string   `json:"lane"`
+	From     string   `json:"from"`
+	To       string   `json:"to"`
+	Reason   string   `json:"reason,omitempty"`
+	Epoch    uint64   `json:"epoch"`
+	ForS     float64  `json:"for_s,omitempty"`
+	Met      int      `json:"met"` // calls that met the latest wave of refusals
+	Rate     *float64 `json:"per_second"`
+}
+
+func (e *events) print(v any) {
+	line, err := json.Marshal(v)
+	if err != nil {
+		line, _ = json.Marshal(noticeEvent{"notice", err.Error()})
+	}
+	_, _ = e.out.Write(append(line, '\n')) // a progress that cannot be shown is lost
+}
+
+func (e *events) scale(s scale)      { e.meter.scale = s }
+func (e *events) notice(text string) { e.print(noticeEvent{"notice", text}) }
+func (e *events) log(line []byte)    { _, _ = e.out.Write(line) } // likewise
+
+func (e *events) transition(t batch.Transition) {
+	out := transitionEvent{
+		Event: "transition", ElapsedS: seconds(t.At.Sub(e.began)), Lane: t.Lane,
+		From: t.From.String(), To: t.To.String(), Reason: t.Reason.String(),
+		Epoch: t.Epoch, Met: t.Wave, Rate: finite(t.Rate),
+	}
+	if !t.Until.IsZero() {
+		out.ForS = seconds(t.Until.Sub(t.At))
+	}
+	e.print(out)
+}
+
+func (e *events) status(s batch.Status) {
+	p := e.read(s)
+	out := progressEvent{
+		Event: "progress", ElapsedS: seconds(p.elapsed), Done: p.done, Failed: p.failed,
+		InFlight: p.inFlight, Waiting: p.waiting, PerSecond: round(p.perSecond), Lanes: []lane{},
+	}
+	if p.total >= 0 {
+		out.Total = &p.total
+	}
+	for _, l := range s.Lanes {
+		out.Lanes = append(out.Lanes, lane{
+			Name: l.Name, Phase: l.Phase.String(), Speed: l.Speed.String(), Why: l.Why, WaitS: seconds(l.Wait),
+			Epoch: l.Epoch, Rate: finite(l.Rate), InFlight: l.InFlight, Parked: l.Parked, Delayed: l.Delayed,
+			MeanMS: l.Latency.Milliseconds(), P95MS: l.P95.Milliseconds(), Errors: round(l.Errors),
+		})
+	}
+	e.print(out)
+}
+
+func (e *events) summary(s report) { e.print(s.event()) }
+
+// seconds are rounded to milliseconds: what is behind them is noise.
+func seconds(d time.Duration) float64 { return round(d.Seconds()) }
+
+func round(x float64) float64 { return math.Round(x*1000) / 1000 }
+
+// finite is a number for JSON, which has no infinity: null then.
+func finite(x float64) *float64 {
+	if math.IsInf(x, 0) || math.IsNaN(x) {
+		return nil
+	}
+	x = round(x)
+	return &x
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/headrace/headrace/batch"
+)
+
+// liveEvery is the period of the live line: as often as eyes follow figures.
+const liveEvery = 200 * time.Millisecond
+
+// defaultWidth is assumed of a terminal that does not tell its columns.
+const defaultWidth = 80
+
+// eraseLine goes back to the first column and clears what stands there.
+const eraseLine = "\r\x1b[K"
+
+// live shows a run on a terminal: lines for what happens, and below them one line
+// that is drawn again and again. That line never wraps, however narrow the
+// terminal: what has no room is left out.
+type live struct {
+	plain
+	width func() int
+	line  string // what is drawn now
+}
+
+func newLive(out io.Writer, width func() int) *live {
+	return &live{plain: plain{out: out}, width: width}
+}
+
+func (l *live) notice(text string) { l.above(func() { l.plain.notice(text) }) }
+func (l *live) log(line []byte)    { l.above(func() { l.plain.log(line) }) }
+
+func (l *live) transition(t batch.Transition) { l.above(func() { l.plain.transition(t) }) }
+
+func (l *live) status(s batch.Status) {
+	now := l.read(s)
+	l.line = fit(append(now.words(), wait(now.elapsed)), l.width()-1)
+	fmt.Fprint(l.out, eraseLine+l.line)
+}
+
+func (l *live) summary(s report) {
+	l.line = ""
+	l.above(func() { l.plain.summary(s) })
+}
+
+// above writes lines where the live one is, and draws that again below them.
+func (l *live) above(write func()) {
+	if l.line == "" {
+		write()
+		return
+	}
+	fmt.Fprint(l.out, eraseLine)
+	write()
+	fmt.Fprint(l.out, l.line)
+}
+
+// fit joins as many words as have room in width columns, in their order, and cuts
+// the first if even that has none.
+func fit(words []string, width int) string {
+	line := ""
+	for i, w := range words {
+		next := w
+		if i > 0 {
+			next = line + "  " + w
+		}
+		if utf8.RuneCountInString(next) > width {
+			break
+		}
+		line = next
+	}
+	if line == "" && len(words) > 0 && width > 0 {
+		return words[0][:min(len(words[0]), width)]
+	}
+	return strings.TrimRight(line, " ")
+}

@@ -1,0 +1,354 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/provider"
+)
+
+const runLong = `Run the items of a prompt file against a provider, each exactly once.
+
+INPUT is JSONL ("-" reads standard input). Each line is one of these, mixed as you like:
+
+  {"prompt":"Name three rivers.","id":"rivers","max_tokens":50}
+  {"model":"gpt-4o-mini","messages":[{"role":"user","content":"Hello"}],"metadata":{"row":7}}
+  {"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{…}}
+
+Results are lines in the form of OpenAI's offline batches. Items that failed for good are
+in the errors file. Run the same command again after an interruption: it goes on where it
+was, and nothing that was saved is bought again.
+
+The key is taken from the environment. Every flag can be given there too, --base-url as
+HEADRACE_BASE_URL; a flag beats the environment.
+
+Ctrl-C finishes what is in flight; a second one abandons it. Files are whole either way.
+
+Exit codes: 0 every item succeeded; 1 some items failed; 2 usage, configuration or input
+is wrong; 3 stopped by the provider (quota, balance, key); 5 the output cannot be written;
+130 interrupted.`
+
+func newRunCommand(w *world) *cobra.Command {
+	flags := &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run INPUT -o OUTPUT [flags]",
+		Short: "Run a prompt file, or go on with it",
+		Long:  runLong,
+		Example: `  headrace run examples/prompts.jsonl -o results.jsonl --provider sim
+  headrace run prompts.jsonl -o results.jsonl --model gpt-4o-mini
+  headrace run prompts.jsonl -o results.jsonl --base-url http://127.0.0.1:8080/v1 --rpm 600
+  cat prompts.jsonl | headrace run - -o - --model gpt-4o-mini | jq -r .response.body.choices[0].message.content`,
+		Args: oneInput,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.complete(cmd.Flags(), w.env); err != nil {
+				return err
+			}
+			return w.runFile(cmd.Context(), flags, args[0])
+		},
+	}
+	flags.register(cmd.Flags())
+	return cmd
+}
+
+func oneInput(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 1:
+		return nil
+	case 0:
+		return refuse("no input: name a prompt file, or \"-\" for standard input: see %s --help", cmd.CommandPath())
+	}
+	return refuse("%d inputs, and only one can be run: did a shell pattern match too much? (%q, %q …)", len(args), args[0], args[1])
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return refuse("%q is too much: %s takes no argument", args[0], cmd.CommandPath())
+}
+
+// runner is one run of a file.
+type runner struct {
+	*world
+	flags   *runFlags
+	input   string
+	backend *backend
+	console *console
+	log     *slog.Logger
+	halt    *halt
+	report  *report // what the console says at the end; nil: nothing
+}
+
+// runFile runs a file to whatever end, and says what is to be said but for the
+// last lines: those are the ending's.
+func (w *world) runFile(ctx context.Context, flags *runFlags, input string) error {
+	r := &runner{world: w, flags: flags, input: input}
+	d, handler := r.manner()
+	r.console = newConsole(d)
+	r.log = slog.New(handler(r.console))
+	r.halt = w.watch(ctx, r.console.notice)
+	err := r.run()
+	r.halt.close()
+	r.console.close(r.report)
+	return err
+}
+
+// manner is how the run is shown, and what its log looks like beside that.
+func (r *runner) manner() (display, func(*console) slog.Handler) {
+	level, _ := r.flags.level() // checked with the flags
+	options := &slog.HandlerOptions{Level: level}
+	text := func(c *console) slog.Handler { return slog.NewTextHandler(c, options) }
+	switch r.flags.progress {
+	case progressNone:
+		return silent{r.stderr}, text
+	case progressJSON:
+		return &events{out: r.stderr}, func(c *console) slog.Handler { return slog.NewJSONHandler(c, options) }
+	case progressBar:
+		width := r.width
+		if width == nil {
+			width = func() int { return defaultWidth }
+		}
+		return newLive(r.stderr, width), text
+	case progressAuto:
+		if r.width != nil {
+			return newLive(r.stderr, r.width), text
+		}
+	}
+	return &plain{out: r.stderr}, text
+}
+
+// every is the period of the pictures that the manner shows; false for none.
+func (r *runner) every() (time.Duration, bool) {
+	switch r.flags.progress {
+	case progressNone:
+		return 0, false
+	case progressJSON:
+		return jsonEvery, true
+	case progressPlain:
+		return plainEvery, true
+	case progressAuto:
+		if r.width == nil {
+			return plainEvery, true
+		}
+	}
+	return liveEvery, true
+}
+
+// run does everything in the order in which the least is lost when it goes wrong:
+// what can be refused is refused before a file is touched, and files before calls.
+func (r *runner) run() error {
+	var err error
+	if r.backend, err = r.connect(); err != nil {
+		return err
+	}
+	defer r.backend.client.CloseIdle()
+	src, err := r.source(r.input)
+	if err != nil {
+		return err
+	}
+	past, err := r.readPast()
+	if err != nil {
+		return err
+	}
+	found := survey{items: unknownTotal}
+	if !src.stream {
+		if found, err = r.survey(src, past); err != nil {
+			return err
+		}
+		if found.badAll > 0 {
+			return r.badLines(found)
+		}
+	}
+	files, err := r.openOutputs(past)
+	if err != nil {
+		return err
+	}
+	r.introduce(src, past, found)
+	return r.process(src, past, found, files)
+}
+
+// introduce says what the user should know before the first call.
+func (r *runner) introduce(src source, past *past, found survey) {
+	for _, text := range r.backend.notice {
+		r.console.notice(text)
+	}
+	switch {
+	case src.stream && past.results != nil && past.results.Lines > 0:
+		r.console.notice(fmt.Sprintf("going on: %s in %s already; what is asked again is left out", countOf(past.results.Lines, "result"), r.flags.output))
+	case src.stream:
+	case found.items == 0:
+		r.console.notice(fmt.Sprintf("%s holds no items: there is nothing to do", src.name))
+	case found.done+found.failed > 0:
+		r.console.notice(fmt.Sprintf("going on: of %s, %d are in %s already%s: %d to do",
+			countOf(found.items, "item"), found.done, r.flags.output, r.failedBefore(found.failed), found.left()))
+	}
+	r.lowerConcurrency()
+}
+
+func (r *runner) failedBefore(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d failed for good (%s) and are not tried again", n, r.flags.errorsPath())
+}
+
+// ownFiles is how many files and sockets the process needs beside its calls: three
+// streams, three files, the runtime's own, name lookups, and as much again.
+const ownFiles = 32
+
+// lowerConcurrency keeps a run from a storm of failures to open a socket.
+func (r *runner) lowerConcurrency() {
+	limit := openFiles()
+	if limit == 0 || r.backend.books != nil || uint64(r.flags.concurrency)+ownFiles <= limit {
+		return
+	}
+	asked := r.flags.concurrency
+	r.flags.concurrency = max(1, int(limit)-ownFiles)
+	r.console.notice(fmt.Sprintf("at most %d files may be open here, too few for --concurrency %d: lowered to %d (ulimit -n raises it)",
+		limit, asked, r.flags.concurrency))
+}
+
+// process makes the calls.
+func (r *runner) process(src source, past *past, found survey, files *outputs) error {
+	in := &intake{runner: r, src: src, past: past, halted: make(chan struct{})}
+	out := newSink(files, r.halt.stop)
+	began := r.clock.Now()
+	before := scale{began: began, total: found.items, before: found.done + found.failed, failed: out.failed.Load}
+	r.console.tell(func(d display) { d.scale(before) })
+
+	t := &tally{runner: r, in: in, out: out, control: batch.NewControl()}
+	var runErr error
+	for res, err := range batch.Stream(r.halt.ctx, in.items(), r.call, r.options(t)...) {
+		if err != nil {
+			runErr = err
+			break
+		}
+		t.take(&res)
+	}
+	sinkErr := out.close()
+	if !isClosedPipe(sinkErr) { // whoever read has gone: nobody asks how it went
+		r.report = t.report(found)
+	}
+	return r.verdict(t, runErr, sinkErr)
+}
+
+func (r *runner) options(t *tally) []batch.Option {
+	seed := r.chance
+	if r.flags.seeded {
+		seed = r.flags.seed
+	}
+	opts := []batch.Option{
+		batch.WithConcurrency(r.flags.concurrency),
+		batch.WithLimits(r.flags.limits()),
+		batch.WithMaxAttempts(r.flags.maxAttempts),
+		batch.WithAttemptTimeout(r.flags.timeout),
+		batch.WithDrain(r.halt.drain),
+		batch.WithControl(t.control),
+		batch.WithSummary(&t.sum),
+		batch.WithSeed(seed),
+		batch.WithClock(r.clock),
+	}
+	if every, ok := r.every(); ok {
+		opts = append(opts, batch.WithObserver(r.console.observe), batch.WithProgressEvery(every))
+	}
+	return opts
+}
+
+// call makes one call of one item.
+func (r *runner) call(ctx context.Context, it *item) (provider.Reply, error) {
+	reply, err := r.backend.do(ctx, provider.Request{Endpoint: it.Endpoint, Model: it.Model, Body: it.Body})
+	if r.log.Enabled(ctx, slog.LevelDebug) {
+		r.log.Debug("call", "id", it.ID, "line", it.Line, "lane", it.lane, "status", reply.Status, "error", r.redactError(err))
+	}
+	return reply, err
+}
+
+// redact takes the key out of a text. Whoever made the text should have: this is
+// the second lock on that door.
+func (r *runner) redact(s string) string {
+	return string(provider.Redact([]byte(s), r.backend.key))
+}
+
+func (r *runner) redactError(err error) string {
+	if err == nil {
+		return ""
+	}
+	return r.redact(err.Error())
+}
+
+// tally is what the results of a run come to.
+type tally struct {
+	*runner
+	in        *intake
+	out       *sink
+	control   *batch.Control
+	sum       batch.Summary
+	truncated int            // answers that ended at their length limit
+	kinds     map[string]int // failed items by code
+	stopped   error          // why some items were not run, if the provider would not
+	released  bool           // a stream is not waited for any more
+}
+
+// take deals with one result: into the files, or not run and into none.
+func (t *tally) take(res *result) {
+	if errors.Is(res.Err, batch.ErrNotRun) {
+		t.notRun(res.Err)
+		return
+	}
+	if kind, ok := provider.FinishKind(res.Finish); ok && kind == provider.Truncated {
+		t.truncated++
+	}
+	o := lineOf(res, t.redact)
+	if o.failed {
+		t.fail(res, o.line.Error.Code)
+	}
+	t.out.put(o)
+}
+
+func (t *tally) fail(res *result, code string) {
+	if t.kinds == nil {
+		t.kinds = map[string]int{}
+	}
+	t.kinds[code]++
+	t.log.Info("item failed", "id", res.Item.ID, "line", res.Item.Line, "lane", res.Lane, "error", t.redactError(res.Err))
+	var panicked *batch.PanicError
+	if errors.As(res.Err, &panicked) {
+		t.log.Error("panic", "id", res.Item.ID, "value", fmt.Sprint(panicked.Value), "stack", string(panicked.Stack))
+	}
+}
+
+// notRun notes why an item was not run. Once no lane is left, nothing that a
+// stream may still bring can be run: it is not waited for.
+func (t *tally) notRun(err error) {
+	e := faultOf(err)
+	if !errors.Is(err, machine.ErrWaitTooLong) && !errors.Is(err, machine.ErrLaneStopped) &&
+		(e == nil || !e.Kind.StopsLane() && !e.Kind.StopsLaneIfFirst()) {
+		return
+	}
+	t.stopped = err
+	if t.in.src.stream && !t.released && t.noLaneLeft() {
+		t.released = true
+		close(t.in.halted)
+	}
+}
+
+func (t *tally) noLaneLeft() bool {
+	s, err := t.control.Status(t.halt.ctx, math.MaxInt)
+	if err != nil {
+		return true // the run is over
+	}
+	for _, l := range s.Lanes {
+		if l.Phase != machine.Stopped {
+			return false
+		}
+	}
+	return true
+}

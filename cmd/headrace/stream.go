@@ -1,0 +1,61 @@
+package main
+
+import "github.com/headrace/headrace/batch/jsonl"
+
+// stream reads an input that can be read only once, in a goroutine of its own.
+// Nothing ends a read from a terminal or a pipe that stalls, so a run that is over
+// leaves that goroutine to the end of the process.
+type stream struct {
+	in    *intake
+	lines chan streamed
+	left  chan struct{} // closed when nobody takes lines any more
+}
+
+type streamed struct {
+	req jsonl.Request
+	err error
+}
+
+func newStream(in *intake) *stream {
+	return &stream{in: in, lines: make(chan streamed), left: make(chan struct{})}
+}
+
+// all yields the lines until the input ends or the run is to take no more.
+func (s *stream) all(yield func(jsonl.Request, error) bool) {
+	defer close(s.left)
+	go s.read()
+	for {
+		select {
+		case l, ok := <-s.lines:
+			if !ok || !yield(l.req, l.err) {
+				return
+			}
+		case <-s.in.halted:
+			return
+		case <-s.in.halt.drain:
+			return
+		case <-s.in.halt.ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *stream) read() {
+	defer close(s.lines)
+	file, err := s.in.src.open()
+	if err != nil {
+		s.give(jsonl.Request{}, err)
+		return
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	jsonl.NewReader(file, s.in.readerConfig(s.in.src.name, false)).All()(s.give)
+}
+
+func (s *stream) give(req jsonl.Request, err error) bool {
+	select {
+	case s.lines <- streamed{req, err}:
+		return true
+	case <-s.left:
+		return false
+	}
+}

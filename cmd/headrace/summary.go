@@ -1,0 +1,169 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// report is what a run comes to, for people and for programs.
+type report struct {
+	batch.Summary
+	before    int // items that earlier runs have ended
+	left      int // items that are still to do
+	truncated int
+	kinds     map[string]int
+	errors    string // name of the errors file
+	books     *sim.Books
+}
+
+func (t *tally) report(found survey) *report {
+	rep := &report{
+		Summary: t.sum, truncated: t.truncated, kinds: t.kinds,
+		before: t.in.done + t.in.failed, errors: t.flags.errorsPath(),
+	}
+	rep.left = rep.NotRun
+	if found.items != unknownTotal {
+		rep.left = found.left() - rep.Succeeded - rep.Failed
+	}
+	if t.backend.books != nil {
+		books := t.backend.books()
+		rep.books = &books
+	}
+	return rep
+}
+
+// text is the summary block, ending with the proof.
+func (s *report) text() string {
+	var b strings.Builder
+	c := s.Counters
+	row := func(name string, value any, more ...string) {
+		fmt.Fprintf(&b, "  %-14s %v%s\n", name, value, strings.Join(append([]string{""}, more...), "  "))
+	}
+	fmt.Fprintf(&b, "\nsummary\n")
+	row("items", s.Succeeded+s.Failed+s.left, s.beforeWords()...)
+	row("succeeded", s.Succeeded, s.truncatedWords()...)
+	row("failed", s.Failed, s.kindWords()...)
+	row("not run", s.left)
+	row("calls", c.Calls)
+	row("throttled", c.Throttled)
+	row("cooldowns", c.Cooldowns, s.waveWords()...)
+	row("probes", c.Probes)
+	row("redistributed", c.Redistributed)
+	row("elapsed", wait(s.Elapsed))
+	row("speed", s.speed())
+	row("tokens", fmt.Sprintf("%d in, %d out", s.Usage.InputTokens, s.Usage.OutputTokens))
+	if s.books != nil {
+		row("simulator saw", fmt.Sprintf("%d calls, answered %d, refused %d", s.books.Received, s.books.Accepted, s.books.Refused429))
+	}
+	b.WriteString("proof\n" + s.proof())
+	return b.String()
+}
+
+// proof is the two sums that hold if nothing was lost and nothing given out twice.
+func (s *report) proof() string {
+	c := s.Counters
+	items := c.Offered == c.Settled+c.Released && c.Offered == uint64(s.Items())
+	calls := c.Calls == c.Settled+c.HandedOver
+	return fmt.Sprintf("  offered %d = settled %d + released %d  %s\n", c.Offered, c.Settled, c.Released, holds(items)) +
+		fmt.Sprintf("  calls %d = settled %d + handed over %d  %s\n", c.Calls, c.Settled, c.HandedOver, holds(calls))
+}
+
+func holds(ok bool) string {
+	if ok {
+		return "✓"
+	}
+	return "DOES NOT HOLD (this is a fault of headrace: please report it)"
+}
+
+func (s *report) speed() string {
+	if s.Elapsed <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f items/s", float64(s.Succeeded+s.Failed)/s.Elapsed.Seconds())
+}
+
+func (s *report) beforeWords() []string {
+	if s.before == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("(and %d from earlier runs)", s.before)}
+}
+
+func (s *report) truncatedWords() []string {
+	if s.truncated == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("(%d cut off at their max_tokens)", s.truncated)}
+}
+
+func (s *report) waveWords() []string {
+	if s.Counters.Cooldowns == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("met by %s", countOf(int(s.Counters.Participants), "call"))}
+}
+
+// kindWords counts the failed items by kind, the most frequent first.
+func (s *report) kindWords() []string {
+	if s.Failed == 0 {
+		return nil
+	}
+	kinds := slices.SortedFunc(maps.Keys(s.kinds), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.kinds[b], s.kinds[a]), cmp.Compare(a, b))
+	})
+	var words []string
+	for _, k := range kinds {
+		words = append(words, fmt.Sprintf("%d %s", s.kinds[k], k))
+	}
+	return []string{"(" + strings.Join(words, ", ") + "; see " + s.errors + ")"}
+}
+
+type summaryEvent struct {
+	Event         string         `json:"event"`
+	ElapsedS      float64        `json:"elapsed_s"`
+	Items         int            `json:"items"`
+	Before        int            `json:"before"` // ended by earlier runs
+	Succeeded     int            `json:"succeeded"`
+	Truncated     int            `json:"truncated"`
+	Failed        int            `json:"failed"`
+	FailedBy      map[string]int `json:"failed_by,omitempty"`
+	NotRun        int            `json:"not_run"` // of the items that were taken
+	Left          int            `json:"left"`    // of the whole input
+	Offered       uint64         `json:"offered"`
+	Settled       uint64         `json:"settled"`
+	Released      uint64         `json:"released"`
+	Calls         uint64         `json:"calls"`
+	HandedOver    uint64         `json:"handed_over"`
+	Throttled     uint64         `json:"throttled"`
+	Cooldowns     uint64         `json:"cooldowns"`
+	Participants  uint64         `json:"participants"`
+	Probes        uint64         `json:"probes"`
+	Redistributed uint64         `json:"redistributed"`
+	PerSecond     float64        `json:"per_second"`
+	InputTokens   int64          `json:"input_tokens"`
+	OutputTokens  int64          `json:"output_tokens"`
+	CachedTokens  int64          `json:"cached_tokens"`
+	Proved        bool           `json:"proved"`
+}
+
+func (s *report) event() summaryEvent {
+	c := s.Counters
+	e := summaryEvent{
+		Event: "summary", ElapsedS: seconds(s.Elapsed), Items: s.Items(), Before: s.before,
+		Succeeded: s.Succeeded, Truncated: s.truncated, Failed: s.Failed, FailedBy: s.kinds, NotRun: s.NotRun, Left: s.left,
+		Offered: c.Offered, Settled: c.Settled, Released: c.Released, Calls: c.Calls, HandedOver: c.HandedOver,
+		Throttled: c.Throttled, Cooldowns: c.Cooldowns, Participants: c.Participants, Probes: c.Probes,
+		Redistributed: c.Redistributed, Proved: s.Proves(),
+		InputTokens: s.Usage.InputTokens, OutputTokens: s.Usage.OutputTokens, CachedTokens: s.Usage.CachedTokens,
+	}
+	if s.Elapsed > 0 {
+		e.PerSecond = round(float64(s.Succeeded+s.Failed) / s.Elapsed.Seconds())
+	}
+	return e
+}

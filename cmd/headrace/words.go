@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
+)
+
+// story tells a lane's transition in plain words.
+func story(t batch.Transition) string {
+	switch t.To {
+	case machine.Cooling:
+		return fmt.Sprintf("%s: %s: cooling for %s, nothing leaves (epoch %d)", t.Lane, whyCooling(t.Reason), wait(t.Until.Sub(t.At)), t.Epoch)
+	case machine.Probing:
+		return fmt.Sprintf("%s: cooled; %s met that wave: sending one probe", t.Lane, countOf(t.Wave, "call"))
+	case machine.Ramping:
+		return fmt.Sprintf("%s: %s: ramping up%s over %s", t.Lane, whyRamping(t), upTo(" to ", t.Rate), wait(t.Until.Sub(t.At)))
+	case machine.Stopped:
+		return fmt.Sprintf("%s: stopped: the provider serves it no more", t.Lane)
+	case machine.Flowing:
+		if t.Reason == machine.ByHand {
+			return fmt.Sprintf("%s: reset by hand: flowing", t.Lane)
+		}
+		return fmt.Sprintf("%s: the ramp is over: flowing%s", t.Lane, upTo(" at up to ", t.Rate))
+	}
+	return t.String()
+}
+
+func whyCooling(r machine.Reason) string {
+	switch r {
+	case machine.ByThrottle:
+		return "rate limit hit"
+	case machine.ByOverload:
+		return "the provider is overloaded"
+	case machine.ByBreaker:
+		return "calls break, the provider seems to be down"
+	default:
+		return r.String()
+	}
+}
+
+func whyRamping(t batch.Transition) string {
+	if t.Reason == machine.ByKnowledge {
+		return fmt.Sprintf("cooled; %s met that wave; the limit is known, no probe needed", countOf(t.Wave, "call"))
+	}
+	return "the probe passed"
+}
+
+// upTo says to what rate, if one was learned.
+func upTo(words string, perSecond float64) string {
+	if math.IsInf(perSecond, 1) {
+		return ""
+	}
+	return words + rate(perSecond)
+}
+
+func rate(perSecond float64) string {
+	if perSecond >= 100 {
+		return fmt.Sprintf("%.0f/s", perSecond)
+	}
+	return fmt.Sprintf("%.1f/s", perSecond)
+}
+
+// wait shows a length of time, at most three digits of it.
+func wait(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 100*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < 100*time.Minute:
+		return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
+	}
+	return fmt.Sprintf("%.1f h", d.Hours())
+}
+
+func countOf(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// phaseWords says what holds a run back; "" if nothing does.
+func phaseWords(p picture) string {
+	if p.lanes == 0 {
+		return ""
+	}
+	text := p.phase.String()
+	if p.phase == machine.Cooling && p.wait > 0 {
+		text += " " + wait(p.wait)
+	}
+	if p.ofLanes > 1 {
+		text += fmt.Sprintf(" (%d of %d models held back)", p.lanes, p.ofLanes)
+	}
+	return text
+}
