@@ -86,11 +86,15 @@ type named struct {
 // Type is what the help shows.
 func (n named) Type() string { return n.word }
 
-// nameValues gives each flag, in turn, the word for its value.
+// nameValues gives flags the words for their values. A default of no time is not
+// shown: what it means is said.
 func nameValues(fs *pflag.FlagSet, words map[string]string) {
 	for flag, word := range words {
 		f := fs.Lookup(flag)
 		f.Value = named{f.Value, word}
+		if f.DefValue == "0s" {
+			f.DefValue = "0"
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ type simFlags struct {
 	sigma          float64
 	headers        bool
 	retryAfter     string
-	errors, outage []string
+	errors, outage string
 	quotaAfter     int
 	seed           uint64
 }
@@ -40,8 +40,8 @@ func (f *simFlags) register(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.sigma, "sigma", 0, "spread of the latency (lognormal); 0.4 is usual, 0 is constant")
 	fs.BoolVar(&f.headers, "headers", false, "send x-ratelimit-* headers")
 	fs.StringVar(&f.retryAfter, "retry-after", "never", "whether refusals name a wait: never, always or sometimes")
-	fs.StringSliceVar(&f.errors, "errors", nil, "shares of faults: 500=0.1,503=0.05,400=0.01,reset=0.01,hang=0.01,truncated=0.01,malformed=0.01")
-	fs.StringSliceVar(&f.outage, "outage", nil, "be down, as FROM+FOR or FROM+FOR:MODE (503, hang or reset), such as 10s+5s or 1m+30s:hang")
+	fs.StringVar(&f.errors, "errors", "", "shares of faults: 500=0.1,503=0.05,400=0.01,reset=0.01,hang=0.01,truncated=0.01,malformed=0.01")
+	fs.StringVar(&f.outage, "outage", "", "be down, as FROM+FOR or FROM+FOR:MODE (503, hang or reset), such as 10s+5s or 1m+30s:hang")
 	fs.IntVar(&f.quotaAfter, "quota-after", 0, "answers after which the balance is spent; 0 is never")
 	fs.Uint64Var(&f.seed, "seed", 0, "decides every draw")
 	nameValues(fs, map[string]string{
@@ -107,13 +107,13 @@ func setMode(to *sim.Mode, word string) error {
 	return refuse("--retry-after: %q is not known: use never, always or sometimes", word)
 }
 
-// setRates reads "500=0.1".
-func setRates(to *sim.Rates, words []string) error {
+// setRates reads "500=0.1,reset=0.02".
+func setRates(to *sim.Rates, words string) error {
 	fields := map[string]*float64{
 		"500": &to.Server500, "503": &to.Overloaded503, "400": &to.BadRequest400,
 		"reset": &to.Reset, "hang": &to.Hang, "truncated": &to.Truncated, "malformed": &to.Malformed200,
 	}
-	for _, word := range words {
+	for word := range strings.SplitSeq(words, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(word), "=")
 		rate, err := strconv.ParseFloat(value, 64)
 		field := fields[name]
@@ -125,9 +125,9 @@ func setRates(to *sim.Rates, words []string) error {
 	return nil
 }
 
-// setOutages reads "10s+5s:503".
-func setOutages(to *[]sim.Outage, words []string) error {
-	for _, word := range words {
+// setOutages reads "10s+5s,1m+30s:hang".
+func setOutages(to *[]sim.Outage, words string) error {
+	for word := range strings.SplitSeq(words, ",") {
 		o, err := outage(strings.TrimSpace(word))
 		if err != nil {
 			return refuse("--outage: %q is not understood: write FROM+FOR or FROM+FOR:MODE, such as 10s+5s:hang", word)
