@@ -128,6 +128,7 @@ func (m *Machine) checkRun(b *book, r *run, lined, inFlight map[*pool]int) {
 }
 
 func (m *Machine) checkLane(b *book, l *lane) {
+	breaker := l.breaker // a copy: asking takes a permit
 	timed := l.phase == Cooling || l.phase == Ramping || (l.phase == Probing && !l.passAt.IsZero())
 	switch {
 	case timed != (l.alarm.pos >= 0):
@@ -136,6 +137,8 @@ func (m *Machine) checkLane(b *book, l *lane) {
 		b.w.failf("lane %s is %v with %d in flight, to be passed at %v", l.name, l.phase, l.inEpoch, l.passAt)
 	case l.usable() && l.breaker.State(m.now) != 0:
 		b.w.failf("lane %s is %v; its breaker is %v", l.name, l.phase, l.breaker.State(m.now))
+	case l.phase == Probing && l.inEpoch == 0 && !breaker.Allow(m.now):
+		b.w.failf("lane %s is probing, and its breaker has no permit left", l.name)
 	case l.inEpoch > l.inFlight:
 		b.w.failf("lane %s has more in flight in its epoch than in all", l.name)
 	}

@@ -1,0 +1,91 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// A lane that cools is not forgotten, however long nobody asks for it: who came
+// back to it as to a new one would be refused again.
+func TestCoolingLaneIsRemembered(t *testing.T) {
+	b := newBed(LaneConfig{}, RunConfig{})
+	b.cfg.IdleTTL = time.Minute
+	b.offer(1, "", 0)
+	b.Step(b.now, Settled(b.calls[0], Outcome{Signal: Throttled, Directed: true, RetryAfter: 5 * time.Minute}))
+	b.wait(2 * time.Minute)
+	b.offer(1, "", 0)
+	if len(b.calls) != 1 {
+		t.Fatal("a call left while the lane cooled")
+	}
+	b.wait(3 * time.Minute)
+	if len(b.calls) != 2 {
+		t.Error("no call left after the lane had cooled")
+	}
+}
+
+// A lane that waits for a probe which nobody sends is forgotten in the end, and a
+// stopped one never: why it stopped is all that keeps its items from being tried.
+func TestIdleLanesAreForgotten(t *testing.T) {
+	b := newBed(LaneConfig{}, RunConfig{})
+	b.offer(1, "probing", 0)
+	b.offer(1, "stopped", 0)
+	b.Step(b.now, Settled(b.calls[0], Outcome{Signal: Throttled}))
+	b.Step(b.now, Settled(b.calls[1], Outcome{Signal: Exhausted}))
+	b.wait(time.Minute)
+	b.wait(DefaultIdleTTL)
+	if b.lanes["probing"] != nil || b.lanes["stopped"] == nil {
+		t.Errorf("known: %v", b.lanes)
+	}
+	if pools := b.runs[1].opened; len(pools) != 1 || pools[0].name != "stopped" {
+		t.Errorf("the run has %d pools open, want the one of the stopped lane", len(pools))
+	}
+}
+
+// Many lanes that were last used together are forgotten over some passes, so that
+// no pass takes long.
+func TestForgettingIsBounded(t *testing.T) {
+	b := newBed(LaneConfig{}, RunConfig{})
+	for i := range 2*maxEvictions + 1 {
+		b.offer(1, string(rune('a'+i)), 0)
+		b.Step(b.now, Settled(b.calls[i], Outcome{Signal: Succeeded}))
+	}
+	b.now = b.now.Add(DefaultIdleTTL)
+	for _, want := range []int{maxEvictions + 1, 1, 0} {
+		if b.decide(); len(b.lanes) != want {
+			t.Fatalf("%d lanes are left, want %d", len(b.lanes), want)
+		}
+	}
+}
+
+// A call from before the bucket was emptied gives back nothing, whatever it did not
+// need; what it drew beyond the estimate is owed all the same.
+func TestOldCallsCreditNothing(t *testing.T) {
+	for _, c := range []struct{ actual, level float64 }{{100, 0}, {1500, -500}} {
+		b := newBed(LaneConfig{Limits: limiter.Limits{TPM: 60000}}, RunConfig{})
+		b.offer(2, "", 1000)
+		b.end(0, Outcome{Signal: Throttled})
+		b.end(0, Outcome{Signal: Succeeded, Measured: true, Actual: limiter.Cost{Input: c.actual}})
+		if got := b.Status(b.now, 1).Lanes[0].Level.Tokens; got != c.level {
+			t.Errorf("drew %v of 1000 estimated: %v tokens left, want %v", c.actual, got, c.level)
+		}
+	}
+}
+
+// A pause gives up what the run had reserved: the other runs need not wait for it.
+func TestPauseReservesNothing(t *testing.T) {
+	b := newBed(LaneConfig{Limits: limiter.Limits{TPM: 6000}}, RunConfig{})
+	b.Step(b.now, RunOpened(2, RunConfig{}))
+	b.offer(1, "", 5000) // all that the bucket holds
+	b.offer(1, "", 5000) // waits for 50 s
+	b.Step(b.now, Offered(2, []*Item{{Cost: limiter.Cost{Input: 100}}}))
+	b.wait(2 * time.Second)
+	if len(b.calls) != 1 {
+		t.Fatal("the large item was overtaken")
+	}
+	b.Step(b.now, Paused(1))
+	if b.decide(); len(b.calls) != 2 || b.calls[1].Run != 2 {
+		t.Errorf("%d calls, want one of the run that is not paused", len(b.calls))
+	}
+}
