@@ -26,7 +26,7 @@ type display interface {
 	log(line []byte)               // a line of the log, as it is
 	transition(t batch.Transition) // a lane changed its phase
 	status(s batch.Status)         // a picture, once a period
-	summary(s report)              // how it ended
+	summary(s *report)             // how it ended; nil: nothing is to be said of it
 }
 
 func newConsole(d display) *console {
@@ -69,7 +69,7 @@ func (c *console) observe(e batch.Event) {
 	}
 }
 
-// close waits until everything was shown, the summary of a run last if there is
+// close waits until everything was shown, the summary of a run last, if there is
 // one. Nothing may be told afterwards.
 func (c *console) close(s *report) {
 	if n := c.dropped.Load(); n > 0 {
@@ -77,9 +77,7 @@ func (c *console) close(s *report) {
 			d.notice(fmt.Sprintf("%d lines were left out here: the terminal was too slow for them", n))
 		}
 	}
-	if s != nil {
-		c.news <- func(d display) { d.summary(*s) }
-	}
+	c.news <- func(d display) { d.summary(s) }
 	close(c.news)
 	<-c.over
 }
@@ -92,4 +90,4 @@ func (s silent) log(line []byte)             { _, _ = s.out.Write(line) } // a l
 func (s silent) scale(scale)                 {}
 func (s silent) transition(batch.Transition) {}
 func (s silent) status(batch.Status)         {}
-func (s silent) summary(report)              {}
+func (s silent) summary(*report)             {}

@@ -114,6 +114,7 @@ type intake struct {
 
 	seen, done, failed int
 	err                error // why it ended early
+	left               bool  // a stream was left before its end
 }
 
 // items yields what is left to do.

@@ -109,7 +109,11 @@ func (e *events) status(s batch.Status) {
 	e.print(out)
 }
 
-func (e *events) summary(s report) { e.print(s.event()) }
+func (e *events) summary(s *report) {
+	if s != nil {
+		e.print(s.event())
+	}
+}
 
 // seconds are rounded to milliseconds: what is behind them is noise.
 func seconds(d time.Duration) float64 { return round(d.Seconds()) }

@@ -43,9 +43,12 @@ func (l *live) status(s batch.Status) {
 	fmt.Fprint(l.out, eraseLine+l.line)
 }
 
-func (l *live) summary(s report) {
+func (l *live) summary(s *report) {
+	if l.line != "" {
+		fmt.Fprint(l.out, eraseLine)
+	}
 	l.line = ""
-	l.above(func() { l.plain.summary(s) })
+	l.plain.summary(s)
 }
 
 // above writes lines where the live one is, and draws that again below them.

@@ -32,7 +32,11 @@ func (p *plain) status(s batch.Status) {
 	fmt.Fprintf(p.out, "%s  %s\n", clockTime(now.elapsed), strings.Join(now.words(), "  "))
 }
 
-func (p *plain) summary(s report) { fmt.Fprint(p.out, s.text()) }
+func (p *plain) summary(s *report) {
+	if s != nil {
+		fmt.Fprint(p.out, s.text())
+	}
+}
 
 // clockTime shows the time since the start, in a column.
 func clockTime(d time.Duration) string { return fmt.Sprintf("%7.1fs", d.Seconds()) }

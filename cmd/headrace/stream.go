@@ -30,13 +30,13 @@ func (s *stream) all(yield func(jsonl.Request, error) bool) {
 			if !ok || !yield(l.req, l.err) {
 				return
 			}
+			continue
 		case <-s.in.halted:
-			return
 		case <-s.in.halt.drain:
-			return
 		case <-s.in.halt.ctx.Done():
-			return
 		}
+		s.in.left = true
+		return
 	}
 }
 

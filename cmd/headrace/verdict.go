@@ -61,7 +61,7 @@ func (r *runner) verdict(t *tally, runErr, sinkErr error) error {
 		return r.failAgain(exitUsage, "%s\n%s", plainText(t.in.err), r.goOn("the input ends there for now: correct it"))
 	case t.stopped != nil:
 		return r.stoppedBy(t)
-	case r.halt.called() && runErr != nil:
+	case r.halt.called() && (runErr != nil || t.in.left):
 		return r.failAgain(exitInterrupted, "interrupted; %s: %s", t.saved(), r.goOn("the rest is left"))
 	case errors.Is(runErr, batch.ErrConfig):
 		return refuse("%s", plainText(runErr))

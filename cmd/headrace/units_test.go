@@ -1,0 +1,296 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// A call is expected to draw the larger of what its prompt has and what may be
+// written; pictures are not text.
+func TestCostOf(t *testing.T) {
+	tests := []struct {
+		body string
+		want limiter.Cost
+	}{
+		{`{"messages":[{"role":"user","content":"12345678"}]}`, limiter.Cost{Requests: 1, Input: 2}},
+		{`{"messages":[{"role":"user","content":"123456789"}],"max_tokens":10}`, limiter.Cost{Requests: 1, Input: 3, Output: 7}},
+		{`{"max_completion_tokens":4,"messages":[{"content":[{"type":"text","text":"1234"},{"type":"image_url","image_url":{"url":"data:abcdefgh"}}]}]}`, limiter.Cost{Requests: 1, Input: 1, Output: 3}},
+		{`{"input":["1234","5678"]}`, limiter.Cost{Requests: 1, Input: 2}},
+		{`{"prompt":"1234","max_tokens":1}`, limiter.Cost{Requests: 1, Input: 1}},
+		{`{"instructions":"1234","input":"5678","max_output_tokens":-5}`, limiter.Cost{Requests: 1, Input: 2}},
+		{`{"model":"m","temperature":1}`, limiter.Cost{Requests: 1}},
+	}
+	for _, tt := range tests {
+		if got := costOf([]byte(tt.body)); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.body, got, tt.want)
+		}
+	}
+}
+
+// What is quoted comes out of a shell as it went in.
+func TestShellQuote(t *testing.T) {
+	for _, word := range []string{"plain-1_2.jsonl", "a b", "", "it's", `"`, "$HOME", "`x`", "a\nb", "*", "é", "~", "--x=y,z", "#"} {
+		quoted := shellQuote(word)
+		out, err := exec.Command("sh", "-c", "printf %s "+quoted).Output()
+		if err != nil || string(out) != word {
+			t.Errorf("%q: quoted %s, came out as %q, %v", word, quoted, out, err)
+		}
+	}
+	if got := shellQuote("http://127.0.0.1:8080/v1"); got != "http://127.0.0.1:8080/v1" {
+		t.Errorf("quoted without need: %s", got)
+	}
+}
+
+// The line that resumes is the command as it was given; a run to standard output
+// goes on from a file.
+func TestResumeLine(t *testing.T) {
+	tests := []struct {
+		args, want string
+		toStdout   bool
+	}{
+		{"run in.jsonl -o out.jsonl -c 8", "headrace run in.jsonl -o out.jsonl -c 8", false},
+		{"run in.jsonl -o - -c 8", "headrace run in.jsonl -o results.jsonl -c 8", true},
+		{"run - --output -", "headrace run - --output results.jsonl", true},
+		{"run - --output=-", "headrace run - --output=results.jsonl", true},
+		{"run - -o-", "headrace run - --output=results.jsonl", true},
+		{"run in.jsonl", "headrace run in.jsonl -o results.jsonl", true},
+	}
+	for _, tt := range tests {
+		w := &world{name: "headrace", args: strings.Fields(tt.args)}
+		if got := w.resumeLine(tt.toStdout); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.args, got, tt.want)
+		}
+	}
+	w := &world{name: "go run ./cmd/headrace", args: []string{"run", "a b"}}
+	if got := w.resumeLine(false); got != "go run ./cmd/headrace run 'a b'" {
+		t.Error(got)
+	}
+}
+
+// What go run has built is called by go run again, if its source is here.
+func TestCalledAs(t *testing.T) {
+	built := "/tmp/go-build123/b001/exe/headrace"
+	t.Chdir(t.TempDir())
+	if got := calledAs(built); got != "headrace" {
+		t.Error(got)
+	}
+	if err := os.MkdirAll("cmd/headrace", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := calledAs(built); got != "go run ./cmd/headrace" {
+		t.Error(got)
+	}
+	if got := calledAs("./headrace"); got != "./headrace" {
+		t.Error(got)
+	}
+}
+
+// The live line never reaches the last column, and tells the most telling first.
+func TestLiveLineFits(t *testing.T) {
+	p := picture{
+		elapsed: time.Minute, done: 84, total: 240, perSecond: 9.81, left: 16 * time.Second, failed: 2,
+		inFlight: 16, waiting: 140, lanes: 1, ofLanes: 1, phase: machine.Cooling, wait: 1200 * time.Millisecond,
+	}
+	for width := range 120 {
+		if got := fit(p.words(), width); len([]rune(got)) > width {
+			t.Errorf("%d columns: %q", width, got)
+		}
+	}
+	if got := fit(p.words(), 19); got != "84/240  35%  9.8/s" {
+		t.Errorf("20 columns: %q", got)
+	}
+	if got := fit(p.words(), 200); got != "84/240  35%  9.8/s  ~16.0 s left  2 failed  cooling 1.2 s  16 in flight  140 waiting" {
+		t.Errorf("wide: %q", got)
+	}
+}
+
+// A terminal that takes nothing holds nothing up: what has no room is left out,
+// and it is said how much.
+func TestSlowTerminal(t *testing.T) {
+	r, w := io.Pipe() // a write waits until it is read
+	c := newConsole(&plain{out: w, meter: meter{scale: scale{failed: func() int64 { return 0 }}}})
+	const told = 10 * consoleRoom
+	for i := range told {
+		c.notice(fmt.Sprint(i)) // would never return, if it waited
+	}
+	text := make(chan string)
+	go func() {
+		all, _ := io.ReadAll(r)
+		text <- string(all)
+	}()
+	c.close(&report{})
+	_ = w.Close()
+	got := <-text
+	shown := strings.Count(got, "\n") - strings.Count((&report{}).text(), "\n") - 1
+	if !strings.Contains(got, fmt.Sprintf("%d lines were left out", told-shown)) {
+		t.Errorf("%d of %d lines shown, then %q", shown, told, got[max(0, len(got)-900):])
+	}
+}
+
+// Lines that happen are written above the live one, which is drawn again.
+func TestLiveLineStaysBelow(t *testing.T) {
+	var out strings.Builder
+	l := newLive(&out, func() int { return 20 })
+	l.scale(scale{total: 10, failed: func() int64 { return 0 }})
+	l.status(batch.Status{At: time.Time{}.Add(time.Second), Totals: batch.Counters{Settled: 4}})
+	l.notice("hello")
+	l.summary(&report{})
+	want := eraseLine + "4/10  40%  4.0/s" + eraseLine + "headrace: hello\n" + "4/10  40%  4.0/s" + eraseLine
+	if got, _, _ := strings.Cut(out.String(), "\nsummary"); got+"" != want && got != want+"\n" {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// The rate is that of the last seconds, not of the whole run.
+func TestMeterForgets(t *testing.T) {
+	m := meter{scale: scale{total: 1000, before: 100, failed: func() int64 { return 3 }}}
+	var p picture
+	for s := 1; s <= 60; s++ {
+		done := uint64(min(s, 40)) * 10 // ten a second, and nothing more after 40 s
+		p = m.read(batch.Status{At: time.Time{}.Add(time.Duration(s) * time.Second), Totals: batch.Counters{Settled: done}})
+		if s == 30 && (math.Abs(p.perSecond-10) > 0.01 || p.left != 60*time.Second || p.done != 400 || p.failed != 3) {
+			t.Errorf("after 30 s: %+v", p)
+		}
+	}
+	if p.perSecond != 0 || p.left != 0 {
+		t.Errorf("20 s after the last item: %+v", p)
+	}
+}
+
+// Each step of a lane is told in plain words.
+func TestStory(t *testing.T) {
+	at := time.Time{}.Add(time.Hour)
+	in := func(d time.Duration) time.Time { return at.Add(d) }
+	tests := map[string]batch.Transition{
+		"l: rate limit hit: cooling for 2.0 s, nothing leaves (epoch 3)":                              {To: machine.Cooling, Reason: machine.ByThrottle, Until: in(2 * time.Second), Epoch: 3},
+		"l: calls break, the provider seems to be down: cooling for 4.0 s, nothing leaves (epoch 0)":  {To: machine.Cooling, Reason: machine.ByBreaker, Until: in(4 * time.Second)},
+		"l: the provider is overloaded: cooling for 500 ms, nothing leaves (epoch 0)":                 {To: machine.Cooling, Reason: machine.ByOverload, Until: in(500 * time.Millisecond)},
+		"l: cooled; 47 calls met that wave: sending one probe":                                        {To: machine.Probing, Wave: 47},
+		"l: the probe passed: ramping up to 10.0/s over 10.0 s":                                       {To: machine.Ramping, Reason: machine.ByProbe, Rate: 10, Until: in(10 * time.Second)},
+		"l: cooled; 1 call met that wave; the limit is known, no probe needed: ramping up over 3 min": {To: machine.Ramping, Reason: machine.ByKnowledge, Wave: 1, Rate: math.Inf(1), Until: in(3 * time.Minute)},
+		"l: the ramp is over: flowing at up to 250/s":                                                 {To: machine.Flowing, Reason: machine.ByTime, Rate: 250},
+		"l: stopped: the provider serves it no more":                                                  {To: machine.Stopped},
+	}
+	for want, tr := range tests {
+		tr.At, tr.Lane = at, "l"
+		if got := story(tr); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// The proof says so when it does not hold.
+func TestProof(t *testing.T) {
+	s := report{Summary: batch.Summary{Succeeded: 240, Counters: batch.Counters{Offered: 240, Settled: 240, Calls: 287, HandedOver: 47}}}
+	if got := s.proof(); got != "  offered 240 = settled 240 + released 0  ✓\n  calls 287 = settled 240 + handed over 47  ✓\n" {
+		t.Error(got)
+	}
+	s.Counters.HandedOver, s.Succeeded = 46, 239
+	if got := strings.Count(s.proof(), "DOES NOT HOLD"); got != 2 {
+		t.Error(s.proof())
+	}
+}
+
+// A run that was stopped, fails by the exit code of its cause.
+func TestExitCodes(t *testing.T) {
+	for kind, want := range map[provider.Kind]int{
+		provider.QuotaExhausted: 3, provider.Unauthorized: 3, provider.ModelNotFound: 3, provider.Misconfigured: 2,
+	} {
+		r := &runner{world: &world{}, flags: &runFlags{}, backend: &backend{}}
+		cause := fmt.Errorf("%w: %w", batch.ErrNotRun, &provider.Error{Kind: kind})
+		var end *ending
+		if err := r.stoppedBy(&tally{runner: r, stopped: cause}); !errors.As(err, &end) || end.code != want {
+			t.Errorf("%v: %v", kind, err)
+		}
+	}
+}
+
+// A wait that is too long stops a run too, and its reason is told.
+func TestStoppedByALongWait(t *testing.T) {
+	r := &runner{world: &world{}, flags: &runFlags{}, backend: &backend{}}
+	cause := fmt.Errorf("%w: %w", batch.ErrNotRun, fmt.Errorf("%w: 3h0m0s, at most 15m0s is waited", machine.ErrWaitTooLong))
+	var end *ending
+	if err := r.stoppedBy(&tally{runner: r, stopped: cause}); !errors.As(err, &end) || end.code != exitStopped || !strings.Contains(end.text, "too long a wait: 3h0m0s") {
+		t.Errorf("%+v", end)
+	}
+}
+
+// A panic is a failed item, without its stack in the file.
+func TestLineOfAPanic(t *testing.T) {
+	o := lineOf(&result{Item: &item{Request: jsonl.Request{ID: "a"}}, Err: &batch.PanicError{Value: "oh", Stack: []byte("goroutine 1")}}, func(s string) string { return s })
+	if !o.failed || o.line.Error.Code != "panic" || o.line.Error.Message != "panic: oh" || o.line.Response != nil {
+		t.Errorf("%+v", o.line.Error)
+	}
+}
+
+// The version is what the build knows.
+func TestVersionLine(t *testing.T) {
+	info := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{
+		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"},
+	}}
+	if got := versionLine(info); !strings.HasPrefix(got, "headrace v1.2.3 commit abc (with changes) go1.") {
+		t.Error(got)
+	}
+	if got := versionLine(nil); !strings.HasPrefix(got, "headrace (unknown) go1.") {
+		t.Error(got)
+	}
+}
+
+// The flags of sim change its profile and nothing else of it.
+func TestSimFlags(t *testing.T) {
+	config := func(args ...string) (sim.Config, error) {
+		var f simFlags
+		fs := pflag.NewFlagSet("sim", pflag.ContinueOnError)
+		f.register(fs)
+		if err := fs.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		return f.config(fs)
+	}
+	got, err := config("--rpm", "60", "--latency", "1s", "--sigma", "0.1", "--retry-after", "sometimes",
+		"--errors", "500=0.1, reset=0.02", "--outage", "10s+5s,1m+30s:hang", "--quota-after", "7", "--headers", "--seed", "3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sim.Demo()
+	want.RPM, want.Latency, want.RetryAfter, want.Headers = 60, sim.Latency{Median: time.Second, Sigma: 0.1}, sim.Sometimes, true
+	want.Errors = sim.Rates{Server500: 0.1, Reset: 0.02}
+	want.Outages = []sim.Outage{{From: 10 * time.Second, For: 5 * time.Second, Mode: sim.Outage503}, {From: time.Minute, For: 30 * time.Second, Mode: sim.OutageHang}}
+	want.QuotaAfter, want.Seed, want.TrackIDs = 7, 3, true
+	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	for _, bad := range []string{"--errors=500", "--errors=500=x", "--errors=0.1", "--outage=5s", "--outage=x+5s", "--outage=5s+y", "--outage=1s+1s:gone", "--retry-after=maybe", "--profile=slow", "--rpm=-1"} {
+		if _, err := config(bad); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
+	}
+}
+
+// A key over plain http to another machine is warned of; to this one it is not.
+func TestUnencryptedKey(t *testing.T) {
+	for base, want := range map[string]int{"http://example.test/v1": 1, "https://example.test/v1": 0, "http://127.0.0.1:1/v1": 0, "http://localhost/v1": 0} {
+		r := &runner{world: &world{env: func(string) (string, bool) { return testKey, true }}, flags: &runFlags{baseURL: base, keyEnv: defaultKeyEnv, concurrency: 1}}
+		b, err := r.connect()
+		if err != nil || len(b.notice) != want {
+			t.Errorf("%s: %+v, %v", base, b, err)
+		}
+	}
+}
