@@ -1,0 +1,52 @@
+// Package examples tests that each example program runs, and ends with the line
+// that it is there to show.
+package examples
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// maxLines keeps an example one screen long.
+const maxLines = 60
+
+// Every example runs to its end as it stands, with no key and no network, says what
+// it is there to say, and fits on a screen.
+func TestExamples(t *testing.T) {
+	tests := map[string]string{
+		"basic":        "60 of 60 answered, after ",
+		"stream":       "20000 results, in order: true\noffered 20000 = settled 20000 + released 0: true\n",
+		"sharedlimits": "60 and 40 answered on 1 lane, 100 calls on my-key/my-model\n",
+		"steering": `simple    calls 1  attempts 1  "the page simple" <nil>
+busy      calls 2  attempts 1  "the page busy" <nil>
+nonsense  calls 1  attempts 1  "" invalid: this can never work
+hiccup    calls 2  attempts 2  "the page hiccup" <nil>
+`,
+	}
+	for name, want := range tests {
+		t.Run(name, func(t *testing.T) {
+			out, err := exec.CommandContext(t.Context(), "go", "run", "./"+name).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), want) {
+				t.Errorf("%v: %s\nwant: %s", err, out, want)
+			}
+			source, err := os.ReadFile(name + "/main.go")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lines := strings.Count(string(source), "\n"); lines > maxLines {
+				t.Errorf("it is %d lines long, more than %d", lines, maxLines)
+			}
+		})
+	}
+	folders, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if f.IsDir() && tests[f.Name()] == "" {
+			t.Errorf("%s is not run here", f.Name())
+		}
+	}
+}
