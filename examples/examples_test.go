@@ -20,9 +20,9 @@ func TestExamples(t *testing.T) {
 		"stream":       "20000 results, in order: true\noffered 20000 = settled 20000 + released 0: true\n",
 		"sharedlimits": "60 and 40 answered on 1 lane, 100 calls on my-key/my-model\n",
 		"steering": `simple    calls 1  attempts 1  "the page simple" <nil>
-busy      calls 2  attempts 1  "the page busy" <nil>
 nonsense  calls 1  attempts 1  "" invalid: this can never work
 hiccup    calls 2  attempts 2  "the page hiccup" <nil>
+busy      calls 2  attempts 1  "the page busy" <nil>
 `,
 	}
 	for name, want := range tests {

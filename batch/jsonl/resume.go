@@ -93,7 +93,7 @@ func readJournal(path string, failed bool, others []string) (*Journal, error) {
 		err = j.read()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("jsonl: resume %s: %w", path, err)
+		return nil, fmt.Errorf("jsonl: open %s: %w", path, err)
 	}
 	return j, nil
 }
@@ -234,7 +234,7 @@ func (j *Journal) open() (*os.File, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("jsonl: resume %s: %w", j.path, bare(err))
+		return nil, fmt.Errorf("jsonl: open %s: %w", j.path, bare(err))
 	}
 	return file, nil
 }

@@ -84,7 +84,7 @@ func (r *runner) simulate() (*backend, error) {
 	if b.model == "" {
 		b.model = simDefaultModel
 	}
-	b.notice = append(b.notice, "the provider is simulated: answers are made up, nothing is sent anywhere")
+	b.notice = append(b.notice, "the answers are simulated: nothing is sent anywhere")
 	if r.flags.baseURL != "" {
 		b.notice = append(b.notice, "--base-url has no meaning with --provider sim and is not used")
 	}

@@ -37,7 +37,7 @@ func (w *world) watch(ctx context.Context, say func(string)) *halt {
 				h.stop(errInterrupted)
 				return
 			}
-			say("stopping: calls in flight finish and are saved, nothing new starts; once more (Ctrl-C) abandons them")
+			say("stopping: calls in flight finish and are saved; Ctrl-C again abandons them")
 			close(h.drain)
 		}
 	}()

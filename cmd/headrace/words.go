@@ -13,7 +13,7 @@ import (
 func story(t batch.Transition) string {
 	switch t.To {
 	case machine.Cooling:
-		return fmt.Sprintf("%s: %s: cooling for %s, nothing leaves (epoch %d)", t.Lane, whyCooling(t.Reason), wait(t.Until.Sub(t.At)), t.Epoch)
+		return fmt.Sprintf("%s: %s: cooling for %s (epoch %d)", t.Lane, whyCooling(t.Reason), wait(t.Until.Sub(t.At)), t.Epoch)
 	case machine.Probing:
 		return fmt.Sprintf("%s: cooled; %s met that wave: sending one probe", t.Lane, countOf(t.Wave, "call"))
 	case machine.Ramping:

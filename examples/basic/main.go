@@ -1,7 +1,7 @@
 // How do I run many calls, and get every answer in the order of my input?
 //
 // batch.Run calls a function once for each item: here, the chat of an OpenAI client.
-// The provider is simulated and allows 20 calls at once and 20 a second, so some of
+// The provider is simulated and allows 20 calls at once and 100 a second, so some of
 // the 60 calls are refused. That is none of this program's business.
 package main
 
@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	server := sim.New(sim.Config{RPM: 1200, Burst: time.Second, RetryAfter: sim.Always}, clockwork.NewRealClock())
+	server := sim.New(sim.Config{RPM: 6000, Burst: 200 * time.Millisecond, RetryAfter: sim.Always}, clockwork.NewRealClock())
 	client, err := openai.New(openai.Config{APIKey: "none-needed", Transport: sim.NewTransport(server)})
 	if err != nil {
 		log.Fatal(err)

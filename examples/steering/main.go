@@ -41,7 +41,7 @@ func fetch() batch.Func[string, string] {
 }
 
 func main() {
-	pages := []string{"simple", "busy", "nonsense", "hiccup"}
+	pages := []string{"simple", "nonsense", "hiccup", "busy"}
 	results, err := batch.Run(context.Background(), slices.Values(pages), fetch(), batch.WithConcurrency(1))
 	if err != nil {
 		log.Fatal(err)
