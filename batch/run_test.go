@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headrace/headrace/coordinator"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
@@ -30,6 +31,40 @@ func TestRunReturnsResultsInInputOrder(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A result goes out before the coordinator hears that its item is settled: while
+// the one has no room, the other is not told.
+func TestResultGoesOutFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := coordinator.New(coordinator.Config{})
+		go c.Run()
+		s, err := c.Open(t.Context(), machine.RunConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Offer([]*machine.Item{{}})
+		s.EndInput()
+		r := &run[int, int]{session: s, results: make(chan Result[int, int])}
+		settled := func() uint64 {
+			synctest.Wait()
+			status, err := c.Status(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return status.Totals.Settled
+		}
+		go r.settle(Result[int, int]{}, <-s.Work(), machine.Outcome{Signal: machine.Succeeded})
+		if n := settled(); n != 0 {
+			t.Errorf("%d settled before the result was out", n)
+		}
+		<-r.results
+		if n := settled(); n != 1 {
+			t.Errorf("%d settled when the result was out", n)
+		}
+		c.Close()
+		<-c.Done()
+	})
 }
 
 // An empty input is a run that went well.

@@ -140,6 +140,36 @@ func TestSharedRunsKeepOneLimit(t *testing.T) {
 	})
 }
 
+// The end of a call is told once: with refusals, failures, drains and releases
+// about, the coordinator drops no news as double.
+func TestEachEndIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared, err := NewShared()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shared.Close()
+		stop, log := make(chan struct{}), new(journal)
+		time.AfterFunc(time.Minute, func() { close(stop) })
+		fn := func(ctx context.Context, i int) (int, error) {
+			switch n := log.add(""); {
+			case n%7 == 3:
+				return 0, RetryAfter(time.Second, errors.New("busy"))
+			case n%5 == 2:
+				return 0, errors.New("broken")
+			}
+			return i, pause(ctx, time.Second)
+		}
+		_, sum, err := proved(t, t.Context(), numbers(1<<40), fn, WithShared(shared), WithConcurrency(4), WithDrain(stop))
+		if !errors.Is(err, ErrDrained) || sum.Counters.HandedOver == 0 || sum.Counters.Released == 0 {
+			t.Errorf("%v %+v", err, sum)
+		}
+		if s, err := shared.Status(t.Context(), 1); err != nil || s.Totals.Dropped != 0 {
+			t.Errorf("%v %+v", err, s.Totals)
+		}
+	})
+}
+
 // Closing a Shared drains its runs and waits for them.
 func TestSharedCloseDrainsItsRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

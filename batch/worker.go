@@ -53,8 +53,8 @@ func (r *run[In, Out]) attempt(ctx context.Context, j *job[In], g machine.Grant)
 	r.settle(result, g, v.outcome)
 }
 
-// settle lets a result go out before the coordinator is told: once it knows that
-// the last item is settled it ends the run, and a result after that would be lost.
+// settle lets a result go out before the coordinator is told: what it counts as
+// settled has been delivered, at whatever moment one looks.
 func (r *run[In, Out]) settle(result Result[In, Out], g machine.Grant, o machine.Outcome) {
 	r.results <- result
 	r.session.Settle(g, o)

@@ -107,6 +107,60 @@ func TestPacedItemsAreWokenEachTime(t *testing.T) {
 	})
 }
 
+// A wake-up that becomes due before the one that the timer is set for is not
+// missed: of two lanes that cool, the one that cools shorter goes first.
+func TestEarlierWakeUpShortensTheTimer(t *testing.T) {
+	inBubble(t, Config{Machine: machine.Config{Lane: exact}}, func(t *testing.T, c *Coordinator) {
+		s := open(t, c, machine.RunConfig{})
+		s.Offer(items(1, "long"))
+		s.Offer(items(1, "short"))
+		begun := time.Now()
+		for _, g := range granted(s) {
+			wait := time.Second
+			if g.Lane == "long" {
+				wait = time.Minute
+			}
+			s.HandOver(g, within(wait))
+			synctest.Wait()
+		}
+		for _, want := range []time.Duration{time.Second, time.Minute} {
+			g := <-s.Work()
+			if at := time.Since(begun); at != want {
+				t.Errorf("%s came back after %v, want %v", g.Lane, at, want)
+			}
+			s.Settle(g, ok)
+		}
+		proves(t, finish(s), 2, 4)
+	})
+}
+
+// hasty is a clock whose timers go off half-way.
+type hasty struct{ clockwork.Clock }
+
+type hastyTimer struct{ clockwork.Timer }
+
+func (c hasty) NewTimer(d time.Duration) clockwork.Timer { return hastyTimer{c.Clock.NewTimer(d)} }
+
+func (t hastyTimer) Reset(d time.Duration) bool { return t.Timer.Reset(d/2 + d%2) }
+
+// A tick that comes too early does no harm: the timer is set again, and the wake-up
+// comes when it is due.
+func TestEarlyTickDoesNoHarm(t *testing.T) {
+	cfg := Config{Clock: hasty{clockwork.NewRealClock()}, Machine: machine.Config{Lane: exact}}
+	inBubble(t, cfg, func(t *testing.T, c *Coordinator) {
+		s := open(t, c, machine.RunConfig{})
+		s.Offer(items(1, ""))
+		begun := time.Now()
+		s.HandOver(<-s.Work(), within(time.Minute))
+		g := <-s.Work()
+		if at := time.Since(begun); at != time.Minute {
+			t.Errorf("it came back after %v", at)
+		}
+		s.Settle(g, ok)
+		proves(t, finish(s), 1, 2)
+	})
+}
+
 // A call that broke comes back after its own backoff, woken by the timer alone.
 func TestBackoffEndsByItself(t *testing.T) {
 	cfg := Config{Machine: machine.Config{Backoff: limiter.BackoffConfig{Base: time.Minute, Max: time.Minute}}}
@@ -498,10 +552,14 @@ func TestHandOverSentTwiceIsGrantedOnce(t *testing.T) {
 		if len(out) != 1 {
 			t.Fatalf("%d grants of one item", len(out))
 		}
+		s.HandOver(g, ok) // once more, while the new grant is out
+		if more := granted(s); len(more) > 0 {
+			t.Fatalf("news of an old grant gave the item out again")
+		}
 		s.Settle(g, ok) // of the first grant, late
 		s.Settle(out[0], ok)
 		proves(t, finish(s), 1, 2)
-		if st, err := c.Status(t.Context(), 1); err != nil || st.Totals.Dropped != 2 {
+		if st, err := c.Status(t.Context(), 1); err != nil || st.Totals.Dropped != 3 {
 			t.Errorf("%v %+v", err, st.Totals)
 		}
 	})
