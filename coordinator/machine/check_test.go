@@ -5,65 +5,88 @@ import "time"
 // check recounts everything that the machine keeps count of, and walks through
 // all that it has linked together.
 func (m *Machine) check(b *book) {
-	fail := b.w.failf
-	lanes := map[*lane]*struct{ inFlight, inEpoch, parked, delayed int }{}
-	for _, l := range m.lanes {
-		lanes[l] = &struct{ inFlight, inEpoch, parked, delayed int }{}
-	}
-	inFlight, lined := map[*pool]int{}, map[*pool]int{}
-	held := map[*run]int{}
+	c := newCensus(m)
 	for _, x := range b.items {
-		it := x.item
-		if it.place == Nowhere || it.place == Over {
-			continue
-		}
-		if l := lanes[it.lane]; it.lane != nil && l == nil && it.place != Releasing {
-			fail("item %d is %v on a lane that was forgotten", it.Seq, it.place)
-		} else if it.lane != nil && l != nil {
-			switch it.place {
-			case InFlight:
-				l.inFlight++
-				if it.epoch == it.lane.epoch {
-					l.inEpoch++
-				}
-			case Parked:
-				l.parked++
-			case Delayed:
-				l.delayed++
-			}
-		}
-		switch it.place {
-		case InFlight:
-			inFlight[it.pool]++
-		case Releasing:
-			if x.place != Releasing { // not lent yet
-				held[it.run]++
-			}
-		default:
-			held[it.run]++
-			lined[it.pool]++
-			m.checkIn(b, it)
+		if place := x.item.place; place != Nowhere && place != Over {
+			c.count(b, x)
 		}
 	}
 	total := 0
 	for _, r := range m.runs {
-		if r.held != held[r] || r.busy != b.runs[r.id].busy {
-			fail("run %d: %d held, %d busy; counted %d, %d", r.id, r.held, r.busy, held[r], b.runs[r.id].busy)
+		if r.held != c.held[r] || r.busy != b.runs[r.id].busy {
+			b.w.failf("run %d: %d held, %d busy; counted %d, %d", r.id, r.held, r.busy, c.held[r], b.runs[r.id].busy)
 		}
 		total += r.held
-		m.checkRun(b, r, lined, inFlight)
+		m.checkRun(b, r, c)
 	}
 	if m.held != total || len(m.runs) != len(m.turns) {
-		fail("the machine holds %d of %d runs; counted %d of %d", m.held, len(m.turns), total, len(m.runs))
+		b.w.failf("the machine holds %d of %d runs; counted %d of %d", m.held, len(m.turns), total, len(m.runs))
 	}
-	for l, n := range lanes {
-		if l.inFlight != n.inFlight || l.inEpoch != n.inEpoch || l.parked != n.parked || l.delayed != n.delayed {
-			fail("lane %s: %d %d %d %d; counted %+v", l.name, l.inFlight, l.inEpoch, l.parked, l.delayed, *n)
+	for l, n := range c.lanes {
+		if (laneCensus{l.inFlight, l.inEpoch, l.parked, l.delayed}) != *n {
+			b.w.failf("lane %s: %d %d %d %d; counted %+v", l.name, l.inFlight, l.inEpoch, l.parked, l.delayed, *n)
 		}
 		m.checkLane(b, l)
 	}
 	m.checkAlarms(b)
 	m.checkIdle(b)
+}
+
+// A census counts the items by what the machine counts them by.
+type census struct {
+	m        *Machine
+	lanes    map[*lane]*laneCensus
+	inFlight map[*pool]int
+	lined    map[*pool]int // items that wait in it
+	held     map[*run]int
+}
+
+type laneCensus struct{ inFlight, inEpoch, parked, delayed int }
+
+func newCensus(m *Machine) census {
+	c := census{m, map[*lane]*laneCensus{}, map[*pool]int{}, map[*pool]int{}, map[*run]int{}}
+	for _, l := range m.lanes {
+		c.lanes[l] = &laneCensus{}
+	}
+	return c
+}
+
+func (c census) count(b *book, x *bookItem) {
+	it := x.item
+	switch it.place {
+	case InFlight:
+		c.inFlight[it.pool]++
+	case Releasing:
+		if x.place != Releasing { // not lent yet
+			c.held[it.run]++
+		}
+		return
+	default:
+		c.held[it.run]++
+		c.lined[it.pool]++
+		c.m.checkIn(b, it)
+	}
+	if it.lane != nil {
+		c.countLane(b, it)
+	}
+}
+
+func (c census) countLane(b *book, it *Item) {
+	n := c.lanes[it.lane]
+	if n == nil {
+		b.w.failf("item %d is %v on a lane that was forgotten", it.Seq, it.place)
+	}
+	switch it.place {
+	case InFlight:
+		n.inFlight++
+		if it.epoch == it.lane.epoch {
+			n.inEpoch++
+		}
+	case Parked:
+		n.parked++
+	case Delayed:
+		n.delayed++
+	}
 }
 
 // checkIn: an item that waits is where it says.
@@ -89,7 +112,7 @@ func (m *Machine) checkIn(b *book, it *Item) {
 	}
 }
 
-func (m *Machine) checkRun(b *book, r *run, lined, inFlight map[*pool]int) {
+func (m *Machine) checkRun(b *book, r *run, c census) {
 	fail := b.w.failf
 	if len(r.opened) != len(r.pools) {
 		fail("run %d opened %d pools and names %d", r.id, len(r.opened), len(r.pools))
@@ -104,8 +127,8 @@ func (m *Machine) checkRun(b *book, r *run, lined, inFlight map[*pool]int) {
 		fail("run %d has %d pools in line, counted %d", r.id, r.runnable.n, queued)
 	}
 	for _, p := range r.opened {
-		if n := p.waiting.n + p.returned.len() + p.delayed.len(); n != lined[p] || p.inFlight != inFlight[p] {
-			fail("pool %s: %d wait, %d in flight; counted %d, %d", p.name, n, p.inFlight, lined[p], inFlight[p])
+		if n := p.waiting.n + p.returned.len() + p.delayed.len(); n != c.lined[p] || p.inFlight != c.inFlight[p] {
+			fail("pool %s: %d wait, %d in flight; counted %d, %d", p.name, n, p.inFlight, c.lined[p], c.inFlight[p])
 		}
 		if !p.returned.isHeap() || !p.delayed.isHeap() {
 			fail("pool %s: its heaps are no heaps", p.name)

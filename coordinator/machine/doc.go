@@ -31,11 +31,13 @@
 //  5. Epoch and escalation rise only on news of the present epoch.
 //  6. If anyone waits and nothing is in flight, there is a wake-up.
 //  7. First come, first served in a pool; parked before waiting; a large item is
-//     not overtaken.
+//     not overtaken. Pools and runs that share a lane take turns on it, and the
+//     one that waits first has the next call.
 //  8. The machine's counts equal the world's.
 //  9. Every debt is bounded: no wait computed exceeds its cap.
 //
 // Read it in this order: event.go (what it is told), machine.go (Step and
 // Ready), life.go (an item's way), pool.go, lane.go, recovery.go (what a lane
-// learns), status.go and trace.go (what it shows).
+// learns), probe.go (its way back), status.go and trace.go (what it shows). Or
+// read the stories in testdata, which tell the same by example.
 package machine

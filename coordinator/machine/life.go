@@ -43,8 +43,6 @@ func (m *Machine) turnedAway(it *Item) bool {
 		m.release(it, EndDrained, nil)
 	case it.pool.dead():
 		m.release(it, EndStopped, it.pool.cause())
-	case it.expired(m.now):
-		m.release(it, EndExpired, nil)
 	case it.unwanted:
 		m.release(it, EndWithdrawn, nil)
 	default:
@@ -172,7 +170,7 @@ func (m *Machine) withdrawn(it *Item) {
 }
 
 // expire releases the items whose time is up while they wait. One that is in
-// flight is judged when it comes back.
+// flight is noted again, and judged, when it comes back.
 func (m *Machine) expire(now time.Time) {
 	for it := m.expiry.top(); it != nil && it.expired(now); it = m.expiry.top() {
 		m.expiry.pop()

@@ -73,6 +73,27 @@ func TestOldCallsCreditNothing(t *testing.T) {
 	}
 }
 
+// An end that is told twice is one end, also when the item waits for its release
+// in between: then nobody has it, and nobody can end it.
+func TestEndToldTwiceIsOneEnd(t *testing.T) {
+	b := newBed(LaneConfig{}, RunConfig{Concurrency: 1})
+	b.offer(2, "", 0)
+	b.Step(b.now, Drained(1))
+	for range 2 {
+		b.Step(b.now, HandedOver(b.calls[0], Outcome{Signal: Throttled}))
+	}
+	for range 2 {
+		grants := b.decide().Grants
+		if len(grants) != 1 || grants[0].Verdict != EndDrained {
+			t.Fatalf("grants %v, want one end", grants)
+		}
+		b.Step(b.now, Settled(grants[0], Outcome{}))
+	}
+	if c := b.RunCounters(1); !c.Proves() || c.Released != 2 || b.totals[dropped] != 1 {
+		t.Errorf("%+v, %d dropped", c, b.totals[dropped])
+	}
+}
+
 // A pause gives up what the run had reserved: the other runs need not wait for it.
 func TestPauseReservesNothing(t *testing.T) {
 	b := newBed(LaneConfig{Limits: limiter.Limits{TPM: 6000}}, RunConfig{})

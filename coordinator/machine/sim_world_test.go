@@ -240,79 +240,12 @@ func (w *world) end(g Grant, o Outcome, settles bool) {
 		e = Settled(g, o)
 	}
 	w.tell(e)
-	if w.plan.without&duplicates == 0 && w.rng.IntN(20) == 0 {
-		w.in(time.Duration(w.rng.IntN(2000))*time.Millisecond, func() { w.tell(e) })
+	if w.plan.without&duplicates != 0 || w.rng.IntN(10) > 0 {
+		return
 	}
-}
-
-// meddle plans what people do.
-func (w *world) meddle() {
-	for _, trouble := range []struct {
-		kind  trouble
-		share int // one world in so many
-		do    func()
-	}{
-		{withdrawals, 2, w.withdraw}, {pauses, 3, w.pause}, {drains, 6, w.drain}, {newLimits, 3, w.limits},
-		{resets, 3, w.reset}, {clockSteps, 3, w.clockBack},
-	} {
-		if w.rng.IntN(trouble.share) > 0 || w.plan.without&trouble.kind != 0 {
-			continue
-		}
-		for range 1 + w.rng.IntN(4) {
-			w.in(time.Duration(w.rng.Float64()*float64(40*time.Second)), trouble.do)
-		}
-	}
-}
-
-func (w *world) anyRun() RunID   { return RunID(1 + w.rng.IntN(len(w.plan.runs))) }
-func (w *world) anyLane() string { return w.plan.lanes[w.rng.IntN(len(w.plan.lanes))].name }
-
-func (w *world) withdraw() {
-	for range 1 + w.rng.IntN(10) {
-		if items := w.book.items; len(items) > 0 {
-			w.tell(Withdrawn(items[w.rng.IntN(len(items))].item))
-		}
-	}
-}
-
-func (w *world) pause() {
-	id := w.anyRun()
-	w.book.runs[id].paused++
-	w.tell(Paused(id))
-	w.in(time.Duration(w.rng.IntN(30))*time.Second, func() {
-		if r := w.book.runs[id]; r.paused > 0 {
-			r.paused = 0
-			w.tell(Resumed(id))
-		}
-	})
-}
-
-func (w *world) drain() {
-	id := w.anyRun()
-	w.book.runs[id].draining = true
-	w.tell(Drained(id))
-}
-
-func (w *world) limits() {
-	name := w.anyLane()
-	c := w.m.laneConfig(name)
-	c.Limits = w.plan.limits()
 	if w.rng.IntN(2) == 0 {
-		w.tell(LimitsChanged(name, c.Limits))
-	} else {
-		c.Window = w.rng.IntN(5)
-		w.tell(LaneDefined(name, c))
+		w.tell(e) // before the machine has looked
+		return
 	}
-	w.book.define(name, c)
-}
-
-func (w *world) reset() { w.tell(LaneReset(w.anyLane())) }
-
-// clockBack looks once with a clock that is behind.
-func (w *world) clockBack() {
-	now := w.now
-	w.now = now.Add(-time.Duration(w.rng.Float64() * float64(time.Hour)))
-	w.say("the clock is set back")
-	w.ready()
-	w.now = now
+	w.in(time.Duration(w.rng.IntN(2000))*time.Millisecond, func() { w.tell(e) })
 }
