@@ -235,6 +235,37 @@ func TestStoppedWhileStandardInputStalls(t *testing.T) {
 	}
 }
 
+// A result is handed on as soon as it is there, whatever else is to come.
+func TestResultsComeAtOnce(t *testing.T) {
+	_, base := serveFor(t, sim.Config{})
+	cmd := exec.Command("headrace", "run", "-", "-o", "-", "--base-url", base, "--model", "m", "--progress", "none")
+	typed, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	lines := bufio.NewReader(results)
+	for range 3 {
+		if _, err := io.WriteString(typed, `{"prompt":"and now?"}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := lines.ReadString('\n'); err != nil || !json.Valid([]byte(line)) {
+			t.Fatalf("%q, %v", line, err)
+		}
+	}
+	_ = typed.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 // headrace sim says where it listens on one line, serves, and prints its books when
 // it is interrupted.
 func TestSimServesUntilInterrupted(t *testing.T) {
