@@ -40,8 +40,9 @@ func command() int {
 	w := &world{
 		name: calledAs(os.Args[0]), args: os.Args[1:],
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		env: os.LookupEnv, clock: clockwork.NewRealClock(), chance: rand.Uint64(),
-		width: widthOf(os.Stderr), signals: signals,
+		env: os.LookupEnv, clock: clockwork.NewRealClock(),
+		chance: rand.Uint64(), //nolint:forbidigo // the seed of all other chance; --seed replaces it
+		width:  widthOf(os.Stderr), signals: signals,
 		release: func() { signal.Reset(os.Interrupt, syscall.SIGTERM) },
 	}
 	return run(context.Background(), w)

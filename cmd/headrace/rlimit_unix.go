@@ -11,5 +11,5 @@ func openFiles() uint64 {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || int64(limit.Cur) < 0 {
 		return 0
 	}
-	return uint64(limit.Cur)
+	return uint64(limit.Cur) //nolint:unconvert // FreeBSD has an int64 there
 }

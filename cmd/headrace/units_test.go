@@ -179,9 +179,9 @@ func TestStory(t *testing.T) {
 	at := time.Time{}.Add(time.Hour)
 	in := func(d time.Duration) time.Time { return at.Add(d) }
 	tests := map[string]batch.Transition{
-		"l: rate limit hit: cooling for 2.0 s (epoch 3)":                              {To: machine.Cooling, Reason: machine.ByThrottle, Until: in(2 * time.Second), Epoch: 3},
-		"l: calls break, the provider seems to be down: cooling for 4.0 s (epoch 0)":  {To: machine.Cooling, Reason: machine.ByBreaker, Until: in(4 * time.Second)},
-		"l: the provider is overloaded: cooling for 500 ms (epoch 0)":                 {To: machine.Cooling, Reason: machine.ByOverload, Until: in(500 * time.Millisecond)},
+		"l: rate limit hit: cooling for 2.0 s (epoch 3)":                                              {To: machine.Cooling, Reason: machine.ByThrottle, Until: in(2 * time.Second), Epoch: 3},
+		"l: calls break, the provider seems to be down: cooling for 4.0 s (epoch 0)":                  {To: machine.Cooling, Reason: machine.ByBreaker, Until: in(4 * time.Second)},
+		"l: the provider is overloaded: cooling for 500 ms (epoch 0)":                                 {To: machine.Cooling, Reason: machine.ByOverload, Until: in(500 * time.Millisecond)},
 		"l: cooled; 47 calls met that wave: sending one probe":                                        {To: machine.Probing, Wave: 47},
 		"l: the probe passed: ramping up to 10.0/s over 10.0 s":                                       {To: machine.Ramping, Reason: machine.ByProbe, Rate: 10, Until: in(10 * time.Second)},
 		"l: cooled; 1 call met that wave; the limit is known, no probe needed: ramping up over 3 min": {To: machine.Ramping, Reason: machine.ByKnowledge, Wave: 1, Rate: math.Inf(1), Until: in(3 * time.Minute)},

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"iter"
 	"log"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -31,7 +30,7 @@ func numbers(n int) iter.Seq[int] {
 
 // spell is the call: it takes a while, and not always the same.
 func spell(_ context.Context, n int) (string, error) {
-	time.Sleep(rand.N(2 * time.Millisecond))
+	time.Sleep(time.Duration(n%7) * 300 * time.Microsecond)
 	return strings.Repeat("I", n%5), nil
 }
 
