@@ -116,7 +116,7 @@ func eachPhase(t *testing.T, tell func(stop chan struct{}, cancel context.Cancel
 					tell(stop, cancel)
 				})
 				opts := append([]Option{exact, WithControl(ctl), WithDrain(stop)}, p.opts...)
-				results, sum, err := proved(t, ctx, numbers(1<<40), fn, opts...)
+				results, sum, err := proved(ctx, t, numbers(1<<40), fn, opts...)
 				check(t, log, told, results, sum, err)
 			})
 		})
@@ -167,7 +167,7 @@ func TestCancelWhileDraining(t *testing.T) {
 		stop := make(chan struct{})
 		time.AfterFunc(time.Second, func() { close(stop) })
 		time.AfterFunc(time.Minute, cancel)
-		_, sum, err := proved(t, ctx, numbers(1<<40), hang, WithDrain(stop), WithConcurrency(4))
+		_, sum, err := proved(ctx, t, numbers(1<<40), hang, WithDrain(stop), WithConcurrency(4))
 		if !errors.Is(err, context.Canceled) || sum.Elapsed != time.Minute || sum.Counters.Calls != 4 {
 			t.Errorf("%v %+v", err, sum)
 		}
@@ -215,7 +215,7 @@ func TestCancelWhenStranded(t *testing.T) {
 		// One flies, one waits, and one is at the door when the lane stops.
 		narrow := WithLaneDefaults(machine.LaneConfig{Window: 1})
 		time.AfterFunc(time.Minute, cancel)
-		_, sum, err := proved(t, ctx, items, fn, narrow, WithConcurrency(2), WithReadAhead(1))
+		_, sum, err := proved(ctx, t, items, fn, narrow, WithConcurrency(2), WithReadAhead(1))
 		if !errors.Is(err, ErrStopped) || sum.Elapsed != time.Minute || sum.Counters.Calls != 2 {
 			t.Errorf("%v after %v: %+v", err, sum.Elapsed, sum.Counters)
 		}
@@ -231,7 +231,7 @@ func TestAnswerAfterCancelIsKept(t *testing.T) {
 			synctest.Wait()
 			return 7, nil
 		}
-		results, sum, err := proved(t, ctx, numbers(1), fn)
+		results, sum, err := proved(ctx, t, numbers(1), fn)
 		if err != nil && !errors.Is(err, context.Canceled) || sum.Succeeded != 1 || results[0].Value != 7 {
 			t.Errorf("%v %+v", err, results)
 		}

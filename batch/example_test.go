@@ -42,7 +42,10 @@ func ExampleRun() {
 // The loop is the scope of the run: when it is left, nothing of the run is running.
 func ExampleStream() {
 	endless := func(yield func(string) bool) {
-		for i := 0; yield(fmt.Sprint("prompt ", i)); i++ {
+		for i := 0; ; i++ {
+			if !yield(fmt.Sprint("prompt ", i)) {
+				return
+			}
 		}
 	}
 	for r, err := range batch.Stream(context.Background(), endless, shout, batch.WithInputOrder()) {

@@ -51,7 +51,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // proved runs a batch and fails the test unless its summary proves, and says of
 // its results what they are: each item that was taken exactly once.
-func proved[In, Out any](t *testing.T, ctx context.Context, items iter.Seq[In], fn Func[In, Out], opts ...Option) ([]Result[In, Out], Summary, error) {
+func proved[In, Out any](ctx context.Context, t *testing.T, items iter.Seq[In], fn Func[In, Out], opts ...Option) ([]Result[In, Out], Summary, error) {
 	t.Helper()
 	var sum Summary
 	results, err := Run(ctx, items, fn, append(opts, WithSummary(&sum))...)

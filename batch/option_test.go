@@ -121,7 +121,7 @@ func TestOptionsPrint(t *testing.T) {
 
 // The zero Option changes nothing, so that a list of options may have gaps.
 func TestZeroOption(t *testing.T) {
-	if _, _, err := proved(t, t.Context(), numbers(1), double, Option{}); err != nil {
+	if _, _, err := proved(t.Context(), t, numbers(1), double, Option{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -178,7 +178,7 @@ func TestMeasuredAnswer(t *testing.T) {
 		}
 		return nil, nil //nolint:nilnil // an answer that cannot be asked
 	}
-	results, sum, err := proved(t, t.Context(), numbers(3), fn)
+	results, sum, err := proved(t.Context(), t, numbers(3), fn)
 	var panicked *PanicError
 	if err != nil || results[0].Usage.OutputTokens != 5 || sum.Usage.OutputTokens != 5 ||
 		!errors.Is(results[1].Err, provider.Invalid) || !errors.As(results[2].Err, &panicked) {

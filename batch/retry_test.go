@@ -113,8 +113,10 @@ func TestJudgeOurOwnEnds(t *testing.T) {
 // The wait that the server named reaches the lane, from the error first and from
 // the recorded header else; usage and latency too.
 func TestJudgePassesOnWhatWasTold(t *testing.T) {
-	record := provider.Record{HasRetryAfter: true, RetryAfter: 9 * time.Second, HasUsage: true,
-		Usage: provider.Usage{InputTokens: 3, OutputTokens: 4}}
+	record := provider.Record{
+		HasRetryAfter: true, RetryAfter: 9 * time.Second, HasUsage: true,
+		Usage: provider.Usage{InputTokens: 3, OutputTokens: 4},
+	}
 	p := policy{maxAttempts: 3}
 	j := judge(ending{err: RetryAfter(time.Second, errors.New("x")), record: record, latency: time.Minute}, 0, 0, p)
 	if o := j.outcome; !o.Directed || o.RetryAfter != time.Second || o.Latency != time.Minute ||

@@ -221,7 +221,7 @@ func (r *run[In, Out]) give(yield func(Result[In, Out], error) bool) (stayed boo
 	defer func() {
 		if !stayed {
 			r.abort(errLeft)
-			r.end()
+			_ = r.end() // who has left is not told how it went; the summary is written
 		}
 	}()
 	line := newOrder[In, Out](r.inOrder, cap(r.results))

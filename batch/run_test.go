@@ -21,7 +21,7 @@ import (
 // Every item gives one result at its own place, whatever the concurrency.
 func TestRunReturnsResultsInInputOrder(t *testing.T) {
 	for _, workers := range []int{1, 2, 64} {
-		results, sum, err := proved(t, t.Context(), numbers(1000), double, WithConcurrency(workers), WithReadAhead(3))
+		results, sum, err := proved(t.Context(), t, numbers(1000), double, WithConcurrency(workers), WithReadAhead(3))
 		if err != nil || sum.Succeeded != 1000 {
 			t.Fatalf("%v %+v", err, sum)
 		}
@@ -69,7 +69,7 @@ func TestResultGoesOutFirst(t *testing.T) {
 
 // An empty input is a run that went well.
 func TestRunOfNothing(t *testing.T) {
-	results, sum, err := proved(t, t.Context(), numbers(0), never(t))
+	results, sum, err := proved(t.Context(), t, numbers(0), never(t))
 	if err != nil || len(results) != 0 || sum.Items() != 0 {
 		t.Error(err, results, sum)
 	}
@@ -97,7 +97,7 @@ func TestResultFields(t *testing.T) {
 			rec.Finish("stop")
 			return 42, nil
 		}
-		results, sum, err := proved(t, t.Context(), numbers(1), fn, exact)
+		results, sum, err := proved(t.Context(), t, numbers(1), fn, exact)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestResultFields(t *testing.T) {
 // Queued is the time before the first call, and only that.
 func TestQueuedIsTheTimeBeforeTheFirstCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		results, _, err := proved(t, t.Context(), numbers(5), takes(time.Minute), WithLimits(limiter.Limits{RPM: 60}))
+		results, _, err := proved(t.Context(), t, numbers(5), takes(time.Minute), WithLimits(limiter.Limits{RPM: 60}))
 		for i, r := range results {
 			if err != nil || r.Queued != time.Duration(i)*time.Second || r.Waited != 0 || r.Latency != time.Minute {
 				t.Errorf("item %d: queued %v, waited %v, latency %v, %v", i, r.Queued, r.Waited, r.Latency, err)
@@ -138,7 +138,7 @@ func TestPermanentIsNotTriedAgain(t *testing.T) {
 		}
 		return i, nil
 	}
-	results, sum, err := proved(t, t.Context(), numbers(3), fn)
+	results, sum, err := proved(t.Context(), t, numbers(3), fn)
 	if r := results[1]; err != nil || sum.Failed != 1 || !errors.Is(r.Err, no) || !errors.Is(r.Err, provider.Invalid) || r.Calls != 1 || r.Attempts != 1 {
 		t.Errorf("%v %+v", err, results[1])
 	}
@@ -149,7 +149,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("down")
 		fn := func(context.Context, int) (int, error) { return 0, down }
-		results, _, err := proved(t, t.Context(), numbers(1), fn, WithMaxAttempts(3))
+		results, _, err := proved(t.Context(), t, numbers(1), fn, WithMaxAttempts(3))
 		if r := results[0]; err != nil || r.Calls != 3 || r.Attempts != 3 || !errors.Is(r.Err, down) {
 			t.Errorf("%v %+v", err, r)
 		}
@@ -200,7 +200,7 @@ func waitsExactly(t *testing.T, fail func(context.Context) error) {
 			}
 			return 0, nil
 		}
-		results, _, err := proved(t, t.Context(), numbers(1), fn, exact, WithConcurrency(1))
+		results, _, err := proved(t.Context(), t, numbers(1), fn, exact, WithConcurrency(1))
 		if err != nil || results[0].Err != nil || len(log.times) != 2 || log.times[1].Sub(log.times[0]) != 7*time.Second {
 			t.Errorf("%v %+v, calls at %v", err, results, log.times)
 		}
@@ -219,7 +219,7 @@ func TestAttemptTimeoutDoesNotCountQueueing(t *testing.T) {
 			}
 			return i, pause(ctx, time.Hour)
 		}
-		results, sum, err := proved(t, t.Context(), numbers(5), fn,
+		results, sum, err := proved(t.Context(), t, numbers(5), fn,
 			WithLimits(limiter.Limits{RPM: 1}), WithAttemptTimeout(10*time.Second), WithMaxAttempts(1))
 		if err != nil || sum.Succeeded != 1 || results[4].Err != nil || results[4].Queued != 4*time.Minute {
 			t.Fatalf("%v %+v", err, results)
@@ -235,7 +235,7 @@ func TestAttemptTimeoutDoesNotCountQueueing(t *testing.T) {
 // Without an attempt timeout a call may take as long as it likes.
 func TestNoAttemptTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if _, sum, err := proved(t, t.Context(), numbers(1), takes(24*time.Hour), WithAttemptTimeout(0)); err != nil || sum.Succeeded != 1 {
+		if _, sum, err := proved(t.Context(), t, numbers(1), takes(24*time.Hour), WithAttemptTimeout(0)); err != nil || sum.Succeeded != 1 {
 			t.Error(err, sum)
 		}
 	})
@@ -253,7 +253,7 @@ func TestItemTimeout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				results, sum, err := proved(t, t.Context(), numbers(1), c.fn, exact, WithItemTimeout(time.Minute))
+				results, sum, err := proved(t.Context(), t, numbers(1), c.fn, exact, WithItemTimeout(time.Minute))
 				if r := results[0]; err != nil || !errors.Is(r.Err, ErrItemTimeout) || !errors.Is(r.Err, c.kind) || r.Calls != 1 || r.Lane == "" || sum.Failed != 1 {
 					t.Errorf("%v %+v", err, r)
 				}
@@ -276,7 +276,7 @@ func TestPanicIsTheItemsError(t *testing.T) {
 		}
 		return i, nil
 	}
-	results, sum, err := proved(t, t.Context(), numbers(10), fn)
+	results, sum, err := proved(t.Context(), t, numbers(10), fn)
 	var panicked *PanicError
 	if err != nil || sum.Failed != 1 || !errors.As(results[3].Err, &panicked) {
 		t.Fatalf("%v %+v", err, results[3])
@@ -292,7 +292,7 @@ func TestPanicIsTheItemsError(t *testing.T) {
 // A panic with an error can be asked for that error.
 func TestPanicWithAnError(t *testing.T) {
 	fn := func(context.Context, int) (int, error) { panic(io.ErrUnexpectedEOF) }
-	results, _, _ := proved(t, t.Context(), numbers(1), fn)
+	results, _, _ := proved(t.Context(), t, numbers(1), fn)
 	if !errors.Is(results[0].Err, io.ErrUnexpectedEOF) {
 		t.Error(results[0].Err)
 	}
@@ -307,7 +307,7 @@ func TestGoexitIsTheItemsError(t *testing.T) {
 		}
 		return i, nil
 	}
-	results, sum, err := proved(t, t.Context(), numbers(20), fn, WithConcurrency(2))
+	results, sum, err := proved(t.Context(), t, numbers(20), fn, WithConcurrency(2))
 	if err != nil || sum.Failed != 10 || sum.Succeeded != 10 || !errors.Is(results[4].Err, errGone) {
 		t.Errorf("%v %+v", err, sum)
 	}
@@ -321,7 +321,7 @@ func TestPanicInTheInput(t *testing.T) {
 		}
 		panic("torn")
 	}
-	results, sum, err := proved(t, t.Context(), items, double)
+	results, sum, err := proved(t.Context(), t, items, double)
 	if !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "torn") || len(results) != 5 || sum.Succeeded != 5 {
 		t.Errorf("%v %+v", err, sum)
 	}
@@ -405,7 +405,7 @@ func TestPoolOfLanes(t *testing.T) {
 			}
 		}
 	}
-	results, _, err := proved(t, t.Context(), items, fn, WithPool("keys", "a", "b"))
+	results, _, err := proved(t.Context(), t, items, fn, WithPool("keys", "a", "b"))
 	if err != nil || log.lanes["a"] != 50 || log.lanes["b"] != 50 {
 		t.Errorf("%v %v", err, log.lanes)
 	}
@@ -433,7 +433,7 @@ func TestFallback(t *testing.T) {
 			}
 			return 0, nil
 		}
-		_, sum, err := proved(t, t.Context(), numbers(40), fn, exact, WithConcurrency(2),
+		_, sum, err := proved(t.Context(), t, numbers(40), fn, exact, WithConcurrency(2),
 			WithPoolOf(func(int) string { return "p" }), WithFallback("p", "main", "spare"))
 		// Two calls meet the refusal at 1 s. Until 11 s the spare takes two a second; the
 		// probe of the main lane is one call more.
@@ -454,7 +454,7 @@ func TestStrandedRun(t *testing.T) {
 			}
 			return i, nil
 		}
-		results, sum, err := proved(t, t.Context(), numbers(10_000), fn, WithConcurrency(4))
+		results, sum, err := proved(t.Context(), t, numbers(10_000), fn, WithConcurrency(4))
 		var fault *provider.Error
 		if !errors.Is(err, ErrStopped) || !errors.As(err, &fault) || fault.Code != "insufficient_quota" {
 			t.Fatal(err)
@@ -477,7 +477,7 @@ func TestExhaustedLaneOfAPool(t *testing.T) {
 		}
 		return 0, nil
 	}
-	_, sum, err := proved(t, t.Context(), numbers(100), fn, WithPoolOf(func(int) string { return "p" }), WithPool("p", "empty", "full"))
+	_, sum, err := proved(t.Context(), t, numbers(100), fn, WithPoolOf(func(int) string { return "p" }), WithPool("p", "empty", "full"))
 	if err != nil || sum.Succeeded != 100 {
 		t.Errorf("%v %+v", err, sum)
 	}
@@ -496,11 +496,11 @@ func TestModelNotFound(t *testing.T) {
 			return i, nil
 		}
 	}
-	results, sum, err := proved(t, t.Context(), numbers(100), fn(0), WithConcurrency(1))
+	results, sum, err := proved(t.Context(), t, numbers(100), fn(0), WithConcurrency(1))
 	if !errors.Is(err, ErrStopped) || !errors.Is(err, provider.ModelNotFound) || sum.Counters.Calls != 1 || !errors.Is(results[0].Err, ErrNotRun) {
 		t.Errorf("first: %v %+v", err, sum)
 	}
-	results, sum, err = proved(t, t.Context(), numbers(100), fn(99), WithConcurrency(1))
+	results, sum, err = proved(t.Context(), t, numbers(100), fn(99), WithConcurrency(1))
 	if r := results[99]; err != nil || sum.Failed != 1 || sum.Succeeded != 99 || !errors.Is(r.Err, provider.ModelNotFound) ||
 		errors.Is(r.Err, ErrNotRun) || r.Calls != 1 || r.Attempts != 1 || r.Status != 404 || r.Lane == "" {
 		t.Errorf("later: %v %+v", err, r)

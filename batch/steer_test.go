@@ -38,7 +38,7 @@ func TestControl(t *testing.T) {
 		})
 		time.AfterFunc(61500*time.Millisecond, func() { ctl.Drain(); ctl.Drain() })
 		begun := time.Now()
-		_, sum, err := proved(t, t.Context(), numbers(1<<40), fn, WithControl(ctl), WithConcurrency(1))
+		_, sum, err := proved(t.Context(), t, numbers(1<<40), fn, WithControl(ctl), WithConcurrency(1))
 		if !errors.Is(err, ErrDrained) || sum.Succeeded != 5 || sum.Elapsed != 62*time.Second {
 			t.Errorf("%v %+v", err, sum)
 		}
@@ -70,7 +70,7 @@ func TestControlBelongsToOneRun(t *testing.T) {
 	if _, err := ctl.Status(ctx, 1); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, _, err := proved(t, t.Context(), numbers(1), double, WithControl(ctl)); err != nil {
+	if _, _, err := proved(t.Context(), t, numbers(1), double, WithControl(ctl)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Run(t.Context(), numbers(1), never(t), WithControl(ctl)); !errors.Is(err, ErrConfig) {
@@ -83,7 +83,7 @@ func TestDrainedBeforeItBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctl := NewControl()
 		ctl.Drain()
-		_, sum, err := proved(t, t.Context(), numbers(1<<40), takes(time.Second), WithControl(ctl))
+		_, sum, err := proved(t.Context(), t, numbers(1<<40), takes(time.Second), WithControl(ctl))
 		if !errors.Is(err, ErrDrained) || sum.Counters.Calls > DefaultConcurrency {
 			t.Errorf("%v %+v", err, sum)
 		}
@@ -95,7 +95,7 @@ func TestDrainWithNothingLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		time.AfterFunc(time.Second, func() { close(stop) })
-		_, sum, err := proved(t, t.Context(), numbers(10), takes(time.Minute), WithDrain(stop))
+		_, sum, err := proved(t.Context(), t, numbers(10), takes(time.Minute), WithDrain(stop))
 		if err != nil || sum.Succeeded != 10 {
 			t.Errorf("%v %+v", err, sum)
 		}
@@ -114,7 +114,7 @@ func TestSharedRunsKeepOneLimit(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			fn := func(_ context.Context, i int) (int, error) { log.add(name); return i, nil }
 			go func() {
-				_, sum, err := proved(t, t.Context(), numbers(10), fn, WithShared(shared))
+				_, sum, err := proved(t.Context(), t, numbers(10), fn, WithShared(shared))
 				if err != nil || sum.Succeeded != 10 {
 					t.Errorf("%s: %v %+v", name, err, sum)
 				}
@@ -160,7 +160,7 @@ func TestEachEndIsToldOnce(t *testing.T) {
 			}
 			return i, pause(ctx, time.Second)
 		}
-		_, sum, err := proved(t, t.Context(), numbers(1<<40), fn, WithShared(shared), WithConcurrency(4), WithDrain(stop))
+		_, sum, err := proved(t.Context(), t, numbers(1<<40), fn, WithShared(shared), WithConcurrency(4), WithDrain(stop))
 		if !errors.Is(err, ErrDrained) || sum.Counters.HandedOver == 0 || sum.Counters.Released == 0 {
 			t.Errorf("%v %+v", err, sum)
 		}
@@ -179,7 +179,7 @@ func TestSharedCloseDrainsItsRuns(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() {
-			_, _, err := proved(t, t.Context(), numbers(100), takes(time.Minute), WithShared(shared), WithConcurrency(3))
+			_, _, err := proved(t.Context(), t, numbers(100), takes(time.Minute), WithShared(shared), WithConcurrency(3))
 			done <- err
 		}()
 		synctest.Wait()
@@ -210,7 +210,7 @@ func TestSharedResetLane(t *testing.T) {
 			return i, nil
 		}
 		time.AfterFunc(time.Minute, func() { shared.ResetLane(machine.DefaultPool) })
-		_, sum, err := proved(t, t.Context(), numbers(5), fn, WithShared(shared), WithConcurrency(1))
+		_, sum, err := proved(t.Context(), t, numbers(5), fn, WithShared(shared), WithConcurrency(1))
 		if err != nil || sum.Elapsed != time.Minute || sum.Succeeded != 5 {
 			t.Errorf("%v %+v", err, sum)
 		}
@@ -244,7 +244,7 @@ func TestObserverHearsItAll(t *testing.T) {
 			}
 			return i, pause(ctx, 30*time.Second)
 		}
-		_, sum, err := proved(t, t.Context(), numbers(1), fn, exact, WithObserver(observer), WithProgressEvery(2500*time.Millisecond))
+		_, sum, err := proved(t.Context(), t, numbers(1), fn, exact, WithObserver(observer), WithProgressEvery(2500*time.Millisecond))
 		if err != nil || last == nil || *last != sum || statuses != 15 && statuses != 16 {
 			t.Errorf("%v, %d statuses in %v, summary %+v", err, statuses, sum.Elapsed, last)
 		}
@@ -259,7 +259,7 @@ func TestObserverHearsItAll(t *testing.T) {
 func TestSlowObserverSlowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(Event) { pause(context.Background(), time.Hour) }
-		_, sum, err := proved(t, t.Context(), numbers(640), takes(time.Second), WithObserver(slow))
+		_, sum, err := proved(t.Context(), t, numbers(640), takes(time.Second), WithObserver(slow))
 		if err != nil || sum.Elapsed != 10*time.Second {
 			t.Errorf("%v, the run took %v", err, sum.Elapsed)
 		}
@@ -316,7 +316,7 @@ func TestNothingIsDroppedWithoutAnObserver(t *testing.T) {
 		}
 		return i, nil
 	}
-	if _, sum, err := proved(t, t.Context(), numbers(1), fn, WithShared(shared)); err != nil || sum.Dropped != 0 {
+	if _, sum, err := proved(t.Context(), t, numbers(1), fn, WithShared(shared)); err != nil || sum.Dropped != 0 {
 		t.Errorf("%v, %d dropped", err, sum.Dropped)
 	}
 }

@@ -83,7 +83,7 @@ func (r *run[In, Out]) call(ctx context.Context, j *job[In], g machine.Grant) (v
 		defer timer.Stop()
 	}
 	attempt, recorder := provider.WithRecorder(onLane{attempt, g.Lane})
-	value, e.err = protect(r.fn, attempt, j.in)
+	value, e.err = protect(attempt, r.fn, j.in)
 	e.latency = r.clock.Now().Sub(begun)
 	e.record = recorder.Snapshot()
 	e.left = ctx.Err() != nil
@@ -119,7 +119,7 @@ func timedOut(err error, limit time.Duration) error {
 // protect makes an error of a panic, with the stack of where it happened. The
 // answer's own word on its usage is asked for in here, as it is the caller's code
 // too.
-func protect[In, Out any](fn Func[In, Out], ctx context.Context, in In) (value Out, err error) {
+func protect[In, Out any](ctx context.Context, fn Func[In, Out], in In) (value Out, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
