@@ -1,0 +1,127 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headrace/headrace/provider"
+)
+
+// The call knows its lane, lanes of a pool take turns, and results say where.
+func TestPoolOfLanes(t *testing.T) {
+	var log journal
+	fn := func(ctx context.Context, _ hinted) (string, error) {
+		log.add(LaneFrom(ctx))
+		return LaneFrom(ctx), nil
+	}
+	items := func(yield func(hinted) bool) {
+		for range 100 {
+			if !yield(hinted{pool: "keys"}) {
+				return
+			}
+		}
+	}
+	results, _, err := proved(t.Context(), t, items, fn, WithPool("keys", "a", "b"))
+	if err != nil || log.lanes["a"] != 50 || log.lanes["b"] != 50 {
+		t.Errorf("%v %v", err, log.lanes)
+	}
+	for _, r := range results {
+		if r.Pool != "keys" || r.Lane != r.Value {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if LaneFrom(t.Context()) != "" {
+		t.Error("a context that is not a call's has a lane")
+	}
+}
+
+// A fallback lane is used while the first cools, and only then; the cooled lane's
+// items need not wait for it.
+func TestFallback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log journal
+		fn := func(ctx context.Context, _ int) (int, error) {
+			lane := LaneFrom(ctx)
+			n := log.add(lane)
+			pause(ctx, time.Second)
+			if lane == "main" && n <= 2 {
+				return 0, RetryAfter(10*time.Second, errors.New("busy"))
+			}
+			return 0, nil
+		}
+		_, sum, err := proved(t.Context(), t, numbers(40), fn, exact, WithConcurrency(2),
+			WithPoolOf(func(int) string { return "p" }), WithFallback("p", "main", "spare"))
+		// Two calls meet the refusal at 1 s. Until 11 s the spare takes two a second; the
+		// probe of the main lane is one call more.
+		if err != nil || sum.Succeeded != 40 || log.lanes["spare"] < 20 || log.lanes["spare"] > 24 || sum.Counters.Cooldowns != 1 {
+			t.Errorf("%v, %v, %+v", err, log.lanes, sum.Counters)
+		}
+	})
+}
+
+// When the provider will serve the run no more, what flies may end, what waits is
+// not run, and the error is both ErrStopped and what the provider said.
+func TestStrandedRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fn := func(ctx context.Context, i int) (int, error) {
+			pause(ctx, time.Second)
+			if i >= 10 {
+				return 0, &provider.Error{Kind: provider.QuotaExhausted, Code: "insufficient_quota", Message: "add credits"}
+			}
+			return i, nil
+		}
+		results, sum, err := proved(t.Context(), t, numbers(10_000), fn, WithConcurrency(4))
+		var fault *provider.Error
+		if !errors.Is(err, ErrStopped) || !errors.As(err, &fault) || fault.Code != "insufficient_quota" {
+			t.Fatal(err)
+		}
+		if sum.Succeeded < 10 || sum.Succeeded > 12 || sum.Counters.Calls > 16 || len(results) > 2000 {
+			t.Errorf("%+v", sum)
+		}
+		last := results[len(results)-1]
+		if !errors.Is(last.Err, ErrNotRun) || !errors.As(last.Err, &fault) || last.Calls != 0 {
+			t.Errorf("%+v", last)
+		}
+	})
+}
+
+// One lane of a pool that is exhausted hands its items to the other.
+func TestExhaustedLaneOfAPool(t *testing.T) {
+	fn := func(ctx context.Context, _ int) (int, error) {
+		if LaneFrom(ctx) == "empty" {
+			return 0, provider.Unauthorized
+		}
+		return 0, nil
+	}
+	_, sum, err := proved(t.Context(), t, numbers(100), fn, WithPoolOf(func(int) string { return "p" }), WithPool("p", "empty", "full"))
+	if err != nil || sum.Succeeded != 100 {
+		t.Errorf("%v %+v", err, sum)
+	}
+}
+
+// A model that is not found stops the run if that is the first answer; later it is
+// the failure of the item that asked for it.
+func TestModelNotFound(t *testing.T) {
+	missing := &provider.Error{Kind: provider.ModelNotFound, Status: 404}
+	fn := func(bad int) Func[int, int] {
+		return func(ctx context.Context, i int) (int, error) {
+			if i >= bad {
+				provider.RecorderFrom(ctx).Response(404, nil)
+				return 0, missing
+			}
+			return i, nil
+		}
+	}
+	results, sum, err := proved(t.Context(), t, numbers(100), fn(0), WithConcurrency(1))
+	if !errors.Is(err, ErrStopped) || !errors.Is(err, provider.ModelNotFound) || sum.Counters.Calls != 1 || !errors.Is(results[0].Err, ErrNotRun) {
+		t.Errorf("first: %v %+v", err, sum)
+	}
+	results, sum, err = proved(t.Context(), t, numbers(100), fn(99), WithConcurrency(1))
+	if r := results[99]; err != nil || sum.Failed != 1 || sum.Succeeded != 99 || !errors.Is(r.Err, provider.ModelNotFound) ||
+		errors.Is(r.Err, ErrNotRun) || r.Calls != 1 || r.Attempts != 1 || r.Status != 404 || r.Lane == "" {
+		t.Errorf("later: %v %+v", err, r)
+	}
+}
