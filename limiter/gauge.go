@@ -1,0 +1,163 @@
+package limiter
+
+import "math"
+
+// The dimensions as indexes of arrays.
+const (
+	dimRequests = iota
+	dimTokens
+	dimInput
+	dimOutput
+	dims
+)
+
+var dimensionOf = [dims]Dimension{Requests, Tokens, InputTokens, OutputTokens}
+
+func spread(c Cost) [dims]float64 {
+	return [dims]float64{c.Requests, c.Tokens(), c.Input, c.Output}
+}
+
+// A source is how well a gauge knows its limit. Each outranks those before it.
+type source uint8
+
+const (
+	unknown source = iota
+	told           // by the user
+	learned        // from the calls accepted between two refusals
+	seen           // in the headers of an answer
+)
+
+// neighbourFloor is the share of the refill under which other clients' draw is
+// taken for noise: remaining is rounded, and a rounded difference is never
+// exactly nought.
+const neighbourFloor = 0.03
+
+// A gauge is our model of one of the provider's buckets. Times are seconds
+// since the law began.
+//
+//	level(t) rises by refill − others, never above capacity; a call takes its cost
+//
+// The level may be negative: a debt, which says that the provider has been
+// found to hold more than was believed, or less than was charged.
+type gauge struct {
+	source   source
+	refill   float64 // units per second
+	capacity float64
+	level    float64
+	others   float64 // units per second that other clients draw; signed, for an unbiased mean
+	at       float64 // the level is true of this moment
+	ceiling  float64 // the user's limit, units per second; 0: none
+
+	sighted  bool // headers were seen at this refill
+	seenAt   float64
+	seenLeft float64
+}
+
+// draw is what other clients take, as far as it is more than noise.
+func (g *gauge) draw() float64 {
+	if g.others >= neighbourFloor*g.refill {
+		return g.others
+	}
+	return 0
+}
+
+func (g *gauge) advance(t float64) {
+	if t > g.at {
+		g.level = min(g.capacity, g.level+(g.refill-g.draw())*(t-g.at))
+		g.at = t
+	}
+}
+
+// take draws n units; a negative n gives them back. The debt is bounded by a
+// minute of refill, or a full gauge if that is more.
+func (g *gauge) take(n float64) {
+	g.level = min(g.capacity, max(g.level-n, -60*g.refill))
+}
+
+// capped is a refill under the user's ceiling.
+func (g *gauge) capped(refill float64) float64 {
+	if g.ceiling > 0 {
+		return min(refill, g.ceiling)
+	}
+	return refill
+}
+
+// burstSeconds is how many seconds of refill the gauge holds, within reason: it
+// decides how long probes take.
+func (g *gauge) burstSeconds() float64 {
+	return min(60, max(1.5, g.capacity/g.refill))
+}
+
+// replay is the level at to, from a level at from, with our own sends of
+// dimension k between them. The cap applies between the sends: what overflows
+// before a send is not there for it.
+func (s *sends) replay(k int, level, refill, capacity, from, to float64) float64 {
+	t := from
+	for n := s.after(from); n < s.count; n++ {
+		e := s.get(n)
+		if e.at > to {
+			break
+		}
+		level = min(capacity, level+refill*(e.at-t))
+		t = e.at
+		if !e.refused {
+			level -= e.cost[k]
+		}
+	}
+	return min(capacity, level+refill*(to-t))
+}
+
+// half is added to a remainder that is told: it is floored, so on average half
+// a unit more is there.
+const half = 0.5
+
+// see takes a sighting of dimension k, in the headers of a call sent at sent.
+// It reports whether the limit is a new one.
+func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) bool {
+	refill := s.Limit / 60
+	capacity := s.Limit
+	if s.HasReset {
+		capacity = min(s.Limit, s.Remaining+s.Reset.Seconds()*refill)
+	}
+	refill = g.capped(refill)
+	if g.sighted && sent <= g.seenAt {
+		return false
+	}
+	changed := g.source != seen || math.Abs(refill-g.refill) > 0.01*g.refill
+	if changed {
+		g.sighted, g.others = false, 0
+	}
+	if !g.sighted || sent > g.seenAt+sightingGap {
+		g.estimateOthers(k, own, refill, capacity, sent, s.Remaining)
+		g.sighted, g.seenAt, g.seenLeft = true, sent, s.Remaining
+	}
+	g.source, g.refill, g.capacity = seen, refill, capacity
+	g.level = own.replay(k, s.Remaining+half, refill-g.draw(), capacity, sent, now)
+	g.at = now
+	return changed
+}
+
+const (
+	// sightingGap keeps two sightings that are nearly one from being compared: the
+	// rounding of the remainder would look like a neighbour.
+	sightingGap = 0.2
+	// othersMemory is over how many seconds the draw of other clients is averaged.
+	othersMemory = 8
+)
+
+// estimateOthers compares what is left with what our own calls would have left.
+func (g *gauge) estimateOthers(k int, own *sends, refill, capacity, sent, left float64) {
+	if !g.sighted {
+		return
+	}
+	gap := sent - g.seenAt
+	weight := 1 - math.Exp(-gap/othersMemory)
+	expected := own.replay(k, g.seenLeft, refill, capacity, g.seenAt, sent)
+	if expected >= 0.95*capacity { // full: whatever they took has flowed back
+		g.others *= 1 - weight
+		return
+	}
+	drawn := (expected - left - half) / gap
+	g.others = (1-weight)*g.others + weight*drawn
+	g.others = min(0.9*refill, max(-0.1*refill, g.others))
+}

@@ -1,0 +1,108 @@
+package limiter
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// A Law decides when the calls of one lane may leave, and learns from how they
+// end. It is told the time, and does nothing by itself.
+//
+// Its owner keeps the epochs: it calls Refused once for each wave of refusals,
+// with the first of them that left in the present epoch, and Straggled for the
+// others. Between Refused or Broken and Resume it lets nothing leave.
+//
+//	Wait ─0─▶ Sent ─▶ Answered | Failed | Straggled | Refused ─until─▶ Resume ─▶ (a probe) ─▶ Climb
+type Law interface {
+	// Wait is how long until a call of that cost may leave: 0 is now. It may be an
+	// estimate from below, so ask again then. The word says what it waits for.
+	Wait(now time.Time, c Cost) (time.Duration, string)
+	// ProbeWait is Wait for a single call that is to find out whether calls are let
+	// in again.
+	ProbeWait(now time.Time, c Cost) time.Duration
+	// Sent notes that a call leaves and gives it its number.
+	Sent(now time.Time, c Cost) uint64
+
+	// Answered: the server answered, whether it liked the item or not.
+	Answered(now time.Time, n News)
+	// Failed: the call broke (500, reset, timeout).
+	Failed(now time.Time, n News)
+	// Refused: the first refusal of a wave. Nothing may leave until the answer.
+	Refused(now time.Time, n News) (until time.Time)
+	// Straggled: a refusal of a wave that was reacted to. The answer is the longer
+	// wait that it asks for; zero: none.
+	Straggled(now time.Time, n News) (until time.Time)
+	// Broken: the breaker has opened.
+	Broken(now time.Time)
+
+	// Resume: the wait is over. It answers whether there is anything to probe: no,
+	// if the level is known.
+	Resume(now time.Time) (known bool)
+	// Climb: calls are let in again. The answer is when the full pace is reached;
+	// not after now: at once.
+	Climb(now time.Time) (until time.Time)
+
+	// Window is how many calls may be in flight; 0: as many as the run allows.
+	Window(now time.Time) int
+
+	// SetLimits: the user says what may be drawn from now on.
+	SetLimits(now time.Time, l Limits)
+
+	// Pace is how many calls may leave per second; +Inf while nothing limits them.
+	Pace(now time.Time) float64
+	// Rate is what the server is believed to allow, in calls per second; +Inf while
+	// nothing is known.
+	Rate(now time.Time) float64
+	// Level is how many units a limit has left; +Inf if it is not known.
+	Level(now time.Time, d Dimension) float64
+	// Errors is the share of calls that broke, 0..1.
+	Errors(now time.Time) float64
+	// Escalation is how many waves there were since the last answer.
+	Escalation() int
+}
+
+// News is what the end of one call tells its law.
+type News struct {
+	Send       uint64    // the call's number, as Sent gave it
+	Sent       time.Time // when it left
+	Cost       Cost      // what was charged for it then
+	Present    bool      // it left in the present epoch
+	Good       bool      // it was answered as hoped
+	Latency    time.Duration
+	Overloaded bool // a refusal that says busy (503, 529) and nothing of the rate
+	Directed   bool // the server named a wait
+	RetryAfter time.Duration
+	Slow       bool // the server minds the growth of the rate, not the rate
+	Measured   bool // the real cost is known
+	Actual     Cost
+	On         Dimension  // of a refusal: what it says it is short of; None: it does not say
+	Sightings  []Sighting // what the headers showed
+}
+
+// Sighting is one limit as a response's headers showed it, at the moment when
+// the server took the request.
+type Sighting struct {
+	Dimension Dimension
+	Limit     float64
+	Remaining float64
+	Reset     time.Duration // until the bucket is full, if HasReset
+	HasReset  bool
+}
+
+// LawConfig chooses a law and its parts. The zero value is the plain law.
+type LawConfig struct {
+	Model    bool           // the law of [ModelLaw], not of [PlainLaw]
+	Limits   Limits         // told by the user
+	Rate     RateConfig     // of the plain law
+	Ramp     RampConfig     // of the plain law; zero: to the rate that was learned
+	Cooldown CooldownConfig // of the plain law
+	Errors   ErrorWindowConfig
+}
+
+// NewLaw makes a law. The generator must not be nil.
+func NewLaw(c LawConfig, now time.Time, rng *rand.Rand) Law {
+	if c.Model {
+		return NewModelLaw(c, now, rng)
+	}
+	return NewPlainLaw(c, now, rng)
+}
