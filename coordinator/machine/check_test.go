@@ -1,6 +1,10 @@
 package machine
 
-import "time"
+import (
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
 
 // check recounts everything that the machine keeps count of, and walks through
 // all that it has linked together.
@@ -218,6 +222,9 @@ func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
 	for _, l := range p.lanes {
 		if b.lane(l.name).slowed { // an error window that clears raises the rate without a word
 			slack = 2 * time.Minute
+		}
+		if l.cfg.Model {
+			slack = max(slack, limiter.AskAgain) // the model's rate changes with time, so its waits are asked for again by then
 		}
 	}
 	switch {

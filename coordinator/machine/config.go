@@ -27,12 +27,6 @@ const (
 	// keeping a run alive for hours that does nothing.
 	MaxDirected = 15 * time.Minute
 
-	// RampDuration and RampShare shape the recovery of a lane whose rate is known:
-	// from a quarter of it to the whole in ten seconds. That costs 3.75 s of
-	// traffic, and a provider's minute bucket gives it back.
-	RampDuration = 10 * time.Second
-	RampShare    = 0.25
-
 	// ProbeWait is twice the refusal latency assumed before one was seen: a
 	// refusal takes a fraction of a second, an answer several.
 	ProbeWait = 2 * time.Second
@@ -40,6 +34,11 @@ const (
 	// MinProbeWait keeps a refusal latency of nearly nothing (loopback, a proxy
 	// that answers itself) from letting a probe pass before it could be refused.
 	MinProbeWait = 100 * time.Millisecond
+
+	// ModelOpen is how long the breaker of a lane that follows the model stays open
+	// at a time: a probe every few seconds costs nothing, and full speed within five
+	// seconds of a server's return is worth having.
+	ModelOpen = 2300 * time.Millisecond
 
 	// DefaultPool is the pool, and the lane, of items that name none.
 	DefaultPool = "default"
@@ -59,6 +58,7 @@ type Config struct {
 type LaneConfig struct {
 	Limits   limiter.Limits // told by the user; zero fields are not limited
 	Window   int            // calls in flight; 0: only the run's concurrency
+	Model    bool           // the law that models the provider's own buckets, instead of the plain one
 	Rate     limiter.RateConfig
 	Ramp     limiter.RampConfig // zero: RampShare of the known rate to all of it in RampDuration; else the rate goes on from its Target
 	Cooldown limiter.CooldownConfig
@@ -85,6 +85,12 @@ type RunConfig struct {
 
 // A RunID names a run to its machine.
 type RunID uint32
+
+func (c LaneConfig) law() limiter.LawConfig {
+	return limiter.LawConfig{
+		Model: c.Model, Limits: c.Limits, Rate: c.Rate, Ramp: c.Ramp, Cooldown: c.Cooldown, Errors: c.Errors,
+	}
+}
 
 // Validate finds what is wrong with c before anything is run with it.
 func (c LaneConfig) Validate() error {

@@ -29,12 +29,15 @@ func (s Signal) String() string { return signalWords[s] }
 // An Outcome is what one call taught us about its lane.
 type Outcome struct {
 	Signal     Signal
-	Latency    time.Duration // from send to end; 0: not measured
-	Directed   bool          // the server named a wait
-	RetryAfter time.Duration // that wait, if Directed
-	Measured   bool          // the real cost is known
-	Actual     limiter.Cost  // that cost, if Measured
-	Cause      error         // for Exhausted: what the server said; kept and shown
+	Latency    time.Duration      // from send to end; 0: not measured
+	Directed   bool               // the server named a wait
+	RetryAfter time.Duration      // that wait, if Directed
+	Slow       bool               // the server minds the growth of the rate, not the rate
+	On         limiter.Dimension  // of a refusal: what it is short of; None: not said
+	Sightings  []limiter.Sighting // what the headers showed
+	Measured   bool               // the real cost is known
+	Actual     limiter.Cost       // that cost, if Measured
+	Cause      error              // for Exhausted: what the server said; kept and shown
 
 	// OnlyIfFirst makes Exhausted the lane's failure only if the lane never answered
 	// before; else it is an answer, and the failure of the item alone, which comes

@@ -50,6 +50,7 @@ type Item struct {
 	pool    *pool
 	lane    *lane  // of the latest call
 	epoch   uint64 // of the lane, when that call left
+	send    uint64 // of the latest call, as its law counts
 	serial  uint64 // of the latest grant: older news of this item is dropped
 	place   Place
 	verdict Verdict   // why it is Releasing

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -63,20 +64,12 @@ type lane struct {
 	answers  int // calls answered, ever: 0 means that nothing is known
 	wave     int // calls that met the refusals of this cooldown
 
-	drained uint64 // the epoch that began with a quota set anew: older draws are wiped out
 	vouched uint64 // the epoch that a person began: older refusals for good are void
 
-	quota    limiter.Quota
-	pacer    limiter.Pacer
-	ramp     limiter.Ramp
-	rate     limiter.Rate
-	errors   limiter.ErrorWindow
-	breaker  limiter.Breaker
-	cooldown limiter.Cooldown
-	latency  limiter.Latency // of answers
-	refusal  limiter.Latency // of refusals
-	answered limiter.Meter
-	sent     limiter.Meter
+	law     limiter.Law
+	breaker limiter.Breaker
+	latency limiter.Latency // of answers
+	refusal limiter.Latency // of refusals
 
 	pools      []*pool
 	reserved   *pool     // the next call is for its head; nil: for whoever asks
@@ -87,16 +80,11 @@ type lane struct {
 	prev, next *lane     // by time of use
 }
 
-func newLane(now time.Time, name string, c LaneConfig) *lane {
-	l := &lane{
-		name: name, cfg: c,
-		quota:    limiter.NewQuota(c.Limits, now),
-		ramp:     limiter.NewRamp(c.Ramp),
-		rate:     limiter.NewRate(c.Rate),
-		errors:   limiter.NewErrorWindow(c.Errors),
-		breaker:  limiter.NewBreaker(c.Breaker),
-		cooldown: limiter.NewCooldown(c.Cooldown),
+func newLane(now time.Time, name string, c LaneConfig, rng *rand.Rand) *lane {
+	if c.Model && c.Breaker == (limiter.BreakerConfig{}) {
+		c.Breaker = limiter.BreakerConfig{OpenFor: ModelOpen, MaxOpen: ModelOpen}
 	}
+	l := &lane{name: name, cfg: c, law: limiter.NewLaw(c.law(), now, rng), breaker: limiter.NewBreaker(c.Breaker)}
 	l.alarm = alarm{pos: -1, lane: l}
 	return l
 }
@@ -105,7 +93,7 @@ func newLane(now time.Time, name string, c LaneConfig) *lane {
 func (m *Machine) laneNamed(now time.Time, name string) *lane {
 	l := m.lanes[name]
 	if l == nil {
-		l = newLane(now, name, m.laneConfig(name))
+		l = newLane(now, name, m.laneConfig(name), m.rng)
 		l.used = now
 		m.lanes[name] = l
 		m.idle.push(l)
@@ -119,20 +107,28 @@ func (l *lane) admit(now time.Time, p *pool, cost limiter.Cost) time.Duration {
 	switch {
 	case l.phase == Cooling || l.phase == Stopped:
 		return forever // the lane's own alarm, or nothing, ends this
-	case l.phase == Probing && l.inEpoch > 0, l.full():
+	case l.phase == Probing && l.inEpoch > 0, l.full(now):
 		return forever // the end of a call ends this
 	}
-	wait, _ := l.quota.Wait(now, cost)
+	var wait time.Duration
+	if l.phase == Probing {
+		wait = l.law.ProbeWait(now, cost)
+	} else {
+		wait, _ = l.law.Wait(now, cost)
+	}
 	if l.reserved != nil && l.reserved != p {
 		wait = max(wait, l.overdue.Sub(now))
 	}
-	if l.phase == Probing {
-		return wait
-	}
-	return max(wait, l.ramp.Wait(now), l.pacer.Wait(now, l.pace(now)))
+	return wait
 }
 
-func (l *lane) full() bool { return l.cfg.Window > 0 && l.inFlight >= l.cfg.Window }
+// full reports whether as many calls are in flight as may be: by the user's word,
+// and by the law's.
+func (l *lane) full(now time.Time) bool {
+	return over(l.inFlight, l.cfg.Window) || over(l.inFlight, l.law.Window(now))
+}
+
+func over(n, window int) bool { return window > 0 && n >= window }
 
 // reserveGrace is how late a pool may come for the call that was reserved for it:
 // longer than any owner looks late, and little to lose when it does not come.
@@ -151,22 +147,14 @@ func (l *lane) reserve(now time.Time, p *pool, wait time.Duration) {
 	}
 }
 
-// pace is the rate that was learned, in calls per second, less what the error
-// window takes off it.
-func (l *lane) pace(now time.Time) float64 { return l.rate.Limit() * l.errors.Factor(now) }
-
 // usable reports whether the lane is well, if perhaps busy.
 func (l *lane) usable() bool { return l.phase == Flowing || l.phase == Ramping }
 
 // departed notes that a call leaves.
-func (m *Machine) departed(now time.Time, l *lane, cost limiter.Cost) {
-	l.quota.Take(now, cost)
-	l.sent.Add(now)
+func (m *Machine) departed(now time.Time, l *lane, it *Item) {
+	it.send = l.law.Sent(now, it.Cost)
 	if l.phase == Probing {
 		m.probe(now, l)
-	} else {
-		l.ramp.Take(now)
-		l.pacer.Take(now, l.pace(now))
 	}
 	l.inFlight++
 	l.inEpoch++

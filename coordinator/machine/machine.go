@@ -240,7 +240,7 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	it.pool.inFlight++
 	l.lastInLine(it.pool)
 	it.pool.letGo()
-	m.departed(now, l, it.Cost)
+	m.departed(now, l, it)
 	m.count(it.run, l, calls)
 	m.lend(it.run, Grant{Item: it, Lane: l.name, Epoch: l.epoch})
 }

@@ -25,16 +25,14 @@ func (m *Machine) learn(now time.Time, it *Item, o Outcome) {
 		l.inEpoch--
 	}
 	m.idle.touch(l, now)
-	if o.Measured {
-		l.settle(now, it, o.Actual)
-	}
+	n := newsOf(it, o, present)
 	switch o.Signal {
 	case Succeeded, Answered, rejected:
-		m.wasAnswered(now, l, present, o)
+		m.wasAnswered(now, l, n)
 	case Throttled, Overloaded:
-		m.wasRefused(now, it, present, o)
+		m.wasRefused(now, it, n)
 	case Failed:
-		m.hasFailed(now, l, present)
+		m.hasFailed(now, l, n)
 	case Exhausted:
 		if it.epoch >= l.vouched {
 			m.stop(now, l, o.Cause)
@@ -46,13 +44,13 @@ func (m *Machine) learn(now time.Time, it *Item, o Outcome) {
 	}
 }
 
-// settle puts right what a call was thought to cost. What a call from before the
-// quota was emptied did not need cannot come back: it is gone with the rest.
-func (l *lane) settle(now time.Time, it *Item, actual limiter.Cost) {
-	if it.epoch < l.drained {
-		actual.Input, actual.Output = max(actual.Input, it.Cost.Input), max(actual.Output, it.Cost.Output)
+func newsOf(it *Item, o Outcome, present bool) limiter.News {
+	return limiter.News{
+		Send: it.send, Sent: it.Sent, Cost: it.Cost, Present: present,
+		Good: o.Signal == Succeeded, Overloaded: o.Signal == Overloaded,
+		Latency: o.Latency, Directed: o.Directed, RetryAfter: o.RetryAfter, Slow: o.Slow,
+		Measured: o.Measured, Actual: o.Actual, On: o.On, Sightings: o.Sightings,
 	}
-	l.quota.Settle(now, it.Cost, actual)
 }
 
 // concerning finds out whom a refusal for good concerns, where the server does
@@ -64,21 +62,16 @@ func (l *lane) concerning(o Outcome) Outcome {
 	return o
 }
 
-func (m *Machine) wasAnswered(now time.Time, l *lane, present bool, o Outcome) {
+func (m *Machine) wasAnswered(now time.Time, l *lane, n limiter.News) {
 	l.answers++
-	l.errors.Record(now, false)
-	if o.Signal == Succeeded {
-		observe(&l.latency, o.Latency)
-		l.answered.Add(now)
+	l.law.Answered(now, n)
+	if n.Good {
+		observe(&l.latency, n.Latency)
 	}
-	if !present {
+	if !n.Present {
 		return
 	}
-	l.cooldown.Succeeded()
 	l.breaker.Success(now)
-	if o.Signal == Succeeded {
-		l.rate.Success(now, o.Latency)
-	}
 	if l.phase == Probing && l.breaker.State(now) == limiter.Closed {
 		m.climb(now, l, ByProbe)
 	}
@@ -91,36 +84,32 @@ func (m *Machine) wasAnswered(now time.Time, l *lane, present bool, o Outcome) {
 // the lane cools; 2 is refused, which is the same wave and no second cooldown;
 // the lane is probed and climbs; 3, which left before the cooldown and took
 // long, is refused: that says nothing about now.
-func (m *Machine) wasRefused(now time.Time, it *Item, present bool, o Outcome) {
+func (m *Machine) wasRefused(now time.Time, it *Item, n limiter.News) {
 	l := it.lane
 	m.count(it.run, l, throttled)
-	observe(&l.refusal, o.Latency)
-	if o.Signal == Overloaded {
-		l.errors.Record(now, true)
-	}
+	observe(&l.refusal, n.Latency)
 	if l.phase == Stopped {
 		return
 	}
-	if !present {
-		m.straggled(now, it, o)
+	if !n.Present {
+		m.straggled(now, it, n)
 		return
 	}
 	reason := ByThrottle
-	if o.Signal == Overloaded {
+	if n.Overloaded {
 		reason = ByOverload
 		l.breaker.Failure(now)
 	} else if l.phase == Probing {
 		l.breaker.Abandon(now) // it is up, and busy: neither a success nor a failure
 	}
-	m.cool(now, l, reason, o)
+	m.cool(now, l, reason, n)
 }
 
-func (m *Machine) straggled(now time.Time, it *Item, o Outcome) {
+func (m *Machine) straggled(now time.Time, it *Item, n limiter.News) {
 	l := it.lane
 	m.count(it.run, l, stragglers)
-	if it.epoch >= l.drained {
-		l.quota.Refund(now, it.Cost)
-	}
+	n.Directed = n.Directed && n.RetryAfter <= MaxDirected && l.phase == Cooling
+	until := l.law.Straggled(now, n)
 	if l.phase != Cooling {
 		return
 	}
@@ -128,69 +117,44 @@ func (m *Machine) straggled(now time.Time, it *Item, o Outcome) {
 		l.wave++
 		m.count(nil, l, participants)
 	}
-	if o.Directed && o.RetryAfter <= MaxDirected {
-		l.cooldown.Extend(now, o.RetryAfter)
-		m.coolUntil(l, l.cooldown.Until())
+	if n.Directed {
+		m.coolUntil(l, until)
 	}
 }
 
 // hasFailed deals with calls that broke. A probe that broke was not refused,
 // and so has passed, unless it was the breaker's.
-func (m *Machine) hasFailed(now time.Time, l *lane, present bool) {
-	l.errors.Record(now, true)
-	if l.errors.Factor(now) < 1 {
-		l.rate.Anchor(l.observed(now)) // half of unlimited would be unlimited
-	}
-	if !present || l.phase == Stopped {
+func (m *Machine) hasFailed(now time.Time, l *lane, n limiter.News) {
+	l.law.Failed(now, n)
+	if !n.Present || l.phase == Stopped {
 		return
 	}
 	switch {
 	case l.breaker.Failure(now):
-		m.cool(now, l, ByBreaker, Outcome{})
+		m.cool(now, l, ByBreaker, limiter.News{})
 	case l.phase == Probing && l.breaker.State(now) == limiter.Closed:
 		m.climb(now, l, ByProbe)
 	}
 }
 
-// observed is the rate that the server was seen to serve; before it served
-// anything, the rate at which it was asked.
-func (l *lane) observed(now time.Time) float64 {
-	if served := l.answered.PerSecond(now); served > 0 {
-		return served
-	}
-	return l.sent.PerSecond(now)
-}
-
 // cool starts a cooldown, and with it an epoch.
-func (m *Machine) cool(now time.Time, l *lane, reason Reason, o Outcome) {
-	if o.Directed && o.RetryAfter > MaxDirected {
-		m.stop(now, l, fmt.Errorf("%w: %v, at most %v is waited", ErrWaitTooLong, o.RetryAfter, MaxDirected))
+func (m *Machine) cool(now time.Time, l *lane, reason Reason, n limiter.News) {
+	if n.Directed && n.RetryAfter > MaxDirected {
+		m.stop(now, l, fmt.Errorf("%w: %v, at most %v is waited", ErrWaitTooLong, n.RetryAfter, MaxDirected))
 		return
 	}
 	l.nextEpoch()
 	l.wave = 1
 	m.count(nil, l, cooldowns)
 	m.count(nil, l, participants)
-	l.ramp.Stop()
-	l.until = time.Time{}
-	if reason != ByBreaker {
-		l.slowDown(now, o)
-		l.cooldown.Start(now, o.RetryAfter, o.Directed, m.rng)
+	l.until = l.breaker.Until()
+	if reason == ByBreaker {
+		l.law.Broken(now)
+	} else {
+		l.until = latest(l.until, l.law.Refused(now, n))
 	}
-	if reason == ByThrottle {
-		l.quota.Drain(now) // the model said that there was room, the server that there is none
-		l.drained = l.epoch
-	}
-	m.coolUntil(l, latest(l.cooldown.Until(), l.breaker.Until()))
+	m.coolUntil(l, l.until)
 	m.enter(now, l, Cooling, reason)
-}
-
-// slowDown lets the learned rate learn from a refusal. A ramp that a user shaped is
-// a policy of its own: it climbs to what the user said, whatever was learned.
-func (l *lane) slowDown(now time.Time, o Outcome) {
-	if l.cfg.Ramp == (limiter.RampConfig{}) {
-		l.rate.Refused(now, l.observed(now), o.Directed)
-	}
 }
 
 // coolUntil lengthens a cooldown; nothing shortens one.
@@ -203,8 +167,8 @@ func (m *Machine) coolUntil(l *lane, until time.Time) {
 func (m *Machine) advance(now time.Time, l *lane) {
 	switch l.phase {
 	case Cooling:
-		l.pacer.Reset(now) // a hold earns no credit, or its end would be a burst
-		if l.levelKnown(now) {
+		known := l.law.Resume(now)
+		if known && l.reason == ByThrottle && l.breaker.State(now) == limiter.Closed {
 			m.climb(now, l, ByKnowledge)
 		} else {
 			m.enter(now, l, Probing, ByTime)
@@ -239,7 +203,7 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 	}
 	m.out.Transitions = append(m.out.Transitions, Transition{
 		At: now, Lane: l.name, From: l.phase, To: to, Reason: reason, Epoch: l.epoch,
-		Until: l.alarmAt(), Wave: l.wave, Rate: l.pace(now), Cause: l.cause,
+		Until: l.alarmAt(), Wave: l.wave, Rate: l.law.Rate(now), Cause: l.cause,
 	})
 	l.phase, l.reason = to, reason
 }

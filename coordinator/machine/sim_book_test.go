@@ -118,7 +118,7 @@ type moment map[string][2]uint64
 func (b *book) before(Event) moment {
 	at := moment{}
 	for name, l := range b.w.m.lanes {
-		at[name] = [2]uint64{l.epoch, uint64(l.cooldown.Escalation())}
+		at[name] = [2]uint64{l.epoch, uint64(l.law.Escalation())}
 	}
 	return at
 }

@@ -44,8 +44,10 @@ func (b *bucket) refill(now time.Time) {
 
 func (b *bucket) clamp() { b.level = math.Max(-b.perMinute, math.Min(b.level, b.depth)) }
 
-// take takes the cost, and reports whether it was there: up to a full bucket.
-func (bs *buckets) take(now time.Time, requests float64, c limiter.Cost) bool {
+// take takes the cost, and reports whether it was there: up to a full bucket, and
+// for a law that models the provider's bucket up to the debt that it allows itself:
+// two such calls, a second of refill, and for tokens what a bucket holds at least.
+func (bs *buckets) take(now time.Time, requests float64, c limiter.Cost, plain bool) bool {
 	ok := true
 	for i, n := range [4]float64{requests, c.Tokens(), c.Input, c.Output} {
 		b := &bs[i]
@@ -53,7 +55,11 @@ func (bs *buckets) take(now time.Time, requests float64, c limiter.Cost) bool {
 			continue
 		}
 		b.refill(now)
-		ok = ok && b.level >= math.Min(n, b.depth)-1e-4-1e-9*b.perMinute
+		debt := 1e-4 + 1e-9*b.perMinute
+		if !plain {
+			debt += math.Max(2*n, b.perMinute/60) + 5000*math.Min(1, float64(i))
+		}
+		ok = ok && b.level >= math.Min(n, b.depth)-debt
 		b.level -= n
 		b.clamp()
 	}

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"math"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -20,8 +19,8 @@ func (b *book) transition(t Transition) {
 		b.w.failf("%v, after epoch %d", t, l.epoch)
 	}
 	allowed := map[Phase][]Phase{
-		Flowing: {Cooling, Stopped}, Cooling: {Probing, Ramping, Stopped},
-		Probing: {Ramping, Cooling, Stopped}, Ramping: {Flowing, Cooling, Stopped},
+		Flowing: {Cooling, Stopped}, Cooling: {Probing, Ramping, Flowing, Stopped},
+		Probing: {Ramping, Flowing, Cooling, Stopped}, Ramping: {Flowing, Cooling, Stopped},
 	}[t.From]
 	ok := t.Reason == ByHand
 	for _, to := range allowed {
@@ -90,7 +89,7 @@ func (b *book) call(g Grant, x *bookItem) {
 	case x.timeUp(w.m.now):
 		w.failf("%v: its time is up", g)
 	}
-	if !l.buckets.take(w.m.now, 1, g.Item.Cost) {
+	if !l.buckets.take(w.m.now, 1, g.Item.Cost, !l.config.Model) {
 		w.failf("%v: the bucket has not that much: %+v", g, l.buckets)
 	}
 	b.isInTurn(g, x)
@@ -260,9 +259,9 @@ func (b *book) sameLane(name string, l *bookLane) {
 		b.w.failf("lane %s is %+v, in epoch %d, answers %d; the book says %+v", name, s, is.inEpoch, is.answers, *l)
 	}
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
-		if level, most := is.quota.Level(b.w.m.now, d), is.quota.Limits().PerMinute(d); !math.IsInf(level, 1) && level < -most*limiter.DebtBudget-1e-6 {
+		if level, most := is.law.Level(b.w.m.now, d), is.cfg.Limits.PerMinute(d); level < -most*limiter.DebtBudget-1e-6 && (!is.cfg.Model || level < -60*is.law.Rate(b.w.m.now)-1e-6) {
 			b.w.failf("lane %s owes %v %v of %v a minute", name, -level, d, most)
 		}
 	}
-	l.slowed = l.slowed || is.errors.Factor(b.w.m.now) < 1
+	l.slowed = l.slowed || is.law.Errors(b.w.m.now) > 0
 }

@@ -86,7 +86,7 @@ func (p *plan) span(from, to time.Duration) time.Duration {
 func (p *plan) oneOf(xs ...float64) float64 { return xs[p.rng.IntN(len(xs))] }
 
 func (p *plan) laneConfig() LaneConfig {
-	c := LaneConfig{Cooldown: limiter.CooldownConfig{Base: p.span(50*time.Millisecond, 2*time.Second)}}
+	c := LaneConfig{Model: p.rng.IntN(2) == 0, Cooldown: limiter.CooldownConfig{Base: p.span(50*time.Millisecond, 2*time.Second)}}
 	if p.chance(0.5) {
 		c.Limits = p.limits()
 	}

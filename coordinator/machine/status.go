@@ -100,13 +100,13 @@ func (l *lane) status(now time.Time) LaneStatus {
 		Name: l.name, Phase: l.phase, Reason: l.reason, Cause: l.cause,
 		Until: l.alarmAt(), Epoch: l.epoch, Rate: l.allowed(now),
 		InFlight: l.inFlight, Parked: l.parked, Delayed: l.delayed,
-		Latency: l.latency.Mean(), P95: l.latency.P95(), Errors: l.errors.Rate(now),
+		Latency: l.latency.Mean(), P95: l.latency.P95(), Errors: l.law.Errors(now),
 		Counters: l.counts.counters(),
 		Level: Levels{
-			Requests:     l.quota.Level(now, limiter.Requests),
-			Tokens:       l.quota.Level(now, limiter.Tokens),
-			InputTokens:  l.quota.Level(now, limiter.InputTokens),
-			OutputTokens: l.quota.Level(now, limiter.OutputTokens),
+			Requests:     l.law.Level(now, limiter.Requests),
+			Tokens:       l.law.Level(now, limiter.Tokens),
+			InputTokens:  l.law.Level(now, limiter.InputTokens),
+			OutputTokens: l.law.Level(now, limiter.OutputTokens),
 		},
 	}
 	s.Speed, s.Why, s.Wait = l.holdup(now)
@@ -118,11 +118,7 @@ func (l *lane) allowed(now time.Time) float64 {
 	if l.phase == Cooling || l.phase == Stopped {
 		return 0
 	}
-	rate := min(l.pace(now), l.ramp.Rate(now))
-	if told := l.quota.Limits().RPM / 60; told > 0 {
-		rate = min(rate, told)
-	}
-	return rate
+	return l.law.Pace(now)
 }
 
 // nextCost is what the next call draws, as far as one is in sight.
@@ -142,17 +138,16 @@ func (l *lane) holdup(now time.Time) (Speed, string, time.Duration) {
 		return ServerThrottled, l.reason.String(), max(0, l.alarmAt().Sub(now))
 	case Probing:
 		return ServerThrottled, "probe", 0
-	case Ramping:
-		return ServerThrottled, "ramp", l.ramp.Wait(now)
 	}
-	if l.full() {
+	if l.full(now) {
 		return ClientThrottled, "window", 0
 	}
-	if wait, by := l.quota.Wait(now, l.nextCost()); wait > 0 {
-		return ClientThrottled, by.String(), wait
-	}
-	if wait := l.pacer.Wait(now, l.pace(now)); wait > 0 {
-		return ClientThrottled, "rate", wait
+	wait, by := l.law.Wait(now, l.nextCost())
+	switch {
+	case l.phase == Ramping:
+		return ServerThrottled, "ramp", wait
+	case wait > 0:
+		return ClientThrottled, by, wait
 	}
 	return FullSpeed, "", 0
 }

@@ -87,7 +87,7 @@ func (m *Machine) setLimits(now time.Time, name string, limits limiter.Limits) {
 	m.defined[name] = c
 	if l := m.lanes[name]; l != nil {
 		l.cfg.Limits = limits
-		l.quota.SetLimits(now, limits)
+		l.law.SetLimits(now, limits)
 		l.wake()
 	}
 }
@@ -106,12 +106,11 @@ func (m *Machine) reset(now time.Time, name string) {
 	if l == nil {
 		return
 	}
-	fresh := newLane(now, name, l.cfg)
-	l.quota, l.pacer, l.ramp, l.rate = fresh.quota, fresh.pacer, fresh.ramp, fresh.rate
-	l.errors, l.breaker, l.cooldown = fresh.errors, fresh.breaker, fresh.cooldown
+	fresh := newLane(now, name, l.cfg, m.rng)
+	l.law, l.breaker = fresh.law, fresh.breaker
 	l.cause, l.until, l.reserved = nil, time.Time{}, nil
 	l.nextEpoch()
-	l.drained, l.vouched = l.epoch, l.epoch
+	l.vouched = l.epoch
 	m.enter(now, l, Flowing, ByHand)
 	l.wake()
 }
