@@ -17,11 +17,14 @@ const (
 // silence while the model is in debt raises the rate.
 func (m *ModelLaw) step(t float64) {
 	gap := t - m.stepped
+	if gap <= 0 {
+		return // whoever asks again at the same moment changes nothing
+	}
 	m.stepped = t
 	g := &m.gauges[dimRequests]
 	switch m.mode {
 	case startup, discover:
-		if m.binding && gap > 0 {
+		if m.binding {
 			m.unknownRate *= math.Exp2(min(gap, 1) / m.searchTime())
 		}
 	case cruise:

@@ -62,7 +62,7 @@ type ModelLaw struct {
 	paceAt      float64
 	paceTime    float64 // seconds in which it doubles
 	credit      float64 // calls that may leave at once
-	creditAt    float64
+	credited    float64 // when the credit was that
 	stepped     float64 // when step looked last
 	binding     bool    // pacing held calls back since then
 
@@ -264,17 +264,22 @@ func (m *ModelLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
 	cost := spread(c)
 	m.step(t)
 	r := m.rate(t, cost)
-	m.credit = min(1+0.1*r, m.credit+r*max(0, t-max(m.creditAt, m.hold)))
-	m.creditAt = t
-	if m.credit < 1-1e-9 {
+	if credit := m.creditAt(t, r); credit < 1-1e-9 {
 		m.binding = true
-		return min(AskAgain, ceilSeconds((1-m.credit)/r)), "rate"
+		return min(AskAgain, ceilSeconds((1-credit)/r)), "rate"
 	}
 	if wait, on := m.debtWait(t, cost); wait > 0 {
 		m.binding = true
 		return min(AskAgain, wait), on.String()
 	}
 	return 0, ""
+}
+
+// creditAt is how many calls may leave at once: the whole time since the latest
+// one counts at the present rate, and none of a hold does, so that a rising rate
+// shortens a wait that has begun and a hold does not end in a burst.
+func (m *ModelLaw) creditAt(t, r float64) float64 {
+	return min(1+0.1*r, m.credit+r*max(0, t-max(m.credited, m.hold)))
 }
 
 // ProbeWait is part of [Law].
@@ -323,7 +328,7 @@ func ceilSeconds(s float64) time.Duration {
 func (m *ModelLaw) Sent(now time.Time, c Cost) uint64 {
 	t := m.seconds(now)
 	cost := spread(c)
-	m.credit -= 1
+	m.credit, m.credited = m.creditAt(t, m.rate(t, cost))-1, t
 	for k := range m.gauges {
 		if g := &m.gauges[k]; g.source != unknown {
 			g.advance(t)
