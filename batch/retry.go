@@ -38,6 +38,7 @@ type ending struct {
 	record   provider.Record
 	latency  time.Duration
 	sinceOne time.Duration // since the item's first call
+	probe    bool          // it was the lane's test, not the item's try
 	left     bool          // the run was abandoned while the call ran
 	expired  bool          // the item's own time was up
 }
@@ -74,7 +75,7 @@ func judge(e ending, attempts, refusals int, p policy) judgement {
 		return j
 	}
 	e.direct(&j.outcome, fault)
-	j.again = tryAgain(fault.Kind, attempts, refusals, e.sinceOne, p)
+	j.again = e.tryAgain(fault.Kind, attempts, refusals, p)
 	if j.outcome.Signal == machine.Exhausted {
 		// The item is not to blame. It comes back, to go out on another lane or,
 		// if there is none, to be released as not run.
@@ -101,14 +102,19 @@ func signalOf(k provider.Kind) machine.Signal {
 	return machine.Answered
 }
 
-func tryAgain(k provider.Kind, attempts, refusals int, sinceFirst time.Duration, p policy) bool {
+// tryAgain bounds how often an item comes back: attempts and refusals by number,
+// overload by time as well, and probes, which the item did not ask for, by time
+// alone.
+func (e ending) tryAgain(k provider.Kind, attempts, refusals int, p policy) bool {
 	switch {
 	case !k.Again():
 		return false
+	case (e.probe || k == provider.Overloaded) && e.sinceOne >= p.patience:
+		return false
+	case e.probe:
+		return true
 	case k.UsesAttempt():
 		return attempts+1 < p.maxAttempts
-	case k == provider.Overloaded && sinceFirst >= p.patience:
-		return false
 	}
 	return refusals+1 < MaxRefusals
 }

@@ -142,3 +142,19 @@ func TestJudgeKeepsTheUsersError(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 }
+
+// A failed probe is the lane's test: it uses up no attempt and no refusal of the
+// item that happened to go, and is bounded by time alone.
+func TestProbesUseUpNothing(t *testing.T) {
+	p := policy{maxAttempts: 1, patience: time.Minute}
+	for _, kind := range []provider.Kind{provider.Server, provider.Throttled, provider.Overloaded} {
+		e := ending{err: &provider.Error{Kind: kind}, probe: true, sinceOne: 59 * time.Second}
+		if j := judge(e, 9, MaxRefusals, p); !j.again {
+			t.Errorf("%v: a failed probe ended its item", kind)
+		}
+		e.sinceOne = time.Minute
+		if j := judge(e, 0, 0, p); j.again {
+			t.Errorf("%v: probes go on for ever", kind)
+		}
+	}
+}

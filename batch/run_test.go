@@ -82,11 +82,11 @@ func TestResultFields(t *testing.T) {
 			rec.Usage(provider.Usage{InputTokens: 10, OutputTokens: int64(call)})
 			switch call {
 			case 1:
-				pause(ctx, 100*time.Millisecond)
-				return 0, RetryAfter(2*time.Second, errors.New("slow down"))
-			case 2:
 				pause(ctx, time.Second)
 				return 0, &provider.Error{Kind: provider.Server}
+			case 2:
+				pause(ctx, 100*time.Millisecond)
+				return 0, RetryAfter(2*time.Second, errors.New("slow down"))
 			}
 			pause(ctx, 3*time.Second)
 			rec.Response(200, http.Header{"X-Request-Id": {"req_1"}})

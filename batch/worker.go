@@ -74,7 +74,7 @@ func (r *run[In, Out]) gone(ctx context.Context, j *job[In], g machine.Grant) {
 // call runs the function, bounded in time, with a recorder in its context.
 func (r *run[In, Out]) call(ctx context.Context, j *job[In], g machine.Grant) (value Out, e ending) {
 	begun := r.clock.Now()
-	e.sinceOne = begun.Sub(j.First)
+	e.sinceOne, e.probe = begun.Sub(j.First), j.Probe
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limit, cause := r.bound(begun, j.Expires)

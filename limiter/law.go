@@ -67,6 +67,7 @@ type News struct {
 	Sent       time.Time // when it left
 	Cost       Cost      // what was charged for it then
 	Present    bool      // it left in the present epoch
+	Probe      bool      // it left to see whether calls are let in again
 	Good       bool      // it was answered as hoped
 	Latency    time.Duration
 	Overloaded bool // a refusal that says busy (503, 529) and nothing of the rate

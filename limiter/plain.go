@@ -122,8 +122,8 @@ func (p *PlainLaw) wipedOut(n News) bool { return !n.Sent.After(p.drained) && !p
 func (p *PlainLaw) Failed(now time.Time, n News) {
 	p.settle(now, n)
 	p.errors.Record(now, true)
-	if p.errors.Factor(now) < 1 {
-		p.rate.Anchor(p.observed(now)) // half of unlimited would be unlimited
+	if n.Present && !n.Probe && p.errors.Factor(now) < 1 {
+		p.rate.Anchor(p.observed(now)) // half of unlimited would be unlimited; a probe's is no rate
 	}
 }
 
@@ -141,10 +141,11 @@ func (p *PlainLaw) Refused(now time.Time, n News) time.Time {
 		p.errors.Record(now, true)
 	}
 	p.ramp.Stop()
-	// A ramp that a user shaped is a policy of its own: it climbs to what the user
-	// said, whatever was learned.
-	if p.ramped == (RampConfig{}) {
-		p.rate.Refused(now, p.observed(now), n.Directed)
+	// A refused probe says that the wait was too short: the rate was not used, and
+	// what was observed of late is that of probes. A ramp that a user shaped is a
+	// policy of its own: it climbs to what the user said, whatever was learned.
+	if !n.Probe && p.ramped == (RampConfig{}) {
+		p.rate.Refused(now, p.observed(now), false)
 	}
 	if p.short {
 		p.quota.Drain(now) // the model said that there was room, the server that there is none

@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -166,4 +167,31 @@ func TestCooledLaneBlocksNoOther(t *testing.T) {
 			t.Errorf("the healthy lane took %v, all took %v", last, time.Since(begun))
 		}
 	})
+}
+
+// A minute's outage costs a few dozen calls, and full speed is back soon after.
+func TestOutageOfAMinute(t *testing.T) {
+	for _, mode := range []sim.OutageMode{sim.Outage503, sim.OutageReset} {
+		t.Run(fmt.Sprint(mode), func(t *testing.T) {
+			const items, workers = 3000, 32
+			cfg := sim.Config{
+				Latency: sim.Latency{Median: time.Second},
+				Outages: []sim.Outage{{From: 20 * time.Second, For: time.Minute, Mode: mode}},
+			}
+			inStorm(t, cfg, func(t *testing.T, s *storm) {
+				results, sum, err := s.run(t.Context(), numbers(items), s.call, batch.WithConcurrency(workers))
+				s.allAnswered(results, sum, err, items)
+				s.agrees(sum, 0)
+				wasted := sum.Counters.HandedOver
+				if wasted > workers+32 {
+					t.Errorf("%d calls were wasted", wasted)
+				}
+				// Without the outage it takes items/workers seconds. The outage, the last wait
+				// in it and the ramp are all that may be added.
+				if most := items/workers*time.Second + time.Minute + 60*time.Second; sum.Elapsed > most {
+					t.Errorf("it took %v, want at most %v", sum.Elapsed, most)
+				}
+			})
+		})
+	}
 }

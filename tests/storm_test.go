@@ -93,6 +93,9 @@ func TestCascadeOfWaves(t *testing.T) {
 			if n.Cooldowns < 3 || n.Participants > n.Throttled || n.Participants < n.Cooldowns || n.Redistributed != n.Throttled {
 				t.Errorf("seed %d: %+v", seed, n)
 			}
+			if sum.Elapsed > 3*500/2*time.Second {
+				t.Errorf("seed %d: 500 items at 2 a second took %v", seed, sum.Elapsed)
+			}
 		})
 	}
 }

@@ -40,6 +40,7 @@ type Item struct {
 	Attempts  int           // attempts that failed and used one up
 	Throttled int           // calls that were refused for now (429, 503, 529)
 	Calls     int           // calls granted
+	Probe     bool          // its latest call was a probe: the lane's test, and not the item's try
 	Offered   time.Time     // when the machine took it over
 	First     time.Time     // when its first call was granted; zero: never
 	Sent      time.Time     // when its latest call was granted
@@ -73,12 +74,14 @@ func (it *Item) Queued() time.Duration {
 	return it.First.Sub(it.Offered)
 }
 
-// note counts what a hand-over says of the item.
+// note counts what a hand-over says of the item. That of a probe says nothing of
+// it: an outage would use up the attempts of whoever is first in line.
 func (it *Item) note(o Outcome) {
-	switch o.Signal {
-	case Failed:
+	switch {
+	case it.Probe:
+	case o.Signal == Failed:
 		it.Attempts++
-	case Throttled, Overloaded:
+	case o.Signal == Throttled, o.Signal == Overloaded:
 		it.Throttled++
 	}
 }

@@ -130,11 +130,14 @@ func (m *Machine) park(it *Item) {
 // delay keeps an item back until its backoff is over; a wait that the server
 // named is a floor under it, never a ceiling.
 func (m *Machine) delay(now time.Time, it *Item, o Outcome) {
-	wait := m.backoff.Delay(it.Attempts, m.rng)
+	wait := m.backoff.Delay(max(1, it.Attempts), m.rng)
 	if o.Directed {
 		wait = max(wait, min(o.RetryAfter, MaxDirected))
 	}
 	it.place, it.due = Delayed, now.Add(wait)
+	if it.Probe { // the next probe is another's: this item may be what breaks its call
+		it.due = latest(it.due, it.lane.until.Add(wait))
+	}
 	it.lane.delayed++
 	m.count(it.run, it.lane, delayed)
 	it.pool.delayed.push(it)

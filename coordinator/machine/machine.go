@@ -236,7 +236,7 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	}
 	it.Calls++
 	it.Sent, it.lane, it.epoch = now, l, l.epoch
-	it.place = InFlight
+	it.place, it.Probe = InFlight, l.phase == Probing
 	it.pool.inFlight++
 	l.lastInLine(it.pool)
 	it.pool.letGo()

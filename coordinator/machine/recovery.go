@@ -46,7 +46,7 @@ func (m *Machine) learn(now time.Time, it *Item, o Outcome) {
 
 func newsOf(it *Item, o Outcome, present bool) limiter.News {
 	return limiter.News{
-		Send: it.send, Sent: it.Sent, Cost: it.Cost, Present: present,
+		Send: it.send, Sent: it.Sent, Cost: it.Cost, Present: present, Probe: it.Probe,
 		Good: o.Signal == Succeeded, Overloaded: o.Signal == Overloaded,
 		Latency: o.Latency, Directed: o.Directed, RetryAfter: o.RetryAfter, Slow: o.Slow,
 		Measured: o.Measured, Actual: o.Actual, On: o.On, Sightings: o.Sightings,

@@ -9,8 +9,12 @@ func (w *world) meddle() {
 		share int // one world in so many
 		do    func()
 	}{
-		{withdrawals, 2, w.withdraw}, {pauses, 3, w.pause}, {drains, 6, w.drain}, {newLimits, 3, w.limits},
-		{resets, 3, w.reset}, {clockSteps, 3, w.clockBack},
+		{withdrawals, 2, w.withdraw},
+		{pauses, 3, w.pause},
+		{drains, 6, w.drain},
+		{newLimits, 3, w.limits},
+		{resets, 3, w.reset},
+		{clockSteps, 3, w.clockBack},
 	} {
 		if w.rng.IntN(trouble.share) > 0 || w.plan.without&trouble.kind != 0 {
 			continue

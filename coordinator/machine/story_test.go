@@ -200,11 +200,20 @@ func counterWords(c Counters) string {
 		count uint64
 		of    string
 	}{
-		{c.Offered, "offered"}, {c.Settled, "settled"}, {c.Released, "released"},
-		{c.Calls, "calls"}, {c.HandedOver, "handed over"}, {c.Throttled, "throttled"},
-		{c.Stragglers, "stragglers"}, {c.Parked, "parked"}, {c.Redistributed, "redistributed"},
-		{c.Delayed, "delayed"}, {c.Cooldowns, "cooldowns"}, {c.Participants, "participants"},
-		{c.Probes, "probes"}, {c.Dropped, "dropped"},
+		{c.Offered, "offered"},
+		{c.Settled, "settled"},
+		{c.Released, "released"},
+		{c.Calls, "calls"},
+		{c.HandedOver, "handed over"},
+		{c.Throttled, "throttled"},
+		{c.Stragglers, "stragglers"},
+		{c.Parked, "parked"},
+		{c.Redistributed, "redistributed"},
+		{c.Delayed, "delayed"},
+		{c.Cooldowns, "cooldowns"},
+		{c.Participants, "participants"},
+		{c.Probes, "probes"},
+		{c.Dropped, "dropped"},
 	} {
 		if n.count > 0 {
 			words = append(words, fmt.Sprintf("%d %s", n.count, n.of))
