@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -67,7 +68,10 @@ const simDefaultModel = "sim-1"
 // simulate serves the run in its own process, through the client that a real
 // provider is called by.
 func (r *runner) simulate() (*backend, error) {
-	cfg := sim.Demo()
+	cfg, err := profile(r.flags.simProfile)
+	if err != nil {
+		return nil, err
+	}
 	if r.flags.seeded {
 		// A call's fate is then its own: it does not hang on which worker came first.
 		cfg.Seed, cfg.TrackIDs = r.flags.seed, true
@@ -101,6 +105,9 @@ func (r *runner) findKey(b *backend) error {
 			return nil
 		}
 		return r.failAgain(exitUsage, "%s is not set: put your key into it, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", r.flags.keyEnv)
+	}
+	if r.flags.configBaseURL {
+		b.notice = append(b.notice, fmt.Sprintf("the key in %s goes to %s, as %s says", r.flags.keyEnv, r.flags.baseURL, r.flags.config))
 	}
 	if u, err := url.Parse(r.flags.baseURL); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		b.notice = append(b.notice, "the key travels unencrypted: "+u.Hostname()+" is not this machine, and --base-url says http")

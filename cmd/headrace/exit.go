@@ -12,6 +12,7 @@ const (
 	exitItemsFailed = 1   // the run finished, some items failed
 	exitUsage       = 2   // usage, configuration or input is wrong
 	exitStopped     = 3   // the provider serves this run no more
+	exitBound       = 4   // a bound of the user's was reached
 	exitOutput      = 5   // the output cannot be written
 	exitInterrupted = 130 // Ctrl-C, SIGTERM
 )

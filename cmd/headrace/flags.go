@@ -2,10 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"log/slog"
-	"regexp"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -13,7 +9,6 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/jsonl"
 	"github.com/headrace/headrace/coordinator/machine"
-	"github.com/headrace/headrace/limiter"
 )
 
 // runFlags are the flags of run, by name. The names are a promise.
@@ -27,6 +22,11 @@ type runFlags struct {
 	rpm, tpm          float64
 	maxAttempts       int
 	timeout           time.Duration
+	itemTimeout       time.Duration
+	deadline          time.Duration
+	config            string
+	configBaseURL     bool // the config file says whom to call
+	simProfile        string
 	progress          string
 	logLevel          string
 	limit             int
@@ -66,14 +66,19 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.tpm, "tpm", 0, "tokens a minute that each model is allowed; 0 learns it")
 	fs.IntVar(&f.maxAttempts, "max-attempts", batch.DefaultMaxAttempts, "tries at an item; being throttled is none")
 	fs.DurationVar(&f.timeout, "timeout", batch.DefaultAttemptTimeout, "longest call; waiting to be sent does not count, 0 is no bound")
+	fs.DurationVar(&f.itemTimeout, "item-timeout", 0, "longest time for one item in all, from its first call; 0 is no bound")
+	fs.DurationVar(&f.deadline, "deadline", 0, "longest time for the run in all: it then stops as at Ctrl-C, with exit code 4; 0 is no bound")
 	fs.StringVar(&f.progress, "progress", progressAuto, "auto, bar, plain, json or none, on standard error")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
 	fs.IntVar(&f.limit, "limit", 0, "only the first items; 0 is all")
 	fs.Uint64Var(&f.seed, "seed", 0, "makes jitter and simulation reproducible (default: another one each time)")
+	fs.StringVar(&f.simProfile, "sim-profile", profileDemo, "what --provider sim is like: demo (it throttles) or fast (nothing is in the way)")
+	fs.StringVar(&f.config, "config", "", "YAML file of flags, one a line as in \"rpm: 600\"; a flag or variable beats it")
 	nameValues(fs, map[string]string{
 		"output": "FILE", "errors": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
 		"model": "NAME", "endpoint": "PATH", "concurrency": "N", "rpm": "N", "tpm": "N", "max-attempts": "N",
-		"timeout": "D", "progress": "MODE", "log-level": "LEVEL", "limit": "N", "seed": "N",
+		"timeout": "D", "item-timeout": "D", "deadline": "D", "sim-profile": "NAME", "config": "FILE",
+		"progress": "MODE", "log-level": "LEVEL", "limit": "N", "seed": "N",
 	})
 }
 
@@ -98,29 +103,6 @@ func nameValues(fs *pflag.FlagSet, words map[string]string) {
 	}
 }
 
-// environmentPrefix begins the name of each flag's variable.
-const environmentPrefix = "HEADRACE_"
-
-func environmentName(flag string) string {
-	return environmentPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
-// fromEnvironment sets the flags that were not given from their variables. An
-// empty variable is none.
-func fromEnvironment(fs *pflag.FlagSet, env func(string) (string, bool)) error {
-	var faults []error
-	fs.VisitAll(func(f *pflag.Flag) {
-		value, ok := env(environmentName(f.Name))
-		if f.Changed || !ok || value == "" || f.Name == "help" {
-			return
-		}
-		if err := fs.Set(f.Name, value); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %q is no %s: correct or unset it", environmentName(f.Name), value, kindOfFlag(f)))
-		}
-	})
-	return usage(faults...)
-}
-
 // usage makes one refusal of all that is wrong; nil if nothing is.
 func usage(faults ...error) error {
 	if err := errors.Join(faults...); err != nil {
@@ -129,10 +111,13 @@ func usage(faults ...error) error {
 	return nil
 }
 
-// complete takes what was not given from the environment and checks everything
-// that can be checked without looking at a file.
+// complete takes what was not given from the environment, then from the file of
+// --config, and checks everything that can be checked without looking at others.
 func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	if err := fromEnvironment(fs, env); err != nil {
+		return err
+	}
+	if err := f.fromFile(fs); err != nil {
 		return err
 	}
 	f.seeded, f.keyEnvGiven = fs.Changed("seed"), fs.Changed("api-key-env")
@@ -146,82 +131,10 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		atLeast("max-attempts", f.maxAttempts, 1),
 		atLeast("limit", f.limit, 0),
 		atLeast("timeout", f.timeout, 0),
+		atLeast("item-timeout", f.itemTimeout, 0),
+		atLeast("deadline", f.deadline, 0),
+		oneOf("sim-profile", f.simProfile, profileDemo, profileFast),
 		oneOf("progress", f.progress, progressAuto, progressBar, progressPlain, progressJSON, progressNone),
 		f.checkLevel(),
 	)
-}
-
-func (f *runFlags) checkOutput() error {
-	if f.output == "" {
-		return fmt.Errorf("no output: name a file with -o %s, or standard output with -o -", resultsName)
-	}
-	if f.errors == "-" {
-		return errors.New(`--errors "-": standard output carries results only: name a file`)
-	}
-	return nil
-}
-
-// variableName is what shells let a variable be called. A key is not: it is not
-// repeated.
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-func (f *runFlags) checkProvider() error {
-	if !variableName.MatchString(f.keyEnv) {
-		return errors.New("--api-key-env: it takes the name of a variable, not a key: put the key into the variable and name that")
-	}
-	switch f.provider {
-	case providerOpenAI, providerSim:
-		return nil
-	}
-	return fmt.Errorf("--provider: %q is not known: use openai (with --base-url for any endpoint of its dialect) or sim", f.provider)
-}
-
-func (f *runFlags) checkEndpoint() error {
-	return oneOf("endpoint", f.endpoint, jsonl.ChatCompletions, jsonl.Embeddings, jsonl.Responses, jsonl.Completions)
-}
-
-func (f *runFlags) limits() limiter.Limits { return limiter.Limits{RPM: f.rpm, TPM: f.tpm} }
-
-func (f *runFlags) checkLimits() error {
-	if f.limits().Validate() == nil {
-		return nil
-	}
-	return errors.New("--rpm, --tpm: a limit is a number of 0 or more: 0 learns it")
-}
-
-func (f *runFlags) checkLevel() error {
-	if _, err := f.level(); err != nil {
-		return oneOf("log-level", f.logLevel, "debug", "info", "warn", "error")
-	}
-	return nil
-}
-
-func (f *runFlags) level() (slog.Level, error) {
-	var l slog.Level
-	err := l.UnmarshalText([]byte(f.logLevel))
-	return l, err
-}
-
-func atLeast[N int | time.Duration](flag string, n, least N) error {
-	if n < least {
-		return fmt.Errorf("--%s: %v is too little: at least %v", flag, n, least)
-	}
-	return nil
-}
-
-func atMost(flag string, n, most int) error {
-	if n > most {
-		return fmt.Errorf("--%s: %d is too much: at most %d", flag, n, most)
-	}
-	return nil
-}
-
-func oneOf(flag, value string, words ...string) error {
-	for _, w := range words {
-		if value == w {
-			return nil
-		}
-	}
-	return fmt.Errorf("--%s: %q is not known: use %s or %s", flag, value,
-		strings.Join(words[:len(words)-1], ", "), words[len(words)-1])
 }

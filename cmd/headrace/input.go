@@ -61,7 +61,7 @@ func (r *runner) survey(src source, past *past) (survey, error) {
 	defer func() { _ = file.Close() }() // it was only read
 	for req, err := range jsonl.NewReader(file, r.readerConfig(src.name, false)).All() {
 		if r.halt.called() {
-			return s, r.interruptedEarly()
+			return s, r.haltedEarly()
 		}
 		if err := s.note(req, err, past); err != nil {
 			return s, refuse("%s", plainText(err))

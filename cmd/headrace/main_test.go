@@ -96,7 +96,7 @@ func checkBooks(ts *testscript.TestScript, _ bool, args []string) {
 	b := ts.Value(theProvider{}).(*theProvider).server.Books()
 	counts := map[string]int{
 		"received": b.Received, "accepted": b.Accepted, "refused": b.Refused429,
-		"distinct": b.Distinct, "repeats": b.MaxRepeats, "bad_request": b.Errors[sim.BadRequest],
+		"distinct": b.Distinct, "abandoned": b.Abandoned, "repeats": b.MaxRepeats, "bad_request": b.Errors[sim.BadRequest],
 	}
 	for i := 0; i+1 < len(args); i += 2 {
 		if got := strconv.Itoa(counts[args[i]]); got != args[i+1] {

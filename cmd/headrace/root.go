@@ -74,6 +74,8 @@ func kindOfFlag(f *pflag.Flag) string {
 		return "whole number"
 	case "float64":
 		return "number"
+	case "bool":
+		return "choice between true and false"
 	case "duration":
 		return "length of time such as 500ms, 30s or 2m"
 	}

@@ -25,13 +25,14 @@ in the errors file. Run the same command again after an interruption: it goes on
 was, and nothing that was saved is bought again.
 
 The key is taken from the environment. Every flag can be given there too, --base-url as
-HEADRACE_BASE_URL; a flag beats the environment.
+HEADRACE_BASE_URL, and in the YAML file of --config, as in "base-url: http://…"; a flag
+beats the environment, that beats the file.
 
 Ctrl-C finishes what is in flight; a second one abandons it. Files are whole either way.
 
 Exit codes: 0 every item succeeded; 1 some items failed; 2 usage, configuration or input
-is wrong; 3 stopped by the provider (quota, balance, key); 5 the output cannot be written;
-130 interrupted.`
+is wrong; 3 stopped by the provider (quota, balance, key); 4 stopped by a bound of yours
+(--deadline); 5 the output cannot be written; 130 interrupted.`
 
 func newRunCommand(w *world) *cobra.Command {
 	flags := &runFlags{}
@@ -91,7 +92,7 @@ func (w *world) runFile(ctx context.Context, flags *runFlags, input string) erro
 	d, handler := r.manner()
 	r.console = newConsole(d)
 	r.log = slog.New(handler(r.console))
-	r.halt = w.watch(ctx, r.console.notice)
+	r.halt = w.watch(ctx, flags.deadline, r.console.notice)
 	err := r.run()
 	r.halt.close()
 	r.console.close(r.report)
@@ -247,6 +248,7 @@ func (r *runner) options(t *tally) []batch.Option {
 		batch.WithLimits(r.flags.limits()),
 		batch.WithMaxAttempts(r.flags.maxAttempts),
 		batch.WithAttemptTimeout(r.flags.timeout),
+		batch.WithItemTimeout(r.flags.itemTimeout),
 		batch.WithDrain(r.halt.drain),
 		batch.WithControl(t.control),
 		batch.WithSummary(&t.sum),

@@ -3,45 +3,70 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 )
 
-// errInterrupted is the cause with which a run's context ends at the second
-// signal.
-var errInterrupted = errors.New("interrupted")
+// Causes with which a run is stopped from outside.
+var (
+	errInterrupted = errors.New("interrupted")
+	errDeadline    = errors.New("the deadline was reached")
+)
 
 // halt is how a run is stopped from outside, in two stages.
 type halt struct {
-	drain chan struct{} // closed by the first signal: start nothing more
+	drain chan struct{} // closed by the first signal, or at the deadline: start nothing more
+	why   error         // what closed drain; to be read when it is closed
 	ctx   context.Context
-	stop  context.CancelCauseFunc // by the second, or by a fault: abandon the calls
+	stop  context.CancelCauseFunc // by a signal after that, or by a fault: abandon the calls
 	over  chan struct{}           // closed when no more signals are watched
 }
 
-// watch waits for signals until the returned halt is closed. The first drains, the
-// second abandons, and a third has its usual effect, should something hang.
-func (w *world) watch(ctx context.Context, say func(string)) *halt {
+// watch waits for signals, and for the deadline unless it is 0, until the returned
+// halt is closed. The first of them drains, a signal after it abandons, and one
+// more has its usual effect, should something hang.
+func (w *world) watch(ctx context.Context, deadline time.Duration, say func(string)) *halt {
 	h := &halt{drain: make(chan struct{}), over: make(chan struct{})}
 	h.ctx, h.stop = context.WithCancelCause(ctx)
-	finished := h.ctx.Done()
+	var expired <-chan time.Time
+	if deadline > 0 {
+		timer := w.clock.NewTimer(deadline)
+		expired = timer.Chan()
+		context.AfterFunc(h.ctx, func() { timer.Stop() })
+	}
 	go func() {
 		defer close(h.over)
-		for first := true; ; first = false {
-			select {
-			case <-finished:
-				return
-			case <-w.signals:
-			}
-			if !first {
-				say("abandoning the calls in flight")
-				w.release()
-				h.stop(errInterrupted)
-				return
-			}
-			say("stopping: calls in flight finish and are saved; Ctrl-C again abandons them")
-			close(h.drain)
+		if h.first(w, deadline, expired, say) {
+			h.second(w, say)
 		}
 	}()
 	return h
+}
+
+// first waits for whatever drains the run; false if the run is over before.
+func (h *halt) first(w *world, deadline time.Duration, expired <-chan time.Time, say func(string)) bool {
+	select {
+	case <-h.ctx.Done():
+		return false
+	case <-w.signals:
+		h.why = errInterrupted
+		say("stopping: calls in flight finish and are saved; Ctrl-C again abandons them")
+	case <-expired:
+		h.why = errDeadline
+		say(fmt.Sprintf("stopping at the deadline of %v: calls in flight finish and are saved; Ctrl-C abandons them", deadline))
+	}
+	close(h.drain)
+	return true
+}
+
+func (h *halt) second(w *world, say func(string)) {
+	select {
+	case <-h.ctx.Done():
+	case <-w.signals:
+		say("abandoning the calls in flight")
+		w.release()
+		h.stop(errInterrupted)
+	}
 }
 
 // close ends the watch.
@@ -57,5 +82,15 @@ func (h *halt) called() bool {
 		return true
 	default:
 		return errors.Is(context.Cause(h.ctx), errInterrupted)
+	}
+}
+
+// byDeadline reports whether it was the deadline, and no signal, that stopped the run.
+func (h *halt) byDeadline() bool {
+	select {
+	case <-h.drain:
+		return errors.Is(h.why, errDeadline) && !errors.Is(context.Cause(h.ctx), errInterrupted)
+	default:
+		return false
 	}
 }

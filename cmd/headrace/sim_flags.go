@@ -31,7 +31,7 @@ var modeWords = map[sim.Mode]string{sim.Never: "never", sim.Always: "always", si
 func (f *simFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.addr, "addr", "127.0.0.1:8080", "where to listen; port 0 takes any that is free")
-	fs.StringVar(&f.profile, "profile", "demo", "what the other flags change: demo (it throttles) or fast (nothing is in the way)")
+	fs.StringVar(&f.profile, "profile", profileDemo, "what the other flags change: demo (it throttles) or fast (nothing is in the way)")
 	fs.Float64Var(&f.rpm, "rpm", 0, "requests granted a minute; 0 is no limit")
 	fs.Float64Var(&f.tpm, "tpm", 0, "tokens granted a minute; 0 is no limit")
 	fs.DurationVar(&f.burst, "burst", 0, "how much refill is saved up; 0 is a minute of it")
@@ -87,11 +87,17 @@ func (f *simFlags) config(fs *pflag.FlagSet) (sim.Config, error) {
 	return cfg, nil
 }
 
+// Values of --profile, and of --sim-profile.
+const (
+	profileDemo = "demo"
+	profileFast = "fast"
+)
+
 func profile(name string) (sim.Config, error) {
 	switch name {
-	case "demo":
+	case profileDemo:
 		return sim.Demo(), nil
-	case "fast":
+	case profileFast:
 		return sim.Fast(), nil
 	}
 	return sim.Config{}, refuse("--profile: %q is not known: use demo or fast", name)

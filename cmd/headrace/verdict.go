@@ -45,9 +45,18 @@ func (r *runner) badLines(s survey) error {
 	return end
 }
 
-// interruptedEarly is the end of a run that had not begun.
-func (r *runner) interruptedEarly() error {
-	return r.failAgain(exitInterrupted, "interrupted before the first call: to start again, run:")
+// haltedEarly is the end of a run that had not begun.
+func (r *runner) haltedEarly() error {
+	code, why := r.whyHalted()
+	return r.failAgain(code, "%s before the first call: to start again, run:", why)
+}
+
+// whyHalted is the exit code and the reason of a run that was told to stop.
+func (r *runner) whyHalted() (code int, why string) {
+	if r.halt.byDeadline() {
+		return exitBound, fmt.Sprintf("the deadline of %v (--deadline) was reached", r.flags.deadline)
+	}
+	return exitInterrupted, "interrupted"
 }
 
 // verdict is how a run has ended, the gravest cause first.
@@ -62,7 +71,8 @@ func (r *runner) verdict(t *tally, runErr, sinkErr error) error {
 	case t.stopped != nil:
 		return r.stoppedBy(t)
 	case r.halt.called() && (runErr != nil || t.in.left):
-		return r.failAgain(exitInterrupted, "interrupted; %s: %s", t.saved(), r.goOn("the rest is left"))
+		code, why := r.whyHalted()
+		return r.failAgain(code, "%s; %s: %s", why, t.saved(), r.goOn("the rest is left"))
 	case errors.Is(runErr, batch.ErrConfig):
 		return refuse("%s", plainText(runErr))
 	case runErr != nil:

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/limiter"
+)
+
+func (f *runFlags) checkOutput() error {
+	if f.output == "" {
+		return fmt.Errorf("no output: name a file with -o %s, or standard output with -o -", resultsName)
+	}
+	if f.errors == "-" {
+		return errors.New(`--errors "-": standard output carries results only: name a file`)
+	}
+	return nil
+}
+
+// variableName is what shells let a variable be called. A key is not: it is not
+// repeated.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (f *runFlags) checkProvider() error {
+	if !variableName.MatchString(f.keyEnv) {
+		return errors.New("--api-key-env: it takes the name of a variable, not a key: put the key into the variable and name that")
+	}
+	switch f.provider {
+	case providerOpenAI, providerSim:
+		return nil
+	}
+	return fmt.Errorf("--provider: %q is not known: use openai (with --base-url for any endpoint of its dialect) or sim", f.provider)
+}
+
+func (f *runFlags) checkEndpoint() error {
+	return oneOf("endpoint", f.endpoint, jsonl.ChatCompletions, jsonl.Embeddings, jsonl.Responses, jsonl.Completions)
+}
+
+func (f *runFlags) limits() limiter.Limits { return limiter.Limits{RPM: f.rpm, TPM: f.tpm} }
+
+func (f *runFlags) checkLimits() error {
+	if f.limits().Validate() == nil {
+		return nil
+	}
+	return errors.New("--rpm, --tpm: a limit is a number of 0 or more: 0 learns it")
+}
+
+func (f *runFlags) checkLevel() error {
+	if _, err := f.level(); err != nil {
+		return oneOf("log-level", f.logLevel, "debug", "info", "warn", "error")
+	}
+	return nil
+}
+
+func (f *runFlags) level() (slog.Level, error) {
+	var l slog.Level
+	err := l.UnmarshalText([]byte(f.logLevel))
+	return l, err
+}
+
+func atLeast[N int | time.Duration](flag string, n, least N) error {
+	if n < least {
+		return fmt.Errorf("--%s: %v is too little: at least %v", flag, n, least)
+	}
+	return nil
+}
+
+func atMost(flag string, n, most int) error {
+	if n > most {
+		return fmt.Errorf("--%s: %d is too much: at most %d", flag, n, most)
+	}
+	return nil
+}
+
+func oneOf(flag, value string, words ...string) error {
+	for _, w := range words {
+		if value == w {
+			return nil
+		}
+	}
+	return fmt.Errorf("--%s: %q is not known: use %s or %s", flag, value,
+		strings.Join(words[:len(words)-1], ", "), words[len(words)-1])
+}
