@@ -9,8 +9,7 @@ import (
 // bounds are the figures that the law must reach, by the scenario's name: the
 // mean of three seeds. A bound of 0 on the ratio is none.
 var bounds = map[string]struct {
-	ratio           float64
-	refused, wasted int
+	ratio, refused, wasted float64
 }{
 	"headers, 60 s: steady":      {1.03, 0, 0},
 	"headers, 60 s: halves":      {1.03, 5, 0},
@@ -47,42 +46,28 @@ func TestFigures(t *testing.T) {
 			if !ok {
 				return
 			}
-			if b.ratio > 0 && m.ratio > b.ratio {
-				t.Errorf("ratio %.3f is over %.2f", m.ratio, b.ratio)
+			if b.ratio > 0 && m.Ratio > b.ratio {
+				t.Errorf("ratio %.3f is over %.2f", m.Ratio, b.ratio)
 			}
-			if m.refused > b.refused || m.wasted > b.wasted {
-				t.Errorf("%d refused, %d wasted; at most %d and %d", m.refused, m.wasted, b.refused, b.wasted)
+			if m.Refused > b.refused || m.Wasted > b.wasted {
+				t.Errorf("%.1f refused, %.1f wasted; at most %v and %v", m.Refused, m.Wasted, b.refused, b.wasted)
 			}
-			if s.Headers && m.attempts > 3 {
-				t.Errorf("an item was refused %d times", m.attempts)
+			if s.Headers && m.Attempts > 3 {
+				t.Errorf("an item was refused %d times", m.Attempts)
 			}
-			if strings.HasSuffix(s.Name, "outage") && (m.recovered < 0 || m.recovered > 5*time.Second) {
-				t.Errorf("full speed %v after the outage", m.recovered)
+			if strings.HasSuffix(s.Name, "outage") && (m.Recovered < 0 || m.Recovered > 5*time.Second) {
+				t.Errorf("full speed %v after the outage", m.Recovered)
 			}
 		})
 	}
 }
 
-type mean struct {
-	ratio                     float64
-	refused, wasted, attempts int
-	recovered                 time.Duration
-}
-
-func measure(t *testing.T, s Scenario) (m mean) {
-	const seeds = 3
-	for seed := range uint64(seeds) {
-		f := Run(s, Headrace(false)(s, seed), seed)
-		if f.Done != s.Items || f.Repeated > 0 {
-			t.Fatalf("seed %d: %d of %d done, %d repeated", seed, f.Done, s.Items, f.Repeated)
-		}
-		m.ratio += f.Ratio() / seeds
-		m.refused += f.Refused
-		m.wasted += f.Wasted
-		m.attempts = max(m.attempts, f.Attempts)
-		m.recovered = max(m.recovered, f.Recovered)
+// measure fails the test if anything was lost or repeated, or never ended.
+func measure(t *testing.T, s Scenario) Mean {
+	m := Measure(s, Headrace(false), TunedSeeds)
+	if m.Lost > 0 || m.Repeated > 0 {
+		t.Fatalf("%d items lost, %d repeated", m.Lost, m.Repeated)
 	}
-	m.refused, m.wasted = m.refused/seeds, m.wasted/seeds
-	t.Logf("%-28s %.3f · %d, %d wasted, most %d, back after %v", strings.TrimSpace(s.Name), m.ratio, m.refused, m.wasted, m.attempts, m.recovered)
+	t.Logf("%-30s %.3f · %.0f, %.0f wasted, most %d, back after %v", s.Name, m.Ratio, m.Refused, m.Wasted, m.Attempts, m.Recovered)
 	return m
 }

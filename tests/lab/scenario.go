@@ -47,6 +47,15 @@ func (s Scenario) tokens(item int) float64 {
 	return s.Tokens * (0.5 + u)
 }
 
+// perSecond is how many items the limits allow, per second.
+func (s Scenario) perSecond() float64 {
+	rate := s.RPM / 60
+	if s.TPM > 0 && s.Tokens > 0 {
+		rate = min(rate, s.TPM/60/s.Tokens)
+	}
+	return rate
+}
+
 func (s Scenario) cost(item int) limiter.Cost {
 	c := limiter.Cost{Requests: 1}
 	if s.Tokens > 0 {
@@ -173,73 +182,4 @@ func (s Scenario) recovery(accepted []time.Time) time.Duration {
 		}
 	}
 	return -1
-}
-
-// The scenarios that the law must do well in.
-func Scenarios() []Scenario {
-	base := Scenario{Items: 10000, RPM: 600}
-	with := func(name string, change func(*Scenario)) Scenario {
-		s := base
-		s.Name = name
-		change(&s)
-		return s
-	}
-	headers := func(s *Scenario) { s.Headers, s.Retry = true, sim.Always }
-	var all []Scenario
-	add := func(name string, changes ...func(*Scenario)) {
-		all = append(all, with(name, func(s *Scenario) {
-			for _, c := range changes {
-				c(s)
-			}
-		}))
-	}
-	burst := func(d time.Duration) func(*Scenario) { return func(s *Scenario) { s.Burst = d } }
-	at := func(d time.Duration, rpm float64) func(*Scenario) {
-		return func(s *Scenario) { s.Changes = []sim.Change{{At: d, RPM: rpm}} }
-	}
-	out := func(m sim.OutageMode) func(*Scenario) {
-		return func(s *Scenario) {
-			s.Outages = []sim.Outage{{From: 300 * time.Second, For: 60 * time.Second, Mode: m}}
-		}
-	}
-	noisy := func(share float64) func(*Scenario) {
-		return func(s *Scenario) { s.Neighbour, s.On, s.Off = share, 30*time.Second, 30*time.Second }
-	}
-	guess := func(r float64) func(*Scenario) { return func(s *Scenario) { s.Guess = r } }
-	told := func(l limiter.Limits) func(*Scenario) { return func(s *Scenario) { s.Told = l } }
-	minute, five, one := burst(time.Minute), burst(5*time.Second), burst(time.Second)
-	add("headers, 60 s: steady", headers, minute)
-	add("headers, 60 s: halves", headers, minute, at(300*time.Second, 300))
-	add("headers, 60 s: doubles", headers, minute, at(300*time.Second, 1200))
-	add("headers, 60 s: outage", headers, minute, out(sim.Outage503))
-	add("headers, 60 s: hangs", headers, minute, out(sim.OutageHang))
-	add("headers, 60 s: noisy", headers, minute, noisy(0.8))
-	add("headers, 5 s: steady", headers, five)
-	add("headers, 5 s: noisy", headers, five, noisy(0.8))
-	add("told, silent, 60 s", minute, told(limiter.Limits{RPM: 600}))
-	add("told, silent, 5 s", five, told(limiter.Limits{RPM: 600}))
-	add("told, silent, 1 s", one, told(limiter.Limits{RPM: 600}))
-	add("told with its burst, 60 s", minute, told(limiter.Limits{RPM: 600, Burst: time.Minute}))
-	add("told twice too high, 60 s", minute, told(limiter.Limits{RPM: 1200}))
-	add("guess twice too high, 60 s", minute, guess(20))
-	add("guess half, 60 s", minute, guess(5))
-	add("silent, 60 s", minute)
-	add("silent, 5 s", five)
-	add("silent, 1 s", one)
-	add("silent, 10 s windows", func(s *Scenario) { s.Window = 10 * time.Second })
-	add("silent, 60 s windows", func(s *Scenario) { s.Window = time.Minute })
-	add("silent, 60 s: outage", minute, out(sim.Outage503))
-	add("silent, 60 s: hangs", minute, out(sim.OutageHang))
-	add("silent, 60 s: halves", minute, at(300*time.Second, 300))
-	add("silent, 60 s: doubles", minute, at(300*time.Second, 1200))
-	add("silent, 60 s: noisy", minute, noisy(0.8))
-	add("silent, 1 s: violent", one, noisy(1.5))
-	add("Retry-After only, 60 s", minute, func(s *Scenario) { s.Retry = sim.Always })
-	add("Retry-After only, 5 s", five, func(s *Scenario) { s.Retry = sim.Always })
-	add("headers: token-bound", headers, minute, func(s *Scenario) { s.RPM, s.TPM, s.Tokens = 6000, 600000, 1000 })
-	add("headers: estimate ×1.5", headers, minute, func(s *Scenario) { s.RPM, s.TPM, s.Tokens, s.Estimate = 6000, 600000, 1000, 1.5 })
-	add("headers: estimate ÷1.5", headers, minute, func(s *Scenario) { s.RPM, s.TPM, s.Tokens, s.Estimate = 6000, 600000, 1000, 1/1.5 })
-	add("headers, 60 a minute", headers, minute, func(s *Scenario) { s.RPM, s.Items = 60, 1000 })
-	add("headers, 3000 a minute", headers, minute, func(s *Scenario) { s.RPM = 3000 })
-	return all
 }

@@ -1,0 +1,157 @@
+package lab
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// workers is how many calls the rivals make at once: enough for each scenario,
+// and what their examples use.
+const workers = 100
+
+// A gate is what a rival decides for all of its workers together.
+type gate interface {
+	// wait is how long until one more call may leave; 0 is now.
+	wait(now time.Time) time.Duration
+	sent(now time.Time)
+	// ended hears how a call ended, and says how long its item is to sleep if it
+	// brought nothing. tries is how many of the item's calls brought nothing.
+	ended(now time.Time, v sim.Verdict, tries int) time.Duration
+}
+
+// crew is how most clients are built: each worker has one item at a time, waits
+// at the gate, calls, and sleeps with its item if the call brought nothing.
+type crew struct {
+	gate  gate
+	next  int // item that nobody has taken
+	items int
+	left  int
+	busy  int   // workers that have an item
+	ready []int // items at the gate
+	naps  naps
+	tries []int
+}
+
+func newCrew(s Scenario, g gate) *crew {
+	return &crew{gate: g, items: s.Items, left: s.Items, tries: make([]int, s.Items)}
+}
+
+// Over is part of [Law].
+func (c *crew) Over() bool { return c.left == 0 }
+
+// Ready is part of [Law].
+func (c *crew) Ready(now time.Time) (calls []Call, wakeAt time.Time) {
+	for len(c.naps) > 0 && !c.naps[0].until.After(now) {
+		c.ready = append(c.ready, heap.Pop(&c.naps).(nap).item)
+	}
+	for c.busy < workers && c.next < c.items {
+		c.ready = append(c.ready, c.next)
+		c.next++
+		c.busy++
+	}
+	for len(c.ready) > 0 {
+		if wait := c.gate.wait(now); wait > 0 {
+			wakeAt = now.Add(wait)
+			break
+		}
+		c.gate.sent(now)
+		calls = append(calls, Call{Item: c.ready[0]})
+		c.ready = c.ready[1:]
+	}
+	if len(c.naps) > 0 && (wakeAt.IsZero() || c.naps[0].until.Before(wakeAt)) {
+		wakeAt = c.naps[0].until
+	}
+	return calls, wakeAt
+}
+
+// Ended is part of [Law].
+func (c *crew) Ended(now time.Time, call Call, v sim.Verdict) bool {
+	if v.Kind != sim.Accepted {
+		c.tries[call.Item]++
+	}
+	sleep := c.gate.ended(now, v, c.tries[call.Item])
+	if v.Kind == sim.Accepted {
+		c.busy--
+		c.left--
+		return true
+	}
+	heap.Push(&c.naps, nap{item: call.Item, until: now.Add(sleep)})
+	return false
+}
+
+// nap is an item whose worker sleeps.
+type nap struct {
+	item  int
+	until time.Time
+}
+
+type naps []nap
+
+func (n naps) Len() int { return len(n) }
+func (n naps) Less(i, j int) bool {
+	if n[i].until.Equal(n[j].until) {
+		return n[i].item < n[j].item
+	}
+	return n[i].until.Before(n[j].until)
+}
+func (n naps) Swap(i, j int) { n[i], n[j] = n[j], n[i] }
+func (n *naps) Push(x any)   { *n = append(*n, x.(nap)) }
+func (n *naps) Pop() any {
+	old := *n
+	last := old[len(old)-1]
+	*n = old[:len(old)-1]
+	return last
+}
+
+// bucket is the token bucket that clients put in front of themselves.
+type bucket struct {
+	rate, depth, level float64 // calls per second; calls
+	at                 time.Time
+}
+
+func newBucket(rate, depth float64) bucket {
+	return bucket{rate: rate, depth: depth, level: depth, at: start}
+}
+
+func (b *bucket) advance(now time.Time) {
+	b.level = min(b.depth, b.level+b.rate*now.Sub(b.at).Seconds())
+	b.at = now
+}
+
+func (b *bucket) wait(now time.Time) time.Duration {
+	b.advance(now)
+	return seconds((1 - b.level) / b.rate)
+}
+
+func (b *bucket) take(now time.Time) {
+	b.advance(now)
+	b.level--
+}
+
+// seconds is at least a nanosecond for what is over 0: a wait that were rounded
+// to nothing would be asked for again at the same moment.
+func seconds(s float64) time.Duration {
+	if s <= 1e-9 {
+		return 0
+	}
+	return time.Duration(s*1e9) + 1
+}
+
+// fullJitter is the n-th wait of "exponential backoff and full jitter" (AWS
+// Architecture Blog, 2015): anything up to base·2ⁿ⁻¹, at most most.
+func fullJitter(rng *rand.Rand, n int, base, most float64) float64 {
+	return rng.Float64() * min(most, base*float64(uint64(1)<<min(n-1, 30)))
+}
+
+// asked is the longer of a client's own wait and the one that the server named.
+func asked(v sim.Verdict, own time.Duration) time.Duration {
+	if v.HasRetryAfter {
+		return max(own, v.RetryAfter)
+	}
+	return own
+}
+
+func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 11)) }

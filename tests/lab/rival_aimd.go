@@ -1,0 +1,71 @@
+package lab
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// Numbers of the additive increase. They are the best of a few for 600 a minute;
+// a client cannot know that.
+const (
+	aimdFirst    = 2.0 // calls per second
+	aimdIncrease = 0.2 // calls per second, each second in which the rate held calls back
+	aimdDecrease = 0.7 // of the rate is left
+	aimdEpisode  = 2.0 // seconds for which refusals are one: they left before the cut
+)
+
+// aimd is additive increase and multiplicative decrease on the rate (Chiu and
+// Jain, 1989), which doubles each second until the first refusal, as TCP begins.
+type aimd struct {
+	rng    *rand.Rand
+	bucket bucket
+	cut    time.Time
+	ticked time.Time
+	known  bool // refused once
+	held   bool // the rate held a call back since the latest tick
+}
+
+// AIMD makes the rival.
+func AIMD(s Scenario, seed uint64) Law {
+	return newCrew(s, &aimd{rng: random(seed), bucket: newBucket(aimdFirst, 1), ticked: start})
+}
+
+func (a *aimd) wait(now time.Time) time.Duration {
+	for now.Sub(a.ticked) >= time.Second {
+		a.ticked = a.ticked.Add(time.Second)
+		a.grow()
+	}
+	wait := a.bucket.wait(now)
+	a.held = a.held || wait > 0
+	return wait
+}
+
+// grow only follows a second in which the rate was what held calls back: without
+// that, it would run away while the workers are the bound.
+func (a *aimd) grow() {
+	switch {
+	case !a.held:
+	case a.known:
+		a.bucket.rate += aimdIncrease
+	default:
+		a.bucket.rate *= 2
+	}
+	a.held = false
+}
+
+func (a *aimd) sent(now time.Time) { a.bucket.take(now) }
+
+func (a *aimd) ended(now time.Time, v sim.Verdict, tries int) time.Duration {
+	if v.Kind == sim.RateLimited {
+		if now.Sub(a.cut).Seconds() > aimdEpisode {
+			a.bucket.advance(now)
+			a.bucket.rate = math.Max(0.1, a.bucket.rate*aimdDecrease)
+			a.cut, a.known = now, true
+		}
+		return asked(v, 0)
+	}
+	return seconds(fullJitter(a.rng, max(1, tries), 1, 60))
+}

@@ -1,0 +1,25 @@
+package lab
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// backoff is a hundred workers of which each looks after its own item: what the
+// OpenAI cookbook's "How to handle rate limits" shows first, tenacity's
+// wait_random_exponential(min=1, max=60). There an item is given up after six
+// tries; here it is tried until it is answered.
+type backoff struct{ rng *rand.Rand }
+
+// Backoff makes the rival.
+func Backoff(s Scenario, seed uint64) Law { return newCrew(s, backoff{random(seed)}) }
+
+func (backoff) wait(time.Time) time.Duration { return 0 }
+func (backoff) sent(time.Time)               {}
+func (b backoff) ended(_ time.Time, _ sim.Verdict, tries int) time.Duration {
+	const least, most = 1.0, 60.0
+	high := min(most, float64(uint64(1)<<min(max(1, tries)-1, 30)))
+	return seconds(least + b.rng.Float64()*(high-least))
+}

@@ -1,0 +1,31 @@
+package lab
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// fixed is the client that is told its limit: a token bucket of one second, as
+// golang.org/x/time/rate with a burst of the rate, and backoff with full jitter
+// for what is refused all the same.
+type fixed struct {
+	rng    *rand.Rand
+	bucket bucket
+}
+
+// FixedBucket makes the rival, told so many times the limit that there is at the
+// start.
+func FixedBucket(times float64) func(Scenario, uint64) Law {
+	return func(s Scenario, seed uint64) Law {
+		rate := times * s.perSecond()
+		return newCrew(s, &fixed{rng: random(seed), bucket: newBucket(rate, max(1, rate))})
+	}
+}
+
+func (f *fixed) wait(now time.Time) time.Duration { return f.bucket.wait(now) }
+func (f *fixed) sent(now time.Time)               { f.bucket.take(now) }
+func (f *fixed) ended(_ time.Time, v sim.Verdict, tries int) time.Duration {
+	return asked(v, seconds(fullJitter(f.rng, max(1, tries), 1, 60)))
+}

@@ -1,0 +1,155 @@
+package lab
+
+import (
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// A trait is one thing about a scenario.
+type trait func(*Scenario)
+
+// named makes a scenario of 10,000 items at 600 a minute with these traits.
+func named(name string, traits ...trait) Scenario {
+	s := Scenario{Name: name, Items: 10000, RPM: 600}
+	for _, t := range traits {
+		t(&s)
+	}
+	return s
+}
+
+func headers(s *Scenario) { s.Headers, s.Retry = true, sim.Always }
+
+func retryAfter(s *Scenario) { s.Retry = sim.Always }
+
+func burst(d time.Duration) trait { return func(s *Scenario) { s.Burst = d } }
+
+func windows(d time.Duration) trait { return func(s *Scenario) { s.Window = d } }
+
+func told(l limiter.Limits) trait { return func(s *Scenario) { s.Told = l } }
+
+func guess(perSecond float64) trait { return func(s *Scenario) { s.Guess = perSecond } }
+
+// limit sets another limit than 600, and items for some minutes.
+func limit(rpm float64, items int) trait {
+	return func(s *Scenario) { s.RPM, s.Items = rpm, items }
+}
+
+// turns sets another limit in the middle.
+func turns(rpm float64) trait {
+	return func(s *Scenario) { s.Changes = []sim.Change{{At: 300 * time.Second, RPM: rpm}} }
+}
+
+// out is a minute's outage.
+func out(m sim.OutageMode) trait {
+	return func(s *Scenario) {
+		s.Outages = []sim.Outage{{From: 300 * time.Second, For: time.Minute, Mode: m}}
+	}
+}
+
+// noisy is a neighbour that takes that share of the limit, half a minute of each.
+func noisy(share float64) trait {
+	return func(s *Scenario) { s.Neighbour, s.On, s.Off = share, 30*time.Second, 30*time.Second }
+}
+
+// tokens makes tokens bind, at ten items a second, and our estimate of them wrong
+// by a factor.
+func tokens(estimate float64) trait {
+	return func(s *Scenario) { s.RPM, s.TPM, s.Tokens, s.Estimate = 6000, 600000, 1000, estimate }
+}
+
+// Scenarios are those that the law must do well in.
+func Scenarios() []Scenario {
+	var all []Scenario
+	for _, some := range [][]Scenario{withHeaders(), withLimits(), silent(), misfortunes(), inTokens(), otherLimits()} {
+		all = append(all, some...)
+	}
+	return all
+}
+
+var (
+	minute = burst(time.Minute)
+	five   = burst(5 * time.Second)
+	one    = burst(time.Second)
+)
+
+func withHeaders() []Scenario {
+	return []Scenario{
+		named("headers, 60 s: steady", headers, minute),
+		named("headers, 60 s: halves", headers, minute, turns(300)),
+		named("headers, 60 s: doubles", headers, minute, turns(1200)),
+		named("headers, 60 s: outage", headers, minute, out(sim.Outage503)),
+		named("headers, 60 s: hangs", headers, minute, out(sim.OutageHang)),
+		named("headers, 60 s: noisy", headers, minute, noisy(0.8)),
+		named("headers, 5 s: steady", headers, five),
+		named("headers, 5 s: hangs", headers, five, out(sim.OutageHang)),
+		named("headers, 5 s: noisy", headers, five, noisy(0.8)),
+		named("headers, 1 s windows", headers, windows(time.Second)),
+		named("headers, 10 s windows", headers, windows(10*time.Second)),
+		named("headers, 60 s windows", headers, windows(time.Minute)),
+	}
+}
+
+func withLimits() []Scenario {
+	limits := limiter.Limits{RPM: 600}
+	return []Scenario{
+		named("told, silent, 60 s", minute, told(limits)),
+		named("told, silent, 5 s", five, told(limits)),
+		named("told, silent, 1 s", one, told(limits)),
+		named("told, silent, 10 s windows", windows(10*time.Second), told(limits)),
+		named("told with its burst, 60 s", minute, told(limiter.Limits{RPM: 600, Burst: time.Minute})),
+		named("told twice too high, 60 s", minute, told(limiter.Limits{RPM: 1200})),
+		named("guess twice too high, 60 s", minute, guess(20)),
+		named("guess half, 60 s", minute, guess(5)),
+	}
+}
+
+func silent() []Scenario {
+	return []Scenario{
+		named("silent, 60 s", minute),
+		named("silent, 5 s", five),
+		named("silent, 1 s", one),
+		named("silent, 1 s windows", windows(time.Second)),
+		named("silent, 10 s windows", windows(10*time.Second)),
+		named("silent, 60 s windows", windows(time.Minute)),
+		named("Retry-After only, 60 s", minute, retryAfter),
+		named("Retry-After only, 5 s", five, retryAfter),
+		named("Retry-After only, 1 s", one, retryAfter),
+		named("Retry-After only, 10 s windows", windows(10*time.Second), retryAfter),
+	}
+}
+
+func misfortunes() []Scenario {
+	return []Scenario{
+		named("silent, 60 s: outage", minute, out(sim.Outage503)),
+		named("silent, 60 s: hangs", minute, out(sim.OutageHang)),
+		named("silent, 60 s: halves", minute, turns(300)),
+		named("silent, 60 s: doubles", minute, turns(1200)),
+		named("silent, 60 s: noisy", minute, noisy(0.8)),
+		named("silent, 5 s: noisy", five, noisy(0.8)),
+		named("silent, 1 s: violent", one, noisy(1.5)),
+	}
+}
+
+func inTokens() []Scenario {
+	limits := limiter.Limits{RPM: 6000, TPM: 600000}
+	return []Scenario{
+		named("headers: token-bound", headers, minute, tokens(1)),
+		named("headers: estimate ×1.5", headers, minute, tokens(1.5)),
+		named("headers: estimate ÷1.5", headers, minute, tokens(1/1.5)),
+		named("told, silent: token-bound", minute, tokens(1), told(limits)),
+	}
+}
+
+// otherLimits have as many items as make ten minutes or more: what is learned
+// must be worth learning.
+func otherLimits() []Scenario {
+	return []Scenario{
+		named("headers, 60 a minute", headers, minute, limit(60, 1000)),
+		named("headers, 3000 a minute", headers, minute, limit(3000, 10000)),
+		named("silent, 60 a minute", minute, limit(60, 1000)),
+		named("silent, 3000 a minute", minute, limit(3000, 10000)),
+		named("silent, 3000 a minute, long", minute, limit(3000, 50000)),
+	}
+}
