@@ -11,7 +11,8 @@ import (
 )
 
 // Random is a scenario drawn by its number: a provider that nobody thought of.
-// The neighbour, if there is one, takes less than what there is.
+// The neighbour, if there is one, takes less than what there is, and the limit
+// never rises over what we were told, for that is a ceiling that the user set.
 func Random(number uint64) Scenario {
 	rng := rand.New(rand.NewPCG(number, 13))
 	s := Scenario{RPM: math.Round(30 * math.Pow(200, rng.Float64()))} // 30 to 6,000, as many of each size
@@ -19,6 +20,9 @@ func Random(number uint64) Scenario {
 	s.Items = min(20000, max(50, int(s.RPM*minutes)))
 	if rng.Float64() < 0.3 {
 		s.Window = []time.Duration{time.Second, 10 * time.Second, time.Minute}[rng.IntN(3)]
+		if s.RPM < 300 { // a window that holds a call or none is no limit that anybody sets
+			s.Window = max(s.Window, 10*time.Second)
+		}
 	} else {
 		s.Burst = seconds(0.5 * math.Pow(120, rng.Float64())) // half a second to a minute
 	}
@@ -50,7 +54,11 @@ func randomEvents(s *Scenario, rng *rand.Rand) {
 	length := float64(s.Items) / s.RPM * 60
 	at := func() time.Duration { return seconds(length * (0.1 + 0.6*rng.Float64())) }
 	if rng.Float64() < 0.3 {
-		s.Changes = []sim.Change{{At: at(), RPM: math.Round(s.RPM * math.Pow(4, 2*rng.Float64()-1))}}
+		factor := math.Pow(4, 2*rng.Float64()-1)
+		if s.Told.RPM > 0 {
+			factor = min(factor, 1/factor)
+		}
+		s.Changes = []sim.Change{{At: at(), RPM: max(15, math.Round(s.RPM*factor))}}
 	}
 	if rng.Float64() < 0.25 {
 		mode := []sim.OutageMode{sim.Outage503, sim.OutageHang, sim.OutageReset}[rng.IntN(3)]

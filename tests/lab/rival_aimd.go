@@ -12,19 +12,20 @@ import (
 // a client cannot know that.
 const (
 	aimdFirst    = 2.0 // calls per second
-	aimdIncrease = 0.2 // calls per second, each second in which the rate held calls back
+	aimdIncrease = 0.5 // calls per second, each second in which the rate held calls back
 	aimdDecrease = 0.7 // of the rate is left
 	aimdEpisode  = 2.0 // seconds for which refusals are one: they left before the cut
 )
 
 // aimd is additive increase and multiplicative decrease on the rate (Chiu and
-// Jain, 1989), which doubles each second until the first refusal, as TCP begins.
+// Jain, 1989). It does not begin as TCP does, by doubling: where a minute's limit
+// is saved up the doubling meets no refusal until it is far too high, and the cuts
+// that follow cost thousands of refusals.
 type aimd struct {
 	rng    *rand.Rand
 	bucket bucket
 	cut    time.Time
 	ticked time.Time
-	known  bool // refused once
 	held   bool // the rate held a call back since the latest tick
 }
 
@@ -46,12 +47,8 @@ func (a *aimd) wait(now time.Time) time.Duration {
 // grow only follows a second in which the rate was what held calls back: without
 // that, it would run away while the workers are the bound.
 func (a *aimd) grow() {
-	switch {
-	case !a.held:
-	case a.known:
+	if a.held {
 		a.bucket.rate += aimdIncrease
-	default:
-		a.bucket.rate *= 2
 	}
 	a.held = false
 }
@@ -63,7 +60,7 @@ func (a *aimd) ended(now time.Time, v sim.Verdict, tries int) time.Duration {
 		if now.Sub(a.cut).Seconds() > aimdEpisode {
 			a.bucket.advance(now)
 			a.bucket.rate = math.Max(0.1, a.bucket.rate*aimdDecrease)
-			a.cut, a.known = now, true
+			a.cut = now
 		}
 		return asked(v, 0)
 	}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -93,6 +94,7 @@ func (s Scenario) optimum(foreign []time.Time) time.Duration {
 	}
 	var done float64
 	req, tok := newFluid(s.RPM, depth, s.Window), newFluid(s.TPM, depth, s.Window)
+	req.whole = true
 	rpm, tpm := s.RPM, s.TPM
 	changes := s.Changes
 	next := 0
@@ -140,6 +142,7 @@ type fluid struct {
 	depth  time.Duration
 	window time.Duration
 	nth    time.Duration
+	whole  bool // half a call is of no use: what a window has left over is lost
 }
 
 func newFluid(perMinute float64, depth, window time.Duration) fluid {
@@ -154,6 +157,9 @@ func (f *fluid) flow(perMinute float64, t, dt time.Duration) {
 	if f.window > 0 {
 		if nth := t / f.window; nth != f.nth {
 			f.nth, f.level = nth, perMinute/60*f.window.Seconds()
+			if f.whole {
+				f.level = math.Floor(f.level + 1e-9)
+			}
 		}
 		return
 	}
