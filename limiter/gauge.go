@@ -48,6 +48,7 @@ type gauge struct {
 	at       float64 // the level is true of this moment
 	ceiling  float64 // the user's limit, units per second; 0: none
 
+	period   periodGuess
 	sighted  bool // headers were seen at this refill
 	seenAt   float64
 	seenLeft float64
@@ -114,7 +115,7 @@ const half = 0.5
 // see takes a sighting of dimension k, in the headers of a call sent at sent.
 // It reports whether the limit is a new one.
 func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) bool {
-	refill := s.Limit / 60
+	refill := s.Limit / g.window(s)
 	capacity := s.Limit
 	if s.HasReset {
 		capacity = min(s.Limit, s.Remaining+s.Reset.Seconds()*refill)
@@ -144,6 +145,15 @@ const (
 	// othersMemory is over how many seconds the draw of other clients is averaged.
 	othersMemory = 8
 )
+
+// window is the period of a sighted limit, in seconds.
+func (g *gauge) window(s Sighting) float64 {
+	if s.Window > 0 {
+		return s.Window.Seconds()
+	}
+	g.period.learn(s)
+	return g.period.period()
+}
 
 // estimateOthers compares what is left with what our own calls would have left.
 func (g *gauge) estimateOthers(k int, own *sends, refill, capacity, sent, left float64) {

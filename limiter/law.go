@@ -84,7 +84,8 @@ type News struct {
 // the server took the request.
 type Sighting struct {
 	Dimension Dimension
-	Limit     float64
+	Limit     float64       // units per Window
+	Window    time.Duration // 0: to be found out; a minute until then
 	Remaining float64
 	Reset     time.Duration // until the bucket is full, if HasReset
 	HasReset  bool

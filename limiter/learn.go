@@ -258,6 +258,7 @@ func (m *ModelLaw) acceptedRate(from, to float64) float64 {
 // was accepted is what flowed in, unless it overflowed.
 func (m *ModelLaw) learnRate(t, s float64, n News) {
 	g := &m.gauges[dimRequests]
+	m.refusedRate = m.unknownRate
 	switch {
 	case g.source == unknown && m.refused == 1:
 		m.firstAt, m.firstAcc = s, m.accepted(math.Inf(-1), s)

@@ -11,6 +11,7 @@ import (
 // without headers, and are not sensitive: halving or doubling one costs a few
 // percent.
 const (
+	longBurst    = 60.0 // seconds over which a limit by the hour or day may be spent at the fastest
 	margin       = 0.98 // of the refill is asked for: clocks and roundings differ
 	horizon      = 10.0 // seconds over which a surplus or debt of level is spread
 	burstCap     = 4.0  // times the refill is the fastest that a surplus is spent
@@ -58,6 +59,7 @@ type ModelLaw struct {
 	rng    *rand.Rand
 
 	unknownRate float64 // calls per second while nothing is known
+	refusedRate float64 // what it was when it was last refused
 	paceFrom    float64 // share of the pace at paceAt; it doubles from there
 	paceAt      float64
 	paceTime    float64 // seconds in which it doubles
@@ -221,7 +223,8 @@ func (m *ModelLaw) rate(t float64, cost [dims]float64) float64 {
 		if m.mode == probing && k == dimRequests && g.source != seen {
 			x = max(x, m.probeRate)
 		}
-		x = max(0.05*g.refill, min(x, min(burstCap, m.pace(t))*g.refill))
+		most := max(min(burstCap, m.pace(t))*g.refill, g.level/longBurst)
+		x = max(0.05*g.refill, min(x, most))
 		r = min(r, x/cost[k])
 	}
 	if m.mode == startup || m.mode == discover {
@@ -372,6 +375,11 @@ func (m *ModelLaw) Climb(now time.Time) time.Time {
 		m.slowStart(t, backShare, backDoubling)
 	}
 	m.broken = false
+	if m.gauges[dimRequests].source == unknown && m.unknownRate < m.refusedRate {
+		// The search goes on from below. It has climbed back when it is as fast as when
+		// it was refused.
+		return now.Add(ceilSeconds(m.searchTime() * math.Log2(m.refusedRate/m.unknownRate)))
+	}
 	if m.pace(t) >= 1 {
 		return now
 	}

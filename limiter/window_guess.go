@@ -1,0 +1,67 @@
+package limiter
+
+import "math"
+
+// The periods that providers' limits are known to have, in seconds.
+var periods = [...]float64{1, 10, 60, 3600, 86400}
+
+const (
+	usualPeriod = 60   // until something else was found out
+	periodNear  = 0.15 // how far a measured period may lie from a known one
+	// periodVotes is how many sightings must agree, at different levels. A bucket
+	// that is not as deep as its limit is wide looks like some period at any one
+	// level, but not like the same at two.
+	periodVotes = 3
+	periodSpan  = 1.2
+)
+
+// periodGuess finds out what period a limit is for, where the headers do not say:
+// a bucket that refills in its period is whole again after
+//
+//	reset = used / limit · period
+//
+// So Groq's "limit 14400, remaining 14370, reset 2m59.56s" is a limit by the day.
+type periodGuess struct {
+	found       float64 // 0: not yet
+	candidate   float64
+	votes       int
+	least, most float64 // used, of the votes
+}
+
+// period is what is believed, in seconds.
+func (p *periodGuess) period() float64 {
+	if p.found > 0 {
+		return p.found
+	}
+	return usualPeriod
+}
+
+// learn takes a sighting.
+func (p *periodGuess) learn(s Sighting) {
+	used := s.Limit - s.Remaining
+	if !s.HasReset || used < 2 || s.Reset <= 0 {
+		return
+	}
+	near := nearest(s.Reset.Seconds() * s.Limit / used)
+	if near == 0 || near != p.candidate {
+		*p = periodGuess{found: p.found, candidate: near, least: used, most: used}
+	}
+	if near == 0 {
+		return
+	}
+	p.votes++
+	p.least, p.most = min(p.least, used), max(p.most, used)
+	if p.votes >= periodVotes && p.most >= periodSpan*p.least {
+		p.found = near
+	}
+}
+
+// nearest is the known period that seconds come near to; 0 if none.
+func nearest(seconds float64) float64 {
+	for _, p := range periods {
+		if math.Abs(seconds-p) <= periodNear*p {
+			return p
+		}
+	}
+	return 0
+}
