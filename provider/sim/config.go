@@ -34,6 +34,10 @@ type Config struct {
 	RetryAfter   Mode
 	RetryAfterMS bool
 
+	// Terse keeps the figures of the limit out of the messages of refusals, as
+	// most providers do that are not OpenAI.
+	Terse bool
+
 	// Headers adds x-ratelimit-* to every answer of a call that reached the gauges.
 	Headers bool
 

@@ -169,7 +169,7 @@ func (m *Model) wait(now time.Time, c Call) (time.Duration, Dimension) {
 
 func (m *Model) refuse(now time.Time, wait time.Duration, dim Dimension) Verdict {
 	v := m.tell(now, m.verdict(RateLimited))
-	v.Wait, v.Dimension = wait, dim
+	v.Wait, v.Dimension, v.Terse = wait, dim, m.cfg.Terse
 	v.HasRetryAfter = m.cfg.RetryAfter == Always ||
 		m.cfg.RetryAfter == Sometimes && m.chance.uniform() < 0.5
 	if !v.HasRetryAfter {

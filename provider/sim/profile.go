@@ -14,6 +14,7 @@ func Demo() Config {
 		Burst:      4 * time.Second,
 		Latency:    Latency{Median: 150 * time.Millisecond, Sigma: 0.4, Max: 1500 * time.Millisecond},
 		RetryAfter: Always,
+		Terse:      true, // or one refusal would tell all, and there were nothing to probe
 		Seed:       1,
 	}
 }

@@ -243,6 +243,9 @@ func (v Verdict) limitMessage(r request) string {
 		return fmt.Sprintf("Request too large %s, Requested %s. The input or output tokens must be reduced in order to run successfully. Visit https://platform.openai.com/account/rate-limits to learn more.",
 			on, whole(requested))
 	}
+	if v.Terse {
+		return "Rate limit reached. Please slow down."
+	}
 	used := int64(q.Limit+epsilon) - int64(q.Remaining+epsilon)
 	return fmt.Sprintf("Rate limit reached %s, Used %d, Requested %s. Please try again in %s.",
 		on, used, whole(requested), spell(v.Wait))

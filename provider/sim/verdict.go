@@ -98,6 +98,7 @@ type Verdict struct {
 	Requests, Tokens Quota
 	HasHeaders       bool
 
+	Terse bool // the message of the refusal does not spell out the limit
 	Reset bool // the connection breaks after Latency
 	Hang  bool // no answer comes until the caller leaves
 }
