@@ -16,7 +16,7 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			b.ReportAllocs()
 			n := 0
-			for _, err := range Stream(b.Context(), numbers(b.N), double, WithConcurrency(workers)) {
+			for _, err := range Stream(b.Context(), numbers(b.N), double, WithPlainLaw(), WithConcurrency(workers)) {
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -60,7 +60,7 @@ func plainly(ctx context.Context, n int, call Func[int, int]) time.Duration {
 // throughHeadrace makes them by a run.
 func throughHeadrace(ctx context.Context, n int, call Func[int, int]) time.Duration {
 	begun := time.Now()
-	for range Stream(ctx, numbers(n), call, WithConcurrency(callWorkers)) {
+	for range Stream(ctx, numbers(n), call, WithPlainLaw(), WithConcurrency(callWorkers)) {
 	}
 	return time.Since(begun)
 }

@@ -30,7 +30,7 @@ func TestInputOrderWithASlowHead(t *testing.T) {
 		}
 		var sum Summary
 		next := 0
-		for r, err := range Stream(t.Context(), items, fn, WithInputOrder(), WithReadAhead(ahead), WithConcurrency(workers), WithSummary(&sum)) {
+		for r, err := range Stream(t.Context(), items, fn, WithPlainLaw(), WithInputOrder(), WithReadAhead(ahead), WithConcurrency(workers), WithSummary(&sum)) {
 			if err != nil || r.Index != next || time.Since(begun) != time.Minute {
 				t.Fatalf("%v, result %d at place %d after %v", err, r.Index, next, time.Since(begun))
 			}
@@ -57,7 +57,7 @@ func TestSlowConsumerBoundsTheInput(t *testing.T) {
 			}
 		}
 		var sum Summary
-		for _, err := range Stream(t.Context(), items, double, WithReadAhead(ahead), WithConcurrency(workers), WithSummary(&sum)) {
+		for _, err := range Stream(t.Context(), items, double, WithPlainLaw(), WithReadAhead(ahead), WithConcurrency(workers), WithSummary(&sum)) {
 			if err != nil {
 				t.Fatal(err)
 			}

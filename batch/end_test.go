@@ -298,7 +298,7 @@ func TestLeavingTheRange(t *testing.T) {
 						return i, pause(ctx, time.Second)
 					}
 					begun := time.Now()
-					leave(Stream(t.Context(), numbers(1<<40), fn, order, WithSummary(&sum)))
+					leave(Stream(t.Context(), numbers(1<<40), fn, order, WithPlainLaw(), WithSummary(&sum)))
 					if len(running) != 0 || !sum.Proves() || sum.Items() == 0 {
 						t.Errorf("%d calls still run, %+v", len(running), sum)
 					}

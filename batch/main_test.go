@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -54,7 +55,13 @@ func pause(ctx context.Context, d time.Duration) error {
 func proved[In, Out any](ctx context.Context, t *testing.T, items iter.Seq[In], fn Func[In, Out], opts ...Option) ([]Result[In, Out], Summary, error) {
 	t.Helper()
 	var sum Summary
-	results, err := Run(ctx, items, fn, append(opts, WithSummary(&sum))...)
+	// The plain law first, as it starts at full speed: most of these tests are about
+	// what happens then. An option of the test's own may choose another.
+	first := []Option{WithPlainLaw(), WithSummary(&sum)}
+	if slices.ContainsFunc(opts, func(o Option) bool { return o.String() == "WithShared()" }) {
+		first = first[1:] // its lanes are not this run's to choose
+	}
+	results, err := Run(ctx, items, fn, append(first, opts...)...)
 	agrees(t, sum, results)
 	return results, sum, err
 }

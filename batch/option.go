@@ -30,6 +30,9 @@ const (
 	MaxReadAhead = 1 << 16
 )
 
+// defaultLane knows nothing, learns, and follows a model of its provider.
+var defaultLane = machine.LaneConfig{Model: true}
+
 // An Option changes one thing about a run. Options are checked together, before
 // any call.
 type Option struct {
@@ -66,6 +69,7 @@ type config struct {
 func configure(opts []Option) *config {
 	c := &config{
 		policy:         policy{maxAttempts: DefaultMaxAttempts, patience: OverloadPatience},
+		machine:        machine.Config{Lane: defaultLane},
 		limits:         machine.RunConfig{Concurrency: DefaultConcurrency},
 		attemptTimeout: DefaultAttemptTimeout,
 		readAhead:      DefaultReadAhead,
@@ -114,7 +118,7 @@ func (c *config) checkLanes() error {
 			faults = append(faults, fmt.Errorf("WithLane(%q): %w", name, err))
 		}
 	}
-	if c.shared != nil && (len(c.machine.Lanes) > 0 || c.machine.Lane != machine.LaneConfig{}) {
+	if c.shared != nil && (len(c.machine.Lanes) > 0 || c.machine.Lane != defaultLane) {
 		faults = append(faults, errors.New("WithShared: what its lanes are like is said where it is made, by NewShared"))
 	}
 	return errors.Join(faults...)
@@ -148,7 +152,15 @@ func WithLimits(l limiter.Limits) Option {
 	return option(func(c *config) { c.machine.Lane.Limits = l }, "WithLimits(%+v)", l)
 }
 
-// WithRamp asks for a fixed graduated recovery after each cooldown, instead of
+// WithPlainLaw paces by the limits that were told and a rate found by trial (slow
+// up, fast down), with a cooldown and a ramp after each wave of refusals, instead
+// of by a model of the provider's own buckets. It starts at full speed.
+func WithPlainLaw() Option {
+	return option(func(c *config) { c.machine.Lane.Model = false }, "WithPlainLaw()")
+}
+
+// WithRamp asks for the plain law, with a fixed graduated recovery after each
+// cooldown instead of
 // one to the rate that was learned: in a straight line from initial to target
 // calls per second, over duration. Zero values mean 5, 20 and 300 s.
 func WithRamp(initial, target float64, duration time.Duration) Option {
@@ -156,6 +168,7 @@ func WithRamp(initial, target float64, duration time.Duration) Option {
 		if !(initial >= 0 && target >= 0 && initial+target < math.Inf(1) && duration >= 0) { // NaN too
 			c.faults = append(c.faults, fmt.Errorf("WithRamp: from %v to %v in %v: all must be 0 or more, and finite", initial, target, duration))
 		}
+		c.machine.Lane.Model = false
 		c.machine.Lane.Ramp = limiter.RampConfig{
 			Initial:  cmp.Or(initial, limiter.DefaultRampInitial),
 			Target:   cmp.Or(target, limiter.DefaultRampTarget),

@@ -75,6 +75,10 @@ func judge(e ending, attempts, refusals int, p policy) judgement {
 		return j
 	}
 	e.direct(&j.outcome, fault)
+	j.outcome.Slow, j.outcome.On = fault.Slow, dimensions[fault.Quota.On]
+	if note, ok := noted(fault.Quota); ok {
+		j.outcome.Sightings = append(j.outcome.Sightings, note)
+	}
 	j.again = e.tryAgain(fault.Kind, attempts, refusals, p)
 	if j.outcome.Signal == machine.Exhausted {
 		// The item is not to blame. It comes back, to go out on another lane or,
@@ -120,7 +124,7 @@ func (e ending) tryAgain(k provider.Kind, attempts, refusals int, p policy) bool
 }
 
 func (e ending) outcome(s machine.Signal) machine.Outcome {
-	o := machine.Outcome{Signal: s, Latency: e.latency}
+	o := machine.Outcome{Signal: s, Latency: e.latency, Sightings: sighted(e.record.Limits)}
 	if e.record.HasUsage {
 		o.Measured = true
 		o.Actual = limiter.Cost{

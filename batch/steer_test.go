@@ -105,7 +105,7 @@ func TestDrainWithNothingLeft(t *testing.T) {
 // Two runs on one Shared keep one limit together, and take turns.
 func TestSharedRunsKeepOneLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, err := NewShared(WithLimits(limiter.Limits{RPM: 60}))
+		shared, err := NewShared(WithPlainLaw(), WithLimits(limiter.Limits{RPM: 60}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestSharedRunsKeepOneLimit(t *testing.T) {
 // about, the coordinator drops no news as double.
 func TestEachEndIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, err := NewShared()
+		shared, err := NewShared(WithPlainLaw())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestEachEndIsToldOnce(t *testing.T) {
 // Closing a Shared drains its runs and waits for them.
 func TestSharedCloseDrainsItsRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, err := NewShared()
+		shared, err := NewShared(WithPlainLaw())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +197,7 @@ func TestSharedCloseDrainsItsRuns(t *testing.T) {
 // A lane that a person resets flows again at once.
 func TestSharedResetLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, err := NewShared()
+		shared, err := NewShared(WithPlainLaw())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestSlowObserverSlowsNothing(t *testing.T) {
 func TestBlockedObserverMissesEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const resets = 400
-		shared, err := NewShared()
+		shared, err := NewShared(WithPlainLaw())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ func TestBlockedObserverMissesEvents(t *testing.T) {
 
 // Where nobody listens, nobody was too slow.
 func TestNothingIsDroppedWithoutAnObserver(t *testing.T) {
-	shared, err := NewShared()
+	shared, err := NewShared(WithPlainLaw())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,8 @@ func (s *storm) neighbour(n int) {
 func (s *storm) run(ctx context.Context, items iter.Seq[int], fn batch.Func[int, provider.Reply], opts ...batch.Option) ([]result, batch.Summary, error) {
 	s.t.Helper()
 	var sum batch.Summary
-	results, err := batch.Run(ctx, items, fn, append(opts, batch.WithSummary(&sum))...)
+	// The plain law starts at full speed, which is what makes a storm.
+	results, err := batch.Run(ctx, items, fn, append([]batch.Option{batch.WithPlainLaw(), batch.WithSummary(&sum)}, opts...)...)
 	if !sum.Proves() || sum.Items() != len(results) {
 		s.t.Errorf("%d results, and the summary proves nothing: %+v", len(results), sum)
 	}
