@@ -1,0 +1,131 @@
+package provider
+
+import "github.com/tidwall/gjson"
+
+// TextTokens estimates how many tokens a model reads in a text, which should be
+// UTF-8 (stray bytes count as something rare). The answer is never negative, and
+// 0 only for a text without anything but single spaces.
+//
+// A tokenizer cuts a text into words, groups of three digits, runs of
+// punctuation and runs of one script, and each of these into pieces that are the
+// longer, the commoner they are. So does this: one pass, a weight for the first
+// character of such a run and a weight for each further one. The weights are a
+// least-squares fit to counts by OpenAI's published o200k_base, of prose in 32
+// languages, code, JSON, logs, digits and base64. Other text of these kinds was
+// estimated −12 % to +12 % off (Python +18 %, random base64 −24 %), where four bytes a
+// token are −63 % to +78 % off. On a few words anything is possible.
+//
+// By the older cl100k_base, English, code and digits are the same within 2 %. All
+// else is more tokens there: other Latin scripts up to 1.5 times, CJK 1.2 to 1.4,
+// Cyrillic 1.3 to 1.6, Arabic, Greek and Thai 2, Indic scripts and Georgian 3 to 4.5.
+// Whoever learns the ratio of real to estimated for a model has both.
+func TextTokens(text []byte) float64 { return weigh(text) }
+
+// What a request costs beside its text, in tokens.
+const (
+	// messageTokens frame one message of a chat: its role and the marks around it.
+	// OpenAI's cookbook counts three or four, by model, and three once for the answer.
+	messageTokens = 4
+
+	// pictureTokens is OpenAI's published count for a picture of 1024 × 1024 in high
+	// detail (85, and 170 for each of four tiles); its size cannot be seen from here.
+	// Sound and files are taken for one picture each.
+	pictureTokens = 765
+
+	// lowDetailTokens is the published count for a picture in low detail.
+	lowDetailTokens = 85
+
+	// maxNesting is deeper than any message is: what lies below counts as nothing.
+	maxNesting = 32
+)
+
+// PromptTokens estimates what a request's body makes a model read: messages and
+// their parts, system text, instructions, input and prompt, tools and schemas, as
+// chat completions, completions, Responses, embeddings and Anthropic's messages
+// write them. Input that is token ids already is counted exactly. A picture counts
+// 765 tokens, 85 in low detail; a sound or a file 765. A body that is no JSON
+// object counts 0.
+func PromptTokens(body []byte) float64 {
+	var n float64
+	gjson.ParseBytes(body).ForEach(func(name, value gjson.Result) bool {
+		switch name.Str {
+		case "messages":
+			n += messages(value)
+		case "input", "prompt", "instructions", "system":
+			n += content(value, maxNesting)
+		case "tools", "functions", "response_format", "text":
+			n += weigh(value.Raw)
+		}
+		return true
+	})
+	return n
+}
+
+func messages(v gjson.Result) float64 {
+	var n float64
+	v.ForEach(func(_, message gjson.Result) bool {
+		n += messageTokens + content(message, maxNesting)
+		return true
+	})
+	return n
+}
+
+// content is what a value holds for a model to read: all its strings, but for the
+// words that only steer.
+func content(v gjson.Result, depth int) float64 {
+	switch {
+	case v.Type == gjson.String:
+		return weigh(v.Str)
+	case v.Type == gjson.Number: // a token's id
+		return 1
+	case !v.IsArray() && !v.IsObject(), depth == 0:
+		return 0
+	}
+	if n, ok := attachment(v); ok {
+		return n
+	}
+	var n float64
+	v.ForEach(func(name, value gjson.Result) bool {
+		switch name.Str {
+		case "role", "type", "id", "cache_control", "index":
+			return true
+		}
+		n += content(value, depth-1)
+		return true
+	})
+	return n
+}
+
+// attachment is what a part costs that is no text.
+func attachment(part gjson.Result) (float64, bool) {
+	if !part.IsObject() {
+		return 0, false
+	}
+	switch part.Get("type").Str {
+	case "image_url", "input_image", "image":
+		if part.Get("detail").Str == "low" || part.Get("image_url.detail").Str == "low" {
+			return lowDetailTokens, true
+		}
+		return pictureTokens, true
+	case "input_audio", "file", "input_file", "document":
+		return pictureTokens, true
+	}
+	return 0, false
+}
+
+// MaxOutput is the most tokens that a request's body lets the model write: its
+// max_tokens, by any of the names that it goes by, for each of n answers. It is 0
+// if the body does not say.
+func MaxOutput(body []byte) float64 {
+	most, answers := 0.0, 1.0
+	gjson.ParseBytes(body).ForEach(func(name, value gjson.Result) bool {
+		switch name.Str {
+		case "max_tokens", "max_completion_tokens", "max_output_tokens":
+			most = max(most, value.Num)
+		case "n", "best_of":
+			answers = max(answers, value.Num)
+		}
+		return true
+	})
+	return most * answers
+}

@@ -1,0 +1,272 @@
+package provider
+
+// class is what a character is, as far as tokens go.
+type class uint8
+
+const (
+	space class = iota // and tab
+	newline
+	punctuation
+	digit
+	upper
+	lower
+	accented // a Latin letter beyond ASCII: languages other than English
+	cyrillic
+	greek
+	caucasian // Armenian, Georgian
+	hebrew
+	arabic
+	indic
+	thai
+	kana
+	han
+	hangul
+	wideMark // punctuation of East Asia
+	symbol
+	combining
+	emoji
+	rare
+	classes
+)
+
+// scripts are the weights of runs of one script, in hundredths of a token: for
+// its first character, and for each further one.
+var scripts = [classes]struct{ first, further uint16 }{
+	cyrillic:  {127, 17},
+	greek:     {125, 25},
+	caucasian: {80, 32},
+	hebrew:    {72, 27},
+	arabic:    {47, 38},
+	indic:     {51, 39},
+	thai:      {91, 41},
+	kana:      {100, 50},
+	han:       {115, 84},
+	hangul:    {110, 57},
+	wideMark:  {90, 90},
+	symbol:    {90, 90},
+	combining: {60, 60},
+	emoji:     {190, 190},
+	rare:      {150, 150},
+}
+
+// Weights of what is written in ASCII, and of Latin words, in hundredths of a
+// token. A word is the dearer, the longer it is: long ones are rarer, and end up in
+// pieces. A space in front of a word is part of its first token.
+const (
+	wordStart  = 82
+	shortWord  = 4  // letters that come with the start
+	middleWord = 20 // for each of the next
+	mediumWord = 8  // letters until that rate ends
+	longWord   = 65 // for each further one
+	capital    = 50 // for each capital after another: few such words are known whole
+	accent     = 60 // for each accented letter
+
+	digits      = 100 // for a group of up to three
+	mark        = 80
+	furtherMark = 25
+
+	indent        = 50 // for the second space
+	furtherIndent = 2
+	newlines      = 50 // for a run: often it is one with the mark before it
+)
+
+// The states of the automaton that reads a text. A state is entered with one
+// character and has its weight.
+const (
+	begin = iota
+	space1
+	space2
+	space3 // and further
+	newline1
+	newline2 // and further
+	mark1
+	mark2  // and further
+	spaced // a digit after a space: the space is a token of its own
+	digit1
+	digit2
+	digit3
+	word1     = iota // to word1+words-1: the word's so manieth letter, a small one
+	capital1  = word1 + words
+	accented1 = capital1 + words
+	script1   = accented1 + words // two for each class: its first character, and further ones
+	states    = script1 + 2*int(classes)
+	words     = mediumWord + 1 // in the last of these a word stays
+	blockSize = 16             // Unicode's blocks begin at multiples of it
+)
+
+// automaton tells, for a state and the class of the next character, the next
+// state; weight is what each state costs when it is entered.
+var (
+	automaton = buildAutomaton()
+	weight    = buildWeights()
+	asciis    = buildASCII()
+	blocks    = buildBlocks()
+)
+
+// weigh runs the automaton over a text. The sum is exact, in hundredths, so that a
+// text weighs the same however it is called.
+func weigh[T string | []byte](text T) float64 {
+	var (
+		sum   int
+		state uint8
+	)
+	for i := 0; i < len(text); {
+		c := text[i]
+		size, kind := 1, asciis[c]
+		if c >= 0x80 {
+			kind, size = wide(text, i)
+		}
+		state = automaton[state][kind]
+		sum += int(weight[state])
+		i += size
+	}
+	return float64(sum) / 100
+}
+
+// wide is the class and size of the character beyond ASCII at i. It trusts that
+// UTF-8 is well formed, but never reads past the end.
+func wide[T string | []byte](text T, i int) (class, int) {
+	c, left := rune(text[i]), len(text)-i
+	switch {
+	case c < 0xC0:
+	case c < 0xE0 && left >= 2:
+		return blocks[(c&0x1F<<6|rune(text[i+1])&0x3F)/blockSize], 2
+	case c >= 0xE0 && c < 0xF0 && left >= 3:
+		return blocks[(c&0x0F<<12|rune(text[i+1])&0x3F<<6|rune(text[i+2])&0x3F)/blockSize], 3
+	case c >= 0xF0 && left >= 4:
+		return emoji, 4
+	}
+	return rare, 1
+}
+
+func buildASCII() (kinds [256]class) {
+	for c := range kinds {
+		switch {
+		case c == ' ' || c == '\t':
+			kinds[c] = space
+		case c == '\n' || c == '\r':
+			kinds[c] = newline
+		case c >= '0' && c <= '9':
+			kinds[c] = digit
+		case c >= 'A' && c <= 'Z':
+			kinds[c] = upper
+		case c >= 'a' && c <= 'z':
+			kinds[c] = lower
+		default:
+			kinds[c] = punctuation
+		}
+	}
+	return kinds
+}
+
+// buildBlocks tells the class of each block of 16 characters below U+10000.
+func buildBlocks() (kinds [0x10000 / blockSize]class) {
+	for i := range kinds {
+		kinds[i] = rare
+	}
+	for _, r := range []struct {
+		from, to int // to is the first after
+		kind     class
+	}{
+		{0x80, 0xC0, symbol}, {0xC0, 0x250, accented}, {0x300, 0x370, combining},
+		{0x370, 0x400, greek}, {0x400, 0x530, cyrillic}, {0x530, 0x590, caucasian},
+		{0x590, 0x600, hebrew}, {0x600, 0x780, arabic}, {0x8A0, 0x900, arabic},
+		{0x900, 0xE00, indic}, {0xE00, 0x1000, thai}, {0x10A0, 0x1100, caucasian},
+		{0x1E00, 0x1F00, accented}, {0x1F00, 0x2000, greek}, {0x2000, 0x2E00, symbol},
+		{0x3000, 0x3040, wideMark}, {0x3040, 0x3100, kana}, {0x3400, 0xA000, han},
+		{0xAC00, 0xD7B0, hangul}, {0xF900, 0xFB00, han}, {0xFB50, 0xFE00, arabic},
+		{0xFE00, 0xFE10, symbol}, {0xFE70, 0xFF00, arabic}, {0xFF00, 0xFFF0, wideMark},
+	} {
+		for i := r.from / blockSize; i < r.to/blockSize; i++ {
+			kinds[i] = r.kind
+		}
+	}
+	return kinds
+}
+
+func buildWeights() (w [states]uint16) {
+	w[space2], w[space3], w[newline1] = indent, furtherIndent, newlines
+	w[mark1], w[mark2] = mark, furtherMark
+	w[spaced], w[digit1] = digits+100, digits
+	for i := range words {
+		letter := uint16(0)
+		switch {
+		case i == 0:
+			letter = wordStart
+		case i >= mediumWord:
+			letter = longWord
+		case i >= shortWord:
+			letter = middleWord
+		}
+		w[word1+i], w[capital1+i], w[accented1+i] = letter, letter, letter+accent
+		if i > 0 {
+			w[capital1+i] += capital
+		}
+	}
+	for k, s := range scripts {
+		w[script1+2*k], w[script1+2*k+1] = s.first, s.further
+	}
+	return w
+}
+
+func buildAutomaton() (next [states][classes]uint8) {
+	for state := range next {
+		for k := range classes {
+			next[state][k] = uint8(follow(state, k))
+		}
+	}
+	return next
+}
+
+// follow is the state after state and a character of class k.
+func follow(state int, k class) int {
+	switch k {
+	case space:
+		return within(state, space1, space3)
+	case newline:
+		return within(state, newline1, newline2)
+	case punctuation:
+		return within(state, mark1, mark2)
+	case digit:
+		return digitAfter(state)
+	case lower:
+		return word1 + letterAfter(state)
+	case accented:
+		return accented1 + letterAfter(state)
+	case upper:
+		if state >= word1 && state < capital1 { // a capital after a small letter begins a word
+			return capital1
+		}
+		return capital1 + letterAfter(state)
+	}
+	return within(state, script1+2*int(k), script1+2*int(k)+1)
+}
+
+// digitAfter begins a group of digits, or goes on with one until it has three.
+func digitAfter(state int) int {
+	switch state {
+	case space1, space2, space3:
+		return spaced
+	case spaced:
+		return digit2
+	case digit3:
+		return digit1
+	}
+	return within(state, digit1, digit3)
+}
+
+// within is the next state of a run whose states are first to last.
+func within(state, first, last int) int {
+	if state < first || state > last {
+		return first
+	}
+	return min(state+1, last)
+}
+
+// letterAfter is the so manieth letter of its word, from 0, that follows.
+func letterAfter(state int) int {
+	if state < word1 || state >= script1 {
+		return 0
+	}
+	return min((state-word1)%words+1, words-1)
+}
