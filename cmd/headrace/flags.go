@@ -15,6 +15,7 @@ import (
 type runFlags struct {
 	output, errors    string
 	provider, baseURL string
+	preset            string
 	keyEnv            string
 	keyEnvGiven       bool
 	model, endpoint   string
@@ -58,6 +59,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.errors, "errors", "", "where failed items go (default: OUTPUT with .errors before its ending)")
 	fs.StringVar(&f.provider, "provider", providerOpenAI, "whom to call: openai, or sim, which is simulated and needs no key")
 	fs.StringVar(&f.baseURL, "base-url", "", "another server that speaks OpenAI's dialect, such as http://127.0.0.1:8080/v1")
+	registerPreset(fs, &f.preset)
 	fs.StringVar(&f.keyEnv, "api-key-env", defaultKeyEnv, "environment variable that holds the key")
 	fs.StringVar(&f.model, "model", "", "model of lines that name none")
 	fs.StringVar(&f.endpoint, "endpoint", jsonl.ChatCompletions, "endpoint of lines that name none")
@@ -124,6 +126,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 	return usage(
 		f.checkOutput(),
 		f.checkProvider(),
+		checkPreset(f.preset),
 		f.checkEndpoint(),
 		f.checkLimits(),
 		atLeast("concurrency", f.concurrency, 1),

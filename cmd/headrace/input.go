@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/provider"
 )
 
 // source is the prompt file. What can be read only once (standard input, a pipe)
@@ -112,6 +113,7 @@ type intake struct {
 	past   *past
 	halted chan struct{} // closed when a stream is not to be waited for any more
 
+	preset             provider.Preset
 	seen, done, failed int
 	err                error // why it ended early
 	left               bool  // a stream was left before its end
@@ -119,6 +121,7 @@ type intake struct {
 
 // items yields what is left to do.
 func (in *intake) items() iter.Seq[*item] {
+	in.preset = in.flags.providerPreset()
 	return func(yield func(*item) bool) {
 		for req, err := range in.lines() {
 			if err != nil {
@@ -146,7 +149,7 @@ func (in *intake) take(req jsonl.Request) *item {
 		in.failed++
 		return nil
 	}
-	return &item{Request: req, lane: in.backend.lane(req.Model), cost: costOf(req.Body)}
+	return &item{Request: req, lane: in.backend.lane(req.Model), cost: costOf(in.preset, req.Body)}
 }
 
 // fail ends the input. What came before it is still run.

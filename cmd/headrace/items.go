@@ -1,10 +1,13 @@
 package main
 
 import (
-	"github.com/tidwall/gjson"
+	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch/jsonl"
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
 )
 
 // item is one request of the input on its way through a run.
@@ -20,45 +23,34 @@ func (it *item) Pool() string { return it.lane }
 // Cost is what its call is expected to draw.
 func (it *item) Cost() limiter.Cost { return it.cost }
 
-// bytesPerToken is the rule of thumb for English prose. It is wrong by a third
-// either way, and the real usage puts it right after the call.
-const bytesPerToken = 4
-
-// costOf estimates what OpenAI counts when it admits a call: the larger of the
-// prompt and what may be written.
-func costOf(body []byte) limiter.Cost {
-	var text int
-	var output float64
-	gjson.ParseBytes(body).ForEach(func(name, value gjson.Result) bool {
-		switch name.Str {
-		case "messages", "input", "prompt", "instructions":
-			text += textBytes(value)
-		case "tools", "functions", "response_format":
-			text += len(value.Raw)
-		case "max_tokens", "max_completion_tokens", "max_output_tokens":
-			output = max(output, value.Num)
-		}
-		return true
-	})
-	input := float64((text + bytesPerToken - 1) / bytesPerToken)
-	return limiter.Cost{Requests: 1, Input: input, Output: max(0, output-input)}
+// costOf estimates what its provider draws for a request when it lets it in. The
+// real usage puts it right after the call.
+func costOf(p provider.Preset, body []byte) limiter.Cost {
+	input, output := p.Charge(body)
+	return limiter.Cost{Requests: 1, Input: input, Output: output}
 }
 
-// textBytes is how much of a value a model reads as text: strings, wherever they
-// are, but for pictures and sound, which are priced otherwise, and for words
-// that only steer.
-func textBytes(v gjson.Result) int {
-	if !v.IsArray() && !v.IsObject() {
-		return len(v.String())
+// presetAuto leaves the preset to the base URL.
+const presetAuto = "auto"
+
+func registerPreset(fs *pflag.FlagSet, to *string) {
+	fs.StringVar(to, "preset", presetAuto, "how the provider counts tokens: auto (by the base URL), or "+strings.Join(provider.PresetNames(), ", "))
+	nameValues(fs, map[string]string{"preset": "NAME"})
+}
+
+func checkPreset(name string) error {
+	return oneOf("preset", name, append([]string{presetAuto}, provider.PresetNames()...)...)
+}
+
+// providerPreset is what is known of the provider before its first answer.
+func (f *runFlags) providerPreset() provider.Preset {
+	return presetOf(f.preset, f.provider, f.baseURL)
+}
+
+// presetOf lets a name beat the base URL. The simulated provider counts like OpenAI.
+func presetOf(preset, name, baseURL string) provider.Preset {
+	if preset == presetAuto && name == providerSim {
+		baseURL = ""
 	}
-	sum := 0
-	v.ForEach(func(name, value gjson.Result) bool {
-		switch name.String() {
-		case "image_url", "input_audio", "file", "role", "type", "id":
-			return true
-		}
-		sum += textBytes(value)
-		return true
-	})
-	return sum
+	return provider.PresetFor(preset, baseURL)
 }

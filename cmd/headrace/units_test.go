@@ -22,24 +22,32 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// A call is expected to draw the larger of what its prompt has and what may be
-// written; pictures are not text.
+// A call is expected to draw what its provider counts when it lets it in.
 func TestCostOf(t *testing.T) {
-	tests := []struct {
-		body string
-		want limiter.Cost
-	}{
-		{`{"messages":[{"role":"user","content":"12345678"}]}`, limiter.Cost{Requests: 1, Input: 2}},
-		{`{"messages":[{"role":"user","content":"123456789"}],"max_tokens":10}`, limiter.Cost{Requests: 1, Input: 3, Output: 7}},
-		{`{"max_completion_tokens":4,"messages":[{"content":[{"type":"text","text":"1234"},{"type":"image_url","image_url":{"url":"data:abcdefgh"}}]}]}`, limiter.Cost{Requests: 1, Input: 1, Output: 3}},
-		{`{"input":["1234","5678"]}`, limiter.Cost{Requests: 1, Input: 2}},
-		{`{"prompt":"1234","max_tokens":1}`, limiter.Cost{Requests: 1, Input: 1}},
-		{`{"instructions":"1234","input":"5678","max_output_tokens":-5}`, limiter.Cost{Requests: 1, Input: 2}},
-		{`{"model":"m","temperature":1}`, limiter.Cost{Requests: 1}},
+	const body = `{"prompt":[1,2,3],"max_tokens":10}` // token ids count exactly
+	for preset, want := range map[string]limiter.Cost{
+		"auto":      {Requests: 1, Input: 3, Output: 7}, // the larger of both
+		"bedrock":   {Requests: 1, Input: 3, Output: 10},
+		"anthropic": {Requests: 1, Input: 3, Output: 10},
+		"gemini":    {Requests: 1, Input: 3},
+	} {
+		if got := costOf(presetOf(preset, providerOpenAI, ""), []byte(body)); got != want {
+			t.Errorf("%s: %+v, want %+v", preset, got, want)
+		}
 	}
-	for _, tt := range tests {
-		if got := costOf([]byte(tt.body)); got != tt.want {
-			t.Errorf("%s: %+v, want %+v", tt.body, got, tt.want)
+}
+
+// A preset is known by the base URL, unless it is named or simulated.
+func TestPresetOf(t *testing.T) {
+	const local = "http://127.0.0.1:8000/v1"
+	for _, tt := range []struct{ preset, name, base, want string }{
+		{presetAuto, providerOpenAI, "", "openai"},
+		{presetAuto, providerOpenAI, local, "local"},
+		{presetAuto, providerSim, local, "openai"},
+		{"groq", providerOpenAI, local, "groq"},
+	} {
+		if got := presetOf(tt.preset, tt.name, tt.base).Name; got != tt.want {
+			t.Errorf("%+v: %s", tt, got)
 		}
 	}
 }
