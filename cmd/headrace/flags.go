@@ -19,6 +19,7 @@ type runFlags struct {
 	keyEnv            string
 	keyEnvGiven       bool
 	model, endpoint   string
+	system            string
 	concurrency       int
 	rpm, tpm          float64
 	maxAttempts       int
@@ -28,6 +29,7 @@ type runFlags struct {
 	config            string
 	configBaseURL     bool // the config file says whom to call
 	simProfile        string
+	durable           string
 	progress          string
 	logLevel          string
 	limit             int
@@ -47,6 +49,12 @@ const (
 	progressNone  = "none"
 )
 
+// Values of --durable.
+const (
+	durableSync = "sync"
+	durableOS   = "os"
+)
+
 // Values of --provider.
 const (
 	providerOpenAI = "openai"
@@ -63,6 +71,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.keyEnv, "api-key-env", defaultKeyEnv, "environment variable that holds the key")
 	fs.StringVar(&f.model, "model", "", "model of lines that name none")
 	fs.StringVar(&f.endpoint, "endpoint", jsonl.ChatCompletions, "endpoint of lines that name none")
+	fs.StringVar(&f.system, "system", "", "system message for lines that are only a prompt")
 	fs.IntVarP(&f.concurrency, "concurrency", "c", batch.DefaultConcurrency, "most calls in flight")
 	fs.Float64Var(&f.rpm, "rpm", 0, "requests a minute that each model is allowed; 0 learns it")
 	fs.Float64Var(&f.tpm, "tpm", 0, "tokens a minute that each model is allowed; 0 learns it")
@@ -70,6 +79,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.timeout, "timeout", batch.DefaultAttemptTimeout, "longest call; waiting to be sent does not count, 0 is no bound")
 	fs.DurationVar(&f.itemTimeout, "item-timeout", 0, "longest time for one item in all, from its first call; 0 is no bound")
 	fs.DurationVar(&f.deadline, "deadline", 0, "longest time for the run in all: it then stops as at Ctrl-C, with exit code 4; 0 is no bound")
+	fs.StringVar(&f.durable, "durable", durableSync, "when a result is saved: sync (it survives the loss of power) or os (that of this process)")
 	fs.StringVar(&f.progress, "progress", progressAuto, "auto, bar, plain, json or none, on standard error")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
 	fs.IntVar(&f.limit, "limit", 0, "only the first items; 0 is all")
@@ -78,9 +88,9 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.config, "config", "", "YAML file of flags, one a line as in \"rpm: 600\"; a flag or variable beats it")
 	nameValues(fs, map[string]string{
 		"output": "FILE", "errors": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
-		"model": "NAME", "endpoint": "PATH", "concurrency": "N", "rpm": "N", "tpm": "N", "max-attempts": "N",
+		"model": "NAME", "endpoint": "PATH", "system": "TEXT", "concurrency": "N", "rpm": "N", "tpm": "N", "max-attempts": "N",
 		"timeout": "D", "item-timeout": "D", "deadline": "D", "sim-profile": "NAME", "config": "FILE",
-		"progress": "MODE", "log-level": "LEVEL", "limit": "N", "seed": "N",
+		"durable": "MODE", "progress": "MODE", "log-level": "LEVEL", "limit": "N", "seed": "N",
 	})
 }
 
@@ -137,6 +147,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		atLeast("item-timeout", f.itemTimeout, 0),
 		atLeast("deadline", f.deadline, 0),
 		oneOf("sim-profile", f.simProfile, profileDemo, profileFast),
+		oneOf("durable", f.durable, durableSync, durableOS),
 		oneOf("progress", f.progress, progressAuto, progressBar, progressPlain, progressJSON, progressNone),
 		f.checkLevel(),
 	)

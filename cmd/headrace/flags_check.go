@@ -63,6 +63,13 @@ func (f *runFlags) level() (slog.Level, error) {
 	return l, err
 }
 
+func (f *runFlags) durability() jsonl.Durability {
+	if f.durable == durableOS {
+		return jsonl.OS
+	}
+	return jsonl.Sync
+}
+
 func atLeast[N int | time.Duration](flag string, n, least N) error {
 	if n < least {
 		return fmt.Errorf("--%s: %v is too little: at least %v", flag, n, least)

@@ -102,6 +102,7 @@ func (s *survey) note(req jsonl.Request, err error, past *past) error {
 func (r *runner) readerConfig(name string, checked bool) jsonl.ReaderConfig {
 	return jsonl.ReaderConfig{
 		Name: name, DefaultModel: r.backend.model, DefaultEndpoint: r.flags.endpoint, Checked: checked,
+		System: r.flags.system,
 	}
 }
 

@@ -37,6 +37,7 @@ func command() int {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	// A closed pipe is then an error of the write, which ends a run with whole files.
 	signal.Ignore(syscall.SIGPIPE)
+	ignoreFullQuota()
 	w := &world{
 		name: calledAs(os.Args[0]), args: os.Args[1:],
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,

@@ -2,7 +2,10 @@
 
 package main
 
-import "syscall"
+import (
+	"os/signal"
+	"syscall"
+)
 
 // openFiles is how many files and connections the process may have open; 0 if
 // that is not known. Go has raised the limit as far as it may.
@@ -13,3 +16,7 @@ func openFiles() uint64 {
 	}
 	return uint64(limit.Cur) //nolint:unconvert // FreeBSD has an int64 there
 }
+
+// ignoreFullQuota makes a limit on the size of files an error of the write, which
+// ends a run with whole files, as a full disk does.
+func ignoreFullQuota() { signal.Ignore(syscall.SIGXFSZ) }

@@ -217,7 +217,7 @@ func (r *runner) lowerConcurrency() {
 // process makes the calls.
 func (r *runner) process(src source, past *past, found survey, files *outputs) error {
 	in := &intake{runner: r, src: src, past: past, halted: make(chan struct{})}
-	out := newSink(files, r.halt.stop)
+	out := newSink(files, r.flags, r.halt.fault)
 	began := r.clock.Now()
 	before := scale{began: began, total: found.items, before: found.done + found.failed, failed: out.failed.Load}
 	r.console.tell(func(d display) { d.scale(before) })

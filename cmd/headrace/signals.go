@@ -15,7 +15,8 @@ var (
 
 // halt is how a run is stopped from outside, in two stages.
 type halt struct {
-	drain chan struct{} // closed by the first signal, or at the deadline: start nothing more
+	drain chan struct{} // closed by the first signal, at the deadline, or by a full disk: start nothing more
+	full  chan error    // one place: the disk is full
 	why   error         // what closed drain; to be read when it is closed
 	ctx   context.Context
 	stop  context.CancelCauseFunc // by a signal after that, or by a fault: abandon the calls
@@ -26,7 +27,7 @@ type halt struct {
 // halt is closed. The first of them drains, a signal after it abandons, and one
 // more has its usual effect, should something hang.
 func (w *world) watch(ctx context.Context, deadline time.Duration, say func(string)) *halt {
-	h := &halt{drain: make(chan struct{}), over: make(chan struct{})}
+	h := &halt{drain: make(chan struct{}), full: make(chan error, 1), over: make(chan struct{})}
 	h.ctx, h.stop = context.WithCancelCause(ctx)
 	var expired <-chan time.Time
 	if deadline > 0 {
@@ -54,6 +55,8 @@ func (h *halt) first(w *world, deadline time.Duration, expired <-chan time.Time,
 	case <-expired:
 		h.why = errDeadline
 		say(fmt.Sprintf("stopping at the deadline of %v: calls in flight finish and are saved; Ctrl-C abandons them", deadline))
+	case h.why = <-h.full:
+		say(fmt.Sprintf("stopping: %s: calls in flight finish and are kept for another try; Ctrl-C abandons them", plainText(h.why)))
 	}
 	close(h.drain)
 	return true
@@ -66,6 +69,19 @@ func (h *halt) second(w *world, say func(string)) {
 		say("abandoning the calls in flight")
 		w.release()
 		h.stop(errInterrupted)
+	}
+}
+
+// fault stops the run because a result cannot be kept. While there may be room
+// again, what is in flight is worth waiting for; else it is abandoned.
+func (h *halt) fault(err error) {
+	if !roomMayReturn(err) {
+		h.stop(err)
+		return
+	}
+	select {
+	case h.full <- err:
+	default: // of the other file: it is stopping already
 	}
 }
 

@@ -13,20 +13,18 @@ import (
 
 type result = batch.Result[*item, provider.Reply]
 
-// sinkRoom is how many lines may wait for the disk before results do: enough that
-// a write of one block does not stop the calls.
-const sinkRoom = 256
-
-// sink writes result lines in a goroutine of its own: many at once while they
-// come fast, each at once while they come slowly.
+// sink is where result lines go: each of the two files has a saver, which commits
+// in groups what comes while the disk works.
 type sink struct {
-	*outputs
-	lines   chan output
-	over    chan struct{}
-	abandon func(error)  // told the first fault: what is answered now cannot be kept
-	failed  atomic.Int64 // items that went to the errors file
-	unsaved int          // lines that were not written, by whatever fault
-	err     error        // the first fault; like unsaved, to be read after close
+	results, errors *jsonl.Saver
+	failed          atomic.Int64 // items that went to the errors file
+	unsaved         int          // lines that could not be kept; to be read after close
+
+	// room has as many places as calls may be in flight, and a line holds one until
+	// it is saved: however fast answers come, no more than that many can be lost
+	// beside the calls themselves, and a slow disk slows the calls down.
+	room    chan struct{}
+	faulted chan struct{} // closed by the first failure: nothing waits for room any more
 }
 
 type output struct {
@@ -34,54 +32,61 @@ type output struct {
 	failed bool
 }
 
-func newSink(o *outputs, abandon func(error)) *sink {
-	s := &sink{outputs: o, lines: make(chan output, sinkRoom), over: make(chan struct{}), abandon: abandon}
-	go s.run()
+// newSink takes the files over. fault is told the first failure of each.
+func newSink(o *outputs, flags *runFlags, fault func(error)) *sink {
+	s := &sink{room: make(chan struct{}, flags.concurrency), faulted: make(chan struct{})}
+	first := make(chan struct{}, 1)
+	first <- struct{}{}
+	cfg := jsonl.SaverConfig{Durability: flags.durability(), Fault: func(err error) {
+		select {
+		case <-first:
+			close(s.faulted)
+		default: // of the other file
+		}
+		fault(err)
+	}}
+	s.results, s.errors = jsonl.NewSaver(o.results, cfg), jsonl.NewSaver(o.errors, cfg)
 	return s
 }
 
-// put hands over one line.
-func (s *sink) put(o output) { s.lines <- o }
-
-// close waits until everything is written. The error is the first fault.
-func (s *sink) close() error {
-	close(s.lines)
-	<-s.over
-	return s.err
-}
-
-func (s *sink) run() {
-	defer close(s.over)
-	for o := range s.lines {
-		if s.err != nil {
-			s.unsaved++
-			continue
-		}
-		s.note(s.write(o))
+// put hands over one line, when there is room.
+func (s *sink) put(o output) {
+	done := s.leave
+	select {
+	case s.room <- struct{}{}:
+	case <-s.faulted:
+		done = nil
 	}
-	s.note(errors.Join(s.results.Close(), s.errors.Close()))
-}
-
-// write adds a line, and flushes when no other waits.
-func (s *sink) write(o output) error {
-	w := s.results
-	if o.failed {
-		w = s.errors
-		s.failed.Add(1)
-	}
-	err := w.Write(&o.line)
-	if len(s.lines) == 0 {
-		err = errors.Join(err, s.results.Flush(), s.errors.Flush())
-	}
-	return err
-}
-
-func (s *sink) note(err error) {
-	if err == nil || s.err != nil {
+	if !o.failed {
+		s.results.Save(o.line, done)
 		return
 	}
-	s.err = err
-	s.abandon(err)
+	s.failed.Add(1)
+	s.errors.Save(o.line, done)
+}
+
+func (s *sink) leave(error) { <-s.room }
+
+// close waits until everything is saved, or known not to be.
+func (s *sink) close() error {
+	faults := []error{s.results.Close(), s.errors.Close()}
+	for _, err := range faults {
+		var unsaved *jsonl.SaveError
+		if errors.As(err, &unsaved) {
+			s.unsaved += unsaved.Lines
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// roomMayReturn tells a disk that is full from one that is broken.
+func roomMayReturn(err error) bool {
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
+		if errors.Is(err, full) {
+			return true
+		}
+	}
+	return false
 }
 
 // isClosedPipe tells a reader that has gone (| head) from a fault.

@@ -16,6 +16,7 @@ type report struct {
 	batch.Summary
 	before    int // items that earlier runs have ended
 	left      int // items that are still to do
+	unsaved   int // of those that ended, the ones that could not be kept
 	truncated int
 	kinds     map[string]int
 	errors    string // name of the errors file
@@ -25,7 +26,7 @@ type report struct {
 func (t *tally) report(found survey) *report {
 	rep := &report{
 		Summary: t.sum, truncated: t.truncated, kinds: t.kinds,
-		before: t.in.done + t.in.failed, errors: t.flags.errorsPath(),
+		before: t.in.done + t.in.failed, errors: t.flags.errorsPath(), unsaved: t.out.unsaved,
 	}
 	rep.left = rep.NotRun
 	if found.items != unknownTotal {
@@ -50,6 +51,9 @@ func (s *report) text() string {
 	row("succeeded", s.Succeeded, s.truncatedWords()...)
 	row("failed", s.Failed, s.kindWords()...)
 	row("not run", s.left)
+	if s.unsaved > 0 {
+		row("not saved", s.unsaved, "(their answers are lost)")
+	}
 	row("calls", c.Calls)
 	row("throttled", c.Throttled)
 	row("cooldowns", c.Cooldowns, s.waveWords()...)
@@ -135,6 +139,7 @@ type summaryEvent struct {
 	FailedBy      map[string]int `json:"failed_by,omitempty"`
 	NotRun        int            `json:"not_run"` // of the items that were taken
 	Left          int            `json:"left"`    // of the whole input
+	Unsaved       int            `json:"unsaved"` // ended, but could not be kept
 	Offered       uint64         `json:"offered"`
 	Settled       uint64         `json:"settled"`
 	Released      uint64         `json:"released"`
@@ -156,7 +161,7 @@ func (s *report) event() summaryEvent {
 	c := s.Counters
 	e := summaryEvent{
 		Event: "summary", ElapsedS: seconds(s.Elapsed), Items: s.Items(), Before: s.before,
-		Succeeded: s.Succeeded, Truncated: s.truncated, Failed: s.Failed, FailedBy: s.kinds, NotRun: s.NotRun, Left: s.left,
+		Succeeded: s.Succeeded, Truncated: s.truncated, Failed: s.Failed, FailedBy: s.kinds, NotRun: s.NotRun, Left: s.left, Unsaved: s.unsaved,
 		Offered: c.Offered, Settled: c.Settled, Released: c.Released, Calls: c.Calls, HandedOver: c.HandedOver,
 		Throttled: c.Throttled, Cooldowns: c.Cooldowns, Participants: c.Participants, Probes: c.Probes,
 		Redistributed: c.Redistributed, Proved: s.Proves(),

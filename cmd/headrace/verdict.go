@@ -65,7 +65,7 @@ func (r *runner) verdict(t *tally, runErr, sinkErr error) error {
 	case isClosedPipe(sinkErr):
 		return &ending{code: exitOutput} // quietly, as other tools do
 	case sinkErr != nil:
-		return r.unwritable(t, sinkErr)
+		return r.unwritable(sinkErr)
 	case t.in.err != nil:
 		return r.failAgain(exitUsage, "%s\n%s", plainText(t.in.err), r.goOn("the input ends there for now: correct it"))
 	case t.stopped != nil:
@@ -96,12 +96,19 @@ func (r *runner) goOn(reason string) string {
 	return reason + "; to go on, " + strings.Join(after, ", ") + " and run:"
 }
 
-func (r *runner) unwritable(t *tally, err error) error {
-	text := plainText(err)
-	if t.out.unsaved > 0 {
-		text += fmt.Sprintf("; %s that came after it could not be kept", countOf(t.out.unsaved, "result"))
+// unwritable is the end of a run whose results could not all be kept, or whose
+// files are not what was written.
+func (r *runner) unwritable(err error) error {
+	var unsaved *jsonl.SaveError
+	advice := "make room or see to the disk"
+	switch {
+	case errors.Is(err, jsonl.ErrReplaced):
+		advice = "what is not in the file will be asked again"
+	case errors.As(err, &unsaved):
+		advice = "make room or see to the disk: only what is not saved is asked again"
 	}
-	return r.failAgain(exitOutput, "%s\n%s", text, r.goOn("make room or see to the disk"))
+	text := strings.ReplaceAll(plainText(err), "\njsonl: ", "\n") // one of each file
+	return r.failAgain(exitOutput, "%s\n%s", text, r.goOn(advice))
 }
 
 // stoppedBy is the end of a run that the provider would serve no more.
