@@ -76,6 +76,10 @@ func judge(e ending, attempts, refusals int, p policy) judgement {
 	}
 	e.direct(&j.outcome, fault)
 	j.outcome.Slow, j.outcome.On = fault.Slow, dimensions[fault.Quota.On]
+	j.outcome.Unclear, j.outcome.Timeout = fault.Unclear, fault.Kind == provider.Timeout
+	if fault.Unclear {
+		j.outcome.Cause = j.err
+	}
 	if note, ok := noted(fault.Quota); ok {
 		j.outcome.Sightings = append(j.outcome.Sightings, note)
 	}

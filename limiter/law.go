@@ -32,6 +32,8 @@ type Law interface {
 	// Straggled: a refusal of a wave that was reacted to. The answer is the longer
 	// wait that it asks for; zero: none.
 	Straggled(now time.Time, n News) (until time.Time)
+	// Vanished: the call ended and said nothing; it was cancelled.
+	Vanished(now time.Time)
 	// Broken: the breaker has opened.
 	Broken(now time.Time)
 
@@ -45,6 +47,9 @@ type Law interface {
 	// Window is how many calls may be in flight; 0: as many as the run allows.
 	Window(now time.Time) int
 
+	// Remaining tells what is still to come in all, once that is known; the zero
+	// Cost: it is not. Near the end nothing needs to be kept in reserve.
+	Remaining(c Cost)
 	// SetLimits: the user says what may be drawn from now on.
 	SetLimits(now time.Time, l Limits)
 
@@ -69,6 +74,7 @@ type News struct {
 	Present    bool      // it left in the present epoch
 	Probe      bool      // it left to see whether calls are let in again
 	Good       bool      // it was answered as hoped
+	Timeout    bool      // of a failure: it ran out of time
 	Latency    time.Duration
 	Overloaded bool // a refusal that says busy (503, 529) and nothing of the rate
 	Directed   bool // the server named a wait
@@ -94,6 +100,8 @@ type Sighting struct {
 // LawConfig chooses a law and its parts. The zero value is the plain law.
 type LawConfig struct {
 	Model    bool           // the law of [ModelLaw], not of [PlainLaw]
+	Local    bool           // of the model: a server of one's own, which queues and never refuses
+	Target   time.Duration  // of Local: latency to keep under; 0: DefaultLocalTarget
 	Limits   Limits         // told by the user
 	Rate     RateConfig     // of the plain law
 	Ramp     RampConfig     // of the plain law; zero: to the rate that was learned

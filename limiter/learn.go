@@ -98,6 +98,10 @@ func (m *ModelLaw) Answered(now time.Time, n News) {
 	t := m.seconds(now)
 	m.errors.Record(now, false)
 	m.answered.Add(now)
+	m.gone(now, false)
+	if m.local != nil && n.Good {
+		m.local.Answered(n.Latency)
+	}
 	if n.Present {
 		m.silentRun = 0
 	}
@@ -118,13 +122,36 @@ func (m *ModelLaw) settle(t float64, n News) {
 	if !n.Measured {
 		return
 	}
-	charged, actual := spread(n.Cost), spread(n.Actual)
+	m.correct(n)
+	charged, actual := m.charged(n), spread(n.Actual)
 	for k := dimTokens; k < dims; k++ {
 		if g := &m.gauges[k]; g.source == told || g.source == learned {
 			g.advance(t)
 			g.take(max(0, actual[k]) - charged[k])
 		}
 	}
+}
+
+// charged is what was charged for a call when it left.
+func (m *ModelLaw) charged(n News) [dims]float64 {
+	if n.Send < m.sends.count && n.Send >= m.sends.oldest() {
+		return m.sends.get(n.Send).cost
+	}
+	return m.weigh(n.Cost)
+}
+
+const (
+	factorWeight = 0.05 // of a new answer in the factor
+	factorMost   = 2.0  // an estimate is not wrong by more than this, one way or the other
+)
+
+// correct learns how good the estimates of input tokens are.
+func (m *ModelLaw) correct(n News) {
+	if n.Cost.Input <= 0 || n.Actual.Input <= 0 {
+		return
+	}
+	ratio := min(factorMost, max(1/factorMost, n.Actual.Input/n.Cost.Input))
+	m.factor += factorWeight * (ratio - m.factor)
 }
 
 // see takes what the headers showed.
@@ -159,8 +186,9 @@ func (m *ModelLaw) Straggled(now time.Time, n News) time.Time {
 	s := m.seconds(n.Sent)
 	m.reject(n.Send, s)
 	m.settle(t, n)
+	m.gone(now, n.Overloaded)
 	if !m.see(t, n) {
-		m.refund(t, n.Cost)
+		m.refund(t, m.charged(n))
 	}
 	m.lastRefuse = max(m.lastRefuse, s)
 	if !n.Directed {
@@ -183,8 +211,7 @@ func (m *ModelLaw) reject(send uint64, sent float64) {
 	}
 }
 
-func (m *ModelLaw) refund(t float64, c Cost) {
-	cost := spread(c)
+func (m *ModelLaw) refund(t float64, cost [dims]float64) {
 	for k := range m.gauges {
 		if g := &m.gauges[k]; g.source != unknown {
 			g.advance(t)
@@ -199,6 +226,7 @@ func (m *ModelLaw) Refused(now time.Time, n News) time.Time {
 	t, s := m.seconds(now), m.seconds(n.Sent)
 	m.reject(n.Send, s)
 	m.settle(t, n)
+	m.gone(now, n.Overloaded)
 	sighted := m.see(t, n)
 	if n.Directed {
 		m.hold = max(m.hold, t+n.RetryAfter.Seconds()*(1+0.05*m.rng.Float64()))

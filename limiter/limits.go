@@ -16,6 +16,11 @@ type Cost struct{ Requests, Input, Output float64 }
 // Tokens is what the call draws from a limit on tokens of either kind together.
 func (c Cost) Tokens() float64 { return c.Input + c.Output }
 
+// Plus is both together.
+func (c Cost) Plus(d Cost) Cost {
+	return Cost{Requests: c.Requests + d.Requests, Input: c.Input + d.Input, Output: c.Output + d.Output}
+}
+
 // Minus is c without d, part by part. A part is negative where d is the greater.
 func (c Cost) Minus(d Cost) Cost {
 	return Cost{c.Requests - d.Requests, c.Input - d.Input, c.Output - d.Output}

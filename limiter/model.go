@@ -99,16 +99,21 @@ type ModelLaw struct {
 	firstAcc float64 // calls accepted until then
 	errors   ErrorWindow
 	answered Meter
-	latency  float64 // of answers, smoothed, seconds
-	remains  Cost    // what is still to come, if the end is near; zero: unknown
+	latency  float64      // of answers, smoothed, seconds
+	factor   float64      // real input tokens per estimated one
+	local    *LocalWindow // nil: the server refuses what is too much
+	remains  Cost         // what is still to come, if the end is near; zero: unknown
 }
 
 // NewModelLaw starts a law with the limits that the user told.
 func NewModelLaw(c LawConfig, now time.Time, rng *rand.Rand) *ModelLaw {
 	m := &ModelLaw{
 		begin: now, rng: rng, unknownRate: firstRate,
-		paceFrom: startShare, paceTime: doubling, reserve: 0.5,
+		paceFrom: startShare, paceTime: doubling, reserve: 0.5, factor: 1,
 		errors: NewErrorWindow(c.Errors), credit: 1, lastRefuse: math.Inf(-1), episode: math.Inf(-1), probeEvery: 3, climbTime: 5, provenAt: math.Inf(-1),
+	}
+	if c.Local {
+		m.local = &LocalWindow{Target: c.Target}
 	}
 	m.SetLimits(now, c.Limits)
 	m.guess(c.Rate.Initial)
@@ -227,16 +232,16 @@ func (m *ModelLaw) rate(t float64, cost [dims]float64) float64 {
 		x = max(0.05*g.refill, min(x, most))
 		r = min(r, x/cost[k])
 	}
-	if m.mode == startup || m.mode == discover {
+	if m.mode == discover || (m.mode == startup && m.local == nil) {
 		r = min(r, m.unknownRate)
 	}
-	return max(r, floorRate)
+	return max(r*m.errors.Factor(m.time(t)), floorRate)
 }
 
 // ending reports whether what remains of the batch fits the levels: then the
 // reserve is of no use to anyone.
 func (m *ModelLaw) ending(t float64) bool {
-	if m.remains == (Cost{}) {
+	if m.remains == (Cost{}) || m.local != nil {
 		return false
 	}
 	left := spread(m.remains)
@@ -253,8 +258,7 @@ func (m *ModelLaw) ending(t float64) bool {
 	return m.gauges[dimRequests].source != unknown
 }
 
-// Remaining tells what is still to come in all, once the end of the input is
-// known; the zero Cost: not known.
+// Remaining is part of [Law].
 func (m *ModelLaw) Remaining(c Cost) { m.remains = c }
 
 // Wait is how long until a call of that cost may leave: 0 is now. It is an
@@ -264,7 +268,7 @@ func (m *ModelLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
 	if t < m.hold {
 		return ceilSeconds(m.hold - t), "hold"
 	}
-	cost := spread(c)
+	cost := m.weigh(c)
 	m.step(t)
 	r := m.rate(t, cost)
 	if credit := m.creditAt(t, r); credit < 1-1e-9 {
@@ -330,7 +334,7 @@ func ceilSeconds(s float64) time.Duration {
 // Sent notes that a call leaves, and gives it its number.
 func (m *ModelLaw) Sent(now time.Time, c Cost) uint64 {
 	t := m.seconds(now)
-	cost := spread(c)
+	cost := m.weigh(c)
 	m.credit, m.credited = m.creditAt(t, m.rate(t, cost))-1, t
 	for k := range m.gauges {
 		if g := &m.gauges[k]; g.source != unknown {
@@ -338,7 +342,17 @@ func (m *ModelLaw) Sent(now time.Time, c Cost) uint64 {
 			g.take(cost[k])
 		}
 	}
+	if m.local != nil {
+		m.local.Sent()
+	}
 	return m.sends.add(t, cost)
+}
+
+// weigh is what a call is charged: its estimate, corrected by what the estimates
+// of calls like it have been worth.
+func (m *ModelLaw) weigh(c Cost) [dims]float64 {
+	c.Input *= m.factor
+	return spread(c)
 }
 
 // The in-flight governor. A call that hangs gives no sign, so neither rate nor
@@ -352,6 +366,9 @@ const (
 
 // Window is part of [Law].
 func (m *ModelLaw) Window(now time.Time) int {
+	if m.local != nil {
+		return m.local.Size()
+	}
 	return max(leastWindow, windowSpare+int(windowFactor*m.answered.PerSecond(now)*m.latency))
 }
 
@@ -359,6 +376,21 @@ func (m *ModelLaw) Window(now time.Time) int {
 func (m *ModelLaw) Resume(now time.Time) bool {
 	g := &m.gauges[dimRequests]
 	return g.source != unknown
+}
+
+// Vanished is part of [Law].
+func (m *ModelLaw) Vanished(now time.Time) { m.gone(now, false) }
+
+// gone tells the window of a local server that a call has ended, and whether that
+// was the server's fault.
+func (m *ModelLaw) gone(now time.Time, fault bool) {
+	if m.local == nil {
+		return
+	}
+	m.local.Ended()
+	if fault {
+		m.local.Faulted(now)
+	}
 }
 
 // Broken is part of [Law].
@@ -419,6 +451,7 @@ func (m *ModelLaw) Escalation() int { return m.silentRun }
 // Failed is part of [Law].
 func (m *ModelLaw) Failed(now time.Time, n News) {
 	m.errors.Record(now, true)
+	m.gone(now, n.Timeout)
 	m.settle(m.seconds(now), n)
 	m.see(m.seconds(now), n)
 }

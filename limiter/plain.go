@@ -170,6 +170,12 @@ func (p *PlainLaw) Straggled(now time.Time, n News) time.Time {
 	return p.cooldown.Until()
 }
 
+// Vanished is part of [Law].
+func (p *PlainLaw) Vanished(time.Time) {}
+
+// Remaining is part of [Law]. The plain law keeps no reserve.
+func (p *PlainLaw) Remaining(Cost) {}
+
 // Broken is part of [Law].
 func (p *PlainLaw) Broken(time.Time) {
 	p.ramp.Stop()

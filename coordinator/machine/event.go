@@ -32,6 +32,8 @@ type Outcome struct {
 	Latency    time.Duration      // from send to end; 0: not measured
 	Directed   bool               // the server named a wait
 	RetryAfter time.Duration      // that wait, if Directed
+	Unclear    bool               // of a refusal: it may mean a limit by the day; the third in a row is taken for that
+	Timeout    bool               // of Failed: it ran out of time
 	Slow       bool               // the server minds the growth of the rate, not the rate
 	On         limiter.Dimension  // of a refusal: what it is short of; None: not said
 	Sightings  []limiter.Sighting // what the headers showed

@@ -62,6 +62,7 @@ type lane struct {
 	parked   int // items whose latest call was refused here
 	delayed  int // items whose latest call broke here
 	answers  int // calls answered, ever: 0 means that nothing is known
+	unclear  int // refusals in a row that may mean a limit by the day
 	wave     int // calls that met the refusals of this cooldown
 
 	vouched uint64 // the epoch that a person began: older refusals for good are void
@@ -110,6 +111,7 @@ func (l *lane) admit(now time.Time, p *pool, cost limiter.Cost) time.Duration {
 	case l.phase == Probing && l.inEpoch > 0, l.full(now):
 		return forever // the end of a call ends this
 	}
+	l.law.Remaining(l.remaining(p))
 	var wait time.Duration
 	if l.phase == Probing {
 		wait = l.law.ProbeWait(now, cost)
@@ -120,6 +122,14 @@ func (l *lane) admit(now time.Time, p *pool, cost limiter.Cost) time.Duration {
 		wait = max(wait, l.overdue.Sub(now))
 	}
 	return wait
+}
+
+// remaining is all that is still to come on the lane, if that is known.
+func (l *lane) remaining(p *pool) (c limiter.Cost) {
+	if p.run.inputEnded && len(l.pools) == 1 && len(p.lanes) == 1 {
+		c = p.cost
+	}
+	return c
 }
 
 // full reports whether as many calls are in flight as may be: by the user's word,

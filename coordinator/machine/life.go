@@ -34,6 +34,7 @@ func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 func (m *Machine) hold(it *Item) {
 	m.held++
 	it.run.held++
+	it.pool.cost = it.pool.cost.Plus(it.Cost)
 }
 
 // turnedAway releases an item that has no future in its pool.

@@ -251,6 +251,7 @@ func (m *Machine) lend(r *run, g Grant) {
 	g.Run, g.Serial = r.id, g.Item.serial
 	m.held--
 	r.held--
+	g.Item.pool.cost = g.Item.pool.cost.Minus(g.Item.Cost)
 	r.busy++
 	m.out.Grants = append(m.out.Grants, g)
 }

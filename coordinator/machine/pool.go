@@ -1,6 +1,10 @@
 package machine
 
-import "time"
+import (
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
 
 // forever is the wait of those whom only an event can help, not time.
 const forever = time.Duration(1<<63 - 1)
@@ -21,9 +25,10 @@ type pool struct {
 	fallback bool
 	turn     int // the lane that is asked first, where they take turns
 
-	waiting  fifo        // offered, never called
-	returned heap[*Item] // parked, or whose backoff is over: they go before waiting ones
-	delayed  heap[*Item] // in backoff
+	cost     limiter.Cost // of the items that wait here, in any of the three
+	waiting  fifo         // offered, never called
+	returned heap[*Item]  // parked, or whose backoff is over: they go before waiting ones
+	delayed  heap[*Item]  // in backoff
 	alarm    alarm
 	inFlight int // its items that are
 

@@ -30,24 +30,44 @@ func (m *Machine) learn(now time.Time, it *Item, o Outcome) {
 	case Succeeded, Answered, rejected:
 		m.wasAnswered(now, l, n)
 	case Throttled, Overloaded:
+		if l.isDaily(o, present) {
+			m.stop(now, l, o.Cause)
+		}
 		m.wasRefused(now, it, n)
 	case Failed:
 		m.hasFailed(now, l, n)
 	case Exhausted:
+		l.law.Vanished(now)
 		if it.epoch >= l.vouched {
 			m.stop(now, l, o.Cause)
 		}
 	case Nothing:
+		l.law.Vanished(now)
 		if present && l.phase == Probing {
 			m.unprobe(now, l)
 		}
 	}
 }
 
+// unclearMost is how many refusals in a row that do not say whether they mean a
+// minute or a day are waited for. Two holds of a minute outlast any limit by the
+// minute; the third refusal means the day.
+const unclearMost = 3
+
+// isDaily reports whether a refusal that leaves open which limit it means is the
+// one too many.
+func (l *lane) isDaily(o Outcome, present bool) bool {
+	if !o.Unclear || !present {
+		return false
+	}
+	l.unclear++
+	return l.unclear >= unclearMost
+}
+
 func newsOf(it *Item, o Outcome, present bool) limiter.News {
 	return limiter.News{
 		Send: it.send, Sent: it.Sent, Cost: it.Cost, Present: present, Probe: it.Probe,
-		Good: o.Signal == Succeeded, Overloaded: o.Signal == Overloaded,
+		Good: o.Signal == Succeeded, Timeout: o.Timeout, Overloaded: o.Signal == Overloaded,
 		Latency: o.Latency, Directed: o.Directed, RetryAfter: o.RetryAfter, Slow: o.Slow,
 		Measured: o.Measured, Actual: o.Actual, On: o.On, Sightings: o.Sightings,
 	}
@@ -64,6 +84,7 @@ func (l *lane) concerning(o Outcome) Outcome {
 
 func (m *Machine) wasAnswered(now time.Time, l *lane, n limiter.News) {
 	l.answers++
+	l.unclear = 0
 	l.law.Answered(now, n)
 	if n.Good {
 		observe(&l.latency, n.Latency)

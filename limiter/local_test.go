@@ -1,0 +1,63 @@
+package limiter
+
+import (
+	"testing"
+	"time"
+)
+
+// serve runs n calls on a server that works on slots at a time, each for a second,
+// and queues the rest, as a local server does.
+func serve(w *LocalWindow, n, slots int) {
+	for done := 0; done < n; {
+		batch := min(w.Size(), n-done)
+		for range batch {
+			w.Sent()
+		}
+		for i := range batch {
+			w.Ended()
+			w.Answered(time.Duration(1+i/slots) * time.Second)
+		}
+		done += batch
+	}
+}
+
+// The window of a local server settles where its queue keeps the latency near the
+// target, from below as from above, and never falls to nothing.
+func TestLocalWindowFindsTheTarget(t *testing.T) {
+	for _, start := range []float64{1, 16, 4000} {
+		w := LocalWindow{Target: 10 * time.Second, size: start}
+		serve(&w, 200_000, 32)
+		if got := w.Size(); got < 200 || got > 420 {
+			t.Errorf("from %v: %d calls in flight on a server of 32 slots and a target of ten seconds", start, got)
+		}
+	}
+}
+
+// A window that is not used does not grow: it proves nothing about the server.
+func TestLocalWindowGrowsOnlyWhenUsed(t *testing.T) {
+	var w LocalWindow
+	for range 1000 {
+		w.Sent()
+		w.Ended()
+		w.Answered(time.Millisecond)
+	}
+	if got := w.Size(); got != localStart {
+		t.Errorf("%d, though one call at a time was made", got)
+	}
+}
+
+// A burst of timeouts is one fault.
+func TestLocalWindowFaultsOncePerMoment(t *testing.T) {
+	w := LocalWindow{size: 100}
+	at := time.Unix(1000, 0)
+	for range 50 {
+		w.Faulted(at)
+	}
+	if got := w.Size(); got != 70 {
+		t.Errorf("%d after a moment of faults", got)
+	}
+	w.Faulted(at.Add(11 * time.Second))
+	if got := w.Size(); got != 48 && got != 49 {
+		t.Errorf("%d after two", got)
+	}
+}
