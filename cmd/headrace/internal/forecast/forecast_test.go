@@ -1,0 +1,138 @@
+package forecast
+
+import (
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+func batchOf(n int, c Call) *Sample {
+	s := &Sample{}
+	for range n {
+		s.Add(c)
+	}
+	return s
+}
+
+var small = Call{Cost: limiter.Cost{Requests: 1, Input: 100, Output: 50}, Latency: time.Second}
+
+func about(t *testing.T, what string, got, want, slack time.Duration) {
+	t.Helper()
+	if got < want-slack || got > want+slack {
+		t.Errorf("%s: %v, want %v ± %v", what, got, want, slack)
+	}
+}
+
+// The tightest limit decides how long it takes, and is full.
+func TestTightestLimitBinds(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		limits limiter.Limits
+		width  int
+		want   time.Duration // 6,000 calls
+		full   limiter.Dimension
+	}{
+		{"requests", limiter.Limits{RPM: 600, TPM: 1e6}, 64, 10 * time.Minute, limiter.Requests},
+		{"tokens", limiter.Limits{RPM: 6000, TPM: 90000}, 64, 10 * time.Minute, limiter.Tokens},
+		{"input", limiter.Limits{RPM: 6000, InputTPM: 60000, OutputTPM: 1e6}, 64, 10 * time.Minute, limiter.InputTokens},
+		{"output", limiter.Limits{RPM: 6000, InputTPM: 1e6, OutputTPM: 30000}, 64, 10 * time.Minute, limiter.OutputTokens},
+		{"concurrency", limiter.Limits{RPM: 6000}, 10, 650 * time.Second, limiter.None},
+		{"concurrency alone", limiter.Limits{}, 10, 650 * time.Second, limiter.None},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := Run(Config{Limits: []limiter.Limits{tt.limits}, Concurrency: tt.width}, batchOf(6000, small))
+			about(t, tt.name, f.Took, tt.want, tt.want/14)
+			if f.Refused > 0 || f.Scaled {
+				t.Errorf("%d refused, scaled %v", f.Refused, f.Scaled)
+			}
+			for d, used := range f.Lanes[0].Used {
+				if full := used > 0.9; full != (d == tt.full) {
+					t.Errorf("%s is used to %.2f", d, used)
+				}
+			}
+			if full := f.Concurrency > 0.9; full != (tt.full == limiter.None) {
+				t.Errorf("concurrency is used to %.2f", f.Concurrency)
+			}
+		})
+	}
+}
+
+// The same batch has the same forecast.
+func TestSameForecast(t *testing.T) {
+	c := Config{Limits: []limiter.Limits{{RPM: 600}}, Concurrency: 64, Seed: 3}
+	if a, b := Run(c, batchOf(500, small)), Run(c, batchOf(500, small)); a.Took != b.Took {
+		t.Errorf("%v and %v", a.Took, b.Took)
+	}
+}
+
+// Lanes go side by side, each at its own pace.
+func TestLanesSideBySide(t *testing.T) {
+	s := &Sample{}
+	for i := range 2000 {
+		c := small
+		c.Lane = i % 2
+		s.Add(c)
+	}
+	f := Run(Config{Limits: []limiter.Limits{{RPM: 600}, {RPM: 100}}, Concurrency: 64}, s)
+	about(t, "fast lane", f.Lanes[0].Took, 100*time.Second, 15*time.Second)
+	about(t, "slow lane", f.Lanes[1].Took, 10*time.Minute, 40*time.Second)
+	if f.Took != f.Lanes[1].Took {
+		t.Errorf("%v in all", f.Took)
+	}
+}
+
+// What a minute's limit cannot hold is told, and holds up nothing.
+func TestTooLarge(t *testing.T) {
+	s := batchOf(10, small)
+	s.Add(Call{Cost: limiter.Cost{Requests: 1, Input: 5e4}, Latency: time.Second})
+	f := Run(Config{Limits: []limiter.Limits{{TPM: 20000}}, Concurrency: 4}, s)
+	if f.Lanes[0].TooLarge != 1 {
+		t.Errorf("%d are too large", f.Lanes[0].TooLarge)
+	}
+}
+
+// A million items are forecast from a sample, within a few percent of the fluid
+// time, whatever alternates in them.
+func TestScaled(t *testing.T) {
+	const n = 1_000_000
+	s := &Sample{}
+	for i := range n {
+		c := small
+		c.Lane = i % 2
+		c.Cost.Input = float64(50 + 100*(i/2%2))
+		s.Add(c)
+	}
+	if s.Len() != n || s.Kept() > MaxSample || s.Kept() < MaxSample/3 {
+		t.Fatalf("%d of %d kept", s.Kept(), s.Len())
+	}
+	f := Run(Config{Limits: []limiter.Limits{{RPM: 60000}, {TPM: 6_000_000}}, Concurrency: 10000}, s.Smaller(30000))
+	if !f.Scaled {
+		t.Error("it is not said that it was a sample")
+	}
+	about(t, "requests", f.Lanes[0].Took, 500*time.Second, 40*time.Second)
+	about(t, "tokens", f.Lanes[1].Took, 750*time.Second, 60*time.Second)
+}
+
+// A limit of a few calls a minute does not make the forecast itself slow.
+func TestSlowLimit(t *testing.T) {
+	f := Run(Config{Limits: []limiter.Limits{{RPM: 6}}, Concurrency: 4}, batchOf(50000, small))
+	about(t, "six a minute", f.Took, 50000*10*time.Second, 800*time.Minute)
+}
+
+// Nothing to do takes no time.
+func TestNothing(t *testing.T) {
+	if f := Run(Config{Concurrency: 4}, &Sample{}); f.Took != 0 || f.Scaled {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A batch of 100,000 is forecast in a fraction of a second.
+func BenchmarkRun(b *testing.B) {
+	s := batchOf(MaxSample, small)
+	c := Config{Limits: []limiter.Limits{{RPM: 6000, TPM: 2e6}}, Concurrency: 256}
+	b.ReportAllocs()
+	for b.Loop() {
+		Run(c, s)
+	}
+}
