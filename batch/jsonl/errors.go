@@ -26,6 +26,10 @@ type LineError struct {
 	Reason string // what is wrong
 	Advice string // what to do about it
 	Err    error  // the kind: ErrNotJSON, ErrShape, …
+
+	id    string // of an id used twice: the id,
+	first int    // the line that had it first, 0 if not known,
+	bare  bool   // and whether the line would have got it by its number
 }
 
 // Error gives file, line, reason and what to do, on one line, in the form that

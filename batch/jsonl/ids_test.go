@@ -87,7 +87,7 @@ func (n *numbered) Read(p []byte) (int, error) {
 
 // What the reader remembers of an item is within BytesPerItem, with ids and without.
 func TestMemoryPerItem(t *testing.T) {
-	const items = 200_000
+	const items = 500_000
 	for _, line := range []string{`{"custom_id":"%d","prompt":"a"}`, `{"prompt":"%d"}`} {
 		var before, after runtime.MemStats
 		runtime.GC()
@@ -101,8 +101,45 @@ func TestMemoryPerItem(t *testing.T) {
 		perItem := float64(after.HeapAlloc-before.HeapAlloc-2*readBuffer) / items
 		t.Logf("%s: %.1f bytes an item", line, perItem)
 		if perItem > BytesPerItem {
-			t.Errorf("%s: %.1f bytes an item, promised %d", line, perItem, BytesPerItem)
+			t.Errorf("%s: %.1f bytes an item, promised %v", line, perItem, BytesPerItem)
 		}
 		runtime.KeepAlive(r)
+	}
+}
+
+// The n-th of those that are alike is told n, in whatever order they come.
+func TestTallyCounts(t *testing.T) {
+	var slow [50]int
+	fast := tally{table{width: idWidth}}
+	for i := range 20_000 {
+		n := i * i % (1 + i%50)
+		if got := fast.count(hashed(n)); got != slow[n] {
+			t.Fatalf("%d was counted %d times, not %d", n, slow[n], got)
+		}
+		slow[n]++
+	}
+}
+
+// Where an id stood first is known of the first ids, and found by reading again
+// for the others, the ids that lines get by their number included.
+func TestFirstLines(t *testing.T) {
+	var text strings.Builder
+	for n := range 2 * namedIDs {
+		fmt.Fprintf(&text, "{\"id\":\"%d\",\"prompt\":\"a\"}\n", n)
+	}
+	last := 2*namedIDs + 1
+	fmt.Fprintf(&text, "{\"id\":\"%s\",\"prompt\":\"a\"}\n{\"id\":\"7\",\"prompt\":\"a\"}\n", LineID(last+3))
+	fmt.Fprintf(&text, "{\"id\":\"%d\",\"prompt\":\"a\"}\n{\"prompt\":\"a\"}\n", 2*namedIDs-1)
+	_, bad := read(t, text.String(), ReaderConfig{DefaultModel: "m"})
+	if len(bad) != 3 || !strings.Contains(bad[1].Error(), "an earlier line") {
+		t.Fatal(bad)
+	}
+	if err := FirstLines(strings.NewReader(text.String()), ReaderConfig{DefaultModel: "m"}, bad); err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range []int{8, 2 * namedIDs, last} {
+		if !strings.Contains(bad[i].Reason, fmt.Sprintf("on line %d already", line)) {
+			t.Errorf("got %v, want line %d", bad[i], line)
+		}
 	}
 }

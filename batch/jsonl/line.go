@@ -47,6 +47,9 @@ type Headrace struct {
 	WaitedMS  int64           `json:"waited_ms"`
 	LatencyMS int64           `json:"latency_ms"`
 	Metadata  json.RawMessage `json:"metadata,omitempty"` // the input line's own
+	// Sum guards the line: 8 hex digits, the CRC-32C of all its bytes before
+	// `,"sum"`. AppendLine makes it, whatever stands here.
+	Sum string `json:"sum"`
 }
 
 // Usage counts tokens as the provider billed them.
@@ -75,12 +78,13 @@ func resultID(key string) string { return "hr-" + key[:min(idDigits, len(key))] 
 // AppendLine appends l and a line feed to dst. What it appends is one line of
 // valid JSON and valid UTF-8, whatever l holds.
 func AppendLine(dst []byte, l *Line) []byte {
+	start := len(dst)
 	dst = appendField(dst, `{"id":`, l.ID)
 	dst = appendField(dst, `,"custom_id":`, l.CustomID)
 	dst = appendResponse(dst, l.Response)
 	dst = appendFailure(dst, l.Error)
 	dst = appendHeadrace(dst, &l.Headrace)
-	return append(dst, '}', '\n')
+	return append(appendSum(dst, dst[start:]), '}', '}', '\n')
 }
 
 func appendField(dst []byte, name, value string) []byte {
@@ -124,7 +128,7 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	if h.Metadata != nil {
 		dst = appendJSON(append(dst, `,"metadata":`...), h.Metadata)
 	}
-	return append(dst, '}')
+	return dst // the sum closes it
 }
 
 func appendUsage(dst []byte, u Usage) []byte {

@@ -24,14 +24,15 @@ func full() Line {
 	}
 }
 
-// A result line is, to the byte, what the documentation of output lines shows.
+// A result line is, to the byte, what the documentation of output lines shows, but
+// for its sum.
 func TestAppendLineOfSuccess(t *testing.T) {
 	l := full()
 	const want = `{"id":"hr-1","custom_id":"a","response":{"status_code":200,"request_id":"req_1","body":{"choices":[]}},` +
 		`"error":null,"headrace":{"line":42,"key":"k","attempts":2,"lane":"sim/gpt","model":"gpt",` +
 		`"usage":{"input_tokens":9,"output_tokens":12,"cached_tokens":3},"cost_usd":0.000012,` +
 		`"queued_ms":1,"waited_ms":1200,"latency_ms":830,"metadata":{"k":"v"}}}` + "\n"
-	if got := string(AppendLine([]byte("x"), &l)); got != "x"+want {
+	if got := unsummed(string(AppendLine([]byte("x"), &l))); got != "x"+want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -43,12 +44,12 @@ func TestAppendLineOfFailure(t *testing.T) {
 	const want = `{"id":"hr-2","custom_id":"b","response":null,"error":{"code":"timeout","message":"no answer\nin 2m"},` +
 		`"headrace":{"line":0,"key":"","attempts":0,"lane":"","model":"",` +
 		`"usage":{"input_tokens":0,"output_tokens":0,"cached_tokens":0},"queued_ms":0,"waited_ms":0,"latency_ms":0}}` + "\n"
-	if got := string(AppendLine(nil, &l)); got != want {
+	if got := unsummed(string(AppendLine(nil, &l))); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	for _, unknown := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		l.Headrace.CostUSD = &unknown
-		if got := string(AppendLine(nil, &l)); got != want {
+		if got := unsummed(string(AppendLine(nil, &l))); got != want {
 			t.Errorf("a cost of %v: %s", unknown, got)
 		}
 	}

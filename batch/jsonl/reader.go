@@ -45,8 +45,8 @@ type Reader struct {
 	lines *lineReader
 	broke error // why the input cannot be read on, io.EOF included
 
-	ids    *idSet            // nil if the ids are known to be good
-	asked  map[keySum]uint32 // how often a line without an id has asked this
+	ids    *idSet // nil if the ids are known to be good
+	asked  tally  // of lines without an id
 	keys   canonizer
 	line   []member // of the line in hand
 	body   []member // of its body
@@ -59,7 +59,7 @@ func NewReader(in io.Reader, cfg ReaderConfig) *Reader {
 	r := &Reader{
 		cfg:    cfg,
 		lines:  newLineReader(in, cfg.MaxLine),
-		asked:  make(map[keySum]uint32),
+		asked:  tally{table{width: idWidth}},
 		models: make(map[string]string),
 	}
 	if !cfg.Checked {
@@ -166,10 +166,9 @@ func (r *Reader) identify(req *Request) *LineError {
 	}
 	req.ID = LineID(req.Line)
 	first := r.keys.nth(req.Endpoint, req.Body, 0)
-	n := r.asked[first]
-	r.asked[first] = n + 1
+	n := r.asked.count(first)
 	if req.Key = first.String(); n > 0 {
-		req.Key = r.keys.nth(req.Endpoint, req.Body, int(n)).String()
+		req.Key = r.keys.nth(req.Endpoint, req.Body, n).String()
 	}
 	return r.claim(req)
 }
@@ -179,16 +178,60 @@ func (r *Reader) claim(req *Request) *LineError {
 	if r.ids == nil {
 		return nil
 	}
+	give := func() (int, bool) { return r.ids.generate(req.Line) }
 	if req.HasID {
-		if by, taken := r.ids.give(req.ID, req.Line); taken {
-			return complain(ErrDuplicateID, "give each line an id of its own",
-				"custom_id %q is used on line %d already", clip(req.ID), by)
-		}
+		give = func() (int, bool) { return r.ids.give(req.ID, req.Line) }
+	}
+	by, taken := give()
+	if !taken {
 		return nil
 	}
-	if by, taken := r.ids.generate(req.Line); taken {
-		return complain(ErrDuplicateID, "give this line an id of its own",
-			"the line has no id, and the one it would get, %q, is used on line %d already", req.ID, by)
+	c := &LineError{Err: ErrDuplicateID, id: req.ID, bare: !req.HasID}
+	c.usedOn(by)
+	return c
+}
+
+// usedOn says which line had the id before, if that is known.
+func (e *LineError) usedOn(line int) {
+	where := "an earlier line"
+	if e.first = line; line > 0 {
+		where = fmt.Sprintf("line %d", line)
+	}
+	if e.bare {
+		e.Advice = "give this line an id of its own"
+		e.Reason = fmt.Sprintf("the line has no id, and the one it would get, %q, is used on %s already", e.id, where)
+		return
+	}
+	e.Advice = "give each line an id of its own"
+	e.Reason = fmt.Sprintf("custom_id %q is used on %s already", clip(e.id), where)
+}
+
+// FirstLines reads the input once more, from its beginning and with the same
+// settings, so that each complaint about an id used twice names the line that had
+// it first. A Reader knows that by itself only for the first 4,096 ids. It reads
+// no further than it must, and nothing if there is no such complaint.
+func FirstLines(in io.Reader, cfg ReaderConfig, bad []*LineError) error {
+	wanted := make(map[string][]*LineError)
+	for _, e := range bad {
+		if errors.Is(e, ErrDuplicateID) && e.first == 0 {
+			wanted[e.id] = append(wanted[e.id], e)
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	cfg.Checked = true // it is known that some are not: no complaint about them again
+	for req, err := range NewReader(in, cfg).All() {
+		var complaint *LineError
+		if err != nil && !errors.As(err, &complaint) {
+			return err
+		}
+		for _, e := range wanted[req.ID] {
+			e.usedOn(req.Line)
+		}
+		if delete(wanted, req.ID); len(wanted) == 0 {
+			break
+		}
 	}
 	return nil
 }
