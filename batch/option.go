@@ -159,6 +159,16 @@ func WithPlainLaw() Option {
 	return option(func(c *config) { c.machine.Lane.Model = false }, "WithPlainLaw()")
 }
 
+// WithLocalServer says that the server is one's own (vLLM, llama.cpp, Ollama) and
+// queues instead of refusing: as many calls are in flight as keep the 90th
+// percentile of latency under target. 0 means half of the
+// attempt timeout that an option before it has set.
+func WithLocalServer(target time.Duration) Option {
+	return option(func(c *config) {
+		c.machine.Lane.Local, c.machine.Lane.Target = true, cmp.Or(target, c.attemptTimeout/2)
+	}, "WithLocalServer(%v)", target)
+}
+
 // WithRamp asks for the plain law, with a fixed graduated recovery after each
 // cooldown instead of
 // one to the rate that was learned: in a straight line from initial to target

@@ -16,6 +16,7 @@ type runFlags struct {
 	output, errors    string
 	provider, baseURL string
 	preset            string
+	law               string
 	keyEnv            string
 	keyEnvGiven       bool
 	model, endpoint   string
@@ -68,6 +69,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.provider, "provider", providerOpenAI, "whom to call: openai, or sim, which is simulated and needs no key")
 	fs.StringVar(&f.baseURL, "base-url", "", "another server that speaks OpenAI's dialect, such as http://127.0.0.1:8080/v1")
 	registerPreset(fs, &f.preset)
+	registerLaw(fs, &f.law)
 	fs.StringVar(&f.keyEnv, "api-key-env", defaultKeyEnv, "environment variable that holds the key")
 	fs.StringVar(&f.model, "model", "", "model of lines that name none")
 	fs.StringVar(&f.endpoint, "endpoint", jsonl.ChatCompletions, "endpoint of lines that name none")
@@ -137,6 +139,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		f.checkOutput(),
 		f.checkProvider(),
 		checkPreset(f.preset),
+		checkLaw(f.law),
 		f.checkEndpoint(),
 		f.checkLimits(),
 		atLeast("concurrency", f.concurrency, 1),

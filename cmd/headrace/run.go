@@ -255,6 +255,7 @@ func (r *runner) options(t *tally) []batch.Option {
 		batch.WithSeed(seed),
 		batch.WithClock(r.clock),
 	}
+	opts = append(opts, r.flags.lawOptions()...)
 	if every, ok := r.every(); ok {
 		opts = append(opts, batch.WithObserver(r.console.observe), batch.WithProgressEvery(every))
 	}

@@ -193,7 +193,8 @@ func TestStory(t *testing.T) {
 		"l: cooled; 47 calls met that wave: sending one probe":                                        {To: machine.Probing, Wave: 47},
 		"l: the probe passed: ramping up to 10.0/s over 10.0 s":                                       {To: machine.Ramping, Reason: machine.ByProbe, Rate: 10, Until: in(10 * time.Second)},
 		"l: cooled; 1 call met that wave; the limit is known, no probe needed: ramping up over 3 min": {To: machine.Ramping, Reason: machine.ByKnowledge, Wave: 1, Rate: math.Inf(1), Until: in(3 * time.Minute)},
-		"l: the ramp is over: flowing at up to 250/s":                                                 {To: machine.Flowing, Reason: machine.ByTime, Rate: 250},
+		"l: the ramp is over: flowing at up to 250/s":                                                 {From: machine.Ramping, To: machine.Flowing, Reason: machine.ByTime, Rate: 250},
+		"l: cooled: flowing at up to 250/s":                                                           {From: machine.Cooling, To: machine.Flowing, Reason: machine.ByKnowledge, Rate: 250},
 		"l: stopped: the provider serves it no more":                                                  {To: machine.Stopped},
 	}
 	for want, tr := range tests {

@@ -24,7 +24,10 @@ func story(t batch.Transition) string {
 		if t.Reason == machine.ByHand {
 			return fmt.Sprintf("%s: reset by hand: flowing", t.Lane)
 		}
-		return fmt.Sprintf("%s: the ramp is over: flowing%s", t.Lane, upTo(" at up to ", t.Rate))
+		if t.From == machine.Ramping {
+			return fmt.Sprintf("%s: the ramp is over: flowing%s", t.Lane, upTo(" at up to ", t.Rate))
+		}
+		return fmt.Sprintf("%s: cooled: flowing%s", t.Lane, upTo(" at up to ", t.Rate))
 	}
 	return t.String()
 }
