@@ -18,6 +18,8 @@ type Scenario struct {
 	Window    time.Duration // > 0: fixed windows instead
 	Headers   bool
 	Retry     sim.Mode
+	Exact     bool           // the wait is told to the millisecond, as OpenAI's refusals do in words
+	Refusal   time.Duration  // a refusal takes; 0: 20 ms
 	Told      limiter.Limits // what the user told us
 	Guess     float64        // calls per second that the user thinks are allowed; 0: no guess
 	Tokens    float64        // per item, 0: none
@@ -34,7 +36,7 @@ var latency = sim.Latency{Median: time.Second, Sigma: 0.5}
 func (s Scenario) provider(seed uint64) sim.Config {
 	return sim.Config{
 		RPM: s.RPM, TPM: s.TPM, Burst: s.Burst, Window: s.Window, Headers: s.Headers,
-		RetryAfter: s.Retry, RetryAfterMS: false, Latency: latency,
+		RetryAfter: s.Retry, RetryAfterMS: s.Exact, Refusal: s.Refusal, Latency: latency,
 		Changes: s.Changes, Outages: s.Outages, Seed: seed,
 	}
 }

@@ -23,6 +23,13 @@ func headers(s *Scenario) { s.Headers, s.Retry = true, sim.Always }
 
 func retryAfter(s *Scenario) { s.Retry = sim.Always }
 
+// exact is "try again in 97ms": the least wait after which one call fits.
+func exact(s *Scenario) { s.Retry, s.Exact = sim.Always, true }
+
+// slowly is a provider, or a way to it, that takes its time to refuse: what leaves
+// meanwhile will be refused too.
+func slowly(s *Scenario) { s.Refusal = 200 * time.Millisecond }
+
 func burst(d time.Duration) trait { return func(s *Scenario) { s.Burst = d } }
 
 func windows(d time.Duration) trait { return func(s *Scenario) { s.Window = d } }
@@ -116,6 +123,11 @@ func silent() []Scenario {
 		named("Retry-After only, 60 s", minute, retryAfter),
 		named("Retry-After only, 5 s", five, retryAfter),
 		named("Retry-After only, 1 s", one, retryAfter),
+		named("exact waits, 60 s", minute, exact),
+		named("exact waits, 5 s", five, exact),
+		named("exact waits, 1 s", one, exact),
+		named("slow to refuse, 60 s", minute, slowly),
+		named("slow to refuse, exact, 20 s", burst(20*time.Second), slowly, exact),
 		named("Retry-After only, 10 s windows", windows(10*time.Second), retryAfter),
 	}
 }
