@@ -1,0 +1,147 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
+)
+
+const planLong = `Say what a prompt file would cost and how long it would take. No call is made, and no
+key is needed.
+
+Tokens are estimated from the text. The time comes from the coordinator itself, run in
+virtual time against a simulated provider with the limits that you tell; limits that you
+do not tell are learned in a run, and cannot be foreseen here. Of more than 100,000 items
+a sample is run.
+
+The input is checked as run checks it, and bad lines are listed in the same way.`
+
+func newPlanCommand(w *world) *cobra.Command {
+	flags := &planFlags{}
+	cmd := &cobra.Command{
+		Use:   "plan INPUT [flags]",
+		Short: "Say what a prompt file would cost and how long it would take",
+		Long:  planLong,
+		Example: `  headrace plan examples/prompts.jsonl --model gpt-4o-mini --tier openai-1
+  headrace plan prompts.jsonl --rpm 600 --tpm 200000 -c 64
+  headrace plan prompts.jsonl --rpm 600 --json | jq .seconds`,
+		Args: oneInput,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w.release() // there is nothing to be saved: Ctrl-C has its usual effect
+			if err := flags.complete(cmd.Flags(), w.env); err != nil {
+				return err
+			}
+			return w.planFile(flags, args[0])
+		},
+	}
+	flags.register(cmd.Flags())
+	return cmd
+}
+
+// planFlags are the flags of plan, by name. Those that run has too mean the same.
+type planFlags struct {
+	provider, baseURL string
+	preset            string
+	model, endpoint   string
+	concurrency       int
+	limits            limiter.Limits
+	tier              string
+	latency           time.Duration
+	answer            float64
+	price, prices     string
+	limit             int
+	json              bool
+	seed              uint64
+
+	list  priceList
+	tiers tierTable
+}
+
+// Assumptions about a call whose latency is not told: the time to the first token,
+// and what hosted models of middle size write in a second. Both differ by a factor
+// of three between models.
+const (
+	firstToken     = 500 * time.Millisecond
+	tokensPerSec   = 50.0
+	embeddingTakes = firstToken
+)
+
+func (f *planFlags) register(fs *pflag.FlagSet) {
+	fs.SortFlags = false
+	fs.StringVar(&f.provider, "provider", providerOpenAI, "whom run would call: openai or sim")
+	fs.StringVar(&f.baseURL, "base-url", "", "the server that run would call; it tells the preset")
+	registerPreset(fs, &f.preset)
+	fs.StringVar(&f.model, "model", "", "model of lines that name none")
+	fs.StringVar(&f.endpoint, "endpoint", jsonl.ChatCompletions, "endpoint of lines that name none")
+	fs.IntVarP(&f.concurrency, "concurrency", "c", batch.DefaultConcurrency, "most calls in flight")
+	fs.Float64Var(&f.limits.RPM, "rpm", 0, "requests a minute that each model is allowed; 0 is not told")
+	fs.Float64Var(&f.limits.TPM, "tpm", 0, "tokens a minute that each model is allowed; 0 is not told")
+	fs.Float64Var(&f.limits.InputTPM, "input-tpm", 0, "input tokens a minute that each model is allowed; 0 is not told")
+	fs.Float64Var(&f.limits.OutputTPM, "output-tpm", 0, "output tokens a minute that each model is allowed; 0 is not told")
+	fs.StringVar(&f.tier, "tier", "", "published limits of a tier, for models that it lists: "+tierNames())
+	fs.DurationVar(&f.latency, "latency", 0, "median time of a call; 0 is 0.5 s and 20 ms for each token written")
+	fs.Float64Var(&f.answer, "output-tokens", provider.ExpectedOutput, "tokens of an answer that its line does not bound")
+	fs.StringVar(&f.price, "price", "", "USD per million input and output tokens, of models whose price is not known")
+	fs.StringVar(&f.prices, "prices", "", `prices, which beat the built-in ones: {"model":{"input":2.5,"output":10}}`)
+	fs.IntVar(&f.limit, "limit", 0, "only the first items; 0 is all")
+	fs.BoolVar(&f.json, "json", false, "print JSON")
+	fs.Uint64Var(&f.seed, "seed", 0, "draws other latencies")
+	nameValues(fs, map[string]string{
+		"provider": "NAME", "base-url": "URL", "model": "NAME", "endpoint": "PATH", "concurrency": "N",
+		"rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "tier": "NAME", "latency": "D",
+		"output-tokens": "N", "price": "IN,OUT", "prices": "FILE", "limit": "N", "seed": "N",
+	})
+}
+
+// complete takes what was not given from the environment, reads the tables and
+// checks the rest.
+func (f *planFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) error {
+	if err := fromEnvironment(fs, env); err != nil {
+		return err
+	}
+	as := runFlags{endpoint: f.endpoint}
+	var listErr, tierErr error
+	f.list, listErr = readPrices(f.prices, f.price)
+	f.tiers, tierErr = tierOf(f.tier)
+	return usage(
+		oneOf("provider", f.provider, providerOpenAI, providerSim),
+		checkPreset(f.preset),
+		as.checkEndpoint(),
+		f.checkLimits(),
+		atLeast("concurrency", f.concurrency, 1),
+		atMost("concurrency", f.concurrency, machine.MaxConcurrency),
+		atLeast("latency", f.latency, 0),
+		atLeast("output-tokens", int(f.answer), 0),
+		atLeast("limit", f.limit, 0),
+		listErr,
+		tierErr,
+	)
+}
+
+func (f *planFlags) checkLimits() error {
+	if f.limits.Validate() == nil {
+		return nil
+	}
+	return refuse("--rpm, --tpm, --input-tpm, --output-tpm: a limit is a number of 0 or more: 0 is not told")
+}
+
+// limitsOf are the limits of one model: what was told beats the tier.
+func (f *planFlags) limitsOf(model string) limiter.Limits {
+	l := f.tiers.of(model)
+	for _, p := range []struct {
+		to   *float64
+		told float64
+	}{{&l.RPM, f.limits.RPM}, {&l.TPM, f.limits.TPM}, {&l.InputTPM, f.limits.InputTPM}, {&l.OutputTPM, f.limits.OutputTPM}} {
+		if p.told > 0 {
+			*p.to = p.told
+		}
+	}
+	return l
+}

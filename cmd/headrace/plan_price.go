@@ -1,0 +1,154 @@
+package main
+
+import (
+	_ "embed" // for the tables
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// price is in USD per million tokens.
+type price struct {
+	Input  float64 `json:"input"`
+	Output float64 `json:"output"`
+}
+
+func (p price) of(input, output float64) float64 { return (p.Input*input + p.Output*output) / 1e6 }
+
+// priceList knows models by name. A model that it does not know has no price,
+// which is not a price of nothing.
+type priceList struct {
+	models map[string]price
+	others *price // --price
+	dated  map[string]bool
+}
+
+// tables are prices and limits as they were published on a day.
+type tables struct {
+	AsOf   string               `json:"as_of"`
+	Prices map[string]price     `json:"prices"`
+	Tiers  map[string]tierTable `json:"tiers"`
+}
+
+// tierTable is what an account may draw, by model.
+type tierTable map[string]limiter.Limits
+
+//go:embed plan_tables.json
+var tablesJSON []byte
+
+// builtIn are the tables of this build. A test reads them, so that they parse.
+func builtIn() tables {
+	var t tables
+	if err := json.Unmarshal(tablesJSON, &t); err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// of are the limits of a model; a dated build has those of its model.
+func (t tierTable) of(model string) limiter.Limits {
+	if l, ok := t[model]; ok {
+		return l
+	}
+	return t[build.ReplaceAllString(model, "")]
+}
+
+func tierNames() string {
+	var names []string
+	for name := range builtIn().Tiers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+func tierOf(name string) (tierTable, error) {
+	if name == "" {
+		return nil, nil
+	}
+	t, ok := builtIn().Tiers[strings.ToLower(name)]
+	if !ok {
+		return nil, fmt.Errorf("--tier: %q is not known: use %s, or tell limits with --rpm and --tpm", name, tierNames())
+	}
+	return t, nil
+}
+
+// readPrices puts the user's prices over the built-in ones.
+func readPrices(file, others string) (priceList, error) {
+	l := priceList{models: map[string]price{}, dated: map[string]bool{}}
+	for name, p := range builtIn().Prices {
+		l.models[name], l.dated[name] = p, true
+	}
+	if file != "" {
+		if err := l.read(file); err != nil {
+			return l, err
+		}
+	}
+	if others != "" {
+		p, err := parsePrice(others)
+		if err != nil {
+			return l, err
+		}
+		l.others = &p
+	}
+	return l, nil
+}
+
+func (l *priceList) read(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("--prices: %v: check the name of the file", err)
+	}
+	var own map[string]price
+	if err := json.Unmarshal(text, &own); err != nil {
+		return fmt.Errorf(`--prices: %s: %v: write {"model":{"input":2.5,"output":10}}, in USD per million tokens`, file, err)
+	}
+	for name, p := range own {
+		if !p.valid() {
+			return fmt.Errorf("--prices: %s: %s: a price is a number of 0 or more", file, name)
+		}
+		l.models[name], l.dated[name] = p, false
+	}
+	return nil
+}
+
+func (p price) valid() bool {
+	return (limiter.Limits{RPM: p.Input, TPM: p.Output}).Validate() == nil // finite and not negative
+}
+
+func parsePrice(s string) (price, error) {
+	in, out, ok := strings.Cut(s, ",")
+	var (
+		p            price
+		errIn, errUt error
+	)
+	p.Input, errIn = strconv.ParseFloat(strings.TrimSpace(in), 64)
+	p.Output, errUt = strconv.ParseFloat(strings.TrimSpace(out), 64)
+	if !ok || errIn != nil || errUt != nil || !p.valid() {
+		return p, fmt.Errorf("--price: %q is not understood: write IN,OUT in USD per million tokens, such as 2.5,10", s)
+	}
+	return p, nil
+}
+
+// build is the date that ends the name of a model's build, gpt-4o-2024-08-06 for one.
+var build = regexp.MustCompile(`-20[0-9]{2}-?[0-9]{2}-?[0-9]{2}$`)
+
+// of is the price of a model, known by its name or by that of which it is a dated
+// build. No other name is guessed: gpt-4o-mini is not a gpt-4o.
+func (l priceList) of(model string) (p price, dated, ok bool) {
+	for _, name := range []string{model, build.ReplaceAllString(model, "")} {
+		if p, ok := l.models[name]; ok {
+			return p, l.dated[name], true
+		}
+	}
+	if l.others != nil {
+		return *l.others, false, true
+	}
+	return price{}, false, false
+}
