@@ -13,7 +13,9 @@ func (r *Reader) build(req *Request, text []byte, f *fields) *LineError {
 		return r.buildBatch(req, f)
 	case FormBody:
 		return r.buildBare(req, text, f)
-	case FormPrompt, FormAnthropicBatch: // the latter never comes so far
+	case FormAnthropicBatch:
+		return r.buildParams(req, f)
+	case FormPrompt, FormTemplate: // a filled template is a prompt
 	}
 	return r.buildPrompt(req, f)
 }
@@ -35,6 +37,20 @@ func (r *Reader) buildBatch(req *Request, f *fields) (c *LineError) {
 		return c
 	}
 	return r.finish(req, f.body, r.body, &in, keepAll)
+}
+
+// buildParams takes params as they stand, byte for byte, but for a missing model.
+func (r *Reader) buildParams(req *Request, f *fields) (c *LineError) {
+	req.Endpoint = Messages
+	if f.params[0] != '{' {
+		return complain(ErrShape, adviceFix, "params is %s, not an object", kindOf(f.params))
+	}
+	r.body = members(f.params, r.body[:0])
+	var in fields
+	if c = in.sort(r.body); c != nil {
+		return c
+	}
+	return r.finish(req, f.params, r.body, &in, keepAll)
 }
 
 // buildBare takes the line as the body, without what is the user's own.

@@ -27,6 +27,7 @@ type LineError struct {
 	Advice string // what to do about it
 	Err    error  // the kind: ErrNotJSON, ErrShape, …
 
+	key   string // of what the line holds, see Key
 	id    string // of an id used twice: the id,
 	first int    // the line that had it first, 0 if not known,
 	bare  bool   // and whether the line would have got it by its number
@@ -40,6 +41,28 @@ func (e *LineError) Error() string {
 
 // Unwrap gives the kind of the complaint.
 func (e *LineError) Unwrap() error { return e.Err }
+
+// CodeInvalidLine is the code of a line that is no request, in an errors file.
+const CodeInvalidLine = "invalid_line"
+
+// Key is what a line that is no request is known by on a later run: 32 hex digits
+// made of what it holds, and of how many lines like it came before.
+func (e *LineError) Key() string { return e.key }
+
+// Failed is the line for the errors file, where bad lines are skipped rather than
+// the end of all.
+func (e *LineError) Failed() Line {
+	l := LineFor(&Request{Line: e.Line, ID: LineID(e.Line), Key: e.key})
+	l.Error = &Failure{Code: CodeInvalidLine, Message: e.Error()}
+	return l
+}
+
+// keyed gives the key of a line of which only the number and its file are known.
+func (e *LineError) keyed(r *Reader) *LineError {
+	first := r.keys.bad([]byte(r.cfg.Name))
+	e.key = nth(first, r.bad.count(first)).String()
+	return e
+}
 
 // complain makes a LineError that knows everything but its place.
 func complain(kind error, advice, format string, args ...any) *LineError {

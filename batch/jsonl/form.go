@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -95,6 +96,10 @@ func (r *Reader) recognise(text []byte) (Request, *LineError) {
 	if c == nil {
 		c = r.build(&req, text, &f)
 	}
+	if c == nil && !slices.Contains(r.cfg.Serves, req.Endpoint) {
+		c = complain(ErrUnsupported, `choose a provider that has it, or write the line in another form`,
+			"a line (%s) for %s, which this provider does not have", form, req.Endpoint)
+	}
 	return req, c
 }
 
@@ -104,8 +109,7 @@ func (f *fields) form() (Form, *LineError) {
 	case f.body != nil || f.url != nil:
 		return FormOpenAIBatch, nil
 	case f.params != nil:
-		return FormAnthropicBatch, complain(ErrUnsupported, `write it as {"custom_id":…,"body":{…}} or {"prompt":…}`,
-			"an Anthropic batch line (custom_id, params), which is not supported yet")
+		return FormAnthropicBatch, nil
 	case f.prompt != nil && (f.messages != nil || f.input != nil):
 		return 0, complain(ErrShape, "keep one of them", "both a prompt and %s", f.question())
 	case f.prompt != nil:
@@ -135,7 +139,7 @@ func (f *fields) common(req *Request) *LineError {
 		req.Metadata = json.RawMessage(append([]byte(nil), f.metadata...))
 	}
 	name, value := "custom_id", f.customID
-	if !isNull(f.id) && req.Form != FormOpenAIBatch {
+	if !isNull(f.id) && req.Form != FormOpenAIBatch && req.Form != FormAnthropicBatch {
 		if !isNull(f.customID) {
 			return complain(ErrShape, "keep one of them", "both custom_id and id")
 		}

@@ -165,7 +165,7 @@ func TestBadLinesAreNamed(t *testing.T) {
 		{`{"prompt":"a","stream":true}`, ErrStream, `"stream": true`},
 		{`{"messages":[],"stream":true}`, ErrStream, `"stream": true`},
 		{`{"body":{"stream":true}}`, ErrStream, `"stream": true`},
-		{`{"custom_id":"a","params":{"model":"c"}}`, ErrUnsupported, "not supported yet"},
+		{`{"custom_id":"a","params":{"model":"c"}}`, ErrUnsupported, "which this provider does not have"},
 		{"{\"prompt\":\"a\x00b\"}", ErrText, "NUL byte at byte 13"},
 		{"{\"prompt\":\"é\xff\"}", ErrText, "invalid UTF-8 at byte 14"},
 		{`{"prompt":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}", ErrNotJSON, "not JSON: invalid character '[' exceeded max depth"},

@@ -50,6 +50,13 @@ func (c *canonizer) key(endpoint string, body []byte, tag byte, id string) keySu
 	return keySum(sum[:keySize])
 }
 
+// bad is the key of a line that is no request. No endpoint begins with a line feed.
+func (c *canonizer) bad(text []byte) keySum {
+	c.out = append(append(c.out[:0], "\nbad\n"...), text...)
+	sum := sha256.Sum256(c.out)
+	return keySum(sum[:keySize])
+}
+
 // nth is the key of the n-th line (from 0) that asks this without an id.
 func (c *canonizer) nth(endpoint string, body []byte, n int) keySum {
 	return c.key(endpoint, body, 'n', strconv.Itoa(n))

@@ -25,6 +25,8 @@ type lineReader struct {
 	max  int
 	long []byte // a line that did not fit into in's buffer
 	line int    // the number of the line given last
+	// extra is how many lines beyond its first the row given last has.
+	extra int
 }
 
 func newLineReader(in io.Reader, limit int) *lineReader {
@@ -35,6 +37,7 @@ func newLineReader(in io.Reader, limit int) *lineReader {
 // call. ErrTooLong says that this one was skipped; io.EOF that there is none; any
 // other error that the stream is broken, and then the torn line is not given.
 func (l *lineReader) next() ([]byte, error) {
+	l.extra = 0
 	text, whole, err := l.cut()
 	if err != nil && !(atEnd(err) && len(text) > 0) {
 		return nil, err

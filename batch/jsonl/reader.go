@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"text/template"
 	"unicode/utf8"
 )
 
@@ -24,6 +25,13 @@ type ReaderConfig struct {
 	// Checked says that a Check of the same input has found no id used twice: the
 	// ids are not remembered again.
 	Checked bool
+
+	Format   Format
+	Template *template.Template // makes prompts of fields, see ParseTemplate; nil for none
+	Limit    int                // how many requests are given at most; 0 means all
+	// Serves lists the endpoints that the provider has. Lines for others are refused.
+	// nil means those of OpenAI: all but Messages.
+	Serves []string
 }
 
 func (c ReaderConfig) withDefaults() ReaderConfig {
@@ -32,6 +40,9 @@ func (c ReaderConfig) withDefaults() ReaderConfig {
 	}
 	if c.DefaultEndpoint == "" {
 		c.DefaultEndpoint = ChatCompletions
+	}
+	if c.Serves == nil {
+		c.Serves = endpoints
 	}
 	if c.MaxLine == 0 {
 		c.MaxLine = DefaultMaxLine
@@ -51,15 +62,20 @@ type Reader struct {
 	line   []member // of the line in hand
 	body   []member // of its body
 	models map[string]string
+
+	columns []string // of a CSV
+	given   int      // requests
+	bad     tally    // lines that are no request
 }
 
-// NewReader gives a reader of in. It reads ahead no more than a buffer and a line.
+// NewReader gives a reader of in, which may be packed by gzip or zstd. It reads ahead no more than a buffer and a line.
 func NewReader(in io.Reader, cfg ReaderConfig) *Reader {
 	cfg = cfg.withDefaults()
 	r := &Reader{
 		cfg:    cfg,
-		lines:  newLineReader(in, cfg.MaxLine),
+		lines:  newLineReader(&unpacker{in: in}, cfg.MaxLine),
 		asked:  tally{table{width: idWidth}},
+		bad:    tally{table{width: idWidth}},
 		models: make(map[string]string),
 	}
 	if !cfg.Checked {
@@ -78,10 +94,14 @@ func (r *Reader) Line() int { return r.lines.line }
 //     A line torn by that is not given.
 func (r *Reader) Next() (Request, error) {
 	for r.broke == nil {
-		text, err := r.lines.next()
+		if r.cfg.Limit > 0 && r.given == r.cfg.Limit {
+			r.broke = io.EOF
+			break
+		}
+		text, err := r.text()
 		if errors.Is(err, ErrTooLong) {
 			return Request{}, r.place(complain(ErrTooLong, "split or remove it",
-				"line longer than %d bytes", r.cfg.MaxLine))
+				"line longer than %d bytes", r.cfg.MaxLine).keyed(r))
 		}
 		if err != nil {
 			r.broke = r.readError(err)
@@ -94,8 +114,25 @@ func (r *Reader) Next() (Request, error) {
 	return Request{}, r.broke
 }
 
+// text gives what holds one item: a line, or a row that may have several.
+func (r *Reader) text() ([]byte, error) {
+	if r.cfg.Format != FormatCSV {
+		return r.lines.next()
+	}
+	for {
+		text, err := r.lines.row()
+		if err != nil || len(text) == 0 || r.columns != nil {
+			return text, err
+		}
+		if err := r.header(text); err != nil {
+			return nil, err
+		}
+	}
+}
+
 func (r *Reader) readError(err error) error {
-	if atEnd(err) {
+	var header *LineError
+	if atEnd(err) || errors.As(err, &header) {
 		return err
 	}
 	return fmt.Errorf("jsonl: read %s after line %d: %w", r.cfg.Name, r.lines.line, err)
@@ -120,24 +157,44 @@ func (r *Reader) All() iter.Seq2[Request, error] {
 
 // place puts a complaint where it belongs: this file, this line.
 func (r *Reader) place(c *LineError) error {
-	c.File, c.Line = r.cfg.Name, r.lines.line
+	c.File, c.Line = r.cfg.Name, r.lines.line-r.lines.extra
 	return c
 }
 
 // request understands one line. text is the read buffer's: whatever of it the
 // request keeps is copied on the way.
 func (r *Reader) request(text []byte) (Request, error) {
-	if c := checkText(text); c != nil {
-		return Request{}, r.place(c)
-	}
-	req, c := r.recognise(text)
+	req, c := r.understand(text)
 	if c == nil {
 		c = r.identify(&req)
 	}
 	if c != nil {
+		first := r.keys.bad(text)
+		c.key = nth(first, r.bad.count(first)).String()
 		return Request{}, r.place(c)
 	}
+	r.given++
 	return req, nil
+}
+
+func (r *Reader) understand(text []byte) (req Request, c *LineError) {
+	if c = checkText(text); c != nil {
+		return req, c
+	}
+	plain := r.cfg.Format == FormatJSONL
+	if plain {
+		c = checkJSON(text)
+	}
+	if c == nil && (!plain || r.cfg.Template != nil) {
+		text, c = r.convert(text)
+	}
+	if c != nil {
+		return req, c
+	}
+	if req, c = r.recognise(text); r.cfg.Template != nil {
+		req.Form = FormTemplate
+	}
+	return req, c
 }
 
 // checkText finds what no line may be, cheapest check first.
@@ -148,6 +205,11 @@ func checkText(text []byte) *LineError {
 	if !utf8.Valid(text) {
 		return complain(ErrText, "save the file as UTF-8 text", "invalid UTF-8 at byte %d", invalidAt(text))
 	}
+	return nil
+}
+
+// checkJSON finds what no line of JSON may be.
+func checkJSON(text []byte) *LineError {
 	if !validJSON(text) {
 		return complain(ErrNotJSON, adviceFix, "not JSON: %s", syntaxError(text))
 	}
@@ -159,7 +221,7 @@ func checkText(text []byte) *LineError {
 
 // identify completes what makes the request itself and no other: id and key.
 func (r *Reader) identify(req *Request) *LineError {
-	req.Line = r.lines.line
+	req.Line = r.lines.line - r.lines.extra
 	if req.HasID {
 		req.Key = r.keys.key(req.Endpoint, req.Body, 'i', req.ID).String()
 		return r.claim(req)
@@ -220,7 +282,7 @@ func FirstLines(in io.Reader, cfg ReaderConfig, bad []*LineError) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	cfg.Checked = true // it is known that some are not: no complaint about them again
+	cfg.Checked, cfg.Limit = true, 0 // no complaint about them again
 	for req, err := range NewReader(in, cfg).All() {
 		var complaint *LineError
 		if err != nil && !errors.As(err, &complaint) {

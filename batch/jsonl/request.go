@@ -13,6 +13,7 @@ const (
 	Embeddings      = "/v1/embeddings"
 	Responses       = "/v1/responses"
 	Completions     = "/v1/completions"
+	Messages        = "/v1/messages" // of Anthropic: what params are sent to
 )
 
 // endpoints is the whole list: what is not in it never becomes part of a URL, so
@@ -31,9 +32,10 @@ type Form uint8
 // The forms, numbered as the documentation of the input lines numbers them.
 const (
 	FormOpenAIBatch    Form = 1 // {"custom_id","method","url","body"}
-	FormAnthropicBatch Form = 2 // {"custom_id","params"}: recognised, refused
+	FormAnthropicBatch Form = 2 // {"custom_id","params"}
 	FormBody           Form = 3 // a bare request body
 	FormPrompt         Form = 4 // {"prompt"} and its parameters
+	FormTemplate       Form = 5 // any fields, made a prompt by a template
 )
 
 // String names the form in words that fit into a sentence.
@@ -48,6 +50,8 @@ func (f Form) String() string {
 		return "request body"
 	case FormPrompt:
 		return "prompt"
+	case FormTemplate:
+		return "filled template"
 	}
 	return fmt.Sprintf("form %d", uint8(f))
 }
