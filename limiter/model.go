@@ -286,6 +286,9 @@ func (m *ModelLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
 // one counts at the present rate, and none of a hold does, so that a rising rate
 // shortens a wait that has begun and a hold does not end in a burst.
 func (m *ModelLaw) creditAt(t, r float64) float64 {
+	if math.IsInf(r, 1) {
+		return 1 // without a rate nothing is saved up for when there is one
+	}
 	return min(1+0.1*r, m.credit+r*max(0, t-max(m.credited, m.hold)))
 }
 

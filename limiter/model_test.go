@@ -1,0 +1,66 @@
+package limiter
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func newModel(c LawConfig, now time.Time) *ModelLaw {
+	return NewModelLaw(c, now, rand.New(rand.NewPCG(1, 2)))
+}
+
+// A local server that does have a limit, and shows it, is paced by it from then on:
+// the time without a rate leaves no credit behind.
+func TestLocalServerWithALimitIsPaced(t *testing.T) {
+	now := time.Unix(0, 0)
+	m := newModel(LawConfig{Local: true}, now)
+	one := Cost{Requests: 1}
+	for range 100 {
+		if wait, _ := m.Wait(now, one); wait != 0 {
+			t.Fatalf("a call waits %v, and nothing is known", wait)
+		}
+		m.Sent(now, one)
+	}
+	seen := Sighting{Dimension: Requests, Limit: 600, Remaining: 0, Reset: time.Minute, HasReset: true}
+	m.Answered(now, News{Send: 99, Sent: now, Cost: one, Present: true, Good: true, Sightings: []Sighting{seen}})
+	sent := 0
+	for range 1000 {
+		now = now.Add(10 * time.Millisecond)
+		if wait, _ := m.Wait(now, one); wait == 0 {
+			m.Sent(now, one)
+			sent++
+		}
+	}
+	if sent > 100 {
+		t.Errorf("%d calls left in ten seconds of a limit of ten a second", sent)
+	}
+}
+
+// Estimates that are always half of the truth are charged double after a while.
+func TestEstimatesAreCorrected(t *testing.T) {
+	now := time.Unix(0, 0)
+	m := newModel(LawConfig{Limits: Limits{TPM: 1e6}}, now)
+	c := Cost{Requests: 1, Input: 100}
+	for range 200 {
+		now = now.Add(time.Second)
+		n := m.Sent(now, c)
+		m.Answered(now, News{Send: n, Sent: now, Cost: c, Good: true, Measured: true, Actual: Cost{Requests: 1, Input: 200}})
+	}
+	if got := m.weigh(c)[dimTokens]; got < 195 || got > 200 {
+		t.Errorf("a call that draws 200 is charged %v", got)
+	}
+}
+
+// A limit by the day may be spent faster than it refills.
+func TestDayLimitIsNotRationed(t *testing.T) {
+	now := time.Unix(0, 0)
+	m := newModel(LawConfig{}, now)
+	one := Cost{Requests: 1}
+	m.slowStart(-60, 1, doubling)
+	see := Sighting{Dimension: Requests, Limit: 14400, Window: 24 * time.Hour, Remaining: 14000, Reset: 40 * time.Minute, HasReset: true}
+	m.Answered(now, News{Send: m.Sent(now, one), Sent: now, Cost: one, Good: true, Sightings: []Sighting{see}})
+	if rate := m.Pace(now.Add(time.Second)); rate < 100 {
+		t.Errorf("%v calls a second, of 14,000 that are left", rate)
+	}
+}
