@@ -9,7 +9,8 @@
 //	root ─┬─ run ─ flags ─ connect ─ outputs ─ survey ─▶ batch.Stream ─▶ sink ─▶ files
 //	      │            (all of this may refuse: exit 2)    ▲      │
 //	      │                          input ─ items ────────┘      └─▶ console ─▶ terminal
-//	      ├─ sim ─ provider/sim over HTTP                    (one goroutine writes to it)
+//	      ├─ plan ─ the same input ─▶ internal/forecast      (one goroutine writes to it)
+//	      ├─ sim ─ provider/sim over HTTP
 //	      └─ version
 //
 // Only main looks at the process it runs in; everything else is given a world,

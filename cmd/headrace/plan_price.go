@@ -103,11 +103,11 @@ func readPrices(file, others string) (priceList, error) {
 func (l *priceList) read(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("--prices: %v: check the name of the file", err)
+		return fmt.Errorf("--prices: %w: check the name of the file", err)
 	}
 	var own map[string]price
 	if err := json.Unmarshal(text, &own); err != nil {
-		return fmt.Errorf(`--prices: %s: %v: write {"model":{"input":2.5,"output":10}}, in USD per million tokens`, file, err)
+		return fmt.Errorf(`--prices: %s: %w: write {"model":{"input":2.5,"output":10}}, in USD per million tokens`, file, err)
 	}
 	for name, p := range own {
 		if !p.valid() {

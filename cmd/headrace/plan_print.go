@@ -139,7 +139,10 @@ func money(usd float64, known bool) string {
 // boundBy says what holds the batch back.
 func (s *scheme) boundBy() string {
 	d, ok := s.binding()
-	if !ok {
+	switch {
+	case !ok && s.anyFull():
+		return ", held back by no single limit"
+	case !ok:
 		return ": over before any limit is full"
 	}
 	return ", held back by " + limitWord(d)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/batch/jsonl"
@@ -228,20 +229,30 @@ func (s *scheme) used(d limiter.Dimension) float64 {
 	return most
 }
 
-// bindingShare is how full a limit is that holds the batch back: a run leaves a few
-// percent of each in reserve, and takes some seconds to get up to it.
-const bindingShare = 0.8
+// gain is how much sooner a batch must be over with twice of something, as a share
+// of its time, for that to be what holds it back: less is noise.
+const gain = 0.05
 
-// binding is what the batch waits for: the fullest, if any is full. It is false if
-// nothing is: the batch is over before any limit matters.
+// binding is what holds the batch back most: that of which twice as much saves the
+// most time. It is false if no single limit does.
 func (s *scheme) binding() (limiter.Dimension, bool) {
-	best, found := limiter.None, false
+	best, least := limiter.None, time.Duration(float64(s.forecast.Took)*(1-gain))
+	found := false
 	for _, x := range s.whatIfs {
-		if u := s.used(x.on); u >= bindingShare && (!found || u > s.used(best)) {
-			best, found = x.on, true
+		if x.double < least {
+			best, least, found = x.on, x.double, true
 		}
 	}
 	return best, found
+}
+
+// fullShare is how full a limit is that matters: a run leaves a few percent of each
+// in reserve, and takes some seconds to get up to it.
+const fullShare = 0.8
+
+// anyFull reports whether any limit matters.
+func (s *scheme) anyFull() bool {
+	return slices.ContainsFunc(s.whatIfs, func(x whatIf) bool { return s.used(x.on) >= fullShare })
 }
 
 func (s *scheme) tooLarge() (n int) {

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/cmd/headrace/internal/forecast"
+	"github.com/headrace/headrace/limiter"
+)
+
+// The built-in tables can be read, are dated, and have nothing in them that is
+// free or without a limit.
+func TestBuiltInTables(t *testing.T) {
+	tables := builtIn()
+	if _, err := time.Parse(time.DateOnly, tables.AsOf); err != nil {
+		t.Error(err)
+	}
+	for name, p := range tables.Prices {
+		if p.Input <= 0 || p.Output < p.Input {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	for name, tier := range tables.Tiers {
+		for model, l := range tier {
+			if l.RPM <= 0 || l.TPM <= l.RPM || l.Validate() != nil {
+				t.Errorf("%s: %s: %+v", name, model, l)
+			}
+		}
+	}
+}
+
+// A dated build has the price and the limits of its model, unless it has its own.
+func TestDatedBuilds(t *testing.T) {
+	l, err := readPrices("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for model, want := range map[string]float64{
+		"gpt-4o": 2.5, "gpt-4o-2024-08-06": 2.5, "gpt-4o-2024-05-13": 5, "claude-sonnet-4-20250514": 3, "gpt-4o-mini": 0.15,
+	} {
+		if p, _, ok := l.of(model); !ok || p.Input != want {
+			t.Errorf("%s: %+v, %v", model, p, ok)
+		}
+	}
+	for _, model := range []string{"gpt-4o-audio", "gpt-4", "", "openai/gpt-4o"} {
+		if _, _, ok := l.of(model); ok {
+			t.Errorf("%s has a price", model)
+		}
+	}
+	tier, err := tierOf("OpenAI-1")
+	if err != nil || tier.of("gpt-4o-2024-08-06").RPM != 500 || !tier.of("gpt-4").Zero() {
+		t.Errorf("%+v, %v", tier, err)
+	}
+}
+
+// What is told beats the tier, one limit at a time.
+func TestLimitsOf(t *testing.T) {
+	f := &planFlags{limits: limiter.Limits{RPM: 7}, tiers: tierTable{"m": {RPM: 5, TPM: 100}}}
+	if got := f.limitsOf("m"); got != (limiter.Limits{RPM: 7, TPM: 100}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What holds a batch back is that of which twice as much saves the most time.
+func TestBinding(t *testing.T) {
+	minutes := func(n int) time.Duration { return time.Duration(n) * time.Minute }
+	for _, tt := range []struct {
+		requests, calls int // minutes with twice of them, of 100
+		on              limiter.Dimension
+		ok              bool
+	}{
+		{60, 80, limiter.Requests, true},
+		{99, 80, limiter.None, true},
+		{98, 97, limiter.None, false},
+		{100, 100, limiter.None, false},
+	} {
+		s := &scheme{forecast: forecast.Forecast{Took: minutes(100)}, whatIfs: []whatIf{
+			{on: limiter.Requests, double: minutes(tt.requests)}, {on: limiter.None, double: minutes(tt.calls)},
+		}}
+		if on, ok := s.binding(); on != tt.on || ok != tt.ok {
+			t.Errorf("%+v: %v, %v", tt, on, ok)
+		}
+	}
+}
+
+// Digits stand in groups of three.
+func TestThousands(t *testing.T) {
+	for x, want := range map[float64]string{0: "0", 999.4: "999", 999.6: "1,000", 1234567: "1,234,567", 1e15: "1,000,000,000,000,000"} {
+		if got := thousands(x); got != want {
+			t.Errorf("%v: %s", x, got)
+		}
+	}
+}
+
+// An unknown price is never one of nothing, and a small one is not rounded to it.
+func TestMoney(t *testing.T) {
+	for want, got := range map[string]string{
+		"unknown": money(0, false), "$0.00": money(0, true), "$0.0002": money(0.0002, true), "$1.50": money(1.5, true), "$12,346": money(12345.6, true),
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// A count that no float can hold exactly still is a count.
+func TestWhole(t *testing.T) {
+	if got := whole(math.MaxFloat64); got <= 0 {
+		t.Error(got)
+	}
+}
