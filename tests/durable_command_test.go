@@ -1,8 +1,10 @@
 package tests
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -59,15 +61,19 @@ func idOf(i int) string {
 // writeQuestions makes a prompt file of items 1 to n, one a line.
 func writeQuestions(t *testing.T, path string, n int) {
 	t.Helper()
-	var b bytes.Buffer
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := bufio.NewWriter(file)
 	for i := 1; i <= n; i++ {
 		if i%2 == 0 {
-			fmt.Fprintf(&b, `{"id":%q,"prompt":%q}`+"\n", idOf(i), question(i))
+			fmt.Fprintf(b, `{"id":%q,"prompt":%q}`+"\n", idOf(i), question(i))
 		} else {
-			fmt.Fprintf(&b, `{"prompt":%q}`+"\n", question(i))
+			fmt.Fprintf(b, `{"prompt":%q}`+"\n", question(i))
 		}
 	}
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+	if err := errors.Join(b.Flush(), file.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
