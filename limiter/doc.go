@@ -17,8 +17,12 @@
 //	         └────┬────┘
 //	              ▼ the call leaves
 //
-// The parts know nothing of one another. Whoever owns a lane asks each that it
-// uses and waits for the longest answer.
+// The parts know nothing of one another. A [Law] puts them together: it says when
+// the calls of one lane may leave, and learns from how they end.
+//
+//	Law ──┬── PlainLaw: Quota, Pacer, Rate, ErrorWindow, Ramp, Cooldown, as drawn
+//	      └── ModelLaw: a model of each of the provider's own buckets, corrected by
+//	          headers, refusals and silence; for local servers a LocalWindow
 //
 // # What the package promises
 //
@@ -40,7 +44,7 @@
 // latest time seen is taken for the present. Times that carry Go's monotonic
 // reading do not go back, so this is a guard and not a mode of operation.
 //
-// No method allocates.
+// No method of a part allocates; a ModelLaw keeps a bounded memory of its calls.
 //
 // # Units
 //
