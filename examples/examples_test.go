@@ -18,6 +18,7 @@ func TestExamples(t *testing.T) {
 	tests := map[string]string{
 		"basic":        "60 of 60 answered, after ",
 		"stream":       "20000 results, in order: true\noffered 20000 = settled 20000 + released 0: true\n",
+		"promptfile":   "first run: 2 asked\nsecond run: 0 asked\n",
 		"sharedlimits": "60 and 40 answered on 1 lane, 100 calls on my-key/my-model\n",
 		"steering": `simple    calls 1  attempts 1  "the page simple" <nil>
 nonsense  calls 1  attempts 1  "" invalid: this can never work
