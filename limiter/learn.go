@@ -156,18 +156,18 @@ func (m *ModelLaw) correct(n News) {
 
 // see takes what the headers showed.
 func (m *ModelLaw) see(t float64, n News) bool {
-	any := false
+	found := false
 	for _, s := range n.Sightings {
 		k := index(s.Dimension)
 		if k < 0 || s.Limit <= 0 {
 			continue
 		}
-		any = true
+		found = true
 		if m.gauges[k].see(k, s, &m.sends, m.seconds(n.Sent), t) && m.mode != cruise {
 			m.mode = cruise
 		}
 	}
-	return any
+	return found
 }
 
 func index(d Dimension) int {
@@ -247,7 +247,7 @@ func (m *ModelLaw) Refused(now time.Time, n News) time.Time {
 	if sighted {
 		m.setReserve(t, min(20, 1.3*max(m.reserveNow(t), 1)))
 	} else {
-		m.learnRate(t, s, n)
+		m.learnRate(t, s)
 	}
 	m.lastRefuse = max(m.lastRefuse, s)
 	return m.time(m.hold)
@@ -284,7 +284,7 @@ func (m *ModelLaw) acceptedRate(from, to float64) float64 {
 // learnRate learns the rate of requests from a refusal without headers, whose
 // call was sent at s. Between two moments at which the bucket was empty, what
 // was accepted is what flowed in, unless it overflowed.
-func (m *ModelLaw) learnRate(t, s float64, n News) {
+func (m *ModelLaw) learnRate(t, s float64) {
 	g := &m.gauges[dimRequests]
 	m.refusedRate = m.unknownRate
 	switch {
@@ -294,7 +294,7 @@ func (m *ModelLaw) learnRate(t, s float64, n News) {
 		m.mode = discover
 		return
 	case g.source == unknown:
-		if !m.learnFirst(t, s, g) {
+		if !m.learnFirst(s, g) {
 			m.unknownRate = max(0.2, m.unknownRate/2)
 			return
 		}
@@ -313,7 +313,7 @@ func (m *ModelLaw) learnRate(t, s float64, n News) {
 }
 
 // learnFirst takes the rate between the first two refusals far enough apart.
-func (m *ModelLaw) learnFirst(t, s float64, g *gauge) bool {
+func (m *ModelLaw) learnFirst(s float64, g *gauge) bool {
 	if s-m.lastRefuse < 1.5 || m.accepted(m.lastRefuse, s) < 4 {
 		return false
 	}

@@ -86,8 +86,10 @@ func TestRateLimits(t *testing.T) {
 		{"remainder over the limit", header("x-ratelimit-limit-requests", "20", "x-ratelimit-remaining-requests", "119"), nil},
 		{"garbage", header("x-ratelimit-limit-requests", "many", "x-ratelimit-remaining-requests", "1"), nil},
 		{"absurd", header("x-ratelimit-limit-requests", "1e18", "x-ratelimit-remaining-requests", "1"), nil},
-		{"no reset", header("x-ratelimit-limit", "10", "x-ratelimit-remaining", "3"),
-			[]provider.RateLimit{{On: provider.Requests, Limit: 10, Remaining: 3, Family: "plain"}}},
+		{
+			"no reset", header("x-ratelimit-limit", "10", "x-ratelimit-remaining", "3"),
+			[]provider.RateLimit{{On: provider.Requests, Limit: 10, Remaining: 3, Family: "plain"}},
+		},
 	} {
 		if got := provider.RateLimits(c.h, noon); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)

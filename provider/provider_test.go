@@ -205,7 +205,7 @@ func TestRequestTooLarge(t *testing.T) {
 func TestClassifyErr(t *testing.T) {
 	post := func(err error) error { return &url.Error{Op: "Post", URL: "http://host/v1", Err: err} }
 	own := &provider.Error{Kind: provider.Refused, Message: "m"}
-	_, parse := url.Parse("http://a b")
+	_, parse := url.Parse("http://a b") //nolint:staticcheck // the error is what is wanted
 	syntax := json.Unmarshal([]byte("<"), new(int))
 	_, scheme := new(http.Client).Get("gopher://host")
 	for _, c := range []struct {

@@ -25,7 +25,7 @@ func echo(t *testing.T, newClient func(string) Doer) {
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, `{"error":{"message":"bad key `+sent+`","code":"`+sent+`","type":"`+sent+`","param":"`+sent+`"}}`)
 		})
-		if e, _ := ask(t, client, context.Background()); e == nil {
+		if e, _ := ask(context.Background(), t, client); e == nil {
 			t.Errorf("status %d: no error", status)
 		}
 	}
@@ -37,7 +37,7 @@ func echoAtBound(t *testing.T, newClient func(string) Doer) {
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = io.WriteString(w, strings.Repeat("x", provider.MaxErrorBody-len(Key)+4)+Key+Key)
 	})
-	if e, _ := ask(t, client, context.Background()); e == nil {
+	if e, _ := ask(context.Background(), t, client); e == nil {
 		t.Error("no error")
 	}
 }
@@ -63,7 +63,7 @@ func endlessAnswer(t *testing.T, newClient func(string) Doer) {
 			t.Error("the client read half a gigabyte")
 		}
 	})
-	e, _ := ask(t, client, context.Background())
+	e, _ := ask(context.Background(), t, client)
 	if e == nil || e.Kind != provider.Invalid {
 		t.Errorf("got %v, want kind invalid", e)
 	}
@@ -76,7 +76,7 @@ func endlessError(t *testing.T, newClient func(string) Doer) {
 			t.Error("the client read half a gigabyte")
 		}
 	})
-	e, _ := ask(t, client, context.Background())
+	e, _ := ask(context.Background(), t, client)
 	if e == nil || e.Kind != provider.Overloaded {
 		t.Errorf("got %v, want kind overloaded", e)
 	}
@@ -91,7 +91,7 @@ func foreignRedirect(t *testing.T, newClient func(string) Doer) {
 		client, _ := serve(t, newClient, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, stranger.URL+r.URL.Path, status)
 		})
-		e, _ := ask(t, client, context.Background())
+		e, _ := ask(context.Background(), t, client)
 		if e == nil || e.Kind != provider.Misconfigured {
 			t.Errorf("status %d: got %v, want kind misconfigured", status, e)
 		}
@@ -102,7 +102,7 @@ func droppingRedirect(t *testing.T, newClient func(string) Doer) {
 	client, calls := serve(t, newClient, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/v1/elsewhere", http.StatusFound)
 	})
-	e, _ := ask(t, client, context.Background())
+	e, _ := ask(context.Background(), t, client)
 	if e == nil || e.Kind != provider.Misconfigured || calls.Load() != 1 {
 		t.Errorf("got %v after %d calls, want kind misconfigured after 1", e, calls.Load())
 	}
@@ -122,7 +122,7 @@ func deadline(t *testing.T, newClient func(string) Doer) {
 	client := hang(t, newClient, make(chan struct{}, 1))
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer stop()
-	expect(t, client, ctx, provider.Timeout)
+	expect(ctx, t, client, provider.Timeout)
 }
 
 func deadlineByCause(t *testing.T, newClient func(string) Doer) {
@@ -134,7 +134,7 @@ func deadlineByCause(t *testing.T, newClient func(string) Doer) {
 			<-arrived
 			stop(cause)
 		}()
-		expect(t, client, ctx, provider.Timeout)
+		expect(ctx, t, client, provider.Timeout)
 	}
 }
 
@@ -147,13 +147,13 @@ func cancel(t *testing.T, newClient func(string) Doer) {
 			<-arrived
 			stop(cause)
 		}()
-		expect(t, client, ctx, provider.Canceled)
+		expect(ctx, t, client, provider.Canceled)
 	}
 }
 
-func expect(t *testing.T, client Doer, ctx context.Context, want provider.Kind) {
+func expect(ctx context.Context, t *testing.T, client Doer, want provider.Kind) {
 	t.Helper()
-	e, record := ask(t, client, ctx)
+	e, record := ask(ctx, t, client)
 	if e == nil || e.Kind != want {
 		t.Errorf("got %v, want kind %v", e, want)
 	}
@@ -170,7 +170,7 @@ func refused(t *testing.T, newClient func(string) Doer) {
 	nobody := "http://" + listener.Addr().String()
 	_ = listener.Close()
 	client := clientFor(t, newClient, nobody)
-	expect(t, client, context.Background(), provider.TransportFault)
+	expect(context.Background(), t, client, provider.TransportFault)
 }
 
 func badCertificate(t *testing.T, newClient func(string) Doer) {
@@ -179,5 +179,5 @@ func badCertificate(t *testing.T, newClient func(string) Doer) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	client := clientFor(t, newClient, server.URL)
-	expect(t, client, context.Background(), provider.Misconfigured)
+	expect(context.Background(), t, client, provider.Misconfigured)
 }

@@ -83,7 +83,7 @@ func clientFor(t *testing.T, newClient func(string) Doer, baseURL string) Doer {
 
 // ask makes one call and returns its error, which is checked for what every
 // error must be, and what the Recorder saw.
-func ask(t *testing.T, client Doer, parent context.Context) (*provider.Error, provider.Record) {
+func ask(parent context.Context, t *testing.T, client Doer) (*provider.Error, provider.Record) {
 	t.Helper()
 	ctx, rec := provider.WithRecorder(parent)
 	reply, err := client.Do(ctx, request())
@@ -125,7 +125,7 @@ func noKey(t *testing.T, where string, texts ...string) {
 // answer proves that a recorded answer is understood, and not asked for twice.
 func answer(t *testing.T, newClient func(string) Doer, c Case) {
 	client, calls := serve(t, newClient, func(w http.ResponseWriter, _ *http.Request) { c.play(w) })
-	e, record := ask(t, client, context.Background())
+	e, record := ask(context.Background(), t, client)
 	if n := calls.Load(); n != 1 {
 		t.Errorf("the server was called %d times, want once", n)
 	}
