@@ -1,0 +1,98 @@
+package limiter
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// What was drawn between two moments agrees with adding up a list, also where the
+// oldest sends have been forgotten.
+func TestSendsAgreeWithAList(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var (
+		s    sends
+		list []send
+	)
+	at := 0.0
+	for range sendsKept + 500 {
+		at += rng.Float64() * float64(rng.IntN(2)) // some at the same moment
+		cost := [dims]float64{1, float64(rng.IntN(100))}
+		s.add(at, cost)
+		list = append(list, send{at: at, cost: cost})
+	}
+	kept := list[500:]
+	for range 2000 {
+		from := kept[0].at + rng.Float64()*(at-kept[0].at) // later than what was forgotten
+		to := from + rng.Float64()*(at-from)
+		want := 0.0
+		for _, e := range kept {
+			if e.at > from && e.at <= to {
+				want += e.cost[dimTokens]
+			}
+		}
+		if got := s.drawn(dimTokens, from, to); math.Abs(got-want) > 1e-6 {
+			t.Fatalf("(%v, %v]: %v, want %v", from, to, got, want)
+		}
+	}
+}
+
+// A level that is replayed through our own sends is what a bucket would have had
+// that saw them: capped between them, and not charged for those it refused.
+func TestReplayAgreesWithABucket(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 200 {
+		var s sends
+		refill, capacity := 1+rng.Float64()*20, 5+rng.Float64()*50
+		level, at := capacity*rng.Float64(), 0.0
+		want := level
+		for range 100 {
+			gap := rng.ExpFloat64() / refill
+			at += gap
+			want = min(capacity, want+refill*gap)
+			n := s.add(at, [dims]float64{1})
+			if rng.IntN(5) == 0 {
+				s.refuse(n)
+			} else {
+				want--
+			}
+		}
+		end := at + rng.Float64()
+		want = min(capacity, want+refill*(end-at))
+		if got := s.replay(dimRequests, level, refill, capacity, 0, end); math.Abs(got-want) > 1e-9 {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	}
+}
+
+// Headers show the level exactly, at the moment when their call was sent: what
+// left since is taken off, and a neighbour's draw is found in what is missing.
+func TestHeadersAndNeighbours(t *testing.T) {
+	var (
+		s sends
+		g gauge
+	)
+	see := func(at, left float64) {
+		g.see(dimRequests, Sighting{Limit: 600, Remaining: left}, &s, at, at)
+	}
+	see(1, 300)
+	if got := g.level; math.Abs(got-300.5) > 1e-9 || g.refill != 10 || g.capacity != 600 {
+		t.Fatalf("%+v", g)
+	}
+	// Four calls a second of ours, and four of somebody else's: two come in.
+	left := 300.0
+	for sec := 2.0; sec < 60; sec++ {
+		for range 4 {
+			s.add(sec-0.5, [dims]float64{1})
+		}
+		left += 2
+		see(sec, left)
+	}
+	if g.others < 3.5 || g.others > 4.5 {
+		t.Errorf("the neighbour is taken to draw %v a second, and draws 4", g.others)
+	}
+	g.see(dimRequests, Sighting{Limit: 600, Remaining: 1}, &s, 2, 70)
+	if g.level < 300 {
+		t.Errorf("old headers were believed: %v left", g.level)
+	}
+}
