@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"text/template"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -31,6 +32,13 @@ type runFlags struct {
 	configBaseURL     bool // the config file says whom to call
 	simProfile        string
 	durable           string
+	fresh             bool
+	retryFailed       bool
+	onBadLine         string
+	order             string
+	format            string
+	template          string
+	parsed            *template.Template // --template, nil for none
 	progress          string
 	logLevel          string
 	limit             int
@@ -48,6 +56,18 @@ const (
 	progressPlain = "plain"
 	progressJSON  = "json"
 	progressNone  = "none"
+)
+
+// Values of --on-bad-line, --order and --format.
+const (
+	badLineFail     = "fail"
+	badLineSkip     = "skip"
+	orderCompletion = "completion"
+	orderInput      = "input"
+	formatAuto      = "auto"
+	formatJSONL     = "jsonl"
+	formatText      = "text"
+	formatCSV       = "csv"
 )
 
 // Values of --durable.
@@ -73,6 +93,9 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.keyEnv, "api-key-env", defaultKeyEnv, "environment variable that holds the key")
 	fs.StringVar(&f.model, "model", "", "model of lines that name none")
 	fs.StringVar(&f.endpoint, "endpoint", jsonl.ChatCompletions, "endpoint of lines that name none")
+	fs.StringVar(&f.format, "format", formatAuto, "how the input holds its items: jsonl, text (a prompt a line), csv (a row each), or auto (csv by the name's ending, else jsonl)")
+	fs.StringVar(&f.template, "template", "", "Go template that makes the prompt of an item's fields, such as \"Translate: {{.text}}\"")
+	fs.StringVar(&f.onBadLine, "on-bad-line", badLineFail, "fail (nothing is called) or skip (bad lines go to the errors file)")
 	fs.StringVar(&f.system, "system", "", "system message for lines that are only a prompt")
 	fs.IntVarP(&f.concurrency, "concurrency", "c", batch.DefaultConcurrency, "most calls in flight")
 	fs.Float64Var(&f.rpm, "rpm", 0, "requests a minute that each model is allowed; 0 learns it")
@@ -81,6 +104,9 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.timeout, "timeout", batch.DefaultAttemptTimeout, "longest call; waiting to be sent does not count, 0 is no bound")
 	fs.DurationVar(&f.itemTimeout, "item-timeout", 0, "longest time for one item in all, from its first call; 0 is no bound")
 	fs.DurationVar(&f.deadline, "deadline", 0, "longest time for the run in all: it then stops as at Ctrl-C, with exit code 4; 0 is no bound")
+	fs.StringVar(&f.order, "order", orderCompletion, "how results stand in the output: completion (as they come) or input (as in the input)")
+	fs.BoolVar(&f.retryFailed, "retry-failed", false, "also try again what failed for good in an earlier run")
+	fs.BoolVar(&f.fresh, "fresh", false, "start over: the old output is kept as OUTPUT.bak")
 	fs.StringVar(&f.durable, "durable", durableSync, "when a result is saved: sync (it survives the loss of power) or os (that of this process)")
 	fs.StringVar(&f.progress, "progress", progressAuto, "auto, bar, plain, json or none, on standard error")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
@@ -90,7 +116,8 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.config, "config", "", "YAML file of flags, one a line as in \"rpm: 600\"; a flag or variable beats it")
 	nameValues(fs, map[string]string{
 		"output": "FILE", "errors": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
-		"model": "NAME", "endpoint": "PATH", "system": "TEXT", "concurrency": "N", "rpm": "N", "tpm": "N", "max-attempts": "N",
+		"model": "NAME", "endpoint": "PATH", "system": "TEXT",
+		"format": "NAME", "template": "TEXT", "on-bad-line": "MODE", "order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "max-attempts": "N",
 		"timeout": "D", "item-timeout": "D", "deadline": "D", "sim-profile": "NAME", "config": "FILE",
 		"durable": "MODE", "progress": "MODE", "log-level": "LEVEL", "limit": "N", "seed": "N",
 	})
@@ -150,6 +177,10 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		atLeast("item-timeout", f.itemTimeout, 0),
 		atLeast("deadline", f.deadline, 0),
 		oneOf("sim-profile", f.simProfile, profileDemo, profileFast),
+		oneOf("order", f.order, orderCompletion, orderInput),
+		oneOf("format", f.format, formatAuto, formatJSONL, formatText, formatCSV),
+		oneOf("on-bad-line", f.onBadLine, badLineFail, badLineSkip),
+		f.parseTemplate(),
 		oneOf("durable", f.durable, durableSync, durableOS),
 		oneOf("progress", f.progress, progressAuto, progressBar, progressPlain, progressJSON, progressNone),
 		f.checkLevel(),

@@ -63,6 +63,37 @@ func (f *runFlags) level() (slog.Level, error) {
 	return l, err
 }
 
+func (f *runFlags) parseTemplate() (err error) {
+	if f.template == "" {
+		return nil
+	}
+	if f.parsed, err = jsonl.ParseTemplate(f.template); err != nil {
+		return fmt.Errorf("--template: %s: write fields as in {{.text}}", plainText(err))
+	}
+	return nil
+}
+
+// formatOf is how an input of that name holds its items. What it is packed with does
+// not count.
+func (f *runFlags) formatOf(name string) jsonl.Format {
+	format := f.format
+	if format == formatAuto {
+		name = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(name), ".gz"), ".zst")
+		if strings.HasSuffix(name, ".csv") {
+			format = formatCSV
+		}
+	}
+	switch format {
+	case formatText:
+		return jsonl.FormatText
+	case formatCSV:
+		return jsonl.FormatCSV
+	}
+	return jsonl.FormatJSONL
+}
+
+func (f *runFlags) skipsBadLines() bool { return f.onBadLine == badLineSkip }
+
 func (f *runFlags) durability() jsonl.Durability {
 	if f.durable == durableOS {
 		return jsonl.OS

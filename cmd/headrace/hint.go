@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // resultsName is the output that is proposed where none was named.
 const resultsName = "results.jsonl"
@@ -9,7 +12,10 @@ const resultsName = "results.jsonl"
 // run to standard output has kept no record: it goes on from the file in which
 // its results were saved.
 func (w *world) resumeLine(toStdout bool) string {
-	args := w.args
+	return w.commandLine(w.args, toStdout)
+}
+
+func (w *world) commandLine(args []string, toStdout bool) string {
 	if toStdout {
 		args = toFile(args)
 	}
@@ -21,6 +27,17 @@ func (w *world) resumeLine(toStdout bool) string {
 		words = append(words, shellQuote(a))
 	}
 	return strings.Join(words, " ")
+}
+
+// notAgain takes out what would start over again.
+func notAgain(args []string) []string {
+	kept := slices.DeleteFunc(slices.Clone(args), func(a string) bool {
+		return a == "--fresh" || strings.HasPrefix(a, "--fresh=")
+	})
+	if len(kept) == len(args) { // it came from the environment or the config file
+		kept = append(kept, "--fresh=false")
+	}
+	return kept
 }
 
 // toFile names a file where the arguments say "-o -".

@@ -39,10 +39,10 @@ func (w *world) source(path string) (source, error) {
 
 // survey is what the check of a file has found, before any call.
 type survey struct {
-	items  int // of the whole input, or of its first --limit
-	done   int // of these, in the output already
-	failed int // of these, in the errors file already
-	bad    []*jsonl.LineError
+	items  int                // of the whole input, or of its first --limit
+	done   int                // of these, in the output already
+	failed int                // of these, in the errors file already
+	bad    []*jsonl.LineError // the first of them
 	badAll int
 }
 
@@ -74,7 +74,24 @@ func (r *runner) survey(src source, past *past) (survey, error) {
 			break
 		}
 	}
-	return s, nil
+	return s, r.nameFirst(src, s.bad)
+}
+
+// nameFirst completes complaints about ids used twice: of most ids the reader
+// remembers only that they were used, not where.
+func (r *runner) nameFirst(src source, bad []*jsonl.LineError) error {
+	if len(bad) == 0 {
+		return nil
+	}
+	file, err := src.open()
+	if err != nil {
+		return refuse("%v: the input cannot be read", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	if err := jsonl.FirstLines(file, r.readerConfig(src.name, true), bad); err != nil {
+		return refuse("%s", plainText(err))
+	}
+	return nil
 }
 
 // note counts one line. The error is one that ends the reading.
@@ -103,6 +120,7 @@ func (r *runner) readerConfig(name string, checked bool) jsonl.ReaderConfig {
 	return jsonl.ReaderConfig{
 		Name: name, DefaultModel: r.backend.model, DefaultEndpoint: r.flags.endpoint, Checked: checked,
 		System: r.flags.system,
+		Format: r.flags.formatOf(name), Template: r.flags.parsed, Limit: r.flags.limit,
 	}
 }
 
@@ -115,7 +133,9 @@ type intake struct {
 	halted chan struct{} // closed when a stream is not to be waited for any more
 
 	preset             provider.Preset
+	put                func(output) // takes the lines of bad lines
 	seen, done, failed int
+	skipped            int   // bad lines that this run has put into the errors file
 	err                error // why it ended early
 	left               bool  // a stream was left before its end
 }
@@ -125,9 +145,12 @@ func (in *intake) items() iter.Seq[*item] {
 	in.preset = in.flags.providerPreset()
 	return func(yield func(*item) bool) {
 		for req, err := range in.lines() {
-			if err != nil {
+			if err != nil && !in.skip(err) {
 				in.fail(err)
 				return
+			}
+			if err != nil {
+				continue
 			}
 			if it := in.take(req); it != nil && !yield(it) {
 				return
@@ -153,6 +176,21 @@ func (in *intake) take(req jsonl.Request) *item {
 	return &item{Request: req, lane: in.backend.lane(req.Model), cost: costOf(in.preset, req.Body)}
 }
 
+// skip puts a bad line into the errors file, if bad lines are to be skipped.
+func (in *intake) skip(err error) bool {
+	var bad *jsonl.LineError
+	if !in.flags.skipsBadLines() || !errors.As(err, &bad) {
+		return false
+	}
+	if in.past.of(bad.Key()) == endedBadly {
+		in.failed++
+		return true
+	}
+	in.skipped++
+	in.put(output{line: bad.Failed(), failed: true})
+	return true
+}
+
 // fail ends the input. What came before it is still run.
 func (in *intake) fail(err error) {
 	in.err = err
@@ -171,6 +209,6 @@ func (in *intake) lines() iter.Seq2[jsonl.Request, error] {
 			return
 		}
 		defer func() { _ = file.Close() }() // it was only read
-		jsonl.NewReader(file, in.readerConfig(in.src.name, true)).All()(yield)
+		jsonl.NewReader(file, in.readerConfig(in.src.name, !in.flags.skipsBadLines())).All()(yield)
 	}
 }

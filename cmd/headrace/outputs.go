@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/headrace/headrace/batch/jsonl"
 )
@@ -12,7 +14,10 @@ import (
 const stdoutErrors = "headrace.errors.jsonl"
 
 // past is what earlier runs to the same output have ended.
-type past struct{ results, errors *jsonl.Journal }
+type past struct {
+	results, errors *jsonl.Journal
+	retry           bool // what failed is to be tried again
+}
 
 // What an earlier run has made of an item.
 type endedHow int
@@ -29,7 +34,7 @@ func (p *past) of(key string) endedHow {
 		return notEnded
 	case p.results.Keys.Has(key):
 		return endedWell
-	case p.errors.Keys.Has(key):
+	case !p.retry && p.errors.Keys.Has(key):
 		return endedBadly
 	}
 	return notEnded
@@ -48,10 +53,80 @@ func (f *runFlags) errorsPath() string {
 	return jsonl.ErrorsPath(f.output)
 }
 
-// readPast reads both result files and changes neither.
+// lock keeps other processes from the output, until the returned function is called.
+// What is no file, such as a pipe, is nobody's alone.
+func (r *runner) lock() (unlock func(), err error) {
+	if info, err := os.Stat(r.flags.output); r.flags.toStdout() || err == nil && !info.Mode().IsRegular() {
+		return func() {}, nil
+	}
+	l, err := jsonl.LockOutput(r.flags.output)
+	if err != nil {
+		return nil, r.outputFault(err)
+	}
+	return func() {
+		if err := l.Unlock(); err != nil {
+			r.log.Warn("the lock is left", "error", err)
+		}
+	}, nil
+}
+
+// startOver puts the old files aside if that is wanted, now that nothing else can
+// be refused.
+func (r *runner) startOver(p *past) (*past, error) {
+	if !r.flags.fresh {
+		return p, nil
+	}
+	for path, others := range map[string][]string{
+		r.flags.output:       {r.input},
+		r.flags.errorsPath(): {r.input, r.flags.output},
+	} {
+		if path == "-" {
+			continue
+		}
+		kept, err := jsonl.StartOver(path, others...)
+		if err != nil {
+			return nil, r.outputFault(err)
+		}
+		if kept != "" {
+			r.console.notice(fmt.Sprintf("starting over: the old %s is kept as %s", path, kept))
+		}
+	}
+	r.startedOver = true
+	return r.journals()
+}
+
+// dropSuperseded leaves one line in both files for an item that was tried again.
+func (r *runner) dropSuperseded(p *past) error {
+	if !r.flags.retryFailed || p.errors.Lines == 0 || p.results == nil {
+		return nil
+	}
+	now, err := jsonl.ReadJournal(r.flags.output)
+	if err == nil {
+		_, err = jsonl.DropSuperseded(r.flags.errorsPath(), &now.Keys)
+	}
+	return err
+}
+
+// folder is where the files of a run lie.
+func (f *runFlags) folder() string {
+	if f.toStdout() {
+		return filepath.Dir(f.errorsPath())
+	}
+	return filepath.Dir(f.output)
+}
+
+// readPast reads both result files and changes neither. To a run that starts over
+// nothing is past.
 func (r *runner) readPast() (*past, error) {
+	if r.flags.fresh {
+		return &past{}, nil
+	}
+	return r.journals()
+}
+
+func (r *runner) journals() (*past, error) {
 	var (
-		p   past
+		p   = past{retry: r.flags.retryFailed}
 		err error
 	)
 	if !r.flags.toStdout() {
@@ -70,7 +145,7 @@ func (r *runner) readPast() (*past, error) {
 func (r *runner) outputFault(err error) error {
 	for _, choice := range []error{
 		jsonl.ErrForeign, jsonl.ErrDamaged, jsonl.ErrOtherKind, jsonl.ErrChanged,
-		jsonl.ErrDirectory, jsonl.ErrSameFile, jsonl.ErrNotEmpty,
+		jsonl.ErrLocked, jsonl.ErrDirectory, jsonl.ErrSameFile, jsonl.ErrNotEmpty,
 	} {
 		if errors.Is(err, choice) {
 			return refuse("%s", plainText(err))

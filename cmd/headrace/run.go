@@ -82,7 +82,9 @@ type runner struct {
 	console *console
 	log     *slog.Logger
 	halt    *halt
-	report  *report // what the console says at the end; nil: nothing
+
+	startedOver bool    // the old files were put aside: to go on is not to start over again
+	report      *report // what the console says at the end; nil: nothing
 }
 
 // runFile runs a file to whatever end, and says what is to be said but for the
@@ -152,6 +154,11 @@ func (r *runner) run() error {
 	if err != nil {
 		return err
 	}
+	unlock, err := r.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	past, err := r.readPast()
 	if err != nil {
 		return err
@@ -161,9 +168,12 @@ func (r *runner) run() error {
 		if found, err = r.survey(src, past); err != nil {
 			return err
 		}
-		if found.badAll > 0 {
+		if found.badAll > 0 && !r.flags.skipsBadLines() {
 			return r.badLines(found)
 		}
+	}
+	if past, err = r.startOver(past); err != nil {
+		return err
 	}
 	files, err := r.openOutputs(past)
 	if err != nil {
@@ -182,11 +192,14 @@ func (r *runner) introduce(src source, past *past, found survey) {
 	case src.stream && past.results != nil && past.results.Lines > 0:
 		r.console.notice(fmt.Sprintf("going on: %s in %s already; what is asked again is left out", countOf(past.results.Lines, "result"), r.flags.output))
 	case src.stream:
-	case found.items == 0:
+	case found.items == 0 && found.badAll == 0:
 		r.console.notice(fmt.Sprintf("%s holds no items: there is nothing to do", src.name))
 	case found.done+found.failed > 0:
 		r.console.notice(fmt.Sprintf("going on: of %s, %d are in %s already%s: %d to do",
 			countOf(found.items, "item"), found.done, r.flags.output, r.failedBefore(found.failed), found.left()))
+	}
+	if found.badAll > 0 {
+		r.console.notice(fmt.Sprintf("%s in %s skipped: see %s", countOf(found.badAll, "bad line"), src.name, r.flags.errorsPath()))
 	}
 	r.lowerConcurrency()
 }
@@ -195,7 +208,7 @@ func (r *runner) failedBefore(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d failed for good (%s) and are not tried again", n, r.flags.errorsPath())
+	return fmt.Sprintf(", %d failed for good (%s; --retry-failed tries them again)", n, r.flags.errorsPath())
 }
 
 // ownFiles is how many files and sockets the process needs beside its calls: three
@@ -218,6 +231,7 @@ func (r *runner) lowerConcurrency() {
 func (r *runner) process(src source, past *past, found survey, files *outputs) error {
 	in := &intake{runner: r, src: src, past: past, halted: make(chan struct{})}
 	out := newSink(files, r.flags, r.halt.fault)
+	in.put = out.put
 	began := r.clock.Now()
 	before := scale{began: began, total: found.items, before: found.done + found.failed, failed: out.failed.Load}
 	r.console.tell(func(d display) { d.scale(before) })
@@ -232,6 +246,9 @@ func (r *runner) process(src source, past *past, found survey, files *outputs) e
 		t.take(&res)
 	}
 	sinkErr := out.close()
+	if sinkErr == nil {
+		sinkErr = r.dropSuperseded(past)
+	}
 	if !isClosedPipe(sinkErr) { // whoever read has gone: nobody asks how it went
 		r.report = t.report(found)
 	}

@@ -19,6 +19,7 @@ type sink struct {
 	results, errors *jsonl.Saver
 	failed          atomic.Int64 // items that went to the errors file
 	unsaved         int          // lines that could not be kept; to be read after close
+	turns           *turns       // nil where results stand as they come
 
 	// room has as many places as calls may be in flight, and a line holds one until
 	// it is saved: however fast answers come, no more than that many can be lost
@@ -45,11 +46,30 @@ func newSink(o *outputs, flags *runFlags, fault func(error)) *sink {
 		}
 		fault(err)
 	}}
+	if flags.order == orderInput {
+		s.turns = newTurns(flags.folder(), s.save, fault)
+	}
 	s.results, s.errors = jsonl.NewSaver(o.results, cfg), jsonl.NewSaver(o.errors, cfg)
 	return s
 }
 
-// put hands over one line, when there is room.
+// end takes the line of the item of that index, nil for one that was not run.
+func (s *sink) end(index int, o *output) {
+	if s.turns != nil {
+		var line *jsonl.Line
+		if o != nil && !o.failed {
+			line = &o.line
+		}
+		s.turns.take(index, line)
+	}
+	if o != nil && (s.turns == nil || o.failed) {
+		s.put(*o)
+	}
+}
+
+func (s *sink) save(l jsonl.Line) { s.put(output{line: l}) }
+
+// put hands over one line, when there is room. Many goroutines may call it.
 func (s *sink) put(o output) {
 	done := s.leave
 	select {
@@ -69,7 +89,12 @@ func (s *sink) leave(error) { <-s.room }
 
 // close waits until everything is saved, or known not to be.
 func (s *sink) close() error {
-	faults := []error{s.results.Close(), s.errors.Close()}
+	var faults []error
+	if s.turns != nil {
+		faults = append(faults, s.turns.close())
+		s.unsaved = s.turns.lost
+	}
+	faults = append(faults, s.results.Close(), s.errors.Close())
 	for _, err := range faults {
 		var unsaved *jsonl.SaveError
 		if errors.As(err, &unsaved) {

@@ -16,6 +16,7 @@ type report struct {
 	batch.Summary
 	before    int // items that earlier runs have ended
 	left      int // items that are still to do
+	skipped   int // bad lines of the input
 	unsaved   int // of those that ended, the ones that could not be kept
 	truncated int
 	kinds     map[string]int
@@ -26,7 +27,7 @@ type report struct {
 func (t *tally) report(found survey) *report {
 	rep := &report{
 		Summary: t.sum, truncated: t.truncated, kinds: t.kinds,
-		before: t.in.done + t.in.failed, errors: t.flags.errorsPath(), unsaved: t.out.unsaved,
+		before: t.in.done + t.in.failed, errors: t.flags.errorsPath(), unsaved: t.out.unsaved, skipped: t.in.skipped,
 	}
 	rep.left = rep.NotRun
 	if found.items != unknownTotal {
@@ -48,6 +49,9 @@ func (s *report) text() string {
 	}
 	fmt.Fprintf(&b, "\nsummary\n")
 	row("items", s.Succeeded+s.Failed+s.left, s.beforeWords()...)
+	if s.skipped > 0 {
+		row("bad lines", s.skipped, "(skipped; see "+s.errors+")")
+	}
 	row("succeeded", s.Succeeded, s.truncatedWords()...)
 	row("failed", s.Failed, s.kindWords()...)
 	row("not run", s.left)
@@ -137,9 +141,10 @@ type summaryEvent struct {
 	Truncated     int            `json:"truncated"`
 	Failed        int            `json:"failed"`
 	FailedBy      map[string]int `json:"failed_by,omitempty"`
-	NotRun        int            `json:"not_run"` // of the items that were taken
-	Left          int            `json:"left"`    // of the whole input
-	Unsaved       int            `json:"unsaved"` // ended, but could not be kept
+	BadLines      int            `json:"bad_lines"` // skipped
+	NotRun        int            `json:"not_run"`   // of the items that were taken
+	Left          int            `json:"left"`      // of the whole input
+	Unsaved       int            `json:"unsaved"`   // ended, but could not be kept
 	Offered       uint64         `json:"offered"`
 	Settled       uint64         `json:"settled"`
 	Released      uint64         `json:"released"`
@@ -161,7 +166,7 @@ func (s *report) event() summaryEvent {
 	c := s.Counters
 	e := summaryEvent{
 		Event: "summary", ElapsedS: seconds(s.Elapsed), Items: s.Items(), Before: s.before,
-		Succeeded: s.Succeeded, Truncated: s.truncated, Failed: s.Failed, FailedBy: s.kinds, NotRun: s.NotRun, Left: s.left, Unsaved: s.unsaved,
+		Succeeded: s.Succeeded, Truncated: s.truncated, Failed: s.Failed, FailedBy: s.kinds, NotRun: s.NotRun, Left: s.left, Unsaved: s.unsaved, BadLines: s.skipped,
 		Offered: c.Offered, Settled: c.Settled, Released: c.Released, Calls: c.Calls, HandedOver: c.HandedOver,
 		Throttled: c.Throttled, Cooldowns: c.Cooldowns, Participants: c.Participants, Probes: c.Probes,
 		Redistributed: c.Redistributed, Proved: s.Proves(),

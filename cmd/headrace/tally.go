@@ -27,6 +27,7 @@ type tally struct {
 func (t *tally) take(res *result) {
 	if errors.Is(res.Err, batch.ErrNotRun) {
 		t.notRun(res.Err)
+		t.out.end(res.Index, nil)
 		return
 	}
 	if kind, ok := provider.FinishKind(res.Finish); ok && kind == provider.Truncated {
@@ -36,7 +37,7 @@ func (t *tally) take(res *result) {
 	if o.failed {
 		t.fail(res, o.line.Error.Code)
 	}
-	t.out.put(o)
+	t.out.end(res.Index, &o)
 }
 
 func (t *tally) fail(res *result, code string) {

@@ -16,7 +16,11 @@ func (r *runner) failAgain(code int, format string, args ...any) error {
 }
 
 func (r *runner) ending(code int, format string, args ...any) *ending {
-	return &ending{code: code, text: r.redactEarly(fmt.Sprintf(format, args...)), resume: r.resumeLine(r.flags.toStdout())}
+	command := r.args
+	if r.startedOver {
+		command = notAgain(command)
+	}
+	return &ending{code: code, text: r.redactEarly(fmt.Sprintf(format, args...)), resume: r.commandLine(command, r.flags.toStdout())}
 }
 
 // redactEarly is redact for when there may be no backend yet.
@@ -158,12 +162,18 @@ func (t *tally) saved() string {
 // itemsFailed is the end of a run that has gone through its whole input.
 func (r *runner) itemsFailed(t *tally) error {
 	failed := t.sum.Failed + t.in.failed
-	if failed == 0 {
+	switch {
+	case failed == 0 && t.in.skipped == 0:
 		return nil
+	case failed == 0:
+		return &ending{code: exitItemsFailed, text: fmt.Sprintf("%s skipped: see %s", countOf(t.in.skipped, "bad line"), r.flags.errorsPath())}
 	}
 	text := fmt.Sprintf("%s failed for good: see %s", countOf(failed, "item"), r.flags.errorsPath())
 	if t.in.failed > 0 && t.sum.Failed > 0 {
 		text = fmt.Sprintf("%s failed for good, %d of them in an earlier run: see %s", countOf(failed, "item"), t.in.failed, r.flags.errorsPath())
+	}
+	if t.in.skipped > 0 {
+		text += fmt.Sprintf("; %s skipped", countOf(t.in.skipped, "bad line"))
 	}
 	return &ending{code: exitItemsFailed, text: text}
 }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/headrace/headrace/batch/jsonl"
+)
+
+// turns makes results stand in the order of the input. What is ahead of its turn
+// waits in memory, and beyond a bound in a file beside the output; it is not saved
+// meanwhile. It belongs to the goroutine that takes the results.
+type turns struct {
+	order *jsonl.Reorder
+	fault func(error)
+	buf   []byte
+	lost  int   // results that could not be kept while they waited
+	err   error // the first fault
+}
+
+func newTurns(folder string, save func(jsonl.Line), fault func(error)) *turns {
+	emit := func(text []byte) error {
+		var l jsonl.Line
+		if err := json.Unmarshal(text, &l); err != nil {
+			return fmt.Errorf("a result that waited for its turn: %w", err)
+		}
+		save(l)
+		return nil
+	}
+	return &turns{order: jsonl.NewReorder(folder, 0, emit), fault: fault}
+}
+
+// take gives an index its turn. nil is an item without a result.
+func (t *turns) take(index int, l *jsonl.Line) {
+	t.buf = t.buf[:0]
+	if l != nil {
+		t.buf = jsonl.AppendLine(t.buf, l)
+	}
+	if err := t.order.Put(index, t.buf); err != nil {
+		t.note(err)
+		if l != nil {
+			t.lost++
+		}
+	}
+}
+
+func (t *turns) note(err error) {
+	if t.err == nil {
+		t.err = err
+		t.fault(err)
+	}
+}
+
+// close saves what waits still.
+func (t *turns) close() error {
+	if err := t.order.Close(); err != nil {
+		t.note(err)
+	}
+	return t.err
+}
