@@ -167,7 +167,7 @@ func (g *gauge) estimateOthers(k int, own *sends, refill, capacity, sent, left f
 		g.others *= 1 - weight
 		return
 	}
-	drawn := (expected - left - half) / gap
+	drawn := (expected - left) / gap
 	g.others = (1-weight)*g.others + weight*drawn
 	g.others = min(0.9*refill, max(-0.1*refill, g.others))
 }
