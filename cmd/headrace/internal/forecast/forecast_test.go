@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider/sim"
 )
 
 func batchOf(n int, c Call) *Sample {
@@ -134,5 +135,19 @@ func BenchmarkRun(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		Run(c, s)
+	}
+}
+
+// The provider of a forecast keeps every limit that was told, whatever the machine
+// would send: a minute's worth goes in at once, and the next call is refused.
+func TestGateKeepsEachLimit(t *testing.T) {
+	for _, l := range []limiter.Limits{{RPM: 10}, {TPM: 1500}, {InputTPM: 1000}, {OutputTPM: 500}} {
+		g, call := newGate(l, 1), small
+		for i := range 11 {
+			kind, _ := g.decide(start, &call)
+			if refused := kind == sim.RateLimited; refused != (i == 10) {
+				t.Errorf("%+v: call %d: %s", l, i, kind)
+			}
+		}
 	}
 }
