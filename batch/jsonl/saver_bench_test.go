@@ -2,8 +2,10 @@ package jsonl
 
 import (
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // BenchmarkSaver: results a second with 256 items in flight, each of which waits
@@ -25,6 +27,31 @@ func BenchmarkSaver(b *testing.B) {
 				flying <- struct{}{}
 				s.Save(l, func(error) { <-flying })
 			}
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+// BenchmarkSaverOfCalls: the same with calls that take a while, as calls do: 256
+// of them in flight, none of which waits for the disk: that is the saver's business.
+func BenchmarkSaverOfCalls(b *testing.B) {
+	for name, mode := range map[string]Durability{"sync": Sync, "os": OS} {
+		b.Run(name, func(b *testing.B) {
+			w, err := Create(filepath.Join(b.TempDir(), "out"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			l := savedLine(1)
+			s := NewSaver(w, SaverConfig{Durability: mode})
+			b.SetParallelism(256 / runtime.GOMAXPROCS(0))
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					time.Sleep(20 * time.Millisecond) // the call
+					s.Save(l, nil)
+				}
+			})
 			if err := s.Close(); err != nil {
 				b.Fatal(err)
 			}
