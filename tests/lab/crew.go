@@ -141,9 +141,9 @@ func seconds(s float64) time.Duration {
 }
 
 // fullJitter is the n-th wait of "exponential backoff and full jitter" (AWS
-// Architecture Blog, 2015): anything up to base·2ⁿ⁻¹, at most most.
-func fullJitter(rng *rand.Rand, n int, base, most float64) float64 {
-	return rng.Float64() * min(most, base*float64(uint64(1)<<min(n-1, 30)))
+// Architecture Blog, 2015): anything up to 2ⁿ⁻¹ seconds, at most most.
+func fullJitter(rng *rand.Rand, n int, most float64) float64 {
+	return rng.Float64() * min(most, float64(uint64(1)<<min(n-1, 30)))
 }
 
 // asked is the longer of a client's own wait and the one that the server named.

@@ -64,5 +64,5 @@ func (a *aimd) ended(now time.Time, v sim.Verdict, tries int) time.Duration {
 		}
 		return asked(v, 0)
 	}
-	return seconds(fullJitter(a.rng, max(1, tries), 1, 60))
+	return seconds(fullJitter(a.rng, max(1, tries), 60))
 }

@@ -61,7 +61,7 @@ func (a *aws) ended(now time.Time, v sim.Verdict, tries int) time.Duration {
 		rate = a.throttled(now)
 	}
 	a.setRate(now, min(rate, 2*a.measured))
-	return seconds(fullJitter(a.rng, max(1, tries), 1, awsBackoff))
+	return seconds(fullJitter(a.rng, max(1, tries), awsBackoff))
 }
 
 func (a *aws) measure(now time.Time) {

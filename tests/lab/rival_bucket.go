@@ -27,5 +27,5 @@ func FixedBucket(times float64) func(Scenario, uint64) Law {
 func (f *fixed) wait(now time.Time) time.Duration { return f.bucket.wait(now) }
 func (f *fixed) sent(now time.Time)               { f.bucket.take(now) }
 func (f *fixed) ended(_ time.Time, v sim.Verdict, tries int) time.Duration {
-	return asked(v, seconds(fullJitter(f.rng, max(1, tries), 1, 60)))
+	return asked(v, seconds(fullJitter(f.rng, max(1, tries), 60)))
 }

@@ -49,7 +49,7 @@ func (c *cooldown) sent(now time.Time) { c.bucket.take(now) }
 
 func (c *cooldown) ended(now time.Time, v sim.Verdict, tries int) time.Duration {
 	if v.Kind != sim.RateLimited {
-		return seconds(fullJitter(c.rng, max(1, tries), 1, 60))
+		return seconds(fullJitter(c.rng, max(1, tries), 60))
 	}
 	if !now.Before(c.resume) { // refusals of calls that left before the pause are of the same wave
 		c.resume = now.Add(asked(v, cooldownPause))

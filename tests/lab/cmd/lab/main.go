@@ -39,10 +39,10 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return print(out, rows, laws, numbers, *heldOut)
+	return show(out, rows, laws, numbers, *heldOut)
 }
 
-func print(out io.Writer, rows []lab.Scenario, laws []lab.Rival, seeds []uint64, heldOut bool) error {
+func show(out io.Writer, rows []lab.Scenario, laws []lab.Rival, seeds []uint64, heldOut bool) error {
 	fmt.Fprintf(out, "Makespan over the fluid optimum · 429s (other calls wasted), mean of %d seeds.\n\n", len(seeds))
 	if err := lab.Table(out, rows, lab.Compare(laws, seeds)); err != nil || !heldOut {
 		return err
