@@ -39,13 +39,18 @@ func TestRivalsEnd(t *testing.T) {
 }
 
 // A rival that is told the limit of a deep bucket is never refused, and one that is
-// told twice the limit, or nothing, is: they are what their names say.
+// told twice the limit, or nothing, is: they are what their names say. Those that
+// learn are refused a few times in a hundred items, the deaf ones all the time.
 func TestRivalsAreWhatTheyAre(t *testing.T) {
 	s := named("easy", minute, limit(600, 4000))
 	for _, law := range Rivals() {
 		refused := Measure(s, law.New, TunedSeeds).Refused
 		if told := law.Name == "bucket"; told != (refused == 0) {
 			t.Errorf("%s: %.0f refused", law.Name, refused)
+		}
+		deaf := law.Name == "bucket2" || law.Name == "backoff"
+		if share := refused / float64(s.Items); deaf != (share > 0.25) {
+			t.Errorf("%s: %.2f refusals an item", law.Name, share)
 		}
 	}
 }
