@@ -69,10 +69,14 @@ func (g *gauge) advance(t float64) {
 	}
 }
 
+// leastDebt is what a debt may be at least: two calls. Where a minute's refill is
+// less, a bound that one call reaches would let the next one pass at once.
+const leastDebt = 2
+
 // take draws n units; a negative n gives them back. The debt is bounded by a
-// minute of refill, or a full gauge if that is more.
+// minute of refill.
 func (g *gauge) take(n float64) {
-	g.level = min(g.capacity, max(g.level-n, -60*g.refill))
+	g.level = min(g.capacity, max(g.level-n, -max(60*g.refill, leastDebt)))
 }
 
 // capped is a refill under the user's ceiling.

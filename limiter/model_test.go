@@ -64,3 +64,20 @@ func TestDayLimitIsNotRationed(t *testing.T) {
 		t.Errorf("%v calls a second, of 14,000 that are left", rate)
 	}
 }
+
+// A told limit under the floor of what is learned is kept all the same.
+func TestToldLimitUnderTheFloor(t *testing.T) {
+	now := time.Unix(0, 0)
+	m := newModel(LawConfig{Limits: Limits{RPM: 1}}, now)
+	one, sent := Cost{Requests: 1}, 0
+	for range 4 * 3600 {
+		now = now.Add(250 * time.Millisecond)
+		if wait, _ := m.Wait(now, one); wait == 0 {
+			m.Sent(now, one)
+			sent++
+		}
+	}
+	if sent < 55 || sent > 63 {
+		t.Errorf("%d calls left in an hour of one a minute", sent)
+	}
+}

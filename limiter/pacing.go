@@ -57,7 +57,7 @@ func (m *ModelLaw) rate(t float64, cost [dims]float64) float64 {
 	if m.mode == discover || (m.mode == startup && m.local == nil) {
 		r = min(r, m.unknownRate)
 	}
-	return max(r*m.errors.Factor(m.time(t)), floorRate)
+	return max(r*m.errors.Factor(m.time(t)), m.gauges[dimRequests].capped(floorRate))
 }
 
 // ending reports whether what remains of the batch fits the levels: then the
