@@ -10,6 +10,7 @@
 //	      │            (all of this may refuse: exit 2)    ▲      │
 //	      │                          input ─ items ────────┘      └─▶ console ─▶ terminal
 //	      ├─ plan ─ the same input ─▶ internal/forecast      (one goroutine writes to it)
+//	      ├─ status ─ what the files of a run hold
 //	      ├─ sim ─ provider/sim over HTTP
 //	      └─ version
 //

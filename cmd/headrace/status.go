@@ -1,0 +1,152 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/batch/jsonl"
+)
+
+// statusFlags are the flags of status.
+type statusFlags struct{ errors, input, format string }
+
+func newStatusCommand(w *world) *cobra.Command {
+	flags := &statusFlags{}
+	cmd := &cobra.Command{
+		Use:   "status OUTPUT [flags]",
+		Short: "Tell how far an output is: done, failed, remaining, spent",
+		Long: `Tell what the result files of a run hold: how many items are done and failed, and what
+they have used. Nothing is changed, and a run may be writing to them.
+
+How many remain, only the input knows: name it with --input.`,
+		Example: `  headrace status results.jsonl
+  headrace status results.jsonl --input prompts.jsonl`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return nil
+			}
+			return refuse("status takes one output: see %s --help", cmd.CommandPath())
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return w.status(flags, args[0]) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&flags.errors, "errors", "", "where failed items are (default: OUTPUT with .errors before its ending)")
+	fs.StringVar(&flags.input, "input", "", "the prompt file, to tell what remains")
+	fs.StringVar(&flags.format, "format", formatAuto, "how the input holds its items, as in headrace run")
+	nameValues(fs, map[string]string{"errors": "FILE", "input": "FILE", "format": "NAME"})
+	return cmd
+}
+
+func (w *world) status(flags *statusFlags, output string) error {
+	if _, err := os.Stat(output); errors.Is(err, fs.ErrNotExist) {
+		return refuse("%s: there is no such file: check the name of the output", output)
+	}
+	of := runFlags{output: output, errors: flags.errors, format: flags.format}
+	if err := oneOf("format", of.format, formatAuto, formatJSONL, formatText, formatCSV); err != nil {
+		return usage(err)
+	}
+	p, err := jsonl.ReadProgress(output, of.errorsPath())
+	if err != nil {
+		return refuse("%s", plainText(err))
+	}
+	items := unknownTotal
+	if flags.input != "" {
+		if items, err = w.countItems(&of, flags.input); err != nil {
+			return err
+		}
+	}
+	printStatus(w.stdout, &of, p, flags.input, items)
+	return nil
+}
+
+// countItems reads an input through. Which model and endpoint its lines will be
+// given, changes nothing about their number.
+func (w *world) countItems(of *runFlags, input string) (int, error) {
+	src, err := w.source(input)
+	if err != nil {
+		return 0, err
+	}
+	file, err := src.open()
+	if err != nil {
+		return 0, refuse("%v: the input cannot be read", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	cfg := jsonl.ReaderConfig{Name: src.name, DefaultModel: simDefaultModel, Checked: true, Format: of.formatOf(src.name)}
+	sum, _, err := jsonl.Check(jsonl.NewReader(file, cfg))
+	if err != nil {
+		return 0, refuse("%s", plainText(err))
+	}
+	return sum.Items + sum.Bad, nil
+}
+
+func printStatus(out io.Writer, of *runFlags, p *jsonl.Progress, input string, items int) {
+	row := func(name string, format string, args ...any) {
+		fmt.Fprintf(out, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintln(out, of.output)
+	row("done", "%d%s", p.Done, inBrackets(p.Models, ""))
+	row("failed", "%d%s", p.Failed, inBrackets(p.Failures, "see "+of.errorsPath()))
+	if items == unknownTotal {
+		row("remaining", "not known without the input: name it with --input FILE%s", spanWords(p))
+	} else {
+		row("remaining", "%d of %d in %s, if no line of it was changed since", max(0, items-p.Done-p.Failed), items, input)
+	}
+	row("spent", "%s", spentWords(p))
+	if p.Torn > 0 {
+		row("torn", "the last line, after %d bytes: a run was killed, or writes just now; the next one mends it", p.Torn)
+	}
+	if !p.Changed.IsZero() {
+		row("changed", "%s", p.Changed.Format("2006-01-02 15:04:05"))
+	}
+}
+
+func spanWords(p *jsonl.Progress) string {
+	if p.LastLine == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (lines %d to %d were reached)", p.FirstLine, p.LastLine)
+}
+
+func spentWords(p *jsonl.Progress) string {
+	text := fmt.Sprintf("%d tokens in, %d out, in %d calls", p.Usage.InputTokens, p.Usage.OutputTokens, p.Attempts)
+	if p.Unpriced < p.Done {
+		text += fmt.Sprintf("; %.4f USD", p.CostUSD)
+		if p.Unpriced > 0 {
+			text += fmt.Sprintf(" and %s of unknown price", countOf(p.Unpriced, "result"))
+		}
+	}
+	return text
+}
+
+// shownNames bounds how many names a row lists, the most frequent first.
+const shownNames = 5
+
+func inBrackets(counts map[string]int, hint string) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	if len(names) == 0 {
+		return ""
+	}
+	var words []string
+	for _, name := range names[:min(shownNames, len(names))] {
+		words = append(words, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	text := strings.Join(words, ", ")
+	if more := len(names) - shownNames; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if hint != "" {
+		text += "; " + hint
+	}
+	return "  (" + text + ")"
+}
