@@ -93,6 +93,9 @@ func (j *job) survive(kills int) (all killTally) {
 		all.kills++
 		lost := j.look(asked)
 		all.repeated += lost
+		if lost > 2*j.inFlt {
+			j.Errorf("%d calls left no result, with %d allowed in flight and as many answers to be saved", lost, j.inFlt)
+		}
 		all.most = max(all.most, lost)
 		if asked == 0 {
 			all.early++

@@ -67,7 +67,7 @@ func (r *runner) survey(src source, past *past) (survey, error) {
 		if err := s.note(req, err, past); err != nil {
 			return s, refuse("%s", plainText(err))
 		}
-		if s.items > 0 && s.items%stillChecking == 0 {
+		if err == nil && s.items%stillChecking == 0 {
 			r.console.notice(fmt.Sprintf("checking %s before any call: %d items so far", src.name, s.items))
 		}
 		if s.items == r.flags.limit && r.flags.limit > 0 {

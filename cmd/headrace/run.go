@@ -238,7 +238,7 @@ func (r *runner) process(src source, past *past, found survey, files *outputs) e
 
 	t := &tally{runner: r, in: in, out: out, control: batch.NewControl()}
 	var runErr error
-	for res, err := range batch.Stream(r.halt.ctx, in.items(), r.call, r.options(t)...) {
+	for res, err := range batch.Stream(r.halt.ctx, in.items(), r.caller(out), r.options(t)...) {
 		if err != nil {
 			runErr = err
 			break
@@ -277,6 +277,17 @@ func (r *runner) options(t *tally) []batch.Option {
 		opts = append(opts, batch.WithObserver(r.console.observe), batch.WithProgressEvery(every))
 	}
 	return opts
+}
+
+// caller makes calls whose answers have room to wait to be saved.
+func (r *runner) caller(out *sink) batch.Func[*item, provider.Reply] {
+	return func(ctx context.Context, it *item) (provider.Reply, error) {
+		reply, err := r.call(ctx, it)
+		if err == nil {
+			out.enter(r.halt.ctx)
+		}
+		return reply, err
+	}
 }
 
 // call makes one call of one item.

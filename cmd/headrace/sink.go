@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -21,9 +22,10 @@ type sink struct {
 	unsaved         int          // lines that could not be kept; to be read after close
 	turns           *turns       // nil where results stand as they come
 
-	// room has as many places as calls may be in flight, and a line holds one until
-	// it is saved: however fast answers come, no more than that many can be lost
-	// beside the calls themselves, and a slow disk slows the calls down.
+	// room has as many places as calls may be in flight. An answer takes one before
+	// its call counts as ended, and leaves it when it is saved: a process that is
+	// killed loses its calls in flight and at most as many answers, and a disk that
+	// is slow slows the calls down.
 	room    chan struct{}
 	faulted chan struct{} // closed by the first failure: nothing waits for room any more
 }
@@ -69,23 +71,36 @@ func (s *sink) end(index int, o *output) {
 
 func (s *sink) save(l jsonl.Line) { s.put(output{line: l}) }
 
-// put hands over one line, when there is room. Many goroutines may call it.
+// put hands over one line. Many goroutines may call it.
 func (s *sink) put(o output) {
-	done := s.leave
-	select {
-	case s.room <- struct{}{}:
-	case <-s.faulted:
-		done = nil
-	}
 	if !o.failed {
-		s.results.Save(o.line, done)
+		s.results.Save(o.line, s.leave)
 		return
 	}
 	s.failed.Add(1)
-	s.errors.Save(o.line, done)
+	s.errors.Save(o.line, nil)
 }
 
-func (s *sink) leave(error) { <-s.room }
+// enter waits until there is room for one more answer. Of an item whose answers wait
+// for their turn it is not asked: the one whose turn it is could not come in.
+func (s *sink) enter(ctx context.Context) {
+	if s.turns != nil {
+		return
+	}
+	select {
+	case s.room <- struct{}{}:
+	case <-s.faulted:
+	case <-ctx.Done():
+	}
+}
+
+// leave gives a place back; after a fault an answer may have come in without one.
+func (s *sink) leave(error) {
+	select {
+	case <-s.room:
+	default:
+	}
+}
 
 // close waits until everything is saved, or known not to be.
 func (s *sink) close() error {
