@@ -103,7 +103,11 @@ func (m *ModelLaw) Answered(now time.Time, n News) {
 		m.local.Answered(n.Latency)
 	}
 	if n.Present {
-		m.silentRun = 0
+		m.silentRun, m.doublings = 0, 0
+	} else if m.seconds(n.Sent) > m.waveBefore {
+		// It left between the two latest waves: it ends no wait, but says that they were
+		// two, and not one that goes on.
+		m.doublings = min(m.doublings, 1)
 	}
 	if n.Latency > 0 {
 		if m.latency == 0 {
@@ -234,7 +238,8 @@ func (m *ModelLaw) Refused(now time.Time, n News) time.Time {
 		m.hold = max(m.hold, t+m.silentWait(n)*(1+0.2*m.rng.Float64()))
 	}
 	m.silentRun++
-	m.episode = t
+	m.doublings++
+	m.waveBefore, m.episode = m.episode, t
 	if n.Slow {
 		m.slowStart(m.hold, slowShare, slowDoubling)
 	} else if m.hold-t > longHold {
@@ -261,7 +266,7 @@ func (m *ModelLaw) silentWait(n News) float64 {
 	if n.Overloaded {
 		most = busyHold
 	}
-	return min(most, math.Exp2(float64(min(m.silentRun, 10))))
+	return min(most, math.Exp2(float64(min(m.doublings, 10))))
 }
 
 func (m *ModelLaw) setReserve(t, seconds float64) { m.reserve, m.reserveAt = seconds, t }
@@ -299,7 +304,7 @@ func (m *ModelLaw) learnRate(t, s float64) {
 			return
 		}
 	case m.mode == probing:
-		m.learnProbe(t, s, g)
+		m.learnProbe(s, g)
 	default:
 		m.learnUnasked(t, s, g)
 	}
@@ -314,10 +319,16 @@ func (m *ModelLaw) learnRate(t, s float64) {
 
 // learnFirst takes the rate between the first two refusals far enough apart.
 func (m *ModelLaw) learnFirst(s float64, g *gauge) bool {
-	if s-m.lastRefuse < 1.5 || m.accepted(m.lastRefuse, s) < 4 {
-		return false
+	from := m.lastRefuse
+	if s-from < 1.5 || m.accepted(from, s) < 4 {
+		// A bucket of a call or two refuses again before four are accepted: since the
+		// first refusal is a lower bound, and probes lift it.
+		from = m.firstAt
+		if s-from < 10 || m.accepted(from, s) < 4 {
+			return false
+		}
 	}
-	r := m.acceptedRate(m.lastRefuse, s)
+	r := m.acceptedRate(from, s)
 	g.source = learned
 	m.setRate(g, r)
 	m.remember, m.weight = r, s-m.lastRefuse
@@ -329,16 +340,13 @@ func (m *ModelLaw) learnFirst(s float64, g *gauge) bool {
 // learnProbe takes the rate from a refusal that a probe was out for. The rate
 // since the last refusal is a lower bound, since the bucket may have overflowed
 // in between; that of the last three seconds an upper one.
-func (m *ModelLaw) learnProbe(t, s float64, g *gauge) {
+func (m *ModelLaw) learnProbe(s float64, g *gauge) {
 	least := max(3, g.burstSeconds()/4)
-	low, high := m.acceptedRate(m.lastRefuse, s), m.acceptedRate(s-3, s)
+	since := max(m.lastRefuse, 0) // what was told or guessed may be probed before anything was refused
+	low, high := m.acceptedRate(since, s), m.acceptedRate(s-3, s)
 	r := min(max(low, 0.75*high), max(high, low))
-	if g.burstSeconds() < shallow && false {
-		m.contend(t, g)
-		return
-	}
 	if math.Abs(r-m.probeFrom) < 0.1*m.probeFrom {
-		span := s - m.lastRefuse
+		span := s - since
 		r = (m.probeFrom*m.weight + r*span) / (m.weight + span)
 		m.weight = min(90, m.weight+span)
 		m.probeEvery = min(120, 1.7*m.probeEvery)

@@ -70,6 +70,8 @@ type ModelLaw struct {
 
 	hold       float64 // nothing leaves before
 	episode    float64 // when the latest wave of refusals was reacted to
+	doublings  int     // of the wait that no server asked for
+	waveBefore float64 // when the one before it was
 	broken     bool    // the breaker has opened since the last climb
 	silentRun  int     // episodes since the latest success
 	lastRefuse float64

@@ -28,7 +28,7 @@ var bounds = map[string]struct {
 	"silent, 5 s":                {1.05, 40, 0},
 	"silent, 1 s":                {1.05, 40, 0},
 	"silent, 10 s windows":       {1.06, 250, 0},
-	"silent, 1 s: violent":       {1.62, 805, 0},
+	"silent, 1 s: violent":       {1.30, 420, 0},
 	"headers: token-bound":       {1.03, 0, 0},
 	"headers: estimate ×1.5":     {1.04, 0, 0},
 	"headers: estimate ÷1.5":     {1.04, 0, 0},
