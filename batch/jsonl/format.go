@@ -14,6 +14,7 @@ import (
 // Format is how an input holds its items. The zero value is a line of JSON for each.
 type Format uint8
 
+// The formats of an input.
 const (
 	FormatJSONL Format = iota // a JSON object on each line
 	FormatText                // a prompt on each line

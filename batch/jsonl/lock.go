@@ -26,8 +26,8 @@ type Lock struct{ held *flock.Flock }
 // that one's pid. Links to one output are locked as one, if it is there already.
 func LockOutput(path string) (*Lock, error) {
 	name := path + LockSuffix
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		name = real + LockSuffix
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		name = target + LockSuffix
 	}
 	for {
 		held := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(fileMode))

@@ -157,7 +157,7 @@ func (r *Reorder) load(offset int64) ([]byte, error) {
 		return nil, err
 	}
 	line := make([]byte, binary.LittleEndian.Uint32(r.size[:]))
-	if _, err := r.spill.ReadAt(line, offset+int64(len(r.size))); err != nil && err != io.EOF { //nolint:errorlint // ReadAt's own
+	if _, err := r.spill.ReadAt(line, offset+int64(len(r.size))); err != nil && err != io.EOF {
 		return nil, err
 	}
 	if r.away--; r.away == 0 {

@@ -97,7 +97,7 @@ func (s *Saver) gather() {
 		if b.full() || !open {
 			in = nil
 		}
-		if len(b.items) == 0 || in != nil && len(in) > 0 {
+		if len(b.items) == 0 || len(in) > 0 {
 			out = nil // more is at the door: take it along
 		}
 		select {

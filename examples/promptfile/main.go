@@ -47,7 +47,7 @@ func main() {
 	check(err)
 	folder, err := os.MkdirTemp("", "promptfile")
 	check(err)
-	defer os.RemoveAll(folder)
+	defer func() { check(os.RemoveAll(folder)) }()
 	in, out := folder+"/prompts.jsonl", folder+"/results.jsonl"
 	check(os.WriteFile(in, []byte(prompts), 0o600))
 	fmt.Printf("first run: %d asked\nsecond run: %d asked\n", answer(client, in, out), answer(client, in, out))
