@@ -24,6 +24,9 @@ var endpoints = []string{ChatCompletions, Embeddings, Responses, Completions}
 // the constants spell them.
 func KnownEndpoint(path string) bool { return slices.Contains(endpoints, path) }
 
+// Endpoints are OpenAI's four, for [ReaderConfig.Serves].
+func Endpoints() []string { return slices.Clone(endpoints) }
+
 func endpointList() string { return strings.Join(endpoints, ", ") }
 
 // Form is the shape in which a line asks. The zero value is no form.

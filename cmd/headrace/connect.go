@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/headrace/headrace/batch/jsonl"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/sim"
@@ -21,6 +22,15 @@ type backend struct {
 	key    string           // "" if there is none
 	books  func() sim.Books // the simulated provider's own; nil for a real one
 	notice []string         // what the user should know of it
+}
+
+// serves lists the endpoints that a line may be for. Anthropic's is not among
+// OpenAI's own; servers at another address have it or say that they do not.
+func (b *backend) serves(baseURL string) []string {
+	if b.books == nil && baseURL == "" {
+		return nil
+	}
+	return append(jsonl.Endpoints(), jsonl.Messages)
 }
 
 func (b *backend) do(ctx context.Context, r provider.Request) (provider.Reply, error) {

@@ -119,7 +119,7 @@ func (s *survey) note(req jsonl.Request, err error, past *past) error {
 func (r *runner) readerConfig(name string, checked bool) jsonl.ReaderConfig {
 	return jsonl.ReaderConfig{
 		Name: name, DefaultModel: r.backend.model, DefaultEndpoint: r.flags.endpoint, Checked: checked,
-		System: r.flags.system,
+		System: r.flags.system, Serves: r.backend.serves(r.flags.baseURL),
 		Format: r.flags.formatOf(name), Template: r.flags.parsed, Limit: r.flags.limit,
 	}
 }

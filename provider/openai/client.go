@@ -163,6 +163,7 @@ func redirects(own func(*http.Request, []*http.Request) error) func(*http.Reques
 // endpoints are the paths that a call may have, without the version.
 var endpoints = map[string]bool{
 	"/chat/completions": true, "/embeddings": true, "/responses": true, "/completions": true,
+	"/messages": true, // Anthropic's, which vLLM and some gateways have beside OpenAI's
 }
 
 // url joins an endpoint to the base. Only known paths pass, so that no line of
@@ -170,7 +171,7 @@ var endpoints = map[string]bool{
 func (c *Client) url(endpoint string) (string, error) {
 	path := strings.TrimPrefix(endpoint, apiPath)
 	if !endpoints[path] {
-		return "", fmt.Errorf("endpoint %.64q is not one of /v1/chat/completions, /v1/embeddings, /v1/responses, /v1/completions", endpoint)
+		return "", fmt.Errorf("endpoint %.64q is not one of /v1/chat/completions, /v1/embeddings, /v1/responses, /v1/completions, /v1/messages", endpoint)
 	}
 	return c.base + path, nil
 }

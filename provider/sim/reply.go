@@ -67,6 +67,8 @@ func (r request) answer(id string, now time.Time) []byte {
 		return r.embeddingBody()
 	case responses:
 		return r.responseBody(id, now)
+	case messages:
+		return r.messageBody(id)
 	case completions:
 		return r.completionBody(id, now, "cmpl-", "text_completion", completionChoice)
 	default:
@@ -127,6 +129,19 @@ func (r request) responseBody(id string, now time.Time) []byte {
 		`"input_tokens_details":{"cached_tokens":0},"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":0},`+
 		`"total_tokens":%d},"system_fingerprint":"sim"}`,
 		id, now.Unix(), status, incomplete, quote(r.model), id, status, quote(text), read, written, read+written)
+}
+
+// messageBody is an answer in Anthropic's dialect.
+func (r request) messageBody(id string) []byte {
+	text, whole := r.write(r.texts[0])
+	reason := "end_turn"
+	if !whole {
+		reason = "max_tokens"
+	}
+	return fmt.Appendf(make([]byte, 0, 512), `{"id":"msg_%s","type":"message","role":"assistant","model":%s,`+
+		`"content":[{"type":"text","text":%s}],"stop_reason":"%s","stop_sequence":null,`+
+		`"usage":{"input_tokens":%d,"output_tokens":%d}}`,
+		id, quote(r.model), quote(text), reason, tokensOf(r.chars), tokensOf(len(text)))
 }
 
 func (r request) embeddingBody() []byte {

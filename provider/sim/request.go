@@ -17,6 +17,7 @@ const (
 	completions     endpoint = "/v1/completions"
 	embeddings      endpoint = "/v1/embeddings"
 	responses       endpoint = "/v1/responses"
+	messages        endpoint = "/v1/messages" // of Anthropic's dialect, which some servers speak as well
 )
 
 // maxInputs is how many texts one request may carry: OpenAI's own bound for
@@ -77,7 +78,7 @@ func (r *request) field(key string, v gjson.Result) {
 
 func (r *request) inputField() string {
 	switch r.endpoint {
-	case chatCompletions:
+	case chatCompletions, messages:
 		return "messages"
 	case completions:
 		return "prompt"
@@ -102,7 +103,7 @@ func (r *request) readMaxTokens(key string, v gjson.Result) {
 func (r *request) read(v gjson.Result) {
 	r.texts, r.chars = nil, 0
 	switch {
-	case r.endpoint == chatCompletions, r.endpoint == responses && v.IsArray():
+	case r.endpoint == chatCompletions, r.endpoint == messages, r.endpoint == responses && v.IsArray():
 		r.readTurns(v)
 	case v.IsArray():
 		r.readList(v)

@@ -117,7 +117,7 @@ func (s *Server) requestID() string {
 func (s *Server) route(r *http.Request) (reply, error) {
 	method := http.MethodGet
 	switch e := endpoint(r.URL.Path); e {
-	case chatCompletions, completions, embeddings, responses:
+	case chatCompletions, completions, embeddings, responses, messages:
 		if r.Method == http.MethodPost {
 			return s.call(r, e)
 		}
