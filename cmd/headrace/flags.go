@@ -24,6 +24,9 @@ type runFlags struct {
 	system            string
 	concurrency       int
 	rpm, tpm          float64
+	inputTPM          float64
+	outputTPM         float64
+	burst             time.Duration
 	maxAttempts       int
 	timeout           time.Duration
 	itemTimeout       time.Duration
@@ -100,6 +103,9 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.concurrency, "concurrency", "c", batch.DefaultConcurrency, "most calls in flight")
 	fs.Float64Var(&f.rpm, "rpm", 0, "requests a minute that each model is allowed; 0 learns it")
 	fs.Float64Var(&f.tpm, "tpm", 0, "tokens a minute that each model is allowed; 0 learns it")
+	fs.Float64Var(&f.inputTPM, "input-tpm", 0, "input tokens a minute that each model is allowed, where they are counted apart")
+	fs.Float64Var(&f.outputTPM, "output-tpm", 0, "output tokens a minute that each model is allowed, likewise")
+	fs.DurationVar(&f.burst, "burst", 0, "how much of a told limit may be spent at once, in time: 1m where a minute's worth is there from the start (default 1s)")
 	fs.IntVar(&f.maxAttempts, "max-attempts", batch.DefaultMaxAttempts, "tries at an item; being throttled is none")
 	fs.DurationVar(&f.timeout, "timeout", batch.DefaultAttemptTimeout, "longest call; waiting to be sent does not count, 0 is no bound")
 	fs.DurationVar(&f.itemTimeout, "item-timeout", 0, "longest time for one item in all, from its first call; 0 is no bound")
@@ -117,7 +123,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	nameValues(fs, map[string]string{
 		"output": "FILE", "errors": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
 		"model": "NAME", "endpoint": "PATH", "system": "TEXT",
-		"format": "NAME", "template": "TEXT", "on-bad-line": "MODE", "order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "max-attempts": "N",
+		"format": "NAME", "template": "TEXT", "on-bad-line": "MODE", "order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "max-attempts": "N",
 		"timeout": "D", "item-timeout": "D", "deadline": "D", "sim-profile": "NAME", "config": "FILE",
 		"durable": "MODE", "progress": "MODE", "log-level": "LEVEL", "limit": "N", "seed": "N",
 	})

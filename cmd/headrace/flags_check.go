@@ -41,13 +41,15 @@ func (f *runFlags) checkEndpoint() error {
 	return oneOf("endpoint", f.endpoint, jsonl.ChatCompletions, jsonl.Embeddings, jsonl.Responses, jsonl.Completions)
 }
 
-func (f *runFlags) limits() limiter.Limits { return limiter.Limits{RPM: f.rpm, TPM: f.tpm} }
+func (f *runFlags) limits() limiter.Limits {
+	return limiter.Limits{RPM: f.rpm, TPM: f.tpm, InputTPM: f.inputTPM, OutputTPM: f.outputTPM, Burst: f.burst}
+}
 
 func (f *runFlags) checkLimits() error {
 	if f.limits().Validate() == nil {
 		return nil
 	}
-	return errors.New("--rpm, --tpm: a limit is a number of 0 or more: 0 learns it")
+	return errors.New("--rpm, --tpm, --input-tpm, --output-tpm: a limit is a number of 0 or more: 0 learns it; --burst is at most a minute")
 }
 
 func (f *runFlags) checkLevel() error {
