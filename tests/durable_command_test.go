@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -89,6 +90,7 @@ type witness struct {
 	received map[string]int
 	total    int
 	open     int
+	conns    int
 	alarm    int // the total at which ring is closed
 	ring     chan struct{}
 }
@@ -98,10 +100,26 @@ func newWitness(t *testing.T, cfg sim.Config) *witness {
 	cfg.TrackIDs = true
 	w := &witness{server: sim.New(cfg, clockwork.NewRealClock()), received: map[string]int{}}
 	w.quiet = sync.NewCond(&w.mu)
-	s := httptest.NewServer(w)
+	s := httptest.NewUnstartedServer(w)
+	s.Config.ConnState = w.connection
+	s.Start()
 	t.Cleanup(s.Close)
 	w.base = s.URL + "/v1"
 	return w
+}
+
+// connection counts what is connected. A process that was killed is heard to the
+// end: what it had sent is read before its connection is seen to be closed.
+func (w *witness) connection(_ net.Conn, state http.ConnState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		w.conns++
+	case http.StateClosed, http.StateHijacked:
+		w.conns--
+	}
+	w.quiet.Broadcast()
 }
 
 // ServeHTTP notes a call and hands it on.
@@ -150,7 +168,7 @@ func (w *witness) after(n int) <-chan struct{} {
 func (w *witness) settle() (received map[string]int, total int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for w.open > 0 {
+	for w.open > 0 || w.conns > 0 {
 		w.quiet.Wait()
 	}
 	received = make(map[string]int, len(w.received))

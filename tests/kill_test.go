@@ -86,12 +86,12 @@ func newJob(t *testing.T, bin string, chance *rand.Rand) *job {
 func (j *job) survive(kills int) (all killTally) {
 	all.allowed = j.inFlt
 	for range kills {
-		killed, asked := j.process(true)
+		killed := j.process(true)
 		if !killed {
 			break
 		}
 		all.kills++
-		lost := j.look(asked)
+		asked, lost := j.look()
 		all.repeated += lost
 		if lost > 2*j.inFlt {
 			j.Errorf("%d calls left no result, with %d allowed in flight and as many answers to be saved", lost, j.inFlt)
@@ -101,17 +101,16 @@ func (j *job) survive(kills int) (all killTally) {
 			all.early++
 		}
 	}
-	killed, asked := j.process(false)
-	if lost := j.look(asked); killed || lost != 0 {
+	killed := j.process(false)
+	if _, lost := j.look(); killed || lost != 0 {
 		j.Errorf("the last process lost %d results", lost)
 	}
 	j.complete(all.repeated)
 	return all
 }
 
-// process runs the command, to its end or until it is killed, and tells how many
-// calls it made.
-func (j *job) process(kill bool) (killed bool, asked int) {
+// process runs the command, to its end or until it is killed.
+func (j *job) process(kill bool) (killed bool) {
 	cmd := exec.Command(j.args[0], j.args[1:]...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -137,9 +136,7 @@ func (j *job) process(kill bool) (killed bool, asked int) {
 	} else if err != nil {
 		j.Fatalf("%v: %s", err, stderr.Bytes())
 	}
-	before := j.total
-	_, after := j.server.settle()
-	return killed, after - before
+	return killed
 }
 
 // instant picks when to kill: one time in four early, while files are read and
@@ -153,9 +150,11 @@ func (j *job) instant() <-chan struct{} {
 	return now
 }
 
-// look compares the file with the books after a process has ended that made so many
-// calls, and tells how many of them left no result.
-func (j *job) look(asked int) (lost int) {
+// look compares the file with the books after a process has ended, and tells how
+// many calls it made and how many of them left no result. The books are read once:
+// a call that a killed process had sent may come in between two looks at them. One
+// that comes in later still counts for the next process.
+func (j *job) look() (asked, lost int) {
 	j.Helper()
 	saved := savedItems(j.T, j.out, j.prompts)
 	received, total := j.server.settle()
@@ -167,9 +166,10 @@ func (j *job) look(asked int) (lost int) {
 			j.Errorf("%s was saved, and asked again", id)
 		}
 	}
+	asked = total - j.total
 	lost = asked - (len(saved) - len(j.saved))
 	j.saved, j.received, j.total = saved, received, total
-	return lost
+	return asked, lost
 }
 
 // complete checks the end of it all.
