@@ -93,8 +93,8 @@ func (j *job) survive(kills int) (all killTally) {
 		all.kills++
 		asked, lost := j.look()
 		all.repeated += lost
-		if lost > 2*j.inFlt {
-			j.Errorf("%d calls left no result, with %d allowed in flight and as many answers to be saved", lost, j.inFlt)
+		if lost > j.inFlt {
+			j.Errorf("%d calls left no result, with %d allowed in flight", lost, j.inFlt)
 		}
 		all.most = max(all.most, lost)
 		if asked == 0 {

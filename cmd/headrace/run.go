@@ -279,12 +279,13 @@ func (r *runner) options(t *tally) []batch.Option {
 	return opts
 }
 
-// caller makes calls whose answers have room to wait to be saved.
+// caller makes calls that are in flight until their answers are saved.
 func (r *runner) caller(out *sink) batch.Func[*item, provider.Reply] {
 	return func(ctx context.Context, it *item) (provider.Reply, error) {
+		out.enter(ctx)
 		reply, err := r.call(ctx, it)
-		if err == nil {
-			out.enter(r.halt.ctx)
+		if err != nil {
+			out.leave(nil)
 		}
 		return reply, err
 	}

@@ -22,10 +22,10 @@ type sink struct {
 	unsaved         int          // lines that could not be kept; to be read after close
 	turns           *turns       // nil where results stand as they come
 
-	// room has as many places as calls may be in flight. An answer takes one before
-	// its call counts as ended, and leaves it when it is saved: a process that is
-	// killed loses its calls in flight and at most as many answers, and a disk that
-	// is slow slows the calls down.
+	// room has as many places as calls may be in flight. A call takes one before it
+	// is made, and leaves it when its answer is saved: until then it counts as in
+	// flight. So a process that is killed never loses more than it was allowed to
+	// have in flight, and a disk that is slow slows the calls down.
 	room    chan struct{}
 	faulted chan struct{} // closed by the first failure: nothing waits for room any more
 }
@@ -81,8 +81,8 @@ func (s *sink) put(o output) {
 	s.errors.Save(o.line, nil)
 }
 
-// enter waits until there is room for one more answer. Of an item whose answers wait
-// for their turn it is not asked: the one whose turn it is could not come in.
+// enter waits until there is room for one more call. Where answers wait for their
+// turn it is not asked for: the one whose turn it is could not come in.
 func (s *sink) enter(ctx context.Context) {
 	if s.turns != nil {
 		return
