@@ -249,6 +249,9 @@ func (m *ModelLaw) Refused(now time.Time, n News) time.Time {
 		m.broken = true
 		return m.time(m.hold) // says nothing about the rate
 	}
+	if m.shortOf(t, n.On) {
+		return m.time(m.hold)
+	}
 	if sighted {
 		m.setReserve(t, min(20, 1.3*max(m.reserveNow(t), 1)))
 	} else {
@@ -267,6 +270,20 @@ func (m *ModelLaw) silentWait(n News) float64 {
 		most = busyHold
 	}
 	return min(most, math.Exp2(float64(min(m.doublings, 10))))
+}
+
+// shortOf takes a refusal that names a limit on tokens which is known: the level of
+// that one was nought, and the rate of requests is not to blame. Where the limit is
+// not known, requests are the only thing to slow down.
+func (m *ModelLaw) shortOf(t float64, on Dimension) bool {
+	k := index(on)
+	if k <= dimRequests || m.gauges[k].source != told {
+		return false
+	}
+	g := &m.gauges[k]
+	g.advance(t)
+	g.level = min(g.level, 0)
+	return true
 }
 
 func (m *ModelLaw) setReserve(t, seconds float64) { m.reserve, m.reserveAt = seconds, t }

@@ -81,3 +81,22 @@ func TestToldLimitUnderTheFloor(t *testing.T) {
 		t.Errorf("%d calls left in an hour of one a minute", sent)
 	}
 }
+
+// A refusal that names the tokens empties the model of the tokens, and leaves the rate
+// of requests alone.
+func TestRefusalForTokens(t *testing.T) {
+	now := time.Unix(0, 0)
+	m := newModel(LawConfig{Limits: Limits{RPM: 600, TPM: 60_000, Burst: time.Minute}}, now)
+	c := Cost{Requests: 1, Input: 10}
+	rate := m.Rate(now)
+	m.Refused(now, News{Send: m.Sent(now, c), Sent: now, Cost: c, Present: true, On: Tokens})
+	if got := m.Rate(now); got != rate {
+		t.Errorf("%v requests a second after a refusal for tokens, %v before", got, rate)
+	}
+	if level := m.Level(now, Tokens); level > 0 {
+		t.Errorf("%v tokens are thought to be left", level)
+	}
+	if level := m.Level(now, Requests); level < 500 {
+		t.Errorf("%v requests are thought to be left", level)
+	}
+}
