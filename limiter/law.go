@@ -103,7 +103,7 @@ type LawConfig struct {
 	Local    bool           // of the model: a server of one's own, which queues and never refuses
 	Target   time.Duration  // of Local: latency to keep under; 0: DefaultLocalTarget
 	Limits   Limits         // told by the user
-	Rate     RateConfig     // of the plain law
+	Rate     RateConfig     // of the plain law; its Initial is the model's first guess
 	Ramp     RampConfig     // of the plain law; zero: to the rate that was learned
 	Cooldown CooldownConfig // of the plain law
 	Errors   ErrorWindowConfig
