@@ -87,6 +87,16 @@ func (g *gauge) capped(refill float64) float64 {
 	return refill
 }
 
+// slack is how far into debt calls may lead where no header tells the level: a
+// second's refill, which is less than any bucket that was learned holds. A told
+// limit has none: it may be kept by a window that slides.
+func (g *gauge) slack() float64 {
+	if g.source == told {
+		return 0
+	}
+	return margin * g.refill
+}
+
 // burstSeconds is how many seconds of refill the gauge holds, within reason: it
 // decides how long probes take.
 func (g *gauge) burstSeconds() float64 {
@@ -137,8 +147,8 @@ func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) bool {
 		g.sighted, g.seenAt, g.seenLeft = true, sent, s.Remaining
 	}
 	g.source, g.refill, g.capacity = seen, refill, capacity
-	g.level = own.replay(k, s.Remaining+half, refill-g.draw(), capacity, sent, now)
-	g.at = now
+	g.level, g.at = own.replay(k, s.Remaining+half, refill-g.draw(), capacity, sent, now), now
+	g.take(0)
 	return changed
 }
 

@@ -91,7 +91,10 @@ func (m *ModelLaw) stepProbe(t float64, g *gauge) {
 }
 
 // setRate believes in a rate of requests, under the user's ceiling.
-func (m *ModelLaw) setRate(g *gauge, refill float64) { g.refill = g.capped(refill) }
+func (m *ModelLaw) setRate(g *gauge, refill float64) {
+	g.refill = g.capped(refill)
+	g.take(0) // the bounds of a debt move with the rate
+}
 
 // Answered takes the lesson of a call that was answered.
 func (m *ModelLaw) Answered(now time.Time, n News) {
@@ -329,8 +332,8 @@ func (m *ModelLaw) learnRate(t, s float64) {
 	if g.refill > m.best*math.Exp2(-(t-m.bestAt)/300) {
 		m.best, m.bestAt = g.refill, t
 	}
-	g.level = g.refill*(t-s) - m.sends.drawn(dimRequests, s, t)
-	g.at = t
+	g.level, g.at = g.refill*(t-s)-m.sends.drawn(dimRequests, s, t), t
+	g.take(0) // within the bounds of a debt
 	m.mode, m.estimated = cruise, t
 }
 

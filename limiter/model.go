@@ -147,6 +147,12 @@ func (m *ModelLaw) SetLimits(now time.Time, l Limits) {
 // nothing would ever fit.
 const leastTokens = 5000
 
+// toldBurst is how many seconds of a told limit may be saved up where its burst is
+// not told. What was saved is sent on top of the limit, and a window, fixed or
+// sliding, forgives none of it; a fifth of a second is what timers and schedulers
+// need.
+const toldBurst = 0.2
+
 func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 	g.ceiling = refill
 	switch {
@@ -157,7 +163,7 @@ func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 		return
 	}
 	g.advance(t)
-	capacity := max(burst, 1) * refill
+	capacity := max(burst, toldBurst) * refill
 	if tokens {
 		capacity = max(capacity, leastTokens)
 	}

@@ -100,3 +100,18 @@ func TestRefusalForTokens(t *testing.T) {
 		t.Errorf("%v requests are thought to be left", level)
 	}
 }
+
+// However deep the debt was at the old rate, it is bounded by a minute of the new one.
+func TestDebtIsBoundedAfterACut(t *testing.T) {
+	now := time.Unix(0, 0)
+	m := newModel(LawConfig{Rate: RateConfig{Initial: 10}}, now)
+	one := Cost{Requests: 1}
+	first := m.Sent(now, one)
+	for range 3000 {
+		m.Sent(now.Add(time.Second/2), one)
+	}
+	m.Refused(now.Add(time.Second), News{Send: first, Sent: now, Cost: one, Present: true})
+	if level, bound := m.Level(now.Add(time.Second), Requests), 60*m.Rate(now); level < -max(bound, leastDebt)-1e-9 {
+		t.Errorf("a debt of %v, with %v a minute", -level, bound)
+	}
+}

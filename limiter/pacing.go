@@ -135,7 +135,7 @@ func (m *ModelLaw) debtWait(t float64, cost [dims]float64) (time.Duration, Dimen
 		g.advance(t)
 		need := cost[k] // a call without an estimate is still held to what others drew
 		if g.source != seen {
-			need -= max(2*cost[k], margin*g.refill)
+			need -= max(2*cost[k], g.slack())
 		}
 		if cost[k] > 0.95*g.capacity { // it will never fit: full must do
 			need = min(need, 0.95*g.capacity)
