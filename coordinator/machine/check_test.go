@@ -216,6 +216,10 @@ func (m *Machine) checkAwake(b *book) {
 	}
 }
 
+// rounding is how much two answers to the same question may differ that were given
+// at two moments: waits are quotients, rounded up to the nanosecond.
+const rounding = time.Nanosecond
+
 func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
 	l, wait := p.pick(m.now, it)
 	slack := time.Duration(0)
@@ -232,7 +236,7 @@ func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
 		b.w.failf("pool %s is in line after all were served", p.name)
 	case wait == 0 && slack == 0:
 		b.w.failf("item %d could go on %s", it.Seq, l.name)
-	case wait < forever && (p.alarm.pos < 0 || p.alarm.at.Sub(m.now) > wait+slack):
+	case wait < forever && (p.alarm.pos < 0 || p.alarm.at.Sub(m.now) > wait+slack+rounding):
 		b.w.failf("pool %s could go in %v; its alarm is set: %v, in %v", p.name, wait, p.alarm.pos >= 0, p.alarm.at.Sub(m.now))
 	case wait == forever && !p.hasWaker():
 		b.w.failf("nobody will wake pool %s", p.name)
