@@ -1,0 +1,18 @@
+// Command bench says what headrace costs beside a bare loop: the same prompts, the
+// same server, in turns, each contestant a process of its own.
+//
+//	         ┌▶ bare      net/http, fixed workers, raw bytes, a plain append
+//	prompts ─┼▶ naive     errgroup, x/time/rate, go-openai structs, a plain append
+//	         ├▶ typed     the same structs through batch.Stream, a plain append
+//	         ├▶ library   raw bytes through batch.Stream, no output
+//	         └▶ command   headrace run: limits, resume keys, accounting, durable output
+//	             │ ▲
+//	             ▼ │ loopback
+//	           serve      net/http, one canned answer, after a latency that is told
+//
+// Promise: figures are ratios to the bare loop of the same round, as medians over
+// the rounds with the least and the greatest beside them; what a machine does in
+// absolute terms is shown, not judged. Wall and CPU time are those of the whole
+// process, from its start to its end. A contestant that loses an item, or makes a
+// call twice, fails the benchmark.
+package main

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// figures are what one contestant did in one round.
+type figures struct {
+	wall, cpu   time.Duration
+	peak        int64   // bytes
+	allocs      float64 // objects
+	connections int64
+}
+
+// round is one turn of each contestant, by name.
+type round map[string]figures
+
+// compete lets all run in turns. The one who begins changes from round to round: the
+// first after a pause finds another machine than the second.
+func (s *stage) compete(some []contestant) ([]round, error) {
+	var rounds []round
+	for n := range s.rounds {
+		r := round{}
+		for i := range some {
+			c := some[(n+i)%len(some)]
+			f, err := s.turn(c)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", c.name, err)
+			}
+			r[c.name] = f
+		}
+		rounds = append(rounds, r)
+	}
+	return rounds, s.countCommand(some, rounds)
+}
+
+// turn runs one contestant on a fresh output file, and sees from the server's books
+// that each prompt was asked once.
+func (s *stage) turn(c contestant) (figures, error) {
+	out := filepath.Join(s.folder, "out.jsonl")
+	defer func() { _ = os.Remove(out) }() // a run that keeps no file has none
+	if c.run == nil {
+		return s.measure(exec.CommandContext(s.ctx, c.args(s, out)[0], c.args(s, out)[1:]...))
+	}
+	return s.measure(exec.CommandContext(s.ctx, s.self, childWord, c.name,
+		"-prompts", s.prompts, "-out", out, "-url", s.url, "-inflight", strconv.Itoa(s.inFlight)))
+}
+
+func (s *stage) measure(cmd *exec.Cmd) (f figures, err error) {
+	if _, err := s.readBooks(); err != nil {
+		return f, err
+	}
+	var says bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &says, os.Stderr
+	began := time.Now()
+	if err := cmd.Run(); err != nil {
+		return f, err
+	}
+	f.wall = time.Since(began)
+	f.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	if use, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		f.peak = use.Maxrss << 10 // Linux counts in KiB
+	}
+	f.allocs, _ = strconv.ParseFloat(strings.TrimSpace(says.String()), 64) // the command says none
+	b, err := s.readBooks()
+	if err == nil && b.Calls != int64(s.items) {
+		err = fmt.Errorf("%d calls were made for %d prompts", b.Calls, s.items)
+	}
+	f.connections = b.Connections
+	return f, err
+}
+
+// countCommand runs the command once more, built to tell its allocations. That run
+// is not timed.
+func (s *stage) countCommand(some []contestant, rounds []round) error {
+	for _, c := range some {
+		if c.run != nil {
+			continue
+		}
+		counting := *s
+		counting.binary = s.counting
+		told := filepath.Join(s.folder, "allocs")
+		if err := os.Setenv("HEADRACE_BENCH_ALLOCS", told); err != nil {
+			return err
+		}
+		if _, err := counting.turn(c); err != nil {
+			return err
+		}
+		text, err := os.ReadFile(told)
+		if err != nil {
+			return err
+		}
+		allocs, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+		if err != nil {
+			return err
+		}
+		for _, r := range rounds {
+			f := r[c.name]
+			f.allocs = allocs
+			r[c.name] = f
+		}
+	}
+	return nil
+}
