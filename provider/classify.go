@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -40,53 +38,8 @@ func Classify(status int, h http.Header, body []byte) *Error {
 func ClassifyOK(body []byte) *Error { return classifyOK(http.StatusOK, nil, body) }
 
 func classifyOK(status int, h http.Header, body []byte) *Error {
-	trimmed := bytes.TrimSpace(body)
-	fault := ""
-	switch {
-	case len(trimmed) == 0:
-		fault = "an empty body"
-	case trimmed[0] == '<':
-		fault = prose(trimmed)
-	case !json.Valid(trimmed):
-		fault = "the body is cut short or not JSON"
-	}
-	if fault != "" {
-		return &Error{Kind: TransportFault, Status: status, RequestID: RequestID(h), Message: clip(fault, maxMessage), Body: bound(body)}
-	}
-	part, failed := errorWithin(trimmed)
-	if !failed {
-		return nil
-	}
-	a := read(0, h, part)
-	a.status = statusWithin(a)
-	e := judge(a, body)
-	e.Status = status
-	return e
-}
-
-// errorWithin finds the error in a JSON answer that carries one instead of a
-// result, and returns the JSON to classify.
-func errorWithin(body []byte) ([]byte, bool) {
-	root := gjson.ParseBytes(body)
-	if root.IsArray() {
-		root = root.Get("0")
-	}
-	if !root.IsObject() {
-		return body, true // a bare string or number answers no request
-	}
-	if first := root.Get("choices.0"); present(first.Get("error")) && first.Get("finish_reason").Str == "error" {
-		return []byte(first.Raw), true
-	}
-	failed := present(root.Get("error"))
-	if failed && root.Get("status").Str == "failed" { // Responses, perhaps with a part of the output
-		return body, true
-	}
-	for _, path := range [...]string{"choices.0", "data.0", "output.0", "content.0"} {
-		if root.Get(path).Exists() {
-			return nil, false
-		}
-	}
-	return body, failed || root.Get("type").Str == "error" || root.Get("object").Str == "error"
+	l, fault := lookAt(body)
+	return l.judge(fault, status, h, body)
 }
 
 func present(v gjson.Result) bool {

@@ -150,6 +150,9 @@ func asError(err error) (*Error, bool) {
 // clip shortens s to at most n bytes without splitting a character, and drops
 // what would break a line of a terminal or a log.
 func clip(s string, n int) string {
+	if len(s) <= n && strings.IndexFunc(s, unusual) < 0 {
+		return s
+	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) > n {
 		cut := n
@@ -163,3 +166,6 @@ func clip(s string, n int) string {
 
 // isBreak is true for what separates words: spaces, and what a terminal would obey.
 func isBreak(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }
+
+// unusual is true for all but the letters, digits and signs that words are made of.
+func unusual(r rune) bool { return r <= ' ' || r > '~' }

@@ -96,22 +96,48 @@ var limitFamilies = []limitHeaders{
 // are left out rather than believed; none at all gives nil. Dates are compared
 // with the response's own Date, or with now if it has none.
 func RateLimits(h http.Header, now time.Time) []RateLimit {
+	if !showsLimits(h) {
+		return nil
+	}
 	var out []RateLimit
 	for i := range limitFamilies {
 		names := &limitFamilies[i]
-		limit, ok := quantity(h.Get(names.limit))
+		limit, ok := quantity(first(h, names.limit))
 		if !ok || limit == 0 {
 			continue
 		}
-		remaining, ok := quantity(h.Get(names.remaining))
+		remaining, ok := quantity(first(h, names.remaining))
 		if !ok || remaining > limit {
 			continue
 		}
 		r := RateLimit{On: names.on, Limit: limit, Remaining: remaining, Family: names.family}
-		r.Reset, r.HasReset = parseReset(h.Get(names.reset), h, now)
+		r.Reset, r.HasReset = parseReset(first(h, names.reset), h, now)
 		out = append(out, r)
 	}
 	return out
+}
+
+// showsLimits reports whether any header could be one of a limit. One look at each
+// of a few names is less than asking for a dozen that are not there.
+func showsLimits(h http.Header) bool {
+	for name := range h {
+		if strings.Contains(name, limitMark) {
+			return true
+		}
+	}
+	return false
+}
+
+// limitMark is in the name of every family's limit, in canonical form.
+const limitMark = "limit-"
+
+// first is h.Get for a name that is canonical already: to find that out again costs
+// more than the look-up.
+func first(h http.Header, canonical string) string {
+	if v := h[canonical]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
 }
 
 // quantity reads a number of at least 0. What follows a comma or semicolon are
@@ -141,10 +167,10 @@ func number(s string) (float64, bool) {
 // past means 0. Negative values and garbage count as absent; more than
 // MaxRetryAfter is MaxRetryAfter.
 func ParseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
-	if ms, ok := number(strings.TrimSpace(h.Get("Retry-After-Ms"))); ok && ms >= 0 {
+	if ms, ok := number(strings.TrimSpace(first(h, "Retry-After-Ms"))); ok && ms >= 0 {
 		return bounded(ms / 1000), true
 	}
-	s := strings.TrimSpace(h.Get("Retry-After"))
+	s := strings.TrimSpace(first(h, "Retry-After"))
 	if s == "" {
 		return 0, false
 	}
@@ -172,7 +198,7 @@ func bounded(seconds float64) time.Duration {
 
 // serverNow is the server's clock as the response tells it, else now.
 func serverNow(h http.Header, now time.Time) time.Time {
-	if date := h.Get("Date"); date != "" {
+	if date := first(h, "Date"); date != "" {
 		if t, err := http.ParseTime(date); err == nil {
 			return t
 		}
@@ -232,7 +258,7 @@ var requestIDs = []string{
 // headers name none.
 func RequestID(h http.Header) string {
 	for _, name := range requestIDs {
-		if id := h.Get(name); id != "" {
+		if id := first(h, name); id != "" {
 			return clip(id, maxWord)
 		}
 	}

@@ -58,15 +58,32 @@ type Recorder struct {
 	mu      sync.Mutex
 	record  Record
 	secrets []string
+	room    [1]string // for secrets: nearly every request has one
 }
 
 type recorderKey struct{}
 
+// An Attempt is the context of one attempt with its Recorder in it. It is what
+// WithRecorder returns, for those who have more to put into a context and want one
+// allocation for all of it. It is used by its address and not copied.
+type Attempt struct {
+	context.Context
+	Recorder Recorder
+}
+
+// Value answers for the Recorder, and asks further for the rest.
+func (a *Attempt) Value(key any) any {
+	if key == (recorderKey{}) {
+		return &a.Recorder
+	}
+	return a.Context.Value(key)
+}
+
 // WithRecorder returns a context that carries a new Recorder. Each attempt
 // needs its own.
 func WithRecorder(ctx context.Context) (context.Context, *Recorder) {
-	r := new(Recorder)
-	return context.WithValue(ctx, recorderKey{}, r), r
+	a := &Attempt{Context: ctx}
+	return a, &a.Recorder
 }
 
 // RecorderFrom returns the Recorder that ctx carries, nil if none.
@@ -124,8 +141,10 @@ func (r *Recorder) Snapshot() Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rec := r.record
-	rec.ErrorBody = bytes.Clone(bound(Redact(rec.ErrorBody, r.secrets...)))
-	rec.RequestID = string(Redact([]byte(rec.RequestID), r.secrets...))
+	if len(rec.ErrorBody) > 0 {
+		rec.ErrorBody = bytes.Clone(bound(Redact(rec.ErrorBody, r.secrets...)))
+	}
+	rec.RequestID = redactText(rec.RequestID, r.secrets)
 	return rec
 }
 
@@ -138,7 +157,7 @@ func (r *Recorder) sent(req *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.record.Sent = true
-	r.secrets = append(r.secrets[:0:0], credentials(req.Header)...)
+	r.secrets = appendCredentials(r.room[:0], req.Header)
 }
 
 // errorBody records a piece of a failed answer's body, up to MaxErrorBody in all.

@@ -30,6 +30,16 @@ func Redact(body []byte, secrets ...string) []byte {
 	return body
 }
 
+// redactText is Redact for short texts, which hold no secret nearly always.
+func redactText(text string, secrets []string) string {
+	for _, s := range secrets {
+		if len(s) >= minSecret && strings.Contains(text, s[:minSecret]) {
+			return string(Redact([]byte(text), secrets...))
+		}
+	}
+	return text
+}
+
 // cutBeginning takes the beginning of a secret, of at least minSecret bytes, off
 // the end of a body.
 func cutBeginning(body []byte, secret string) []byte {
@@ -41,9 +51,9 @@ func cutBeginning(body []byte, secret string) []byte {
 	return body
 }
 
-// credentials lists the values of the headers by which providers are given keys.
-func credentials(h http.Header) []string {
-	var out []string
+// appendCredentials appends the values of the headers by which providers are given
+// keys.
+func appendCredentials(out []string, h http.Header) []string {
 	for _, name := range [...]string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
 		for _, v := range h[name] {
 			// "Bearer KEY": an echo may have the key alone.

@@ -24,13 +24,16 @@ func (u Usage) Add(v Usage) Usage {
 // UsageOf reads the usage from a body in the shape of chat completions,
 // completions, embeddings, Responses or Anthropic's messages. It is false if
 // the body reports none.
-func UsageOf(body []byte) (Usage, bool) {
+func UsageOf(body []byte) (Usage, bool) { return usageIn(gjson.GetBytes(body, "usage")) }
+
+// usageIn reads the usage from the value of that name.
+func usageIn(v gjson.Result) (Usage, bool) {
 	var (
 		u      Usage
 		beside int64 // read from or written to a cache, counted outside input_tokens
 		seen   bool
 	)
-	gjson.GetBytes(body, "usage").ForEach(func(key, value gjson.Result) bool {
+	v.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "prompt_tokens", "input_tokens":
 			u.InputTokens, seen = count(value), true

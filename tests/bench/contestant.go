@@ -10,7 +10,7 @@ import (
 // contestant is one way to get the prompts answered.
 type contestant struct {
 	name string
-	run  func(job) error                    // in a process of this program; nil: a program of its own
+	run  func(job) error                     // in a process of this program; nil: a program of its own
 	args func(s *stage, out string) []string // of that program
 }
 

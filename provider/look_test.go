@@ -1,0 +1,125 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+// failureByPaths is the slow twin of look.failure: each question a walk of its own
+// from the top.
+func failureByPaths(body []byte) (string, bool) {
+	root := gjson.ParseBytes(body)
+	if root.IsArray() {
+		root = root.Get("0")
+	}
+	if !root.IsObject() {
+		return root.Raw, true
+	}
+	if first := root.Get("choices.0"); present(first.Get("error")) && first.Get("finish_reason").Str == "error" {
+		return first.Raw, true
+	}
+	failed := present(root.Get("error"))
+	if failed && root.Get("status").Str == "failed" {
+		return root.Raw, true
+	}
+	for _, path := range [...]string{"choices.0", "data.0", "output.0", "content.0"} {
+		if root.Get(path).Exists() {
+			return "", false
+		}
+	}
+	return root.Raw, failed || root.Get("type").Str == "error" || root.Get("object").Str == "error"
+}
+
+// oddAnswers are those in which the fast way could see something else than the slow.
+var oddAnswers = []string{
+	`{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":9}}`,
+	`{"choices":[{"finish_reason":"error","error":{"code":429}}],"error":null}`,
+	`{"choices":{"0":{"finish_reason":"length"}}}`, `{"choices":["x"]}`, `{"choices":[]}`, `{"choices":[null]}`,
+	`{"error":"","choices":[1]}`, `{"error":{},"type":"error"}`, `{"error":{"code":"x"},"status":"failed","output":[1]}`,
+	`{"error":false,"error":{"code":"second"}}`, `{"error":{"code":"first"},"error":null}`,
+	`{"\u0065rror":{"code":"escaped"}}`, `{"object":"error","message":"m"}`, `{"data":[]}`, `{"data":[0]}`,
+	`{"stop_reason":"end_turn","content":[{}]}`, `{"incomplete_details":{"reason":"max_output_tokens"},"output":[{}]}`,
+	`[{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":9}}]`, `[]`, `[[1]]`, `{}`, `null`, `"x"`, `7`, ` {"data":[1]} `,
+	`{"choices":[{"finish_reason":"a  reason\nof its own"}]}`, `{"choices":[["finish_reason"]]}`,
+}
+
+// One look at an answer sees what a walk for each question sees.
+func FuzzLook(f *testing.F) {
+	for _, body := range oddAnswers {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if validJSON(body) != json.Valid(body) {
+			t.Fatalf("%q: valid is %v", body, json.Valid(body))
+		}
+		if !json.Valid(body) {
+			return
+		}
+		l, fault := lookAt(body)
+		if fault != "" {
+			t.Fatalf("%q: %s", body, fault)
+		}
+		part, failed := l.failure()
+		if want, also := failureByPaths(bytes.TrimSpace(body)); part != want || failed != also {
+			t.Errorf("%q: failure %q, %v, want %q, %v", body, part, failed, want, also)
+		}
+		reply, e := ReplyOf(http.StatusOK, nil, body)
+		if want := Classify(http.StatusOK, nil, body); !reflect.DeepEqual(e, want) {
+			t.Errorf("%q: %+v, want %+v", body, e, want)
+		}
+		if e != nil {
+			return
+		}
+		if usage, ok := UsageOf(body); usage != reply.Usage || ok != reply.HasUsage {
+			t.Errorf("%q: usage %+v, %v, want %+v, %v", body, reply.Usage, reply.HasUsage, usage, ok)
+		}
+		if finish := FinishOf(body); finish != reply.Finish {
+			t.Errorf("%q: finish %q, want %q", body, reply.Finish, finish)
+		}
+	})
+}
+
+// An answer that is nested a million deep is refused, not followed down until the
+// stack ends.
+func TestDeepAnswerIsRefused(t *testing.T) {
+	for _, open := range []string{"[", `{"a":`} {
+		e := ClassifyOK([]byte(strings.Repeat(open, 1_000_000)))
+		if e == nil || e.Kind != TransportFault {
+			t.Errorf("%s…: %v", open, e)
+		}
+		deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
+		if e := ClassifyOK([]byte(deep)); e == nil || e.Kind != TransportFault {
+			t.Errorf("one level too deep: %v", e)
+		}
+	}
+}
+
+// ReplyOf has what the headers and the body say, and for a failure no usage.
+func TestReplyOf(t *testing.T) {
+	h := http.Header{"X-Request-Id": {"req_1"}}
+	body := []byte(`{"choices":[{"finish_reason":"length"}],"usage":{"prompt_tokens":9,"completion_tokens":3}}`)
+	got, e := ReplyOf(http.StatusOK, h, body)
+	want := Reply{Status: 200, RequestID: "req_1", Body: body, Usage: Usage{InputTokens: 9, OutputTokens: 3}, HasUsage: true, Finish: "length"}
+	if e != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v, want %+v", got, e, want)
+	}
+	if got, e := ReplyOf(http.StatusTooManyRequests, h, body); e == nil || e.Kind != Throttled || got.HasUsage {
+		t.Errorf("%+v, %v", got, e)
+	}
+}
+
+// A word that is kept does not keep the whole answer alive.
+func TestFinishIsAWordOfItsOwn(t *testing.T) {
+	body := []byte(`{"choices":[{"finish_reason":"unheard of"}]}`)
+	reply, _ := ReplyOf(http.StatusOK, nil, body)
+	allocs := testing.AllocsPerRun(10, func() { _ = ownWord("stop") })
+	if reply.Finish != "unheard of" || allocs != 0 {
+		t.Errorf("%q, %v allocations for a usual word", reply.Finish, allocs)
+	}
+}

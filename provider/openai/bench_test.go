@@ -1,0 +1,49 @@
+package openai_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/openai"
+)
+
+// canned answers at once, without a network.
+type canned struct{ body []byte }
+
+func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {
+	_, _ = io.Copy(io.Discard, req.Body)
+	_ = req.Body.Close()
+	return &http.Response{
+		StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header: http.Header{
+			"Content-Type": {"application/json"}, "Date": {"Fri, 20 Nov 2026 10:00:00 GMT"}, "Content-Length": {"450"},
+			"X-Request-Id":                   {"req_123"},
+			"X-Ratelimit-Limit-Requests":     {"10000"},
+			"X-Ratelimit-Remaining-Requests": {"9999"},
+			"X-Ratelimit-Reset-Requests":     {"6ms"},
+		},
+		ContentLength: int64(len(c.body)), Body: io.NopCloser(bytes.NewReader(c.body)),
+	}, nil
+}
+
+// What a call costs around the wire: the request made, the answer judged and read.
+func BenchmarkDo(b *testing.B) {
+	answer := []byte(`{"id":"chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT","object":"chat.completion","created":1741569952,"model":"m",` +
+		`"choices":[{"index":0,"message":{"role":"assistant","content":"The three rivers are the Danube, the Inn and the Mur.","refusal":null},` +
+		`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":61,"completion_tokens":14,"total_tokens":75}}`)
+	prompt := []byte(`{"model":"m","messages":[{"role":"user","content":"` + string(bytes.Repeat([]byte("which rivers does it cross "), 8)) + `"}],"max_tokens":50}`)
+	client, err := openai.New(openai.Config{APIKey: "sk-not-a-key", Transport: canned{answer}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		ctx, _ := provider.WithRecorder(b.Context())
+		if _, err := client.Do(ctx, provider.Request{Endpoint: "/v1/chat/completions", Body: prompt}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
