@@ -188,7 +188,7 @@ func (b *Breaker) open(now time.Time) {
 func (b *Breaker) release() { b.probes = max(0, b.probes-1) }
 
 func (b *Breaker) count(now time.Time, failed bool) {
-	if !b.calls.begun {
+	if !b.calls.begun() {
 		b.calls.begin(now, b.config.withDefaults().Window, breakerSlots)
 	}
 	b.calls.add(now, failed)

@@ -61,7 +61,7 @@ func NewErrorWindow(c ErrorWindowConfig) ErrorWindow { return ErrorWindow{config
 
 // Record counts the end of one call, and changes speed if that is due.
 func (e *ErrorWindow) Record(now time.Time, failed bool) {
-	if !e.calls.begun {
+	if !e.calls.begun() {
 		e.config = e.config.withDefaults()
 		e.calls.begin(now, e.config.Window, e.config.Buckets)
 	}

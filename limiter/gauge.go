@@ -17,6 +17,19 @@ func spread(c Cost) [dims]float64 {
 	return [dims]float64{c.Requests, c.Tokens(), c.Input, c.Output}
 }
 
+// at is the part of the cost that is drawn in dimension k.
+func (c *Cost) at(k int) float64 {
+	switch k {
+	case dimRequests:
+		return c.Requests
+	case dimTokens:
+		return c.Tokens()
+	case dimInput:
+		return c.Input
+	}
+	return c.Output
+}
+
 // A source is how well a gauge knows its limit. Each outranks those before it.
 type source uint8
 
@@ -116,7 +129,7 @@ func (s *sends) replay(k int, level, refill, capacity, from, to float64) float64
 		level = min(capacity, level+refill*(e.at-t))
 		t = e.at
 		if !e.refused {
-			level -= e.cost[k]
+			level -= e.cost.at(k)
 		}
 	}
 	return min(capacity, level+refill*(to-t))

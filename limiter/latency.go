@@ -17,31 +17,54 @@ const (
 	LatencySamples = 128
 )
 
-// A Latency follows how long calls take: their mean, exponentially weighted, and the
-// 95th percentile of the last [LatencySamples]. The zero value is ready.
-type Latency struct {
+// A MeanLatency follows how long calls take, exponentially weighted. The zero value is
+// ready.
+type MeanLatency struct {
 	mean  float64 // ns
 	count int
-	ring  [LatencySamples]time.Duration // sample i is at i%LatencySamples
 }
 
 // Observe adds a sample. A negative one counts as 0.
-func (l *Latency) Observe(d time.Duration) {
-	d = max(0, d)
-	l.ring[l.count%LatencySamples] = d
+func (l *MeanLatency) Observe(d time.Duration) {
+	x := float64(max(0, d))
 	if l.count == 0 {
-		l.mean = float64(d)
+		l.mean = x
 	}
-	l.mean += LatencyWeight * (float64(d) - l.mean)
+	l.mean += LatencyWeight * (x - l.mean)
 	l.count++
 }
 
 // Count is how many samples there were in all.
-func (l *Latency) Count() int { return l.count }
+func (l *MeanLatency) Count() int { return l.count }
 
 // Mean is the exponentially weighted mean; 0 before the first sample, and that sample
 // after it.
-func (l *Latency) Mean() time.Duration { return time.Duration(l.mean) }
+func (l *MeanLatency) Mean() time.Duration { return time.Duration(l.mean) }
+
+// A Latency is a [MeanLatency] that also knows the 95th percentile of the last
+// [LatencySamples]. The zero value is ready; it is not to be copied.
+//
+// Its memory grows with the samples: most of many lanes make few calls.
+type Latency struct {
+	MeanLatency
+	ring []time.Duration // sample i is at i%LatencySamples
+}
+
+// firstSamples is one line of a processor's cache.
+const firstSamples = 8
+
+// Observe adds a sample. A negative one counts as 0.
+func (l *Latency) Observe(d time.Duration) {
+	switch {
+	case l.count == 0:
+		l.ring = append(make([]time.Duration, 0, firstSamples), max(0, d))
+	case l.count < LatencySamples:
+		l.ring = append(l.ring, max(0, d))
+	default:
+		l.ring[l.count%LatencySamples] = max(0, d)
+	}
+	l.MeanLatency.Observe(d)
+}
 
 // P95 is the 95th percentile by nearest rank: the smallest sample such that at least
 // 95 % of those in the ring are not above it. 0 before the first sample. It sorts a
@@ -51,8 +74,9 @@ func (l *Latency) P95() time.Duration {
 	if n == 0 {
 		return 0
 	}
-	sorted := l.ring
-	slices.Sort(sorted[:n])
+	var room [LatencySamples]time.Duration
+	sorted := room[:copy(room[:], l.ring)]
+	slices.Sort(sorted)
 	return sorted[rank95(n)-1]
 }
 
@@ -60,7 +84,7 @@ func (l *Latency) P95() time.Duration {
 // samples are above the limit than may be above the percentile.
 func (l *Latency) P95Over(limit time.Duration) bool {
 	n, above := l.held(), 0
-	for _, d := range l.ring[:n] {
+	for _, d := range l.ring {
 		if d > limit {
 			above++
 		}
@@ -68,7 +92,7 @@ func (l *Latency) P95Over(limit time.Duration) bool {
 	return n > 0 && above > n-rank95(n)
 }
 
-func (l *Latency) held() int { return min(l.count, LatencySamples) }
+func (l *Latency) held() int { return len(l.ring) }
 
 // rank95 is ⌈0.95·n⌉, in whole numbers so that no rounding moves it.
 func rank95(n int) int { return (95*n + 99) / 100 }

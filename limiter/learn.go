@@ -118,14 +118,14 @@ func (m *ModelLaw) Answered(now time.Time, n News) {
 		}
 		m.latency += latencyWeight * (n.Latency.Seconds() - m.latency)
 	}
-	m.settle(t, n)
-	m.see(t, n)
+	m.settle(t, &n)
+	m.see(t, &n)
 }
 
 // settle corrects the token gauges by what the call really drew. At most what
 // was charged comes back, and a debt stays bounded, so that one absurd report
 // cannot undo a model. Headers need no help.
-func (m *ModelLaw) settle(t float64, n News) {
+func (m *ModelLaw) settle(t float64, n *News) {
 	if !n.Measured {
 		return
 	}
@@ -140,11 +140,11 @@ func (m *ModelLaw) settle(t float64, n News) {
 }
 
 // charged is what was charged for a call when it left.
-func (m *ModelLaw) charged(n News) [dims]float64 {
+func (m *ModelLaw) charged(n *News) [dims]float64 {
 	if n.Send < m.sends.count && n.Send >= m.sends.oldest() {
-		return m.sends.get(n.Send).cost
+		return spread(m.sends.get(n.Send).cost)
 	}
-	return m.weigh(n.Cost)
+	return spread(m.weigh(n.Cost))
 }
 
 const (
@@ -153,7 +153,7 @@ const (
 )
 
 // correct learns how good the estimates of input tokens are.
-func (m *ModelLaw) correct(n News) {
+func (m *ModelLaw) correct(n *News) {
 	if n.Cost.Input <= 0 || n.Actual.Input <= 0 {
 		return
 	}
@@ -162,7 +162,7 @@ func (m *ModelLaw) correct(n News) {
 }
 
 // see takes what the headers showed.
-func (m *ModelLaw) see(t float64, n News) bool {
+func (m *ModelLaw) see(t float64, n *News) bool {
 	found := false
 	for _, s := range n.Sightings {
 		k := index(s.Dimension)
@@ -192,10 +192,10 @@ func (m *ModelLaw) Straggled(now time.Time, n News) time.Time {
 	t := m.seconds(now)
 	s := m.seconds(n.Sent)
 	m.reject(n.Send, s)
-	m.settle(t, n)
+	m.settle(t, &n)
 	m.gone(now, n.Overloaded)
-	if !m.see(t, n) {
-		m.refund(t, m.charged(n))
+	if !m.see(t, &n) {
+		m.refund(t, m.charged(&n))
 	}
 	m.lastRefuse = max(m.lastRefuse, s)
 	if !n.Directed {
@@ -232,9 +232,9 @@ func (m *ModelLaw) refund(t float64, cost [dims]float64) {
 func (m *ModelLaw) Refused(now time.Time, n News) time.Time {
 	t, s := m.seconds(now), m.seconds(n.Sent)
 	m.reject(n.Send, s)
-	m.settle(t, n)
+	m.settle(t, &n)
 	m.gone(now, n.Overloaded)
-	sighted := m.see(t, n)
+	sighted := m.see(t, &n)
 	if n.Directed {
 		m.hold = max(m.hold, t+n.RetryAfter.Seconds()*(1+0.05*m.rng.Float64()))
 	} else {
@@ -293,7 +293,7 @@ func (m *ModelLaw) setReserve(t, seconds float64) { m.reserve, m.reserveAt = sec
 
 // accepted is how many calls sent in (from, to] were not refused.
 func (m *ModelLaw) accepted(from, to float64) float64 {
-	n := m.sends.drawn(dimRequests, from, to)
+	n := m.sends.drawn(from, to)
 	for i := len(m.rejects) - 1; i >= 0; i-- {
 		if m.rejects[i] > from && m.rejects[i] <= to {
 			n--
@@ -332,7 +332,7 @@ func (m *ModelLaw) learnRate(t, s float64) {
 	if g.refill > m.best*math.Exp2(-(t-m.bestAt)/300) {
 		m.best, m.bestAt = g.refill, t
 	}
-	g.level, g.at = g.refill*(t-s)-m.sends.drawn(dimRequests, s, t), t
+	g.level, g.at = g.refill*(t-s)-m.sends.drawn(s, t), t
 	g.take(0) // within the bounds of a debt
 	m.mode, m.estimated = cruise, t
 }

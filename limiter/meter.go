@@ -17,7 +17,7 @@ type Meter struct{ events window }
 
 // Add counts one event.
 func (m *Meter) Add(now time.Time) {
-	if !m.events.begun {
+	if !m.events.begun() {
 		m.events.begin(now, MeterWindow, meterBuckets)
 	}
 	m.events.add(now, false)
@@ -28,7 +28,7 @@ func (m *Meter) Add(now time.Time) {
 // are ten a second and not ten thousand.
 func (m *Meter) PerSecond(now time.Time) float64 {
 	w := &m.events
-	if !w.begun {
+	if !w.begun() {
 		return 0
 	}
 	slot := w.slotAt(now)

@@ -111,7 +111,7 @@ type ModelLaw struct {
 func NewModelLaw(c LawConfig, now time.Time, rng *rand.Rand) *ModelLaw {
 	m := &ModelLaw{
 		begin: now, rng: rng, unknownRate: firstRate,
-		paceFrom: startShare, paceTime: doubling, reserve: 0.5, factor: 1,
+		paceFrom: startShare, paceTime: doubling, reserve: leastReserve, factor: 1,
 		errors: NewErrorWindow(c.Errors), credit: 1, lastRefuse: math.Inf(-1), episode: math.Inf(-1), probeEvery: 3, climbTime: 5, provenAt: math.Inf(-1),
 	}
 	if c.Local {

@@ -47,7 +47,7 @@ func TestEstimatesAreCorrected(t *testing.T) {
 		n := m.Sent(now, c)
 		m.Answered(now, News{Send: n, Sent: now, Cost: c, Good: true, Measured: true, Actual: Cost{Requests: 1, Input: 200}})
 	}
-	if got := m.weigh(c)[dimTokens]; got < 195 || got > 200 {
+	if got := spread(m.weigh(c))[dimTokens]; got < 195 || got > 200 {
 		t.Errorf("a call that draws 200 is charged %v", got)
 	}
 }

@@ -10,17 +10,31 @@ import (
 // pace is the share of the full rate that may be used: it starts low and
 // doubles, without a bound, as it only limits the burst.
 func (m *ModelLaw) pace(t float64) float64 {
-	return m.paceFrom * math.Exp2(min(60, (t-m.paceAt)/m.paceTime))
+	if doublings := (t - m.paceAt) / m.paceTime; doublings < unbounded {
+		return m.paceFrom * math.Exp2(doublings)
+	}
+	return math.Inf(1)
 }
+
+// unbounded is how many doublings take every share that is begun with, a quarter or
+// more, past the fastest that is ever asked for, burstCap. From then on the pace
+// bounds nothing, and need not be computed for every call.
+const unbounded = 6
 
 func (m *ModelLaw) slowStart(t, share, time float64) {
 	m.paceFrom, m.paceAt, m.paceTime = share, t, time
 }
 
+// leastReserve is the reserve where no refusal asked for more, in seconds of refill.
+const leastReserve = 0.5
+
 // reserveNow is how many seconds of refill are kept back on silent lanes: it
 // grew with refusals that nobody asked for, and is forgotten over minutes.
 func (m *ModelLaw) reserveNow(t float64) float64 {
-	return max(0.5, m.reserve*math.Pow(0.8, (t-m.reserveAt)/60))
+	if m.reserve <= leastReserve {
+		return leastReserve
+	}
+	return max(leastReserve, m.reserve*math.Pow(0.8, (t-m.reserveAt)/60))
 }
 
 func (m *ModelLaw) spare(g *gauge, t float64) float64 {
@@ -57,7 +71,10 @@ func (m *ModelLaw) rate(t float64, cost [dims]float64) float64 {
 	if m.mode == discover || (m.mode == startup && m.local == nil) {
 		r = min(r, m.unknownRate)
 	}
-	return max(r*m.errors.Factor(m.time(t)), m.gauges[dimRequests].capped(floorRate))
+	if m.errors.slowed {
+		r *= m.errors.Factor(m.time(t))
+	}
+	return max(r, m.gauges[dimRequests].capped(floorRate))
 }
 
 // ending reports whether what remains of the batch fits the levels: then the
@@ -90,7 +107,7 @@ func (m *ModelLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
 	if t < m.hold {
 		return ceilSeconds(m.hold - t), "hold"
 	}
-	cost := m.weigh(c)
+	cost := spread(m.weigh(c))
 	m.step(t)
 	r := m.rate(t, cost)
 	if credit := m.creditAt(t, r); credit < 1-1e-9 {
@@ -159,7 +176,8 @@ func ceilSeconds(s float64) time.Duration {
 // Sent notes that a call leaves, and gives it its number.
 func (m *ModelLaw) Sent(now time.Time, c Cost) uint64 {
 	t := m.seconds(now)
-	cost := m.weigh(c)
+	charge := m.weigh(c)
+	cost := spread(charge)
 	m.credit, m.credited = m.creditAt(t, m.rate(t, cost))-1, t
 	for k := range m.gauges {
 		if g := &m.gauges[k]; g.source != unknown {
@@ -170,12 +188,12 @@ func (m *ModelLaw) Sent(now time.Time, c Cost) uint64 {
 	if m.local != nil {
 		m.local.Sent()
 	}
-	return m.sends.add(t, cost)
+	return m.sends.add(t, charge)
 }
 
 // weigh is what a call is charged: its estimate, corrected by what the estimates
 // of calls like it have been worth.
-func (m *ModelLaw) weigh(c Cost) [dims]float64 {
+func (m *ModelLaw) weigh(c Cost) Cost {
 	c.Input *= m.factor
-	return spread(c)
+	return c
 }

@@ -104,6 +104,6 @@ func (m *ModelLaw) Escalation() int { return m.silentRun }
 func (m *ModelLaw) Failed(now time.Time, n News) {
 	m.errors.Record(now, true)
 	m.gone(now, n.Timeout)
-	m.settle(m.seconds(now), n)
-	m.see(m.seconds(now), n)
+	m.settle(m.seconds(now), &n)
+	m.see(m.seconds(now), &n)
 }

@@ -81,9 +81,9 @@ type Rate struct {
 	anchor   float64 // what the last decrease left: increases are a share of it
 	told     bool    // a directed refusal was the last news
 	cut      bool    // there was a decrease
-	since    int     // samples since the last decrease
+	since    int     // samples since the last decrease, where latency is judged
 	latency  Latency
-	answered Meter
+	answered Meter // while there is no limit
 }
 
 // NewRate gives a rate at c.Initial, or without a limit.
@@ -120,11 +120,17 @@ func (r *Rate) Anchor(observed float64) {
 
 // Success learns from a call that was answered, and how long that took.
 func (r *Rate) Success(now time.Time, latency time.Duration) {
-	c := r.config.withDefaults()
-	r.answered.Add(now)
-	r.latency.Observe(latency)
-	r.since++
 	r.told = false
+	if r.limit <= 0 {
+		r.answered.Add(now) // it tells a first decrease where to start, and later ones start from the limit
+	}
+	if r.config.LatencyTarget > 0 {
+		r.latency.Observe(latency)
+		r.since++
+	} else if r.limit <= 0 {
+		return
+	}
+	c := r.config.withDefaults()
 	switch {
 	case r.overloaded(c):
 		r.decrease(now, c, 0)

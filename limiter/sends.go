@@ -8,8 +8,8 @@ const sendsKept = 1 << 13
 // A send is one call that left.
 type send struct {
 	at      float64
-	cost    [dims]float64
-	sum     [dims]float64 // of all sends up to this one
+	cost    Cost
+	sum     float64 // of the requests of all sends up to this one
 	refused bool
 }
 
@@ -18,17 +18,13 @@ type send struct {
 // Invariant: at and sum never fall from one send to the next.
 type sends struct {
 	ring  []send
-	count uint64 // sends ever; the number of the next one
+	count uint64  // sends ever; the number of the next one
+	sum   float64 // of the requests of all sends
 }
 
-func (s *sends) add(at float64, cost [dims]float64) uint64 {
-	e := send{at: at, cost: cost, sum: cost}
-	if s.count > 0 {
-		last := s.get(s.count - 1)
-		for k := range e.sum {
-			e.sum[k] += last.sum[k]
-		}
-	}
+func (s *sends) add(at float64, cost Cost) uint64 {
+	s.sum += cost.Requests
+	e := send{at: at, cost: cost, sum: s.sum}
 	if len(s.ring) < sendsKept {
 		s.ring = append(s.ring, e)
 	} else {
@@ -63,12 +59,12 @@ func (s *sends) refuse(n uint64) {
 	}
 }
 
-// drawn is what was sent of a dimension in (from, to].
-func (s *sends) drawn(k int, from, to float64) float64 {
+// drawn is how many requests were sent in (from, to].
+func (s *sends) drawn(from, to float64) float64 {
 	a, b := s.after(from), s.after(to)
 	if a >= b {
 		return 0
 	}
 	first := s.get(a)
-	return s.get(b - 1).sum[k] - first.sum[k] + first.cost[k]
+	return s.get(b-1).sum - first.sum + first.cost.Requests
 }

@@ -17,7 +17,7 @@ func TestSendsAgreeWithAList(t *testing.T) {
 	at := 0.0
 	for range sendsKept + 500 {
 		at += rng.Float64() * float64(rng.IntN(2)) // some at the same moment
-		cost := [dims]float64{1, float64(rng.IntN(100))}
+		cost := Cost{Requests: float64(rng.IntN(100))}
 		s.add(at, cost)
 		list = append(list, send{at: at, cost: cost})
 	}
@@ -28,10 +28,10 @@ func TestSendsAgreeWithAList(t *testing.T) {
 		want := 0.0
 		for _, e := range kept {
 			if e.at > from && e.at <= to {
-				want += e.cost[dimTokens]
+				want += e.cost.Requests
 			}
 		}
-		if got := s.drawn(dimTokens, from, to); math.Abs(got-want) > 1e-6 {
+		if got := s.drawn(from, to); math.Abs(got-want) > 1e-6 {
 			t.Fatalf("(%v, %v]: %v, want %v", from, to, got, want)
 		}
 	}
@@ -50,7 +50,7 @@ func TestReplayAgreesWithABucket(t *testing.T) {
 			gap := rng.ExpFloat64() / refill
 			at += gap
 			want = min(capacity, want+refill*gap)
-			n := s.add(at, [dims]float64{1})
+			n := s.add(at, Cost{Requests: 1})
 			if rng.IntN(5) == 0 {
 				s.refuse(n)
 			} else {
@@ -83,7 +83,7 @@ func TestHeadersAndNeighbours(t *testing.T) {
 	left := 300.0
 	for sec := 2.0; sec < 60; sec++ {
 		for range 4 {
-			s.add(sec-0.5, [dims]float64{1})
+			s.add(sec-0.5, Cost{Requests: 1})
 		}
 		left += 2
 		see(sec, left)

@@ -3,9 +3,12 @@ package limiter
 import "time"
 
 // maxSlots bounds a window's ring: a minute in seconds is as fine as anyone asks.
-// The ring is an array, so that a window is a value that can be copied and never
-// allocates.
 const maxSlots = 60
+
+// fewSlots is what the windows of this package have, unless a user asks for more. Their
+// ring lies in the window itself: a lane has five windows and there may be thousands
+// of lanes, so what counts is how much memory the end of one call touches.
+const fewSlots = 12
 
 // A tally counts what happened in one slot of a window.
 type tally struct{ total, failed uint32 }
@@ -24,25 +27,45 @@ func (t tally) rate() float64 {
 //	                 └─ counted at 5 if there are 4 ─┘
 //
 // The youngest slot is filling, so what is counted reaches back between span−width
-// and span. Slots are numbered from the first event; ring[i%slots] is slot i, for the
-// last `slots` numbers up to head.
+// and span. Slots are numbered from the first event; ring i%slots is slot i, for the
+// last `slots` numbers up to head, and sum is all that they hold.
+//
+// The zero value has not begun. A window of more than fewSlots is not to be copied.
 type window struct {
-	begun  bool
 	origin time.Time
 	width  time.Duration
-	slots  int64
+	slots  int64 // 0: not begun
 	head   int64
-	ring   [maxSlots]tally
+	sum    tally
+	few    [fewSlots]tally
+	many   *[maxSlots]tally // instead of few, where the slots are more
 }
+
+func (w *window) begun() bool { return w.slots > 0 }
 
 // begin starts an empty window at now.
 func (w *window) begin(now time.Time, span time.Duration, slots int) {
-	*w = window{begun: true, origin: now, slots: int64(slots), width: max(1, span/time.Duration(slots))}
+	*w = window{origin: now, slots: int64(slots), width: max(1, span/time.Duration(slots))}
+	if slots > fewSlots {
+		w.many = new([maxSlots]tally)
+	}
+}
+
+func (w *window) ring(slot int64) *tally {
+	i := slot % w.slots
+	if w.many != nil {
+		return &w.many[i]
+	}
+	return &w.few[i]
 }
 
 // slotAt is the slot that now falls in; the head's if the clock went back.
 func (w *window) slotAt(now time.Time) int64 {
-	return max(w.head, int64(now.Sub(w.origin)/w.width))
+	since := now.Sub(w.origin)
+	if since < w.width*time.Duration(w.head+1) { // nearly always, and saves the division
+		return w.head
+	}
+	return int64(since / w.width)
 }
 
 func (w *window) startOf(slot int64) time.Time {
@@ -50,32 +73,43 @@ func (w *window) startOf(slot int64) time.Time {
 }
 
 func (w *window) add(now time.Time, failed bool) {
-	slot := w.slotAt(now)
-	for i := w.head + 1; i <= min(slot, w.head+w.slots); i++ {
-		w.ring[i%w.slots] = tally{}
+	if slot := w.slotAt(now); slot != w.head {
+		w.forward(slot)
 	}
-	w.head = slot
-	t := &w.ring[slot%w.slots]
+	t := w.ring(w.head)
 	t.total++
+	w.sum.total++
 	if failed {
 		t.failed++
+		w.sum.failed++
 	}
+}
+
+// forward makes slot the head, and forgets what that leaves behind.
+func (w *window) forward(slot int64) {
+	for i := w.head + 1; i <= min(slot, w.head+w.slots); i++ {
+		t := w.ring(i)
+		w.sum.total -= t.total
+		w.sum.failed -= t.failed
+		*t = tally{}
+	}
+	w.head = slot
 }
 
 // countAt is what the window holds when slot, at or after the head, is filling.
 func (w *window) countAt(slot int64) tally {
-	var sum tally
-	for i := max(0, slot-w.slots+1); i <= w.head; i++ {
-		t := w.ring[i%w.slots]
-		sum.total += t.total
-		sum.failed += t.failed
+	sum := w.sum
+	for i := max(0, w.head-w.slots+1); i <= min(w.head, slot-w.slots); i++ {
+		t := w.ring(i)
+		sum.total -= t.total
+		sum.failed -= t.failed
 	}
 	return sum
 }
 
 // count is what the window holds at now; nothing if it never began.
 func (w *window) count(now time.Time) tally {
-	if !w.begun {
+	if !w.begun() {
 		return tally{}
 	}
 	return w.countAt(w.slotAt(now))

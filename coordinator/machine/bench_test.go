@@ -8,11 +8,13 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
+// told limits nothing that is measured here, but makes the law count.
+var told = limiter.Limits{RPM: 1e9, TPM: 1e12}
+
 // What an item costs the owner from offer to end: the machine's share of a call.
 // The aim is 300 ns and one allocation (the slice and the item of the caller are
-// made outside).
+// made outside), and with ten thousand lanes no more than twice that.
 func BenchmarkMachine(b *testing.B) {
-	told := limiter.Limits{RPM: 1e9, TPM: 1e12}
 	for _, c := range []struct {
 		name  string
 		lanes int
@@ -20,49 +22,111 @@ func BenchmarkMachine(b *testing.B) {
 	}{
 		{"lanes=1", 1, LaneConfig{}},
 		{"lanes=1/limits=told", 1, LaneConfig{Limits: told}},
+		{"lanes=1/law=model", 1, LaneConfig{Limits: told, Model: true}},
+		{"lanes=1/law=local", 1, LaneConfig{Model: true, Local: true}},
 		{"lanes=1000", 1000, LaneConfig{}},
 		{"lanes=1000/limits=told", 1000, LaneConfig{Limits: told}},
 		{"lanes=10000", 10000, LaneConfig{}},
+		{"lanes=10000/law=model", 10000, LaneConfig{Limits: told, Model: true}},
+		{"lanes=10000/law=local", 10000, LaneConfig{Model: true, Local: true}},
 	} {
-		b.Run(c.name, func(b *testing.B) { benchmark(b, c.lanes, c.lane) })
+		b.Run(c.name, func(b *testing.B) {
+			w := newBench(64, c.lanes, c.lane)
+			items := make([]Item, b.N)
+			for i := range items {
+				items[i] = w.item(i)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			w.serve(b, b.N, func(i int) *Item { return &items[i] })
+		})
 	}
 }
 
-// benchmark keeps a window of calls in flight: each pass settles 64 and grants 64.
-func benchmark(b *testing.B, lanes int, c LaneConfig) {
-	m, now := New(Config{Lane: c}), storyStart
-	m.Step(now, RunOpened(1, RunConfig{Concurrency: 64}))
-	names := make([]string, lanes)
-	for i := range names {
-		names[i] = fmt.Sprintf("lane%d", i)
+// What an item costs where one of three measures grows: calls in flight, items,
+// lanes. Items are made as they come, as a reader would.
+func BenchmarkScale(b *testing.B) {
+	for _, c := range []struct{ workers, items, lanes int }{
+		{1, 100_000, 1}, {16, 100_000, 1}, {256, 100_000, 1}, {4096, 100_000, 1},
+		{256, 1000, 1}, {256, 1_000_000, 1},
+		{256, 100_000, 10}, {256, 100_000, 1000}, {256, 100_000, 10_000},
+		{4096, 1_000_000, 10_000},
+	} {
+		b.Run(fmt.Sprintf("workers=%d/items=%s/lanes=%d", c.workers, thousands(c.items), c.lanes), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				w := newBench(c.workers, c.lanes, LaneConfig{Limits: told, Model: true})
+				w.serve(b, c.items, w.fresh())
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.items), "ns/item")
+		})
 	}
-	items := make([]Item, b.N)
-	for i := range items {
-		items[i] = Item{Seq: uint64(i), Pool: names[i%lanes], Cost: limiter.Cost{Requests: 1, Input: 100}}
+}
+
+func thousands(n int) string {
+	if n >= 1_000_000 {
+		return fmt.Sprintf("%dM", n/1_000_000)
 	}
-	batch := make([]*Item, 0, 64)
-	grants := make([]Grant, 0, 64)
+	return fmt.Sprintf("%dk", n/1000)
+}
+
+// fresh makes items by the chunk.
+func (w *bench) fresh() func(int) *Item {
+	var chunk []Item
+	return func(i int) *Item {
+		if len(chunk) == 0 {
+			chunk = make([]Item, 64)
+		}
+		it := &chunk[0]
+		*it, chunk = w.item(i), chunk[1:]
+		return it
+	}
+}
+
+// A bench is a machine with one run and a window of calls in flight.
+type bench struct {
+	m       *Machine
+	now     time.Time
+	names   []string
+	workers int
+}
+
+func newBench(workers, lanes int, c LaneConfig) *bench {
+	w := &bench{m: New(Config{Lane: c}), now: storyStart, names: make([]string, lanes), workers: workers}
+	w.m.Step(w.now, RunOpened(1, RunConfig{Concurrency: workers}))
+	for i := range w.names {
+		w.names[i] = fmt.Sprintf("lane%d", i)
+	}
+	return w
+}
+
+// serve offers n items, each of another lane than the last, and settles them: in
+// each pass as many as there are workers.
+func (w *bench) serve(b testing.TB, n int, item func(int) *Item) {
+	batch := make([]*Item, 0, w.workers)
+	grants := make([]Grant, 0, w.workers)
 	good := Outcome{Signal: Succeeded, Latency: time.Second}
-	b.ReportAllocs()
-	b.ResetTimer()
-	for next := 0; next < b.N; {
-		batch = batch[:0]
-		for len(batch) < cap(batch) && next < b.N {
-			batch = append(batch, &items[next])
-			next++
+	for next, done := 0, 0; done < n; {
+		for batch = batch[:0]; len(batch) < cap(batch) && next < n; next++ {
+			batch = append(batch, item(next))
 		}
-		now = now.Add(time.Millisecond)
-		m.Step(now, Offered(1, batch))
-		grants = append(grants[:0], m.Ready(now).Grants...)
+		w.now = w.now.Add(time.Millisecond)
+		w.m.Step(w.now, Offered(1, batch))
+		grants = append(grants, w.m.Ready(w.now).Grants...)
 		for _, g := range grants {
-			m.Step(now, Settled(g, good))
+			w.m.Step(w.now, Settled(g, good))
 		}
-		m.Ready(now)
+		done += len(grants)
+		grants = append(grants[:0], w.m.Ready(w.now).Grants...) // those that a full window held back
 	}
-	b.StopTimer()
-	if c := m.totals.counters(); c.Settled != uint64(b.N) {
-		b.Fatalf("%d of %d settled", c.Settled, b.N)
+	if c := w.m.totals.counters(); c.Settled != uint64(n) {
+		b.Fatalf("%d of %d settled", c.Settled, n)
 	}
+}
+
+// item is the i-th that the bench is to serve.
+func (w *bench) item(i int) Item {
+	return Item{Seq: uint64(i), Pool: w.names[i%len(w.names)], Cost: limiter.Cost{Requests: 1, Input: 100}}
 }
 
 // What a burst of refusals costs: park and give out again.
