@@ -61,10 +61,12 @@ type Config struct {
 type Client struct {
 	api     *openai.Client
 	http    *http.Client
+	foreign bool // http is made of the user's parts: its transport may change what it is given
 	base    string
 	key     string
-	org     string
 	maxBody int64
+
+	blanks map[string]*http.Request // for each endpoint, without the version; not to be changed
 }
 
 // New checks the configuration and makes a client. No call is made. An error is
@@ -78,7 +80,13 @@ func New(cfg Config) (*Client, error) {
 	if strings.ContainsFunc(key+cfg.Organization, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return nil, misconfigured(errors.New("the key or the organization has a character that no header may have"))
 	}
-	c := &Client{http: httpClient(cfg), base: base, key: key, org: cfg.Organization, maxBody: cfg.MaxBody}
+	c := &Client{
+		http: httpClient(cfg), foreign: cfg.HTTPClient != nil || cfg.Transport != nil,
+		base: base, key: key, maxBody: cfg.MaxBody,
+	}
+	if c.blanks, err = blanks(base, headers(key, cfg.Organization)); err != nil {
+		return nil, misconfigured(err)
+	}
 	if c.maxBody <= 0 {
 		c.maxBody = DefaultMaxBody
 	}
@@ -160,18 +168,18 @@ func redirects(own func(*http.Request, []*http.Request) error) func(*http.Reques
 	}
 }
 
-// endpoints are the paths that a call may have, without the version.
-var endpoints = map[string]bool{
-	"/chat/completions": true, "/embeddings": true, "/responses": true, "/completions": true,
-	"/messages": true, // Anthropic's, which vLLM and some gateways have beside OpenAI's
+// paths are those that a call may have, without the version.
+var paths = [...]string{
+	"/chat/completions", "/embeddings", "/responses", "/completions",
+	"/messages", // Anthropic's, which vLLM and some gateways have beside OpenAI's
 }
 
-// url joins an endpoint to the base. Only known paths pass, so that no line of
-// an input can send the key anywhere else.
-func (c *Client) url(endpoint string) (string, error) {
-	path := strings.TrimPrefix(endpoint, apiPath)
-	if !endpoints[path] {
-		return "", fmt.Errorf("endpoint %.64q is not one of /v1/chat/completions, /v1/embeddings, /v1/responses, /v1/completions, /v1/messages", endpoint)
+// blank is the request of an endpoint's calls. Only known paths pass, so that no line
+// of an input can send the key anywhere else.
+func (c *Client) blank(endpoint string) (*http.Request, error) {
+	req := c.blanks[strings.TrimPrefix(endpoint, apiPath)]
+	if req == nil {
+		return nil, fmt.Errorf("endpoint %.64q is not one of /v1/chat/completions, /v1/embeddings, /v1/responses, /v1/completions, /v1/messages", endpoint)
 	}
-	return c.base + path, nil
+	return req, nil
 }

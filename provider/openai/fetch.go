@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/headrace/headrace/provider"
@@ -31,7 +32,7 @@ type exchange struct {
 
 // fetch sends one request, once, and reads its answer to the end or to its bound.
 func (c *Client) fetch(req *http.Request) exchange {
-	resp, err := c.http.Do(req)
+	resp, err := c.send(req)
 	if err != nil {
 		return exchange{err: err}
 	}
@@ -43,6 +44,41 @@ func (c *Client) fetch(req *http.Request) exchange {
 		x.body = c.readFailure(resp)
 	}
 	return x
+}
+
+// send is http.Client.Do without what that prepares for a redirect, which hardly a
+// call meets: it copies the headers of each. One that is met is left to Do.
+func (c *Client) send(req *http.Request) (*http.Response, error) {
+	if c.foreign {
+		return c.http.Do(req)
+	}
+	resp, err := c.http.Transport.RoundTrip(req)
+	if err != nil {
+		return nil, &url.Error{Op: "Post", URL: req.URL.String(), Err: err}
+	}
+	if resp.StatusCode/100 != 3 || resp.Header.Get("Location") == "" {
+		return resp, nil
+	}
+	follower := *c.http
+	follower.Transport = &replay{first: resp, base: c.http.Transport}
+	again := req.Clone(req.Context())
+	again.Body = http.NoBody // it was sent; where it is to go on to, GetBody has it
+	return follower.Do(again)
+}
+
+// replay answers first with what has come already, so that http.Client takes a
+// redirect from there and nothing is sent twice.
+type replay struct {
+	first *http.Response
+	base  http.RoundTripper
+}
+
+func (r *replay) RoundTrip(req *http.Request) (*http.Response, error) {
+	if resp := r.first; resp != nil {
+		r.first = nil
+		return resp, nil
+	}
+	return r.base.RoundTrip(req)
 }
 
 // errTooLong is the end of an answer over MaxBody.
@@ -78,11 +114,11 @@ func (c *Client) keep(body []byte) []byte {
 	return body[:min(len(body), provider.MaxErrorBody)] // what replaces a key may be longer
 }
 
-// verdict is what an exchange means; nil if it is a good answer.
-func (c *Client) verdict(ctx context.Context, x exchange) *provider.Error {
-	e := c.judge(ctx, x)
+// answer is what an exchange comes to: a good answer, or an error.
+func (c *Client) answer(ctx context.Context, x exchange) (provider.Reply, *provider.Error) {
+	reply, e := c.judge(ctx, x)
 	if e == nil {
-		return nil
+		return reply, nil
 	}
 	own := *e // e may be the redirect policy's or the user's transport's
 	own.Provider = name
@@ -95,23 +131,23 @@ func (c *Client) verdict(ctx context.Context, x exchange) *provider.Error {
 		own.RequestID = provider.RequestID(x.header)
 	}
 	own.RequestID = c.quietText(own.RequestID)
-	return &own
+	return provider.Reply{}, &own
 }
 
-func (c *Client) judge(ctx context.Context, x exchange) *provider.Error {
+func (c *Client) judge(ctx context.Context, x exchange) (provider.Reply, *provider.Error) {
 	switch {
 	case errors.Is(x.err, errTooLong):
-		return &provider.Error{Kind: provider.Invalid, Err: fmt.Errorf("%w: over %d bytes", errTooLong, c.maxBody)}
+		return provider.Reply{}, &provider.Error{Kind: provider.Invalid, Err: fmt.Errorf("%w: over %d bytes", errTooLong, c.maxBody)}
 	case x.err != nil && ctx.Err() != nil:
-		return ended(ctx)
+		return provider.Reply{}, ended(ctx)
 	case x.err != nil:
-		return provider.ClassifyErr(x.err)
+		return provider.Reply{}, provider.ClassifyErr(x.err)
 	}
-	e := provider.Classify(x.status, x.header, x.body)
+	reply, e := provider.ReplyOf(x.status, x.header, x.body)
 	if e != nil && x.status/100 == 2 { // a good body may hold anything, an error's is kept
 		e = provider.Classify(x.status, x.header, c.redact(x.body))
 	}
-	return e
+	return reply, e
 }
 
 // ended says why a context is over. Its cause is asked first: whoever limits an

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 
 	"github.com/tidwall/gjson"
@@ -21,17 +22,17 @@ func (c *Client) Do(ctx context.Context, r provider.Request) (provider.Reply, er
 		return provider.Reply{}, &provider.Error{Kind: provider.Invalid, Provider: name, Err: err}
 	}
 	x := c.fetch(req)
-	if e := c.verdict(ctx, x); e != nil {
+	reply, e := c.answer(ctx, x)
+	if e != nil {
 		return provider.Reply{Status: e.Status, RequestID: e.RequestID, Body: e.Body}, e
 	}
-	reply := provider.Reply{Status: x.status, RequestID: provider.RequestID(x.header), Body: x.body}
-	reply.Usage, reply.HasUsage, reply.Finish = note(ctx, x.body)
+	note(ctx, &reply)
 	return reply, nil
 }
 
 // request builds the HTTP request of a raw call.
 func (c *Client) request(ctx context.Context, r provider.Request) (*http.Request, error) {
-	url, err := c.url(r.Endpoint)
+	blank, err := c.blank(r.Endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -41,32 +42,51 @@ func (c *Client) request(ctx context.Context, r provider.Request) (*http.Request
 	if gjson.GetBytes(r.Body, "stream").Type == gjson.True {
 		return nil, errors.New(`"stream":true is not supported: a result is one JSON value; leave it out`)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(r.Body))
-	if err != nil {
-		return nil, err
+	req := blank.WithContext(ctx)
+	if c.foreign {
+		req = blank.Clone(ctx)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
-	if c.key != "" {
-		req.Header.Set("Authorization", "Bearer "+c.key)
-	}
-	if c.org != "" {
-		req.Header.Set("OpenAI-Organization", c.org)
-	}
+	reader := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
+	req.Body, _ = reader()
+	req.GetBody, req.ContentLength = reader, int64(len(r.Body)) // for a connection that was closed as it was used
 	return req, nil
 }
 
-// note reads usage and finish reason off an answer and tells the attempt's
-// Recorder.
-func note(ctx context.Context, body []byte) (provider.Usage, bool, string) {
-	usage, ok := provider.UsageOf(body)
-	finish := provider.FinishOf(body)
+// blanks are requests without bodies, by path without the version: what is the same
+// for every call is made once. Nobody between here and the wire changes a request's
+// URL or headers; a transport that is not ours gets its own all the same.
+func blanks(base string, h http.Header) (map[string]*http.Request, error) {
+	all := map[string]*http.Request{}
+	for _, path := range paths {
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, base+path, http.NoBody)
+		if err != nil {
+			return nil, errors.New("base URL: it does not parse as a URL")
+		}
+		req.Header = h
+		all[path] = req
+	}
+	return all, nil
+}
+
+// headers are those that every raw call has.
+func headers(key, org string) http.Header {
+	h := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}
+	if key != "" {
+		h.Set("Authorization", "Bearer "+key)
+	}
+	if org != "" {
+		h.Set("OpenAI-Organization", org)
+	}
+	return h
+}
+
+// note tells the attempt's Recorder what an answer says of itself.
+func note(ctx context.Context, r *provider.Reply) {
 	rec := provider.RecorderFrom(ctx)
-	if ok {
-		rec.Usage(usage)
+	if r.HasUsage {
+		rec.Usage(r.Usage)
 	}
-	if finish != "" {
-		rec.Finish(finish)
+	if r.Finish != "" {
+		rec.Finish(r.Finish)
 	}
-	return usage, ok, finish
 }

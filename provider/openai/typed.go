@@ -49,10 +49,11 @@ func (c *Client) typed(ctx context.Context, call func(context.Context) error) er
 	if x.status == 0 && x.err == nil { // go-openai refused it before the wire
 		return c.own(err)
 	}
-	if e := c.verdict(ctx, x); e != nil {
+	reply, e := c.answer(ctx, x)
+	if e != nil {
 		return e
 	}
-	note(ctx, x.body)
+	note(ctx, &reply)
 	if err != nil {
 		// The answer is whole and is JSON, yet of another shape than OpenAI's:
 		// another try would be paid for and be of the same.
