@@ -70,7 +70,7 @@ func (e *ErrorWindow) Record(now time.Time, failed bool) {
 		e.slowed = false
 	}
 	e.calls.add(now, failed)
-	if !e.slowed && e.tooMany(now) {
+	if !e.slowed && e.tooMany() {
 		e.slowed, e.holding = true, now.Add(e.config.Hold)
 	}
 }
@@ -87,8 +87,9 @@ func (e *ErrorWindow) Factor(now time.Time) float64 {
 	return 1
 }
 
-func (e *ErrorWindow) tooMany(now time.Time) bool {
-	t := e.calls.count(now)
+// tooMany judges what the window holds just after a call was added.
+func (e *ErrorWindow) tooMany() bool {
+	t := e.calls.sum
 	return int64(t.total) >= int64(e.config.MinSamples) && t.rate() > e.config.High
 }
 

@@ -32,7 +32,7 @@ func (m *Meter) PerSecond(now time.Time) float64 {
 		return 0
 	}
 	slot := w.slotAt(now)
-	first := w.startOf(max(0, slot-w.slots+1))
-	covered := elapsed(first, later(w.startOf(slot), now))
-	return float64(w.countAt(slot).total) / max(1, covered)
+	first := time.Duration(max(0, slot-w.slots+1)) * w.width
+	covered := max(time.Duration(slot)*w.width, now.Sub(w.origin)) - first
+	return float64(w.countAt(slot).total) / max(1, covered.Seconds())
 }

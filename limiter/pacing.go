@@ -50,6 +50,7 @@ func (m *ModelLaw) spare(g *gauge, t float64) float64 {
 // rate is how many calls of that cost may leave per second.
 func (m *ModelLaw) rate(t float64, cost [dims]float64) float64 {
 	r, ending := math.Inf(1), m.ending(t)
+	fastest := min(burstCap, m.pace(t))
 	for k := range m.gauges {
 		g := &m.gauges[k]
 		if g.source == unknown || cost[k] == 0 {
@@ -64,7 +65,7 @@ func (m *ModelLaw) rate(t float64, cost [dims]float64) float64 {
 		if m.mode == probing && k == dimRequests && g.source != seen {
 			x = max(x, m.probeRate)
 		}
-		most := max(min(burstCap, m.pace(t))*g.refill, g.level/longBurst)
+		most := max(fastest*g.refill, g.level/longBurst)
 		x = max(0.05*g.refill, min(x, most))
 		r = min(r, x/cost[k])
 	}

@@ -68,10 +68,6 @@ func (w *window) slotAt(now time.Time) int64 {
 	return int64(since / w.width)
 }
 
-func (w *window) startOf(slot int64) time.Time {
-	return w.origin.Add(time.Duration(slot) * w.width)
-}
-
 func (w *window) add(now time.Time, failed bool) {
 	if slot := w.slotAt(now); slot != w.head {
 		w.forward(slot)

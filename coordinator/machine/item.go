@@ -76,7 +76,7 @@ func (it *Item) Queued() time.Duration {
 
 // note counts what a hand-over says of the item. That of a probe says nothing of
 // it: an outage would use up the attempts of whoever is first in line.
-func (it *Item) note(o Outcome) {
+func (it *Item) note(o *Outcome) {
 	switch {
 	case it.Probe:
 	case o.Signal == Failed:

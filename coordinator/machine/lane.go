@@ -47,47 +47,57 @@ func (r Reason) String() string { return reasonWords[r] }
 //
 // Invariants: inEpoch ≤ inFlight; Cooling and Stopped grant nothing; Probing
 // grants only while inEpoch is 0; alarm is set while time can change the phase.
+//
+// What every call touches stands first and together: of ten thousand lanes each is
+// cold when its turn comes.
 type lane struct {
-	name   string
-	cfg    LaneConfig
-	phase  Phase
-	reason Reason
-	cause  error     // of Stopped
-	epoch  uint64    // rises with each cooldown: what left before it is old news
-	until  time.Time // the end of Cooling
-	passAt time.Time // when a probe that was not refused has passed; zero: it must be answered
-
-	inFlight int // calls of any epoch
-	inEpoch  int // calls of this one
-	parked   int // items whose latest call was refused here
-	delayed  int // items whose latest call broke here
-	answers  int // calls answered, ever: 0 means that nothing is known
-	unclear  int // refusals in a row that may mean a limit by the day
-	wave     int // calls that met the refusals of this cooldown
-
-	vouched uint64 // the epoch that a person began: older refusals for good are void
-
-	law     limiter.Law
-	breaker limiter.Breaker
-	latency limiter.Latency // of answers
-	refusal limiter.Latency // of refusals
+	name     string
+	law      limiter.Law
+	cfg      *LaneConfig // shared with other lanes: replaced, and never written to
+	phase    Phase
+	reason   Reason
+	epoch    uint64 // rises with each cooldown: what left before it is old news
+	inFlight int    // calls of any epoch
+	inEpoch  int    // calls of this one
+	answers  int    // calls answered, ever: 0 means that nothing is known
+	unclear  int    // refusals in a row that may mean a limit by the day
 
 	pools      []*pool
+	onePool    [1]*pool  // the room of pools while there is but one
 	reserved   *pool     // the next call is for its head; nil: for whoever asks
-	overdue    time.Time // when a reservation that was not used is void
-	counts     tally
-	alarm      alarm
-	used       time.Time // latest grant or end
 	prev, next *lane     // by time of use
+	used       time.Time // latest grant or end
+	counts     tally
+	latency    limiter.Latency // of answers
+	breaker    limiter.Breaker
+
+	cause   error     // of Stopped
+	until   time.Time // the end of Cooling
+	passAt  time.Time // when a probe that was not refused has passed; zero: it must be answered
+	parked  int       // items whose latest call was refused here
+	delayed int       // items whose latest call broke here
+	wave    int       // calls that met the refusals of this cooldown
+	vouched uint64    // the epoch that a person began: older refusals for good are void
+	refusal limiter.MeanLatency
+	overdue time.Time // when a reservation that was not used is void
+	alarm   alarm
 }
 
-func newLane(now time.Time, name string, c LaneConfig, rng *rand.Rand) *lane {
-	if c.Model && c.Breaker == (limiter.BreakerConfig{}) {
-		c.Breaker = limiter.BreakerConfig{OpenFor: ModelOpen, MaxOpen: ModelOpen}
-	}
-	l := &lane{name: name, cfg: c, law: limiter.NewLaw(c.law(), now, rng), breaker: limiter.NewBreaker(c.Breaker)}
+func newLane(now time.Time, name string, c *LaneConfig, rng *rand.Rand) *lane {
+	l := &lane{name: name, cfg: c, used: now}
+	l.pools = l.onePool[:0]
 	l.alarm = alarm{pos: -1, lane: l}
+	l.begin(now, rng)
 	return l
+}
+
+// begin knows nothing of the lane yet.
+func (l *lane) begin(now time.Time, rng *rand.Rand) {
+	breaker := l.cfg.Breaker
+	if l.cfg.Model && breaker == (limiter.BreakerConfig{}) {
+		breaker = limiter.BreakerConfig{OpenFor: ModelOpen, MaxOpen: ModelOpen}
+	}
+	l.law, l.breaker = limiter.NewLaw(l.cfg.law(), now, rng), limiter.NewBreaker(breaker)
 }
 
 // laneNamed finds a lane, or makes it.
@@ -95,7 +105,6 @@ func (m *Machine) laneNamed(now time.Time, name string) *lane {
 	l := m.lanes[name]
 	if l == nil {
 		l = newLane(now, name, m.laneConfig(name), m.rng)
-		l.used = now
 		m.lanes[name] = l
 		m.idle.push(l)
 	}

@@ -61,7 +61,7 @@ func (m *Machine) release(it *Item, v Verdict, cause error) {
 
 // ended absorbs the end of a grant. News of an older grant is dropped: the
 // serial rises with each grant and with each end, so nothing can end twice.
-func (m *Machine) ended(now time.Time, e Event) {
+func (m *Machine) ended(now time.Time, e *Event) {
 	it := e.item
 	if it.serial != e.serial || (it.place != InFlight && it.place != Releasing) {
 		m.totals[dropped]++
@@ -76,7 +76,8 @@ func (m *Machine) ended(now time.Time, e Event) {
 	}
 	l := it.lane
 	it.pool.inFlight--
-	o := l.concerning(e.outcome)
+	o := &e.outcome
+	l.concerning(o)
 	m.learn(now, it, o)
 	if e.kind == evSettled {
 		m.unexpire(it)
@@ -90,7 +91,7 @@ func (m *Machine) ended(now time.Time, e Event) {
 }
 
 // takeBack finds the place of an item that was handed over.
-func (m *Machine) takeBack(now time.Time, it *Item, o Outcome) {
+func (m *Machine) takeBack(now time.Time, it *Item, o *Outcome) {
 	it.since, it.place = now, Waiting
 	m.hold(it)
 	it.note(o)
@@ -108,7 +109,7 @@ func (m *Machine) takeBack(now time.Time, it *Item, o Outcome) {
 }
 
 // keep puts an item that was handed over in its pool.
-func (m *Machine) keep(now time.Time, it *Item, o Outcome) {
+func (m *Machine) keep(now time.Time, it *Item, o *Outcome) {
 	switch o.Signal {
 	case Throttled, Overloaded, Exhausted:
 		m.park(it)
@@ -130,7 +131,7 @@ func (m *Machine) park(it *Item) {
 
 // delay keeps an item back until its backoff is over; a wait that the server
 // named is a floor under it, never a ceiling.
-func (m *Machine) delay(now time.Time, it *Item, o Outcome) {
+func (m *Machine) delay(now time.Time, it *Item, o *Outcome) {
 	wait := m.backoff.Delay(max(1, it.Attempts), m.rng)
 	if o.Directed {
 		wait = max(wait, min(o.RetryAfter, MaxDirected))

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -22,7 +21,7 @@ type Machine struct {
 	turns   []*run // the same runs; they are given one item each in turn
 	turn    int    // whose turn is next
 	lanes   map[string]*lane
-	defined map[string]LaneConfig
+	defined map[string]*LaneConfig
 	idle    laneList
 	alarms  alarms
 	expiry  heap[*Item] // handed over, not over, and with a deadline
@@ -91,11 +90,13 @@ func New(c Config) *Machine {
 		rng:     rand.New(rand.NewPCG(c.Seed, 0x6865616472616365)), // any second word will do; this one spells the name
 		runs:    map[RunID]*run{},
 		lanes:   map[string]*lane{},
-		defined: map[string]LaneConfig{},
+		defined: map[string]*LaneConfig{},
 		alarms:  newAlarms(),
 		expiry:  heap[*Item]{before: byExpiry, moved: expiryMoved},
 	}
-	maps.Copy(m.defined, c.Lanes)
+	for name, lane := range c.Lanes {
+		m.defined[name] = &lane
+	}
 	return m
 }
 
@@ -109,7 +110,7 @@ func (m *Machine) Step(now time.Time, e Event) {
 	now = m.tick(now)
 	switch e.kind {
 	case evSettled, evHandedOver:
-		m.ended(now, e)
+		m.ended(now, &e)
 	case evOffered:
 		m.offered(now, m.runs[e.run], e.items)
 	case evRunOpened:

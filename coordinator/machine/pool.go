@@ -22,22 +22,22 @@ type pool struct {
 	name     string
 	run      *run
 	lanes    []*lane
+	oneLane  [1]*lane // the room of lanes where there is but one
+	waiting  fifo     // offered, never called
+	queued   bool     // in run.runnable
 	fallback bool
 	turn     int // the lane that is asked first, where they take turns
-
+	next     *pool
+	inFlight int          // its items that are
 	cost     limiter.Cost // of the items that wait here, in any of the three
-	waiting  fifo         // offered, never called
 	returned heap[*Item]  // parked, or whose backoff is over: they go before waiting ones
 	delayed  heap[*Item]  // in backoff
 	alarm    alarm
-	inFlight int // its items that are
-
-	queued bool // in run.runnable
-	next   *pool
 }
 
 func newPool(r *run, c PoolConfig) *pool {
 	p := &pool{name: c.Name, run: r, fallback: c.Fallback}
+	p.lanes = p.oneLane[:0]
 	p.returned = heap[*Item]{before: byTurn, moved: itemMoved}
 	p.delayed = heap[*Item]{before: byDue, moved: itemMoved}
 	p.alarm = alarm{pos: -1, pool: p}

@@ -17,7 +17,7 @@ import (
 // one can start a cooldown, raise its escalation, or end it.
 
 // learn takes the lesson of a call.
-func (m *Machine) learn(now time.Time, it *Item, o Outcome) {
+func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 	l := it.lane
 	present := it.epoch == l.epoch
 	l.inFlight--
@@ -25,7 +25,8 @@ func (m *Machine) learn(now time.Time, it *Item, o Outcome) {
 		l.inEpoch--
 	}
 	m.idle.touch(l, now)
-	n := newsOf(it, o, present)
+	news := newsOf(it, o, present)
+	n := &news // it is large, and goes through many hands
 	switch o.Signal {
 	case Succeeded, Answered, rejected:
 		m.wasAnswered(now, l, n)
@@ -56,7 +57,7 @@ const unclearMost = 3
 
 // isDaily reports whether a refusal that leaves open which limit it means is the
 // one too many.
-func (l *lane) isDaily(o Outcome, present bool) bool {
+func (l *lane) isDaily(o *Outcome, present bool) bool {
 	if !o.Unclear || !present {
 		return false
 	}
@@ -64,7 +65,7 @@ func (l *lane) isDaily(o Outcome, present bool) bool {
 	return l.unclear >= unclearMost
 }
 
-func newsOf(it *Item, o Outcome, present bool) limiter.News {
+func newsOf(it *Item, o *Outcome, present bool) limiter.News {
 	return limiter.News{
 		Send: it.send, Sent: it.Sent, Cost: it.Cost, Present: present, Probe: it.Probe,
 		Good: o.Signal == Succeeded, Timeout: o.Timeout, Overloaded: o.Signal == Overloaded,
@@ -75,19 +76,18 @@ func newsOf(it *Item, o Outcome, present bool) limiter.News {
 
 // concerning finds out whom a refusal for good concerns, where the server does
 // not say.
-func (l *lane) concerning(o Outcome) Outcome {
+func (l *lane) concerning(o *Outcome) {
 	if o.Signal == Exhausted && o.OnlyIfFirst && l.answers > 0 {
 		o.Signal = rejected
 	}
-	return o
 }
 
-func (m *Machine) wasAnswered(now time.Time, l *lane, n limiter.News) {
+func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News) {
 	l.answers++
 	l.unclear = 0
-	l.law.Answered(now, n)
-	if n.Good {
-		observe(&l.latency, n.Latency)
+	l.law.Answered(now, *n)
+	if n.Good && n.Latency > 0 {
+		l.latency.Observe(n.Latency)
 	}
 	if !n.Present {
 		return
@@ -105,10 +105,12 @@ func (m *Machine) wasAnswered(now time.Time, l *lane, n limiter.News) {
 // the lane cools; 2 is refused, which is the same wave and no second cooldown;
 // the lane is probed and climbs; 3, which left before the cooldown and took
 // long, is refused: that says nothing about now.
-func (m *Machine) wasRefused(now time.Time, it *Item, n limiter.News) {
+func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News) {
 	l := it.lane
 	m.count(it.run, l, throttled)
-	observe(&l.refusal, n.Latency)
+	if n.Latency > 0 {
+		l.refusal.Observe(n.Latency)
+	}
 	if l.phase == Stopped {
 		return
 	}
@@ -126,11 +128,11 @@ func (m *Machine) wasRefused(now time.Time, it *Item, n limiter.News) {
 	m.cool(now, l, reason, n)
 }
 
-func (m *Machine) straggled(now time.Time, it *Item, n limiter.News) {
+func (m *Machine) straggled(now time.Time, it *Item, n *limiter.News) {
 	l := it.lane
 	m.count(it.run, l, stragglers)
 	n.Directed = n.Directed && n.RetryAfter <= MaxDirected && l.phase == Cooling
-	until := l.law.Straggled(now, n)
+	until := l.law.Straggled(now, *n)
 	if l.phase != Cooling {
 		return
 	}
@@ -145,21 +147,21 @@ func (m *Machine) straggled(now time.Time, it *Item, n limiter.News) {
 
 // hasFailed deals with calls that broke. A probe that broke was not refused,
 // and so has passed, unless it was the breaker's.
-func (m *Machine) hasFailed(now time.Time, l *lane, n limiter.News) {
-	l.law.Failed(now, n)
+func (m *Machine) hasFailed(now time.Time, l *lane, n *limiter.News) {
+	l.law.Failed(now, *n)
 	if !n.Present || l.phase == Stopped {
 		return
 	}
 	switch {
 	case l.breaker.Failure(now):
-		m.cool(now, l, ByBreaker, limiter.News{})
+		m.cool(now, l, ByBreaker, &limiter.News{})
 	case l.phase == Probing && l.breaker.State(now) == limiter.Closed:
 		m.climb(now, l, ByProbe)
 	}
 }
 
 // cool starts a cooldown, and with it an epoch.
-func (m *Machine) cool(now time.Time, l *lane, reason Reason, n limiter.News) {
+func (m *Machine) cool(now time.Time, l *lane, reason Reason, n *limiter.News) {
 	if n.Directed && n.RetryAfter > MaxDirected {
 		m.stop(now, l, fmt.Errorf("%w: %v, at most %v is waited", ErrWaitTooLong, n.RetryAfter, MaxDirected))
 		return
@@ -172,7 +174,7 @@ func (m *Machine) cool(now time.Time, l *lane, reason Reason, n limiter.News) {
 	if reason == ByBreaker {
 		l.law.Broken(now)
 	} else {
-		l.until = latest(l.until, l.law.Refused(now, n))
+		l.until = latest(l.until, l.law.Refused(now, *n))
 	}
 	m.coolUntil(l, l.until)
 	m.enter(now, l, Cooling, reason)
@@ -227,13 +229,6 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 		Until: l.alarmAt(), Wave: l.wave, Rate: l.law.Rate(now), Cause: l.cause,
 	})
 	l.phase, l.reason = to, reason
-}
-
-// observe notes a latency that was measured.
-func observe(l *limiter.Latency, d time.Duration) {
-	if d > 0 {
-		l.Observe(d)
-	}
 }
 
 func latest(a, b time.Time) time.Time {

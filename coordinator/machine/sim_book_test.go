@@ -69,7 +69,7 @@ func (b *book) open(id RunID, c RunConfig) {
 func (b *book) lane(name string) *bookLane {
 	l := b.lanes[name]
 	if l == nil {
-		l = &bookLane{config: b.w.m.laneConfig(name)}
+		l = &bookLane{config: *b.w.m.laneConfig(name)}
 		l.buckets.set(b.w.now, l.config.Limits)
 		b.lanes[name] = l
 	}

@@ -56,7 +56,7 @@ func (w *world) drain() {
 
 func (w *world) limits() {
 	name := w.anyLane()
-	c := w.m.laneConfig(name)
+	c := *w.m.laneConfig(name)
 	c.Limits = w.plan.limits()
 	if w.rng.IntN(2) == 0 {
 		w.tell(LimitsChanged(name, c.Limits))

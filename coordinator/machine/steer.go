@@ -74,29 +74,29 @@ func (m *Machine) drain(r *run) {
 // define says what a lane is like. One that is in use takes over the limits, the
 // window and the ramp, and keeps what it has learned until it is reset.
 func (m *Machine) define(now time.Time, name string, c LaneConfig) {
-	m.defined[name] = c
+	m.defined[name] = &c
 	if l := m.lanes[name]; l != nil {
-		l.cfg = c
+		l.cfg = &c
 		m.setLimits(now, name, c.Limits)
 	}
 }
 
 func (m *Machine) setLimits(now time.Time, name string, limits limiter.Limits) {
-	c := m.laneConfig(name)
+	c := *m.laneConfig(name)
 	c.Limits = limits
-	m.defined[name] = c
+	m.defined[name] = &c
 	if l := m.lanes[name]; l != nil {
-		l.cfg.Limits = limits
+		l.cfg = &c
 		l.law.SetLimits(now, limits)
 		l.wake()
 	}
 }
 
-func (m *Machine) laneConfig(name string) LaneConfig {
-	if c, ok := m.defined[name]; ok {
+func (m *Machine) laneConfig(name string) *LaneConfig {
+	if c := m.defined[name]; c != nil {
 		return c
 	}
-	return m.cfg.Lane
+	return &m.cfg.Lane
 }
 
 // reset lets a lane flow at once. Its epoch rises, so that what is still in
@@ -106,8 +106,7 @@ func (m *Machine) reset(now time.Time, name string) {
 	if l == nil {
 		return
 	}
-	fresh := newLane(now, name, l.cfg, m.rng)
-	l.law, l.breaker = fresh.law, fresh.breaker
+	l.begin(now, m.rng)
 	l.cause, l.until, l.reserved = nil, time.Time{}, nil
 	l.nextEpoch()
 	l.vouched = l.epoch
