@@ -14,10 +14,12 @@ import (
 // work makes calls until the run is over. A worker waits for nothing but its
 // own call: what it delivers has room, and whoever must wait is handed over.
 func (r *run[In, Out]) work(ctx context.Context) {
+	l := &leash{clock: r.clock, parent: ctx}
+	defer l.drop()
 	for g := range r.session.Work() {
 		j := g.Item.Payload.(*job[In])
 		if g.Verdict == machine.Call {
-			r.attempt(ctx, j, g)
+			r.attempt(l, j, g)
 			continue
 		}
 		result := r.result(j)
@@ -30,14 +32,14 @@ func (r *run[In, Out]) work(ctx context.Context) {
 }
 
 // attempt makes one call and settles its item, or hands it over.
-func (r *run[In, Out]) attempt(ctx context.Context, j *job[In], g machine.Grant) {
+func (r *run[In, Out]) attempt(l *leash, j *job[In], g machine.Grant) {
 	returned := false
 	defer func() {
 		if !returned {
-			r.gone(ctx, j, g)
+			r.gone(l.parent, j, g)
 		}
 	}()
-	value, e := r.call(ctx, j, g)
+	value, e := r.call(l, j, g)
 	returned = true
 	v := judge(e, g.Item.Attempts, g.Item.Throttled, r.policy)
 	j.past.note(g.Lane, e, v.err)
@@ -72,25 +74,21 @@ func (r *run[In, Out]) gone(ctx context.Context, j *job[In], g machine.Grant) {
 }
 
 // call runs the function, bounded in time, with a recorder in its context.
-func (r *run[In, Out]) call(ctx context.Context, j *job[In], g machine.Grant) (value Out, e ending) {
+func (r *run[In, Out]) call(l *leash, j *job[In], g machine.Grant) (value Out, e ending) {
 	begun := r.clock.Now()
 	e.sinceOne, e.probe = begun.Sub(j.First), j.Probe
-	attempt, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	limit, cause := r.bound(begun, j.Expires)
-	if limit > 0 {
-		timer := r.clock.AfterFunc(limit, func() { cancel(cause) })
-		defer timer.Stop()
-	}
-	attempt, recorder := provider.WithRecorder(onLane{attempt, g.Lane})
-	value, e.err = protect(attempt, r.fn, j.in)
+	ctx := &callContext{lane: g.Lane}
+	ctx.Context = l.take(limit, cause)
+	value, e.err = protect(ctx, r.fn, j.in)
 	e.latency = r.clock.Now().Sub(begun)
-	e.record = recorder.Snapshot()
-	e.left = ctx.Err() != nil
-	if e.err != nil && context.Cause(attempt) == cause { //nolint:errorlint // identity: the cause is ours, unwrapped
+	e.record = ctx.Recorder.Snapshot()
+	e.left = l.parent.Err() != nil
+	if e.err != nil && context.Cause(ctx) == cause { //nolint:errorlint // identity: the cause is ours, unwrapped
 		e.err = timedOut(e.err, limit)
 		e.expired = cause == ErrItemTimeout //nolint:errorlint // likewise
 	}
+	l.put(limit)
 	return value, e
 }
 
@@ -171,29 +169,4 @@ func join(kind, cause error) error {
 		return kind
 	}
 	return fmt.Errorf("%w: %w", kind, cause)
-}
-
-// onLane is a context that knows its lane: one allocation where
-// context.WithValue would box the name as well.
-type onLane struct {
-	context.Context
-	lane string
-}
-
-type laneKey struct{}
-
-// Value answers for the lane, and asks further for the rest.
-func (c onLane) Value(key any) any {
-	if key == (laneKey{}) {
-		return c.lane
-	}
-	return c.Context.Value(key)
-}
-
-// LaneFrom is the lane on which the call with that context was granted; "" for
-// a context that is not a call's. A function that serves several keys or
-// endpoints chooses by it.
-func LaneFrom(ctx context.Context) string {
-	lane, _ := ctx.Value(laneKey{}).(string)
-	return lane
 }

@@ -58,7 +58,7 @@ func (r *Reader) buildBare(req *Request, text []byte, f *fields) (c *LineError) 
 	if req.Endpoint, c = endpoint(nil, r.bareEndpoint(f)); c != nil {
 		return c
 	}
-	return r.finish(req, text, r.line, f, own)
+	return r.finish(req, text, r.line.members, f, own)
 }
 
 // bareEndpoint tells where a body without url belongs. messages are a chat. input
@@ -91,12 +91,34 @@ func (r *Reader) finish(req *Request, obj []byte, ms []member, f *fields, drop f
 		return c
 	}
 	req.Model = model
-	if !supplied {
-		req.Body = splice(obj, ms, drop, "")
-		return nil
+	switch {
+	case supplied:
+		req.Body = r.splice(obj, ms, func(m member) bool { return drop(m) || string(m.name) == "model" }, model)
+	case anyOf(ms, drop):
+		req.Body = r.splice(obj, ms, drop, "")
+	default:
+		req.Body = r.own(obj)
 	}
-	req.Body = splice(obj, ms, func(m member) bool { return drop(m) || string(m.name) == "model" }, model)
 	return nil
+}
+
+// own gives what lies in the read buffer as the request's own.
+func (r *Reader) own(text []byte) []byte {
+	if r.cfg.Passing {
+		return text
+	}
+	return bytes.Clone(text)
+}
+
+// space gives room for a body of at most n bytes.
+func (r *Reader) space(n int) []byte {
+	if !r.cfg.Passing {
+		return make([]byte, 0, n)
+	}
+	if n > cap(r.room) || cap(r.room) > keepBuffer {
+		r.room = make([]byte, 0, n)
+	}
+	return r.room
 }
 
 func keepAll(member) bool { return false }
@@ -112,12 +134,8 @@ func own(m member) bool {
 
 // splice copies obj without the members to drop and with a model in front, unless
 // that is empty. Every other byte stays, but for the comma and the white space of what goes.
-func splice(obj []byte, ms []member, drop func(member) bool, model string) []byte {
-	if model == "" && !anyOf(ms, drop) {
-		return bytes.Clone(obj)
-	}
-	out := make([]byte, 0, len(obj)+len(model)+len(`"model":"",`))
-	out = append(out, '{')
+func (r *Reader) splice(obj []byte, ms []member, drop func(member) bool, model string) []byte {
+	out := append(r.space(len(obj)+len(model)+len(`"model":"",`)), '{')
 	if model != "" {
 		out = appendString(append(out, `"model":`...), model)
 	}
@@ -197,12 +215,12 @@ func (r *Reader) system(endpoint string, f *fields) ([]byte, *LineError) {
 
 func (r *Reader) promptBody(req *Request, prompt, system []byte) []byte {
 	size := len(prompt) + len(system) + len(req.Model) + 128
-	for _, m := range r.line {
+	for _, m := range r.line.members {
 		size += m.end - m.start + 1
 	}
-	out := appendString(append(make([]byte, 0, size), `{"model":`...), req.Model)
+	out := appendString(append(r.space(size), `{"model":`...), req.Model)
 	out = appendQuestion(append(out, ','), req.Endpoint, prompt, system)
-	for _, m := range r.line {
+	for _, m := range r.line.members {
 		if !own(m) && !askedAlready(m) {
 			out = append(append(out, ','), m.raw...)
 		}

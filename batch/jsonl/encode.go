@@ -12,13 +12,14 @@ func appendJSON(dst, body []byte) []byte {
 	if len(body) == 0 {
 		return append(dst, "null"...)
 	}
-	if !validJSON(body) {
+	p := parser{skim: true}
+	if !p.parse(body) {
 		return appendString(dst, string(body))
 	}
-	if !utf8.Valid(body) {
+	if !p.ascii() && !utf8.Valid(body) {
 		body = []byte(string([]rune(string(body)))) // each bad byte becomes U+FFFD, as JSON decoders do it
 	}
-	if bytes.IndexByte(body, '\n') < 0 && bytes.IndexByte(body, '\r') < 0 {
+	if !p.breaks {
 		return append(dst, body...)
 	}
 	return appendCompact(dst, body)

@@ -80,27 +80,26 @@ func (f *fields) sort(ms []member) *LineError {
 	return nil
 }
 
-// recognise tells the form of a line and makes the request of it, but for id and key.
-func (r *Reader) recognise(text []byte) (Request, *LineError) {
-	r.line = members(text, r.line[:0])
+// recognise tells the form of the line that was parsed, and makes the request of it,
+// but for id and key.
+func (r *Reader) recognise(req *Request, text []byte) *LineError {
 	var f fields
-	if c := f.sort(r.line); c != nil {
-		return Request{}, c
+	if c := f.sort(r.line.members); c != nil {
+		return c
 	}
-	req := Request{}
 	form, c := f.form()
 	if c == nil {
 		req.Form = form
-		c = f.common(&req)
+		c = r.common(req, &f)
 	}
 	if c == nil {
-		c = r.build(&req, text, &f)
+		c = r.build(req, text, &f)
 	}
 	if c == nil && !slices.Contains(r.cfg.Serves, req.Endpoint) {
 		c = complain(ErrUnsupported, `choose a provider that has it, or write the line in another form`,
 			"a line (%s) for %s, which this provider does not have", form, req.Endpoint)
 	}
-	return req, c
+	return c
 }
 
 // form tells the forms apart by the field that only one of them has.
@@ -131,12 +130,12 @@ func (f *fields) question() string {
 }
 
 // common reads what every form may bear beside what is sent: id and metadata.
-func (f *fields) common(req *Request) *LineError {
+func (r *Reader) common(req *Request, f *fields) (c *LineError) {
 	if !isNull(f.metadata) {
 		if f.metadata[0] != '{' {
 			return complain(ErrShape, adviceFix, "metadata is %s, not an object", kindOf(f.metadata))
 		}
-		req.Metadata = json.RawMessage(append([]byte(nil), f.metadata...))
+		req.Metadata = r.own(f.metadata)
 	}
 	name, value := "custom_id", f.customID
 	if !isNull(f.id) && req.Form != FormOpenAIBatch && req.Form != FormAnthropicBatch {
@@ -149,23 +148,24 @@ func (f *fields) common(req *Request) *LineError {
 		return nil
 	}
 	req.HasID = true
-	return readID(name, value, &req.ID)
+	r.id, c = readID(name, value)
+	return c
 }
 
 // readID takes strings, and numbers as they are written: data sets count their rows.
-func readID(name string, value []byte, id *string) *LineError {
+func readID(name string, value []byte) (id []byte, c *LineError) {
 	switch value[0] {
 	case '"':
-		*id = string(unquote(value))
+		id = unquote(value)
 	case '{', '[', 't', 'f':
-		return complain(ErrShape, adviceFix, "%s is %s, not a string", name, kindOf(value))
+		return nil, complain(ErrShape, adviceFix, "%s is %s, not a string", name, kindOf(value))
 	default:
-		*id = string(value)
+		id = value
 	}
-	if *id == "" {
-		return complain(ErrShape, "name it or leave the field out", "%s is empty", name)
+	if len(id) == 0 {
+		return nil, complain(ErrShape, "name it or leave the field out", "%s is empty", name)
 	}
-	return nil
+	return id, nil
 }
 
 // checkMethod holds an OpenAI batch line to the one method that asks a model something.

@@ -60,11 +60,13 @@ func (s *idSet) give(id string, line int) (by int, taken bool) {
 	return 0, false
 }
 
-// generate notes that line gave no id. If its LineID is taken it tells by which
-// line, 0 if that is not remembered.
-func (s *idSet) generate(line int) (by int, taken bool) {
-	if h := s.hash(LineID(line)); s.given.has(h) {
-		return s.first[h], true
+// generate notes that line gave no id and is to bear id, its LineID. If that is
+// taken it tells by which line, 0 if that is not remembered.
+func (s *idSet) generate(id string, line int) (by int, taken bool) {
+	if s.given.len > 0 {
+		if h := s.hash(id); s.given.has(h) {
+			return s.first[h], true
+		}
 	}
 	for len(s.bare) <= line/64 {
 		s.bare = append(s.bare, 0)
@@ -93,7 +95,10 @@ type tally struct{ seen table }
 
 // count tells how often sum was counted before, and counts it.
 func (t *tally) count(sum keySum) int {
-	low, high := 0, 1 // asked at least low times, and (in the end) less than high
+	if t.seen.add(nth(sum, 0)) {
+		return 0 // as most are
+	}
+	low, high := 1, 2 // asked at least low times, and (in the end) less than high
 	for t.seen.has(nth(sum, high-1)) {
 		low, high = high, 2*high
 	}

@@ -26,7 +26,7 @@ func (k keySum) String() string { return hex.EncodeToString(k[:]) }
 // lines like it came before instead (its Request.Key says so), so that it keeps
 // its key when lines above it come and go.
 func Key(endpoint string, body []byte, id string) string {
-	return new(canonizer).key(endpoint, body, 'i', id).String()
+	return new(canonizer).given(endpoint, body, []byte(id)).String()
 }
 
 // canonizer holds what the making of keys needs again and again.
@@ -39,13 +39,22 @@ type canonizer struct {
 // span is where a member of an object lies in out.
 type span struct{ start, value, end int }
 
-// key hashes the three parts. None of the first two can hold a raw line feed, so
-// no two different triples read the same.
-func (c *canonizer) key(endpoint string, body []byte, tag byte, id string) keySum {
+// given is the key of a line that has an id of its own.
+func (c *canonizer) given(endpoint string, body, id []byte) keySum {
+	c.question(endpoint, body, 'i')
+	c.out = append(c.out, id...)
+	return c.sum()
+}
+
+// question begins a key of three parts. None of the first two can hold a raw line
+// feed, so no two different triples read the same.
+func (c *canonizer) question(endpoint string, body []byte, tag byte) {
 	c.out = append(append(c.out[:0], endpoint...), '\n')
 	c.value(body, skipSpace(body, 0))
 	c.out = append(c.out, '\n', tag)
-	c.out = append(c.out, id...)
+}
+
+func (c *canonizer) sum() keySum {
 	sum := sha256.Sum256(c.out)
 	return keySum(sum[:keySize])
 }
@@ -53,13 +62,14 @@ func (c *canonizer) key(endpoint string, body []byte, tag byte, id string) keySu
 // bad is the key of a line that is no request. No endpoint begins with a line feed.
 func (c *canonizer) bad(text []byte) keySum {
 	c.out = append(append(c.out[:0], "\nbad\n"...), text...)
-	sum := sha256.Sum256(c.out)
-	return keySum(sum[:keySize])
+	return c.sum()
 }
 
 // nth is the key of the n-th line (from 0) that asks this without an id.
 func (c *canonizer) nth(endpoint string, body []byte, n int) keySum {
-	return c.key(endpoint, body, 'n', strconv.Itoa(n))
+	c.question(endpoint, body, 'n')
+	c.out = strconv.AppendInt(c.out, int64(n), 10)
+	return c.sum()
 }
 
 // value appends the canonical form of the value at i and gives the index after

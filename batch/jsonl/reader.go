@@ -2,6 +2,7 @@ package jsonl
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,13 @@ type ReaderConfig struct {
 	// Checked says that a Check of the same input has found no id used twice: the
 	// ids are not remembered again.
 	Checked bool
+
+	// Passing says that a request is only looked at until the next is asked for: its
+	// Body and Metadata then lie in the reader's own memory and are overwritten.
+	Passing bool
+	// NoKeys leaves the Key of requests empty: for whoever only wants to know whether
+	// the lines are good. A LineError has its key all the same.
+	NoKeys bool
 
 	Format   Format
 	Template *template.Template // makes prompts of fields, see ParseTemplate; nil for none
@@ -59,8 +67,11 @@ type Reader struct {
 	ids    *idSet // nil if the ids are known to be good
 	asked  tally  // of lines without an id
 	keys   canonizer
-	line   []member // of the line in hand
+	line   parser   // of the line in hand
+	id     []byte   // the id that it gives
 	body   []member // of its body
+	room   []byte   // where bodies are made, if they are only passing
+	name   []byte   // where its key and id are put together
 	models map[string]string
 
 	columns []string // of a CSV
@@ -99,11 +110,10 @@ func (r *Reader) Next() (Request, error) {
 			break
 		}
 		text, err := r.text()
-		if errors.Is(err, ErrTooLong) {
-			return Request{}, r.place(complain(ErrTooLong, "split or remove it",
-				"line longer than %d bytes", r.cfg.MaxLine).keyed(r))
-		}
 		if err != nil {
+			if errors.Is(err, ErrTooLong) {
+				return Request{}, r.tooLong()
+			}
 			r.broke = r.readError(err)
 			break
 		}
@@ -112,6 +122,10 @@ func (r *Reader) Next() (Request, error) {
 		}
 	}
 	return Request{}, r.broke
+}
+
+func (r *Reader) tooLong() error {
+	return r.place(complain(ErrTooLong, "split or remove it", "line longer than %d bytes", r.cfg.MaxLine).keyed(r))
 }
 
 // text gives what holds one item: a line, or a row that may have several.
@@ -147,12 +161,16 @@ func (r *Reader) All() iter.Seq2[Request, error] {
 			if atEnd(err) {
 				return
 			}
-			var bad *LineError
-			if goOn := yield(req, err); !goOn || err != nil && !errors.As(err, &bad) {
+			if goOn := yield(req, err); !goOn || err != nil && !isLineError(err) {
 				return
 			}
 		}
 	}
+}
+
+func isLineError(err error) bool {
+	var bad *LineError
+	return errors.As(err, &bad)
 }
 
 // place puts a complaint where it belongs: this file, this line.
@@ -163,8 +181,9 @@ func (r *Reader) place(c *LineError) error {
 
 // request understands one line. text is the read buffer's: whatever of it the
 // request keeps is copied on the way.
-func (r *Reader) request(text []byte) (Request, error) {
-	req, c := r.understand(text)
+func (r *Reader) request(text []byte) (req Request, err error) {
+	r.id = nil
+	c := r.understand(&req, text)
 	if c == nil {
 		c = r.identify(&req)
 	}
@@ -177,24 +196,25 @@ func (r *Reader) request(text []byte) (Request, error) {
 	return req, nil
 }
 
-func (r *Reader) understand(text []byte) (req Request, c *LineError) {
-	if c = checkText(text); c != nil {
-		return req, c
-	}
+func (r *Reader) understand(req *Request, text []byte) (c *LineError) {
 	plain := r.cfg.Format == FormatJSONL
 	if plain {
-		c = checkJSON(text)
+		c = r.checkJSON(text)
+	} else {
+		c = checkText(text)
 	}
 	if c == nil && (!plain || r.cfg.Template != nil) {
-		text, c = r.convert(text)
+		if text, c = r.convert(text); c == nil {
+			r.line.parse(text) // for its members: what was made here is good
+		}
 	}
 	if c != nil {
-		return req, c
+		return c
 	}
-	if req, c = r.recognise(text); r.cfg.Template != nil {
+	if c = r.recognise(req, text); r.cfg.Template != nil {
 		req.Form = FormTemplate
 	}
-	return req, c
+	return c
 }
 
 // checkText finds what no line may be, cheapest check first.
@@ -208,9 +228,16 @@ func checkText(text []byte) *LineError {
 	return nil
 }
 
-// checkJSON finds what no line of JSON may be.
-func checkJSON(text []byte) *LineError {
-	if !validJSON(text) {
+// checkJSON finds what no line of JSON may be, and the members of a good one. Of
+// several faults it tells the one of the text first; JSON has no NUL byte.
+func (r *Reader) checkJSON(text []byte) *LineError {
+	good := r.line.parse(text)
+	if !good || !r.line.ascii() {
+		if c := checkText(text); c != nil {
+			return c
+		}
+	}
+	if !good {
 		return complain(ErrNotJSON, adviceFix, "not JSON: %s", syntaxError(text))
 	}
 	if text[0] != '{' {
@@ -222,17 +249,32 @@ func checkJSON(text []byte) *LineError {
 // identify completes what makes the request itself and no other: id and key.
 func (r *Reader) identify(req *Request) *LineError {
 	req.Line = r.lines.line - r.lines.extra
+	r.name = r.name[:0]
+	if !r.cfg.NoKeys {
+		sum := r.key(req)
+		r.name = hex.AppendEncode(r.name, sum[:])
+	}
+	ends := len(r.name)
 	if req.HasID {
-		req.Key = r.keys.key(req.Endpoint, req.Body, 'i', req.ID).String()
-		return r.claim(req)
+		r.name = append(r.name, r.id...)
+	} else {
+		r.name = appendLineID(r.name, req.Line)
 	}
-	req.ID = LineID(req.Line)
-	first := r.keys.nth(req.Endpoint, req.Body, 0)
-	n := r.asked.count(first)
-	if req.Key = first.String(); n > 0 {
-		req.Key = r.keys.nth(req.Endpoint, req.Body, n).String()
-	}
+	both := string(r.name) // one allocation for two strings that live as long
+	req.Key, req.ID = both[:ends], both[ends:]
 	return r.claim(req)
+}
+
+// key is the key of a request of which all is known but its id as a string.
+func (r *Reader) key(req *Request) keySum {
+	if req.HasID {
+		return r.keys.given(req.Endpoint, req.Body, r.id)
+	}
+	first := r.keys.nth(req.Endpoint, req.Body, 0)
+	if n := r.asked.count(first); n > 0 {
+		return r.keys.nth(req.Endpoint, req.Body, n)
+	}
+	return first
 }
 
 // claim complains if another line has the id already.
@@ -240,11 +282,13 @@ func (r *Reader) claim(req *Request) *LineError {
 	if r.ids == nil {
 		return nil
 	}
-	give := func() (int, bool) { return r.ids.generate(req.Line) }
+	var by int
+	var taken bool
 	if req.HasID {
-		give = func() (int, bool) { return r.ids.give(req.ID, req.Line) }
+		by, taken = r.ids.give(req.ID, req.Line)
+	} else {
+		by, taken = r.ids.generate(req.ID, req.Line)
 	}
-	by, taken := give()
 	if !taken {
 		return nil
 	}
@@ -283,6 +327,7 @@ func FirstLines(in io.Reader, cfg ReaderConfig, bad []*LineError) error {
 		return nil
 	}
 	cfg.Checked, cfg.Limit = true, 0 // no complaint about them again
+	cfg.Passing, cfg.NoKeys = true, true
 	for req, err := range NewReader(in, cfg).All() {
 		var complaint *LineError
 		if err != nil && !errors.As(err, &complaint) {

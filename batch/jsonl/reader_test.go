@@ -1,6 +1,7 @@
 package jsonl
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -203,5 +204,52 @@ func TestExamplePrompts(t *testing.T) {
 	}
 	if want := map[Form]int{FormOpenAIBatch: 60, FormBody: 60, FormPrompt: 120}; !maps.Equal(forms, want) || bare == 0 {
 		t.Errorf("forms %v, %d without id", forms, bare)
+	}
+}
+
+// Whoever only looks at requests sees the same ones, in whatever form they come, but
+// for keys that are not wanted; and bad lines have their keys all the same.
+func TestPassingRequestsAreTheSame(t *testing.T) {
+	text := []byte(`{"custom_id":"a","body":{"messages":[],"n":1},"metadata":{"m":[1]}}
+{"prompt":"one","id":7,"temperature":1}
+{"model":"x","metadata":{"k":2},"messages":[{"role":"user","content":"é"}]}
+{"model":"x","messages":[]}
+{"model":"x","messages":[]}
+{"prompt":
+{"prompt":"` + strings.Repeat("long ", keepBuffer/4) + `"}
+{"body":{"messages":[]}}`)
+	cfg := ReaderConfig{DefaultModel: "m", System: "be brief"}
+	quick := cfg
+	quick.Passing, quick.NoKeys = true, true
+	r, q := NewReader(bytes.NewReader(text), cfg), NewReader(bytes.NewReader(text), quick)
+	for n := 0; ; n++ {
+		want, fault := r.Next()
+		got, err := q.Next()
+		if atEnd(fault) && atEnd(err) && n == 8 {
+			return
+		}
+		var bad, same *LineError
+		if errors.As(fault, &bad) && errors.As(err, &same) && bad.Key() == same.Key() && len(bad.Key()) == 32 {
+			continue
+		}
+		if got.Key != "" || want.Key == "" {
+			t.Errorf("keys %q and %q", got.Key, want.Key)
+		}
+		if want.Key = ""; fault != nil || err != nil || describe(got) != describe(want) {
+			t.Fatalf("got  %s %v\nwant %s %v", describe(got), err, describe(want), fault)
+		}
+	}
+}
+
+// To look at a line costs no memory but for its id.
+func TestPassingAllocations(t *testing.T) {
+	line := []byte(`{"model":"m","metadata":{"a":1},"messages":[{"role":"user","content":"q"}]}` + "\n")
+	r := NewReader(bytes.NewReader(bytes.Repeat(line, 2000)), ReaderConfig{Passing: true, NoKeys: true})
+	if n := testing.AllocsPerRun(1000, func() {
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 1 {
+		t.Errorf("%v allocations a line", n)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -60,7 +61,8 @@ func (f Form) String() string {
 }
 
 // Request is one line of input, ready to be sent. It owns all its memory: it
-// stays as it is while the reader goes on, and may cross goroutines.
+// stays as it is while the reader goes on, and may cross goroutines; that of a
+// reader whose requests are Passing lends Body and Metadata until its next.
 type Request struct {
 	Line     int             // its line in the input, from 1
 	ID       string          // the given id, else LineID(Line)
@@ -74,4 +76,13 @@ type Request struct {
 }
 
 // LineID is the id of a line that gives none: line-000042 for line 42.
-func LineID(line int) string { return fmt.Sprintf("line-%06d", line) }
+func LineID(line int) string { return string(appendLineID(nil, line)) }
+
+// appendLineID appends the LineID of a line.
+func appendLineID(dst []byte, line int) []byte {
+	dst = append(dst, "line-"...)
+	for least := 100_000; line < least && least > 1; least /= 10 {
+		dst = append(dst, '0')
+	}
+	return strconv.AppendInt(dst, int64(line), 10)
+}

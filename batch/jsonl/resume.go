@@ -171,17 +171,20 @@ func (j *Journal) tear(rest []byte) error {
 }
 
 // journalParser reads keys off lines.
-type journalParser struct{ line, inner []member }
+type journalParser struct {
+	line  parser
+	inner []member
+}
 
 var errNotOurs = errors.New("not a line of ours")
 
 // key gives the key of a whole line.
 func (p *journalParser) key(text []byte, failed bool) (sum keySum, err error) {
-	if !bytes.HasPrefix(text, []byte(lineBegins)) || !sumHolds(text) || !utf8.Valid(text) || !validJSON(text) {
+	if !bytes.HasPrefix(text, []byte(lineBegins)) || !sumHolds(text) || !p.line.parse(text) || !p.line.ascii() && !utf8.Valid(text) {
 		return sum, errNotOurs
 	}
-	p.line = members(text, p.line[:0])
-	id, fault, head := find(p.line, "id"), find(p.line, "error"), find(p.line, "headrace")
+	line := p.line.members
+	id, fault, head := find(line, "id"), find(line, "error"), find(line, "headrace")
 	if len(fault) == 0 || len(head) == 0 || head[0] != '{' {
 		return sum, errNotOurs
 	}

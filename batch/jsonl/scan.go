@@ -3,22 +3,12 @@ package jsonl
 import (
 	"bytes"
 	"encoding/json"
-
-	"github.com/tidwall/gjson"
 )
-
-// maxNesting is how deep a value may nest before the slower, depth-limited check
-// of encoding/json is asked. gjson's check calls itself for each level: 64 MiB of
-// "[" would overflow the stack, which no recover catches. 10,000 is the depth at
-// which encoding/json itself gives up, so that both checks agree.
-const maxNesting = 10_000
 
 // validJSON reports whether b is one JSON value that nests at most maxNesting deep.
 func validJSON(b []byte) bool {
-	if bytes.Count(b, []byte{'['})+bytes.Count(b, []byte{'{'}) > maxNesting {
-		return json.Valid(b)
-	}
-	return gjson.ValidBytes(b)
+	p := parser{skim: true}
+	return p.parse(b)
 }
 
 // member is one name and value of an object. Its slices point into the object.

@@ -1,0 +1,99 @@
+package batch
+
+import (
+	"context"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/provider"
+)
+
+// leashCalls is how many calls share a leash at most. What a function leaves
+// hanging on its context (a child that it did not cancel, an answer that it did not
+// close) is let go with the leash; among 64 calls the price of a new one does not
+// show.
+const leashCalls = 64
+
+// leash is the context of a worker's calls, one after the other, and the timer that
+// ends it when a call has had its time. Both serve many calls: to make them anew for
+// each costs as much as the rest of what a worker does.
+//
+// A timer may fire at the moment when its call ends by itself. Then it can no
+// longer be stopped, its function is about to cancel the context, and the next call
+// would be cut off for the one before: so a leash whose timer could not be stopped
+// is thrown away.
+type leash struct {
+	clock  clockwork.Clock
+	parent context.Context
+
+	ctx    context.Context // nil: there is none now
+	cancel context.CancelCauseFunc
+	cause  error // with which the timer cancels
+	timer  clockwork.Timer
+	calls  int
+}
+
+// take gives the context of a call that may take limit, for ever if that is 0, and
+// is then ended with cause.
+func (l *leash) take(limit time.Duration, cause error) context.Context {
+	if l.ctx == nil || l.calls == leashCalls || l.cause != cause { //nolint:errorlint // identity: the causes are ours, unwrapped
+		l.renew(cause)
+	}
+	l.calls++
+	switch {
+	case limit <= 0:
+	case l.timer == nil:
+		cancel := l.cancel
+		l.timer = l.clock.AfterFunc(limit, func() { cancel(cause) })
+	default:
+		l.timer.Reset(limit)
+	}
+	return l.ctx
+}
+
+// put takes the context back when its call has ended.
+func (l *leash) put(limit time.Duration) {
+	if limit > 0 && !l.timer.Stop() {
+		l.drop()
+	}
+}
+
+func (l *leash) renew(cause error) {
+	l.drop()
+	l.ctx, l.cancel = context.WithCancelCause(l.parent)
+	l.cause = cause
+}
+
+// drop ends the context and whatever hangs on it. Between two calls no timer runs.
+func (l *leash) drop() {
+	if l.ctx != nil {
+		l.cancel(nil)
+	}
+	*l = leash{clock: l.clock, parent: l.parent}
+}
+
+// callContext is the context of one call: on its worker's leash, with the lane and
+// the recorder in it, in one allocation.
+type callContext struct {
+	provider.Attempt
+	lane string
+}
+
+type laneKey struct{}
+
+// Value answers for the lane, and asks further for the rest.
+func (c *callContext) Value(key any) any {
+	if key == (laneKey{}) {
+		return c.lane
+	}
+	return c.Attempt.Value(key)
+}
+
+// LaneFrom is the lane on which the call with that context was granted; "" for
+// a context that is not a call's. A function that serves several keys or
+// endpoints chooses by it.
+func LaneFrom(ctx context.Context) string {
+	lane, _ := ctx.Value(laneKey{}).(string)
+	return lane
+}
