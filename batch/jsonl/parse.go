@@ -1,0 +1,256 @@
+package jsonl
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// maxNesting is how deep a value may nest. 10,000 is where encoding/json itself gives
+// up, so that both agree; the parser calls itself once a level, and a line of 64 MiB
+// of "[" must not overflow the stack, which no recover catches.
+const maxNesting = 10_000
+
+// wrong is what the parser gives for the index after what is not there.
+const wrong = -1
+
+// parser checks a text and finds the members of its outermost object, in one pass.
+// What it says is about the last text that it was given.
+type parser struct {
+	members []member // they point into the text
+	// beyond has a sign bit set in some byte if a string of the text may hold what is
+	// not ASCII; without one the text is valid UTF-8.
+	beyond uint64
+	breaks bool // there are line breaks around its values
+	skim   bool // its members are not wanted
+}
+
+// parse reports whether text is one JSON value that nests at most maxNesting deep.
+// It does not look whether its strings are UTF-8.
+func (p *parser) parse(text []byte) bool {
+	p.members, p.beyond, p.breaks = p.members[:0], 0, false
+	i := p.value(text, p.gap(text, 0), 1)
+	return i != wrong && p.gap(text, i) == len(text)
+}
+
+// ascii reports whether the text, which was found good, is ASCII only. It may say no
+// where it is.
+func (p *parser) ascii() bool { return p.beyond&signBits == 0 }
+
+// gap gives the index of the first byte from i on that is no white space.
+func (p *parser) gap(b []byte, i int) int {
+	for i < len(b) && b[i] <= ' ' {
+		switch b[i] {
+		case '\n', '\r':
+			p.breaks = true
+		case ' ', '\t':
+		default:
+			return i
+		}
+		i++
+	}
+	return i
+}
+
+// value gives the index after the value that begins at i, or wrong.
+func (p *parser) value(b []byte, i, depth int) int {
+	if i >= len(b) {
+		return wrong
+	}
+	switch b[i] {
+	case '"':
+		return p.text(b, i)
+	case '{':
+		return p.object(b, i, depth)
+	case '[':
+		return p.array(b, i, depth)
+	case 't':
+		return literal(b, i, "true")
+	case 'f':
+		return literal(b, i, "false")
+	case 'n':
+		return literal(b, i, "null")
+	}
+	return number(b, i)
+}
+
+func (p *parser) array(b []byte, i, depth int) int {
+	if depth > maxNesting {
+		return wrong
+	}
+	if i = p.gap(b, i+1); i < len(b) && b[i] == ']' {
+		return i + 1
+	}
+	for {
+		if i = p.value(b, i, depth+1); i == wrong {
+			return wrong
+		}
+		if i = p.gap(b, i); i == len(b) || b[i] != ',' {
+			break
+		}
+		i = p.gap(b, i+1)
+	}
+	if i == len(b) || b[i] != ']' {
+		return wrong
+	}
+	return i + 1
+}
+
+func (p *parser) object(b []byte, i, depth int) int {
+	if depth > maxNesting {
+		return wrong
+	}
+	if i = p.gap(b, i+1); i < len(b) && b[i] == '}' {
+		return i + 1
+	}
+	for {
+		if i = p.member(b, i, depth); i == wrong {
+			return wrong
+		}
+		if i = p.gap(b, i); i == len(b) || b[i] != ',' {
+			break
+		}
+		i = p.gap(b, i+1)
+	}
+	if i == len(b) || b[i] != '}' {
+		return wrong
+	}
+	return i + 1
+}
+
+// member passes over a name and its value, and notes them if they are of the
+// outermost object.
+func (p *parser) member(b []byte, start, depth int) int {
+	if start == len(b) || b[start] != '"' {
+		return wrong
+	}
+	named := p.text(b, start)
+	if named == wrong {
+		return wrong
+	}
+	i := p.gap(b, named)
+	if i == len(b) || b[i] != ':' {
+		return wrong
+	}
+	i = p.gap(b, i+1)
+	end := p.value(b, i, depth+1)
+	if depth == 1 && end != wrong && !p.skim {
+		p.members = append(p.members, member{
+			name: unquote(b[start:named]), value: b[i:end], raw: b[start:end], start: start, end: end,
+		})
+	}
+	return end
+}
+
+// Words of eight bytes, each of which is looked at by itself.
+const (
+	eachByte = 0x0101010101010101
+	signBits = 0x80 * eachByte
+)
+
+// text gives the index after the string whose opening quote is at i, or wrong. It
+// reads eight bytes at a time: what it does is most of what a prompt costs.
+func (p *parser) text(b []byte, i int) int {
+	for i++; i+8 <= len(b); {
+		w := binary.LittleEndian.Uint64(b[i : i+8])
+		p.beyond |= w
+		ends := endings(w)
+		if ends == 0 {
+			i += 8
+			continue
+		}
+		i += bits.TrailingZeros64(ends) / 8
+		if b[i] == '"' {
+			return i + 1
+		}
+		if i = escape(b, i); i == wrong {
+			return wrong
+		}
+	}
+	return p.shortText(b, i)
+}
+
+// endings marks the sign bit of each byte of w that is a quote, a backslash or a
+// control character. Above the first mark, which is exact, there may be false ones:
+// a borrow goes that way.
+func endings(w uint64) uint64 {
+	quote, slash := w^'"'*eachByte, w^'\\'*eachByte
+	return ((quote-eachByte)&^quote | (slash-eachByte)&^slash | (w-' '*eachByte)&^w) & signBits
+}
+
+// shortText is text for the last bytes.
+func (p *parser) shortText(b []byte, i int) int {
+	for i < len(b) {
+		p.beyond |= uint64(b[i])
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1
+		case c == '\\' || c < ' ':
+			if i = escape(b, i); i == wrong {
+				return wrong
+			}
+		default:
+			i++
+		}
+	}
+	return wrong
+}
+
+// escape gives the index after the escape at i, or wrong if there is none: a control
+// character must not stand in a string.
+func escape(b []byte, i int) int {
+	if b[i] != '\\' || i+1 == len(b) {
+		return wrong
+	}
+	switch b[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 2
+	case 'u':
+		if i+6 <= len(b) && isHex(b[i+2]) && isHex(b[i+3]) && isHex(b[i+4]) && isHex(b[i+5]) {
+			return i + 6
+		}
+	}
+	return wrong
+}
+
+func isHex(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func literal(b []byte, i int, word string) int {
+	if end := i + len(word); end <= len(b) && string(b[i:end]) == word {
+		return end
+	}
+	return wrong
+}
+
+// number gives the index after the number that begins at i, or wrong.
+func number(b []byte, i int) int {
+	if b[i] == '-' {
+		i++
+	}
+	start := i
+	if i = digits(b, i); i == start || b[start] == '0' && i > start+1 {
+		return wrong
+	}
+	if i < len(b) && b[i] == '.' {
+		if start, i = i+1, digits(b, i+1); i == start {
+			return wrong
+		}
+	}
+	if i < len(b) && b[i]|0x20 == 'e' {
+		if i++; i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		if start, i = i, digits(b, i); i == start {
+			return wrong
+		}
+	}
+	return i
+}
+
+func digits(b []byte, i int) int {
+	for i < len(b) && isDigit(b[i]) {
+		i++
+	}
+	return i
+}
