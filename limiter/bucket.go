@@ -108,7 +108,9 @@ func (b *Bucket) move(now time.Time, n float64) {
 // set is the only place that writes the level, and so the one that keeps its bounds.
 func (b *Bucket) set(now time.Time, level float64) {
 	b.level = min(max(level, -DebtBudget*b.perMinute), b.capacity)
-	b.last = later(b.last, now)
+	if now != b.last {
+		b.last = later(b.last, now)
+	}
 }
 
 // units makes an amount of n: nothing of a negative one or NaN.

@@ -98,6 +98,7 @@ func (m *ModelLaw) setRate(g *gauge, refill float64) {
 
 // Answered takes the lesson of a call that was answered.
 func (m *ModelLaw) Answered(now time.Time, n News) {
+	m.quoted, m.window = quote{}, 0
 	t := m.seconds(now)
 	m.errors.Record(now, false)
 	m.answered.Add(now)
@@ -189,6 +190,7 @@ func index(d Dimension) int {
 // Straggled takes the lesson of a refusal that belongs to a wave already
 // reacted to: the call was charged in our model, and not by the provider.
 func (m *ModelLaw) Straggled(now time.Time, n News) time.Time {
+	m.quoted = quote{}
 	t := m.seconds(now)
 	s := m.seconds(n.Sent)
 	m.reject(n.Send, s)
@@ -230,6 +232,7 @@ func (m *ModelLaw) refund(t float64, cost [dims]float64) {
 // Refused takes the first refusal of a wave, and answers how long nothing may
 // leave.
 func (m *ModelLaw) Refused(now time.Time, n News) time.Time {
+	m.quoted = quote{}
 	t, s := m.seconds(now), m.seconds(n.Sent)
 	m.reject(n.Send, s)
 	m.settle(t, &n)

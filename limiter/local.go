@@ -59,6 +59,9 @@ func (w *LocalWindow) Ended() { w.inFlight = max(0, w.inFlight-1) }
 
 // Answered judges, once enough calls were answered.
 func (w *LocalWindow) Answered(latency time.Duration) {
+	if w.latency == nil {
+		w.latency = make([]time.Duration, 0, localSample)
+	}
 	w.latency = append(w.latency, latency)
 	if len(w.latency) < max(localSample, w.Size()/2) {
 		return

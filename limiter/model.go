@@ -53,6 +53,8 @@ const (
 // is a value told the time; the zero value is not ready, [NewModelLaw] makes one.
 type ModelLaw struct {
 	begin  time.Time
+	latest time.Time // what seconds was asked for last,
+	clock  float64   // and its answer: calls that end together end at one moment
 	gauges [dims]gauge
 	mode   mode
 	sends  sends
@@ -63,6 +65,7 @@ type ModelLaw struct {
 	paceFrom    float64 // share of the pace at paceAt; it doubles from there
 	paceAt      float64
 	paceTime    float64 // seconds in which it doubles
+	quoted      quote
 	credit      float64 // calls that may leave at once
 	credited    float64 // when the credit was that
 	stepped     float64 // when step looked last
@@ -101,6 +104,8 @@ type ModelLaw struct {
 	firstAcc float64 // calls accepted until then
 	errors   ErrorWindow
 	answered Meter
+	window   int // what Window answered at windowAt; 0: a call was answered since
+	windowAt time.Time
 	latency  float64      // of answers, smoothed, seconds
 	factor   float64      // real input tokens per estimated one
 	local    *LocalWindow // nil: the server refuses what is too much
@@ -110,7 +115,7 @@ type ModelLaw struct {
 // NewModelLaw starts a law with the limits that the user told.
 func NewModelLaw(c LawConfig, now time.Time, rng *rand.Rand) *ModelLaw {
 	m := &ModelLaw{
-		begin: now, rng: rng, unknownRate: firstRate,
+		begin: now, latest: now, rng: rng, unknownRate: firstRate,
 		paceFrom: startShare, paceTime: doubling, reserve: leastReserve, factor: 1,
 		errors: NewErrorWindow(c.Errors), credit: 1, lastRefuse: math.Inf(-1), episode: math.Inf(-1), probeEvery: 3, climbTime: 5, provenAt: math.Inf(-1),
 	}
@@ -134,6 +139,7 @@ func (m *ModelLaw) guess(rate float64) {
 // SetLimits changes what the user told. A limit that headers have shown stays,
 // under the new ceiling.
 func (m *ModelLaw) SetLimits(now time.Time, l Limits) {
+	m.quoted = quote{}
 	t := m.seconds(now)
 	for k, perMinute := range [dims]float64{l.RPM, l.TPM, l.InputTPM, l.OutputTPM} {
 		m.gauges[k].tell(t, perMinute/60, l.Burst.Seconds(), k != dimRequests)
@@ -191,4 +197,9 @@ func (g *gauge) forget(tokens bool) {
 	}
 }
 
-func (m *ModelLaw) seconds(now time.Time) float64 { return now.Sub(m.begin).Seconds() }
+func (m *ModelLaw) seconds(now time.Time) float64 {
+	if now != m.latest {
+		m.latest, m.clock = now, now.Sub(m.begin).Seconds()
+	}
+	return m.clock
+}

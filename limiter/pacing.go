@@ -99,7 +99,18 @@ func (m *ModelLaw) ending(t float64) bool {
 }
 
 // Remaining is part of [Law].
-func (m *ModelLaw) Remaining(c Cost) { m.remains = c }
+func (m *ModelLaw) Remaining(c Cost) {
+	if c != m.remains {
+		m.remains, m.quoted = c, quote{}
+	}
+}
+
+// A quote is the rate that Wait found, for the call that is let go by it and sent at the
+// same moment. Whatever teaches the law anything voids it; the zero quote is void.
+type quote struct {
+	at, rate float64
+	cost     Cost
+}
 
 // Wait is how long until a call of that cost may leave: 0 is now. It is an
 // estimate from below, at most 250 ms: the rate changes, so ask again.
@@ -108,9 +119,11 @@ func (m *ModelLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
 	if t < m.hold {
 		return ceilSeconds(m.hold - t), "hold"
 	}
-	cost := spread(m.weigh(c))
+	charge := m.weigh(c)
+	cost := spread(charge)
 	m.step(t)
 	r := m.rate(t, cost)
+	m.quoted = quote{at: t, rate: r, cost: charge}
 	if credit := m.creditAt(t, r); credit < 1-1e-9 {
 		m.binding = true
 		return min(AskAgain, ceilSeconds((1-credit)/r)), "rate"
@@ -179,7 +192,12 @@ func (m *ModelLaw) Sent(now time.Time, c Cost) uint64 {
 	t := m.seconds(now)
 	charge := m.weigh(c)
 	cost := spread(charge)
-	m.credit, m.credited = m.creditAt(t, m.rate(t, cost))-1, t
+	r := m.quoted.rate
+	if m.quoted.at != t || m.quoted.cost != charge || r == 0 {
+		r = m.rate(t, cost)
+	}
+	m.quoted = quote{}
+	m.credit, m.credited = m.creditAt(t, r)-1, t
 	for k := range m.gauges {
 		if g := &m.gauges[k]; g.source != unknown {
 			g.advance(t)

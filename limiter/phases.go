@@ -21,7 +21,11 @@ func (m *ModelLaw) Window(now time.Time) int {
 	if m.local != nil {
 		return m.local.Size()
 	}
-	return max(leastWindow, windowSpare+int(windowFactor*m.answered.PerSecond(now)*m.latency))
+	if m.window == 0 || now != m.windowAt {
+		m.window = max(leastWindow, windowSpare+int(windowFactor*m.answered.PerSecond(now)*m.latency))
+		m.windowAt = now
+	}
+	return m.window
 }
 
 // Resume is part of [Law]. Where a level is known there is nothing to probe.
@@ -54,6 +58,7 @@ func (m *ModelLaw) Broken(time.Time) {
 // leave, and there is nothing to climb; after an outage nobody knows who else
 // comes back.
 func (m *ModelLaw) Climb(now time.Time) time.Time {
+	m.quoted = quote{}
 	t := m.seconds(now)
 	if m.broken {
 		m.slowStart(t, backShare, backDoubling)
@@ -102,6 +107,7 @@ func (m *ModelLaw) Escalation() int { return m.silentRun }
 
 // Failed is part of [Law].
 func (m *ModelLaw) Failed(now time.Time, n News) {
+	m.quoted = quote{}
 	m.errors.Record(now, true)
 	m.gone(now, n.Timeout)
 	m.settle(m.seconds(now), &n)

@@ -11,6 +11,7 @@ import "time"
 //
 // The zero value limits nothing.
 type Quota struct {
+	known   bool // some limit is: most lanes have none, and need not look further
 	limits  Limits
 	buckets [OutputTokens + 1]Bucket // by Dimension; None's is never limited
 }
@@ -24,7 +25,7 @@ func NewQuota(l Limits, now time.Time) Quota {
 }
 
 // Known reports whether any dimension is limited.
-func (q *Quota) Known() bool { return !q.limits.Zero() }
+func (q *Quota) Known() bool { return q.known }
 
 // Limits is what was set last.
 func (q *Quota) Limits() Limits { return q.limits }
@@ -33,6 +34,9 @@ func (q *Quota) Limits() Limits { return q.limits }
 // 0 and None if it may go now. Of equal waits the first dimension is named.
 func (q *Quota) Wait(now time.Time, cost Cost) (time.Duration, Dimension) {
 	longest, binds := time.Duration(0), None
+	if !q.known {
+		return longest, binds
+	}
 	for d := Requests; d <= OutputTokens; d++ {
 		if w := q.buckets[d].Wait(now, cost.of(d)); w > longest {
 			longest, binds = w, d
@@ -47,7 +51,7 @@ func (q *Quota) Take(now time.Time, cost Cost) bool {
 	if w, _ := q.Wait(now, cost); w > 0 {
 		return false
 	}
-	for d := Requests; d <= OutputTokens; d++ {
+	for d := Requests; q.known && d <= OutputTokens; d++ {
 		q.buckets[d].Debit(now, cost.of(d))
 	}
 	return true
@@ -75,7 +79,7 @@ func (q *Quota) Refund(now time.Time, cost Cost) {
 // SetLimits changes the limits from now on. Levels stay, within the new bounds; a
 // dimension that was not limited starts full.
 func (q *Quota) SetLimits(now time.Time, l Limits) {
-	q.limits = l
+	q.limits, q.known = l, !l.Zero()
 	for d := Requests; d <= OutputTokens; d++ {
 		q.buckets[d].SetLimit(now, l.PerMinute(d), l.Capacity(d))
 	}

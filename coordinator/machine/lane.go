@@ -144,6 +144,9 @@ func (l *lane) remaining(p *pool) (c limiter.Cost) {
 // full reports whether as many calls are in flight as may be: by the user's word,
 // and by the law's.
 func (l *lane) full(now time.Time) bool {
+	if l.inFlight == 0 {
+		return false // no window is smaller than one call
+	}
 	return over(l.inFlight, l.cfg.Window) || over(l.inFlight, l.law.Window(now))
 }
 

@@ -15,12 +15,14 @@ func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 	if r == nil {
 		panic("machine: items offered to a run that is not open")
 	}
+	for _, it := range items { // by itself, so that a processor looks for many pools at once
+		it.pool = m.poolNamed(now, r, it.Pool)
+	}
 	for _, it := range items {
 		it.run, it.Offered, it.place = r, now, Waiting
 		if it.Cost.Requests <= 0 {
 			it.Cost.Requests = 1
 		}
-		it.pool = m.poolNamed(now, r, it.Pool)
 		m.hold(it)
 		m.count(r, nil, offered)
 		if m.turnedAway(it) {
