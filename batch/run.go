@@ -87,6 +87,7 @@ type run[In, Out any] struct {
 	stop    chan struct{}        // closed by the steward: take no more items
 	over    chan Summary         // the last word, for the observer
 
+	payment   int     // how many credits are given back at once at least
 	owed      int     // the caller's: credits not given back yet
 	sum       Summary // the caller's
 	exhausted bool    // the reader's, until group is waited for: the input has ended
@@ -163,6 +164,7 @@ func (r *run[In, Out]) launch(ctx context.Context) {
 	credits := r.readAhead + r.limits.Concurrency
 	r.credit = make(chan int, 1)
 	r.credit <- credits
+	r.payment = min(max(r.readAhead/4, 1), feedChunk)
 	r.jobs = make(chan *job[In], feedChunk)
 	r.results = make(chan Result[In, Out], credits)
 	r.stop = make(chan struct{})
@@ -241,13 +243,18 @@ func (r *run[In, Out]) give(yield func(Result[In, Out], error) bool) (stayed boo
 // the loop.
 var errLeft = errors.New("batch: the loop over the results was left")
 
-// payBack gives a credit back for a result that the caller has taken.
+// payBack gives credits back for results that the caller has taken, some at a time:
+// the reader is woken for a good many items, not for each.
 //
-// It never waits: what finds no room is owed. Nothing is lost by that, as the
-// reader, once it takes what fills the room, has leave for another item, whose
-// result brings the caller back here.
+// Withholding a few starves nobody: they are fewer than the read-ahead, so as many
+// items as there are workers can be in the run without them; and each result that
+// the caller takes adds to them. It never waits: what finds no room is owed. Nothing
+// is lost by that either, as the reader, once it takes what fills the room, has leave
+// for another item, whose result brings the caller back here.
 func (r *run[In, Out]) payBack() {
-	r.owed++
+	if r.owed++; r.owed < r.payment {
+		return
+	}
 	select {
 	case r.credit <- r.owed:
 		r.owed = 0
