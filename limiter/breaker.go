@@ -90,14 +90,14 @@ func (s BreakerState) String() string {
 //
 // The zero value is closed, with the default configuration.
 type Breaker struct {
-	config      BreakerConfig
 	state       BreakerState // Open may be HalfOpen by now: see State
-	until       time.Time    // of the open interval, zero while closed
+	consecutive int          // failures since the last success
 	calls       window
-	consecutive int // failures since the last success
-	reopened    int // times since it was last closed
-	probes      int // half-open: permits out
-	successes   int // half-open
+	until       time.Time // of the open interval, zero while closed
+	reopened    int       // times since it was last closed
+	probes      int       // half-open: permits out
+	successes   int       // half-open
+	config      BreakerConfig
 }
 
 // NewBreaker gives a closed breaker.

@@ -85,10 +85,10 @@ func (c CooldownConfig) withDefaults() CooldownConfig {
 // Nothing ever brings Until forward: of two waits the longer one is the true one. The
 // zero value is not cooling and has the default configuration.
 type Cooldown struct {
-	config     CooldownConfig
-	until      time.Time
 	escalation int // k: cooldowns started since the last success
+	until      time.Time
 	capped     bool
+	config     CooldownConfig
 }
 
 // NewCooldown gives a cooldown that is not cooling.

@@ -50,10 +50,10 @@ func (c ErrorWindowConfig) withDefaults() ErrorWindowConfig {
 // their own fault, are not recorded by the caller: they say nothing about the
 // server's health. The zero value has the default configuration.
 type ErrorWindow struct {
-	config  ErrorWindowConfig // complete once the window began
-	calls   window
 	slowed  bool
-	holding time.Time // slowed: the earliest time to be restored
+	calls   window
+	holding time.Time         // slowed: the earliest time to be restored
+	config  ErrorWindowConfig // complete once the window began
 }
 
 // NewErrorWindow gives an empty window at full speed.
@@ -90,7 +90,7 @@ func (e *ErrorWindow) Factor(now time.Time) float64 {
 // tooMany judges what the window holds just after a call was added.
 func (e *ErrorWindow) tooMany() bool {
 	t := e.calls.sum
-	return int64(t.total) >= int64(e.config.MinSamples) && t.rate() > e.config.High
+	return t.failed > 0 && int64(t.total) >= int64(e.config.MinSamples) && t.rate() > e.config.High
 }
 
 // restored reports whether the rate was under Low at any moment from the end of the

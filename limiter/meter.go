@@ -13,26 +13,58 @@ const (
 // A Meter says how many events per second there were of late. It looks back over
 // [MeterWindow] in buckets of one second, and over less while it is younger. The zero
 // value is ready.
-type Meter struct{ events window }
+//
+// It is a window with its shape fixed and half of its counts left out, as a lane has
+// three of them: what each call touches should be a line or two of a processor's cache.
+type Meter struct {
+	begun  bool
+	total  uint32 // of the ring
+	head   int64  // the bucket that is filling; ring[i%meterBuckets] is bucket i
+	origin time.Time
+	ring   [meterBuckets]uint32
+}
+
+const meterWidth = MeterWindow / meterBuckets
 
 // Add counts one event.
 func (m *Meter) Add(now time.Time) {
-	if !m.events.begun() {
-		m.events.begin(now, MeterWindow, meterBuckets)
+	if !m.begun {
+		m.begun, m.origin = true, now
 	}
-	m.events.add(now, false)
+	bucket := m.bucketAt(now.Sub(m.origin))
+	for i := m.head + 1; i <= min(bucket, m.head+meterBuckets); i++ {
+		m.total -= m.ring[i%meterBuckets]
+		m.ring[i%meterBuckets] = 0
+	}
+	m.head = bucket
+	m.ring[bucket%meterBuckets]++
+	m.total++
+}
+
+// bucketAt is the bucket that a moment falls in; the head if the clock went back.
+func (m *Meter) bucketAt(since time.Duration) int64 {
+	return max(m.head, int64(since/meterWidth))
 }
 
 // PerSecond is the mean rate over the time really covered, 0 if nothing happened in
 // it. At least one second is taken to be covered: ten calls in the first millisecond
 // are ten a second and not ten thousand.
 func (m *Meter) PerSecond(now time.Time) float64 {
-	w := &m.events
-	if !w.begun() {
+	if !m.begun {
 		return 0
 	}
-	slot := w.slotAt(now)
-	first := time.Duration(max(0, slot-w.slots+1)) * w.width
-	covered := max(time.Duration(slot)*w.width, now.Sub(w.origin)) - first
-	return float64(w.countAt(slot).total) / max(1, covered.Seconds())
+	since := now.Sub(m.origin)
+	bucket := m.bucketAt(since)
+	first := time.Duration(max(0, bucket-meterBuckets+1)) * meterWidth
+	covered := max(time.Duration(bucket)*meterWidth, since) - first
+	return float64(m.countAt(bucket)) / max(1, covered.Seconds())
+}
+
+// countAt is what the meter holds when bucket, at or after the head, is filling.
+func (m *Meter) countAt(bucket int64) uint32 {
+	n := m.total
+	for i := max(0, m.head-meterBuckets+1); i <= min(m.head, bucket-meterBuckets); i++ {
+		n -= m.ring[i%meterBuckets]
+	}
+	return n
 }

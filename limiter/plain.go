@@ -20,18 +20,20 @@ const (
 // and a ramp after each cooldown.
 //
 // A call may leave when its quota, the ramp and the pacer all let it.
+//
+// What every call touches stands first and together.
 type PlainLaw struct {
-	ramped   RampConfig // the user's; zero: to the rate that is known
-	rated    RateConfig
-	quota    Quota
+	count    uint64
 	pacer    Pacer
-	ramp     Ramp
+	sent     Meter
+	answered Meter
 	rate     Rate
 	errors   ErrorWindow
 	cooldown Cooldown
-	answered Meter
-	sent     Meter
-	count    uint64
+	ramp     Ramp
+	quota    Quota
+	ramped   RampConfig // the user's; zero: to the rate that is known
+	rated    RateConfig
 	drained  time.Time // when the quota was emptied: older draws are wiped out
 	short    bool      // the latest wave was about the rate
 	rng      *rand.Rand

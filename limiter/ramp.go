@@ -48,9 +48,9 @@ func (c RampConfig) withDefaults() RampConfig {
 // nothing is limited and nothing is owed. The zero value is an idle ramp with the
 // default shape.
 type Ramp struct {
+	begun  bool
 	config RampConfig // of the next Start
 	shape  RampConfig // of the present ramp, complete
-	begun  bool
 	start  time.Time
 	last   time.Time // start ≤ last
 	credit float64   // 0 ≤ credit ≤ 1, as of last

@@ -76,8 +76,8 @@ func (c RateConfig) clamp(x float64) float64 { return min(max(x, c.Floor), c.Cei
 // A limit that is not used grows too. That is harmless, as the next refusal starts
 // from what was observed.
 type Rate struct {
-	config   RateConfig
 	limit    float64 // calls per second; 0: unlimited
+	config   RateConfig
 	anchor   float64 // what the last decrease left: increases are a share of it
 	told     bool    // a directed refusal was the last news
 	cut      bool    // there was a decrease

@@ -6,7 +6,7 @@ import "time"
 const maxSlots = 60
 
 // fewSlots is what the windows of this package have, unless a user asks for more. Their
-// ring lies in the window itself: a lane has five windows and there may be thousands
+// ring lies in the window itself: a lane has several windows and there may be thousands
 // of lanes, so what counts is how much memory the end of one call touches.
 const fewSlots = 12
 
