@@ -13,8 +13,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// firstRead is how much room a body gets before it has come. A server may claim
-// any length; it gets memory for what it sends.
+// firstRead is up to which length a body gets its room before it has come. A server
+// may claim any length; beyond this it gets memory for what it sends.
 const firstRead = 64 << 10
 
 // drain is how much of a failed answer is read beyond what is kept, so that its
@@ -85,14 +85,15 @@ func (r *replay) RoundTrip(req *http.Request) (*http.Response, error) {
 var errTooLong = errors.New("the answer is longer than allowed")
 
 func (c *Client) readAnswer(resp *http.Response) ([]byte, error) {
-	if resp.ContentLength > c.maxBody {
+	switch n := resp.ContentLength; {
+	case n > c.maxBody:
 		return nil, errTooLong
+	case n > 0 && n <= firstRead && !c.foreign: // a foreign transport may unpack, and leave the length as it was
+		body := make([]byte, n)
+		n, err := io.ReadFull(resp.Body, body)
+		return body[:n], err
 	}
 	var buf bytes.Buffer
-	if resp.ContentLength > 0 {
-		// One byte more than the body, so that the read which finds its end needs no growth.
-		buf.Grow(int(min(resp.ContentLength, firstRead)) + bytes.MinRead)
-	}
 	n, err := buf.ReadFrom(io.LimitReader(resp.Body, c.maxBody+1))
 	if n > c.maxBody {
 		return nil, errTooLong
