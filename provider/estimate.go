@@ -1,7 +1,5 @@
 package provider
 
-import "github.com/tidwall/gjson"
-
 // TextTokens estimates how many tokens a model reads in a text, which should be
 // UTF-8 (stray bytes count as something rare). The answer is never negative, and
 // 0 only for a text without anything but single spaces.
@@ -46,86 +44,14 @@ const (
 // 765 tokens, 85 in low detail; a sound or a file 765. A body that is no JSON
 // object counts 0.
 func PromptTokens(body []byte) float64 {
-	var n float64
-	gjson.ParseBytes(body).ForEach(func(name, value gjson.Result) bool {
-		switch name.Str {
-		case "messages":
-			n += messages(value)
-		case "input", "prompt", "instructions", "system":
-			n += content(value, maxNesting)
-		case "tools", "functions", "response_format", "text":
-			n += weigh(value.Raw)
-		}
-		return true
-	})
-	return n
-}
-
-func messages(v gjson.Result) float64 {
-	var n float64
-	v.ForEach(func(_, message gjson.Result) bool {
-		n += messageTokens + content(message, maxNesting)
-		return true
-	})
-	return n
-}
-
-// content is what a value holds for a model to read: all its strings, but for the
-// words that only steer.
-func content(v gjson.Result, depth int) float64 {
-	switch {
-	case v.Type == gjson.String:
-		return weigh(v.Str)
-	case v.Type == gjson.Number: // a token's id
-		return 1
-	case !v.IsArray() && !v.IsObject(), depth == 0:
-		return 0
-	}
-	if n, ok := attachment(v); ok {
-		return n
-	}
-	var n float64
-	v.ForEach(func(name, value gjson.Result) bool {
-		switch name.Str {
-		case "role", "type", "id", "cache_control", "index":
-			return true
-		}
-		n += content(value, depth-1)
-		return true
-	})
-	return n
-}
-
-// attachment is what a part costs that is no text.
-func attachment(part gjson.Result) (float64, bool) {
-	if !part.IsObject() {
-		return 0, false
-	}
-	switch part.Get("type").Str {
-	case "image_url", "input_image", "image":
-		if part.Get("detail").Str == "low" || part.Get("image_url.detail").Str == "low" {
-			return lowDetailTokens, true
-		}
-		return pictureTokens, true
-	case "input_audio", "file", "input_file", "document":
-		return pictureTokens, true
-	}
-	return 0, false
+	prompt, _ := estimate(body)
+	return prompt
 }
 
 // MaxOutput is the most tokens that a request's body lets the model write: its
 // max_tokens, by any of the names that it goes by, for each of n answers. It is 0
 // if the body does not say.
 func MaxOutput(body []byte) float64 {
-	most, answers := 0.0, 1.0
-	gjson.ParseBytes(body).ForEach(func(name, value gjson.Result) bool {
-		switch name.Str {
-		case "max_tokens", "max_completion_tokens", "max_output_tokens":
-			most = max(most, value.Num)
-		case "n", "best_of":
-			answers = max(answers, value.Num)
-		}
-		return true
-	})
-	return most * answers
+	_, most := estimate(body)
+	return most
 }

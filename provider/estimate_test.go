@@ -72,8 +72,8 @@ func FuzzTextTokens(f *testing.F) {
 		if n < 0 || n > 2*float64(len(text)) {
 			t.Errorf("%q: %v", text, n)
 		}
-		if again := weigh(string(text)); again != n {
-			t.Errorf("%q: %v as bytes, %v as a string", text, n, again)
+		if slow := weighSlowly(text); slow != n {
+			t.Errorf("%q: %v, character by character %v", text, n, slow)
 		}
 		if utf8.Valid(text) && strings.TrimLeft(string(text), " \t") != "" && n == 0 {
 			t.Errorf("%q weighs nothing", text)
@@ -135,6 +135,7 @@ func TestMaxOutput(t *testing.T) {
 		`{"max_tokens":-5}`:                0,
 		`{"max_tokens":"ten"}`:             0,
 		`{"max_tokens":10,"best_of":null}`: 10,
+		`{"n":1e400}`:                      0,
 	} {
 		if got := MaxOutput([]byte(body)); got != want {
 			t.Errorf("%s: %v, want %v", body, got, want)

@@ -179,7 +179,7 @@ func isPrivate(host string) bool {
 // together is charged. It is an estimate of PromptTokens and MaxOutput; neither
 // part is negative.
 func (p Preset) Charge(body []byte) (input, output float64) {
-	input, output = PromptTokens(body), MaxOutput(body)
+	input, output = estimate(body)
 	switch p.rule {
 	case both:
 		if output == 0 {
