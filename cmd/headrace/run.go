@@ -232,6 +232,7 @@ func (r *runner) process(src source, past *past, found survey, files *outputs) e
 	in := &intake{runner: r, src: src, past: past, halted: make(chan struct{})}
 	out := newSink(files, r.flags, r.halt.fault)
 	in.put = out.put
+	defer tuneGarbage(r.env)()
 	began := r.clock.Now()
 	before := scale{began: began, total: found.items, before: found.done + found.failed, failed: out.failed.Load}
 	r.console.tell(func(d display) { d.scale(before) })

@@ -87,6 +87,11 @@ func (s *sink) enter(ctx context.Context) {
 	if s.turns != nil {
 		return
 	}
+	select { // there is room nearly always, and to ask for that alone is cheap
+	case s.room <- struct{}{}:
+		return
+	default:
+	}
 	select {
 	case s.room <- struct{}{}:
 	case <-s.faulted:
