@@ -103,6 +103,9 @@ type Breaker struct {
 // NewBreaker gives a closed breaker.
 func NewBreaker(c BreakerConfig) Breaker { return Breaker{config: c} }
 
+// Warm is like that of a [Law].
+func (b *Breaker) Warm() uint64 { return uint64(b.consecutive) + b.calls.warm() }
+
 // State is what the breaker does with calls at now.
 func (b *Breaker) State(now time.Time) BreakerState {
 	if b.state == Open && !now.Before(b.until) {

@@ -92,6 +92,8 @@ func (g *gauge) take(n float64) {
 	g.level = min(g.capacity, max(g.level-n, -max(60*g.refill, leastDebt)))
 }
 
+func (g *gauge) warm() uint64 { return uint64(g.source) + uint64(int64(g.ceiling)) }
+
 // capped is a refill under the user's ceiling.
 func (g *gauge) capped(refill float64) float64 {
 	if g.ceiling > 0 {

@@ -92,6 +92,14 @@ func (l *Latency) P95Over(limit time.Duration) bool {
 	return n > 0 && above > n-rank95(n)
 }
 
+// Warm is like that of a [Law].
+func (l *Latency) Warm() uint64 {
+	if l.count == 0 {
+		return 0
+	}
+	return uint64(l.ring[(l.count-1)%LatencySamples])
+}
+
 func (l *Latency) held() int { return len(l.ring) }
 
 // rank95 is ⌈0.95·n⌉, in whole numbers so that no rounding moves it.

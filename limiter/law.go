@@ -64,6 +64,12 @@ type Law interface {
 	Errors(now time.Time) float64
 	// Escalation is how many waves there were since the last answer.
 	Escalation() int
+
+	// Warm reads a word of each line of memory that a call will touch, and does
+	// nothing. Who is about to ask many laws, one after the other, warms them all
+	// first: a processor fetches the memory of many at once, but not that of one whose
+	// turn is far ahead. The answer means nothing.
+	Warm() uint64
 }
 
 // News is what the end of one call tells its law.

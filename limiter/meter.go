@@ -60,6 +60,8 @@ func (m *Meter) PerSecond(now time.Time) float64 {
 	return float64(m.countAt(bucket)) / max(1, covered.Seconds())
 }
 
+func (m *Meter) warm() uint64 { return uint64(m.total + m.ring[meterBuckets-1]) }
+
 // countAt is what the meter holds when bucket, at or after the head, is filling.
 func (m *Meter) countAt(bucket int64) uint32 {
 	n := m.total

@@ -102,6 +102,16 @@ func (m *ModelLaw) Level(now time.Time, d Dimension) float64 {
 // Errors is part of [Law].
 func (m *ModelLaw) Errors(now time.Time) float64 { return m.errors.Rate(now) }
 
+// Warm is part of [Law].
+func (m *ModelLaw) Warm() uint64 {
+	n := m.sends.warm() + m.answered.warm() + m.errors.calls.warm()
+	for k := range m.gauges {
+		n += m.gauges[k].warm()
+	}
+	x := m.unknownRate + m.quoted.rate + m.hold + m.reserve + m.proven + m.probeEvery + m.latency
+	return n + uint64(int64(x))
+}
+
 // Escalation is part of [Law].
 func (m *ModelLaw) Escalation() int { return m.silentRun }
 

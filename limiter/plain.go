@@ -234,5 +234,11 @@ func (p *PlainLaw) Level(now time.Time, d Dimension) float64 { return p.quota.Le
 // Errors is part of [Law].
 func (p *PlainLaw) Errors(now time.Time) float64 { return p.errors.Rate(now) }
 
+// Warm is part of [Law].
+func (p *PlainLaw) Warm() uint64 {
+	n := p.count + p.sent.warm() + p.answered.warm() + p.rate.answered.warm() + p.errors.calls.warm()
+	return n + uint64(p.rate.since+p.cooldown.escalation+int(p.quota.limits.Burst))
+}
+
 // Escalation is part of [Law].
 func (p *PlainLaw) Escalation() int { return p.cooldown.Escalation() }

@@ -38,6 +38,13 @@ func (s *sends) get(n uint64) *send { return &s.ring[n%sendsKept] }
 
 func (s *sends) oldest() uint64 { return s.count - uint64(len(s.ring)) }
 
+func (s *sends) warm() uint64 {
+	if s.count == 0 {
+		return 0
+	}
+	return uint64(int64(s.get(s.count - 1).at)) // where the next one goes is the same line, or the one after it
+}
+
 // after is the number of the first send that is remembered and left after t.
 func (s *sends) after(t float64) uint64 {
 	first := s.oldest()

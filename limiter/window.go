@@ -37,8 +37,8 @@ type window struct {
 	slots  int64 // 0: not begun
 	head   int64
 	sum    tally
-	few    [fewSlots]tally
 	many   *[maxSlots]tally // instead of few, where the slots are more
+	few    [fewSlots]tally
 }
 
 func (w *window) begun() bool { return w.slots > 0 }
@@ -79,6 +79,10 @@ func (w *window) add(now time.Time, failed bool) {
 		t.failed++
 		w.sum.failed++
 	}
+}
+
+func (w *window) warm() uint64 {
+	return uint64(w.sum.total + w.few[0].total + w.few[fewSlots-1].total)
 }
 
 // forward makes slot the head, and forgets what that leaves behind.

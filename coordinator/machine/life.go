@@ -19,6 +19,9 @@ func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 		it.pool = m.poolNamed(now, r, it.Pool)
 	}
 	for _, it := range items {
+		m.warmth += it.pool.warm()
+	}
+	for _, it := range items {
 		it.run, it.Offered, it.place = r, now, Waiting
 		if it.Cost.Requests <= 0 {
 			it.Cost.Requests = 1

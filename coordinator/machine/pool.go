@@ -52,6 +52,12 @@ func (p *pool) head() *Item {
 	return p.waiting.first
 }
 
+// warm reads what the next call of the pool will touch.
+func (p *pool) warm() uint64 {
+	l := p.lanes[0]
+	return uint64(p.inFlight+p.returned.len()) + l.warm()
+}
+
 // take removes an item from wherever in the pool it is.
 func (p *pool) take(it *Item) {
 	switch {

@@ -1,0 +1,118 @@
+package machine
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// laws are the lanes whose cost is bounded, by what one calls them.
+var laws = map[string]LaneConfig{
+	"plain":      {},
+	"plain told": {Limits: told},
+	"model":      {Model: true, Limits: told},
+	"local":      {Model: true, Local: true},
+}
+
+// pass offers the items anew and serves them, and is the owner's whole work for
+// them.
+func (w *bench) pass(t testing.TB, items []Item) {
+	for i := range items {
+		items[i] = w.item(i)
+	}
+	w.serve(t, len(items), func(i int) *Item { return &items[i] })
+	w.m.totals = tally{} // serve compares it with its own
+}
+
+// An item allocates nothing on its way through the machine, once its lane knows all
+// that it will remember.
+func TestItemsAllocateNothing(t *testing.T) {
+	for name, c := range laws {
+		w, items := newBench(64, 4, c), make([]Item, 1024)
+		for range 40 { // 10,000 calls for each lane; a model remembers 8192
+			w.pass(t, items)
+		}
+		// The two slices of serve, its closure, and a window that was judged or a slice
+		// that grew once more, for a thousand items.
+		if got := testing.AllocsPerRun(20, func() { w.pass(t, items) }); got > 6 {
+			t.Errorf("%s: a thousand items allocate %v times", name, got)
+		}
+	}
+}
+
+// A refusal allocates nothing: a wave of them comes when there is the least time.
+// What is left is the law that the reset makes.
+func TestRefusalsAllocateNothing(t *testing.T) {
+	m, now := New(Config{}), storyStart
+	m.Step(now, RunOpened(1, RunConfig{Concurrency: 64}))
+	items := make([]*Item, 64)
+	for i := range items {
+		items[i] = &Item{Seq: uint64(i)}
+	}
+	m.Step(now, Offered(1, items))
+	grants := make([]Grant, 0, 64)
+	got := testing.AllocsPerRun(100, func() {
+		grants = append(grants[:0], m.Ready(now).Grants...)
+		for _, g := range grants {
+			m.Step(now, HandedOver(g, Outcome{Signal: Throttled, Latency: time.Millisecond}))
+		}
+		m.Step(now, LaneReset(DefaultPool))
+	})
+	if len(grants) != 64 || got > 1 {
+		t.Errorf("%d refusals and a reset allocate %v times", len(grants), got)
+	}
+}
+
+// laneBytes is what a lane may take that was called once, with its pool and its
+// share of the maps: ten thousand of them take 40 MB.
+const laneBytes = 4000
+
+// A lane is small until it is used a lot.
+func TestIdleLanesAreSmall(t *testing.T) {
+	const lanes = 2000
+	for name, c := range laws {
+		w, items := newBench(64, lanes, c), make([]Item, lanes)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		w.pass(t, items)
+		runtime.ReadMemStats(&after)
+		bytes := (after.TotalAlloc - before.TotalAlloc) / lanes
+		t.Logf("%s: %d bytes", name, bytes)
+		if bytes > laneBytes {
+			t.Errorf("%s: %d bytes were allocated for each lane, want at most %d", name, bytes, laneBytes)
+		}
+	}
+}
+
+// A counted law counts how often it is asked.
+type countedLaw struct {
+	limiter.Law
+	waits *int
+}
+
+func (c countedLaw) Wait(now time.Time, cost limiter.Cost) (time.Duration, string) {
+	*c.waits++
+	return c.Law.Wait(now, cost)
+}
+
+// Each call asks a law once, however many lanes there are and however many items
+// wait: what cannot go is not looked at again for every call that ends.
+func TestEachCallAsksOnce(t *testing.T) {
+	for _, c := range []struct {
+		lanes, workers int
+		lane           LaneConfig
+	}{{1, 64, LaneConfig{}}, {100, 64, LaneConfig{}}, {100, 4096, LaneConfig{}}, {1, 64, LaneConfig{Window: 1}}, {10, 256, LaneConfig{Window: 2}}} {
+		w, items := newBench(c.workers, c.lanes, c.lane), make([]Item, 2000)
+		w.pass(t, items)
+		waits := 0
+		for _, l := range w.m.lanes {
+			l.law = countedLaw{l.law, &waits}
+		}
+		w.pass(t, items)
+		if waits != len(items) {
+			t.Errorf("%d lanes, %d workers, window %d: %d calls asked %d times", c.lanes, c.workers, c.lane.Window, len(items), waits)
+		}
+	}
+}
