@@ -59,6 +59,7 @@ func (s *stage) measure(cmd *exec.Cmd) (f figures, err error) {
 		return f, err
 	}
 	var says bytes.Buffer
+	cmd.Env = append(os.Environ(), s.env...)
 	cmd.Stdout, cmd.Stderr = &says, os.Stderr
 	began := time.Now()
 	if err := cmd.Run(); err != nil {
@@ -83,22 +84,9 @@ func (s *stage) measure(cmd *exec.Cmd) (f figures, err error) {
 func (s *stage) countCommand(some []contestant, rounds []round) error {
 	for _, c := range some {
 		if c.run != nil {
-			continue
+			continue // it says so itself
 		}
-		counting := *s
-		counting.binary = s.counting
-		told := filepath.Join(s.folder, "allocs")
-		if err := os.Setenv("HEADRACE_BENCH_ALLOCS", told); err != nil {
-			return err
-		}
-		if _, err := counting.turn(c); err != nil {
-			return err
-		}
-		text, err := os.ReadFile(told)
-		if err != nil {
-			return err
-		}
-		allocs, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+		allocs, err := s.count(c)
 		if err != nil {
 			return err
 		}
@@ -109,4 +97,18 @@ func (s *stage) countCommand(some []contestant, rounds []round) error {
 		}
 	}
 	return nil
+}
+
+func (s *stage) count(c contestant) (float64, error) {
+	told := filepath.Join(s.folder, "allocs")
+	counting := *s
+	counting.binary, counting.env = s.counting, []string{tellerVariable + "=" + told}
+	if _, err := counting.turn(c); err != nil {
+		return 0, err
+	}
+	text, err := os.ReadFile(told)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
 }

@@ -24,7 +24,8 @@ type stage struct {
 	prompts  string
 	url      string
 	server   *exec.Cmd
-	counting string // a headrace that says what it allocates; "": not built
+	counting string   // a headrace that says what it allocates
+	env      []string // for the contestants, beside this program's own
 }
 
 // prepare builds, writes and starts what is needed.
@@ -152,6 +153,9 @@ func (s *stage) compile(dir, to string, flags ...string) error {
 	return cmd.Run()
 }
 
+// tellerVariable names the file that the counting build writes to.
+const tellerVariable = "HEADRACE_BENCH_ALLOCS"
+
 // teller is a file more in the command's package, in a build for counting only: it
 // writes every few milliseconds how many objects were allocated so far.
 const teller = `package main
@@ -164,7 +168,7 @@ import (
 )
 
 func init() {
-	name := os.Getenv("HEADRACE_BENCH_ALLOCS")
+	name := os.Getenv("` + tellerVariable + `")
 	if name == "" {
 		return
 	}
