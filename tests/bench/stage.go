@@ -172,11 +172,15 @@ func init() {
 	if name == "" {
 		return
 	}
+	file, err := os.Create(name)
+	if err != nil {
+		panic(err)
+	}
 	go func() {
 		sample := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}}
 		for range time.Tick(5 * time.Millisecond) {
 			metrics.Read(sample)
-			os.WriteFile(name, fmt.Appendln(nil, sample[0].Value.Uint64()), 0o600)
+			file.WriteAt(fmt.Appendf(nil, "%20d", sample[0].Value.Uint64()), 0) // whole at any moment
 		}
 	}()
 }
