@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"testing"
 
+	goopenai "github.com/sashabaranov/go-openai"
+
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/openai"
 )
@@ -46,4 +48,36 @@ func BenchmarkDo(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// What Chat costs beside go-openai alone, over the same transport.
+func BenchmarkChat(b *testing.B) {
+	answer := []byte(`{"id":"chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT","object":"chat.completion","created":1741569952,"model":"m",` +
+		`"choices":[{"index":0,"message":{"role":"assistant","content":"The three rivers are the Danube, the Inn and the Mur.","refusal":null},` +
+		`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":61,"completion_tokens":14,"total_tokens":75}}`)
+	request := goopenai.ChatCompletionRequest{Model: "m", Messages: []goopenai.ChatCompletionMessage{{Role: "user", Content: "Which rivers does it cross?"}}, MaxTokens: 50}
+	b.Run("go-openai", func(b *testing.B) {
+		cfg := goopenai.DefaultConfig("sk-not-a-key")
+		cfg.HTTPClient = &http.Client{Transport: canned{answer}}
+		api := goopenai.NewClientWithConfig(cfg)
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := api.CreateChatCompletion(b.Context(), request); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("headrace", func(b *testing.B) {
+		client, err := openai.New(openai.Config{APIKey: "sk-not-a-key", Transport: canned{answer}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			ctx, _ := provider.WithRecorder(b.Context())
+			if _, err := client.Chat(ctx, request); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

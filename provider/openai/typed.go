@@ -3,7 +3,8 @@ package openai
 import (
 	"bytes"
 	"context"
-	"io"
+	"encoding/json"
+	"errors"
 	"net/http"
 
 	"github.com/sashabaranov/go-openai"
@@ -17,9 +18,14 @@ import (
 // at its length limit or filtered is a success; its FinishReason tells.
 func (c *Client) Chat(ctx context.Context, r openai.ChatCompletionRequest) (openai.ChatCompletionResponse, error) {
 	var resp openai.ChatCompletionResponse
-	err := c.typed(ctx, func(ctx context.Context) (err error) {
-		resp, err = c.api.CreateChatCompletion(ctx, r)
+	err := c.typed(ctx, &resp, func(ctx context.Context) error {
+		_, err := c.api.CreateChatCompletion(ctx, r)
 		return err
+	}, func() (string, bool) {
+		if len(resp.Choices) == 0 {
+			return "", false
+		}
+		return string(resp.Choices[0].FinishReason), true
 	})
 	if err != nil {
 		return openai.ChatCompletionResponse{}, err
@@ -30,39 +36,74 @@ func (c *Client) Chat(ctx context.Context, r openai.ChatCompletionRequest) (open
 // Embed makes embeddings.
 func (c *Client) Embed(ctx context.Context, r openai.EmbeddingRequest) (openai.EmbeddingResponse, error) {
 	var resp openai.EmbeddingResponse
-	err := c.typed(ctx, func(ctx context.Context) (err error) {
-		resp, err = c.api.CreateEmbeddings(ctx, r)
+	err := c.typed(ctx, &resp, func(ctx context.Context) error {
+		_, err := c.api.CreateEmbeddings(ctx, r)
 		return err
-	})
+	}, func() (string, bool) { return "", len(resp.Data) > 0 })
 	if err != nil {
 		return openai.EmbeddingResponse{}, err
 	}
 	return resp, nil
 }
 
-type exchangeKey struct{}
-
-// typed runs a call of go-openai's and judges it by what went over the wire.
-func (c *Client) typed(ctx context.Context, call func(context.Context) error) error {
-	var x exchange
-	err := call(context.WithValue(ctx, exchangeKey{}, &x))
-	if x.status == 0 && x.err == nil { // go-openai refused it before the wire
+// typed has go-openai make a request, sends it, and reads the answer into resp.
+// finish then tells why the answer ended, and whether there is one in resp at all.
+//
+// go-openai would read the answer, too; but it stops reading at the first value,
+// says nothing of the rest, and forgets the headers of a failure.
+func (c *Client) typed(ctx context.Context, resp openai.Response, call func(context.Context) error, finish func() (string, bool)) error {
+	x := pending{Context: ctx}
+	if err := call(&x); !errors.Is(err, errTaken) {
 		return c.own(err)
 	}
-	reply, e := c.answer(ctx, x)
+	resp.SetHeader(x.header)
+	var shape error
+	if x.err == nil && x.status/100 == 2 {
+		shape = json.Unmarshal(x.body, resp)
+	}
+	if why, ok := finish(); ok && shape == nil && x.err == nil && !bytes.Contains(x.body, []byte(`"error"`)) {
+		reply := provider.Reply{Finish: why}
+		reply.Usage, reply.HasUsage = provider.UsageOf(x.body)
+		note(ctx, &reply)
+		return nil
+	}
+	return c.odd(ctx, &x.exchange, shape)
+}
+
+// odd judges what is not plainly an answer: a failure, or an answer with an error in
+// it, or in a shape that does not fit.
+func (c *Client) odd(ctx context.Context, x *exchange, shape error) error {
+	reply, e := c.answer(ctx, *x)
 	if e != nil {
 		return e
 	}
 	note(ctx, &reply)
-	if err != nil {
+	if shape != nil {
 		// The answer is whole and is JSON, yet of another shape than OpenAI's:
 		// another try would be paid for and be of the same.
 		return &provider.Error{
-			Kind: provider.Invalid, Provider: name, Status: x.status, Err: c.quiet(err),
+			Kind: provider.Invalid, Provider: name, Status: x.status, Err: c.quiet(shape),
 			RequestID: provider.RequestID(x.header), Body: c.keep(x.body),
 		}
 	}
 	return nil
+}
+
+// pending is the context of a call on its way through go-openai, with room for what
+// becomes of it.
+type pending struct {
+	context.Context
+	exchange
+}
+
+type pendingKey struct{}
+
+// Value answers for the exchange, and asks further for the rest.
+func (p *pending) Value(key any) any {
+	if key == (pendingKey{}) {
+		return p
+	}
+	return p.Context.Value(key)
 }
 
 // own makes an Error of go-openai's refusal; nil stays nil.
@@ -73,20 +114,18 @@ func (c *Client) own(err error) error {
 	return &provider.Error{Kind: provider.Invalid, Provider: name, Err: c.quiet(err)}
 }
 
-// doer is the HTTP client that go-openai is given. It keeps the exchange for
-// typed, and hands go-openai a body that is already read: bounded and whole.
+// doer is the HTTP client that go-openai is given. It makes the call, keeps the
+// exchange for typed, and leaves nothing for go-openai to do.
 type doer struct{ c *Client }
 
+// errTaken tells go-openai that it is done.
+var errTaken = errors.New("openai: the exchange is kept elsewhere")
+
 func (d doer) Do(req *http.Request) (*http.Response, error) {
-	x := d.c.fetch(req)
-	if keep, ok := req.Context().Value(exchangeKey{}).(*exchange); ok {
-		*keep = x
+	p, ok := req.Context().Value(pendingKey{}).(*pending)
+	if !ok {
+		return nil, errors.New("openai: a call that does not come from here")
 	}
-	if x.err != nil {
-		return nil, x.err
-	}
-	return &http.Response{
-		StatusCode: x.status, Status: http.StatusText(x.status), Header: x.header, Request: req,
-		Body: io.NopCloser(bytes.NewReader(x.body)), ContentLength: int64(len(x.body)),
-	}, nil
+	p.exchange = d.c.fetch(req)
+	return nil, errTaken
 }
