@@ -134,6 +134,7 @@ type intake struct {
 
 	preset             provider.Preset
 	put                func(output) // takes the lines of bad lines
+	latest             struct{ model, lane string }
 	seen, done, failed int
 	skipped            int   // bad lines that this run has put into the errors file
 	err                error // why it ended early
@@ -173,7 +174,15 @@ func (in *intake) take(req jsonl.Request) *item {
 		in.failed++
 		return nil
 	}
-	return &item{Request: req, lane: in.backend.lane(req.Model), cost: costOf(in.preset, req.Body)}
+	return &item{Request: req, lane: in.lane(req.Model), cost: costOf(in.preset, req.Body)}
+}
+
+// lane is the lane of a model. Most files name one: it is joined once.
+func (in *intake) lane(model string) string {
+	if in.latest.lane == "" || in.latest.model != model {
+		in.latest.model, in.latest.lane = model, in.backend.lane(model)
+	}
+	return in.latest.lane
 }
 
 // skip puts a bad line into the errors file, if bad lines are to be skipped.
