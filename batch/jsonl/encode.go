@@ -6,14 +6,18 @@ import (
 )
 
 // appendJSON appends a body on one line: valid JSON as it came, without the white
-// space around its values if it had line breaks; anything else as a string.
-func appendJSON(dst, body []byte) []byte {
-	body = bytes.Trim(body, " \t\r\n")
-	if len(body) == 0 {
+// space around its values if it had line breaks; anything else as a string. Of a
+// body that is known to be JSON, only what valid JSON may still lack is looked at.
+func appendJSON(dst, body []byte, known bool) []byte {
+	if body = trim(body); len(body) == 0 {
 		return append(dst, "null"...)
 	}
 	p := parser{skim: true}
-	if !p.parse(body) {
+	switch {
+	case known:
+		p.breaks = bytes.IndexByte(body, '\n') >= 0 || bytes.IndexByte(body, '\r') >= 0
+		p.beyond = signBits
+	case !p.parse(body):
 		return appendString(dst, string(body))
 	}
 	if !p.ascii() && !utf8.Valid(body) {
@@ -50,6 +54,10 @@ func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	plain := 0 // s[plain:i] needs no escape and is not appended yet
 	for i := 0; i < len(s); {
+		if i+8 <= len(s) && isPlain(s[i:i+8]) {
+			i += 8
+			continue
+		}
 		if c := s[i]; c < utf8.RuneSelf {
 			if c < ' ' || c == '"' || c == '\\' || c == 0x7F {
 				dst = appendEscape(append(dst, s[plain:i]...), c)
@@ -66,6 +74,15 @@ func appendString(dst []byte, s string) []byte {
 		i += n
 	}
 	return append(append(dst, s[plain:]...), '"')
+}
+
+// isPlain reports whether eight bytes stand in a JSON string as they are.
+func isPlain(s string) bool {
+	_ = s[7] // one check for the eight, and one load
+	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	// One more in the highest bits carries DEL, and what is beyond ASCII, over the sign bit.
+	return (endings(w)|w|(w+eachByte))&signBits == 0
 }
 
 func appendEscape(dst []byte, c byte) []byte {

@@ -196,5 +196,5 @@ func (l *lineReader) row() ([]byte, error) {
 	if l.line-l.extra == 1 {
 		row = bytes.TrimPrefix(row, byteOrderMark)
 	}
-	return bytes.Trim(row, " \t\r\n"), nil
+	return trim(row), nil
 }

@@ -23,6 +23,9 @@ type Response struct {
 	// Body is what the provider sent: JSON as it came, on one line; anything else
 	// is written as a JSON string, nothing as null.
 	Body json.RawMessage `json:"body"`
+	// Checked says that Body is known to be valid JSON, so that it is not parsed once
+	// more. Line breaks and bad UTF-8 in it do no harm; what is not JSON spoils the file.
+	Checked bool `json:"-"`
 }
 
 // Failure says why an item failed.
@@ -101,7 +104,7 @@ func appendResponse(dst []byte, r *Response) []byte {
 	}
 	dst = appendNumber(dst, `,"response":{"status_code":`, int64(r.StatusCode))
 	dst = appendField(dst, `,"request_id":`, r.RequestID)
-	dst = appendJSON(append(dst, `,"body":`...), r.Body)
+	dst = appendJSON(append(dst, `,"body":`...), r.Body, r.Checked)
 	return append(dst, '}')
 }
 
@@ -126,7 +129,7 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	dst = appendNumber(dst, `,"waited_ms":`, h.WaitedMS)
 	dst = appendNumber(dst, `,"latency_ms":`, h.LatencyMS)
 	if h.Metadata != nil {
-		dst = appendJSON(append(dst, `,"metadata":`...), h.Metadata)
+		dst = appendJSON(append(dst, `,"metadata":`...), h.Metadata, false)
 	}
 	return dst // the sum closes it
 }

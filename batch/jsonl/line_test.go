@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -72,8 +73,10 @@ func TestBodiesInLines(t *testing.T) {
 		{strings.Repeat("[", 20000), `"` + strings.Repeat("[", 20000) + `"`},
 	}
 	for _, tt := range tests {
-		if got := string(appendJSON(nil, []byte(tt.body))); got != tt.want {
-			t.Errorf("%q: got %s, want %s", clip(tt.body), clip(got), clip(tt.want))
+		for _, known := range []bool{false, json.Valid([]byte(tt.body))} {
+			if got := string(appendJSON(nil, []byte(tt.body), known)); got != tt.want {
+				t.Errorf("%q, known %t: got %s, want %s", clip(tt.body), known, clip(got), clip(tt.want))
+			}
 		}
 	}
 }
@@ -90,6 +93,28 @@ func TestLineForRequest(t *testing.T) {
 	}
 }
 
+// A string is written the same in one go as character by character, wherever what
+// needs an escape stands among what is taken eight bytes at a time.
+func TestAppendStringAsSlowly(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	odd := []string{"\"", "\\", "\x00", "\x1f", " ", "~", "\x7f", "\x80", "\xff", "é", "\u2028", "\u2029", "\uFFFD", "😀", "\n"}
+	for range 20_000 {
+		var s, want string
+		for range rng.IntN(4) {
+			s += strings.Repeat("a", rng.IntN(18)) + odd[rng.IntN(len(odd))]
+		}
+		for i := 0; i < len(s); {
+			_, size := utf8.DecodeRuneInString(s[i:])
+			one := appendString(nil, s[i:i+size])
+			want += string(one[1 : len(one)-1])
+			i += size
+		}
+		if got := string(appendString(nil, s)); got != `"`+want+`"` {
+			t.Fatalf("%q: got %s, want %q", s, got, want)
+		}
+	}
+}
+
 // FuzzAppendLine: any strings and bodies give one line of UTF-8 that encoding/json
 // reads back as what was written.
 func FuzzAppendLine(f *testing.F) {
@@ -103,6 +128,9 @@ func FuzzAppendLine(f *testing.F) {
 			Headrace: Headrace{Lane: s, Usage: Usage{InputTokens: n}, CostUSD: &cost, LatencyMS: n, Metadata: body},
 		}
 		text := AppendLine(nil, &l)
+		if l.Response.Checked = json.Valid(body); string(AppendLine(nil, &l)) != string(text) {
+			t.Fatalf("that the body is known makes another line of %q", text)
+		}
 		if !utf8.Valid(text) || bytes.IndexByte(text, '\n') != len(text)-1 || bytes.IndexByte(text, '\r') >= 0 {
 			t.Fatalf("not one line: %q", text)
 		}

@@ -46,7 +46,7 @@ func (l *lineReader) next() ([]byte, error) {
 	if l.line == 1 {
 		text = bytes.TrimPrefix(text, byteOrderMark)
 	}
-	text = bytes.Trim(text, " \t\r\n")
+	text = trim(text)
 	if !whole || len(text) > l.max {
 		return nil, ErrTooLong
 	}

@@ -40,11 +40,22 @@ func members(obj []byte, ms []member) []member {
 
 // skipSpace gives the index of the first byte from i on that is no white space.
 func skipSpace(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
+	for i < len(b) && isSpace(b[i]) {
 		i++
 	}
 	return i
 }
+
+// trim gives text without the white space around it.
+func trim(text []byte) []byte {
+	start, end := skipSpace(text, 0), len(text)
+	for end > start && isSpace(text[end-1]) {
+		end--
+	}
+	return text[start:end]
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 // skipString gives the index after the string whose opening quote is at i.
 func skipString(b []byte, i int) int {
