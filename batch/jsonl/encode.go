@@ -81,7 +81,7 @@ func isPlain(s string) bool {
 	_ = s[7] // one check for the eight, and one load
 	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-	// One more in the highest bits carries DEL, and what is beyond ASCII, over the sign bit.
+	// One more carries DEL into the sign bit, which what is beyond ASCII has already.
 	return (endings(w)|w|(w+eachByte))&signBits == 0
 }
 

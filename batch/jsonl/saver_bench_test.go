@@ -1,6 +1,8 @@
 package jsonl
 
 import (
+	"crypto/sha256"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -57,4 +59,51 @@ func BenchmarkSaverOfCalls(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkSaverAlone: how long one line takes that comes when nothing else does. To
+// gather must not cost it anything.
+func BenchmarkSaverAlone(b *testing.B) {
+	for name, mode := range map[string]Durability{"sync": Sync, "os": OS} {
+		b.Run(name, func(b *testing.B) {
+			s, _ := newSaver(b, SaverConfig{Durability: mode}, nil)
+			l, done := savedLine(1), make(chan error)
+			tell := func(err error) { done <- err }
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Save(l, tell)
+				if err := <-done; err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+// BenchmarkSaverOfWorkers: 64 workers that compute for ten microseconds and save, each
+// of which counts as busy until its line is safe. What counts beside the time is how
+// many lines share a sync.
+func BenchmarkSaverOfWorkers(b *testing.B) {
+	syncs := 0
+	s, _ := newSaver(b, SaverConfig{}, func(s *Saver) {
+		s.keeper.sync = func(f *os.File) error { syncs++; return syncData(f) }
+	})
+	const workers = 64
+	l, room := savedLine(1), make(chan struct{}, workers)
+	b.SetParallelism(workers / runtime.GOMAXPROCS(0))
+	b.RunParallel(func(pb *testing.PB) {
+		work := make([]byte, 20_000)
+		for pb.Next() {
+			room <- struct{}{}
+			sha256.Sum256(work)
+			s.Save(l, func(error) { <-room })
+		}
+	})
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.N)/float64(syncs), "lines/sync")
 }
