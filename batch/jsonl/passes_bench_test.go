@@ -3,7 +3,6 @@ package jsonl
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 )
@@ -33,7 +32,7 @@ func BenchmarkPasses(b *testing.B) {
 			b.ReportAllocs()
 			r := NewReader(bytes.NewReader(text), cfg)
 			for b.Loop() {
-				if _, err := r.Next(); err == io.EOF {
+				if _, err := r.Next(); atEnd(err) {
 					b.StopTimer()
 					r = NewReader(bytes.NewReader(text), cfg)
 					b.StartTimer()
