@@ -60,6 +60,9 @@ func (b *Bucket) Wait(now time.Time, n float64) time.Duration {
 		return 0
 	}
 	missing := min(units(n), b.capacity) - b.Level(now)
+	if missing <= 0 {
+		return 0
+	}
 	return waitFor(missing / b.perMinute * 60)
 }
 

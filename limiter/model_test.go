@@ -115,3 +115,59 @@ func TestDebtIsBoundedAfterACut(t *testing.T) {
 		t.Errorf("a debt of %v, with %v a minute", -level, bound)
 	}
 }
+
+// The rate that a call is charged by is that of its moment, also where Wait had found
+// it before and something was learned in between: a law that may use what it was asked
+// and one that may not come to the same credit.
+func TestQuotesAreVoidOnceAnythingIsLearned(t *testing.T) {
+	rng := seeded(3)
+	for i := range 100 {
+		now := time.Unix(0, 0)
+		c := LawConfig{Limits: Limits{RPM: 600, TPM: 60_000, Burst: time.Duration(i%4) * 20 * time.Second}}
+		asked, other := newModel(c, now), newModel(c, now)
+		for i := range 300 {
+			now = now.Add(time.Duration(rng.IntN(3)) * 50 * time.Millisecond)
+			kind, c := rng.IntN(100), Cost{Requests: 1, Input: float64(rng.IntN(500))}
+			for _, m := range []*ModelLaw{asked, other} {
+				m.Window(now)
+				wait, _ := m.Wait(now, c)
+				other.quoted = quote{}
+				teach(m, now, kind, i, c)
+				if wait == 0 {
+					m.Sent(now, c)
+				}
+			}
+			other.window = 0
+			if asked.credit != other.credit || asked.Window(now) != other.Window(now) {
+				t.Fatalf("after news %d: credit %v, and %v without a quote", kind, asked.credit, other.credit)
+			}
+		}
+	}
+}
+
+// teach tells a law one of eleven kinds of news, the i-th of all, or nothing.
+func teach(m *ModelLaw, now time.Time, kind, i int, c Cost) {
+	n := News{Send: m.sends.count - 1, Sent: now.Add(-time.Second), Cost: c, Present: true, Good: true, Latency: time.Duration(i%7) * time.Second}
+	switch kind {
+	case 0, 1, 2, 3:
+		n.Measured, n.Actual = true, Cost{Requests: 1, Input: float64(i % 300)}
+		m.Answered(now, n)
+	case 4:
+		n.Sightings = []Sighting{{Dimension: Requests, Limit: 600, Remaining: float64(i % 600)}}
+		m.Answered(now, n)
+	case 5:
+		n.Measured, n.Actual = true, Cost{Output: 900}
+		m.Failed(now, n)
+	case 6:
+		m.Straggled(now, n)
+	case 7:
+		m.SetLimits(now, Limits{RPM: 600 + float64(i%100), TPM: 60_000})
+	case 8:
+		m.Remaining(Cost{Requests: float64(i % 3)})
+	case 9:
+		m.Broken(now)
+		m.Climb(now)
+	case 10:
+		m.Refused(now, n)
+	}
+}

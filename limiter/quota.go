@@ -38,7 +38,11 @@ func (q *Quota) Wait(now time.Time, cost Cost) (time.Duration, Dimension) {
 		return longest, binds
 	}
 	for d := Requests; d <= OutputTokens; d++ {
-		if w := q.buckets[d].Wait(now, cost.of(d)); w > longest {
+		b := &q.buckets[d]
+		if !b.Limited() {
+			continue
+		}
+		if w := b.Wait(now, cost.of(d)); w > longest {
 			longest, binds = w, d
 		}
 	}
@@ -52,7 +56,9 @@ func (q *Quota) Take(now time.Time, cost Cost) bool {
 		return false
 	}
 	for d := Requests; q.known && d <= OutputTokens; d++ {
-		q.buckets[d].Debit(now, cost.of(d))
+		if b := &q.buckets[d]; b.Limited() {
+			b.Debit(now, cost.of(d))
+		}
 	}
 	return true
 }
