@@ -147,7 +147,8 @@ func lineOf(r *result, redact func(string) string) output {
 	}
 	l.Headrace.QueuedMS, l.Headrace.WaitedMS, l.Headrace.LatencyMS = r.Queued.Milliseconds(), r.Waited.Milliseconds(), r.Latency.Milliseconds()
 	if r.Err == nil {
-		l.Response = &jsonl.Response{StatusCode: r.Value.Status, RequestID: r.Value.RequestID, Body: r.Value.Body}
+		// The client lets nothing through as an answer but valid JSON.
+		l.Response = &jsonl.Response{StatusCode: r.Value.Status, RequestID: r.Value.RequestID, Body: r.Value.Body, Checked: true}
 		return output{line: l}
 	}
 	l.Error = &jsonl.Failure{Code: codeOf(r.Err), Message: redact(messageOf(r.Err))}
