@@ -123,7 +123,7 @@ var (
 	bodyScalars = []string{
 		`"cat"`, `"image_url"`, `"input_audio"`, `"low"`, `"l\u006fw"`, `"text"`, `"user"`, `""`, "1", "-2.5e1", "1e400", "12345678901234567890",
 		"null", "true", "false", `"a \"quoted\" w\\ord\n\tthen"`, `"für 今天天气 \u4eca\u5929"`, `"\ud83d\ude00 \ud83d x \ude00\ud83d\u0041"`,
-		`"a longer text of plain words, with 12345 digits"`,
+		`"ends in \\"`, `"a longer text of plain words, with 12345 digits"`,
 	}
 )
 

@@ -116,6 +116,8 @@ func TestPromptTokens(t *testing.T) {
 		{`{"tools":[]}`, 0.8 + 0.25},
 		{`not json`, 0},
 		{`[]`, 0},
+		{`{"input":` + strings.Repeat("[", 32) + `"cat"` + strings.Repeat("]", 32) + `}`, cat},
+		{`{"input":` + strings.Repeat("[", 33) + `"cat"` + strings.Repeat("]", 33) + `}`, 0},
 		{`{"input":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, 0},
 	} {
 		if got := PromptTokens([]byte(tt.body)); math.Abs(got-tt.want) > 1e-9 {

@@ -62,6 +62,7 @@ func TestBodiesInLines(t *testing.T) {
 	tests := []struct{ body, want string }{
 		{`{"a": 1.50, "b":"\u00e9"}`, `{"a": 1.50, "b":"\u00e9"}`},
 		{"{\n  \"a\": [1, 2],\r\n  \"b c\": \"x \\n\\\"}\",\n  \"d\": {}\n}\n", `{"a":[1,2],"b c":"x \n\"}","d":{}}`},
+		{"{\"a\" :\r1}", `{"a":1}`},
 		{"[ true ,\nnull , -1e5 ]", `[true,null,-1e5]`},
 		{"", "null"},
 		{" \n", "null"},

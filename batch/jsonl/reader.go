@@ -182,7 +182,6 @@ func (r *Reader) place(c *LineError) error {
 // request understands one line. text is the read buffer's: whatever of it the
 // request keeps is copied on the way.
 func (r *Reader) request(text []byte) (req Request, err error) {
-	r.id = nil
 	c := r.understand(&req, text)
 	if c == nil {
 		c = r.identify(&req)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -86,6 +87,55 @@ func TestCommitsAreShared(t *testing.T) {
 	}
 	if syncs > 3 { // the first, then all that gathered, and what was still at the door
 		t.Errorf("%d syncs for 501 lines", syncs)
+	}
+}
+
+// atTheDoor gives a saver without goroutines at whose door lines wait.
+func atTheDoor(lines int) *Saver {
+	s := &Saver{lines: make(chan saving, saveRoom), commits: make(chan *bundle), spare: make(chan *bundle, 2)}
+	s.spare <- new(bundle)
+	s.spare <- new(bundle)
+	for n := range lines {
+		s.Save(savedLine(n), nil)
+	}
+	return s
+}
+
+// What is at the door goes along, though the disk is free.
+func TestAllAtTheDoorGoAlong(t *testing.T) {
+	s := atTheDoor(100)
+	go s.gather()
+	if b := <-s.commits; len(b.items) != 100 {
+		t.Errorf("%d of 100 lines go along", len(b.items))
+	}
+	close(s.lines)
+	for range s.commits {
+		t.Error("there was another line")
+	}
+}
+
+// On a busy processor whoever is about to bring a line is let run, and the line goes
+// along; one line alone goes out all the same.
+func TestLinesAboutToComeGoAlong(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	s := atTheDoor(1)
+	go s.Save(savedLine(1), nil)
+	go s.gather() // begins first, as what was started last does on one processor
+	b := <-s.commits
+	if len(b.items) != 2 {
+		t.Errorf("%d of 2 lines go along", len(b.items))
+	}
+	if b.reset(); b.yields != 0 {
+		t.Error("the next lines of this bundle are not waited for")
+	}
+	s.spare <- b
+	s.Save(savedLine(2), nil)
+	if b = <-s.commits; len(b.items) != 1 {
+		t.Errorf("%d lines go out, not one", len(b.items))
+	}
+	close(s.lines)
+	for range s.commits {
+		t.Error("there was another line")
 	}
 }
 
