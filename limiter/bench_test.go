@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -59,6 +60,35 @@ func BenchmarkHot(b *testing.B) {
 			for b.Loop() {
 				now = now.Add(time.Microsecond)
 				call(now)
+			}
+		})
+	}
+}
+
+// What an answer with headers costs while many calls are in flight: no more with
+// 4,096 of them than with 64.
+func BenchmarkSightings(b *testing.B) {
+	for _, inFlight := range []int{1, 64, 4096} {
+		b.Run(fmt.Sprintf("inflight=%d", inFlight), func(b *testing.B) {
+			law, now := NewModelLaw(LawConfig{Model: true}, noon, seeded(1)), noon
+			cost := Cost{Requests: 1, Input: 100, Output: 50}
+			left := make([]News, inFlight)
+			send := func(i int) {
+				now = now.Add(time.Millisecond)
+				left[i] = News{Send: law.Sent(now, cost), Sent: now, Cost: cost, Good: true, Present: true}
+			}
+			for i := range left {
+				send(i)
+			}
+			seen := []Sighting{
+				{Dimension: Requests, Limit: 100_000, Window: time.Minute, Remaining: 90_000},
+				{Dimension: Tokens, Limit: 9_000_000, Window: time.Minute, Remaining: 8_000_000},
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i = (i + 1) % inFlight {
+				left[i].Sightings = seen
+				law.Answered(now, left[i])
+				send(i)
 			}
 		})
 	}

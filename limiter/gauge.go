@@ -65,6 +65,7 @@ type gauge struct {
 	sighted  bool // headers were seen at this refill
 	seenAt   float64
 	seenLeft float64
+	saved    uint64 // replays of so many sends were not made since the last one
 }
 
 // draw is what other clients take, as far as it is more than noise.
@@ -156,6 +157,8 @@ func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) bool {
 	changed := g.source != seen || math.Abs(refill-g.refill) > 0.01*g.refill
 	if changed {
 		g.sighted, g.others = false, 0
+	} else if !g.due(own.count - own.after(sent)) {
+		return false
 	}
 	if !g.sighted || sent > g.seenAt+sightingGap {
 		g.estimateOthers(k, own, refill, capacity, sent, s.Remaining)
@@ -166,6 +169,21 @@ func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) bool {
 	g.take(0)
 	return changed
 }
+
+// due bounds what answers cost. A sighting is replayed over all sends since its own:
+// with thousands in flight and headers on each answer, that were thousands of steps
+// for each. One of many says nearly what each of them would, so an answer pays for
+// replayShare steps, and who comes when enough has been paid is looked at.
+func (g *gauge) due(steps uint64) bool {
+	if g.saved += replayShare; g.saved < steps {
+		return false
+	}
+	g.saved = 0
+	return true
+}
+
+// replayShare is as many calls in flight as have each answer looked at.
+const replayShare = 64
 
 const (
 	// sightingGap keeps two sightings that are nearly one from being compared: the

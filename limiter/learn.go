@@ -237,6 +237,9 @@ func (m *ModelLaw) Refused(now time.Time, n News) time.Time {
 	m.reject(n.Send, s)
 	m.settle(t, &n)
 	m.gone(now, n.Overloaded)
+	for k := range m.gauges {
+		m.gauges[k].saved = sendsKept // this one is looked at in any case
+	}
 	sighted := m.see(t, &n)
 	if n.Directed {
 		m.hold = max(m.hold, t+n.RetryAfter.Seconds()*(1+0.05*m.rng.Float64()))

@@ -96,3 +96,39 @@ func TestHeadersAndNeighbours(t *testing.T) {
 		t.Errorf("old headers were believed: %v left", g.level)
 	}
 }
+
+// With many calls in flight one answer of many is looked at, so that an answer costs
+// what replayShare sends cost; with few in flight, each is.
+func TestAnswersPayForReplays(t *testing.T) {
+	for _, c := range []struct{ inFlight, answers, most int }{{1, 100, 100}, {replayShare, 100, 100}, {4096, 6400, 100}} {
+		var g gauge
+		looked := 0
+		for range c.answers {
+			if g.due(uint64(c.inFlight)) {
+				looked++
+			}
+		}
+		if looked != c.most {
+			t.Errorf("%d in flight: %d of %d answers were looked at, want %d", c.inFlight, looked, c.answers, c.most)
+		}
+	}
+}
+
+// A limit that has changed is believed at once, however many calls are in flight and
+// however lately one was looked at.
+func TestNewLimitIsSeenAmongThousands(t *testing.T) {
+	var (
+		s sends
+		g gauge
+	)
+	for i := range 4096 {
+		s.add(1+float64(i)/4096, Cost{Requests: 1})
+	}
+	g.see(dimRequests, Sighting{Limit: 60_000, Remaining: 50_000}, &s, 1.1, 3)
+	if g.see(dimRequests, Sighting{Limit: 60_000, Remaining: 49_999}, &s, 1.2, 3); g.seenAt != 1.1 {
+		t.Fatal("each answer is looked at")
+	}
+	if !g.see(dimRequests, Sighting{Limit: 30_000, Remaining: 20_000}, &s, 1.3, 3) || g.refill != 500 {
+		t.Errorf("a limit of 30,000 a minute was told, and %v a second is believed", g.refill)
+	}
+}
