@@ -7,7 +7,7 @@ COUNT    ?= 6
 TOOL = go tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test/race test/storm test/sim fuzz bench lab peers lint fmt vuln ci demo
+.PHONY: help build test test/race test/storm test/sim fuzz bench bench/peers lab peers lint fmt vuln ci demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ fuzz: ## every fuzz target for FUZZTIME (default 30s) each
 bench: ## benchmarks matching BENCH, COUNT times, summed up
 	go test -run='^$$' -bench='$(BENCH)' -benchmem -count=$(COUNT) ./... | tee bench.out
 	$(TOOL) benchstat bench.out
+
+bench/peers: ## headrace beside a bare loop and a naive program, five minutes
+	go run ./tests/bench
+	go run ./tests/bench -latency 100ms -inflight 256 -items 25600 -only bare,library,command
 
 lab: ## the law and its rivals in virtual time, as a table
 	go run ./tests/lab/cmd/lab -heldout
