@@ -60,7 +60,9 @@ func (r *runner) survey(src source, past *past) (survey, error) {
 		return s, refuse("%v: the input cannot be read", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	for req, err := range jsonl.NewReader(file, r.readerConfig(src.name, false)).All() {
+	cfg := r.readerConfig(src.name, false)
+	cfg.Passing, cfg.NoKeys = true, past.empty()
+	for req, err := range jsonl.NewReader(file, cfg).All() {
 		if r.halt.called() {
 			return s, r.haltedEarly()
 		}
@@ -96,22 +98,26 @@ func (r *runner) nameFirst(src source, bad []*jsonl.LineError) error {
 
 // note counts one line. The error is one that ends the reading.
 func (s *survey) note(req jsonl.Request, err error, past *past) error {
+	if err != nil {
+		return s.noteBad(err)
+	}
+	s.items++
+	switch past.of(req.Key) {
+	case endedWell:
+		s.done++
+	case endedBadly:
+		s.failed++
+	}
+	return nil
+}
+
+func (s *survey) noteBad(err error) error {
 	var bad *jsonl.LineError
-	switch {
-	case errors.As(err, &bad):
-		if s.badAll++; len(s.bad) < jsonl.MaxComplaints {
-			s.bad = append(s.bad, bad)
-		}
-	case err != nil:
+	if !errors.As(err, &bad) {
 		return err
-	default:
-		s.items++
-		switch past.of(req.Key) {
-		case endedWell:
-			s.done++
-		case endedBadly:
-			s.failed++
-		}
+	}
+	if s.badAll++; len(s.bad) < jsonl.MaxComplaints {
+		s.bad = append(s.bad, bad)
 	}
 	return nil
 }
@@ -187,8 +193,11 @@ func (in *intake) lane(model string) string {
 
 // skip puts a bad line into the errors file, if bad lines are to be skipped.
 func (in *intake) skip(err error) bool {
+	if !in.flags.skipsBadLines() {
+		return false
+	}
 	var bad *jsonl.LineError
-	if !in.flags.skipsBadLines() || !errors.As(err, &bad) {
+	if !errors.As(err, &bad) {
 		return false
 	}
 	if in.past.of(bad.Key()) == endedBadly {

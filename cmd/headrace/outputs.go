@@ -28,6 +28,12 @@ const (
 	endedBadly          // it is in the errors file: it failed for good
 )
 
+// empty reports that nothing has ended yet.
+func (p *past) empty() bool {
+	return p.results == nil || p.results.Keys.Len() == 0 && (p.retry || p.errors.Keys.Len() == 0)
+}
+
+// of says what was made of the item with that key.
 func (p *past) of(key string) endedHow {
 	switch {
 	case p.results == nil: // standard output keeps no record, so nothing is left out

@@ -87,7 +87,7 @@ func (s *scheme) readerConfig(name string) jsonl.ReaderConfig {
 	if model == "" && s.flags.provider == providerSim {
 		model = simDefaultModel
 	}
-	return jsonl.ReaderConfig{Name: name, DefaultModel: model, DefaultEndpoint: s.flags.endpoint}
+	return jsonl.ReaderConfig{Name: name, DefaultModel: model, DefaultEndpoint: s.flags.endpoint, Passing: true, NoKeys: true}
 }
 
 // take counts one item.
