@@ -1,8 +1,6 @@
 package jsonl
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -234,15 +232,16 @@ func (f *fields) checkStream() *LineError {
 	return nil
 }
 
-// syntaxError says what a JSON parser stumbles over first.
-func syntaxError(text []byte) string {
-	var v json.RawMessage
-	err := json.Unmarshal(text, &v)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		return fmt.Sprintf("%v at byte %d", err, syntax.Offset)
+// syntaxError says where and why a text is not JSON.
+func (p *parser) syntaxError(text []byte) string {
+	switch {
+	case p.deep:
+		return fmt.Sprintf("nested more than %d deep at byte %d", maxNesting, p.stuck+1)
+	case p.stuck == len(text):
+		return fmt.Sprintf("unexpected end of JSON input at byte %d", len(text))
 	}
-	return fmt.Sprint(err)
+	r, _ := utf8.DecodeRune(text[p.stuck:])
+	return fmt.Sprintf("unexpected %q at byte %d", r, p.stuck+1)
 }
 
 // invalidAt gives the first byte that is not UTF-8, from 1.

@@ -133,7 +133,7 @@ func TestBadLinesAreNamed(t *testing.T) {
 		want string
 	}{
 		{`{"prompt":`, ErrNotJSON, "not JSON: unexpected end of JSON input"},
-		{`{"prompt":"a"} x`, ErrNotJSON, "not JSON: invalid character 'x' after top-level value at byte 16"},
+		{`{"prompt":"a"} x`, ErrNotJSON, "not JSON: unexpected 'x' at byte 16"},
 		{`[1]`, ErrShape, "an array, not an object"},
 		{`"x"`, ErrShape, "a string, not an object"},
 		{`17`, ErrShape, "a number, not an object"},
@@ -168,7 +168,7 @@ func TestBadLinesAreNamed(t *testing.T) {
 		{`{"custom_id":"a","params":{"model":"c"}}`, ErrUnsupported, "which this provider does not have"},
 		{"{\"prompt\":\"a\x00b\"}", ErrText, "NUL byte at byte 13"},
 		{"{\"prompt\":\"é\xff\"}", ErrText, "invalid UTF-8 at byte 14"},
-		{`{"prompt":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}", ErrNotJSON, "not JSON: invalid character '[' exceeded max depth"},
+		{`{"prompt":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}", ErrNotJSON, "not JSON: nested more than 10000 deep at byte 10010"},
 	}
 	for _, tt := range tests {
 		t.Run(clip(tt.line), func(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 // of "[" must not overflow the stack, which no recover catches.
 const maxNesting = 10_000
 
-// wrong is what the parser gives for the index after what is not there.
-const wrong = -1
-
 // parser checks a text and finds the members of its outermost object, in one pass.
 // What it says is about the last text that it was given.
+//
+// Its parts give the index after what they have passed over, or, where the text goes
+// wrong at i, the negative ^i.
 type parser struct {
 	members []member // they point into the text
 	// beyond has a sign bit set in some byte if a string of the text may hold what is
@@ -22,14 +22,21 @@ type parser struct {
 	beyond uint64
 	breaks bool // there are line breaks around its values
 	skim   bool // its members are not wanted
+	stuck  int  // where the text goes wrong, if it does: its length where it ends too early
+	deep   bool // what is wrong there is that it nests too deep
 }
 
 // parse reports whether text is one JSON value that nests at most maxNesting deep.
 // It does not look whether its strings are UTF-8.
 func (p *parser) parse(text []byte) bool {
-	p.members, p.beyond, p.breaks = p.members[:0], 0, false
+	p.members, p.beyond, p.breaks, p.deep = p.members[:0], 0, false, false
 	i := p.value(text, p.gap(text, 0), 1)
-	return i != wrong && p.gap(text, i) == len(text)
+	if i < 0 {
+		p.stuck = ^i
+		return false
+	}
+	p.stuck = p.gap(text, i)
+	return p.stuck == len(text)
 }
 
 // ascii reports whether the text, which was found good, is ASCII only. It may say no
@@ -51,10 +58,10 @@ func (p *parser) gap(b []byte, i int) int {
 	return i
 }
 
-// value gives the index after the value that begins at i, or wrong.
+// value passes over the value that begins at i.
 func (p *parser) value(b []byte, i, depth int) int {
 	if i >= len(b) {
-		return wrong
+		return ^i
 	}
 	switch b[i] {
 	case '"':
@@ -75,14 +82,15 @@ func (p *parser) value(b []byte, i, depth int) int {
 
 func (p *parser) array(b []byte, i, depth int) int {
 	if depth > maxNesting {
-		return wrong
+		p.deep = true
+		return ^i
 	}
 	if i = p.gap(b, i+1); i < len(b) && b[i] == ']' {
 		return i + 1
 	}
 	for {
-		if i = p.value(b, i, depth+1); i == wrong {
-			return wrong
+		if i = p.value(b, i, depth+1); i < 0 {
+			return i
 		}
 		if i = p.gap(b, i); i == len(b) || b[i] != ',' {
 			break
@@ -90,21 +98,22 @@ func (p *parser) array(b []byte, i, depth int) int {
 		i = p.gap(b, i+1)
 	}
 	if i == len(b) || b[i] != ']' {
-		return wrong
+		return ^i
 	}
 	return i + 1
 }
 
 func (p *parser) object(b []byte, i, depth int) int {
 	if depth > maxNesting {
-		return wrong
+		p.deep = true
+		return ^i
 	}
 	if i = p.gap(b, i+1); i < len(b) && b[i] == '}' {
 		return i + 1
 	}
 	for {
-		if i = p.member(b, i, depth); i == wrong {
-			return wrong
+		if i = p.member(b, i, depth); i < 0 {
+			return i
 		}
 		if i = p.gap(b, i); i == len(b) || b[i] != ',' {
 			break
@@ -112,7 +121,7 @@ func (p *parser) object(b []byte, i, depth int) int {
 		i = p.gap(b, i+1)
 	}
 	if i == len(b) || b[i] != '}' {
-		return wrong
+		return ^i
 	}
 	return i + 1
 }
@@ -121,19 +130,19 @@ func (p *parser) object(b []byte, i, depth int) int {
 // outermost object.
 func (p *parser) member(b []byte, start, depth int) int {
 	if start == len(b) || b[start] != '"' {
-		return wrong
+		return ^start
 	}
 	named := p.text(b, start)
-	if named == wrong {
-		return wrong
+	if named < 0 {
+		return named
 	}
 	i := p.gap(b, named)
 	if i == len(b) || b[i] != ':' {
-		return wrong
+		return ^i
 	}
 	i = p.gap(b, i+1)
 	end := p.value(b, i, depth+1)
-	if depth == 1 && end != wrong && !p.skim {
+	if depth == 1 && end >= 0 && !p.skim {
 		p.members = append(p.members, member{
 			name: unquote(b[start:named]), value: b[i:end], raw: b[start:end], start: start, end: end,
 		})
@@ -147,7 +156,7 @@ const (
 	signBits = 0x80 * eachByte
 )
 
-// text gives the index after the string whose opening quote is at i, or wrong. It
+// text passes over the string whose opening quote is at i. It
 // reads eight bytes at a time: what it does is most of what a prompt costs.
 func (p *parser) text(b []byte, i int) int {
 	for i++; i+8 <= len(b); {
@@ -162,8 +171,8 @@ func (p *parser) text(b []byte, i int) int {
 		if b[i] == '"' {
 			return i + 1
 		}
-		if i = escape(b, i); i == wrong {
-			return wrong
+		if i = escape(b, i); i < 0 {
+			return i
 		}
 	}
 	return p.shortText(b, i)
@@ -185,31 +194,43 @@ func (p *parser) shortText(b []byte, i int) int {
 		case c == '"':
 			return i + 1
 		case c == '\\' || c < ' ':
-			if i = escape(b, i); i == wrong {
-				return wrong
+			if i = escape(b, i); i < 0 {
+				return i
 			}
 		default:
 			i++
 		}
 	}
-	return wrong
+	return ^i
 }
 
-// escape gives the index after the escape at i, or wrong if there is none: a control
-// character must not stand in a string.
+// escape passes over the escape at i. A control character there is none, and must
+// not stand in a string.
 func escape(b []byte, i int) int {
-	if b[i] != '\\' || i+1 == len(b) {
-		return wrong
+	if b[i] != '\\' {
+		return ^i
 	}
-	switch b[i+1] {
+	if i++; i == len(b) {
+		return ^i
+	}
+	switch b[i] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return i + 2
+		return i + 1
 	case 'u':
-		if i+6 <= len(b) && isHex(b[i+2]) && isHex(b[i+3]) && isHex(b[i+4]) && isHex(b[i+5]) {
-			return i + 6
-		}
+		return hexes(b, i+1)
 	}
-	return wrong
+	return ^i
+}
+
+// hexes passes over the four digits of an escape.
+func hexes(b []byte, i int) int {
+	for range 4 {
+		if i == len(b) || !isHex(b[i]) {
+			return ^i
+		}
+		i++
+	}
+	return i
 }
 
 func isHex(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
@@ -217,24 +238,30 @@ func isHex(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func literal(b []byte, i int, word string) int {
-	if end := i + len(word); end <= len(b) && string(b[i:end]) == word {
-		return end
+	for n := range len(word) {
+		if i == len(b) || b[i] != word[n] {
+			return ^i
+		}
+		i++
 	}
-	return wrong
+	return i
 }
 
-// number gives the index after the number that begins at i, or wrong.
+// number passes over the number that begins at i.
 func number(b []byte, i int) int {
 	if b[i] == '-' {
 		i++
 	}
 	start := i
-	if i = digits(b, i); i == start || b[start] == '0' && i > start+1 {
-		return wrong
+	if i = digits(b, i); i == start {
+		return ^i
+	}
+	if b[start] == '0' && i > start+1 {
+		return ^(start + 1)
 	}
 	if i < len(b) && b[i] == '.' {
 		if start, i = i+1, digits(b, i+1); i == start {
-			return wrong
+			return ^i
 		}
 	}
 	if i < len(b) && b[i]|0x20 == 'e' {
@@ -242,7 +269,7 @@ func number(b []byte, i int) int {
 			i++
 		}
 		if start, i = i, digits(b, i); i == start {
-			return wrong
+			return ^i
 		}
 	}
 	return i

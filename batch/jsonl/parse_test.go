@@ -108,3 +108,28 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) { checkParse(t, new(parser), text) })
 }
+
+// Where a text goes wrong is told to the byte, whatever is wrong with it.
+func TestSyntaxErrorsNameTheByte(t *testing.T) {
+	for text, want := range map[string]string{
+		``: "unexpected end of JSON input at byte 0", `{`: "unexpected end of JSON input at byte 1",
+		`{"a"`: "unexpected end of JSON input at byte 4", `{"a":`: "unexpected end of JSON input at byte 5",
+		`{"a":1`: "unexpected end of JSON input at byte 6", `"a`: "unexpected end of JSON input at byte 2",
+		`"\`: "unexpected end of JSON input at byte 2", `"\u00`: "unexpected end of JSON input at byte 5",
+		`[1,`: "unexpected end of JSON input at byte 3", `tru`: "unexpected end of JSON input at byte 3",
+		`-`: "unexpected end of JSON input at byte 1", `1.`: "unexpected end of JSON input at byte 2", `1e+`: "unexpected end of JSON input at byte 3",
+		`{a`: "unexpected 'a' at byte 2", `{"a" 1`: "unexpected '1' at byte 6", `{"a":1 2`: "unexpected '2' at byte 8",
+		`{"a":1,}`: "unexpected '}' at byte 8", `[1 2]`: "unexpected '2' at byte 4", `[,]`: "unexpected ',' at byte 2",
+		`trué`: "unexpected 'é' at byte 4", `01`: "unexpected '1' at byte 2", `-a`: "unexpected 'a' at byte 2",
+		`1.x`: "unexpected 'x' at byte 3", `1ex`: "unexpected 'x' at byte 3", `{} x`: "unexpected 'x' at byte 4",
+		`"\q"`: "unexpected 'q' at byte 3", `"\u0g00"`: "unexpected 'g' at byte 5", "\"a\tb\"": `unexpected '\t' at byte 3`,
+		"\"long enough for eight at a time \x01 and on\"": `unexpected '\x01' at byte 34`,
+	} {
+		var p parser
+		if p.parse([]byte(text)) {
+			t.Errorf("%q is taken for JSON", text)
+		} else if got := p.syntaxError([]byte(text)); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -237,7 +237,7 @@ func (r *Reader) checkJSON(text []byte) *LineError {
 		}
 	}
 	if !good {
-		return complain(ErrNotJSON, adviceFix, "not JSON: %s", syntaxError(text))
+		return complain(ErrNotJSON, adviceFix, "not JSON: %s", r.line.syntaxError(text))
 	}
 	if text[0] != '{' {
 		return complain(ErrShape, adviceFix, "%s, not an object", kindOf(text))
