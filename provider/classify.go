@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/tidwall/gjson"
 )
 
 // MaxHold is the longest wait for which a quota by the day, or one of Google's,
@@ -40,10 +38,6 @@ func ClassifyOK(body []byte) *Error { return classifyOK(http.StatusOK, nil, body
 func classifyOK(status int, h http.Header, body []byte) *Error {
 	l, fault := lookAt(body)
 	return l.judge(fault, status, h, body)
-}
-
-func present(v gjson.Result) bool {
-	return v.Exists() && v.Type != gjson.Null && v.Type != gjson.False && v.Raw != `""` && v.Raw != "{}"
 }
 
 // statusWithin finds the status that an error in a 200 stands for, 0 if it does

@@ -2,11 +2,11 @@ package provider
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
-	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // ReplyOf is Classify, UsageOf and FinishOf in one pass over an answer, for calls
@@ -21,30 +21,30 @@ func ReplyOf(status int, h http.Header, body []byte) (Reply, *Error) {
 		return reply, e
 	}
 	if !l.listed {
-		reply.Usage, reply.HasUsage = usageIn(l.usage)
+		reply.Usage, reply.HasUsage = usageIn(gjson.Parse(string(l.usage)))
 		reply.Finish = l.finish()
 	}
 	return reply, nil
 }
 
 // look is an answer's JSON seen once: the values at its top that say whether it is
-// one, what it cost and why it ended.
+// one, what it cost and why it ended. They point into it; nil is not there.
 type look struct {
-	root   gjson.Result // of an array, its first element
-	listed bool         // it was an array
+	root   []byte // of an array, its first element
+	listed bool   // it was an array
 
-	err, status, kind, object      gjson.Result
-	choices, data, output, content gjson.Result
-	usage, stop, incomplete        gjson.Result
+	err, status, kind, object      []byte
+	choices, data, output, content []byte
+	usage, stop, incomplete        []byte
 	choice                         choice // the first
 }
 
 // choice is what is asked about a choice of a chat completion.
-type choice struct {
-	there       bool
-	raw         string
-	err, finish gjson.Result
-}
+type choice struct{ raw, err, finish []byte }
+
+// usualMembers is how many members an answer has room for on the stack; they have
+// six to a dozen.
+const usualMembers = 16
 
 // lookAt looks at a body that should be JSON, and says what it is if it is not.
 func lookAt(body []byte) (l look, fault string) {
@@ -54,45 +54,32 @@ func lookAt(body []byte) (l look, fault string) {
 		return l, "an empty body"
 	case trimmed[0] == '<':
 		return l, prose(trimmed)
-	case !validJSON(trimmed):
+	case !rawjson.Valid(trimmed):
 		return l, "the body is cut short or not JSON"
 	}
-	l.read(gjson.Parse(string(trimmed)))
+	l.read(trimmed)
 	return l, ""
 }
 
-// maxDepth is how deep an answer may be nested, encoding/json's own bound.
-const maxDepth = 10_000
-
-// validJSON is json.Valid, three times as fast. gjson goes down one stack frame
-// for each level, and none is too deep for a hostile server: what may be nested
-// too deep for a stack is left to encoding/json, which keeps count.
-func validJSON(body []byte) bool {
-	if bytes.Count(body, []byte{'{'})+bytes.Count(body, []byte{'['}) > maxDepth {
-		return json.Valid(body)
+func (l *look) read(body []byte) {
+	if l.root, l.listed = body, body[0] == '['; l.listed {
+		l.root = rawjson.First(body)
 	}
-	return gjson.ValidBytes(body)
-}
-
-func (l *look) read(root gjson.Result) {
-	if l.listed = root.IsArray(); l.listed {
-		root = root.Get("0")
-	}
-	if l.root = root; !root.IsObject() {
+	if !isObject(l.root) {
 		return
 	}
-	root.ForEach(func(key, value gjson.Result) bool {
-		if to := l.field(key.Str); to != nil && !to.Exists() { // of two of a name, the first
-			*to = value
+	var room [usualMembers]rawjson.Member
+	for _, m := range rawjson.Members(l.root, room[:0]) {
+		if to := l.field(m.Name); to != nil && *to == nil { // of two of a name, the first
+			*to = m.Value
 		}
-		return true
-	})
-	l.choice.read(l.choices.Get("0"))
+	}
+	l.choice.read(firstOf(l.choices))
 }
 
 // field is where the value of a key goes, nil if nobody asks for it.
-func (l *look) field(key string) *gjson.Result {
-	switch key {
+func (l *look) field(key []byte) *[]byte {
+	switch string(key) {
 	case "error":
 		return &l.err
 	case "status":
@@ -119,12 +106,43 @@ func (l *look) field(key string) *gjson.Result {
 	return nil
 }
 
-func (c *choice) read(first gjson.Result) {
-	c.there, c.raw = first.Exists(), first.Raw
-	if !first.IsObject() && !first.IsArray() {
+func (c *choice) read(raw []byte) {
+	if c.raw = raw; !isObject(raw) {
 		return
 	}
-	c.err, c.finish = first.Get("error"), first.Get("finish_reason")
+	var room [usualMembers]rawjson.Member
+	for _, m := range rawjson.Members(raw, room[:0]) {
+		switch {
+		case c.err == nil && string(m.Name) == "error":
+			c.err = m.Value
+		case c.finish == nil && string(m.Name) == "finish_reason":
+			c.finish = m.Value
+		}
+	}
+}
+
+func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
+
+// firstOf is the first element of an array, nil if there is none.
+func firstOf(raw []byte) []byte {
+	if len(raw) == 0 || raw[0] != '[' {
+		return nil
+	}
+	return rawjson.First(raw)
+}
+
+// is reports whether a value is that string.
+func is(raw []byte, word string) bool {
+	return rawjson.IsString(raw) && string(rawjson.Unquote(raw)) == word
+}
+
+// isPresent reports whether a value says something.
+func isPresent(raw []byte) bool {
+	switch string(raw) {
+	case "", "null", "false", `""`, "{}":
+		return false
+	}
+	return true
 }
 
 // judge says what is wrong with an answer of a good status; nil if nothing is.
@@ -136,7 +154,7 @@ func (l *look) judge(fault string, status int, h http.Header, body []byte) *Erro
 	if !failed {
 		return nil
 	}
-	a := read(0, h, []byte(part))
+	a := read(0, h, part)
 	a.status = statusWithin(a)
 	e := judge(a, body)
 	e.Status = status
@@ -145,37 +163,48 @@ func (l *look) judge(fault string, status int, h http.Header, body []byte) *Erro
 
 // failure finds the error in an answer that carries one instead of a result, and
 // returns the JSON to classify.
-func (l *look) failure() (part string, failed bool) {
-	whole := l.root.Raw
-	if !l.root.IsObject() {
-		return whole, true // a bare string or number answers no request
+func (l *look) failure() (part []byte, failed bool) {
+	if !isObject(l.root) {
+		return l.root, true // a bare string or number answers no request
 	}
-	if present(l.choice.err) && l.choice.finish.Str == "error" {
+	if isPresent(l.choice.err) && is(l.choice.finish, "error") {
 		return l.choice.raw, true
 	}
-	failed = present(l.err)
-	if failed && l.status.Str == "failed" { // Responses, perhaps with a part of the output
-		return whole, true
+	failed = isPresent(l.err)
+	if failed && is(l.status, "failed") { // Responses, perhaps with a part of the output
+		return l.root, true
 	}
-	if l.choice.there || l.data.Get("0").Exists() || l.output.Get("0").Exists() || l.content.Get("0").Exists() {
-		return "", false
+	if l.choice.raw != nil || firstOf(l.data) != nil || firstOf(l.output) != nil || firstOf(l.content) != nil {
+		return nil, false
 	}
-	return whole, failed || l.kind.Str == "error" || l.object.Str == "error"
+	return l.root, failed || is(l.kind, "error") || is(l.object, "error")
 }
 
 // finish is why the answer ended, in the provider's own word.
 func (l *look) finish() string {
-	for _, v := range [...]gjson.Result{l.choice.finish, l.stop, l.incomplete.Get("reason")} {
-		if v.Type == gjson.String && v.Str != "" {
-			return ownWord(v.Str)
+	for _, v := range [...][]byte{l.choice.finish, l.stop, l.reason()} {
+		if rawjson.IsString(v) && len(v) > len(`""`) {
+			return ownWord(rawjson.Unquote(v))
 		}
 	}
 	return ""
 }
 
+// reason is why a Responses answer is incomplete.
+func (l *look) reason() []byte {
+	if isObject(l.incomplete) {
+		for _, m := range rawjson.Members(l.incomplete, nil) {
+			if string(m.Name) == "reason" {
+				return m.Value
+			}
+		}
+	}
+	return nil
+}
+
 // ownWord is a word that does not hold on to the answer it was read from.
-func ownWord(s string) string {
-	switch s {
+func ownWord(word []byte) string {
+	switch string(word) {
 	case "stop":
 		return "stop"
 	case "length":
@@ -185,5 +214,5 @@ func ownWord(s string) string {
 	case "end_turn":
 		return "end_turn"
 	}
-	return strings.Clone(clip(s, maxWord))
+	return clip(string(word), maxWord)
 }

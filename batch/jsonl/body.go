@@ -3,6 +3,8 @@ package jsonl
 import (
 	"bytes"
 	"strings"
+
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // build makes what is sent: endpoint, model and body.
@@ -31,7 +33,7 @@ func (r *Reader) buildBatch(req *Request, f *fields) (c *LineError) {
 	if f.body == nil || f.body[0] != '{' {
 		return complain(ErrShape, adviceFix, "no body object")
 	}
-	r.body = members(f.body, r.body[:0])
+	r.body = rawjson.Members(f.body, r.body[:0])
 	var in fields
 	if c = in.sort(r.body); c != nil {
 		return c
@@ -43,9 +45,9 @@ func (r *Reader) buildBatch(req *Request, f *fields) (c *LineError) {
 func (r *Reader) buildParams(req *Request, f *fields) (c *LineError) {
 	req.Endpoint = Messages
 	if f.params[0] != '{' {
-		return complain(ErrShape, adviceFix, "params is %s, not an object", kindOf(f.params))
+		return complain(ErrShape, adviceFix, "params is %s, not an object", rawjson.KindOf(f.params))
 	}
-	r.body = members(f.params, r.body[:0])
+	r.body = rawjson.Members(f.params, r.body[:0])
 	var in fields
 	if c = in.sort(r.body); c != nil {
 		return c
@@ -58,7 +60,7 @@ func (r *Reader) buildBare(req *Request, text []byte, f *fields) (c *LineError) 
 	if req.Endpoint, c = endpoint(nil, r.bareEndpoint(f)); c != nil {
 		return c
 	}
-	return r.finish(req, text, r.line.members, f, own)
+	return r.finish(req, text, r.line.Members, f, own)
 }
 
 // bareEndpoint tells where a body without url belongs. messages are a chat. input
@@ -82,7 +84,7 @@ func (r *Reader) bareEndpoint(f *fields) string {
 }
 
 // finish checks what every body must keep to, and copies it out of the read buffer.
-func (r *Reader) finish(req *Request, obj []byte, ms []member, f *fields, drop func(member) bool) *LineError {
+func (r *Reader) finish(req *Request, obj []byte, ms []rawjson.Member, f *fields, drop func(rawjson.Member) bool) *LineError {
 	if c := f.checkStream(); c != nil {
 		return c
 	}
@@ -93,7 +95,7 @@ func (r *Reader) finish(req *Request, obj []byte, ms []member, f *fields, drop f
 	req.Model = model
 	switch {
 	case supplied:
-		req.Body = r.splice(obj, ms, func(m member) bool { return drop(m) || string(m.name) == "model" }, model)
+		req.Body = r.splice(obj, ms, func(m rawjson.Member) bool { return drop(m) || string(m.Name) == "model" }, model)
 	case anyOf(ms, drop):
 		req.Body = r.splice(obj, ms, drop, "")
 	default:
@@ -121,11 +123,11 @@ func (r *Reader) space(n int) []byte {
 	return r.room
 }
 
-func keepAll(member) bool { return false }
+func keepAll(rawjson.Member) bool { return false }
 
 // own tells the fields of a bare body that are the user's, not the provider's.
-func own(m member) bool {
-	switch string(m.name) {
+func own(m rawjson.Member) bool {
+	switch string(m.Name) {
 	case "custom_id", "id", "metadata":
 		return true
 	}
@@ -134,7 +136,7 @@ func own(m member) bool {
 
 // splice copies obj without the members to drop and with a model in front, unless
 // that is empty. Every other byte stays, but for the comma and the white space of what goes.
-func (r *Reader) splice(obj []byte, ms []member, drop func(member) bool, model string) []byte {
+func (r *Reader) splice(obj []byte, ms []rawjson.Member, drop func(rawjson.Member) bool, model string) []byte {
 	out := append(r.space(len(obj)+len(model)+len(`"model":"",`)), '{')
 	if model != "" {
 		out = appendString(append(out, `"model":`...), model)
@@ -143,27 +145,27 @@ func (r *Reader) splice(obj []byte, ms []member, drop func(member) bool, model s
 		if drop(m) {
 			continue
 		}
-		out = append(appendGap(out, obj, ms, i), m.raw...)
+		out = append(appendGap(out, obj, ms, i), m.Raw...)
 	}
 	if len(ms) == 0 {
 		return append(out, '}')
 	}
-	return append(out, obj[ms[len(ms)-1].end:]...)
+	return append(out, obj[ms[len(ms)-1].End:]...)
 }
 
 // appendGap appends what stands before member i: its own comma and white space,
 // or a comma alone where the member before it is a new one.
-func appendGap(out, obj []byte, ms []member, i int) []byte {
+func appendGap(out, obj []byte, ms []rawjson.Member, i int) []byte {
 	switch {
 	case len(out) == 1:
 		return out
 	case i == 0:
 		return append(out, ',')
 	}
-	return append(out, obj[ms[i-1].end:ms[i].start]...)
+	return append(out, obj[ms[i-1].End:ms[i].Start]...)
 }
 
-func anyOf(ms []member, drop func(member) bool) bool {
+func anyOf(ms []rawjson.Member, drop func(rawjson.Member) bool) bool {
 	for _, m := range ms {
 		if drop(m) {
 			return true
@@ -190,8 +192,8 @@ func (r *Reader) buildPrompt(req *Request, f *fields) (c *LineError) {
 	if c != nil {
 		return c
 	}
-	if isChat := req.Endpoint == ChatCompletions; isChat && !isString(f.prompt) {
-		return complain(ErrShape, adviceFix, "prompt is %s, not a string", kindOf(f.prompt))
+	if isChat := req.Endpoint == ChatCompletions; isChat && !rawjson.IsString(f.prompt) {
+		return complain(ErrShape, adviceFix, "prompt is %s, not a string", rawjson.KindOf(f.prompt))
 	}
 	req.Body = r.promptBody(req, f.prompt, system)
 	return nil
@@ -201,12 +203,12 @@ func (r *Reader) buildPrompt(req *Request, f *fields) (c *LineError) {
 func (r *Reader) system(endpoint string, f *fields) ([]byte, *LineError) {
 	speaks := endpoint == ChatCompletions || endpoint == Responses
 	switch {
-	case isNull(f.system) && (r.cfg.System == "" || !speaks):
+	case rawjson.IsNull(f.system) && (r.cfg.System == "" || !speaks):
 		return nil, nil
-	case isNull(f.system):
+	case rawjson.IsNull(f.system):
 		return appendString(nil, r.cfg.System), nil
-	case !isString(f.system):
-		return nil, complain(ErrShape, adviceFix, "system is %s, not a string", kindOf(f.system))
+	case !rawjson.IsString(f.system):
+		return nil, complain(ErrShape, adviceFix, "system is %s, not a string", rawjson.KindOf(f.system))
 	case !speaks:
 		return nil, complain(ErrShape, "remove it", "%s takes no system message", endpoint)
 	}
@@ -215,14 +217,14 @@ func (r *Reader) system(endpoint string, f *fields) ([]byte, *LineError) {
 
 func (r *Reader) promptBody(req *Request, prompt, system []byte) []byte {
 	size := len(prompt) + len(system) + len(req.Model) + 128
-	for _, m := range r.line.members {
-		size += m.end - m.start + 1
+	for _, m := range r.line.Members {
+		size += m.End - m.Start + 1
 	}
 	out := appendString(append(r.space(size), `{"model":`...), req.Model)
 	out = appendQuestion(append(out, ','), req.Endpoint, prompt, system)
-	for _, m := range r.line.members {
+	for _, m := range r.line.Members {
 		if !own(m) && !askedAlready(m) {
-			out = append(append(out, ','), m.raw...)
+			out = append(append(out, ','), m.Raw...)
 		}
 	}
 	return append(out, '}')
@@ -248,8 +250,8 @@ func appendQuestion(out []byte, endpoint string, prompt, system []byte) []byte {
 }
 
 // askedAlready tells the fields of a prompt line that appendQuestion has written.
-func askedAlready(m member) bool {
-	switch string(m.name) {
+func askedAlready(m rawjson.Member) bool {
+	switch string(m.Name) {
 	case "prompt", "system", "model":
 		return true
 	}

@@ -3,27 +3,29 @@ package jsonl
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // appendJSON appends a body on one line: valid JSON as it came, without the white
 // space around its values if it had line breaks; anything else as a string. Of a
 // body that is known to be JSON, only what valid JSON may still lack is looked at.
 func appendJSON(dst, body []byte, known bool) []byte {
-	if body = trim(body); len(body) == 0 {
+	if body = rawjson.Trim(body); len(body) == 0 {
 		return append(dst, "null"...)
 	}
-	p := parser{skim: true}
-	switch {
-	case known:
-		p.breaks = bytes.IndexByte(body, '\n') >= 0 || bytes.IndexByte(body, '\r') >= 0
-		p.beyond = signBits
-	case !p.parse(body):
-		return appendString(dst, string(body))
+	breaks, ascii := bytes.IndexByte(body, '\n') >= 0 || bytes.IndexByte(body, '\r') >= 0, false
+	if !known {
+		p := rawjson.Parser{Skim: true}
+		if !p.Parse(body) {
+			return appendString(dst, string(body))
+		}
+		ascii = p.ASCII()
 	}
-	if !p.ascii() && !utf8.Valid(body) {
+	if !ascii && !utf8.Valid(body) {
 		body = []byte(string([]rune(string(body)))) // each bad byte becomes U+FFFD, as JSON decoders do it
 	}
-	if !p.breaks {
+	if !breaks {
 		return append(dst, body...)
 	}
 	return appendCompact(dst, body)
@@ -31,14 +33,14 @@ func appendJSON(dst, body []byte, known bool) []byte {
 
 // appendCompact appends valid JSON without white space.
 func appendCompact(dst, body []byte) []byte {
-	for i := skipSpace(body, 0); i < len(body); i = skipSpace(body, i) {
+	for i := rawjson.SkipSpace(body, 0); i < len(body); i = rawjson.SkipSpace(body, i) {
 		end := i + 1
 		switch body[i] {
 		case '"':
-			end = skipString(body, i)
+			end = rawjson.SkipString(body, i)
 		case '{', '}', '[', ']', ',', ':':
 		default:
-			end = skipScalar(body, i)
+			end = rawjson.SkipScalar(body, i)
 		}
 		dst = append(dst, body[i:end]...)
 		i = end
@@ -54,7 +56,7 @@ func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	plain := 0 // s[plain:i] needs no escape and is not appended yet
 	for i := 0; i < len(s); {
-		if i+8 <= len(s) && isPlain(s[i:i+8]) {
+		if i+8 <= len(s) && rawjson.Plain(s[i:i+8]) {
 			i += 8
 			continue
 		}
@@ -74,15 +76,6 @@ func appendString(dst []byte, s string) []byte {
 		i += n
 	}
 	return append(append(dst, s[plain:]...), '"')
-}
-
-// isPlain reports whether eight bytes stand in a JSON string as they are.
-func isPlain(s string) bool {
-	_ = s[7] // one check for the eight, and one load
-	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-	// One more carries DEL into the sign bit, which what is beyond ASCII has already.
-	return (endings(w)|w|(w+eachByte))&signBits == 0
 }
 
 func appendEscape(dst []byte, c byte) []byte {

@@ -1,10 +1,11 @@
 package jsonl
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // fields are the values that decide about a line, as the line writes them. A nil
@@ -64,16 +65,16 @@ func (f *fields) bodySlot(name []byte) *[]byte {
 
 // sort puts each member into its slot. A deciding name that comes twice is
 // refused: which of the two a server would read is anyone's guess.
-func (f *fields) sort(ms []member) *LineError {
+func (f *fields) sort(ms []rawjson.Member) *LineError {
 	for _, m := range ms {
-		at := f.slot(m.name)
+		at := f.slot(m.Name)
 		if at == nil {
 			continue
 		}
 		if *at != nil {
-			return complain(ErrShape, adviceFix, "field %q stands there twice", m.name)
+			return complain(ErrShape, adviceFix, "field %q stands there twice", m.Name)
 		}
-		*at = m.value
+		*at = m.Value
 	}
 	return nil
 }
@@ -82,7 +83,7 @@ func (f *fields) sort(ms []member) *LineError {
 // but for id and key.
 func (r *Reader) recognise(req *Request, text []byte) *LineError {
 	var f fields
-	if c := f.sort(r.line.members); c != nil {
+	if c := f.sort(r.line.Members); c != nil {
 		return c
 	}
 	form, c := f.form()
@@ -129,20 +130,20 @@ func (f *fields) question() string {
 
 // common reads what every form may bear beside what is sent: id and metadata.
 func (r *Reader) common(req *Request, f *fields) (c *LineError) {
-	if !isNull(f.metadata) {
+	if !rawjson.IsNull(f.metadata) {
 		if f.metadata[0] != '{' {
-			return complain(ErrShape, adviceFix, "metadata is %s, not an object", kindOf(f.metadata))
+			return complain(ErrShape, adviceFix, "metadata is %s, not an object", rawjson.KindOf(f.metadata))
 		}
 		req.Metadata = r.own(f.metadata)
 	}
 	name, value := "custom_id", f.customID
-	if !isNull(f.id) && req.Form != FormOpenAIBatch && req.Form != FormAnthropicBatch {
-		if !isNull(f.customID) {
+	if !rawjson.IsNull(f.id) && req.Form != FormOpenAIBatch && req.Form != FormAnthropicBatch {
+		if !rawjson.IsNull(f.customID) {
 			return complain(ErrShape, "keep one of them", "both custom_id and id")
 		}
 		name, value = "id", f.id
 	}
-	if isNull(value) {
+	if rawjson.IsNull(value) {
 		return nil
 	}
 	req.HasID = true
@@ -154,9 +155,9 @@ func (r *Reader) common(req *Request, f *fields) (c *LineError) {
 func readID(name string, value []byte) (id []byte, c *LineError) {
 	switch value[0] {
 	case '"':
-		id = unquote(value)
+		id = rawjson.Unquote(value)
 	case '{', '[', 't', 'f':
-		return nil, complain(ErrShape, adviceFix, "%s is %s, not a string", name, kindOf(value))
+		return nil, complain(ErrShape, adviceFix, "%s is %s, not a string", name, rawjson.KindOf(value))
 	default:
 		id = value
 	}
@@ -168,7 +169,7 @@ func readID(name string, value []byte) (id []byte, c *LineError) {
 
 // checkMethod holds an OpenAI batch line to the one method that asks a model something.
 func (f *fields) checkMethod() *LineError {
-	if isNull(f.method) || strings.EqualFold(string(f.method), `"POST"`) {
+	if rawjson.IsNull(f.method) || strings.EqualFold(string(f.method), `"POST"`) {
 		return nil
 	}
 	return complain(ErrShape, `write "POST" or leave the field out`, "method is %s, not POST", clip(string(f.method)))
@@ -177,10 +178,10 @@ func (f *fields) checkMethod() *LineError {
 // endpoint reads url, which must be one of the known paths.
 func endpoint(url []byte, byDefault string) (string, *LineError) {
 	path := byDefault
-	if !isNull(url) {
+	if !rawjson.IsNull(url) {
 		path = clip(string(url))
-		if isString(url) {
-			path = string(unquote(url))
+		if rawjson.IsString(url) {
+			path = string(rawjson.Unquote(url))
 		}
 	}
 	for _, known := range endpoints {
@@ -195,14 +196,14 @@ func endpoint(url []byte, byDefault string) (string, *LineError) {
 // the body must be told.
 func (r *Reader) model(f *fields) (model string, supplied bool, c *LineError) {
 	switch {
-	case isNull(f.model) && r.cfg.DefaultModel == "":
+	case rawjson.IsNull(f.model) && r.cfg.DefaultModel == "":
 		return "", false, complain(ErrNoModel, "add a model to the line, or name one for all lines", "no model")
-	case isNull(f.model):
+	case rawjson.IsNull(f.model):
 		return r.cfg.DefaultModel, true, nil
-	case !isString(f.model):
-		return "", false, complain(ErrShape, adviceFix, "model is %s, not a string", kindOf(f.model))
+	case !rawjson.IsString(f.model):
+		return "", false, complain(ErrShape, adviceFix, "model is %s, not a string", rawjson.KindOf(f.model))
 	}
-	if model = r.intern(unquote(f.model)); model == "" {
+	if model = r.intern(rawjson.Unquote(f.model)); model == "" {
 		return "", false, complain(ErrNoModel, "add a model to the line, or leave the field out", "model is empty")
 	}
 	return model, false, nil
@@ -230,18 +231,6 @@ func (f *fields) checkStream() *LineError {
 		return complain(ErrStream, "remove it: a result is written whole", `"stream": true`)
 	}
 	return nil
-}
-
-// syntaxError says where and why a text is not JSON.
-func (p *parser) syntaxError(text []byte) string {
-	switch {
-	case p.deep:
-		return fmt.Sprintf("nested more than %d deep at byte %d", maxNesting, p.stuck+1)
-	case p.stuck == len(text):
-		return fmt.Sprintf("unexpected end of JSON input at byte %d", len(text))
-	}
-	r, _ := utf8.DecodeRune(text[p.stuck:])
-	return fmt.Sprintf("unexpected %q at byte %d", r, p.stuck+1)
 }
 
 // invalidAt gives the first byte that is not UTF-8, from 1.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // Format is how an input holds its items. The zero value is a line of JSON for each.
@@ -196,5 +198,5 @@ func (l *lineReader) row() ([]byte, error) {
 	if l.line-l.extra == 1 {
 		row = bytes.TrimPrefix(row, byteOrderMark)
 	}
-	return trim(row), nil
+	return rawjson.Trim(row), nil
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"slices"
 	"strconv"
+
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // keySize is how much of the SHA-256 is kept, in bytes. Among ten million
@@ -50,7 +52,7 @@ func (c *canonizer) given(endpoint string, body, id []byte) keySum {
 // feed, so no two different triples read the same.
 func (c *canonizer) question(endpoint string, body []byte, tag byte) {
 	c.out = append(append(c.out[:0], endpoint...), '\n')
-	c.value(body, skipSpace(body, 0))
+	c.value(body, rawjson.SkipSpace(body, 0))
 	c.out = append(c.out, '\n', tag)
 }
 
@@ -81,18 +83,18 @@ func (c *canonizer) value(b []byte, i int) int {
 	case '[':
 		return c.array(b, i)
 	}
-	end := skipValue(b, i)
+	end := rawjson.SkipValue(b, i)
 	c.out = append(c.out, b[i:end]...)
 	return end
 }
 
 func (c *canonizer) array(b []byte, i int) int {
 	c.out = append(c.out, '[')
-	for i = skipSpace(b, i+1); b[i] != ']'; {
-		i = skipSpace(b, c.value(b, i))
+	for i = rawjson.SkipSpace(b, i+1); b[i] != ']'; {
+		i = rawjson.SkipSpace(b, c.value(b, i))
 		if b[i] == ',' {
 			c.out = append(c.out, ',')
-			i = skipSpace(b, i+1)
+			i = rawjson.SkipSpace(b, i+1)
 		}
 	}
 	c.out = append(c.out, ']')
@@ -103,11 +105,11 @@ func (c *canonizer) object(b []byte, i int) int {
 	first := len(c.members)
 	c.out = append(c.out, '{')
 	start := len(c.out)
-	for i = skipSpace(b, i+1); b[i] != '}'; {
-		i = skipSpace(b, c.member(b, i))
+	for i = rawjson.SkipSpace(b, i+1); b[i] != '}'; {
+		i = rawjson.SkipSpace(b, c.member(b, i))
 		if b[i] == ',' {
 			c.out = append(c.out, ',')
-			i = skipSpace(b, i+1)
+			i = rawjson.SkipSpace(b, i+1)
 		}
 	}
 	c.sort(c.members[first:], start)
@@ -118,10 +120,10 @@ func (c *canonizer) object(b []byte, i int) int {
 
 func (c *canonizer) member(b []byte, i int) int {
 	m := span{start: len(c.out)}
-	end := skipString(b, i)
+	end := rawjson.SkipString(b, i)
 	c.out = append(append(c.out, b[i:end]...), ':')
 	m.value = len(c.out)
-	i = c.value(b, skipSpace(b, skipSpace(b, end)+1))
+	i = c.value(b, rawjson.SkipSpace(b, rawjson.SkipSpace(b, end)+1))
 	m.end = len(c.out)
 	c.members = append(c.members, m)
 	return i

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 const (
@@ -46,7 +48,7 @@ func (l *lineReader) next() ([]byte, error) {
 	if l.line == 1 {
 		text = bytes.TrimPrefix(text, byteOrderMark)
 	}
-	text = trim(text)
+	text = rawjson.Trim(text)
 	if !whole || len(text) > l.max {
 		return nil, ErrTooLong
 	}

@@ -9,6 +9,8 @@ import (
 	"iter"
 	"text/template"
 	"unicode/utf8"
+
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // DefaultMaxLine is the longest line that is read, in bytes: 64 MiB, several
@@ -67,11 +69,11 @@ type Reader struct {
 	ids    *idSet // nil if the ids are known to be good
 	asked  tally  // of lines without an id
 	keys   canonizer
-	line   parser   // of the line in hand
-	id     []byte   // the id that it gives
-	body   []member // of its body
-	room   []byte   // where bodies are made, if they are only passing
-	name   []byte   // where its key and id are put together
+	line   rawjson.Parser   // of the line in hand
+	id     []byte           // the id that it gives
+	body   []rawjson.Member // of its body
+	room   []byte           // where bodies are made, if they are only passing
+	name   []byte           // where its key and id are put together
 	models map[string]string
 
 	columns []string // of a CSV
@@ -204,7 +206,7 @@ func (r *Reader) understand(req *Request, text []byte) (c *LineError) {
 	}
 	if c == nil && (!plain || r.cfg.Template != nil) {
 		if text, c = r.convert(text); c == nil {
-			r.line.parse(text) // for its members: what was made here is good
+			r.line.Parse(text) // for its members: what was made here is good
 		}
 	}
 	if c != nil {
@@ -230,17 +232,17 @@ func checkText(text []byte) *LineError {
 // checkJSON finds what no line of JSON may be, and the members of a good one. Of
 // several faults it tells the one of the text first; JSON has no NUL byte.
 func (r *Reader) checkJSON(text []byte) *LineError {
-	good := r.line.parse(text)
-	if !good || !r.line.ascii() {
+	good := r.line.Parse(text)
+	if !good || !r.line.ASCII() {
 		if c := checkText(text); c != nil {
 			return c
 		}
 	}
 	if !good {
-		return complain(ErrNotJSON, adviceFix, "not JSON: %s", r.line.syntaxError(text))
+		return complain(ErrNotJSON, adviceFix, "not JSON: %s", r.line.SyntaxError(text))
 	}
 	if text[0] != '{' {
-		return complain(ErrShape, adviceFix, "%s, not an object", kindOf(text))
+		return complain(ErrShape, adviceFix, "%s, not an object", rawjson.KindOf(text))
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // FuzzReader: whatever the file holds, each line that is not blank becomes one
@@ -74,7 +76,7 @@ func FuzzValidJSON(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if got, want := validJSON(b), json.Valid(b); got != want {
+		if got, want := rawjson.Valid(b), json.Valid(b); got != want {
 			t.Errorf("%q: valid is %t, encoding/json says %t", b, got, want)
 		}
 	})

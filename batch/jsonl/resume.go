@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"unicode/utf8"
+
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // Why an output of an earlier run is not written to; errors.Is finds them in what
@@ -172,42 +174,42 @@ func (j *Journal) tear(rest []byte) error {
 
 // journalParser reads keys off lines.
 type journalParser struct {
-	line  parser
-	inner []member
+	line  rawjson.Parser
+	inner []rawjson.Member
 }
 
 var errNotOurs = errors.New("not a line of ours")
 
 // key gives the key of a whole line.
 func (p *journalParser) key(text []byte, failed bool) (sum keySum, err error) {
-	if !bytes.HasPrefix(text, []byte(lineBegins)) || !sumHolds(text) || !p.line.parse(text) || !p.line.ascii() && !utf8.Valid(text) {
+	if !bytes.HasPrefix(text, []byte(lineBegins)) || !sumHolds(text) || !p.line.Parse(text) || !p.line.ASCII() && !utf8.Valid(text) {
 		return sum, errNotOurs
 	}
-	line := p.line.members
+	line := p.line.Members
 	id, fault, head := find(line, "id"), find(line, "error"), find(line, "headrace")
 	if len(fault) == 0 || len(head) == 0 || head[0] != '{' {
 		return sum, errNotOurs
 	}
-	p.inner = members(head, p.inner[:0])
+	p.inner = rawjson.Members(head, p.inner[:0])
 	key := find(p.inner, "key")
-	if !isString(key) || !isString(id) {
+	if !rawjson.IsString(key) || !rawjson.IsString(id) {
 		return sum, errNotOurs
 	}
-	sum, ok := parseKey(unquote(key))
-	if !ok || string(unquote(id)) != resultID(sum.String()) {
+	sum, ok := parseKey(rawjson.Unquote(key))
+	if !ok || string(rawjson.Unquote(id)) != resultID(sum.String()) {
 		return sum, errNotOurs // the id is made of the key: a flipped bit in either shows
 	}
-	if failed == isNull(fault) {
+	if failed == rawjson.IsNull(fault) {
 		return sum, ErrOtherKind
 	}
 	return sum, nil
 }
 
 // find gives the value of a member, nil if it is not there.
-func find(ms []member, name string) []byte {
+func find(ms []rawjson.Member, name string) []byte {
 	for _, m := range ms {
-		if string(m.name) == name {
-			return m.value
+		if string(m.Name) == name {
+			return m.Value
 		}
 	}
 	return nil

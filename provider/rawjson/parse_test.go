@@ -1,4 +1,4 @@
-package jsonl
+package rawjson
 
 import (
 	"bytes"
@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// membersSlowly is what a parser finds, by encoding/json and the passes over text that
+// membersSlowly is what a Parser finds, by encoding/json and the passes over text that
 // is known to be good.
-func membersSlowly(text []byte) []member {
-	if i := skipSpace(text, 0); json.Valid(text) && text[i] == '{' {
-		ms := members(text[i:], nil)
+func membersSlowly(text []byte) []Member {
+	if i := SkipSpace(text, 0); json.Valid(text) && text[i] == '{' {
+		ms := Members(text[i:], nil)
 		for j := range ms {
-			ms[j].start, ms[j].end = ms[j].start+i, ms[j].end+i
+			ms[j].Start, ms[j].End = ms[j].Start+i, ms[j].End+i
 		}
 		return ms
 	}
@@ -24,23 +24,23 @@ func membersSlowly(text []byte) []member {
 }
 
 // checkParse holds a parser to encoding/json and to its slow twin.
-func checkParse(t *testing.T, p *parser, text []byte) {
+func checkParse(t *testing.T, p *Parser, text []byte) {
 	t.Helper()
-	good := p.parse(text)
+	good := p.Parse(text)
 	if want := json.Valid(text); good != want {
 		t.Fatalf("%q: good is %t, encoding/json says %t", text, good, want)
 	}
 	if !good {
 		return
 	}
-	if want := membersSlowly(text); len(want) != len(p.members) || len(want) > 0 && !reflect.DeepEqual(want, p.members) {
-		t.Fatalf("%q: members %v, want %v", text, p.members, want)
+	if want := membersSlowly(text); len(want) != len(p.Members) || len(want) > 0 && !reflect.DeepEqual(want, p.Members) {
+		t.Fatalf("%q: members %v, want %v", text, p.Members, want)
 	}
-	if p.ascii() && !utf8.Valid(text) {
+	if p.ASCII() && !utf8.Valid(text) {
 		t.Fatalf("%q is not ASCII", text)
 	}
-	if broken := bytes.ContainsAny(text, "\r\n"); broken != p.breaks {
-		t.Fatalf("%q: line breaks %t", text, p.breaks)
+	if broken := bytes.ContainsAny(text, "\r\n"); broken != p.Breaks {
+		t.Fatalf("%q: line breaks %t", text, p.Breaks)
 	}
 }
 
@@ -51,14 +51,19 @@ var pieces = strings.Split("{ } [ ] , : \" \\ \\\" \\u \\u00e9 \\n \\x 0 12 -1 1
 // parser is right: about the whole, the members, what is not ASCII and line breaks.
 func TestParseAsSlowly(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	var p parser
+	var p Parser
 	for range 50_000 {
 		var text []byte
 		for range rng.IntN(8) {
 			text = append(text, pieces[rng.IntN(len(pieces))]...)
 		}
 		checkParse(t, &p, text)
-		text = []byte(shuffled(rng, randomValue(rng, 4)))
+		text, _ = json.Marshal(randomValue(rng, 4))
+		if rng.IntN(2) == 0 {
+			var spread bytes.Buffer
+			_ = json.Indent(&spread, text, "", []string{"", " ", "\t"}[rng.IntN(3)])
+			text = spread.Bytes()
+		}
 		checkParse(t, &p, text)
 		if len(text) > 0 {
 			text[rng.IntN(len(text))] = "{}[],:\"\\ \n\x01\xc3x0"[rng.IntN(14)]
@@ -89,12 +94,12 @@ func randomValue(rng *rand.Rand, depth int) any {
 
 // Values nest as deep as encoding/json allows, and no deeper: an error, not a crash.
 func TestParseNesting(t *testing.T) {
-	var p parser
+	var p Parser
 	for _, brackets := range []string{"[]", `{"a":}`} {
 		open, closing := brackets[:len(brackets)-1], brackets[len(brackets)-1:]
-		for depth, want := range map[int]bool{maxNesting: true, maxNesting + 1: false, 1 << 20: false} {
+		for depth, want := range map[int]bool{MaxNesting: true, MaxNesting + 1: false, 1 << 20: false} {
 			text := strings.Repeat(open, depth) + "1" + strings.Repeat(closing, depth)
-			if got := p.parse([]byte(text)); got != want || got != json.Valid([]byte(text)) {
+			if got := p.Parse([]byte(text)); got != want || got != json.Valid([]byte(text)) {
 				t.Errorf("%s nested %d deep: good is %t", brackets, depth, got)
 			}
 		}
@@ -106,7 +111,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{`{"a":[1,-0.5e+3,"\u00e9\n",true,null]}`, `{"mod\u0065l" : "m" , "b":{"c":{}} } `, "\"\x01\"", `{"a":"12345678\"","b":1}`} {
 		f.Add([]byte(s))
 	}
-	f.Fuzz(func(t *testing.T, text []byte) { checkParse(t, new(parser), text) })
+	f.Fuzz(func(t *testing.T, text []byte) { checkParse(t, new(Parser), text) })
 }
 
 // Where a text goes wrong is told to the byte, whatever is wrong with it.
@@ -125,10 +130,10 @@ func TestSyntaxErrorsNameTheByte(t *testing.T) {
 		`"\q"`: "unexpected 'q' at byte 3", `"\u0g00"`: "unexpected 'g' at byte 5", "\"a\tb\"": `unexpected '\t' at byte 3`,
 		"\"long enough for eight at a time \x01 and on\"": `unexpected '\x01' at byte 34`,
 	} {
-		var p parser
-		if p.parse([]byte(text)) {
+		var p Parser
+		if p.Parse([]byte(text)) {
 			t.Errorf("%q is taken for JSON", text)
-		} else if got := p.syntaxError([]byte(text)); got != want {
+		} else if got := p.SyntaxError([]byte(text)); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}

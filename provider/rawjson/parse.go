@@ -1,35 +1,40 @@
-package jsonl
+package rawjson
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
+	"unicode/utf8"
 )
 
-// maxNesting is how deep a value may nest. 10,000 is where encoding/json itself gives
+// MaxNesting is how deep a value may nest. 10,000 is where encoding/json itself gives
 // up, so that both agree; the parser calls itself once a level, and a line of 64 MiB
 // of "[" must not overflow the stack, which no recover catches.
-const maxNesting = 10_000
+const MaxNesting = 10_000
 
-// parser checks a text and finds the members of its outermost object, in one pass.
+// A Parser checks a text and finds the members of its outermost object, in one pass.
 // What it says is about the last text that it was given.
 //
-// Its parts give the index after what they have passed over, or, where the text goes
+// It belongs to one goroutine; the zero value is ready. Its parts give the index after what they have passed over, or, where the text goes
 // wrong at i, the negative ^i.
-type parser struct {
-	members []member // they point into the text
+type Parser struct {
+	// Members are those of the outermost object, none of anything else. They point into
+	// the text and are good until the next one is parsed.
+	Members []Member
+	Skim    bool // Members are not wanted
+	Breaks  bool // there are line breaks around the text's values
+
 	// beyond has a sign bit set in some byte if a string of the text may hold what is
 	// not ASCII; without one the text is valid UTF-8.
 	beyond uint64
-	breaks bool // there are line breaks around its values
-	skim   bool // its members are not wanted
 	stuck  int  // where the text goes wrong, if it does: its length where it ends too early
 	deep   bool // what is wrong there is that it nests too deep
 }
 
-// parse reports whether text is one JSON value that nests at most maxNesting deep.
+// Parse reports whether text is one JSON value that nests at most MaxNesting deep.
 // It does not look whether its strings are UTF-8.
-func (p *parser) parse(text []byte) bool {
-	p.members, p.beyond, p.breaks, p.deep = p.members[:0], 0, false, false
+func (p *Parser) Parse(text []byte) bool {
+	p.Members, p.beyond, p.Breaks, p.deep = p.Members[:0], 0, false, false
 	i := p.value(text, p.gap(text, 0), 1)
 	if i < 0 {
 		p.stuck = ^i
@@ -39,16 +44,28 @@ func (p *parser) parse(text []byte) bool {
 	return p.stuck == len(text)
 }
 
-// ascii reports whether the text, which was found good, is ASCII only. It may say no
+// SyntaxError says where and why a text, which was found wrong, is not JSON.
+func (p *Parser) SyntaxError(text []byte) string {
+	switch {
+	case p.deep:
+		return fmt.Sprintf("nested more than %d deep at byte %d", MaxNesting, p.stuck+1)
+	case p.stuck == len(text):
+		return fmt.Sprintf("unexpected end of JSON input at byte %d", len(text))
+	}
+	r, _ := utf8.DecodeRune(text[p.stuck:])
+	return fmt.Sprintf("unexpected %q at byte %d", r, p.stuck+1)
+}
+
+// ASCII reports whether the text, which was found good, is ASCII only. It may say no
 // where it is.
-func (p *parser) ascii() bool { return p.beyond&signBits == 0 }
+func (p *Parser) ASCII() bool { return p.beyond&signBits == 0 }
 
 // gap gives the index of the first byte from i on that is no white space.
-func (p *parser) gap(b []byte, i int) int {
+func (p *Parser) gap(b []byte, i int) int {
 	for i < len(b) && b[i] <= ' ' {
 		switch b[i] {
 		case '\n', '\r':
-			p.breaks = true
+			p.Breaks = true
 		case ' ', '\t':
 		default:
 			return i
@@ -59,7 +76,7 @@ func (p *parser) gap(b []byte, i int) int {
 }
 
 // value passes over the value that begins at i.
-func (p *parser) value(b []byte, i, depth int) int {
+func (p *Parser) value(b []byte, i, depth int) int {
 	if i >= len(b) {
 		return ^i
 	}
@@ -80,8 +97,8 @@ func (p *parser) value(b []byte, i, depth int) int {
 	return number(b, i)
 }
 
-func (p *parser) array(b []byte, i, depth int) int {
-	if depth > maxNesting {
+func (p *Parser) array(b []byte, i, depth int) int {
+	if depth > MaxNesting {
 		p.deep = true
 		return ^i
 	}
@@ -103,8 +120,8 @@ func (p *parser) array(b []byte, i, depth int) int {
 	return i + 1
 }
 
-func (p *parser) object(b []byte, i, depth int) int {
-	if depth > maxNesting {
+func (p *Parser) object(b []byte, i, depth int) int {
+	if depth > MaxNesting {
 		p.deep = true
 		return ^i
 	}
@@ -128,7 +145,7 @@ func (p *parser) object(b []byte, i, depth int) int {
 
 // member passes over a name and its value, and notes them if they are of the
 // outermost object.
-func (p *parser) member(b []byte, start, depth int) int {
+func (p *Parser) member(b []byte, start, depth int) int {
 	if start == len(b) || b[start] != '"' {
 		return ^start
 	}
@@ -142,9 +159,9 @@ func (p *parser) member(b []byte, start, depth int) int {
 	}
 	i = p.gap(b, i+1)
 	end := p.value(b, i, depth+1)
-	if depth == 1 && end >= 0 && !p.skim {
-		p.members = append(p.members, member{
-			name: unquote(b[start:named]), value: b[i:end], raw: b[start:end], start: start, end: end,
+	if depth == 1 && end >= 0 && !p.Skim {
+		p.Members = append(p.Members, Member{
+			Name: Unquote(b[start:named]), Value: b[i:end], Raw: b[start:end], Start: start, End: end,
 		})
 	}
 	return end
@@ -158,7 +175,7 @@ const (
 
 // text passes over the string whose opening quote is at i. It
 // reads eight bytes at a time: what it does is most of what a prompt costs.
-func (p *parser) text(b []byte, i int) int {
+func (p *Parser) text(b []byte, i int) int {
 	for i++; i+8 <= len(b); {
 		w := binary.LittleEndian.Uint64(b[i : i+8])
 		p.beyond |= w
@@ -186,8 +203,17 @@ func endings(w uint64) uint64 {
 	return ((quote-eachByte)&^quote | (slash-eachByte)&^slash | (w-' '*eachByte)&^w) & signBits
 }
 
+// Plain reports whether eight bytes stand in a JSON string as they are.
+func Plain(s string) bool {
+	_ = s[7] // one check for the eight, and one load
+	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	// One more carries DEL into the sign bit, which what is beyond ASCII has already.
+	return (endings(w)|w|(w+eachByte))&signBits == 0
+}
+
 // shortText is text for the last bytes.
-func (p *parser) shortText(b []byte, i int) int {
+func (p *Parser) shortText(b []byte, i int) int {
 	for i < len(b) {
 		p.beyond |= uint64(b[i])
 		switch c := b[i]; {
