@@ -103,9 +103,10 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		"limiter":             {},
 		"coordinator/machine": {"limiter"},
 		"coordinator":         {"coordinator/machine", "limiter"},
-		"provider":            {},
-		"provider/openai":     {"provider"},
-		"batch":               {"coordinator", "coordinator/machine", "limiter", "provider"},
+		"provider/rawjson":    {},
+		"provider":            {"provider/rawjson"},
+		"provider/openai":     {"provider", "provider/rawjson"},
+		"batch":               {"coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson"},
 	}
 	for pkg, may := range allowed {
 		for _, dep := range dependencies(t, pkg) {
