@@ -37,10 +37,10 @@ func (c Counters) Proves() bool {
 type counted uint8
 
 const (
-	offered counted = iota
+	calls counted = iota // these two of each call, so they stand beside each other
 	settled
+	offered
 	released
-	calls
 	handedOver
 	throttled
 	stragglers

@@ -39,31 +39,31 @@ type Item struct {
 
 	Attempts  int           // attempts that failed and used one up
 	Throttled int           // calls that were refused for now (429, 503, 529)
+	Waited    time.Duration // from each hand-over to the grant that answered it
+	Expires   time.Time     // when it may not be tried again; zero: never
 	Calls     int           // calls granted
 	Probe     bool          // its latest call was a probe: the lane's test, and not the item's try
-	Offered   time.Time     // when the machine took it over
-	First     time.Time     // when its first call was granted; zero: never
-	Sent      time.Time     // when its latest call was granted
-	Expires   time.Time     // when it may not be tried again; zero: never
-	Waited    time.Duration // from each hand-over to the grant that answered it
+	place     Place
+	verdict   Verdict   // why it is Releasing
+	unwanted  bool      // it was withdrawn in flight
+	Offered   time.Time // when the machine took it over
+	First     time.Time // when its first call was granted; zero: never
+	Sent      time.Time // when its latest call was granted
 
-	run     *run
-	pool    *pool
-	lane    *lane  // of the latest call
-	epoch   uint64 // of the lane, when that call left
-	send    uint64 // of the latest call, as its law counts
-	serial  uint64 // of the latest grant: older news of this item is dropped
-	place   Place
-	verdict Verdict   // why it is Releasing
-	cause   error     // and what is behind that
-	due     time.Time // when Delayed is over
-	since   time.Time // when it was handed over
-	pos     int       // in the heap that holds it
-	timed   int       // its position in the machine's expiry, from 1; 0: not in it
+	run        *run
+	pool       *pool
+	lane       *lane  // of the latest call
+	epoch      uint64 // of the lane, when that call left
+	send       uint64 // of the latest call, as its law counts
+	serial     uint64 // of the latest grant: older news of this item is dropped
+	timed      int    // its position in the machine's expiry, from 1; 0: not in it
+	prev, next *Item  // in the list that holds it
 
-	unwanted bool // it was withdrawn in flight
-
-	prev, next *Item // in the list that holds it
+	// Of those that come back only, so not among what each item touches.
+	cause error     // what is behind the verdict
+	due   time.Time // when Delayed is over
+	since time.Time // when it was handed over
+	pos   int       // in the heap that holds it
 }
 
 // Queued is how long the item waited for its first call; zero before that.

@@ -170,7 +170,7 @@ func (l *lane) reserve(now time.Time, p *pool, wait time.Duration) {
 }
 
 func (l *lane) warm() uint64 {
-	return uint64(l.inFlight) + l.counts[offered] + l.counts[dropped] + l.latency.Warm() + l.breaker.Warm() + l.law.Warm()
+	return uint64(l.inFlight) + l.counts[calls] + uint64(l.unclear) + l.latency.Warm() + l.breaker.Warm() + l.law.Warm()
 }
 
 // usable reports whether the lane is well, if perhaps busy.
