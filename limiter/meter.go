@@ -15,13 +15,14 @@ const (
 // value is ready.
 //
 // It is a window with its shape fixed and half of its counts left out, as a lane has
-// three of them: what each call touches should be a line or two of a processor's cache.
+// three of them: what each call touches should be a line of a processor's cache.
 type Meter struct {
-	begun  bool
-	total  uint32 // of the ring
-	head   int64  // the bucket that is filling; ring[i%meterBuckets] is bucket i
-	origin time.Time
-	ring   [meterBuckets]uint32
+	ring    [meterBuckets]uint32 // ring[i%meterBuckets] is bucket i, of those before the head
+	filling uint32
+	total   uint32 // of filling and the ring
+	head    int64  // the bucket that is filling
+	origin  time.Time
+	begun   bool
 }
 
 const meterWidth = MeterWindow / meterBuckets
@@ -32,18 +33,29 @@ func (m *Meter) Add(now time.Time) {
 		m.begun, m.origin = true, now
 	}
 	bucket := m.bucketAt(now.Sub(m.origin))
+	if bucket != m.head {
+		m.forward(bucket)
+	}
+	m.filling++
+	m.total++
+}
+
+// forward makes a bucket the head, and forgets what that leaves behind.
+func (m *Meter) forward(bucket int64) {
+	m.ring[m.head%meterBuckets], m.filling = m.filling, 0
 	for i := m.head + 1; i <= min(bucket, m.head+meterBuckets); i++ {
 		m.total -= m.ring[i%meterBuckets]
 		m.ring[i%meterBuckets] = 0
 	}
 	m.head = bucket
-	m.ring[bucket%meterBuckets]++
-	m.total++
 }
 
 // bucketAt is the bucket that a moment falls in; the head if the clock went back.
 func (m *Meter) bucketAt(since time.Duration) int64 {
-	return max(m.head, int64(since/meterWidth))
+	if since < meterWidth*time.Duration(m.head+1) { // nearly always, and saves the division
+		return m.head
+	}
+	return int64(since / meterWidth)
 }
 
 // PerSecond is the mean rate over the time really covered, 0 if nothing happened in
@@ -60,10 +72,13 @@ func (m *Meter) PerSecond(now time.Time) float64 {
 	return float64(m.countAt(bucket)) / max(1, covered.Seconds())
 }
 
-func (m *Meter) warm() uint64 { return uint64(m.total + m.ring[meterBuckets-1]) }
+func (m *Meter) warm() uint64 { return uint64(m.total + m.filling) }
 
 // countAt is what the meter holds when bucket, at or after the head, is filling.
 func (m *Meter) countAt(bucket int64) uint32 {
+	if bucket-m.head >= meterBuckets {
+		return 0
+	}
 	n := m.total
 	for i := max(0, m.head-meterBuckets+1); i <= min(m.head, bucket-meterBuckets); i++ {
 		n -= m.ring[i%meterBuckets]

@@ -6,8 +6,8 @@ import "time"
 const maxSlots = 60
 
 // fewSlots is what the windows of this package have, unless a user asks for more. Their
-// ring lies in the window itself: a lane has several windows and there may be thousands
-// of lanes, so what counts is how much memory the end of one call touches.
+// ring lies in the window itself, or each of thousands of lanes would have several more
+// pieces of memory.
 const fewSlots = 12
 
 // A tally counts what happened in one slot of a window.
@@ -28,17 +28,21 @@ func (t tally) rate() float64 {
 //
 // The youngest slot is filling, so what is counted reaches back between span−width
 // and span. Slots are numbered from the first event; ring i%slots is slot i, for the
-// last `slots` numbers up to head, and sum is all that they hold.
+// last `slots` numbers before head, filling is the head, and sum is all that they hold.
+//
+// What an event touches stands first, and is one line of a processor's cache.
 //
 // The zero value has not begun. A window of more than fewSlots is not to be copied.
 type window struct {
-	origin time.Time
-	width  time.Duration
-	slots  int64 // 0: not begun
-	head   int64
-	sum    tally
-	many   *[maxSlots]tally // instead of few, where the slots are more
-	few    [fewSlots]tally
+	origin  time.Time
+	width   time.Duration
+	slots   int64 // 0: not begun
+	head    int64
+	sum     tally
+	filling tally
+
+	many *[maxSlots]tally // instead of few, where the slots are more
+	few  [fewSlots]tally
 }
 
 func (w *window) begun() bool { return w.slots > 0 }
@@ -72,21 +76,21 @@ func (w *window) add(now time.Time, failed bool) {
 	if slot := w.slotAt(now); slot != w.head {
 		w.forward(slot)
 	}
-	t := w.ring(w.head)
-	t.total++
+	w.filling.total++
 	w.sum.total++
 	if failed {
-		t.failed++
+		w.filling.failed++
 		w.sum.failed++
 	}
 }
 
 func (w *window) warm() uint64 {
-	return uint64(w.sum.total + w.few[0].total + w.few[fewSlots-1].total)
+	return uint64(w.slots) + uint64(w.filling.total)
 }
 
 // forward makes slot the head, and forgets what that leaves behind.
 func (w *window) forward(slot int64) {
+	*w.ring(w.head), w.filling = w.filling, tally{}
 	for i := w.head + 1; i <= min(slot, w.head+w.slots); i++ {
 		t := w.ring(i)
 		w.sum.total -= t.total
@@ -100,11 +104,19 @@ func (w *window) forward(slot int64) {
 func (w *window) countAt(slot int64) tally {
 	sum := w.sum
 	for i := max(0, w.head-w.slots+1); i <= min(w.head, slot-w.slots); i++ {
-		t := w.ring(i)
+		t := w.at(i)
 		sum.total -= t.total
 		sum.failed -= t.failed
 	}
 	return sum
+}
+
+// at is what a slot holds that is not forgotten.
+func (w *window) at(slot int64) tally {
+	if slot == w.head {
+		return w.filling
+	}
+	return *w.ring(slot)
 }
 
 // count is what the window holds at now; nothing if it never began.
