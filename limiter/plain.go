@@ -237,7 +237,7 @@ func (p *PlainLaw) Errors(now time.Time) float64 { return p.errors.Rate(now) }
 // Warm is part of [Law].
 func (p *PlainLaw) Warm() uint64 {
 	n := p.count + p.sent.warm() + p.answered.warm() + p.rate.answered.warm() + p.errors.calls.warm()
-	return n + uint64(p.rate.since+p.cooldown.escalation+int(p.quota.limits.Burst))
+	return n + uint64(p.rate.since+p.cooldown.escalation+int(p.ramp.credit+p.quota.free.cost.Requests+p.pacer.credit))
 }
 
 // Escalation is part of [Law].

@@ -12,8 +12,18 @@ import "time"
 // The zero value limits nothing.
 type Quota struct {
 	known   bool // some limit is: most lanes have none, and need not look further
+	free    pass
 	limits  Limits
 	buckets [OutputTokens + 1]Bucket // by Dimension; None's is never limited
+}
+
+// A pass says that a call of that cost may go at that moment: who has just asked takes,
+// and what was found out need not be found out again. Whatever moves a level voids it;
+// the zero pass is void.
+type pass struct {
+	valid bool
+	at    time.Time
+	cost  Cost
 }
 
 // NewQuota gives a quota with full buckets. Limits that do not pass
@@ -46,15 +56,22 @@ func (q *Quota) Wait(now time.Time, cost Cost) (time.Duration, Dimension) {
 			longest, binds = w, d
 		}
 	}
+	q.free = pass{}
+	if longest == 0 {
+		q.free = pass{valid: true, at: now, cost: cost}
+	}
 	return longest, binds
 }
 
 // Take draws the cost in all dimensions if each allows it now, else in none, and
 // reports whether it did.
 func (q *Quota) Take(now time.Time, cost Cost) bool {
-	if w, _ := q.Wait(now, cost); w > 0 {
-		return false
+	if q.free != (pass{true, now, cost}) {
+		if w, _ := q.Wait(now, cost); w > 0 {
+			return false
+		}
 	}
+	q.free = pass{}
 	for d := Requests; q.known && d <= OutputTokens; d++ {
 		if b := &q.buckets[d]; b.Limited() {
 			b.Debit(now, cost.of(d))
@@ -67,6 +84,7 @@ func (q *Quota) Take(now time.Time, cost Cost) bool {
 // beyond the estimate is debited, what it did not need is credited. Requests are not
 // touched, as a call is one request whatever it wrote.
 func (q *Quota) Settle(now time.Time, estimated, actual Cost) {
+	q.free = pass{}
 	over := actual.Minus(estimated)
 	for d := Tokens; d <= OutputTokens; d++ {
 		q.buckets[d].Debit(now, over.of(d))
@@ -77,6 +95,7 @@ func (q *Quota) Settle(now time.Time, estimated, actual Cost) {
 // Refund gives back what a call took that was not made, or that the provider did
 // not charge.
 func (q *Quota) Refund(now time.Time, cost Cost) {
+	q.free = pass{}
 	for d := Requests; d <= OutputTokens; d++ {
 		q.buckets[d].Credit(now, cost.of(d))
 	}
@@ -85,7 +104,7 @@ func (q *Quota) Refund(now time.Time, cost Cost) {
 // SetLimits changes the limits from now on. Levels stay, within the new bounds; a
 // dimension that was not limited starts full.
 func (q *Quota) SetLimits(now time.Time, l Limits) {
-	q.limits, q.known = l, !l.Zero()
+	q.limits, q.known, q.free = l, !l.Zero(), pass{}
 	for d := Requests; d <= OutputTokens; d++ {
 		q.buckets[d].SetLimit(now, l.PerMinute(d), l.Capacity(d))
 	}
@@ -93,6 +112,7 @@ func (q *Quota) SetLimits(now time.Time, l Limits) {
 
 // Drain empties every bucket: the provider refused, so by its count nothing is left.
 func (q *Quota) Drain(now time.Time) {
+	q.free = pass{}
 	for d := Requests; d <= OutputTokens; d++ {
 		q.buckets[d].Drain(now)
 	}

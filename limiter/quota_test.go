@@ -183,3 +183,25 @@ func TestQuotaNeverGrantsMoreThanItsLimits(t *testing.T) {
 		}
 	}
 }
+
+// What Wait has found holds for the Take that follows, and for nothing else: not for
+// another cost, and not once a level or a limit has moved.
+func TestQuotaPassIsGoodOnce(t *testing.T) {
+	large := Cost{Requests: 5} // more than the bucket holds: it goes when that is full
+	for name, moved := range map[string]func(q *Quota){
+		"taken":   func(q *Quota) { q.Take(noon, large) },
+		"drained": func(q *Quota) { q.Drain(noon) },
+		"settled": func(q *Quota) { q.Settle(noon, large, Cost{Requests: 5, Input: 1e6}) },
+		"limited": func(q *Quota) { q.SetLimits(noon, Limits{RPM: 600, InputTPM: 60}) },
+	} {
+		q := NewQuota(Limits{RPM: 120, InputTPM: 60}, noon)
+		w, _ := q.Wait(noon, large)
+		want(t, "wait", w, 0)
+		moved(&q)
+		want(t, name, q.Take(noon, large), false)
+	}
+	q := NewQuota(Limits{RPM: 120, InputTPM: 60}, noon)
+	q.buckets[InputTokens].Debit(noon, 30)
+	q.Wait(noon, Cost{Requests: 1})
+	want(t, "another cost", q.Take(noon, Cost{Requests: 1, Input: 50}), false)
+}
