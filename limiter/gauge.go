@@ -61,6 +61,11 @@ type gauge struct {
 	at       float64 // the level is true of this moment
 	ceiling  float64 // the user's limit, units per second; 0: none
 
+	*shown // nil: no header spoke of this limit, so that most gauges are a line of a processor's cache
+}
+
+// shown is what headers have told of a gauge.
+type shown struct {
 	period   periodGuess
 	sighted  bool // headers were seen at this refill
 	seenAt   float64
@@ -125,14 +130,15 @@ func (g *gauge) burstSeconds() float64 {
 func (s *sends) replay(k int, level, refill, capacity, from, to float64) float64 {
 	t := from
 	for n := s.after(from); n < s.count; n++ {
-		e := s.get(n)
-		if e.at > to {
+		at := s.at(n)
+		if at > to {
 			break
 		}
-		level = min(capacity, level+refill*(e.at-t))
-		t = e.at
-		if !e.refused {
-			level -= e.cost.at(k)
+		level = min(capacity, level+refill*(at-t))
+		t = at
+		if !s.wasRefused(n) {
+			c := s.cost(n)
+			level -= c.at(k)
 		}
 	}
 	return min(capacity, level+refill*(to-t))
@@ -142,9 +148,19 @@ func (s *sends) replay(k int, level, refill, capacity, from, to float64) float64
 // a unit more is there.
 const half = 0.5
 
+// recheck has the next sighting looked at in any case.
+func (g *gauge) recheck() {
+	if g.shown != nil {
+		g.saved = sendsKept
+	}
+}
+
 // see takes a sighting of dimension k, in the headers of a call sent at sent.
 // It reports whether the limit is a new one.
 func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) bool {
+	if g.shown == nil {
+		g.shown = &shown{}
+	}
 	refill := s.Limit / g.window(s)
 	capacity := s.Limit
 	if s.HasReset {

@@ -42,65 +42,77 @@ func (l *MeanLatency) Count() int { return l.count }
 func (l *MeanLatency) Mean() time.Duration { return time.Duration(l.mean) }
 
 // A Latency is a [MeanLatency] that also knows the 95th percentile of the last
-// [LatencySamples]. The zero value is ready; it is not to be copied.
+// [LatencySamples]. The zero value is ready.
 //
-// Its memory grows with the samples: most of many lanes make few calls.
+// Its memory grows with the samples, as most of many lanes make few calls; and it is
+// written to once in youngSamples, as each of these lanes has it elsewhere.
 type Latency struct {
 	MeanLatency
-	ring []time.Duration // sample i is at i%LatencySamples
+	young [youngSamples]time.Duration // the latest count%youngSamples; the others are in the ring
+	ring  []time.Duration             // sample i is at i%LatencySamples
 }
 
-// firstSamples is one line of a processor's cache.
-const firstSamples = 8
+// youngSamples is one line of a processor's cache, and a divisor of LatencySamples.
+const youngSamples = 8
 
 // Observe adds a sample. A negative one counts as 0.
 func (l *Latency) Observe(d time.Duration) {
-	switch {
-	case l.count == 0:
-		l.ring = append(make([]time.Duration, 0, firstSamples), max(0, d))
-	case l.count < LatencySamples:
-		l.ring = append(l.ring, max(0, d))
-	default:
-		l.ring[l.count%LatencySamples] = max(0, d)
-	}
+	l.young[l.count%youngSamples] = max(0, d)
 	l.MeanLatency.Observe(d)
+	if l.count%youngSamples > 0 {
+		return
+	}
+	if len(l.ring) < LatencySamples {
+		l.ring = append(l.ring, l.young[:]...)
+		return
+	}
+	copy(l.ring[(l.count-youngSamples)%LatencySamples:], l.young[:])
+}
+
+// last is the samples that are judged, in three parts and in no order that means
+// anything: the young, and the ring but for as many of its oldest as there are young.
+func (l *Latency) last() [3][]time.Duration {
+	young := l.count % youngSamples
+	if l.count < LatencySamples {
+		return [3][]time.Duration{l.young[:young], l.ring}
+	}
+	oldest := (l.count - young) % LatencySamples
+	return [3][]time.Duration{l.young[:young], l.ring[:oldest], l.ring[oldest+young:]}
 }
 
 // P95 is the 95th percentile by nearest rank: the smallest sample such that at least
 // 95 % of those in the ring are not above it. 0 before the first sample. It sorts a
 // copy; what is asked for each call is asked of [Latency.P95Over].
 func (l *Latency) P95() time.Duration {
-	n := l.held()
-	if n == 0 {
+	if l.count == 0 {
 		return 0
 	}
 	var room [LatencySamples]time.Duration
-	sorted := room[:copy(room[:], l.ring)]
+	sorted := room[:0]
+	for _, part := range l.last() {
+		sorted = append(sorted, part...)
+	}
 	slices.Sort(sorted)
-	return sorted[rank95(n)-1]
+	return sorted[rank95(len(sorted))-1]
 }
 
 // P95Over reports whether P95 is greater than limit, without sorting: it is when more
 // samples are above the limit than may be above the percentile.
 func (l *Latency) P95Over(limit time.Duration) bool {
-	n, above := l.held(), 0
-	for _, d := range l.ring {
-		if d > limit {
-			above++
+	n, above := 0, 0
+	for _, part := range l.last() {
+		n += len(part)
+		for _, d := range part {
+			if d > limit {
+				above++
+			}
 		}
 	}
 	return n > 0 && above > n-rank95(n)
 }
 
 // Warm is like that of a [Law].
-func (l *Latency) Warm() uint64 {
-	if l.count == 0 {
-		return 0
-	}
-	return uint64(l.ring[(l.count-1)%LatencySamples])
-}
-
-func (l *Latency) held() int { return len(l.ring) }
+func (l *Latency) Warm() uint64 { return uint64(l.count) + uint64(l.young[youngSamples-1]) }
 
 // rank95 is ⌈0.95·n⌉, in whole numbers so that no rounding moves it.
 func rank95(n int) int { return (95*n + 99) / 100 }

@@ -103,7 +103,7 @@ func (m *ModelLaw) Answered(now time.Time, n News) {
 	m.errors.Record(now, false)
 	m.answered.Add(now)
 	m.gone(now, false)
-	if m.local != nil && n.Good {
+	if m.serves && n.Good {
 		m.local.Answered(n.Latency)
 	}
 	if n.Present {
@@ -132,7 +132,7 @@ func (m *ModelLaw) settle(t float64, n *News) {
 	}
 	m.correct(n)
 	charged, actual := m.charged(n), spread(n.Actual)
-	for k := dimTokens; k < dims; k++ {
+	for k := dimTokens; k < m.used; k++ {
 		if g := &m.gauges[k]; g.source == told || g.source == learned {
 			g.advance(t)
 			g.take(max(0, actual[k]) - charged[k])
@@ -143,7 +143,7 @@ func (m *ModelLaw) settle(t float64, n *News) {
 // charged is what was charged for a call when it left.
 func (m *ModelLaw) charged(n *News) [dims]float64 {
 	if n.Send < m.sends.count && n.Send >= m.sends.oldest() {
-		return spread(m.sends.get(n.Send).cost)
+		return spread(m.sends.cost(n.Send))
 	}
 	return spread(m.weigh(n.Cost))
 }
@@ -171,6 +171,7 @@ func (m *ModelLaw) see(t float64, n *News) bool {
 			continue
 		}
 		found = true
+		m.use(k)
 		if m.gauges[k].see(k, s, &m.sends, m.seconds(n.Sent), t) && m.mode != cruise {
 			m.mode = cruise
 		}
@@ -221,7 +222,7 @@ func (m *ModelLaw) reject(send uint64, sent float64) {
 }
 
 func (m *ModelLaw) refund(t float64, cost [dims]float64) {
-	for k := range m.gauges {
+	for k := range m.used {
 		if g := &m.gauges[k]; g.source != unknown {
 			g.advance(t)
 			g.take(-cost[k])
@@ -238,7 +239,7 @@ func (m *ModelLaw) Refused(now time.Time, n News) time.Time {
 	m.settle(t, &n)
 	m.gone(now, n.Overloaded)
 	for k := range m.gauges {
-		m.gauges[k].saved = sendsKept // this one is looked at in any case
+		m.gauges[k].recheck()
 	}
 	sighted := m.see(t, &n)
 	if n.Directed {
@@ -356,6 +357,7 @@ func (m *ModelLaw) learnFirst(s float64, g *gauge) bool {
 	}
 	r := m.acceptedRate(from, s)
 	g.source = learned
+	m.use(dimRequests)
 	m.setRate(g, r)
 	m.remember, m.weight = r, s-m.lastRefuse
 	g.capacity = max(1.5*r, m.firstAcc-r*m.firstAt)

@@ -29,7 +29,7 @@ const (
 // LocalWindow finds how many calls a server of one's own takes at once: it grows
 // while the 90th percentile of latency is under a target and the window is used,
 // and shrinks when it is not (additive increase, multiplicative decrease). The
-// zero value is ready, with the default target.
+// zero value is ready, with the default target; it is not to be copied once it is used.
 type LocalWindow struct {
 	Target   time.Duration // 0: DefaultLocalTarget
 	size     float64
@@ -37,6 +37,7 @@ type LocalWindow struct {
 	inFlight int
 	peak     int // most in flight since the last judgement
 	latency  []time.Duration
+	few      [localSample]time.Duration // the room of latency while it has enough
 	cutAt    time.Time
 }
 
@@ -57,10 +58,14 @@ func (w *LocalWindow) Sent() {
 // Ended notes a call that ended, however it did.
 func (w *LocalWindow) Ended() { w.inFlight = max(0, w.inFlight-1) }
 
+func (w *LocalWindow) warm() uint64 {
+	return uint64(w.inFlight) + uint64(w.few[0]+w.few[localSample-1])
+}
+
 // Answered judges, once enough calls were answered.
 func (w *LocalWindow) Answered(latency time.Duration) {
 	if w.latency == nil {
-		w.latency = make([]time.Duration, 0, localSample)
+		w.latency = w.few[:0]
 	}
 	w.latency = append(w.latency, latency)
 	if len(w.latency) < max(localSample, w.Size()/2) {

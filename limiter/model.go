@@ -51,39 +51,52 @@ const (
 //
 // so that a surplus is spent and a debt paid back within ten seconds or so. It
 // is a value told the time; the zero value is not ready, [NewModelLaw] makes one.
+//
+// What every call touches stands together, from the end of answered to the beginning of
+// errors: of ten thousand lanes each is cold when its turn comes.
 type ModelLaw struct {
-	begin  time.Time
-	latest time.Time // what seconds was asked for last,
-	clock  float64   // and its answer: calls that end together end at one moment
-	gauges [dims]gauge
-	mode   mode
-	sends  sends
-	rng    *rand.Rand
+	answered Meter
+	begin    time.Time
+	latest   time.Time // what seconds was asked for last,
+	clock    float64   // and its answer: calls that end together end at one moment
+	mode     mode
+	broken   bool // the breaker has opened since the last climb
+	binding  bool // pacing held calls back since step looked last
+	serves   bool // the server queues what is too much, and does not refuse it
+	used     int  // gauges from here on are unknown
 
+	hold        float64 // nothing leaves before
+	stepped     float64 // when step looked last
 	unknownRate float64 // calls per second while nothing is known
-	refusedRate float64 // what it was when it was last refused
+	remember    float64 // rate that was right before an unasked cut
 	paceFrom    float64 // share of the pace at paceAt; it doubles from there
 	paceAt      float64
 	paceTime    float64 // seconds in which it doubles
-	quoted      quote
+	reserve     float64 // seconds of refill kept back
 	credit      float64 // calls that may leave at once
 	credited    float64 // when the credit was that
-	stepped     float64 // when step looked last
-	binding     bool    // pacing held calls back since then
+	quoted      quote
+	factor      float64 // real input tokens per estimated one
+	latency     float64 // of answers, smoothed, seconds
+	remains     Cost    // what is still to come, if the end is near; zero: unknown
+	silentRun   int     // episodes since the latest success
+	doublings   int     // of the wait that no server asked for
+	window      int     // what Window answered at windowAt; 0: a call was answered since
+	gauges      [dims]gauge
+	sends       sends
+	errors      ErrorWindow
+	local       LocalWindow // of a server that serves all it is asked
 
-	hold       float64 // nothing leaves before
-	episode    float64 // when the latest wave of refusals was reacted to
-	doublings  int     // of the wait that no server asked for
-	waveBefore float64 // when the one before it was
-	broken     bool    // the breaker has opened since the last climb
-	silentRun  int     // episodes since the latest success
-	lastRefuse float64
-	refused    int
-	rejects    []float64 // when the latest refused calls were sent
+	windowAt    time.Time
+	rng         *rand.Rand
+	refusedRate float64 // what unknownRate was when it was last refused
+	episode     float64 // when the latest wave of refusals was reacted to
+	waveBefore  float64 // when the one before it was
+	lastRefuse  float64
+	refused     int
+	rejects     []float64 // when the latest refused calls were sent
 
-	reserve   float64 // seconds of refill kept back
 	reserveAt float64
-	remember  float64 // rate that was right before an unasked cut
 	low       float64 // rate that it was cut to
 	lowAt     float64
 	climbTime float64 // seconds from low to remember
@@ -102,14 +115,6 @@ type ModelLaw struct {
 
 	firstAt  float64 // when the first refused call was sent
 	firstAcc float64 // calls accepted until then
-	errors   ErrorWindow
-	answered Meter
-	window   int // what Window answered at windowAt; 0: a call was answered since
-	windowAt time.Time
-	latency  float64      // of answers, smoothed, seconds
-	factor   float64      // real input tokens per estimated one
-	local    *LocalWindow // nil: the server refuses what is too much
-	remains  Cost         // what is still to come, if the end is near; zero: unknown
 }
 
 // NewModelLaw starts a law with the limits that the user told.
@@ -118,9 +123,7 @@ func NewModelLaw(c LawConfig, now time.Time, rng *rand.Rand) *ModelLaw {
 		begin: now, latest: now, rng: rng, unknownRate: firstRate,
 		paceFrom: startShare, paceTime: doubling, reserve: leastReserve, factor: 1,
 		errors: NewErrorWindow(c.Errors), credit: 1, lastRefuse: math.Inf(-1), episode: math.Inf(-1), probeEvery: 3, climbTime: 5, provenAt: math.Inf(-1),
-	}
-	if c.Local {
-		m.local = &LocalWindow{Target: c.Target}
+		serves: c.Local, local: LocalWindow{Target: c.Target},
 	}
 	m.SetLimits(now, c.Limits)
 	m.guess(c.Rate.Initial)
@@ -131,6 +134,7 @@ func NewModelLaw(c LawConfig, now time.Time, rng *rand.Rand) *ModelLaw {
 // that was learned, and corrected like one.
 func (m *ModelLaw) guess(rate float64) {
 	if g := &m.gauges[dimRequests]; rate > 0 && g.source == unknown {
+		m.use(dimRequests)
 		g.source, g.refill, g.capacity = learned, rate, 1.5*rate
 		m.mode, m.remember = cruise, rate
 	}
@@ -143,6 +147,9 @@ func (m *ModelLaw) SetLimits(now time.Time, l Limits) {
 	t := m.seconds(now)
 	for k, perMinute := range [dims]float64{l.RPM, l.TPM, l.InputTPM, l.OutputTPM} {
 		m.gauges[k].tell(t, perMinute/60, l.Burst.Seconds(), k != dimRequests)
+		if m.gauges[k].source != unknown {
+			m.use(k)
+		}
 	}
 	if m.gauges[dimRequests].source != unknown { // a probe was about another limit
 		m.mode, m.estimated = cruise, t
@@ -196,6 +203,9 @@ func (g *gauge) forget(tokens bool) {
 		*g = gauge{}
 	}
 }
+
+// use has calls look at the gauge of dimension k from now on.
+func (m *ModelLaw) use(k int) { m.used = max(m.used, k+1) }
 
 func (m *ModelLaw) seconds(now time.Time) float64 {
 	if now != m.latest {

@@ -171,3 +171,18 @@ func teach(m *ModelLaw, now time.Time, kind, i int, c Cost) {
 		m.Refused(now, n)
 	}
 }
+
+// A rate that was learned from two refusals, with no header and nothing told, holds
+// calls back.
+func TestLearnedRatePaces(t *testing.T) {
+	m := NewModelLaw(LawConfig{}, noon, seeded(1))
+	for i := range 61 { // ten calls a second, of which the 20th and the 60th are refused
+		now := at(float64(i) / 10)
+		send := m.Sent(now, Cost{Requests: 1})
+		if i == 20 || i == 60 {
+			m.Refused(now, News{Send: send, Sent: now, Cost: Cost{Requests: 1}, Present: true})
+		}
+	}
+	near(t, "rate", m.Rate(at(6)), 10, 1)
+	near(t, "pace", m.Pace(at(6)), 5, 5)
+}

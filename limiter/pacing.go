@@ -51,7 +51,7 @@ func (m *ModelLaw) spare(g *gauge, t float64) float64 {
 func (m *ModelLaw) rate(t float64, cost [dims]float64) float64 {
 	r, ending := math.Inf(1), m.ending(t)
 	fastest := min(burstCap, m.pace(t))
-	for k := range m.gauges {
+	for k := range m.used {
 		g := &m.gauges[k]
 		if g.source == unknown || cost[k] == 0 {
 			continue
@@ -69,7 +69,7 @@ func (m *ModelLaw) rate(t float64, cost [dims]float64) float64 {
 		x = max(0.05*g.refill, min(x, most))
 		r = min(r, x/cost[k])
 	}
-	if m.mode == discover || (m.mode == startup && m.local == nil) {
+	if m.mode == discover || (m.mode == startup && !m.serves) {
 		r = min(r, m.unknownRate)
 	}
 	if m.errors.slowed {
@@ -81,11 +81,11 @@ func (m *ModelLaw) rate(t float64, cost [dims]float64) float64 {
 // ending reports whether what remains of the batch fits the levels: then the
 // reserve is of no use to anyone.
 func (m *ModelLaw) ending(t float64) bool {
-	if m.remains == (Cost{}) || m.local != nil {
+	if m.remains == (Cost{}) || m.serves {
 		return false
 	}
 	left := spread(m.remains)
-	for k := range m.gauges {
+	for k := range m.used {
 		g := &m.gauges[k]
 		if g.source == unknown {
 			continue
@@ -158,7 +158,7 @@ func (m *ModelLaw) debtWait(t float64, cost [dims]float64) (time.Duration, Dimen
 		wait float64
 		on   Dimension
 	)
-	for k := range m.gauges {
+	for k := range m.used {
 		g := &m.gauges[k]
 		if g.source == unknown || (m.mode == probing && k == dimRequests) {
 			continue
@@ -198,13 +198,13 @@ func (m *ModelLaw) Sent(now time.Time, c Cost) uint64 {
 	}
 	m.quoted = quote{}
 	m.credit, m.credited = m.creditAt(t, r)-1, t
-	for k := range m.gauges {
+	for k := range m.used {
 		if g := &m.gauges[k]; g.source != unknown {
 			g.advance(t)
 			g.take(cost[k])
 		}
 	}
-	if m.local != nil {
+	if m.serves {
 		m.local.Sent()
 	}
 	return m.sends.add(t, charge)

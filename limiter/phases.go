@@ -18,7 +18,7 @@ const (
 
 // Window is part of [Law].
 func (m *ModelLaw) Window(now time.Time) int {
-	if m.local != nil {
+	if m.serves {
 		return m.local.Size()
 	}
 	if m.window == 0 || now != m.windowAt {
@@ -40,7 +40,7 @@ func (m *ModelLaw) Vanished(now time.Time) { m.gone(now, false) }
 // gone tells the window of a local server that a call has ended, and whether that
 // was the server's fault.
 func (m *ModelLaw) gone(now time.Time, fault bool) {
-	if m.local == nil {
+	if !m.serves {
 		return
 	}
 	m.local.Ended()
@@ -104,12 +104,15 @@ func (m *ModelLaw) Errors(now time.Time) float64 { return m.errors.Rate(now) }
 
 // Warm is part of [Law].
 func (m *ModelLaw) Warm() uint64 {
-	n := m.sends.warm() + m.answered.warm() + m.errors.calls.warm()
-	for k := range m.gauges {
+	n := m.answered.warm() + m.errors.calls.warm() + uint64(m.used)
+	for k := range m.used {
 		n += m.gauges[k].warm()
 	}
-	x := m.unknownRate + m.quoted.rate + m.hold + m.reserve + m.proven + m.probeEvery + m.latency
-	return n + uint64(int64(x))
+	if m.serves {
+		n += m.local.warm()
+	}
+	n += uint64(m.silentRun) + m.sends.warm()
+	return n + uint64(int64(m.hold+m.remember+m.credited+m.remains.Requests))
 }
 
 // Escalation is part of [Law].

@@ -12,14 +12,14 @@ func TestSendsAgreeWithAList(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var (
 		s    sends
-		list []send
+		list []struct{ at, requests float64 }
 	)
 	at := 0.0
 	for range sendsKept + 500 {
 		at += rng.Float64() * float64(rng.IntN(2)) // some at the same moment
 		cost := Cost{Requests: float64(rng.IntN(100))}
 		s.add(at, cost)
-		list = append(list, send{at: at, cost: cost})
+		list = append(list, struct{ at, requests float64 }{at, cost.Requests})
 	}
 	kept := list[500:]
 	for range 2000 {
@@ -28,11 +28,48 @@ func TestSendsAgreeWithAList(t *testing.T) {
 		want := 0.0
 		for _, e := range kept {
 			if e.at > from && e.at <= to {
-				want += e.cost.Requests
+				want += e.requests
 			}
 		}
 		if got := s.drawn(from, to); math.Abs(got-want) > 1e-6 {
 			t.Fatalf("(%v, %v]: %v, want %v", from, to, got, want)
+		}
+	}
+}
+
+// Each send that is remembered says what was said of it, also after the ring has gone
+// round: what was refused, and how many requests those were that were not one.
+func TestSendsRememberEach(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	for _, odd := range []uint64{0, 1, 100, sendsKept + 77, 3 * sendsKept} { // from here on not all are one request
+		var (
+			s       sends
+			costs   []Cost
+			refused = map[uint64]bool{}
+			sum     float64
+		)
+		for n := range uint64(2*sendsKept + 6) {
+			c := Cost{Requests: 1, Input: rng.Float64(), Output: rng.Float64()}
+			if n == odd || n > odd && rng.IntN(10) == 0 {
+				c.Requests = 2.5
+			}
+			if got := s.add(float64(n), c); got != n {
+				t.Fatalf("send %d is called %d", n, got)
+			}
+			costs = append(costs, c)
+			if back := uint64(rng.IntN(200)); rng.IntN(9) == 0 && n > sendsKept/2 && back <= n {
+				s.refuse(n - back)
+				refused[n-back] = true
+			}
+		}
+		for n := s.oldest(); n < s.count; n++ {
+			sum += costs[n].Requests
+			if s.cost(n) != costs[n] || s.at(n) != float64(n) || s.wasRefused(n) != refused[n] {
+				t.Fatalf("odd from %d: send %d is %+v at %v, refused: %v", odd, n, s.cost(n), s.at(n), s.wasRefused(n))
+			}
+			if got := s.drawn(float64(s.oldest())-1, float64(n)); got != sum {
+				t.Fatalf("odd from %d: %v were drawn until send %d, want %v", odd, got, n, sum)
+			}
 		}
 	}
 }
@@ -101,7 +138,7 @@ func TestHeadersAndNeighbours(t *testing.T) {
 // what replayShare sends cost; with few in flight, each is.
 func TestAnswersPayForReplays(t *testing.T) {
 	for _, c := range []struct{ inFlight, answers, most int }{{1, 100, 100}, {replayShare, 100, 100}, {4096, 6400, 100}} {
-		var g gauge
+		g := gauge{shown: &shown{}}
 		looked := 0
 		for range c.answers {
 			if g.due(uint64(c.inFlight)) {
