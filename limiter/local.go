@@ -12,7 +12,8 @@ import (
 const (
 	localStart  = 16 // calls in flight to begin with: what one GPU batches without a thought
 	localMost   = 1 << 16
-	localGrow   = 1.5 // while the server has never been near its target
+	localGrow   = 1.5 // while the server has never been near its target, at least
+	localLeap   = 16  // at most
 	localCreep  = 0.04
 	localCut    = 0.9 // when the 90th percentile is over the target
 	localFault  = 0.7 // when a call timed out, or the server said that it is too busy
@@ -93,9 +94,18 @@ func (w *LocalWindow) judge(p90 time.Duration) {
 	case w.slow:
 		size += max(1, localCreep*size)
 	default:
-		size *= localGrow
+		size *= leap(float64(p90) / float64(target))
 	}
 	w.size = min(localMost, max(1, size))
+}
+
+// leap is how many times as many calls may be in flight, where latency is that share
+// of the target. Of a server that takes one call at a time, n times as many take n
+// times as long, and of every other less: what leaves even that one under the easy
+// share is no risk. The half is for calls that began together: the first half to end,
+// which is judged, has waited half as long as the last.
+func leap(share float64) float64 {
+	return min(localLeap, max(localGrow, localEasy/2/share))
 }
 
 // Faulted shrinks the window for a timeout or an overload, once per ten seconds:

@@ -61,3 +61,41 @@ func TestLocalWindowFaultsOncePerMoment(t *testing.T) {
 		t.Errorf("%d after two", got)
 	}
 }
+
+// A server that answers at once is not kept waiting: its first ten answers open the
+// window sixteen times as wide.
+func TestLocalWindowLeapsWhereAnswersAreFast(t *testing.T) {
+	w := LocalWindow{Target: time.Minute}
+	for range localStart {
+		w.Sent()
+	}
+	for range localSample {
+		w.Ended()
+		w.Answered(100 * time.Millisecond)
+	}
+	if got := w.Size(); got != localLeap*localStart {
+		t.Errorf("%d after the first answers, want %d", got, localLeap*localStart)
+	}
+}
+
+// A leap is no leap over the target: not even where calls are answered one at a time.
+func TestLocalWindowLeapsNoFurtherThanItMay(t *testing.T) {
+	for each := 10 * time.Millisecond; each < 4*time.Second; each += 10 * time.Millisecond {
+		w := LocalWindow{Target: time.Minute}
+		for before := localStart; ; before = w.Size() {
+			for range before {
+				w.Sent()
+			}
+			for i := range before {
+				w.Ended()
+				w.Answered(time.Duration(1+i) * each)
+			}
+			if float64(w.Size()) <= localGrow*float64(before+1) { // the size has a fraction that nobody sees
+				break // by growth, not by a leap
+			}
+			if last := time.Duration(w.Size()) * each; last > w.Target {
+				t.Fatalf("%v each: from %d to %d calls in flight, and the last takes %v", each, before, w.Size(), last)
+			}
+		}
+	}
+}
