@@ -48,7 +48,7 @@ func TestEachCallHasItsOwnTime(t *testing.T) {
 	}
 	clock.Advance(time.Second)
 	<-ctx.Done()
-	if context.Cause(ctx) != errSlow {
+	if !errors.Is(context.Cause(ctx), errSlow) {
 		t.Errorf("ended with %v", context.Cause(ctx))
 	}
 	l.put(3 * time.Second)
@@ -57,7 +57,7 @@ func TestEachCallHasItsOwnTime(t *testing.T) {
 	other := errors.New("other")
 	ctx = l.take(time.Second, other)
 	clock.Advance(time.Second)
-	if <-ctx.Done(); context.Cause(ctx) != other {
+	if <-ctx.Done(); !errors.Is(context.Cause(ctx), other) {
 		t.Errorf("ended with %v, want %v", context.Cause(ctx), other)
 	}
 	l.put(time.Second)

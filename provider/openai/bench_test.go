@@ -31,11 +31,13 @@ func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
+// answer is what OpenAI sends for a short prompt, near enough.
+var answer = []byte(`{"id":"chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT","object":"chat.completion","created":1741569952,"model":"m",` +
+	`"choices":[{"index":0,"message":{"role":"assistant","content":"The three rivers are the Danube, the Inn and the Mur.","refusal":null},` +
+	`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":61,"completion_tokens":14,"total_tokens":75}}`)
+
 // What a call costs around the wire: the request made, the answer judged and read.
 func BenchmarkDo(b *testing.B) {
-	answer := []byte(`{"id":"chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT","object":"chat.completion","created":1741569952,"model":"m",` +
-		`"choices":[{"index":0,"message":{"role":"assistant","content":"The three rivers are the Danube, the Inn and the Mur.","refusal":null},` +
-		`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":61,"completion_tokens":14,"total_tokens":75}}`)
 	prompt := []byte(`{"model":"m","messages":[{"role":"user","content":"` + string(bytes.Repeat([]byte("which rivers does it cross "), 8)) + `"}],"max_tokens":50}`)
 	client, err := openai.New(openai.Config{APIKey: "sk-not-a-key", Transport: canned{answer}})
 	if err != nil {
@@ -52,10 +54,7 @@ func BenchmarkDo(b *testing.B) {
 
 // What Chat costs beside go-openai alone, over the same transport.
 func BenchmarkChat(b *testing.B) {
-	answer := []byte(`{"id":"chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT","object":"chat.completion","created":1741569952,"model":"m",` +
-		`"choices":[{"index":0,"message":{"role":"assistant","content":"The three rivers are the Danube, the Inn and the Mur.","refusal":null},` +
-		`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":61,"completion_tokens":14,"total_tokens":75}}`)
-	request := goopenai.ChatCompletionRequest{Model: "m", Messages: []goopenai.ChatCompletionMessage{{Role: "user", Content: "Which rivers does it cross?"}}, MaxTokens: 50}
+	request := goopenai.ChatCompletionRequest{Model: "m", Messages: []goopenai.ChatCompletionMessage{{Role: "user", Content: "Which rivers does it cross?"}}, MaxCompletionTokens: 50}
 	b.Run("go-openai", func(b *testing.B) {
 		cfg := goopenai.DefaultConfig("sk-not-a-key")
 		cfg.HTTPClient = &http.Client{Transport: canned{answer}}

@@ -64,6 +64,7 @@ func Trim(text []byte) []byte {
 	return text[start:end]
 }
 
+// IsSpace reports whether c is JSON's white space.
 func IsSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 // SkipString gives the index after the string whose opening quote is at i.
@@ -129,8 +130,10 @@ func Unquote(quoted []byte) []byte {
 	return []byte(s)
 }
 
+// IsString reports whether a valid value is a string; nil is none.
 func IsString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
 
+// IsNull reports whether a valid value is null, or nil.
 func IsNull(value []byte) bool { return len(value) == 0 || value[0] == 'n' }
 
 // KindOf says what a valid JSON value is, in a word for people.
