@@ -17,19 +17,6 @@ func spread(c Cost) [dims]float64 {
 	return [dims]float64{c.Requests, c.Tokens(), c.Input, c.Output}
 }
 
-// at is the part of the cost that is drawn in dimension k.
-func (c *Cost) at(k int) float64 {
-	switch k {
-	case dimRequests:
-		return c.Requests
-	case dimTokens:
-		return c.Tokens()
-	case dimInput:
-		return c.Input
-	}
-	return c.Output
-}
-
 // A source is how well a gauge knows its limit. Each outranks those before it.
 type source uint8
 
@@ -129,17 +116,21 @@ func (g *gauge) burstSeconds() float64 {
 // before a send is not there for it.
 func (s *sends) replay(k int, level, refill, capacity, from, to float64) float64 {
 	t := from
-	for n := s.after(from); n < s.count; n++ {
-		at := s.at(n)
-		if at > to {
-			break
+	for n := s.after(from); n < s.count; {
+		run := s.from(n)
+		for i := range run {
+			e := &run[i]
+			if e.at > to {
+				return min(capacity, level+refill*(to-t))
+			}
+			level, t = min(capacity, level+refill*(e.at-t)), e.at
+			if s.rare == nil {
+				level -= e.usual(k)
+			} else {
+				level -= s.unusual(n+uint64(i), e, k)
+			}
 		}
-		level = min(capacity, level+refill*(at-t))
-		t = at
-		if !s.wasRefused(n) {
-			c := s.cost(n)
-			level -= c.at(k)
-		}
+		n += uint64(len(run))
 	}
 	return min(capacity, level+refill*(to-t))
 }

@@ -105,6 +105,17 @@ func (s *sends) get(n uint64) *send {
 	return &s.ring[i/sendsPiece][i%sendsPiece]
 }
 
+// from is send n and those after it that lie behind it: at least one, if n has left.
+func (s *sends) from(n uint64) []send {
+	moved := s.count - s.count%sendsYoung
+	if n >= moved {
+		return s.young[n-moved : s.count-moved]
+	}
+	i := n % sendsKept
+	run := s.ring[i/sendsPiece][i%sendsPiece:]
+	return run[:min(uint64(len(run)), moved-n)]
+}
+
 func (s *sends) at(n uint64) float64 { return s.get(n).at }
 
 func (s *sends) weight(n uint64) weight {
@@ -117,6 +128,31 @@ func (s *sends) weight(n uint64) weight {
 func (s *sends) cost(n uint64) Cost {
 	e := s.get(n)
 	return Cost{Requests: s.weight(n).requests, Input: e.input, Output: e.output}
+}
+
+// usual is what the provider took in dimension k for a send that was one request and not
+// refused.
+func (e *send) usual(k int) float64 {
+	switch k {
+	case dimRequests:
+		return 1
+	case dimTokens:
+		return e.input + e.output
+	case dimInput:
+		return e.input
+	}
+	return e.output
+}
+
+// unusual is what it took for send n, which is e, where some are unlike that.
+func (s *sends) unusual(n uint64, e *send, k int) float64 {
+	switch {
+	case s.wasRefused(n):
+		return 0
+	case k == dimRequests:
+		return s.weight(n).requests
+	}
+	return e.usual(k)
 }
 
 func (s *sends) warm() uint64 {
