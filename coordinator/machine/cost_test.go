@@ -66,8 +66,8 @@ func TestRefusalsAllocateNothing(t *testing.T) {
 }
 
 // laneBytes is what a lane may take that was called once, with its pool and its
-// share of the maps: ten thousand of them take 40 MB.
-const laneBytes = 4000
+// share of the maps: ten thousand of them take 32 MB.
+const laneBytes = 3200
 
 // A lane is small until it is used a lot.
 func TestIdleLanesAreSmall(t *testing.T) {
