@@ -60,7 +60,7 @@ func (w *LocalWindow) Sent() {
 func (w *LocalWindow) Ended() { w.inFlight = max(0, w.inFlight-1) }
 
 func (w *LocalWindow) warm() uint64 {
-	return uint64(w.inFlight) + uint64(w.few[0]+w.few[localSample-1])
+	return uint64(w.Target) + uint64(len(w.latency)) + uint64(w.few[0]+w.few[localSample-1])
 }
 
 // Answered judges, once enough calls were answered.

@@ -76,16 +76,16 @@ type ModelLaw struct {
 	credit      float64 // calls that may leave at once
 	credited    float64 // when the credit was that
 	quoted      quote
-	factor      float64 // real input tokens per estimated one
-	latency     float64 // of answers, smoothed, seconds
-	remains     Cost    // what is still to come, if the end is near; zero: unknown
-	silentRun   int     // episodes since the latest success
-	doublings   int     // of the wait that no server asked for
-	window      int     // what Window answered at windowAt; 0: a call was answered since
+	factor      float64     // real input tokens per estimated one
+	latency     float64     // of answers, smoothed, seconds
+	remains     Cost        // what is still to come, if the end is near; zero: unknown
+	silentRun   int         // episodes since the latest success
+	doublings   int         // of the wait that no server asked for
+	window      int         // what Window answered at windowAt; 0: a call was answered since
+	local       LocalWindow // of a server that serves all it is asked
 	gauges      [dims]gauge
 	sends       sends
 	errors      ErrorWindow
-	local       LocalWindow // of a server that serves all it is asked
 
 	windowAt    time.Time
 	rng         *rand.Rand
