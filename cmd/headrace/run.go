@@ -280,13 +280,13 @@ func (r *runner) options(t *tally) []batch.Option {
 	return opts
 }
 
-// caller makes calls that are in flight until their answers are saved.
+// caller makes calls that are in flight until their answers are written.
 func (r *runner) caller(out *sink) batch.Func[*item, provider.Reply] {
 	return func(ctx context.Context, it *item) (provider.Reply, error) {
 		out.enter(ctx)
 		reply, err := r.call(ctx, it)
 		if err != nil {
-			out.leave(nil)
+			out.leave(1)
 		}
 		return reply, err
 	}

@@ -23,9 +23,10 @@ type sink struct {
 	turns           *turns       // nil where results stand as they come
 
 	// room has as many places as calls may be in flight. A call takes one before it
-	// is made, and leaves it when its answer is saved: until then it counts as in
+	// is made, and leaves it when its answer is written: until then it counts as in
 	// flight. So a process that is killed never loses more than it was allowed to
-	// have in flight, and a disk that is slow slows the calls down.
+	// have in flight, and a disk that is slow slows the calls down. What a loss of power
+	// takes beside that is bounded by the saver: what it has written and not synced.
 	room    chan struct{}
 	faulted chan struct{} // closed by the first failure: nothing waits for room any more
 }
@@ -51,7 +52,9 @@ func newSink(o *outputs, flags *runFlags, fault func(error)) *sink {
 	if flags.order == orderInput {
 		s.turns = newTurns(flags.folder(), s.save, fault)
 	}
-	s.results, s.errors = jsonl.NewSaver(o.results, cfg), jsonl.NewSaver(o.errors, cfg)
+	s.errors = jsonl.NewSaver(o.errors, cfg)
+	cfg.Written = s.leave
+	s.results = jsonl.NewSaver(o.results, cfg)
 	return s
 }
 
@@ -74,7 +77,7 @@ func (s *sink) save(l jsonl.Line) { s.put(output{line: l}) }
 // put hands over one line. Many goroutines may call it.
 func (s *sink) put(o output) {
 	if !o.failed {
-		s.results.Save(o.line, s.leave)
+		s.results.Save(o.line, nil)
 		return
 	}
 	s.failed.Add(1)
@@ -99,11 +102,13 @@ func (s *sink) enter(ctx context.Context) {
 	}
 }
 
-// leave gives a place back; after a fault an answer may have come in without one.
-func (s *sink) leave(error) {
-	select {
-	case <-s.room:
-	default:
+// leave gives places back; after a fault an answer may have come in without one.
+func (s *sink) leave(places int) {
+	for range places {
+		select {
+		case <-s.room:
+		default:
+		}
 	}
 }
 

@@ -1,0 +1,255 @@
+package jsonl
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+)
+
+// keeper is the committing end of a Saver. It belongs to one goroutine.
+type keeper struct {
+	w    *Writer
+	cfg  SaverConfig
+	sync func(*os.File) error
+
+	ours  os.FileInfo // the file, as it was first seen: which one it is never changes
+	made  bool        // the folder knows the file
+	fault error       // the first failure: nothing is written after it but by close
+	lost  bool        // the fault is one of which no second try recovers
+	open  bundle      // written, and not known to be safe; without the text
+	held  bundle      // what was not written, for another try
+	err   error       // what Close says
+
+	clock  clockwork.Clock
+	timer  clockwork.Timer // of the next sync
+	armed  bool            // it runs
+	synced time.Time
+}
+
+func newKeeper(w *Writer, cfg SaverConfig) keeper {
+	clock := cfg.Clock
+	if clock == nil {
+		clock = clockwork.NewRealClock()
+	}
+	// The length does not matter: it is stopped before it can tell anything, and a tick
+	// that slips through makes a sync early.
+	timer := clock.NewTimer(syncEvery)
+	timer.Stop()
+	return keeper{w: w, cfg: cfg, sync: syncData, clock: clock, timer: timer}
+}
+
+// keep writes one bundle, and makes it safe when that is due. Once there was a fault,
+// it holds what comes.
+func (k *keeper) keep(b *bundle) {
+	if k.fault == nil {
+		err := k.write(b)
+		if err != nil || k.due() {
+			k.secure()
+		}
+		if err != nil && k.fault == nil {
+			k.fail(err)
+		}
+		if k.fault == nil {
+			return
+		}
+	}
+	k.hold(b)
+}
+
+// write takes over the lines of a bundle that are whole in the file.
+func (k *keeper) write(b *bundle) error {
+	n, err := k.w.writeLines(b)
+	k.open.items = append(k.open.items, b.items[:n]...)
+	k.open.awaits = k.open.awaits || b.awaits
+	b.forget(n)
+	if n > 0 && k.cfg.Written != nil {
+		k.cfg.Written(n)
+	}
+	if err != nil {
+		return fmt.Errorf("jsonl: write %s: %w", k.w.name, bare(err))
+	}
+	return nil
+}
+
+// due reports whether to settle with the disk now; if not, the timer will say when.
+func (k *keeper) due() bool {
+	if k.cfg.Durability == OS || k.open.awaits || len(k.open.items) >= syncLines {
+		return true
+	}
+	wait := syncEvery - k.clock.Now().Sub(k.synced)
+	if wait > 0 && !k.armed {
+		k.timer.Reset(wait)
+		k.armed = true
+	}
+	return wait <= 0
+}
+
+// secure settles with the disk: what was written is safe then, or lost.
+func (k *keeper) secure() {
+	if len(k.open.items) == 0 {
+		return
+	}
+	if k.armed {
+		k.timer.Stop()
+		k.armed = false
+	}
+	if err := k.settle(); err != nil {
+		// Pages that could not be written may be dropped, and the next sync succeeds
+		// all the same: after a failed one, nothing about the file is known.
+		k.lost = true
+		k.fail(fmt.Errorf("jsonl: save %s: %w", k.w.name, bare(err)))
+		k.giveUp(&k.open)
+		return
+	}
+	k.open.settle(nil)
+}
+
+// fail notes the first fault and tells it.
+func (k *keeper) fail(err error) {
+	if k.fault != nil {
+		return
+	}
+	if k.fault = err; k.cfg.Fault != nil {
+		k.cfg.Fault(err)
+	}
+}
+
+// settle waits for the disk, as far as that was asked for, and looks whether the
+// file is still the one that bears the name.
+func (k *keeper) settle() error {
+	if k.w.file == nil {
+		return nil
+	}
+	if err := k.see(); err != nil || !k.ours.Mode().IsRegular() {
+		return err
+	}
+	if k.cfg.Durability == Sync {
+		if err := k.sync(k.w.file); err != nil {
+			return err
+		}
+		k.synced = k.clock.Now()
+		if !k.made {
+			syncFolder(k.w.name)
+			k.made = true
+		}
+	}
+	return k.w.stillThere(k.ours)
+}
+
+// see looks which file it is that is written to.
+func (k *keeper) see() (err error) {
+	if k.ours == nil {
+		k.ours, err = k.w.file.Stat()
+	}
+	return err
+}
+
+// hold keeps what was not saved for close, as far as there is room.
+func (k *keeper) hold(b *bundle) {
+	if k.lost || len(k.held.buf)+len(b.buf) > heldBytes {
+		k.giveUp(b)
+		return
+	}
+	before := len(k.held.buf)
+	k.held.buf = append(k.held.buf, b.buf...)
+	for _, item := range b.items {
+		item.end += before
+		k.held.items = append(k.held.items, item)
+	}
+	b.reset()
+}
+
+// giveUp notes what is not saved, and says so to those who wait for it.
+func (k *keeper) giveUp(b *bundle) {
+	if len(b.items) == 0 {
+		return
+	}
+	var unsaved *SaveError
+	if !errors.As(k.err, &unsaved) {
+		unsaved = &SaveError{File: k.w.name, Err: k.fault}
+		k.err = unsaved
+	}
+	unsaved.Lines += len(b.items)
+	for _, item := range b.items[:min(len(b.items), namedUnsaved-len(unsaved.IDs))] {
+		unsaved.IDs = append(unsaved.IDs, clip(item.id))
+	}
+	b.settle(k.fault)
+}
+
+// close makes safe what is written, tries once more to write what is held, and closes
+// the file.
+func (k *keeper) close() {
+	k.secure()
+	if len(k.held.items) > 0 && !k.lost && k.w.err == nil {
+		_ = k.write(&k.held) // what it could not write is given up below, with the first fault
+		k.secure()
+	}
+	k.giveUp(&k.held)
+	fault := k.finish()
+	if fault != nil {
+		k.fail(fault)
+	}
+	k.err = cmp.Or(k.err, fault)
+}
+
+// finish looks at the file one last time: a run may have long written nothing.
+func (k *keeper) finish() (err error) {
+	if k.w.file != nil && !k.lost {
+		if k.see() == nil && k.ours.Mode().IsRegular() {
+			err = k.w.stillThere(k.ours)
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("jsonl: save %s: %w", k.w.name, err)
+	}
+	return errors.Join(err, k.w.leave())
+}
+
+// writeLines writes a bundle and tells how many of its lines are whole in the file.
+// What a failed write has left of the next is cut off; where even that fails, no
+// line may follow.
+func (w *Writer) writeLines(b *bundle) (n int, err error) {
+	if w.out == nil && !w.create() {
+		return 0, w.err
+	}
+	written, err := w.out.Write(b.buf)
+	if err == nil && written < len(b.buf) {
+		err = io.ErrShortWrite
+	}
+	for n < len(b.items) && b.items[n].end <= written {
+		n++
+	}
+	w.size += int64(b.start(n))
+	w.total += n
+	if err != nil && w.file != nil && written > b.start(n) {
+		if torn := w.file.Truncate(w.size); torn != nil {
+			w.err = torn
+		}
+	}
+	return n, err
+}
+
+// stillThere compares what was written with what stands under the name now.
+func (w *Writer) stillThere(ours os.FileInfo) error {
+	named, err := os.Stat(w.name)
+	if err != nil || !os.SameFile(named, ours) || named.Size() != w.size {
+		return ErrReplaced
+	}
+	return nil
+}
+
+// leave closes the file without waiting for the disk.
+func (w *Writer) leave() (err error) {
+	if w.file != nil {
+		if err = w.file.Close(); err != nil {
+			err = fmt.Errorf("jsonl: close %s: %w", w.name, bare(err))
+		}
+	}
+	w.file, w.out, w.open = nil, nil, nil
+	return err
+}
