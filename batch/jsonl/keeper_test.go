@@ -50,7 +50,7 @@ func (w *watched) still(t *testing.T, line int) {
 }
 
 // A line that comes after a rest is synced at once; those that follow share one sync,
-// when 5 ms are over.
+// when 10 ms are over.
 func TestLinesShareASyncInTime(t *testing.T) {
 	w := watch(t)
 	w.save(0, 1)

@@ -39,10 +39,10 @@ const (
 	namedUnsaved = 10
 	// syncEvery is how long lines for which nobody waits may be written and not on the
 	// disk yet, and syncLines how many. A sync takes the processor for 0.2 ms: one for
-	// each write would be a fifth of what a fast server leaves to do, one every 5 ms is
+	// each write would be a fifth of what a fast server leaves to do, one every 10 ms is
 	// lost in the rest. A single line is synced at once, if the last sync is older.
-	syncEvery = 5 * time.Millisecond
-	syncLines = 256
+	syncEvery = 10 * time.Millisecond
+	syncLines = 512
 )
 
 // SaverConfig says how to save. The zero value is usable.
@@ -61,7 +61,7 @@ type SaverConfig struct {
 // Saver writes lines to a file and says when each is safe. Lines that come while a
 // commit is under way gather and go out together in the next: one write and one
 // sync for all, however many they are. A line for which nobody waits shares its sync
-// with those of the next 5 ms. Save may be called by many goroutines.
+// with those of the next 10 ms. Save may be called by many goroutines.
 type Saver struct {
 	cfg     SaverConfig
 	lines   chan saving
