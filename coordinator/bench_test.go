@@ -27,8 +27,12 @@ func BenchmarkScale(b *testing.B) {
 		name         string
 		items, lanes int
 	}{
-		{"items=1k/lanes=1", 1000, 1}, {"items=100k/lanes=1", 100_000, 1}, {"items=1M/lanes=1", 1_000_000, 1},
-		{"items=100k/lanes=10", 100_000, 10}, {"items=100k/lanes=1000", 100_000, 1000}, {"items=100k/lanes=10000", 100_000, 10_000},
+		{"items=1k/lanes=1", 1000, 1},
+		{"items=100k/lanes=1", 100_000, 1},
+		{"items=1M/lanes=1", 1_000_000, 1},
+		{"items=100k/lanes=10", 100_000, 10},
+		{"items=100k/lanes=1000", 100_000, 1000},
+		{"items=100k/lanes=10000", 100_000, 10_000},
 	} {
 		b.Run("workers=256/"+c.name, func(b *testing.B) {
 			all, names := make([]machine.Item, c.items), make([]string, c.lanes)

@@ -47,9 +47,15 @@ func BenchmarkMachine(b *testing.B) {
 // lanes. Items are made as they come, as a reader would.
 func BenchmarkScale(b *testing.B) {
 	for _, c := range []struct{ workers, items, lanes int }{
-		{1, 100_000, 1}, {16, 100_000, 1}, {256, 100_000, 1}, {4096, 100_000, 1},
-		{256, 1000, 1}, {256, 1_000_000, 1},
-		{256, 100_000, 10}, {256, 100_000, 1000}, {256, 100_000, 10_000},
+		{1, 100_000, 1},
+		{16, 100_000, 1},
+		{256, 100_000, 1},
+		{4096, 100_000, 1},
+		{256, 1000, 1},
+		{256, 1_000_000, 1},
+		{256, 100_000, 10},
+		{256, 100_000, 1000},
+		{256, 100_000, 10_000},
 		{4096, 1_000_000, 10_000},
 	} {
 		b.Run(fmt.Sprintf("workers=%d/items=%s/lanes=%d", c.workers, thousands(c.items), c.lanes), func(b *testing.B) {
