@@ -12,7 +12,7 @@ import (
 // An item's whole way with a call that does nothing: nanoseconds and allocations
 // are per item.
 func BenchmarkRun(b *testing.B) {
-	for _, workers := range []int{16, 256} {
+	for _, workers := range []int{1, 16, 256, 4096} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			b.ReportAllocs()
 			n := 0
