@@ -21,8 +21,8 @@
 // waits in the coordinator, which cools down, probes, climbs back slowly, and
 // gives each item out again.
 //
-// An item takes a credit when it is offered, and gives it back when its result
-// has been read. There are as many credits as results fit in their channel, so
+// An item takes a credit before it is read from the input, and gives it back when
+// its result has been taken, some at a time. There are as many credits as results fit in their channel, so
 // a worker never waits to deliver one, and a slow reader slows the feed.
 //
 // Nothing is shared between goroutines, so there are no locks. An item belongs

@@ -11,9 +11,9 @@ import (
 
 // leashCalls is how many calls share a leash at most. What a function leaves
 // hanging on its context (a child that it did not cancel, an answer that it did not
-// close) is let go with the leash; among 64 calls the price of a new one does not
-// show.
-const leashCalls = 64
+// close) is let go with the leash: at the next failure, which is when most is left,
+// or after sixteen calls, among which the price of a new one hardly shows.
+const leashCalls = 16
 
 // leash is the context of a worker's calls, one after the other, and the timer that
 // ends it when a call has had its time. Both serve many calls: to make them anew for
@@ -53,8 +53,8 @@ func (l *leash) take(limit time.Duration, cause error) context.Context {
 }
 
 // put takes the context back when its call has ended.
-func (l *leash) put(limit time.Duration) {
-	if limit > 0 && !l.timer.Stop() {
+func (l *leash) put(limit time.Duration, failed bool) {
+	if limit > 0 && !l.timer.Stop() || failed {
 		l.drop()
 	}
 }
@@ -65,8 +65,12 @@ func (l *leash) renew(cause error) {
 	l.cause = cause
 }
 
-// drop ends the context and whatever hangs on it. Between two calls no timer runs.
+// drop ends the context and whatever hangs on it, and the timer of a call that did not
+// return.
 func (l *leash) drop() {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 	if l.ctx != nil {
 		l.cancel(nil)
 	}

@@ -10,8 +10,9 @@ import (
 
 // A Func makes one call for one item. It must honour ctx: it ends when the
 // attempt's time is up or the run is abandoned. It must not retry by itself;
-// headrace does. A worker's calls share a context, so ctx may outlive the call:
-// what a Func starts with it, it ends itself.
+// headrace does. A worker's calls share a context, so ctx may outlive the call by
+// a few others: what a Func starts with it, it ends itself, and what it opens it
+// closes.
 type Func[In, Out any] func(ctx context.Context, in In) (Out, error)
 
 // A Result is what became of one item.

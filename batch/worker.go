@@ -88,7 +88,7 @@ func (r *run[In, Out]) call(l *leash, j *job[In], g machine.Grant) (value Out, e
 		e.err = timedOut(e.err, limit)
 		e.expired = cause == ErrItemTimeout //nolint:errorlint // likewise
 	}
-	l.put(limit)
+	l.put(limit, e.err != nil)
 	return value, e
 }
 

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"bytes"
 	"net/http"
 
 	"github.com/tidwall/gjson"
@@ -48,7 +47,7 @@ const usualMembers = 16
 
 // lookAt looks at a body that should be JSON, and says what it is if it is not.
 func lookAt(body []byte) (l look, fault string) {
-	trimmed := bytes.TrimSpace(body)
+	trimmed := rawjson.Trim(body) // of JSON's own white space: what is saved as JSON must be JSON
 	switch {
 	case len(trimmed) == 0:
 		return l, "an empty body"

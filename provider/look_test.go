@@ -70,14 +70,14 @@ func FuzzLook(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		l, fault := lookAt(body)
-		if (fault == "") != json.Valid(bytes.TrimSpace(body)) {
+		if (fault == "") != json.Valid(body) {
 			t.Fatalf("%q: %q, and valid is %v", body, fault, json.Valid(body))
 		}
 		if fault != "" {
 			return
 		}
 		part, failed := l.failure()
-		if want, also := failureByPaths(bytes.TrimSpace(body)); string(part) != want || failed != also {
+		if want, also := failureByPaths(bytes.Trim(body, " \t\r\n")); string(part) != want || failed != also {
 			t.Errorf("%q: failure %q, %v, want %q, %v", body, part, failed, want, also)
 		}
 		reply, e := ReplyOf(http.StatusOK, nil, body)
@@ -148,6 +148,18 @@ func BenchmarkReplyOf(b *testing.B) {
 	for b.Loop() {
 		if _, e := ReplyOf(http.StatusOK, h, body); e != nil {
 			b.Fatal(e)
+		}
+	}
+}
+
+// Only JSON's own white space may stand around an answer: with any other it is not
+// JSON, and would spoil the file that it is saved to.
+func TestOtherWhiteSpaceIsNotJSON(t *testing.T) {
+	for _, space := range []string{"\f", "\v", "\u0085", "\u00a0", "\ufeff", "\x00"} {
+		for _, body := range []string{space + `{"choices":[{}]}`, `{"choices":[{}]}` + space, "{\"choices\":[{}\n]}" + space} {
+			if _, e := ReplyOf(http.StatusOK, nil, []byte(body)); e == nil || e.Kind != TransportFault {
+				t.Errorf("%q: %v", body, e)
+			}
 		}
 	}
 }

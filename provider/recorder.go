@@ -122,14 +122,14 @@ func (r *Recorder) Usage(u Usage) {
 	r.record.Usage, r.record.HasUsage = r.record.Usage.Add(u), true
 }
 
-// Finish records why the answer ended.
+// Finish records why the answer ended, as one line of at most 256 bytes.
 func (r *Recorder) Finish(reason string) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.record.Finish = reason
+	r.record.Finish = clip(reason, maxWord)
 }
 
 // Snapshot returns what has been recorded so far. It stays as it is while the

@@ -201,3 +201,20 @@ func TestNewHTTPTransport(t *testing.T) {
 		t.Error("a wrong number was not corrected")
 	}
 }
+
+// What a Recorder keeps is bounded and printable, whoever tells it: a request id that
+// repeats a key, whole or cut, and a finish reason of any length.
+func TestRecorderKeepsLittle(t *testing.T) {
+	const key = "sk-secret-of-the-test"
+	for _, id := range []string{"req-" + key, "req-" + key[:12]} {
+		_, rec := get(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Request-Id", id) })
+		if strings.Contains(rec.RequestID, key[:8]) {
+			t.Errorf("the id %q is kept as %q", id, rec.RequestID)
+		}
+	}
+	_, recorder := provider.WithRecorder(context.Background())
+	recorder.Finish(strings.Repeat("x", 5000) + "\x1b[2J")
+	if got := recorder.Snapshot().Finish; len(got) > 256 || strings.Contains(got, "\x1b") {
+		t.Errorf("%d bytes are kept", len(got))
+	}
+}

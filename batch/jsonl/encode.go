@@ -40,7 +40,7 @@ func appendCompact(dst, body []byte) []byte {
 			end = rawjson.SkipString(body, i)
 		case '{', '}', '[', ']', ',', ':':
 		default:
-			end = rawjson.SkipScalar(body, i)
+			end = max(end, rawjson.SkipScalar(body, i)) // it advances whatever stands there
 		}
 		dst = append(dst, body[i:end]...)
 		i = end

@@ -152,6 +152,7 @@ func (k *keeper) see() (err error) {
 // hold keeps what was not saved for close, as far as there is room.
 func (k *keeper) hold(b *bundle) {
 	if k.lost || len(k.held.buf)+len(b.buf) > heldBytes {
+		k.giveUp(&k.held) // it came first
 		k.giveUp(b)
 		return
 	}

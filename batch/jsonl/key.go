@@ -75,7 +75,7 @@ func (c *canonizer) nth(endpoint string, body []byte, n int) keySum {
 }
 
 // value appends the canonical form of the value at i and gives the index after
-// it. It calls itself once a level; valid JSON nests at most maxNesting deep.
+// it. It calls itself once a level; valid JSON nests at most rawjson.MaxNesting deep.
 func (c *canonizer) value(b []byte, i int) int {
 	switch b[i] {
 	case '{':

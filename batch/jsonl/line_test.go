@@ -173,3 +173,13 @@ func checkSame[T comparable](t *testing.T, what string, got, want T) {
 		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }
+
+// A body that is said to be JSON and is not ends all the same.
+func TestWrongWordForABodyEnds(t *testing.T) {
+	for _, body := range []string{"{}\n\f", "\f\n{}", "[\n\x01]"} {
+		l := Line{Response: &Response{Body: []byte(body), Checked: true}}
+		if got := AppendLine(nil, &l); len(got) == 0 {
+			t.Errorf("%q gave nothing", body)
+		}
+	}
+}

@@ -21,7 +21,8 @@ const usualPercent = 100
 // shrinks. It looks after each collection: an object that nobody holds is one that
 // the collector tells it about.
 type garbage struct {
-	percent int // what is set now; 0: the user has said what to do
+	percent int // what is set now
+	before  int // what was set before
 	over    atomic.Bool
 }
 
@@ -34,11 +35,11 @@ func tuneGarbage(env func(string) (string, bool)) (restore func()) {
 		return func() {}
 	}
 	g := &garbage{percent: percentFor(held())}
-	before := debug.SetGCPercent(g.percent)
+	g.before = debug.SetGCPercent(g.percent)
 	g.watch()
 	return func() {
 		g.over.Store(true)
-		debug.SetGCPercent(before)
+		debug.SetGCPercent(g.before)
 	}
 }
 
@@ -54,6 +55,10 @@ func (g *garbage) look() {
 	if p := percentFor(held()); p != g.percent { // to set it stops the world for a moment
 		debug.SetGCPercent(p)
 		g.percent = p
+	}
+	if g.over.Load() { // it was not when this began: the last word is what was before
+		debug.SetGCPercent(g.before)
+		return
 	}
 	g.watch()
 }

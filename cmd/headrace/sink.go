@@ -26,7 +26,8 @@ type sink struct {
 	// is made, and leaves it when its answer is written: until then it counts as in
 	// flight. So a process that is killed never loses more than it was allowed to
 	// have in flight, and a disk that is slow slows the calls down. What a loss of power
-	// takes beside that is bounded by the saver: what it has written and not synced.
+	// takes beside that is bounded by the saver: what it has written and not synced, 511
+	// lines and those of one write.
 	room    chan struct{}
 	faulted chan struct{} // closed by the first failure: nothing waits for room any more
 }

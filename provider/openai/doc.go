@@ -8,16 +8,17 @@
 // request a temperature of 0 and every unknown field would be lost.
 //
 //	Chat, Embed ─▶ go-openai ─▶ doer ─┐
-//	                                  ├─▶ fetch ─▶ http.Client ─▶ provider.Transport
-//	Do ───────────────────────────────┘     │       (no foreign        │
-//	                                        │        redirect)         ▼
-//	                                        ▼                    the Recorder of
-//	                          exchange: status, headers, body,   the attempt
+//	                                  ├─▶ fetch ─▶ provider.Transport ─▶ the wire
+//	Do ───────────────────────────────┘     │      (a redirect: http.Client,  │
+//	                                        │       none to another host)     ▼
+//	                                        ▼                          the Recorder of
+//	                          exchange: status, headers, body,         the attempt
 //	                          or what went wrong
 //	                                        │
 //	                                        ▼
-//	                     one verdict for all three: provider.Classify
+//	            one verdict for all three: provider.ReplyOf
 //
-// go-openai's own errors are not looked at: they lose the headers and most of
-// the body, and of a 200 with an error object they know nothing.
+// go-openai makes requests and reads no answers: its errors lose the headers and
+// most of the body, and of a 200 with an error object they know nothing. A typed
+// answer that has choices and no "error" anywhere needs no verdict.
 package openai

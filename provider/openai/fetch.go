@@ -89,9 +89,7 @@ func (c *Client) readAnswer(resp *http.Response) ([]byte, error) {
 	case n > c.maxBody:
 		return nil, errTooLong
 	case n > 0 && n <= firstRead && !c.foreign: // a foreign transport may unpack, and leave the length as it was
-		body := make([]byte, n)
-		n, err := io.ReadFull(resp.Body, body)
-		return body[:n], err
+		return readAll(resp.Body, int(n))
 	}
 	var buf bytes.Buffer
 	n, err := buf.ReadFrom(io.LimitReader(resp.Body, c.maxBody+1))
@@ -99,6 +97,17 @@ func (c *Client) readAnswer(resp *http.Response) ([]byte, error) {
 		return nil, errTooLong
 	}
 	return buf.Bytes(), err
+}
+
+// readAll reads a body of n bytes, and one more, which is its end: a body that was not
+// seen to end is broken off when it is closed, and HTTP/2 tells the server so.
+func readAll(body io.Reader, n int) ([]byte, error) {
+	room := make([]byte, n+1)
+	got, err := io.ReadFull(body, room)
+	if got == n && errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return room[:got], err
 }
 
 // readFailure reads what is kept of a failed answer, without the key. If the rest

@@ -10,5 +10,5 @@
 // by the thousand a second; whoever wants values from a text decodes it.
 //
 // The functions beside Parser walk over texts that are known to be valid; on others
-// they may panic.
+// they may panic, or never end.
 package rawjson
