@@ -36,8 +36,7 @@ func newKeeper(w *Writer, cfg SaverConfig) keeper {
 	if clock == nil {
 		clock = clockwork.NewRealClock()
 	}
-	// The length does not matter: it is stopped before it can tell anything, and a tick
-	// that slips through makes a sync early.
+	// The length does not matter: it is stopped before it can tell anything.
 	timer := clock.NewTimer(syncEvery)
 	timer.Stop()
 	return keeper{w: w, cfg: cfg, sync: syncData, clock: clock, timer: timer}
@@ -87,6 +86,15 @@ func (k *keeper) due() bool {
 		k.armed = true
 	}
 	return wait <= 0
+}
+
+// tick says that time passed. It is level-triggered: one that was on its way when its
+// timer was stopped finds that nothing is due.
+func (k *keeper) tick() {
+	k.armed = false
+	if len(k.open.items) > 0 && k.due() {
+		k.secure()
+	}
 }
 
 // secure settles with the disk: what was written is safe then, or lost.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jonboulle/clockwork"
 )
@@ -37,6 +38,15 @@ func (w *watched) save(from, n int) {
 	}
 }
 
+// pass lets time pass, once the saver waits for it.
+func (w *watched) pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	if err := w.clock.BlockUntilContext(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Advance(d)
+}
+
 // still reports that no sync is asked for: whatever the saver had to do it has done, as
 // a line more is written.
 func (w *watched) still(t *testing.T, line int) {
@@ -57,7 +67,7 @@ func TestLinesShareASyncInTime(t *testing.T) {
 	w.syncs <- nil
 	w.save(1, 10)
 	w.still(t, 11)
-	w.clock.Advance(syncEvery)
+	w.pass(t, syncEvery)
 	w.syncs <- nil
 	w.save(12, 1)
 	w.still(t, 13)
@@ -107,7 +117,7 @@ func TestFailedSyncTakesAllSinceTheLast(t *testing.T) {
 	w.save(0, 1)
 	w.syncs <- nil
 	w.save(1, 3)
-	w.clock.Advance(syncEvery)
+	w.pass(t, syncEvery)
 	w.syncs <- broken
 	if err := <-w.faults; !errors.Is(err, broken) {
 		t.Errorf("the fault is %v", err)
@@ -120,5 +130,41 @@ func TestFailedSyncTakesAllSinceTheLast(t *testing.T) {
 	}
 	if got := strings.Join(unsaved.IDs, " "); got != "item-1 item-2 item-3 item-4" {
 		t.Errorf("named are %s", got)
+	}
+}
+
+// A timer of a sync that was made for another reason makes none by itself, and the next
+// one is not forgotten for it.
+func TestOldTimerMakesNoSync(t *testing.T) {
+	w := watch(t)
+	w.save(0, 1)
+	w.syncs <- nil
+	w.save(1, 1) // at 0 ms: its sync is due at 10
+	w.pass(t, 4*time.Millisecond)
+	safe := make(chan error, 1)
+	w.Save(savedLine(2), func(err error) { safe <- err })
+	<-w.written
+	w.syncs <- nil // and made at 4
+	<-safe
+	w.clock.Advance(5 * time.Millisecond) // no timer runs: nothing is due
+	w.save(3, 1)                          // at 9: due at 14
+	w.pass(t, time.Millisecond)
+	w.still(t, 4)
+	w.pass(t, 4*time.Millisecond)
+	w.syncs <- nil
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The first fault is told, and no other: a write that fails, then the sync of what was
+// written before it.
+func TestOneFaultIsTold(t *testing.T) {
+	told := 0
+	k := newKeeper(&Writer{name: "out"}, SaverConfig{Fault: func(error) { told++ }})
+	k.fail(errors.New("first"))
+	k.fail(errors.New("second"))
+	if told != 1 || k.fault.Error() != "first" {
+		t.Errorf("%d faults were told; the one that stays is %v", told, k.fault)
 	}
 }

@@ -150,8 +150,7 @@ func (s *Saver) commit() {
 				s.spare <- b
 			}
 		case <-s.keeper.timer.Chan():
-			s.keeper.armed = false
-			s.keeper.secure()
+			s.keeper.tick()
 		}
 	}
 	s.keeper.close()
