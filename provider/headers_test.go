@@ -131,8 +131,10 @@ func TestRequestID(t *testing.T) {
 // A limit is found by each family's headers alone.
 func TestEachFamilyIsFoundAlone(t *testing.T) {
 	for _, names := range [][2]string{
-		{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests"}, {"X-Ratelimit-Limit", "X-Ratelimit-Remaining"},
-		{"X-Tokenlimit-Limit", "X-Tokenlimit-Remaining"}, {"Ratelimit-Limit", "Ratelimit-Remaining"},
+		{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests"},
+		{"X-Ratelimit-Limit", "X-Ratelimit-Remaining"},
+		{"X-Tokenlimit-Limit", "X-Tokenlimit-Remaining"},
+		{"Ratelimit-Limit", "Ratelimit-Remaining"},
 		{"Anthropic-Ratelimit-Tokens-Limit", "Anthropic-Ratelimit-Tokens-Remaining"},
 	} {
 		h := http.Header{names[0]: {"60"}, names[1]: {"59"}}
