@@ -22,8 +22,9 @@
 // gives each item out again.
 //
 // An item takes a credit before it is read from the input, and gives it back when
-// its result has been taken, some at a time. There are as many credits as results fit in their channel, so
-// a worker never waits to deliver one, and a slow reader slows the feed.
+// its result has been taken, some at a time. There are as many credits as results
+// fit in their channel, so a worker never waits to deliver one, and a slow reader
+// slows the feed.
 //
 // Nothing is shared between goroutines, so there are no locks. An item belongs
 // to whoever received it last.

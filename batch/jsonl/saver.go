@@ -29,7 +29,7 @@ const (
 	// saveRoom is how many lines may be on their way to be gathered.
 	saveRoom = 256
 	// patience is how often a bundle lets others run before it is handed over. With 64
-	// calls in flight on two busy processors, three times make 6 % fewer syncs, and
+	// calls in flight on two busy processors, three times make 6 % fewer writes, and
 	// further ones not much less. It is bounded, so that no crowd keeps a line waiting.
 	patience = 3
 	// heldBytes is how much is kept for another try after a failed write: the results
@@ -130,7 +130,7 @@ func (s *Saver) gather() {
 }
 
 // more reports whether lines are at the door. If none are, it first lets run whoever
-// may be about to bring one: where processors are busy a sync serves more lines then,
+// may be about to bring one: where processors are busy a write takes more lines then,
 // and where they are not this returns at once and a single line waits for nobody.
 func (s *Saver) more(b *bundle) bool {
 	for len(s.lines) == 0 && b.yields < patience {

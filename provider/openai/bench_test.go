@@ -36,13 +36,19 @@ var answer = []byte(`{"id":"chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT","object":"ch
 	`"choices":[{"index":0,"message":{"role":"assistant","content":"The three rivers are the Danube, the Inn and the Mur.","refusal":null},` +
 	`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":61,"completion_tokens":14,"total_tokens":75}}`)
 
-// What a call costs around the wire: the request made, the answer judged and read.
-func BenchmarkDo(b *testing.B) {
-	prompt := []byte(`{"model":"m","messages":[{"role":"user","content":"` + string(bytes.Repeat([]byte("which rivers does it cross "), 8)) + `"}],"max_tokens":50}`)
+// cannedClient is a client that is answered by canned.
+func cannedClient(b *testing.B) *openai.Client {
 	client, err := openai.New(openai.Config{APIKey: "sk-not-a-key", Transport: canned{answer}})
 	if err != nil {
 		b.Fatal(err)
 	}
+	return client
+}
+
+// What a call costs around the wire: the request made, the answer judged and read.
+func BenchmarkDo(b *testing.B) {
+	prompt := []byte(`{"model":"m","messages":[{"role":"user","content":"` + string(bytes.Repeat([]byte("which rivers does it cross "), 8)) + `"}],"max_tokens":50}`)
+	client := cannedClient(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		ctx, _ := provider.WithRecorder(b.Context())
@@ -67,10 +73,7 @@ func BenchmarkChat(b *testing.B) {
 		}
 	})
 	b.Run("headrace", func(b *testing.B) {
-		client, err := openai.New(openai.Config{APIKey: "sk-not-a-key", Transport: canned{answer}})
-		if err != nil {
-			b.Fatal(err)
-		}
+		client := cannedClient(b)
 		b.ReportAllocs()
 		for b.Loop() {
 			ctx, _ := provider.WithRecorder(b.Context())
