@@ -118,7 +118,7 @@ func (c *config) checkLanes() error {
 			faults = append(faults, fmt.Errorf("WithLane(%q): %w", name, err))
 		}
 	}
-	if c.shared != nil && (len(c.machine.Lanes) > 0 || c.machine.Lane != defaultLane) {
+	if c.shared != nil && (len(c.machine.Lanes)+len(c.machine.Memory) > 0 || c.machine.Lane != defaultLane) {
 		faults = append(faults, errors.New("WithShared: what its lanes are like is said where it is made, by NewShared"))
 	}
 	return errors.Join(faults...)

@@ -77,6 +77,7 @@ func judge(e ending, attempts, refusals int, p policy) judgement {
 	e.direct(&j.outcome, fault)
 	j.outcome.Slow, j.outcome.On = fault.Slow, dimensions[fault.Quota.On]
 	j.outcome.Unclear, j.outcome.Timeout = fault.Unclear, fault.Kind == provider.Timeout
+	j.outcome.Unsent = provider.Unsent(e.err)
 	if fault.Unclear {
 		j.outcome.Cause = j.err
 	}

@@ -3,6 +3,8 @@ package batch
 import (
 	"context"
 	"errors"
+	"net"
+	"net/url"
 	"testing"
 	"time"
 
@@ -155,6 +157,23 @@ func TestProbesUseUpNothing(t *testing.T) {
 		e.sinceOne = time.Minute
 		if j := judge(e, 0, 0, p); j.again {
 			t.Errorf("%v: probes go on for ever", kind)
+		}
+	}
+}
+
+// A call to which no connection was made drew nothing; one that was cut off may have.
+func TestJudgeTellsWhatNeverLeft(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		unsent bool
+	}{
+		{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, true},
+		{&url.Error{Op: "Post", URL: "http://x", Err: &net.DNSError{Err: "no such host", Name: "x"}}, true},
+		{&net.OpError{Op: "read", Err: errors.New("connection reset by peer")}, false},
+		{provider.Throttled, false},
+	} {
+		if got := judge(ending{err: c.err}, 0, 0, policy{maxAttempts: 3}).outcome.Unsent; got != c.unsent {
+			t.Errorf("%v: never left: %v", c.err, got)
 		}
 	}
 }

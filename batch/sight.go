@@ -51,6 +51,6 @@ func noted(q provider.QuotaNote) (limiter.Sighting, bool) {
 		return limiter.Sighting{}, false
 	}
 	return limiter.Sighting{
-		Dimension: dimensions[q.On], Limit: q.Limit, Window: window, Remaining: q.Limit - q.Used,
+		Dimension: dimensions[q.On], Limit: q.Limit, Window: window, Remaining: q.Limit - q.Used, Said: true,
 	}, dimensions[q.On] != limiter.None
 }

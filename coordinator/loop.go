@@ -95,6 +95,8 @@ func (l *loop) hear(now time.Time, m message) {
 		l.regret(now, q.reply)
 	case statusQuestion:
 		q.reply <- l.machine.Status(now, q.lanes)
+	case memoryQuestion:
+		q.reply <- l.machine.SaveLanes(now)
 	case closeQuestion:
 		l.close(now)
 	}

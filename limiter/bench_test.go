@@ -75,7 +75,7 @@ func BenchmarkSightings(b *testing.B) {
 			left := make([]News, inFlight)
 			send := func(i int) {
 				now = now.Add(time.Millisecond)
-				left[i] = News{Send: law.Sent(now, cost), Sent: now, Cost: cost, Good: true, Present: true}
+				left[i] = News{Ticket: law.Sent(now, cost, 0), Sent: now, Cost: cost, Good: true, Present: true}
 			}
 			for i := range left {
 				send(i)

@@ -1,40 +1,74 @@
 // Package limiter is the arithmetic of admission: how long a call must wait,
 // whether it may go, and what its end teaches.
 //
-//	            may it go?                                  what did it teach?
+//	cost ──▶ ┌────────┐ ──0──▶ the call leaves ──▶ its end, as News ──┐
+//	         │  Law   │ ──wait, and for what                          │
+//	time ──▶ └────────┘ ◀── answered, failed, refused, straggled ◀────┘
+//	             ├── ModelLaw: models of the provider's own limits, and of who is to blame for a refusal
+//	             └── PlainLaw: told limits, a rate that rises and is cut, a cooldown, a ramp
 //
-//	cost ──▶ ┌─────────┐ bucket per dimension      usage ──▶ Quota.Settle, Refund
-//	         │  Quota  │ requests, tokens,
-//	         └────┬────┘ input, output
-//	         ┌────▼────┐                         success ──▶ Rate.Success ◀── Latency
-//	         │  Pacer  │ ◀── Rate (AIMD)         refusal ──▶ Rate.Refused, Cooldown.Start
-//	         └────┬────┘ ◀── ErrorWindow.Factor  failure ──▶ ErrorWindow, Breaker, Backoff
-//	         ┌────▼────┐                         any end ──▶ Meter
-//	         │  Ramp   │ after a cooldown
-//	         └────┬────┘
-//	         ┌────▼────┐
-//	         │ Breaker │ while the server is down
-//	         └────┬────┘
-//	              ▼ the call leaves
+// The plain law is put together from parts that know nothing of one another: [Quota] of
+// a [Bucket] a dimension, [Pacer], [Rate], [ErrorWindow], [Ramp], [Cooldown]. [Breaker],
+// [Backoff], [Latency] and [Meter] are for whoever owns a law.
 //
-// The parts know nothing of one another. A [Law] puts them together: it says when
-// the calls of one lane may leave, and learns from how they end.
+// # The model law
 //
-//	Law ──┬── PlainLaw: Quota, Pacer, Rate, ErrorWindow, Ramp, Cooldown, as drawn
-//	      └── ModelLaw: a model of each of the provider's own buckets, corrected by
-//	          headers, refusals and silence; for local servers a LocalWindow
+// Which file answers which question:
+//
+//	pacing.go     when may a call leave?                   asks only; Sent alone writes
+//	gauge.go      what is believed of one limit?           a value
+//	blame.go      who is to blame for a refusal?           the questions, in their order
+//	cap.go        too many in flight?                      a value: two tables, and the cap
+//	neighbour.go  somebody else?                           a value: what passed, and when
+//	chance.go     nobody?                                  a value: a table, and two sums
+//	trial.go      chance or the pace?                      a value: go slower, and see
+//	alarm.go      what follows from an alarm?              the rate is learned, proved or taken back
+//	order.go      what became of calls, in their order?    each lesson is taken once, and from here
+//	drought.go    is nothing let in, and why?              a value
+//	estimate.go   how fast may it be asked?                search, and when evidence is enough
+//	try.go        may it be asked for more?                where time teaches
+//	inflow.go     how much flows in?                       a value: evidence by supposed depth
+//	headers.go    what do headers tell, window or bucket?  period.go: per what time?
+//	fates.go      what became of which call, in order?     tables of calls and refusals, too
+//	sends.go      what left when, and was let in?          a value that forgets in bounds
+//	ends.go       how do news come in?                     and when headers are wrong
+//	phases.go     what does time teach?                    Tick; and the lane's phases
+//	local.go      how many at once, of a server of one's own?
+//
+// A refusal is put to these questions, one after the other, and the first that fits
+// decides. What fits is booked with that explanation and with no other.
+//
+//	refusal ─▶ 1 probe, drought?  it was sent to find out, or nothing is let in → the lane cools on
+//	          tokens?             it names a limit on them, told  → none are left; hold
+//	        ─▶ 2 cap?             too many were in flight         → the item goes first, the lane flows
+//	        ─▶ 3 headers?         they say there is no room       → hold; more reserve
+//	        ─▶ 4 neighbour?       this pace was let in of late    → a pause; the rate stays
+//	        ─▶ 5 asked for?       more was being tried            → the rate is learned; hold
+//	        ─▶ 6 chance?          no thicker than it explains     → the item alone waits
+//	        ─▶ 7 alarm            → 4 if it fits, else the rate is learned, and the trial begins
+//
+// All is dated by when a call left, in seconds since the law began. What is to become of
+// a call is known when a later one was refused, or when it is older than refusals take;
+// fates are taken in the order in which calls left, so that a run of calls let in is one.
+//
+// View and Words say what is believed, for people; Save and Restore carry it over a
+// restart. See view.go and memory.go.
 //
 // # What the package promises
 //
-// Every type is a value that is told the time: nothing here starts a goroutine,
-// takes a lock, reads a clock or draws from an unseeded source. The same calls
-// with the same times give the same answers. A value has one owner at a time;
-// a plain copy of it is independent of the original.
+// Nothing here starts a goroutine, takes a lock, reads a clock or draws from an
+// unseeded source: every type is told the time. The same calls with the same times give
+// the same answers. A value has one owner at a time. A plain copy of a part is
+// independent of the original; one of a law may be asked, and not taught.
 //
-// A method named like a question (Wait, Level, Rate, State, Until) never writes,
-// so looking never changes what happens. Take succeeds exactly when Wait is 0. If
-// nothing was taken in between, it is 0 at the instant that Wait named; a wait cut
-// short by [MaxWait] is the exception, and asking again then gives the rest.
+// Asking changes nothing. Time teaches in Tick alone, news in the methods that take
+// [News], and a call that leaves in Sent; whatever is asked besides (Wait, Pace, Level,
+// Window, View, Save) leaves the law as it was, however often and with whatever times it
+// is asked. Of the parts likewise: a method named like a question never writes.
+//
+// Take of a part succeeds exactly when Wait is 0. If nothing was taken in between, it is
+// 0 at the instant that Wait named; a wait cut short by [MaxWait] is the exception, and
+// asking again then gives the rest. A law's wait may be an estimate from below.
 //
 // Every debt is bounded. No wait computed by a Bucket, Quota, Pacer or Ramp is
 // longer than [MaxWait], and a bucket is full again within that time whatever was
@@ -44,11 +78,13 @@
 // latest time seen is taken for the present. Times that carry Go's monotonic
 // reading do not go back, so this is a guard and not a mode of operation.
 //
-// No method of a part allocates; a ModelLaw keeps a bounded memory of its calls.
+// No method of a part allocates; a ModelLaw keeps a bounded memory of its calls. What is
+// restored is believed only within bounds: a memory that says what cannot be true is
+// left out, and what a user tells now wins over it.
 //
 // # Units
 //
 // Limits are per minute, as providers publish them. Rates (Pacer, Ramp, Rate,
-// Meter) are per second. What a bucket holds are units: requests in one, tokens
-// in another. +Inf is a rate without a limit.
+// Meter, and all of a law) are per second. What a bucket holds are units: requests in
+// one, tokens in another. +Inf is a rate without a limit.
 package limiter

@@ -52,18 +52,34 @@ func (c ErrorWindowConfig) withDefaults() ErrorWindowConfig {
 type ErrorWindow struct {
 	slowed  bool
 	calls   window
-	holding time.Time         // slowed: the earliest time to be restored
-	config  ErrorWindowConfig // complete once the window began
+	holding time.Time          // slowed: the earliest time to be restored
+	config  *ErrorWindowConfig // complete, and never written to; nil: usualErrors
 }
 
+// usualErrors is what the windows of nearly all lanes share.
+var usualErrors = ErrorWindowConfig{}.withDefaults()
+
 // NewErrorWindow gives an empty window at full speed.
-func NewErrorWindow(c ErrorWindowConfig) ErrorWindow { return ErrorWindow{config: c} }
+func NewErrorWindow(c ErrorWindowConfig) ErrorWindow {
+	if c == (ErrorWindowConfig{}) {
+		return ErrorWindow{}
+	}
+	complete := c.withDefaults()
+	return ErrorWindow{config: &complete}
+}
+
+func (e *ErrorWindow) settings() *ErrorWindowConfig {
+	if e.config == nil {
+		return &usualErrors
+	}
+	return e.config
+}
 
 // Record counts the end of one call, and changes speed if that is due.
 func (e *ErrorWindow) Record(now time.Time, failed bool) {
 	if !e.calls.begun() {
-		e.config = e.config.withDefaults()
-		e.calls.begin(now, e.config.Window, e.config.Buckets)
+		c := e.settings()
+		e.calls.begin(now, c.Window, c.Buckets)
 	}
 	// What came true before this call, unseen, stays true after it.
 	if e.restored(now) {
@@ -71,7 +87,7 @@ func (e *ErrorWindow) Record(now time.Time, failed bool) {
 	}
 	e.calls.add(now, failed)
 	if !e.slowed && e.tooMany() {
-		e.slowed, e.holding = true, now.Add(e.config.Hold)
+		e.slowed, e.holding = true, now.Add(e.settings().Hold)
 	}
 }
 
@@ -82,7 +98,7 @@ func (e *ErrorWindow) Rate(now time.Time) float64 { return e.calls.count(now).ra
 // Factor is what to multiply the rate by: 1, or the configured factor while slowed.
 func (e *ErrorWindow) Factor(now time.Time) float64 {
 	if e.slowed && !e.restored(now) {
-		return e.config.Factor
+		return e.settings().Factor
 	}
 	return 1
 }
@@ -90,7 +106,7 @@ func (e *ErrorWindow) Factor(now time.Time) float64 {
 // tooMany judges what the window holds just after a call was added.
 func (e *ErrorWindow) tooMany() bool {
 	t := e.calls.sum
-	return t.failed > 0 && int64(t.total) >= int64(e.config.MinSamples) && t.rate() > e.config.High
+	return t.failed > 0 && int64(t.total) >= int64(e.settings().MinSamples) && t.rate() > e.settings().High
 }
 
 // restored reports whether the rate was under Low at any moment from the end of the
@@ -105,7 +121,7 @@ func (e *ErrorWindow) restored(now time.Time) bool {
 	empty := w.head + w.slots // in this slot everything is forgotten
 	last := min(w.slotAt(now), empty)
 	for slot := min(w.slotAt(e.holding), empty); slot <= last; slot++ {
-		if w.countAt(slot).rate() < e.config.Low {
+		if w.countAt(slot).rate() < e.settings().Low {
 			return true
 		}
 	}

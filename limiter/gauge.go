@@ -1,7 +1,5 @@
 package limiter
 
-import "math"
-
 // The dimensions as indexes of arrays.
 const (
 	dimRequests = iota
@@ -13,19 +11,33 @@ const (
 
 var dimensionOf = [dims]Dimension{Requests, Tokens, InputTokens, OutputTokens}
 
+func index(d Dimension) int {
+	for k, dim := range dimensionOf {
+		if dim == d {
+			return k
+		}
+	}
+	return -1
+}
+
 func spread(c Cost) [dims]float64 {
 	return [dims]float64{c.Requests, c.Tokens(), c.Input, c.Output}
 }
 
-// A source is how well a gauge knows its limit. Each outranks those before it.
-type source uint8
+// A Source is how a limit is known. Each outranks those before it.
+type Source uint8
 
+// The sources.
 const (
-	unknown source = iota
-	told           // by the user
-	learned        // from the calls accepted between two refusals
-	seen           // in the headers of an answer
+	Unknown Source = iota
+	Told           // by the user
+	Learned        // from the calls let in between two refusals
+	Seen           // in the headers of an answer
 )
+
+var sourceWords = [...]string{"unknown", "told", "learned", "seen"}
+
+func (s Source) String() string { return sourceWords[s] }
 
 // neighbourFloor is the share of the refill under which other clients' draw is
 // taken for noise: remaining is rounded, and a rounded difference is never
@@ -38,9 +50,10 @@ const neighbourFloor = 0.03
 //	level(t) rises by refill − others, never above capacity; a call takes its cost
 //
 // The level may be negative: a debt, which says that the provider has been
-// found to hold more than was believed, or less than was charged.
+// found to hold more than was believed, or less than was charged. The zero gauge
+// knows of no limit.
 type gauge struct {
-	source   source
+	source   Source
 	refill   float64 // units per second
 	capacity float64
 	level    float64
@@ -51,26 +64,33 @@ type gauge struct {
 	*shown // nil: no header spoke of this limit, so that most gauges are a line of a processor's cache
 }
 
-// shown is what headers have told of a gauge.
-type shown struct {
-	period   periodGuess
-	sighted  bool // headers were seen at this refill
-	seenAt   float64
-	seenLeft float64
-	saved    uint64 // replays of so many sends were not made since the last one
-}
+func (g *gauge) known() bool { return g.source != Unknown }
 
 // draw is what other clients take, as far as it is more than noise.
 func (g *gauge) draw() float64 {
-	if g.others >= neighbourFloor*g.refill {
+	if g.others >= neighbourFloor*g.refill && !g.windowed() {
 		return g.others
 	}
 	return 0
 }
 
+// levelAt is the level at t; asking changes nothing.
+func (g *gauge) levelAt(t float64) float64 {
+	switch {
+	case t <= g.at:
+		return g.level
+	case g.windowed():
+		return g.window.levelAt(g.level, t)
+	}
+	return min(g.capacity, g.level+(g.refill-g.draw())*(t-g.at))
+}
+
 func (g *gauge) advance(t float64) {
 	if t > g.at {
-		g.level = min(g.capacity, g.level+(g.refill-g.draw())*(t-g.at))
+		g.level = g.levelAt(t)
+		if g.windowed() {
+			g.window.advance(t)
+		}
 		g.at = t
 	}
 }
@@ -99,129 +119,69 @@ func (g *gauge) capped(refill float64) float64 {
 // second's refill, which is less than any bucket that was learned holds. A told
 // limit has none: it may be kept by a window that slides.
 func (g *gauge) slack() float64 {
-	if g.source == told {
+	if g.source == Told {
 		return 0
 	}
 	return margin * g.refill
 }
 
 // burstSeconds is how many seconds of refill the gauge holds, within reason: it
-// decides how long probes take.
+// decides how long tries take.
 func (g *gauge) burstSeconds() float64 {
 	return min(60, max(1.5, g.capacity/g.refill))
 }
 
-// replay is the level at to, from a level at from, with our own sends of
-// dimension k between them. The cap applies between the sends: what overflows
-// before a send is not there for it.
-func (s *sends) replay(k int, level, refill, capacity, from, to float64) float64 {
-	t := from
-	for n := s.after(from); n < s.count; {
-		run := s.from(n)
-		for i := range run {
-			e := &run[i]
-			if e.at > to {
-				return min(capacity, level+refill*(to-t))
-			}
-			level, t = min(capacity, level+refill*(e.at-t)), e.at
-			if s.rare == nil {
-				level -= e.usual(k)
-			} else {
-				level -= s.unusual(n+uint64(i), e, k)
-			}
-		}
-		n += uint64(len(run))
-	}
-	return min(capacity, level+refill*(to-t))
+// spacing reports whether one call at a time is let in: they must then arrive as
+// evenly as the bucket refills.
+func (g *gauge) spacing(k int) bool {
+	return k == dimRequests && g.source == Seen && g.capacity < 2 && !g.windowed()
 }
 
-// half is added to a remainder that is told: it is floored, so on average half
-// a unit more is there.
-const half = 0.5
+// leastTokens is what a bucket of tokens holds at least: one call's worth, or
+// nothing would ever fit.
+const leastTokens = 5000
 
-// recheck has the next sighting looked at in any case.
-func (g *gauge) recheck() {
-	if g.shown != nil {
-		g.saved = sendsKept
-	}
-}
+// toldBurst is how many seconds of a told limit may be saved up where its burst is
+// not told. What was saved is sent on top of the limit, and a window, fixed or
+// sliding, forgives none of it; a fifth of a second is what timers and schedulers
+// need.
+const toldBurst = 0.2
 
-// see takes a sighting of dimension k, in the headers of a call sent at sent.
-// It reports whether the limit is a new one.
-func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) bool {
-	if g.shown == nil {
-		g.shown = &shown{}
+// tell takes the user's word: refill in units per second, none if not over 0.
+func (g *gauge) tell(t, refill, burst float64, tokens bool) {
+	g.ceiling = refill
+	switch {
+	case refill <= 0 && g.source == Told:
+		g.forget(tokens)
+		return
+	case refill <= 0:
+		return
 	}
-	refill := s.Limit / g.window(s)
-	capacity := s.Limit
-	if s.HasReset {
-		capacity = min(s.Limit, s.Remaining+s.Reset.Seconds()*refill)
+	g.advance(t)
+	capacity := max(burst, toldBurst) * refill
+	if tokens {
+		capacity = max(capacity, leastTokens)
 	}
-	refill = g.capped(refill)
-	if g.sighted && sent <= g.seenAt {
-		return false
+	switch g.source {
+	case Unknown:
+		g.level, g.at = burst*refill, t
+		g.refill, g.capacity = refill, capacity
+	case Told:
+		g.refill, g.capacity = refill, capacity
+	default: // found out, and now bounded
+		g.refill, g.capacity = min(g.refill, refill), min(g.capacity, capacity)
 	}
-	changed := g.source != seen || math.Abs(refill-g.refill) > 0.01*g.refill
-	if changed {
-		g.sighted, g.others = false, 0
-	} else if !g.due(own.count - own.after(sent)) {
-		return false
+	if g.source != Seen {
+		g.source = Told
 	}
-	if !g.sighted || sent > g.seenAt+sightingGap {
-		g.estimateOthers(k, own, refill, capacity, sent, s.Remaining)
-		g.sighted, g.seenAt, g.seenLeft = true, sent, s.Remaining
-	}
-	g.source, g.refill, g.capacity = seen, refill, capacity
-	g.level, g.at = own.replay(k, s.Remaining+half, refill-g.draw(), capacity, sent, now), now
 	g.take(0)
-	return changed
 }
 
-// due bounds what answers cost. A sighting is replayed over all sends since its own:
-// with thousands in flight and headers on each answer, that were thousands of steps
-// for each. One of many says nearly what each of them would, so an answer pays for
-// replayShare steps, and who comes when enough has been paid is looked at.
-func (g *gauge) due(steps uint64) bool {
-	if g.saved += replayShare; g.saved < steps {
-		return false
+// forget is what remains of a told limit that is taken back: for requests a first
+// guess, for tokens nothing, as no refusal would ever correct it.
+func (g *gauge) forget(tokens bool) {
+	g.source = Learned
+	if tokens {
+		*g = gauge{}
 	}
-	g.saved = 0
-	return true
-}
-
-// replayShare is as many calls in flight as have each answer looked at.
-const replayShare = 64
-
-const (
-	// sightingGap keeps two sightings that are nearly one from being compared: the
-	// rounding of the remainder would look like a neighbour.
-	sightingGap = 0.2
-	// othersMemory is over how many seconds the draw of other clients is averaged.
-	othersMemory = 8
-)
-
-// window is the period of a sighted limit, in seconds.
-func (g *gauge) window(s Sighting) float64 {
-	if s.Window > 0 {
-		return s.Window.Seconds()
-	}
-	g.period.learn(s)
-	return g.period.period()
-}
-
-// estimateOthers compares what is left with what our own calls would have left.
-func (g *gauge) estimateOthers(k int, own *sends, refill, capacity, sent, left float64) {
-	if !g.sighted {
-		return
-	}
-	gap := sent - g.seenAt
-	weight := 1 - math.Exp(-gap/othersMemory)
-	expected := own.replay(k, g.seenLeft, refill, capacity, g.seenAt, sent)
-	if expected >= 0.95*capacity { // full: whatever they took has flowed back
-		g.others *= 1 - weight
-		return
-	}
-	drawn := (expected - left) / gap
-	g.others = (1-weight)*g.others + weight*drawn
-	g.others = min(0.9*refill, max(-0.1*refill, g.others))
 }

@@ -8,32 +8,42 @@ import (
 // A Law decides when the calls of one lane may leave, and learns from how they
 // end. It is told the time, and does nothing by itself.
 //
-// Its owner keeps the epochs: it calls Refused once for each wave of refusals,
-// with the first of them that left in the present epoch, and Straggled for the
-// others. Between Refused or Broken and Resume it lets nothing leave.
+// Its owner keeps the epochs: it calls Refused for a refusal of a call that left in the
+// present one, and Straggled for those that left before it. Between a Refused that is
+// not only the item's affair, or Broken, and Resume it lets nothing leave.
 //
-//	Wait ─0─▶ Sent ─▶ Answered | Failed | Straggled | Refused ─until─▶ Resume ─▶ (a probe) ─▶ Climb
+//	Tick ─▶ Wait ─0─▶ Sent ─▶ Answered | Failed | Vanished | Straggled | Refused
+//	                                                                       │ alone: the item waits
+//	                                                                       └─until─▶ Resume ─▶ (a probe) ─▶ Climb
+//
+// Time teaches in Tick alone, and news in the methods that take [News]; whatever is
+// asked of a law changes nothing.
 type Law interface {
+	// Tick says that time has passed and that a call wants to leave. held is whether
+	// Wait held one back since the latest Sent.
+	Tick(now time.Time, held bool)
 	// Wait is how long until a call of that cost may leave: 0 is now. It may be an
 	// estimate from below, so ask again then. The word says what it waits for.
 	Wait(now time.Time, c Cost) (time.Duration, string)
 	// ProbeWait is Wait for a single call that is to find out whether calls are let
 	// in again.
 	ProbeWait(now time.Time, c Cost) time.Duration
-	// Sent notes that a call leaves and gives it its number.
-	Sent(now time.Time, c Cost) uint64
+	// Sent notes that a call leaves, with so many in flight beside it, and gives it the
+	// ticket that its News must bring back.
+	Sent(now time.Time, c Cost, beside int) Ticket
 
 	// Answered: the server answered, whether it liked the item or not.
 	Answered(now time.Time, n News)
 	// Failed: the call broke (500, reset, timeout).
 	Failed(now time.Time, n News)
-	// Refused: the first refusal of a wave. Nothing may leave until the answer.
-	Refused(now time.Time, n News) (until time.Time)
+	// Refused: a call of the present epoch was refused. The answer says whether the item
+	// alone waits, or the lane does, and until when.
+	Refused(now time.Time, n News) Refusal
 	// Straggled: a refusal of a wave that was reacted to. The answer is the longer
 	// wait that it asks for; zero: none.
 	Straggled(now time.Time, n News) (until time.Time)
-	// Vanished: the call ended and said nothing; it was cancelled.
-	Vanished(now time.Time)
+	// Vanished: the call ended and said nothing: it was cancelled, or never left.
+	Vanished(now time.Time, n News)
 	// Broken: the breaker has opened.
 	Broken(now time.Time)
 
@@ -65,6 +75,18 @@ type Law interface {
 	// Escalation is how many waves there were since the last answer.
 	Escalation() int
 
+	// View is what is believed now, and what binds a call of that cost. It is for looking
+	// at: it is not cheap, and changes nothing.
+	View(now time.Time, c Cost) View
+
+	// Save is what is worth knowing after a restart; see [Memory].
+	Save(now time.Time) Memory
+	// Restore takes up what an earlier law of the same lane knew, before the first call.
+	// What the user told this one wins over what was told the earlier. What cannot be
+	// true is left out; of a memory that is not for this law nothing is taken, and the
+	// error, an [ErrMemory], says why.
+	Restore(now time.Time, m Memory) error
+
 	// Warm reads a word of each line of memory that a call will touch, and does
 	// nothing. Who is about to ask many laws, one after the other, warms them all
 	// first: a processor fetches the memory of many at once, but not that of one whose
@@ -74,23 +96,27 @@ type Law interface {
 
 // News is what the end of one call tells its law.
 type News struct {
-	Send       uint64    // the call's number, as Sent gave it
+	Ticket     Ticket    // as Sent gave it
 	Sent       time.Time // when it left
-	Cost       Cost      // what was charged for it then
+	Cost       Cost      // what it was estimated to cost then
+	Unsent     bool      // it never left: nothing of it reached the wire
 	Present    bool      // it left in the present epoch
 	Probe      bool      // it left to see whether calls are let in again
 	Good       bool      // it was answered as hoped
 	Timeout    bool      // of a failure: it ran out of time
 	Latency    time.Duration
-	Overloaded bool // a refusal that says busy (503, 529) and nothing of the rate
-	Directed   bool // the server named a wait
-	RetryAfter time.Duration
-	Slow       bool // the server minds the growth of the rate, not the rate
-	Measured   bool // the real cost is known
+	Overloaded bool          // a refusal that says busy (503, 529); what it means is open, as of any other
+	Directed   bool          // the server named a wait
+	RetryAfter time.Duration // that wait; 0 or less names none
+	Slow       bool          // the server minds the growth of the rate, not the rate
+	Measured   bool          // the real cost is known
 	Actual     Cost
 	On         Dimension  // of a refusal: what it says it is short of; None: it does not say
 	Sightings  []Sighting // what the headers showed
 }
+
+// directed reports whether the server named a wait that is one.
+func (n *News) directed() bool { return n.Directed && n.RetryAfter > 0 }
 
 // Sighting is one limit as a response's headers showed it, at the moment when
 // the server took the request.
@@ -101,12 +127,13 @@ type Sighting struct {
 	Remaining float64
 	Reset     time.Duration // until the bucket is full, if HasReset
 	HasReset  bool
+	Said      bool // in the words of a refusal, not in headers
 }
 
 // LawConfig chooses a law and its parts. The zero value is the plain law.
 type LawConfig struct {
 	Model    bool           // the law of [ModelLaw], not of [PlainLaw]
-	Local    bool           // of the model: a server of one's own, which queues and never refuses
+	Local    bool           // of the model: a server of one's own, which queues; once it refuses, it is judged like any other
 	Target   time.Duration  // of Local: latency to keep under; 0: DefaultLocalTarget
 	Limits   Limits         // told by the user
 	Rate     RateConfig     // of the plain law; its Initial is the model's first guess

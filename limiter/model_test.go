@@ -20,15 +20,15 @@ func TestLocalServerWithALimitIsPaced(t *testing.T) {
 		if wait, _ := m.Wait(now, one); wait != 0 {
 			t.Fatalf("a call waits %v, and nothing is known", wait)
 		}
-		m.Sent(now, one)
+		m.Sent(now, one, 0)
 	}
 	seen := Sighting{Dimension: Requests, Limit: 600, Remaining: 0, Reset: time.Minute, HasReset: true}
-	m.Answered(now, News{Send: 99, Sent: now, Cost: one, Present: true, Good: true, Sightings: []Sighting{seen}})
+	m.Answered(now, News{Sent: now, Cost: one, Present: true, Good: true, Sightings: []Sighting{seen}})
 	sent := 0
 	for range 1000 {
 		now = now.Add(10 * time.Millisecond)
 		if wait, _ := m.Wait(now, one); wait == 0 {
-			m.Sent(now, one)
+			m.Sent(now, one, 0)
 			sent++
 		}
 	}
@@ -44,8 +44,8 @@ func TestEstimatesAreCorrected(t *testing.T) {
 	c := Cost{Requests: 1, Input: 100}
 	for range 200 {
 		now = now.Add(time.Second)
-		n := m.Sent(now, c)
-		m.Answered(now, News{Send: n, Sent: now, Cost: c, Good: true, Measured: true, Actual: Cost{Requests: 1, Input: 200}})
+		n := m.Sent(now, c, 0)
+		m.Answered(now, News{Ticket: n, Sent: now, Cost: c, Good: true, Measured: true, Actual: Cost{Requests: 1, Input: 200}})
 	}
 	if got := spread(m.weigh(c))[dimTokens]; got < 195 || got > 200 {
 		t.Errorf("a call that draws 200 is charged %v", got)
@@ -59,7 +59,7 @@ func TestDayLimitIsNotRationed(t *testing.T) {
 	one := Cost{Requests: 1}
 	m.slowStart(-60, 1, doubling)
 	see := Sighting{Dimension: Requests, Limit: 14400, Window: 24 * time.Hour, Remaining: 14000, Reset: 40 * time.Minute, HasReset: true}
-	m.Answered(now, News{Send: m.Sent(now, one), Sent: now, Cost: one, Good: true, Sightings: []Sighting{see}})
+	m.Answered(now, News{Ticket: m.Sent(now, one, 0), Sent: now, Cost: one, Good: true, Sightings: []Sighting{see}})
 	if rate := m.Pace(now.Add(time.Second)); rate < 100 {
 		t.Errorf("%v calls a second, of 14,000 that are left", rate)
 	}
@@ -73,7 +73,7 @@ func TestToldLimitUnderTheFloor(t *testing.T) {
 	for range 4 * 3600 {
 		now = now.Add(250 * time.Millisecond)
 		if wait, _ := m.Wait(now, one); wait == 0 {
-			m.Sent(now, one)
+			m.Sent(now, one, 0)
 			sent++
 		}
 	}
@@ -89,7 +89,7 @@ func TestRefusalForTokens(t *testing.T) {
 	m := newModel(LawConfig{Limits: Limits{RPM: 600, TPM: 60_000, Burst: time.Minute}}, now)
 	c := Cost{Requests: 1, Input: 10}
 	rate := m.Rate(now)
-	m.Refused(now, News{Send: m.Sent(now, c), Sent: now, Cost: c, Present: true, On: Tokens})
+	m.Refused(now, News{Ticket: m.Sent(now, c, 0), Sent: now, Cost: c, Present: true, On: Tokens})
 	if got := m.Rate(now); got != rate {
 		t.Errorf("%v requests a second after a refusal for tokens, %v before", got, rate)
 	}
@@ -106,11 +106,11 @@ func TestDebtIsBoundedAfterACut(t *testing.T) {
 	now := time.Unix(0, 0)
 	m := newModel(LawConfig{Rate: RateConfig{Initial: 10}}, now)
 	one := Cost{Requests: 1}
-	first := m.Sent(now, one)
+	first := m.Sent(now, one, 0)
 	for range 3000 {
-		m.Sent(now.Add(time.Second/2), one)
+		m.Sent(now.Add(time.Second/2), one, 0)
 	}
-	m.Refused(now.Add(time.Second), News{Send: first, Sent: now, Cost: one, Present: true})
+	m.Refused(now.Add(time.Second), News{Ticket: first, Sent: now, Cost: one, Present: true})
 	if level, bound := m.Level(now.Add(time.Second), Requests), 60*m.Rate(now); level < -max(bound, leastDebt)-1e-9 {
 		t.Errorf("a debt of %v, with %v a minute", -level, bound)
 	}
@@ -134,7 +134,7 @@ func TestQuotesAreVoidOnceAnythingIsLearned(t *testing.T) {
 				other.quoted = quote{}
 				teach(m, now, kind, i, c)
 				if wait == 0 {
-					m.Sent(now, c)
+					m.Sent(now, c, 0)
 				}
 			}
 			other.window = 0
@@ -147,7 +147,7 @@ func TestQuotesAreVoidOnceAnythingIsLearned(t *testing.T) {
 
 // teach tells a law one of eleven kinds of news, the i-th of all, or nothing.
 func teach(m *ModelLaw, now time.Time, kind, i int, c Cost) {
-	n := News{Send: m.sends.count - 1, Sent: now.Add(-time.Second), Cost: c, Present: true, Good: true, Latency: time.Duration(i%7) * time.Second}
+	n := News{Sent: now.Add(-time.Second), Cost: c, Present: true, Good: true, Latency: time.Duration(i%7) * time.Second}
 	switch kind {
 	case 0, 1, 2, 3:
 		n.Measured, n.Actual = true, Cost{Requests: 1, Input: float64(i % 300)}
@@ -170,19 +170,4 @@ func teach(m *ModelLaw, now time.Time, kind, i int, c Cost) {
 	case 10:
 		m.Refused(now, n)
 	}
-}
-
-// A rate that was learned from two refusals, with no header and nothing told, holds
-// calls back.
-func TestLearnedRatePaces(t *testing.T) {
-	m := NewModelLaw(LawConfig{}, noon, seeded(1))
-	for i := range 61 { // ten calls a second, of which the 20th and the 60th are refused
-		now := at(float64(i) / 10)
-		send := m.Sent(now, Cost{Requests: 1})
-		if i == 20 || i == 60 {
-			m.Refused(now, News{Send: send, Sent: now, Cost: Cost{Requests: 1}, Present: true})
-		}
-	}
-	near(t, "rate", m.Rate(at(6)), 10, 1)
-	near(t, "pace", m.Pace(at(6)), 5, 5)
 }

@@ -5,15 +5,18 @@ import (
 	"time"
 )
 
-// When a call may leave, by the model: the rate, the credit, the debt.
+// When a call may leave, by the model: the rate, the credit, the debt. Nothing in this
+// file changes anything but Sent.
 
-// pace is the share of the full rate that may be used: it starts low and
-// doubles, without a bound, as it only limits the burst.
+var unlimited = math.Inf(1)
+
+// pace is the share of the full rate that may be used: after an outage it starts low
+// and doubles, without a bound, as it only limits the burst.
 func (m *ModelLaw) pace(t float64) float64 {
 	if doublings := (t - m.paceAt) / m.paceTime; doublings < unbounded {
 		return m.paceFrom * math.Exp2(doublings)
 	}
-	return math.Inf(1)
+	return unlimited
 }
 
 // unbounded is how many doublings take every share that is begun with, a quarter or
@@ -25,77 +28,124 @@ func (m *ModelLaw) slowStart(t, share, time float64) {
 	m.paceFrom, m.paceAt, m.paceTime = share, t, time
 }
 
-// leastReserve is the reserve where no refusal asked for more, in seconds of refill.
-const leastReserve = 0.5
+const (
+	leastReserve  = 0.5  // seconds of refill kept back where no refusal asked for more
+	reserveFades  = 60.0 // seconds in which a fifth of what refusals asked for is forgotten
+	reserveGrowth = 1.3
+	reserveMost   = 20.0 // seconds of refill
+	reserveLarge  = 5.0  // seconds, from which on it outweighs the usual reserve of headers
+)
 
-// reserveNow is how many seconds of refill are kept back on silent lanes: it
-// grew with refusals that nobody asked for, and is forgotten over minutes.
+// reserveNow is how many seconds of refill are kept back: it grew with refusals that
+// nobody asked for, and is forgotten over minutes.
 func (m *ModelLaw) reserveNow(t float64) float64 {
 	if m.reserve <= leastReserve {
 		return leastReserve
 	}
-	return max(leastReserve, m.reserve*math.Pow(0.8, (t-m.reserveAt)/60))
+	return max(leastReserve, m.reserve*math.Pow(0.8, (t-m.reserveAt)/reserveFades))
 }
 
-func (m *ModelLaw) spare(g *gauge, t float64) float64 {
-	if g.source == seen {
-		if r := m.reserveNow(t); r > 5 {
-			return min(r*g.refill, g.capacity/2)
-		}
-		return min(headerSpare*g.refill, g.capacity/4)
+// spare is the level that is kept back: enough for a call that arrives before the one
+// that left before it.
+func (m *ModelLaw) spare(g *gauge, t, cost float64) float64 {
+	switch {
+	case g.windowed():
+		return 0
+	case g.source != Seen:
+		return min(m.reserveNow(t)*g.refill, 0.35*g.capacity)
 	}
-	return min(m.reserveNow(t)*g.refill, 0.35*g.capacity)
+	if r := m.reserveNow(t); r > reserveLarge {
+		return min(r*g.refill, g.capacity/2)
+	}
+	return max(min(1.5*cost, g.capacity), min(headerSpare*g.refill, g.capacity/4))
 }
 
 // rate is how many calls of that cost may leave per second.
 func (m *ModelLaw) rate(t float64, cost [dims]float64) float64 {
-	r, ending := math.Inf(1), m.ending(t)
+	r, ending := unlimited, m.ending(t)
 	fastest := min(burstCap, m.pace(t))
 	for k := range m.used {
-		g := &m.gauges[k]
-		if g.source == unknown || cost[k] == 0 {
-			continue
+		if g := &m.gauges[k]; g.known() && cost[k] > 0 {
+			r = min(r, m.gaugeRate(k, t, cost[k], fastest, ending)/cost[k])
 		}
-		g.advance(t)
-		spare := m.spare(g, t)
-		if ending {
-			spare = 0
-		}
-		x := margin*g.refill - g.draw() + (g.level+cost[k]/2-spare)/horizon
-		if m.mode == probing && k == dimRequests && g.source != seen {
-			x = max(x, m.probeRate)
-		}
-		most := max(fastest*g.refill, g.level/longBurst)
-		x = max(0.05*g.refill, min(x, most))
-		r = min(r, x/cost[k])
 	}
-	if m.mode == discover || (m.mode == startup && !m.serves) {
-		r = min(r, m.unknownRate)
+	if s := m.estimate.search; s != nil && !m.queues() {
+		r = min(r, s.pace*m.health(t))
 	}
-	if m.errors.slowed {
-		r *= m.errors.Factor(m.time(t))
+	if m.refusals > 0 {
+		if m.trial != nil {
+			r = min(r, m.trial.pace)
+		}
+		r = min(m.gross(r), m.brake())
 	}
 	return max(r, m.gauges[dimRequests].capped(floorRate))
+}
+
+// gross is at what rate calls must leave for so many to be let in, which is what gauges
+// count: chance refuses some. The user's limit bounds what leaves.
+func (m *ModelLaw) gross(net float64) float64 {
+	return max(net, m.gauges[dimRequests].capped(net/(1-m.luckless)))
+}
+
+// health is what of the pace is left while too many calls break.
+func (m *ModelLaw) health(t float64) float64 {
+	if !m.errors.slowed {
+		return 1
+	}
+	return m.errors.Factor(m.time(t))
+}
+
+// gaugeRate is what one limit allows, in units per second.
+func (m *ModelLaw) gaugeRate(k int, t, cost, fastest float64, ending bool) float64 {
+	g := &m.gauges[k]
+	level, spare, keep := g.levelAt(t), 0.0, margin
+	if !ending {
+		spare = m.spare(g, t, cost)
+	}
+	if g.source == Told {
+		keep = 1 // the level alone holds calls to what was told
+	}
+	x := keep*g.refill - g.draw() + (level+cost/2-spare)/horizon
+	most := max(fastest*g.refill, level/longBurst)
+	switch try := m.estimate.try; {
+	case g.windowed():
+		x = g.window.rate(t, level, x)
+		if ending {
+			x = most
+		}
+	case k == dimRequests && try != nil && g.source != Seen:
+		x = max(x, try.rate)
+	}
+	if g.spacing(k) {
+		most = min(most, 1/max(1/(margin*g.refill), 1/g.refill+g.stagger()))
+	}
+	if m.errors.slowed {
+		most = min(most, m.health(t)*g.refill)
+	}
+	return max(0.05*g.refill, min(x, most))
+}
+
+// rate spreads what is left of a window over what is left of its time.
+func (w *fixedWindow) rate(t, level, least float64) float64 {
+	if t >= w.ends+windowEdge {
+		return max(least, w.most/max(w.period, windowLeast))
+	}
+	return max(least, level/max(w.ends-t, windowEdge))
 }
 
 // ending reports whether what remains of the batch fits the levels: then the
 // reserve is of no use to anyone.
 func (m *ModelLaw) ending(t float64) bool {
-	if m.remains == (Cost{}) || m.serves {
+	if m.remains == (Cost{}) || m.queues() || !m.gauges[dimRequests].known() {
 		return false
 	}
 	left := spread(m.remains)
 	for k := range m.used {
-		g := &m.gauges[k]
-		if g.source == unknown {
-			continue
-		}
-		g.advance(t)
-		if left[k] > g.level {
+		if g := &m.gauges[k]; g.known() && left[k] > g.levelAt(t) {
 			return false
 		}
 	}
-	return m.gauges[dimRequests].source != unknown
+	return true
 }
 
 // Remaining is part of [Law].
@@ -106,7 +156,9 @@ func (m *ModelLaw) Remaining(c Cost) {
 }
 
 // A quote is the rate that Wait found, for the call that is let go by it and sent at the
-// same moment. Whatever teaches the law anything voids it; the zero quote is void.
+// same moment. Whatever news teaches voids it; what time teaches in Tick does not, as
+// that is followed by a Wait or by nothing: no call leaves unasked. The zero quote is
+// void.
 type quote struct {
 	at, rate float64
 	cost     Cost
@@ -121,15 +173,12 @@ func (m *ModelLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
 	}
 	charge := m.weigh(c)
 	cost := spread(charge)
-	m.step(t)
 	r := m.rate(t, cost)
-	m.quoted = quote{at: t, rate: r, cost: charge}
+	m.quoted.at, m.quoted.rate, m.quoted.cost = t, r, charge
 	if credit := m.creditAt(t, r); credit < 1-1e-9 {
-		m.binding = true
 		return min(AskAgain, ceilSeconds((1-credit)/r)), "rate"
 	}
 	if wait, on := m.debtWait(t, cost); wait > 0 {
-		m.binding = true
 		return min(AskAgain, wait), on.String()
 	}
 	return 0, ""
@@ -137,12 +186,17 @@ func (m *ModelLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
 
 // creditAt is how many calls may leave at once: the whole time since the latest
 // one counts at the present rate, and none of a hold does, so that a rising rate
-// shortens a wait that has begun and a hold does not end in a burst.
+// shortens a wait that has begun and a hold does not end in a burst. Where one call at
+// a time is let in, none is saved up.
 func (m *ModelLaw) creditAt(t, r float64) float64 {
 	if math.IsInf(r, 1) {
 		return 1 // without a rate nothing is saved up for when there is one
 	}
-	return min(1+0.1*r, m.credit+r*max(0, t-max(m.credited, m.hold)))
+	most := 1 + PacerSlack*r
+	if m.gauges[dimRequests].spacing(dimRequests) {
+		most = 1
+	}
+	return min(most, m.credit+r*max(0, t-max(m.credited, m.hold)))
 }
 
 // ProbeWait is part of [Law].
@@ -160,24 +214,31 @@ func (m *ModelLaw) debtWait(t float64, cost [dims]float64) (time.Duration, Dimen
 	)
 	for k := range m.used {
 		g := &m.gauges[k]
-		if g.source == unknown || (m.mode == probing && k == dimRequests) {
+		if !g.known() || m.estimate.try != nil && k == dimRequests {
 			continue
 		}
-		g.advance(t)
 		need := cost[k] // a call without an estimate is still held to what others drew
-		if g.source != seen {
+		if g.source != Seen {
 			need -= max(2*cost[k], g.slack())
+			if cost[k] > 0.95*g.capacity { // it will never fit: nearly full must do
+				need = min(need, 0.95*g.capacity)
+			}
 		}
-		if cost[k] > 0.95*g.capacity { // it will never fit: full must do
-			need = min(need, 0.95*g.capacity)
-		}
-		if g.level < need-1e-9 {
-			if w := (need - g.level) / max(g.refill-g.draw(), 0.05*g.refill); w > wait {
+		if need = min(need, g.capacity); g.levelAt(t) < need-1e-9 {
+			if w := g.until(t, need); w > wait {
 				wait, on = w, dimensionOf[k]
 			}
 		}
 	}
 	return ceilSeconds(wait), on
+}
+
+// until is how many seconds it takes until the level is that high.
+func (g *gauge) until(t, level float64) float64 {
+	if g.windowed() {
+		return max(windowEdge, g.window.ends+windowEdge-t)
+	}
+	return (level - g.levelAt(t)) / max(g.refill-g.draw(), 0.05*g.refill)
 }
 
 func ceilSeconds(s float64) time.Duration {
@@ -187,8 +248,8 @@ func ceilSeconds(s float64) time.Duration {
 	return time.Duration(math.Ceil(min(s, MaxWait.Seconds()) * 1e9))
 }
 
-// Sent notes that a call leaves, and gives it its number.
-func (m *ModelLaw) Sent(now time.Time, c Cost) uint64 {
+// Sent notes that a call leaves beside so many others, and gives it its ticket.
+func (m *ModelLaw) Sent(now time.Time, c Cost, beside int) (k Ticket) {
 	t := m.seconds(now)
 	charge := m.weigh(c)
 	cost := spread(charge)
@@ -197,17 +258,48 @@ func (m *ModelLaw) Sent(now time.Time, c Cost) uint64 {
 		r = m.rate(t, cost)
 	}
 	m.quoted = quote{}
-	m.credit, m.credited = m.creditAt(t, r)-1, t
-	for k := range m.used {
-		if g := &m.gauges[k]; g.source != unknown {
+	m.credit = m.creditAt(t, r) - 1
+	for d := range m.used {
+		if g := &m.gauges[d]; g.known() {
 			g.advance(t)
-			g.take(cost[k])
+			g.take(cost[d])
 		}
 	}
 	if m.serves {
 		m.local.Sent()
 	}
-	return m.sends.add(t, charge)
+	m.sends.add(t, charge)
+	m.sent++
+	m.fill(&k, t, r, beside)
+	return k
+}
+
+const (
+	gapWeight = 1.0 / 8 // of a new gap between two calls, in the smoothed one
+	// bunchTime is how many seconds calls are counted together: where many leave at one
+	// moment, the gap between them says nothing of their pace.
+	bunchTime = 0.05
+)
+
+// fill notes on a ticket how and in whose company a call left. Its pace is the one that
+// it was held to, or the one at which calls really leave where nothing holds them back.
+func (m *ModelLaw) fill(k *Ticket, t, r float64, beside int) {
+	m.bunch++
+	if span := t - max(m.bunched, m.hold); span >= bunchTime {
+		m.gap += min(1, gapWeight*m.bunch) * (span/m.bunch - m.gap)
+		m.bunch, m.bunched = 0, t
+	}
+	m.credited = t
+	pace := 1 / max(m.gap, 1e-4)
+	if m.pressed {
+		pace = min(r, 1e4)
+	}
+	k.Factor, k.Pace, k.Beside = float32(m.factor), float32(pace), uint16(min(beside, math.MaxUint16))
+	if c := m.crowd.cap; c != nil {
+		k.capped = beside+1 >= c.places()
+		m.atCap = k.capped
+	}
+	k.Number = m.fates.add(t, k)
 }
 
 // weigh is what a call is charged: its estimate, corrected by what the estimates

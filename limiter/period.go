@@ -1,6 +1,9 @@
 package limiter
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // The periods that providers' limits are known to have, in seconds.
 var periods = [...]float64{1, 10, 60, 3600, 86400}
@@ -12,7 +15,10 @@ const (
 	// that is not as deep as its limit is wide looks like some period at any one
 	// level, but not like the same at two.
 	periodVotes = 3
-	periodSpan  = 1.2
+	periodSpan  = 1.4
+	// roundedMost is up to where a whole number of seconds is taken for a rounded one,
+	// which is too coarse to measure by.
+	roundedMost = 5 * time.Second
 )
 
 // periodGuess finds out what period a limit is for, where the headers do not say:
@@ -39,7 +45,7 @@ func (p *periodGuess) period() float64 {
 // learn takes a sighting.
 func (p *periodGuess) learn(s Sighting) {
 	used := s.Limit - s.Remaining
-	if !s.HasReset || used < 2 || s.Reset <= 0 {
+	if !s.HasReset || used < 2 || s.Reset <= 0 || s.Reset < roundedMost && s.Reset%time.Second == 0 {
 		return
 	}
 	near := nearest(s.Reset.Seconds() * s.Limit / used)
@@ -54,6 +60,17 @@ func (p *periodGuess) learn(s Sighting) {
 	if p.votes >= periodVotes && p.most >= periodSpan*p.least {
 		p.found = near
 	}
+}
+
+// shorten tries the next shorter period, if there is one.
+func (p *periodGuess) shorten() bool {
+	for i := len(periods) - 1; i >= 0; i-- {
+		if periods[i] < p.period() {
+			*p = periodGuess{found: periods[i]}
+			return true
+		}
+	}
+	return false
 }
 
 // nearest is the known period that seconds come near to; 0 if none.

@@ -5,7 +5,23 @@ import (
 	"time"
 )
 
-// The model law's side of a lane's phases, and what it shows.
+// The model law's side of a lane's phases, and where time teaches.
+
+// Tick is part of [Law]: the one place where time alone teaches anything.
+func (m *ModelLaw) Tick(now time.Time, held bool) {
+	t := m.seconds(now)
+	m.pressed = held
+	gap := t - m.ticked
+	if gap <= 0 {
+		return
+	}
+	m.ticked = t
+	m.ripen(t, 0)
+	if m.refusals > 0 {
+		m.luckless = m.chance.share(paceBin(m.lastPace))
+	}
+	m.grow(t, gap, held)
+}
 
 // The in-flight governor. A call that hangs gives no sign, so neither rate nor
 // breaker reacts; what Little's law justifies for the calls that do end, three
@@ -18,41 +34,35 @@ const (
 
 // Window is part of [Law].
 func (m *ModelLaw) Window(now time.Time) int {
-	if m.serves {
+	if m.queues() {
 		return m.local.Size()
 	}
-	if m.window == 0 || now != m.windowAt {
+	if t := m.seconds(now); m.window == 0 || t != m.windowAt {
 		m.window = max(leastWindow, windowSpare+int(windowFactor*m.answered.PerSecond(now)*m.latency))
-		m.windowAt = now
+		m.windowAt = t
 	}
-	return m.window
+	most := m.window
+	if m.serves {
+		most = min(most, m.local.Size())
+	}
+	if m.crowd.cap != nil {
+		most = min(most, m.crowd.cap.places())
+	}
+	return most
 }
 
-// Resume is part of [Law]. Where a level is known there is nothing to probe.
-func (m *ModelLaw) Resume(now time.Time) bool {
-	g := &m.gauges[dimRequests]
-	return g.source != unknown
-}
+// queues reports whether the server takes whatever it is asked, and lets it wait. One
+// that refuses is judged like any other from then on, and its latency watched besides.
+func (m *ModelLaw) queues() bool { return m.serves && m.refusals == 0 }
 
-// Vanished is part of [Law].
-func (m *ModelLaw) Vanished(now time.Time) { m.gone(now, false) }
-
-// gone tells the window of a local server that a call has ended, and whether that
-// was the server's fault.
-func (m *ModelLaw) gone(now time.Time, fault bool) {
-	if !m.serves {
-		return
-	}
-	m.local.Ended()
-	if fault {
-		m.local.Faulted(now)
-	}
+// Resume is part of [Law]. Where a rate is known and calls are let in there is nothing
+// to probe.
+func (m *ModelLaw) Resume(time.Time) bool {
+	return m.gauges[dimRequests].known() && (m.drought == nil || m.drought.refusals < 2)
 }
 
 // Broken is part of [Law].
-func (m *ModelLaw) Broken(time.Time) {
-	m.broken = true
-}
+func (m *ModelLaw) Broken(time.Time) { m.broken = true }
 
 // Climb is part of [Law]. After an ordinary refusal the level says how much may
 // leave, and there is nothing to climb; after an outage nobody knows who else
@@ -64,10 +74,10 @@ func (m *ModelLaw) Climb(now time.Time) time.Time {
 		m.slowStart(t, backShare, backDoubling)
 	}
 	m.broken = false
-	if m.gauges[dimRequests].source == unknown && m.unknownRate < m.refusedRate {
+	if s := m.estimate.search; s != nil && s.pace < s.over {
 		// The search goes on from below. It has climbed back when it is as fast as when
 		// it was refused.
-		return now.Add(ceilSeconds(m.searchTime() * math.Log2(m.refusedRate/m.unknownRate)))
+		return now.Add(ceilSeconds(m.searchTime() * math.Log2(s.over/s.pace)))
 	}
 	if m.pace(t) >= 1 {
 		return now
@@ -81,22 +91,26 @@ func (m *ModelLaw) Pace(now time.Time) float64 {
 }
 
 // Rate is part of [Law].
-func (m *ModelLaw) Rate(time.Time) float64 {
-	if g := &m.gauges[dimRequests]; g.source != unknown {
+func (m *ModelLaw) Rate(time.Time) float64 { return m.believed() }
+
+// believed is the rate of requests that is believed, or searched at.
+func (m *ModelLaw) believed() float64 {
+	if g := &m.gauges[dimRequests]; g.known() {
 		return g.refill
 	}
-	return m.unknownRate
+	if s := m.estimate.search; s != nil {
+		return s.pace
+	}
+	return unlimited
 }
 
 // Level is part of [Law].
 func (m *ModelLaw) Level(now time.Time, d Dimension) float64 {
 	k := index(d)
-	if k < 0 || m.gauges[k].source == unknown {
-		return math.Inf(1)
+	if k < 0 || !m.gauges[k].known() {
+		return unlimited
 	}
-	g := m.gauges[k]
-	g.advance(m.seconds(now))
-	return g.level
+	return m.gauges[k].levelAt(m.seconds(now))
 }
 
 // Errors is part of [Law].
@@ -111,18 +125,14 @@ func (m *ModelLaw) Warm() uint64 {
 	if m.serves {
 		n += m.local.warm()
 	}
-	n += uint64(m.silentRun) + m.sends.warm()
-	return n + uint64(int64(m.hold+m.remember+m.credited+m.remains.Requests))
+	n += m.recent + m.sends.warm() + m.fates.warm() + m.chance.paces.warm(0) + m.crowd.paces.warm(0) + m.crowd.beside.warm(0)
+	return n + uint64(int64(m.hold+m.credited+m.remains.Requests))
 }
 
 // Escalation is part of [Law].
-func (m *ModelLaw) Escalation() int { return m.silentRun }
-
-// Failed is part of [Law].
-func (m *ModelLaw) Failed(now time.Time, n News) {
-	m.quoted = quote{}
-	m.errors.Record(now, true)
-	m.gone(now, n.Timeout)
-	m.settle(m.seconds(now), &n)
-	m.see(m.seconds(now), &n)
+func (m *ModelLaw) Escalation() int {
+	if m.drought == nil {
+		return 0
+	}
+	return m.drought.refusals
 }

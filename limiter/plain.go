@@ -79,14 +79,17 @@ func (p *PlainLaw) Pace(now time.Time) float64 {
 	return pace
 }
 
+// Tick is part of [Law]. Time alone teaches the plain law nothing.
+func (p *PlainLaw) Tick(time.Time, bool) {}
+
 // Sent is part of [Law].
-func (p *PlainLaw) Sent(now time.Time, c Cost) uint64 {
+func (p *PlainLaw) Sent(now time.Time, c Cost, _ int) Ticket {
 	p.quota.Take(now, c)
 	p.ramp.Take(now)
 	p.pacer.Take(now, p.Rate(now))
 	p.sent.Add(now)
 	p.count++
-	return p.count
+	return Ticket{Number: p.count}
 }
 
 // Answered is part of [Law].
@@ -123,6 +126,7 @@ func (p *PlainLaw) wipedOut(n News) bool { return !n.Sent.After(p.drained) && !p
 // Failed is part of [Law].
 func (p *PlainLaw) Failed(now time.Time, n News) {
 	p.settle(now, n)
+	p.neverLeft(now, n)
 	p.errors.Record(now, true)
 	if n.Present && !n.Probe && p.errors.Factor(now) < 1 {
 		p.rate.Anchor(p.observed(now)) // half of unlimited would be unlimited; a probe's is no rate
@@ -136,7 +140,7 @@ func (p *PlainLaw) observed(now time.Time) float64 {
 }
 
 // Refused is part of [Law].
-func (p *PlainLaw) Refused(now time.Time, n News) time.Time {
+func (p *PlainLaw) Refused(now time.Time, n News) Refusal {
 	p.settle(now, n)
 	p.short = !n.Overloaded
 	if n.Overloaded {
@@ -153,7 +157,7 @@ func (p *PlainLaw) Refused(now time.Time, n News) time.Time {
 		p.quota.Drain(now) // the model said that there was room, the server that there is none
 		p.drained = now
 	}
-	return p.cooldown.Start(now, n.RetryAfter, n.Directed, p.rng)
+	return Refusal{Until: p.cooldown.Start(now, n.RetryAfter, n.Directed, p.rng)}
 }
 
 // Straggled is part of [Law].
@@ -173,7 +177,14 @@ func (p *PlainLaw) Straggled(now time.Time, n News) time.Time {
 }
 
 // Vanished is part of [Law].
-func (p *PlainLaw) Vanished(time.Time) {}
+func (p *PlainLaw) Vanished(now time.Time, n News) { p.neverLeft(now, n) }
+
+// neverLeft gives back the charge of a call of which nothing reached the wire.
+func (p *PlainLaw) neverLeft(now time.Time, n News) {
+	if n.Unsent && !p.wipedOut(n) {
+		p.quota.Refund(now, n.Cost)
+	}
+}
 
 // Remaining is part of [Law]. The plain law keeps no reserve.
 func (p *PlainLaw) Remaining(Cost) {}

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var pureImports = []string{"cmp", "errors", "fmt", "math", "math/rand/v2", "slices", "strconv", "strings", "time"}
+var pureImports = []string{"cmp", "errors", "fmt", "math", "math/bits", "math/rand/v2", "slices", "strconv", "strings", "time"}
 
 // The parts of allowed packages that read a clock, wait for one, or draw from a source
 // that nobody seeded.

@@ -1,172 +1,138 @@
 package limiter
 
-// sendsKept is how many calls a law remembers. It is what the longest interval
-// that it measures holds: two minutes at seventy calls a second. Where more
-// were made, the interval begins at the oldest that is remembered.
-const sendsKept = 1 << 13
-
-// A send is one call that left. Ten thousand lanes that make two hundred calls each
-// remember two million, so it holds no more than it must.
-type send struct{ at, input, output float64 }
-
-// sends remembers the latest calls in the order in which they left.
-//
-//	young: the latest few         in the law itself
-//	ring:  all that left before   in pieces; send n is at n%sendsKept
-//
-// Invariant: neither at nor the running sum of requests falls from one send to the next.
-//
-// The ring lies in pieces, so that a lane which makes few calls keeps little, and what
-// is kept need not be copied when there is more of it. It is written to once in
-// sendsYoung calls, as each of thousands of lanes has its ring in a cold place.
-type sends struct {
-	count uint64 // sends ever; the number of the next one
-	rare  *rare  // nil: each send was one request, and none was refused
-	young [sendsYoung]send
-	ring  []*[sendsPiece]send
-}
-
-// rare is what there is to say of few sends, or of the sends of few lanes.
-type rare struct {
-	weights []weight                     // send n is at n%sendsKept; nil: each was one request
-	refused [sendsKept / wordBits]uint64 // a bit for each send
-}
-
-// A weight is how many requests a send was, and all sends up to this one.
-type weight struct{ requests, sum float64 }
-
 const (
-	// sendsPiece is a multiple of sendsYoung and a power of two, so that the young fit in
-	// one, and finding a send needs no division.
-	sendsPiece = 16
+	// slotsKept bounds what a law remembers of its sends, to 64 KB. A lane of ordinary
+	// traffic has a slot for each; one that is busier has slots of several, and still
+	// knows to a hundredth of a second what left when: thirty seconds of five hundred
+	// calls a second are eight to a slot.
+	slotsKept = 1 << 11
 
-	// sendsYoung is what a line and a half of a processor's cache hold.
-	sendsYoung = 4
+	// sendsHorizon is how many seconds back the sends are needed at least: the longest
+	// stretch between two refusals that an estimate is made of.
+	sendsHorizon = 120.0
 
-	wordBits = 64
+	// slotsFirst is for how many slots there is room at first: few, as most lanes of ten
+	// thousand make few calls. The room doubles when it is full.
+	slotsFirst = 4
 )
 
-func (s *sends) add(at float64, cost Cost) uint64 {
-	n := s.count
-	if s.rare != nil || cost.Requests != 1 {
-		s.remark(n, cost.Requests)
+// A slot is some calls that left one after the other; mostly one.
+type slot struct {
+	from, to      float64 // when the first and the last of them left
+	sent, refused float32 // requests
+	input, output float32 // tokens
+}
+
+// share is how much of the slot lies in (from, to], its calls taken as evenly spread.
+func (e *slot) share(from, to float64) float64 {
+	width := e.to - e.from
+	if width <= 0 {
+		return 1
 	}
-	s.young[n%sendsYoung] = send{at: at, input: cost.Input, output: cost.Output}
-	s.count++
-	if s.count%sendsYoung == 0 {
-		s.move()
+	return max(0, min(to, e.to)-max(from, e.from)) / width
+}
+
+// drew is what the provider took for the slot in dimension k: nothing for what it
+// refused.
+func (e *slot) drew(k int) float64 {
+	if k == dimRequests {
+		return float64(e.sent - e.refused)
+	}
+	n := float64(e.input + e.output)
+	switch k {
+	case dimInput:
+		n = float64(e.input)
+	case dimOutput:
+		n = float64(e.output)
+	}
+	if e.refused > 0 && e.sent > 0 {
+		n *= float64(1 - e.refused/e.sent)
 	}
 	return n
 }
 
-// remark notes what is rare of send n. It hardly ever is another number of requests
-// than one, and until then the sum of all up to send n is n+1, and is not remembered.
-func (s *sends) remark(n uint64, requests float64) {
-	r := s.rarely()
-	r.refused[n%sendsKept/wordBits] &^= 1 << (n % wordBits) // that was another's
-	if r.weights == nil && requests != 1 {
-		r.weights = make([]weight, sendsKept)
-		for i := s.oldest(); i < n; i++ {
-			r.weights[i%sendsKept] = weight{1, float64(i + 1)}
+// add notes a call in the slot, not before those that are there.
+func (e *slot) add(at float64, c Cost) {
+	e.to = at
+	e.sent += float32(c.Requests)
+	e.input += float32(c.Input)
+	e.output += float32(c.Output)
+}
+
+func (e *slot) join(o *slot) {
+	e.to = o.to
+	e.sent += o.sent
+	e.refused += o.refused
+	e.input += o.input
+	e.output += o.output
+}
+
+// sends remembers what left, when, and how much of it was refused.
+//
+// Invariant: slots first to count−1 are kept, slot i at i%slotsKept, and none is
+// forgotten before there is room for as many; they do not overlap, and lie in the order of time. What a single call's fate needs is not in
+// here, as slots are merged: it travels with the call, in its [Ticket].
+type sends struct {
+	first, count uint64
+	grain        float64 // seconds that a slot may span
+	ring         []slot
+}
+
+// add notes a call that leaves.
+func (s *sends) add(at float64, c Cost) {
+	if s.count > s.first {
+		if last := s.get(s.count - 1); at-last.from <= s.grain {
+			last.add(at, c)
+			return
 		}
 	}
-	if r.weights == nil {
+	if s.count-s.first == slotsKept {
+		s.makeRoom(at)
+	}
+	if n := len(s.ring); n < slotsKept && int(s.count) == n {
+		wider := make([]slot, max(slotsFirst, 2*n))
+		copy(wider, s.ring)
+		s.ring = wider
+	}
+	e := s.get(s.count)
+	e.from, e.sent, e.refused, e.input, e.output = at, 0, 0, 0, 0
+	e.add(at, c)
+	s.count++
+}
+
+// makeRoom forgets the oldest slot, or merges slots if it is too young to go.
+func (s *sends) makeRoom(now float64) {
+	age := now - s.get(s.first).from
+	if age >= sendsHorizon {
+		s.first++
+		if age > 4*sendsHorizon {
+			s.grain /= 2 // the traffic has thinned
+		}
 		return
 	}
-	sum := requests
-	if n > 0 {
-		sum += r.weights[(n-1)%sendsKept].sum
+	s.grain = max(2*s.grain, 2*age/slotsKept)
+	kept := s.first
+	for i := s.first + 1; i < s.count; i++ {
+		if e := s.get(i); e.to-s.get(kept).from <= s.grain {
+			s.get(kept).join(e)
+		} else {
+			kept++
+			*s.get(kept) = *e
+		}
 	}
-	r.weights[n%sendsKept] = weight{requests, sum}
-}
-
-func (s *sends) rarely() *rare {
-	if s.rare == nil {
-		s.rare = &rare{}
+	s.count = kept + 1
+	if s.count-s.first == slotsKept { // they lie too unevenly to be merged
+		s.first++
 	}
-	return s.rare
 }
 
-// move takes the young, of which there are as many as there is room for, to the ring.
-func (s *sends) move() {
-	first := s.count - sendsYoung
-	if first < sendsKept && first%sendsPiece == 0 {
-		s.ring = append(s.ring, new([sendsPiece]send))
-	}
-	i := first % sendsKept
-	copy(s.ring[i/sendsPiece][i%sendsPiece:], s.young[:])
-}
+func (s *sends) get(i uint64) *slot { return &s.ring[i%slotsKept] }
 
-func (s *sends) get(n uint64) *send {
-	if n >= s.count-s.count%sendsYoung {
-		return &s.young[n%sendsYoung]
-	}
-	i := n % sendsKept
-	return &s.ring[i/sendsPiece][i%sendsPiece]
-}
-
-// from is send n and those after it that lie behind it: at least one, if n has left.
-func (s *sends) from(n uint64) []send {
-	moved := s.count - s.count%sendsYoung
-	if n >= moved {
-		return s.young[n-moved : s.count-moved]
-	}
-	i := n % sendsKept
-	run := s.ring[i/sendsPiece][i%sendsPiece:]
-	return run[:min(uint64(len(run)), moved-n)]
-}
-
-func (s *sends) at(n uint64) float64 { return s.get(n).at }
-
-func (s *sends) weight(n uint64) weight {
-	if s.rare == nil || s.rare.weights == nil {
-		return weight{1, float64(n + 1)}
-	}
-	return s.rare.weights[n%sendsKept]
-}
-
-func (s *sends) cost(n uint64) Cost {
-	e := s.get(n)
-	return Cost{Requests: s.weight(n).requests, Input: e.input, Output: e.output}
-}
-
-// usual is what the provider took in dimension k for a send that was one request and not
-// refused.
-func (e *send) usual(k int) float64 {
-	switch k {
-	case dimRequests:
-		return 1
-	case dimTokens:
-		return e.input + e.output
-	case dimInput:
-		return e.input
-	}
-	return e.output
-}
-
-// unusual is what it took for send n, which is e, where some are unlike that.
-func (s *sends) unusual(n uint64, e *send, k int) float64 {
-	switch {
-	case s.wasRefused(n):
-		return 0
-	case k == dimRequests:
-		return s.weight(n).requests
-	}
-	return e.usual(k)
-}
-
-func (s *sends) warm() uint64 {
-	return s.count + uint64(int64(s.young[0].at+s.young[sendsYoung-1].at))
-}
-
-func (s *sends) oldest() uint64 { return s.count - min(s.count, sendsKept) }
-
-// after is the number of the first send that is remembered and left after t.
+// after is the first slot that ends after t.
 func (s *sends) after(t float64) uint64 {
-	first := s.oldest()
-	low, high := first, s.count
+	low, high := s.first, s.count
 	for low < high {
-		if mid := low + (high-low)/2; s.at(mid) > t {
+		if mid := low + (high-low)/2; s.get(mid).to > t {
 			high = mid
 		} else {
 			low = mid + 1
@@ -175,24 +141,69 @@ func (s *sends) after(t float64) uint64 {
 	return low
 }
 
-// refuse marks a send as refused: the provider did not charge it.
-func (s *sends) refuse(n uint64) {
-	if n >= s.count || n < s.oldest() {
-		return
+// at is the slot in which a call left; nil if that is forgotten.
+func (s *sends) at(t float64) *slot {
+	i := s.after(t)
+	if i > s.first && s.get(i-1).to == t {
+		i--
 	}
-	s.rarely().refused[n%sendsKept/wordBits] |= 1 << (n % wordBits)
+	if i == s.count || s.get(i).from > t {
+		return nil
+	}
+	return s.get(i)
 }
 
-func (s *sends) wasRefused(n uint64) bool {
-	return s.rare != nil && s.rare.refused[n%sendsKept/wordBits]>>(n%wordBits)&1 == 1
+// refuse says that a call was refused: the provider did not charge it.
+func (s *sends) refuse(at float64, requests float64) {
+	if e := s.at(at); e != nil {
+		e.refused = min(e.sent, e.refused+float32(requests))
+	}
 }
 
-// drawn is how many requests were sent in (from, to].
-func (s *sends) drawn(from, to float64) float64 {
-	a, b := s.after(from), s.after(to)
-	if a >= b {
+// takeBack says that a call never left.
+func (s *sends) takeBack(at float64, c Cost) {
+	if e := s.at(at); e != nil {
+		e.sent = max(0, e.sent-float32(c.Requests))
+		e.input = max(0, e.input-float32(c.Input))
+		e.output = max(0, e.output-float32(c.Output))
+	}
+}
+
+// accepted is how many requests were sent in (from, to] and not refused.
+func (s *sends) accepted(from, to float64) (n float64) {
+	for i := s.after(from); i < s.count; i++ {
+		e := s.get(i)
+		if e.from > to {
+			break
+		}
+		n += e.drew(dimRequests) * e.share(from, to)
+	}
+	return n
+}
+
+// slotsSince is how many slots end after t.
+func (s *sends) slotsSince(t float64) uint64 { return s.count - s.after(t) }
+
+// replay is the level at to, from a level at from, with our own sends of
+// dimension k between them. The cap applies between the sends: what overflows
+// before a send is not there for it.
+func (s *sends) replay(k int, level, refill, capacity, from, to float64) float64 {
+	t := from
+	for i := s.after(from); i < s.count; i++ {
+		e := s.get(i)
+		if e.from > to {
+			break
+		}
+		end := min(e.to, to)
+		level = min(capacity, level+refill*(end-t)) - e.drew(k)*e.share(from, to)
+		t = end
+	}
+	return min(capacity, level+refill*(to-t))
+}
+
+func (s *sends) warm() uint64 {
+	if s.count == s.first {
 		return 0
 	}
-	first := s.weight(a)
-	return s.weight(b-1).sum - first.sum + first.requests
+	return uint64(s.get(s.count - 1).sent)
 }

@@ -4,168 +4,200 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 )
 
-// What was drawn between two moments agrees with adding up a list, also where the
-// oldest sends have been forgotten.
+// sendsList is sends as anybody would write it: each call by itself, and all of them.
+type sendsList []listed
+
+type listed struct {
+	at      float64
+	cost    Cost
+	refused bool
+}
+
+// drew is what the provider took of dimension k in (from, to].
+func (l sendsList) drew(k int, from, to float64) (n float64) {
+	for _, e := range l {
+		if e.at > from && e.at <= to && !e.refused {
+			n += spread(e.cost)[k]
+		}
+	}
+	return n
+}
+
+// near is how many calls left about a moment.
+func (l sendsList) near(t, seconds float64) (n float64) {
+	for _, e := range l {
+		if math.Abs(e.at-t) <= seconds {
+			n++
+		}
+	}
+	return n
+}
+
+func (l sendsList) replay(k int, level, refill, capacity, from, to float64) float64 {
+	t := from
+	for _, e := range l {
+		if e.at > from && e.at <= to {
+			level, t = min(capacity, level+refill*(e.at-t)), e.at
+			if !e.refused {
+				level -= spread(e.cost)[k]
+			}
+		}
+	}
+	return min(capacity, level+refill*(to-t))
+}
+
+// both are a memory of sends and its twin.
+type both struct {
+	s    sends
+	list sendsList
+	now  float64
+	rng  *rand.Rand
+}
+
+func newBoth(seed uint64) *both { return &both{rng: seeded(seed)} }
+
+// send has a call leave so many seconds after the one before it; some calls of the last
+// second turn out to have been refused, and some not to have left.
+func (b *both) send(gap float64, c Cost) {
+	b.now += gap
+	b.s.add(b.now, c)
+	b.list = append(b.list, listed{at: b.now, cost: c})
+	i := len(b.list) - 1 - b.rng.IntN(50)
+	if i < 0 || b.list[i].refused || b.now-b.list[i].at > 1 || b.rng.IntN(8) > 0 {
+		return
+	}
+	e := &b.list[i]
+	if b.rng.IntN(4) == 0 {
+		b.s.takeBack(e.at, e.cost)
+		e.cost = Cost{}
+		return
+	}
+	b.s.refuse(e.at, e.cost.Requests)
+	e.refused = true
+}
+
+// span is a stretch of time of which everything is remembered.
+func (b *both) span() (from, to float64) {
+	begin := b.s.get(b.s.first).to
+	from = begin + b.rng.Float64()*(b.now-begin)
+	return from, from + b.rng.Float64()*(b.now-from)
+}
+
+// While each call has a slot of its own, what was let in between two moments is what a
+// list of all calls says, call for call; also after calls were refused, taken back, or
+// sent at one moment, and once the oldest are forgotten.
 func TestSendsAgreeWithAList(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1))
-	var (
-		s    sends
-		list []struct{ at, requests float64 }
-	)
-	at := 0.0
-	for range sendsKept + 500 {
-		at += rng.Float64() * float64(rng.IntN(2)) // some at the same moment
-		cost := Cost{Requests: float64(rng.IntN(100))}
-		s.add(at, cost)
-		list = append(list, struct{ at, requests float64 }{at, cost.Requests})
+	b := newBoth(1)
+	for range 2 * slotsKept {
+		b.send(0.2*b.rng.ExpFloat64()*float64(b.rng.IntN(3)), one)
 	}
-	kept := list[500:]
-	for range 2000 {
-		from := kept[0].at + rng.Float64()*(at-kept[0].at) // later than what was forgotten
-		to := from + rng.Float64()*(at-from)
-		want := 0.0
-		for _, e := range kept {
-			if e.at > from && e.at <= to {
-				want += e.requests
-			}
-		}
-		if got := s.drawn(from, to); math.Abs(got-want) > 1e-6 {
-			t.Fatalf("(%v, %v]: %v, want %v", from, to, got, want)
+	if b.s.grain > 0 || b.s.first == 0 {
+		t.Fatalf("slots of %v s, the first is %d: not what this test is about", b.s.grain, b.s.first)
+	}
+	for range 3000 {
+		from, to := b.span()
+		want(t, "let in", b.s.accepted(from, to), b.list.drew(dimRequests, from, to))
+		refill, capacity := 1+9*b.rng.Float64(), 1+30*b.rng.Float64()
+		level := capacity * b.rng.Float64()
+		near(t, "level", b.s.replay(dimRequests, level, refill, capacity, from, to),
+			b.list.replay(dimRequests, level, refill, capacity, from, to), 1e-6)
+	}
+}
+
+// Calls have their own costs, in tokens too; what was refused cost nothing.
+func TestSendsKnowTokens(t *testing.T) {
+	b := newBoth(2)
+	for range slotsKept - 1 {
+		b.send(0.01+b.rng.ExpFloat64(), Cost{Requests: 1, Input: float64(b.rng.IntN(2000)), Output: float64(b.rng.IntN(900))})
+	}
+	for range 1000 {
+		from, to := b.span()
+		for k := range dims {
+			near(t, dimensionOf[k].String(), b.s.replay(k, 1e9, 0, 1e9, from, to),
+				b.list.replay(k, 1e9, 0, 1e9, from, to), 1)
 		}
 	}
 }
 
-// Each send that is remembered says what was said of it, also after the ring has gone
-// round: what was refused, and how many requests those were that were not one.
-func TestSendsRememberEach(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 3))
-	for _, odd := range []uint64{0, 1, 100, sendsKept + 77, 3 * sendsKept} { // from here on not all are one request
-		var (
-			s       sends
-			costs   []Cost
-			refused = map[uint64]bool{}
-			sum     float64
-		)
-		for n := range uint64(2*sendsKept + 6) {
-			c := Cost{Requests: 1, Input: rng.Float64(), Output: rng.Float64()}
-			if n == odd || n > odd && rng.IntN(10) == 0 {
-				c.Requests = 2.5
-			}
-			if got := s.add(float64(n), c); got != n {
-				t.Fatalf("send %d is called %d", n, got)
-			}
-			costs = append(costs, c)
-			if back := uint64(rng.IntN(200)); rng.IntN(9) == 0 && n > sendsKept/2 && back <= n {
-				s.refuse(n - back)
-				refused[n-back] = true
-			}
+// A busy lane remembers as long as it must in as little room as it may, and what it says
+// of a stretch of time is wrong by no more than the calls of the slots at its two ends.
+func TestSendsOfABusyLane(t *testing.T) {
+	b := newBoth(3)
+	for b.now < 300 {
+		b.send(b.rng.ExpFloat64()/500, one)
+	}
+	grain := b.s.grain
+	if grain > 1 {
+		t.Errorf("slots of %v s", grain)
+	}
+	if oldest := b.s.get(b.s.first).from; b.now-oldest < sendsHorizon {
+		t.Errorf("only %v s are remembered", b.now-oldest)
+	}
+	bias := 0.0
+	for range 300 {
+		from, to := b.span()
+		got, want := b.s.accepted(from, to), b.list.drew(dimRequests, from, to)
+		bias += (got - want) / 300
+		near(t, "let in", got, want, b.list.near(from, grain)+b.list.near(to, grain))
+		near(t, "level", b.s.replay(dimRequests, 100, 450, 500, from, to),
+			b.list.replay(dimRequests, 100, 450, 500, from, to), b.list.near(from, grain)+b.list.near(to, grain)+450*grain)
+	}
+	near(t, "calls too many in the mean", bias, 0, 5)
+}
+
+// Merging loses nothing: all that is remembered is still there in sum.
+func TestMergedSlotsKeepTotals(t *testing.T) {
+	b := newBoth(4)
+	for range 20 * slotsKept {
+		b.send(b.rng.ExpFloat64()/800, one)
+		if b.s.first > 0 {
+			t.Fatal("a slot was forgotten within the horizon")
 		}
-		for n := s.oldest(); n < s.count; n++ {
-			sum += costs[n].Requests
-			if s.cost(n) != costs[n] || s.at(n) != float64(n) || s.wasRefused(n) != refused[n] {
-				t.Fatalf("odd from %d: send %d is %+v at %v, refused: %v", odd, n, s.cost(n), s.at(n), s.wasRefused(n))
-			}
-			if got := s.drawn(float64(s.oldest())-1, float64(n)); got != sum {
-				t.Fatalf("odd from %d: %v were drawn until send %d, want %v", odd, got, n, sum)
-			}
+	}
+	want(t, "let in", b.s.accepted(-1, b.now), b.list.drew(dimRequests, -1, b.now))
+	for i := b.s.first + 1; i < b.s.count; i++ {
+		before, e := b.s.get(i-1), b.s.get(i)
+		if e.from < before.to || e.to-e.from > b.s.grain+1e-9 {
+			t.Fatalf("slot %d is %v to %v, after one to %v, of %v s at most", i, e.from, e.to, before.to, b.s.grain)
 		}
 	}
 }
 
-// A level that is replayed through our own sends is what a bucket would have had
-// that saw them: capped between them, and not charged for those it refused.
-func TestReplayAgreesWithABucket(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 2))
-	for range 200 {
-		var s sends
-		refill, capacity := 1+rng.Float64()*20, 5+rng.Float64()*50
-		level, at := capacity*rng.Float64(), 0.0
-		want := level
-		for range 100 {
-			gap := rng.ExpFloat64() / refill
-			at += gap
-			want = min(capacity, want+refill*gap)
-			n := s.add(at, Cost{Requests: 1})
-			if rng.IntN(5) == 0 {
-				s.refuse(n)
-			} else {
-				want--
-			}
+// Whatever the traffic, the room is bounded; and a lane that is used little takes little.
+func TestSendsTakeBoundedRoom(t *testing.T) {
+	for _, perSecond := range []float64{0.1, 5, 50, 500, 20_000} {
+		b := newBoth(5)
+		for range 150_000 {
+			b.now += b.rng.ExpFloat64() / perSecond
+			b.s.add(b.now, one)
 		}
-		end := at + rng.Float64()
-		want = min(capacity, want+refill*(end-at))
-		if got := s.replay(dimRequests, level, refill, capacity, 0, end); math.Abs(got-want) > 1e-9 {
-			t.Fatalf("%v, want %v", got, want)
+		room := uintptr(len(b.s.ring)) * unsafe.Sizeof(slot{})
+		if most := uintptr(64 << 10); room > most {
+			t.Errorf("%v calls a second: %d bytes, want at most %d", perSecond, room, most)
 		}
+	}
+	var s sends
+	s.add(1, one)
+	if room := uintptr(len(s.ring)) * unsafe.Sizeof(slot{}); room > 128 {
+		t.Errorf("one call takes %d bytes", room)
 	}
 }
 
-// Headers show the level exactly, at the moment when their call was sent: what
-// left since is taken off, and a neighbour's draw is found in what is missing.
-func TestHeadersAndNeighbours(t *testing.T) {
-	var (
-		s sends
-		g gauge
-	)
-	see := func(at, left float64) {
-		g.see(dimRequests, Sighting{Limit: 600, Remaining: left}, &s, at, at)
+// Once the traffic has thinned each call has a slot of its own again.
+func TestSendsArePreciseAgain(t *testing.T) {
+	b := newBoth(6)
+	for b.now < 300 {
+		b.send(b.rng.ExpFloat64()/500, one)
 	}
-	see(1, 300)
-	if got := g.level; math.Abs(got-300.5) > 1e-9 || g.refill != 10 || g.capacity != 600 {
-		t.Fatalf("%+v", g)
+	for range 4 * slotsKept {
+		b.send(b.rng.ExpFloat64(), one)
 	}
-	// Four calls a second of ours, and four of somebody else's: two come in.
-	left := 300.0
-	for sec := 2.0; sec < 60; sec++ {
-		for range 4 {
-			s.add(sec-0.5, Cost{Requests: 1})
-		}
-		left += 2
-		see(sec, left)
-	}
-	if g.others < 3.5 || g.others > 4.5 {
-		t.Errorf("the neighbour is taken to draw %v a second, and draws 4", g.others)
-	}
-	g.see(dimRequests, Sighting{Limit: 600, Remaining: 1}, &s, 2, 70)
-	if g.level < 300 {
-		t.Errorf("old headers were believed: %v left", g.level)
-	}
-}
-
-// With many calls in flight one answer of many is looked at, so that an answer costs
-// what replayShare sends cost; with few in flight, each is.
-func TestAnswersPayForReplays(t *testing.T) {
-	for _, c := range []struct{ inFlight, answers, most int }{{1, 100, 100}, {replayShare, 100, 100}, {4096, 6400, 100}} {
-		g := gauge{shown: &shown{}}
-		looked := 0
-		for range c.answers {
-			if g.due(uint64(c.inFlight)) {
-				looked++
-			}
-		}
-		if looked != c.most {
-			t.Errorf("%d in flight: %d of %d answers were looked at, want %d", c.inFlight, looked, c.answers, c.most)
-		}
-	}
-}
-
-// A limit that has changed is believed at once, however many calls are in flight and
-// however lately one was looked at.
-func TestNewLimitIsSeenAmongThousands(t *testing.T) {
-	var (
-		s sends
-		g gauge
-	)
-	for i := range 4096 {
-		s.add(1+float64(i)/4096, Cost{Requests: 1})
-	}
-	g.see(dimRequests, Sighting{Limit: 60_000, Remaining: 50_000}, &s, 1.1, 3)
-	if g.see(dimRequests, Sighting{Limit: 60_000, Remaining: 49_999}, &s, 1.2, 3); g.seenAt != 1.1 {
-		t.Fatal("each answer is looked at")
-	}
-	if !g.see(dimRequests, Sighting{Limit: 30_000, Remaining: 20_000}, &s, 1.3, 3) || g.refill != 500 {
-		t.Errorf("a limit of 30,000 a minute was told, and %v a second is believed", g.refill)
+	b.list = b.list[len(b.list)-3*slotsKept:]
+	for range 500 {
+		from, to := b.span()
+		near(t, "let in", b.s.accepted(from, to), b.list.drew(dimRequests, from, to), 1e-6)
 	}
 }

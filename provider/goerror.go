@@ -44,6 +44,16 @@ func kindOf(err error) Kind {
 	return Unknown
 }
 
+// Unsent reports whether a call certainly never reached the server: no connection to it
+// was made. What it would have drawn was not drawn.
+func Unsent(err error) bool {
+	var (
+		op  *net.OpError
+		dns *net.DNSError
+	)
+	return errors.As(err, &dns) || errors.As(err, &op) && op.Op == "dial"
+}
+
 // isMisconfigured finds what no repetition mends.
 func isMisconfigured(err error) bool {
 	var (

@@ -46,6 +46,7 @@ type picture struct {
 	ofLanes           int
 	phase             machine.Phase // the gravest of them
 	wait              time.Duration // until that one changes, as far as time decides
+	belief            string        // of the only lane, if there is but one
 }
 
 func (m *meter) read(s batch.Status) picture {
@@ -56,6 +57,9 @@ func (m *meter) read(s batch.Status) picture {
 	for _, l := range s.Lanes {
 		p.inFlight += l.InFlight
 		p.addLane(l, s.At)
+	}
+	if s.Known == 1 && len(s.Lanes) == 1 {
+		p.belief = s.Lanes[0].View.String()
 	}
 	if p.perSecond > 0 && m.total > p.done {
 		p.left = time.Duration(float64(m.total-p.done) / p.perSecond * float64(time.Second))

@@ -51,6 +51,7 @@ type lane struct {
 	MeanMS   int64    `json:"latency_ms"`
 	P95MS    int64    `json:"p95_ms"`
 	Errors   float64  `json:"error_rate"`
+	Belief   string   `json:"belief,omitempty"` // what its limit is believed to be, in words
 }
 
 type transitionEvent struct {
@@ -64,6 +65,7 @@ type transitionEvent struct {
 	ForS     float64  `json:"for_s,omitempty"`
 	Met      int      `json:"met"` // calls that met the latest wave of refusals
 	Rate     *float64 `json:"per_second"`
+	Belief   string   `json:"belief,omitempty"`
 }
 
 func (e *events) print(v any) {
@@ -82,7 +84,7 @@ func (e *events) transition(t batch.Transition) {
 	out := transitionEvent{
 		Event: "transition", ElapsedS: seconds(t.At.Sub(e.began)), Lane: t.Lane,
 		From: t.From.String(), To: t.To.String(), Reason: t.Reason.String(),
-		Epoch: t.Epoch, Met: t.Wave, Rate: finite(t.Rate),
+		Epoch: t.Epoch, Met: t.Wave, Rate: finite(t.Rate), Belief: t.Belief,
 	}
 	if !t.Until.IsZero() {
 		out.ForS = seconds(t.Until.Sub(t.At))
@@ -104,6 +106,7 @@ func (e *events) status(s batch.Status) {
 			Name: l.Name, Phase: l.Phase.String(), Speed: l.Speed.String(), Why: l.Why, WaitS: seconds(l.Wait),
 			Epoch: l.Epoch, Rate: finite(l.Rate), InFlight: l.InFlight, Parked: l.Parked, Delayed: l.Delayed,
 			MeanMS: l.Latency.Milliseconds(), P95MS: l.P95.Milliseconds(), Errors: round(l.Errors),
+			Belief: l.View.String(),
 		})
 	}
 	e.print(out)

@@ -57,7 +57,11 @@ func (p picture) words() []string {
 	if phase := phaseWords(p); phase != "" {
 		words = append(words, phase)
 	}
-	return append(words, fmt.Sprintf("%d in flight", p.inFlight), fmt.Sprintf("%d waiting", p.waiting))
+	words = append(words, fmt.Sprintf("%d in flight", p.inFlight), fmt.Sprintf("%d waiting", p.waiting))
+	if p.belief != "" {
+		words = append(words, "("+p.belief+")")
+	}
+	return words
 }
 
 func (p picture) progress() string {

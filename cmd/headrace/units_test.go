@@ -202,6 +202,33 @@ func TestStory(t *testing.T) {
 		if got := story(tr); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+		tr.Belief = "no more than 8 in flight"
+		if got := story(tr); got != want+" — no more than 8 in flight" {
+			t.Errorf("with a belief: %s", got)
+		}
+	}
+}
+
+// A picture of a run with one lane says what is believed of it, in lines for people and
+// in JSON; of several lanes only the latter does.
+func TestBeliefIsShown(t *testing.T) {
+	l := machine.LaneStatus{Name: "l", View: limiter.View{Cap: 8}}
+	began := time.Time{}.Add(time.Hour)
+	of := scale{began: began, total: 10, failed: func() int64 { return 0 }}
+	for lanes, want := range map[int]string{1: "(no more than 8 in flight)", 2: "0 waiting"} {
+		var out strings.Builder
+		p := &plain{out: &out, meter: meter{scale: of}}
+		s := batch.Status{At: began, Known: lanes, Lanes: []machine.LaneStatus{l, l}[:lanes]}
+		if p.status(s); !strings.HasSuffix(out.String(), want+"\n") {
+			t.Errorf("%d lanes: %s", lanes, out.String())
+		}
+		out.Reset()
+		e := &events{out: &out, meter: meter{scale: of}}
+		e.status(s)
+		e.transition(batch.Transition{At: began, Belief: "600 a minute"})
+		if strings.Count(out.String(), `"belief":"no more than 8 in flight"`) != lanes || !strings.Contains(out.String(), `"belief":"600 a minute"`) {
+			t.Errorf("%d lanes: %s", lanes, out.String())
+		}
 	}
 }
 

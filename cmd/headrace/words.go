@@ -9,8 +9,15 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// story tells a lane's transition in plain words.
+// story tells a lane's transition in plain words, and what is believed of the lane.
 func story(t batch.Transition) string {
+	if t.Belief == "" {
+		return step(t)
+	}
+	return step(t) + " — " + t.Belief
+}
+
+func step(t batch.Transition) string {
 	switch t.To {
 	case machine.Cooling:
 		return fmt.Sprintf("%s: %s: cooling for %s (epoch %d)", t.Lane, whyCooling(t.Reason), wait(t.Until.Sub(t.At)), t.Epoch)

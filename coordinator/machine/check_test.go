@@ -209,6 +209,9 @@ func (m *Machine) checkAwake(b *book) {
 			continue
 		}
 		for _, p := range r.opened {
+			if it := p.delayed.top(); it != nil && !it.due.After(m.now) {
+				b.w.failf("item %d is due, and is still kept back", it.Seq)
+			}
 			if it := p.head(); it != nil {
 				m.checkAsleep(b, p, it)
 			}

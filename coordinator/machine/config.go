@@ -48,6 +48,7 @@ const (
 type Config struct {
 	Lane    LaneConfig            // of lanes that nobody defined
 	Lanes   map[string]LaneConfig // of lanes that are known from the start
+	Memory  map[string]LaneMemory // what an earlier machine knew of lanes; see [LaneRestored]
 	IdleTTL time.Duration         // 0: DefaultIdleTTL
 	Backoff limiter.BackoffConfig // of items whose call failed
 	Seed    uint64                // of the jitter; same seed, same waits
@@ -59,7 +60,7 @@ type LaneConfig struct {
 	Limits   limiter.Limits // told by the user; zero fields are not limited
 	Window   int            // calls in flight; 0: only the run's concurrency
 	Model    bool           // the law that models the provider's own buckets, instead of the plain one
-	Local    bool           // of the model: a server of one's own, which queues and never refuses
+	Local    bool           // of the model: a server of one's own, which queues; if it refuses, it is judged like any other
 	Target   time.Duration  // of Local: latency to keep under; 0: limiter.DefaultLocalTarget
 	Rate     limiter.RateConfig
 	Ramp     limiter.RampConfig // zero: RampShare of the known rate to all of it in RampDuration; else the rate goes on from its Target

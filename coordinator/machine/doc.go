@@ -17,9 +17,16 @@
 // Items wait in a pool; a pool draws on one or more lanes; a lane is one quota
 // (provider, key, model), and is in one of four phases until it is stopped:
 //
+//	   ┌────────────────level known──────────────────┐
+//	   ▼                                             │
 //	Flowing ──refused, or the breaker opens──▶ Cooling ──over──▶ Probing ──passed──▶ Ramping ──▶ Flowing
 //	                                              ▲                 │                   │
 //	                                              └─────refused─────┴──────refused──────┘
+//
+// Not every refusal is the lane's affair: where its law finds that the item alone waits
+// (chance struck it), or goes first (there was no place for it), the lane stays in its
+// phase. A refusal that says busy is judged like one that says slow down; the breaker
+// counts it only while the lane is being probed.
 //
 // Invariants, checked after every step of the simulation (sim_test.go):
 //
@@ -28,16 +35,20 @@
 //  3. Grants never exceed window, bucket or concurrency.
 //  4. An item is in exactly one place; each hand-over is answered by exactly one
 //     new grant, or by the item's end.
-//  5. Epoch and escalation rise only on news of the present epoch.
+//  5. Epoch and escalation rise only on news of the present epoch, and not on that
+//     of an item that waits alone.
 //  6. If anyone waits and nothing is in flight, there is a wake-up.
-//  7. First come, first served in a pool; parked before waiting; a large item is
-//     not overtaken. Pools and runs that share a lane take turns on it, and the
+//  7. First come, first served in a pool, but for items that wait alone, after a
+//     failure or a refusal: they are overtaken until they are due, and not granted
+//     before. Parked before those, those before waiting; a large item is not
+//     overtaken. Pools and runs that share a lane take turns on it, and the
 //     one that waits first has the next call.
 //  8. The machine's counts equal the world's.
 //  9. Every debt is bounded: no wait computed exceeds its cap.
 //
 // Read it in this order: event.go (what it is told), machine.go (Step and
 // Ready), life.go (an item's way), pool.go, lane.go, recovery.go (what a lane
-// learns), probe.go (its way back), status.go and trace.go (what it shows). Or
-// read the stories in testdata, which tell the same by example.
+// learns), probe.go (its way back), memory.go (what it knows after a restart), status.go
+// and trace.go (what it shows). Or read the stories in testdata, which tell the same by
+// example.
 package machine

@@ -16,7 +16,7 @@ const (
 	Succeeded                // answered as hoped
 	Answered                 // the server works; this item is not to its liking (400, 404, 413)
 	Throttled                // slow down (429)
-	Overloaded               // too busy (503, 529): cools the lane and counts for the breaker
+	Overloaded               // too busy (503, 529): a refusal like Throttled; one of a probe counts for the breaker
 	Failed                   // the call broke (500, reset, timeout): counts for the breaker
 	Exhausted                // the lane has no more to give: quota, balance, or key refused
 	rejected                 // Exhausted, OnlyIfFirst, and not the first: an answer to this item
@@ -34,6 +34,7 @@ type Outcome struct {
 	RetryAfter time.Duration      // that wait, if Directed
 	Unclear    bool               // of a refusal: it may mean a limit by the day; the third in a row is taken for that
 	Timeout    bool               // of Failed: it ran out of time
+	Unsent     bool               // of Nothing or Failed: nothing of it reached the wire, so its charge comes back
 	Slow       bool               // the server minds the growth of the rate, not the rate
 	On         limiter.Dimension  // of a refusal: what it is short of; None: not said
 	Sightings  []limiter.Sighting // what the headers showed
@@ -66,6 +67,7 @@ const (
 	evResumed
 	evDrained
 	evLaneReset
+	evLaneRestored
 )
 
 // An Event is one fact, as [Machine.Step] takes it. The functions below make
@@ -78,7 +80,7 @@ type Event struct {
 	items   []*Item
 	name    string
 	outcome Outcome
-	config  any // RunConfig, LaneConfig or limiter.Limits, by kind
+	config  any // RunConfig, LaneConfig, LaneMemory or limiter.Limits, by kind
 }
 
 // RunOpened says that a run begins. Its number must be new.
@@ -104,7 +106,8 @@ func Settled(g Grant, o Outcome) Event {
 }
 
 // HandedOver says that the call of a grant ended and that the item comes back,
-// to be given out again: parked if it was refused, delayed if it failed.
+// to be given out again: delayed if it failed, or if it was refused and its lane flows
+// on without it; parked if it was refused with its lane.
 func HandedOver(g Grant, o Outcome) Event {
 	return Event{kind: evHandedOver, item: g.Item, serial: g.Serial, outcome: o}
 }

@@ -15,7 +15,7 @@ const (
 	Waiting                // in its pool, for a grant
 	InFlight               // granted: its call is running
 	Parked                 // in its pool, after a refusal, ahead of those that wait
-	Delayed                // in its pool, until its own backoff is over
+	Delayed                // in its pool, until its own backoff is over, or its own wait after a refusal
 	Releasing              // on its way out without a further call
 	Over                   // settled or released
 )
@@ -52,16 +52,16 @@ type Item struct {
 
 	run        *run
 	pool       *pool
-	lane       *lane  // of the latest call
-	epoch      uint64 // of the lane, when that call left
-	send       uint64 // of the latest call, as its law counts
-	serial     uint64 // of the latest grant: older news of this item is dropped
-	timed      int    // its position in the machine's expiry, from 1; 0: not in it
-	prev, next *Item  // in the list that holds it
+	lane       *lane          // of the latest call
+	epoch      uint64         // of the lane, when that call left
+	ticket     limiter.Ticket // of the latest call, from its law
+	serial     uint64         // of the latest grant: older news of this item is dropped
+	timed      int            // its position in the machine's expiry, from 1; 0: not in it
+	prev, next *Item          // in the list that holds it
 
 	// Of those that come back only, so not among what each item touches.
 	cause error     // what is behind the verdict
-	due   time.Time // when Delayed is over
+	due   time.Time // when Delayed is over; of a refusal until when the item alone waits
 	since time.Time // when it was handed over
 	pos   int       // in the heap that holds it
 }

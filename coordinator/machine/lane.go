@@ -37,9 +37,10 @@ const (
 	ByKnowledge        // the level is known, so there is nothing to probe
 	ByRefusal          // the server will serve this lane no more
 	ByHand             // a person said so
+	ByMemory           // an earlier machine left it so
 )
 
-var reasonWords = [...]string{"", "throttled", "overloaded", "breaker", "time", "probe", "level known", "refused for good", "by hand"}
+var reasonWords = [...]string{"", "throttled", "overloaded", "breaker", "time", "probe", "level known", "refused for good", "by hand", "remembered"}
 
 func (r Reason) String() string { return reasonWords[r] }
 
@@ -60,6 +61,8 @@ type lane struct {
 	inFlight int    // calls of any epoch
 	inEpoch  int    // calls of this one
 	answers  int    // calls answered, ever: 0 means that nothing is known
+	held     bool   // the law held a call back since the latest one left
+	broke    bool   // a call broke since the latest one was answered, and was not just refused
 	unclear  int    // refusals in a row that may mean a limit by the day
 
 	pools      []*pool
@@ -71,11 +74,12 @@ type lane struct {
 	latency    limiter.Latency // of answers
 	breaker    limiter.Breaker
 
+	revived bool      // it began with what an earlier machine knew
 	cause   error     // of Stopped
 	until   time.Time // the end of Cooling
 	passAt  time.Time // when a probe that was not refused has passed; zero: it must be answered
 	parked  int       // items whose latest call was refused here
-	delayed int       // items whose latest call broke here
+	delayed int       // items whose latest call broke here, or was refused here alone
 	wave    int       // calls that met the refusals of this cooldown
 	vouched uint64    // the epoch that a person began: older refusals for good are void
 	refusal limiter.MeanLatency
@@ -107,6 +111,7 @@ func (m *Machine) laneNamed(now time.Time, name string) *lane {
 		l = newLane(now, name, m.laneConfig(name), m.rng)
 		m.lanes[name] = l
 		m.idle.push(l)
+		m.recall(now, l)
 	}
 	return l
 }
@@ -121,12 +126,14 @@ func (l *lane) admit(now time.Time, p *pool, cost limiter.Cost) time.Duration {
 		return forever // the end of a call ends this
 	}
 	l.law.Remaining(l.remaining(p))
+	l.law.Tick(now, l.held)
 	var wait time.Duration
 	if l.phase == Probing {
 		wait = l.law.ProbeWait(now, cost)
 	} else {
 		wait, _ = l.law.Wait(now, cost)
 	}
+	l.held = l.held || wait > 0
 	if l.reserved != nil && l.reserved != p {
 		wait = max(wait, l.overdue.Sub(now))
 	}
@@ -178,7 +185,8 @@ func (l *lane) usable() bool { return l.phase == Flowing || l.phase == Ramping }
 
 // departed notes that a call leaves.
 func (m *Machine) departed(now time.Time, l *lane, it *Item) {
-	it.send = l.law.Sent(now, it.Cost)
+	it.ticket = l.law.Sent(now, it.Cost, l.inFlight)
+	l.held = false
 	if l.phase == Probing {
 		m.probe(now, l)
 	}

@@ -6,8 +6,9 @@ import "time"
 //
 //	offered ─▶ Waiting ─send─▶ InFlight ─settled──────────▶ Over
 //	              ▲               │ handed over
-//	              │               ├─refused─▶ Parked ──send──▶ InFlight
-//	              └──────due──────┴─failed──▶ Delayed
+//	              │               ├─refused, and its lane cools──▶ Parked ──send──▶ InFlight
+//	              │               ├─refused for a place──────────▶ Parked ──send──▶ InFlight
+//	              └──────due──────┴─refused by itself, or failed─▶ Delayed
 //
 //	whatever waits ─release─▶ Releasing ─lent and settled─▶ Over
 
@@ -117,7 +118,7 @@ func (m *Machine) takeBack(now time.Time, it *Item, o *Outcome) {
 func (m *Machine) keep(now time.Time, it *Item, o *Outcome) {
 	switch o.Signal {
 	case Throttled, Overloaded, Exhausted:
-		m.park(it)
+		m.park(now, it)
 	case Failed:
 		m.delay(now, it, o)
 	default:
@@ -126,7 +127,14 @@ func (m *Machine) keep(now time.Time, it *Item, o *Outcome) {
 	}
 }
 
-func (m *Machine) park(it *Item) {
+// park keeps a refused item for when its lane lets calls in again. One that waits alone
+// is delayed, as its lane flows on: chance has struck it, or its refusal is but a sign of
+// more to come. One for which there was no place waits for the next, ahead of the line.
+func (m *Machine) park(now time.Time, it *Item) {
+	if it.due.After(now) {
+		m.later(it, it.due)
+		return
+	}
 	it.place = Parked
 	it.lane.parked++
 	m.count(it.run, it.lane, parked)
@@ -141,10 +149,16 @@ func (m *Machine) delay(now time.Time, it *Item, o *Outcome) {
 	if o.Directed {
 		wait = max(wait, min(o.RetryAfter, MaxDirected))
 	}
-	it.place, it.due = Delayed, now.Add(wait)
+	due := now.Add(wait)
 	if it.Probe { // the next probe is another's: this item may be what breaks its call
-		it.due = latest(it.due, it.lane.until.Add(wait))
+		due = latest(due, it.lane.until.Add(wait))
 	}
+	m.later(it, due)
+}
+
+// later keeps an item in its pool until it is due.
+func (m *Machine) later(it *Item, due time.Time) {
+	it.place, it.due = Delayed, due
 	it.lane.delayed++
 	m.count(it.run, it.lane, delayed)
 	it.pool.delayed.push(it)

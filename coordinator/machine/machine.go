@@ -22,6 +22,7 @@ type Machine struct {
 	turn    int    // whose turn is next
 	lanes   map[string]*lane
 	defined map[string]*LaneConfig
+	memory  map[string]LaneMemory // of lanes that were not used yet
 	idle    laneList
 	alarms  alarms
 	expiry  heap[*Item] // handed over, not over, and with a deadline
@@ -92,11 +93,15 @@ func New(c Config) *Machine {
 		runs:    map[RunID]*run{},
 		lanes:   map[string]*lane{},
 		defined: map[string]*LaneConfig{},
+		memory:  map[string]LaneMemory{},
 		alarms:  newAlarms(),
 		expiry:  heap[*Item]{before: byExpiry, moved: expiryMoved},
 	}
 	for name, lane := range c.Lanes {
 		m.defined[name] = &lane
+	}
+	for name, memory := range c.Memory {
+		m.remember(name, memory)
 	}
 	return m
 }
@@ -122,6 +127,8 @@ func (m *Machine) Step(now time.Time, e Event) {
 		m.setLimits(now, e.name, e.config.(limiter.Limits))
 	case evWithdrawn:
 		m.withdrawn(e.item)
+	case evLaneRestored:
+		m.remember(e.name, e.config.(LaneMemory))
 	case evLaneReset:
 		m.reset(now, e.name)
 	default:

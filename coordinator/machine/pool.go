@@ -11,9 +11,9 @@ const forever = time.Duration(1<<63 - 1)
 
 // pool is where the items of a run wait for one of some lanes.
 //
-//	offered ──▶ waiting ─────────────┐
-//	refused ──▶ returned (parked) ───┼──▶ head ──▶ grant
-//	failed ───▶ delayed ──due──▶ returned
+//	offered ──▶ waiting ───────────────────────────┐
+//	refused with its lane ──▶ returned (parked) ───┼──▶ head ──▶ grant
+//	refused alone, failed ──▶ delayed ──due──▶ returned
 //
 // Invariant: while an item could go and the run has room, the pool is in its
 // run's runnable line; else it sleeps, and its alarm, an event of one of its
@@ -31,7 +31,7 @@ type pool struct {
 	inFlight int          // its items that are
 	cost     limiter.Cost // of the items that wait here, in any of the three
 	returned heap[*Item]  // parked, or whose backoff is over: they go before waiting ones
-	delayed  heap[*Item]  // in backoff
+	delayed  heap[*Item]  // in backoff, or waiting alone after a refusal
 	alarm    alarm
 }
 

@@ -10,15 +10,17 @@ import (
 // passed, and at what rate the others follow.
 
 // probe notes that a probe leaves. It passes when it is answered or, where the
-// lane has answered before and is not taken to be down, when it was not refused
-// within twice the time that a refusal takes: a model thinks for seconds, a
+// lane has answered before and nothing but refusals says that it is down, when it was
+// not refused within twice the time that a refusal takes: a model thinks for seconds, a
 // refusal comes at once.
 func (m *Machine) probe(now time.Time, l *lane) {
 	m.count(nil, l, probes)
 	l.passAt = time.Time{}
 	if l.breaker.State(now) != limiter.Closed {
 		l.breaker.Allow(now)
-		return
+		if l.broke {
+			return
+		}
 	}
 	if l.answers > 0 {
 		l.passAt = now.Add(l.probeWait())
@@ -30,6 +32,16 @@ func (m *Machine) probe(now time.Time, l *lane) {
 // and its not being refused proves nothing.
 func (m *Machine) unprobe(now time.Time, l *lane) {
 	l.breaker.Abandon(now)
+	l.passAt = time.Time{}
+	m.alarms.clear(&l.alarm)
+}
+
+// passed takes a probe that was let in. A breaker may want to see more than one.
+func (m *Machine) passed(now time.Time, l *lane) {
+	if l.breaker.State(now) == limiter.Closed {
+		m.climb(now, l, ByProbe)
+		return
+	}
 	l.passAt = time.Time{}
 	m.alarms.clear(&l.alarm)
 }

@@ -38,12 +38,12 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 	case Failed:
 		m.hasFailed(now, l, n)
 	case Exhausted:
-		l.law.Vanished(now)
+		l.law.Vanished(now, *n)
 		if it.epoch >= l.vouched {
 			m.stop(now, l, o.Cause)
 		}
 	case Nothing:
-		l.law.Vanished(now)
+		l.law.Vanished(now, *n)
 		if present && l.phase == Probing {
 			m.unprobe(now, l)
 		}
@@ -67,8 +67,8 @@ func (l *lane) isDaily(o *Outcome, present bool) bool {
 
 func newsOf(it *Item, o *Outcome, present bool) limiter.News {
 	return limiter.News{
-		Send: it.send, Sent: it.Sent, Cost: it.Cost, Present: present, Probe: it.Probe,
-		Good: o.Signal == Succeeded, Timeout: o.Timeout, Overloaded: o.Signal == Overloaded,
+		Ticket: it.ticket, Sent: it.Sent, Cost: it.Cost, Present: present, Probe: it.Probe,
+		Good: o.Signal == Succeeded, Timeout: o.Timeout, Unsent: o.Unsent, Overloaded: o.Signal == Overloaded,
 		Latency: o.Latency, Directed: o.Directed, RetryAfter: o.RetryAfter, Slow: o.Slow,
 		Measured: o.Measured, Actual: o.Actual, On: o.On, Sightings: o.Sightings,
 	}
@@ -84,7 +84,7 @@ func (l *lane) concerning(o *Outcome) {
 
 func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News) {
 	l.answers++
-	l.unclear = 0
+	l.unclear, l.broke = 0, false
 	l.law.Answered(now, *n)
 	if n.Good && n.Latency > 0 {
 		l.latency.Observe(n.Latency)
@@ -93,13 +93,13 @@ func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News) {
 		return
 	}
 	l.breaker.Success(now)
-	if l.phase == Probing && l.breaker.State(now) == limiter.Closed {
-		m.climb(now, l, ByProbe)
+	if l.phase == Probing {
+		m.passed(now, l)
 	}
 }
 
 // wasRefused deals with 429, 503 and 529. One of the present epoch starts a
-// cooldown; older ones are participants of it, and can at most lengthen it.
+// cooldown, unless its law finds that it concerns its item alone; older ones are participants of it, and can at most lengthen it.
 //
 // The order of events that this is about: calls 1 and 2 leave; 1 is refused and
 // the lane cools; 2 is refused, which is the same wave and no second cooldown;
@@ -107,6 +107,7 @@ func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News) {
 // long, is refused: that says nothing about now.
 func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News) {
 	l := it.lane
+	it.due = time.Time{}
 	m.count(it.run, l, throttled)
 	if n.Latency > 0 {
 		l.refusal.Observe(n.Latency)
@@ -118,15 +119,37 @@ func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News) {
 		m.straggled(now, it, n)
 		return
 	}
+	if l.refusedForLong(n) {
+		m.stop(now, l, fmt.Errorf("%w: %v, at most %v is waited", ErrWaitTooLong, n.RetryAfter, MaxDirected))
+		return
+	}
 	reason := ByThrottle
 	if n.Overloaded {
 		reason = ByOverload
-		l.breaker.Failure(now)
-	} else if l.phase == Probing {
-		l.breaker.Abandon(now) // it is up, and busy: neither a success nor a failure
 	}
-	m.cool(now, l, reason, n)
+	if l.phase == Probing {
+		m.probeRefused(now, l, n)
+	}
+	if r := l.law.Refused(now, *n); r.Alone {
+		it.due = r.Until
+	} else {
+		m.cool(now, l, reason, r.Until)
+	}
 }
+
+// probeRefused tells the breaker. That of a lane whose server says busy, and which has
+// let nothing in since it cooled, is a failure: it may be down. One that says slow down
+// is up: neither a success nor a failure.
+func (m *Machine) probeRefused(now time.Time, l *lane, n *limiter.News) {
+	if n.Overloaded {
+		l.breaker.Failure(now)
+	} else {
+		l.breaker.Abandon(now)
+	}
+}
+
+// refusedForLong reports whether the server asks for a wait that is not worth it.
+func (l *lane) refusedForLong(n *limiter.News) bool { return n.Directed && n.RetryAfter > MaxDirected }
 
 func (m *Machine) straggled(now time.Time, it *Item, n *limiter.News) {
 	l := it.lane
@@ -149,33 +172,26 @@ func (m *Machine) straggled(now time.Time, it *Item, n *limiter.News) {
 // and so has passed, unless it was the breaker's.
 func (m *Machine) hasFailed(now time.Time, l *lane, n *limiter.News) {
 	l.law.Failed(now, *n)
+	l.broke = true
 	if !n.Present || l.phase == Stopped {
 		return
 	}
 	switch {
 	case l.breaker.Failure(now):
-		m.cool(now, l, ByBreaker, &limiter.News{})
+		l.law.Broken(now)
+		m.cool(now, l, ByBreaker, time.Time{})
 	case l.phase == Probing && l.breaker.State(now) == limiter.Closed:
 		m.climb(now, l, ByProbe)
 	}
 }
 
 // cool starts a cooldown, and with it an epoch.
-func (m *Machine) cool(now time.Time, l *lane, reason Reason, n *limiter.News) {
-	if n.Directed && n.RetryAfter > MaxDirected {
-		m.stop(now, l, fmt.Errorf("%w: %v, at most %v is waited", ErrWaitTooLong, n.RetryAfter, MaxDirected))
-		return
-	}
+func (m *Machine) cool(now time.Time, l *lane, reason Reason, until time.Time) {
 	l.nextEpoch()
 	l.wave = 1
 	m.count(nil, l, cooldowns)
 	m.count(nil, l, participants)
-	l.until = l.breaker.Until()
-	if reason == ByBreaker {
-		l.law.Broken(now)
-	} else {
-		l.until = latest(l.until, l.law.Refused(now, *n))
-	}
+	l.until = latest(l.breaker.Until(), until)
 	m.coolUntil(l, l.until)
 	m.enter(now, l, Cooling, reason)
 }
@@ -191,13 +207,14 @@ func (m *Machine) advance(now time.Time, l *lane) {
 	switch l.phase {
 	case Cooling:
 		known := l.law.Resume(now)
-		if known && l.reason == ByThrottle && l.breaker.State(now) == limiter.Closed {
+		if known && l.reason != ByBreaker && l.breaker.State(now) == limiter.Closed {
 			m.climb(now, l, ByKnowledge)
 		} else {
 			m.enter(now, l, Probing, ByTime)
 		}
-	case Probing:
-		m.climb(now, l, ByProbe) // it was not refused in time
+	case Probing: // it was not refused in time
+		l.breaker.Success(now)
+		m.passed(now, l)
 	case Ramping:
 		m.enter(now, l, Flowing, ByTime)
 	}
@@ -227,6 +244,7 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 	m.out.Transitions = append(m.out.Transitions, Transition{
 		At: now, Lane: l.name, From: l.phase, To: to, Reason: reason, Epoch: l.epoch,
 		Until: l.alarmAt(), Wave: l.wave, Rate: l.law.Rate(now), Cause: l.cause,
+		Belief: l.belief(now),
 	})
 	l.phase, l.reason = to, reason
 }

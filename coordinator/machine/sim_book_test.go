@@ -7,8 +7,9 @@ import (
 
 // A book is what the world knows by itself of its runs, lanes and items: from what
 // it told and was granted, never from what the machine believes. The machine is
-// looked into for four things only: epoch and escalation before and after a
-// fact, whether a lane was forgotten, and whether a backoff is over.
+// looked into for five things only: epoch and escalation before and after a
+// fact, whether a lane was forgotten, whether a refused item waits alone and until
+// when, and whether a backoff is over.
 type book struct {
 	w     *world
 	runs  map[RunID]*bookRun
@@ -54,6 +55,7 @@ type bookItem struct {
 	grant  Grant   // the latest
 	last   Outcome // of the latest call
 	back   time.Time
+	alone  time.Time // until when it alone waits after a refusal; zero: it does not
 	first  time.Time // its first call
 	wanted bool
 }
@@ -132,6 +134,9 @@ func (b *book) after(e Event, before moment) {
 	}
 	for name, was := range before {
 		is, l := now[name], b.w.m.lanes[name]
+		if is[1] < was[1] && l.cfg.Model && name == news {
+			is[1] = was[1] // a model hears from any news that an earlier call was let in
+		}
 		if is == was {
 			continue
 		}
@@ -184,6 +189,7 @@ func (b *book) end(e Event, before moment) (lane string, present bool) {
 	}
 	b.count(x.run, handedOver)
 	x.place = placeOf(e.outcome)
+	b.waitsAlone(x, before[lane], present)
 	return lane, present
 }
 
@@ -194,6 +200,29 @@ func (b *book) countEnd(x *bookItem, o Outcome, present bool) {
 	b.count(x.run, throttled)
 	if !present && b.lanes[x.grant.Lane].phase != Stopped {
 		b.count(x.run, stragglers)
+	}
+}
+
+// waitsAlone writes down whether a refused item waits by itself, and sees that this is
+// its own affair: the refusal was of the present epoch, and began no other; and the
+// other way round, that whoever waits for its lane is parked.
+func (b *book) waitsAlone(x *bookItem, before [2]uint64, present bool) {
+	x.alone = time.Time{}
+	if x.last.Signal != Throttled && x.last.Signal != Overloaded {
+		return
+	}
+	is, lane := x.item.place, b.w.m.lanes[x.grant.Lane]
+	flows := present && lane.epoch == before[0]
+	if is == Delayed {
+		x.place, x.alone = Delayed, x.item.due
+	}
+	switch {
+	case flows && !lane.cfg.Model:
+		b.w.failf("item %d was refused, and its lane flows on by the plain law", x.item.Seq)
+	case is == Delayed && !flows:
+		b.w.failf("item %d waits alone: present news: %v, epoch %d after %d", x.item.Seq, present, lane.epoch, before[0])
+	case is == Delayed && !x.alone.After(b.w.m.now):
+		b.w.failf("item %d waits alone for what is over", x.item.Seq)
 	}
 }
 

@@ -90,7 +90,8 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 	if o.Measured {
 		l.buckets.give(now, 0, x.item.Cost.Minus(o.Actual))
 	}
-	if !present && (o.Signal == Throttled || o.Signal == Overloaded) {
+	refused := o.Signal == Throttled || o.Signal == Overloaded
+	if o.Unsent || refused && (!present || l.config.Model) { // nothing of it was served
 		l.buckets.give(now, 1, x.item.Cost)
 	}
 }

@@ -111,7 +111,8 @@ func (x *bookItem) timeUp(now time.Time) bool {
 	return t > 0 && !x.first.IsZero() && !now.Before(x.first.Add(t))
 }
 
-// isInTurn: parked before others, back before new, and each in order.
+// isInTurn: parked before others, back before new, and each in order. Who waits for
+// itself alone, after a failure or a refusal, is overtaken until that is over.
 func (b *book) isInTurn(g Grant, x *bookItem) {
 	for _, y := range x.run.line[x.pool] {
 		ripe := y.place == Waiting || y.place == Parked || (y.place == Delayed && y.item.place == Waiting)
@@ -136,7 +137,11 @@ func (b *book) rank(x *bookItem) int {
 
 // isAnsweredInTime: no backoff is cut short.
 func (b *book) isAnsweredInTime(g Grant, x *bookItem) {
-	if x.place != Delayed {
+	switch {
+	case x.place != Delayed:
+		return
+	case !x.alone.IsZero():
+		b.hasWaitedAlone(g, x)
 		return
 	}
 	least := time.Duration(limiter.BackoffFloor * float64(limiter.DefaultBackoffBase))
@@ -145,6 +150,17 @@ func (b *book) isAnsweredInTime(g Grant, x *bookItem) {
 	}
 	if b.w.m.now.Sub(x.back) < least {
 		b.w.failf("%v after %v, but its backoff is %v at least", g, b.w.m.now.Sub(x.back), least)
+	}
+}
+
+// hasWaitedAlone: it is due, and a wait that the server named is not cut short.
+func (b *book) hasWaitedAlone(g Grant, x *bookItem) {
+	now := b.w.m.now
+	if now.Before(x.alone) {
+		b.w.failf("%v, but it waits alone for %v more", g, x.alone.Sub(now))
+	}
+	if x.last.Directed && now.Sub(x.back) < x.last.RetryAfter {
+		b.w.failf("%v after %v, and the server asked for %v", g, now.Sub(x.back), x.last.RetryAfter)
 	}
 }
 
@@ -252,6 +268,9 @@ func (b *book) sameLane(name string, l *bookLane) {
 			b.w.failf("lane %s was forgotten while it was %v with %d in flight", name, l.phase, l.inFlight)
 		}
 		delete(b.lanes, name)
+		return
+	}
+	if b.w.bare {
 		return
 	}
 	s := is.status(b.w.m.now)

@@ -29,6 +29,8 @@ const (
 	windows
 	cancels
 	estimates // tokens, and the real ones differ
+	chances   // refusals that no pace brings about, and a cap on calls in flight
+	unsents   // calls that never reach the wire
 	troubles  = iota
 )
 
@@ -167,6 +169,10 @@ type server struct {
 	exhaustedAt     time.Duration
 	onlyIfFirst     bool
 	errors          float64 // share of calls
+	shed            float64 // share of calls that it refuses, whatever their pace
+	places          int     // calls in flight at once; 0: any number
+	busy            bool    // it says 503 where others say 429
+	flying          int     // calls in flight now
 }
 
 func (p *plan) server() server {
@@ -199,5 +205,9 @@ func (p *plan) server() server {
 	if p.may(randomErrors, 0.4) {
 		s.errors = p.oneOf(0.02, 0.2, 0.5)
 	}
+	if p.may(chances, 0.4) {
+		s.shed, s.places = p.oneOf(0, 0.05, 0.3), int(p.oneOf(0, 2, 8))
+	}
+	s.busy = p.chance(0.2)
 	return s
 }

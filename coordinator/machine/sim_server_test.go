@@ -24,12 +24,21 @@ func (s *server) call(rng *rand.Rand, now time.Time, age time.Duration) answer {
 		return s.end(Failed, 30*time.Second) // the attempt's timeout
 	case within(s.outage, age):
 		return s.refused(rng, s.outageKind)
-	case within(s.storm, age), !s.admits(now):
-		return s.refused(rng, Throttled)
+	case within(s.storm, age), s.crowded(), rng.Float64() < s.shed, !s.admits(now):
+		return s.refused(rng, s.refusalKind())
 	case rng.Float64() < s.errors:
 		return s.end([]Signal{Failed, Failed, Answered}[rng.IntN(3)], took)
 	}
 	return s.end(Succeeded, took)
+}
+
+func (s *server) crowded() bool { return s.places > 0 && s.flying >= s.places }
+
+func (s *server) refusalKind() Signal {
+	if s.busy {
+		return Overloaded
+	}
+	return Throttled
 }
 
 func within(span [2]time.Duration, age time.Duration) bool { return span[0] <= age && age < span[1] }

@@ -23,6 +23,16 @@ func TestSimulation(t *testing.T) {
 		tellWorld(t, seed)
 		return
 	}
+	eachSeed(t, func(seed uint64) {
+		if why := simulate(newPlan(seed, 1<<30, 0), nil); why != "" {
+			t.Errorf("seed %d: %s", seed, why)
+			report(t, seed)
+		}
+	})
+}
+
+// eachSeed tries the seeds, simSeeds or SEEDS of them, until one fails.
+func eachSeed(t *testing.T, try func(seed uint64)) {
 	seeds := uint64(simSeeds)
 	if n, ok := number("SEEDS"); ok {
 		seeds = n
@@ -32,10 +42,7 @@ func TestSimulation(t *testing.T) {
 	for worker := range workers {
 		all.Go(func() {
 			for seed := worker; seed < seeds && !t.Failed(); seed += workers {
-				if why := simulate(newPlan(seed, 1<<30, 0), nil); why != "" {
-					t.Errorf("seed %d: %s", seed, why)
-					report(t, seed)
-				}
+				try(seed)
 			}
 		})
 	}

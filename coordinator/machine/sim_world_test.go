@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -33,6 +34,8 @@ type world struct {
 	book    *book
 	heard   int                  // transitions since the last look
 	log     func(string, ...any) // nil: nobody reads
+	bare    bool                 // the world asks the machine nothing that it need not
+	watcher *rand.Rand           // of somebody who looks at it all the time; nil: nobody does
 }
 
 // A happening is something that will happen to the machine.
@@ -125,7 +128,9 @@ func (w *world) tell(e Event) {
 	w.m.Step(w.now, e)
 	w.hear(w.m.out.Transitions)
 	w.book.after(e, before)
-	w.m.check(w.book)
+	if !w.bare {
+		w.m.check(w.book)
+	}
 }
 
 // hear writes down the transitions that were not heard of yet.
@@ -167,7 +172,24 @@ func (w *world) pass() {
 		w.failf("nothing will ever happen again, and the runs are not over")
 	}
 	if at.After(w.now) {
+		w.watch(at.Sub(w.now))
 		w.now = at
+	}
+}
+
+// watch looks at the machine some times within the time that passes.
+func (w *world) watch(span time.Duration) {
+	if w.watcher == nil {
+		return
+	}
+	looks := make([]time.Duration, w.watcher.IntN(5))
+	for i := range looks {
+		looks[i] = time.Duration(w.watcher.Int64N(int64(span) + 1))
+	}
+	slices.Sort(looks)
+	for _, after := range looks {
+		w.m.Status(w.now.Add(after), w.watcher.IntN(5))
+		w.m.RunCounters(1)
 	}
 }
 
@@ -191,8 +213,10 @@ func (w *world) ready() {
 		w.book.finish(f)
 	}
 	w.book.afterReady(ready)
-	w.m.check(w.book)
-	w.m.checkAwake(w.book)
+	if !w.bare {
+		w.m.check(w.book)
+		w.m.checkAwake(w.book)
+	}
 	if w.steps%16 == 0 {
 		if again := w.m.Ready(w.now); len(again.Grants)+len(again.Transitions) > 0 {
 			w.failf("a second look finds what the first did not: %v %v", again.Grants, again.Transitions)
@@ -206,15 +230,20 @@ func (w *world) work(g Grant) {
 		w.in(time.Duration(w.rng.IntN(10))*time.Millisecond, func() { w.end(g, Outcome{}, w.rng.IntN(5) > 0) })
 		return
 	}
-	a := w.servers[g.Lane].call(w.rng, w.now, w.now.Sub(storyStart))
+	s := w.servers[g.Lane]
+	a := s.call(w.rng, w.now, w.now.Sub(storyStart))
+	s.flying++
 	if w.plan.without&cancels == 0 && w.rng.IntN(20) == 0 {
 		a = answer{Outcome{}, time.Duration(w.rng.Float64() * float64(a.latency))}
+	}
+	if w.plan.without&unsents == 0 && w.rng.IntN(30) == 0 {
+		a = answer{Outcome{Signal: []Signal{Nothing, Failed}[w.rng.IntN(2)], Unsent: true}, time.Millisecond}
 	}
 	if w.plan.without&estimates == 0 && a.outcome.Signal == Succeeded && w.rng.IntN(2) == 0 {
 		a.outcome.Measured = true
 		a.outcome.Actual = limiter.Cost{Requests: 1, Input: float64(w.rng.IntN(2500)), Output: float64(w.rng.IntN(1500))}
 	}
-	w.in(a.latency, func() { w.end(g, a.outcome, w.decides(g, a.outcome)) })
+	w.in(a.latency, func() { s.flying--; w.end(g, a.outcome, w.decides(g, a.outcome)) })
 }
 
 // decides whether the end of the call is the end of the item.

@@ -52,6 +52,7 @@ type LaneStatus struct {
 	P95      time.Duration
 	Errors   float64 // share of calls that broke, 0..1, over the error window
 	Counters Counters
+	View     limiter.View // what the law believes
 }
 
 // Levels are how many units each known limit has left now; negative is debt.
@@ -101,7 +102,7 @@ func (l *lane) status(now time.Time) LaneStatus {
 		Until: l.alarmAt(), Epoch: l.epoch, Rate: l.allowed(now),
 		InFlight: l.inFlight, Parked: l.parked, Delayed: l.delayed,
 		Latency: l.latency.Mean(), P95: l.latency.P95(), Errors: l.law.Errors(now),
-		Counters: l.counts.counters(),
+		Counters: l.counts.counters(), View: l.law.View(now, l.nextCost()),
 		Level: Levels{
 			Requests:     l.law.Level(now, limiter.Requests),
 			Tokens:       l.law.Level(now, limiter.Tokens),
@@ -111,6 +112,15 @@ func (l *lane) status(now time.Time) LaneStatus {
 	}
 	s.Speed, s.Why, s.Wait = l.holdup(now)
 	return s
+}
+
+// belief is what the law believes, in words. That of the plain law is a rate, which
+// whoever tells of the lane tells already.
+func (l *lane) belief(now time.Time) string {
+	if !l.cfg.Model {
+		return ""
+	}
+	return l.law.View(now, l.nextCost()).String()
 }
 
 // allowed is the rate at which calls may leave now, in calls per second.

@@ -2,7 +2,9 @@ package machine
 
 import (
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,8 +54,10 @@ var setUp = map[string]bool{"machine": true, "open": true, "define": true, "limi
 // The commands. Each is one sentence about the world; what follows from it is
 // decided when the command is over.
 var commands = map[string]func(*story, words){
-	"machine": func(s *story, w words) { // idle=D: a machine that is not the default one
+	"machine": func(s *story, w words) { // idle=D: another machine, and no calls in flight
 		s.m = New(Config{IdleTTL: w.span("idle"), Lane: w.lane()})
+		s.server = nil
+		clear(s.lent)
 	},
 	"open": func(s *story, w words) { // run=N concurrency=N item-timeout=D pool=(name,lane,…) fallback=(name,lane,…)
 		s.m.Step(s.now, RunOpened(w.run(), RunConfig{
@@ -90,7 +94,7 @@ var commands = map[string]func(*story, words){
 	"resume": func(s *story, w words) { s.m.Step(s.now, Resumed(w.run())) },
 	"drain":  func(s *story, w words) { s.m.Step(s.now, Drained(w.run())) },
 	"reset":  func(s *story, w words) { s.m.Step(s.now, LaneReset(w.text("lane", DefaultPool))) },
-	"define": func(s *story, w words) { // lane=NAME rpm=N tpm=N burst=D window=N rate=N ramp=(FROM,TO,D)
+	"define": func(s *story, w words) { // lane=NAME law=model rpm=N tpm=N burst=D window=N rate=N ramp=(FROM,TO,D)
 		s.m.Step(s.now, LaneDefined(w.text("lane", DefaultPool), w.lane()))
 	},
 	"limits": func(s *story, w words) { // lane=NAME rpm=N tpm=N burst=D
@@ -98,7 +102,8 @@ var commands = map[string]func(*story, words){
 	},
 	"advance":     func(s *story, w words) { s.until(s.now.Add(w.first())) }, // D
 	"until-quiet": func(s *story, w words) { s.untilQuiet() },
-	"serve":       func(s *story, w words) { s.serve(w.first(), w.span("latency")) }, // D latency=D
+	"serve":       func(s *story, w words) { s.serve(w.first(), w.server(s.server)) }, // D latency=D places=N each=N rate=N refusal=503 until=refused
+	"in-flight":   func(s *story, w words) { s.say("in flight: %v", slices.Sorted(maps.Keys(s.lent))) },
 	"status":      func(s *story, w words) { s.status() },
 	"clock-back": func(s *story, w words) { // D: one look at a clock that was set back
 		s.now = s.now.Add(-w.first())
@@ -213,6 +218,7 @@ func (w words) pools() (pools []PoolConfig) {
 
 func (w words) lane() LaneConfig {
 	c := LaneConfig{
+		Model:    w.text("law", "plain") == "model",
 		Limits:   limiter.Limits{RPM: w.number("rpm"), TPM: w.number("tpm"), Burst: w.span("burst")},
 		Window:   int(w.number("window")),
 		Rate:     limiter.RateConfig{Initial: w.number("rate")},

@@ -31,6 +31,7 @@ type story struct {
 
 	counting bool // serve: calls are counted by the second instead of told
 	sent     int
+	server   *storyServer // serve: what it refuses; nil: nothing
 }
 
 func newStory(t testing.TB, c Config) *story {
@@ -84,6 +85,7 @@ func (s *story) tell(ready Ready) {
 	for _, g := range ready.Grants {
 		if s.counting && g.Verdict == Call {
 			s.sent++
+			s.server.judge(g, s.now)
 			continue
 		}
 		s.say("%v", g)
@@ -117,40 +119,53 @@ func (s *story) untilQuiet() {
 	}
 }
 
-// serve answers every call after the latency, for so long, and counts the calls
-// of each second.
-func (s *story) serve(span, latency time.Duration) {
-	s.counting = true
+// serve has every call judged by the server, for so long, and counts the calls of each
+// second.
+func (s *story) serve(span time.Duration, server *storyServer) {
+	s.counting, s.server = true, server
 	end, second := s.now.Add(span), s.now.Add(time.Second)
 	for s.now.Before(end) {
 		at := second
-		if due := s.nextEnd(latency); !due.IsZero() && due.Before(at) {
+		if due := s.nextEnd(); !due.IsZero() && due.Before(at) {
 			at = due
 		}
 		s.until(at)
+		if server.stops && server.turnedAway > 0 {
+			break
+		}
 		if !s.now.Before(second) {
-			s.say("%d calls left in this second", s.sent)
+			s.say("%s", s.second())
 			s.sent, second = 0, second.Add(time.Second)
 		}
-		s.answerDue(latency)
+		s.endDue()
 	}
 	s.counting = false
 }
 
-func (s *story) nextEnd(latency time.Duration) (first time.Time) {
+// second is what left in a second, and what of it was refused.
+func (s *story) second() string {
+	n := s.server.turnedAway
+	s.server.turnedAway = 0
+	if n == 0 {
+		return fmt.Sprintf("%d calls left in this second", s.sent)
+	}
+	return fmt.Sprintf("%d calls left in this second, %d are refused", s.sent, n)
+}
+
+func (s *story) nextEnd() (first time.Time) {
 	for _, g := range s.lent {
-		if due := g.Item.Sent.Add(latency); first.IsZero() || due.Before(first) {
+		if due := s.server.due(g); first.IsZero() || due.Before(first) {
 			first = due
 		}
 	}
 	return first
 }
 
-func (s *story) answerDue(latency time.Duration) {
+func (s *story) endDue() {
 	for seq := range s.next { // in order, so that the story is the same each time
-		if g, out := s.lent[seq]; out && !g.Item.Sent.Add(latency).After(s.now) {
+		if g, out := s.lent[seq]; out && !s.server.due(g).After(s.now) {
 			delete(s.lent, seq)
-			s.m.Step(s.now, Settled(g, Outcome{Signal: Succeeded, Latency: latency}))
+			s.m.Step(s.now, s.server.ends(g, s.now))
 		}
 	}
 	s.pass()

@@ -18,6 +18,7 @@ type Transition struct {
 	Wave     int       // calls that met the refusals of the latest cooldown so far
 	Rate     float64   // calls per second that were learned; +Inf: unlimited
 	Cause    error     // of Stopped
+	Belief   string    // what the law believed, in words; "": nothing
 }
 
 // String tells the transition as a line of a story.
@@ -36,6 +37,9 @@ func (t Transition) String() string {
 	}
 	if t.Cause != nil {
 		fmt.Fprintf(&b, ": %v", t.Cause)
+	}
+	if t.Belief != "" {
+		fmt.Fprintf(&b, " — %s", t.Belief)
 	}
 	return b.String()
 }
@@ -72,7 +76,7 @@ func (e Event) String() string {
 		return fmt.Sprintf("item %d is handed over: %v", e.item.Seq, e.outcome)
 	case evWithdrawn:
 		return fmt.Sprintf("item %d is withdrawn", e.item.Seq)
-	case evLaneDefined, evLimitsChanged, evLaneReset:
+	case evLaneDefined, evLimitsChanged, evLaneReset, evLaneRestored:
 		return fmt.Sprintf("lane %s %s", e.name, kindWords[e.kind])
 	}
 	return fmt.Sprintf("run %d %s", e.run, kindWords[e.kind])
@@ -81,5 +85,5 @@ func (e Event) String() string {
 var kindWords = [...]string{
 	evRunOpened: "opens", evLaneDefined: "is defined", evInputEnded: "has no more input",
 	evLimitsChanged: "has new limits", evPaused: "pauses", evResumed: "resumes",
-	evDrained: "drains", evLaneReset: "is reset by hand",
+	evDrained: "drains", evLaneReset: "is reset by hand", evLaneRestored: "is remembered",
 }

@@ -25,18 +25,19 @@ type gate interface {
 // crew is how most clients are built: each worker has one item at a time, waits
 // at the gate, calls, and sleeps with its item if the call brought nothing.
 type crew struct {
-	gate  gate
-	next  int // item that nobody has taken
-	items int
-	left  int
-	busy  int   // workers that have an item
-	ready []int // items at the gate
-	naps  naps
-	tries []int
+	gate    gate
+	workers int
+	next    int // item that nobody has taken
+	items   int
+	left    int
+	busy    int   // workers that have an item
+	ready   []int // items at the gate
+	naps    naps
+	tries   []int
 }
 
-func newCrew(s Scenario, g gate) *crew {
-	return &crew{gate: g, items: s.Items, left: s.Items, tries: make([]int, s.Items)}
+func newCrew(b Batch, g gate) *crew {
+	return &crew{gate: g, workers: b.Workers, items: b.Items, left: b.Items, tries: make([]int, b.Items)}
 }
 
 // Over is part of [Law].
@@ -47,7 +48,7 @@ func (c *crew) Ready(now time.Time) (calls []Call, wakeAt time.Time) {
 	for len(c.naps) > 0 && !c.naps[0].until.After(now) {
 		c.ready = append(c.ready, heap.Pop(&c.naps).(nap).item)
 	}
-	for c.busy < workers && c.next < c.items {
+	for c.busy < c.workers && c.next < c.items {
 		c.ready = append(c.ready, c.next)
 		c.next++
 		c.busy++

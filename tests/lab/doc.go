@@ -3,9 +3,14 @@
 // beside it.
 //
 // It promises that a figure is the same each time: a world is decided by its
-// scenario, its law and its seed.
+// provider, its batch, its law and its seed.
 //
-//	Scenario ──▶ provider (sim.Model)  ◀──arrivals── world ◀──Ready── Law: the machine, or a rival
-//	    │                                   │   ──answers, a hop later──▶ Ended
-//	    └──▶ fluid optimum ──────────────▶ Figures: makespan over optimum, refusals, waste
+//	Provider ◀──arrivals── World ◀──Ready── Law: the machine, or a rival
+//	    │                    ▲ └──answers, a hop later──▶ Ended
+//	    │                  Batch
+//	    └──▶ optimum ──────────▶ Figures: makespan over optimum, refusals, waste
+//
+// A [Scenario] is a world whose provider is a [sim.Model] and whose optimum is
+// fluid. The folder gates has providers of other shapes, each with a clairvoyant,
+// and bank the many worlds that are made of them.
 package lab

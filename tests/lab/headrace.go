@@ -15,23 +15,24 @@ const concurrency = 1000
 
 // headrace is the real machine in virtual time.
 type headrace struct {
-	s       Scenario
+	batch   Batch
 	machine *machine.Machine
 	left    int
+	listen  func(machine.Transition) // nil: nobody
 }
 
 const theRun machine.RunID = 1
 
-// Headrace runs a scenario's items on the machine, with the law of that lane
+// Headrace runs a batch's items on the machine, with the law of that lane
 // config.
-func Headrace(plain bool) func(Scenario, uint64) Law {
-	return func(s Scenario, seed uint64) Law {
-		lane := machine.LaneConfig{Limits: s.Told, Model: !plain, Rate: limiter.RateConfig{Initial: s.Guess}}
-		h := &headrace{s: s, left: s.Items, machine: machine.New(machine.Config{Lane: lane, Seed: seed})}
-		h.machine.Step(start, machine.RunOpened(theRun, machine.RunConfig{Concurrency: concurrency}))
-		items := make([]*machine.Item, s.Items)
+func Headrace(plain bool) func(Batch, uint64) Law {
+	return func(b Batch, seed uint64) Law {
+		lane := machine.LaneConfig{Limits: b.Told, Model: !plain, Rate: limiter.RateConfig{Initial: b.Guess}}
+		h := &headrace{batch: b, left: b.Items, machine: machine.New(machine.Config{Lane: lane, Seed: seed})}
+		h.machine.Step(start, machine.RunOpened(theRun, machine.RunConfig{Concurrency: b.Concurrency}))
+		items := make([]*machine.Item, b.Items)
 		for i := range items {
-			items[i] = &machine.Item{Seq: uint64(i), Cost: s.cost(i)}
+			items[i] = &machine.Item{Seq: uint64(i), Cost: b.cost(i)}
 		}
 		h.machine.Step(start, machine.Offered(theRun, items))
 		h.machine.Step(start, machine.InputEnded(theRun))
@@ -39,10 +40,23 @@ func Headrace(plain bool) func(Scenario, uint64) Law {
 	}
 }
 
+// Tell makes the law, if it is the machine, tell of its lane's changes as they
+// happen. Rivals have nothing to tell.
+func Tell(law Law, listen func(machine.Transition)) {
+	if h, ok := law.(*headrace); ok {
+		h.listen = listen
+	}
+}
+
 func (h *headrace) Over() bool { return h.left == 0 }
 
 func (h *headrace) Ready(now time.Time) (calls []Call, wakeAt time.Time) {
 	r := h.machine.Ready(now)
+	if h.listen != nil {
+		for _, t := range r.Transitions {
+			h.listen(t)
+		}
+	}
 	for _, g := range r.Grants {
 		if g.Verdict != machine.Call {
 			panic("lab: an item ended without a call")
@@ -60,7 +74,7 @@ func (h *headrace) Ended(now time.Time, c Call, v sim.Verdict) bool {
 	switch v.Kind {
 	case sim.Accepted:
 		o.Signal = machine.Succeeded
-		if tokens := h.s.tokens(c.Item); tokens > 0 {
+		if tokens := h.batch.tokens(c.Item); tokens > 0 {
 			o.Measured, o.Actual = true, limiter.Cost{Requests: 1, Input: tokens}
 		}
 		h.machine.Step(now, machine.Settled(g, o))

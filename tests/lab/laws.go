@@ -5,7 +5,7 @@ import "time"
 // A Rival is a law by its name, ours among them.
 type Rival struct {
 	Name string
-	New  func(Scenario, uint64) Law
+	New  func(Batch, uint64) Law
 }
 
 // Rivals are the laws that are compared: ours, our plain one, and what others do,
@@ -32,11 +32,11 @@ type Mean struct {
 }
 
 // Measure runs a law in a scenario, once for each seed.
-func Measure(s Scenario, law func(Scenario, uint64) Law, seeds []uint64) Mean {
+func Measure(s Scenario, law func(Batch, uint64) Law, seeds []uint64) Mean {
 	var m Mean
 	n := float64(len(seeds))
 	for _, seed := range seeds {
-		f := Run(s, law(s, seed), seed)
+		f := Run(s, law(s.Batch(), seed), seed)
 		m.Ratio += f.Ratio() / n
 		m.Refused += float64(f.Refused) / n
 		m.Wasted += float64(f.Wasted) / n

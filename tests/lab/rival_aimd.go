@@ -30,8 +30,8 @@ type aimd struct {
 }
 
 // AIMD makes the rival.
-func AIMD(s Scenario, seed uint64) Law {
-	return newCrew(s, &aimd{rng: random(seed), bucket: newBucket(aimdFirst, 1), ticked: start})
+func AIMD(b Batch, seed uint64) Law {
+	return newCrew(b, &aimd{rng: random(seed), bucket: newBucket(aimdFirst, 1), ticked: start})
 }
 
 func (a *aimd) wait(now time.Time) time.Duration {

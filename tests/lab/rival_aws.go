@@ -37,8 +37,8 @@ type aws struct {
 }
 
 // AWS makes the rival.
-func AWS(s Scenario, seed uint64) Law {
-	return newCrew(s, &aws{rng: random(seed), bucket: bucket{rate: awsLeast, depth: 1, at: start}, lastTime: start})
+func AWS(b Batch, seed uint64) Law {
+	return newCrew(b, &aws{rng: random(seed), bucket: bucket{rate: awsLeast, depth: 1, at: start}, lastTime: start})
 }
 
 func (a *aws) wait(now time.Time) time.Duration {

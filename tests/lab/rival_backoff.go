@@ -14,7 +14,7 @@ import (
 type backoff struct{ rng *rand.Rand }
 
 // Backoff makes the rival.
-func Backoff(s Scenario, seed uint64) Law { return newCrew(s, backoff{random(seed)}) }
+func Backoff(b Batch, seed uint64) Law { return newCrew(b, backoff{random(seed)}) }
 
 func (backoff) wait(time.Time) time.Duration { return 0 }
 func (backoff) sent(time.Time)               {}

@@ -17,10 +17,10 @@ type fixed struct {
 
 // FixedBucket makes the rival, told so many times the limit that there is at the
 // start.
-func FixedBucket(times float64) func(Scenario, uint64) Law {
-	return func(s Scenario, seed uint64) Law {
-		rate := times * s.perSecond()
-		return newCrew(s, &fixed{rng: random(seed), bucket: newBucket(rate, max(1, rate))})
+func FixedBucket(times float64) func(Batch, uint64) Law {
+	return func(b Batch, seed uint64) Law {
+		rate := times * b.PerSecond
+		return newCrew(b, &fixed{rng: random(seed), bucket: newBucket(rate, max(1, rate))})
 	}
 }
 

@@ -28,9 +28,9 @@ type cooldown struct {
 }
 
 // Cooldown makes the rival.
-func Cooldown(s Scenario, seed uint64) Law {
-	target := cooldownTimes * s.perSecond()
-	return newCrew(s, &cooldown{
+func Cooldown(b Batch, seed uint64) Law {
+	target := cooldownTimes * b.PerSecond
+	return newCrew(b, &cooldown{
 		rng: random(seed), target: target, bucket: newBucket(cooldownFrom*target, 1), resume: start,
 	})
 }

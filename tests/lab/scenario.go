@@ -2,7 +2,6 @@ package lab
 
 import (
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -43,9 +42,6 @@ func (s Scenario) provider(seed uint64) sim.Config {
 
 // tokens of an item vary by a factor of three around the mean.
 func (s Scenario) tokens(item int) float64 {
-	if s.Tokens == 0 {
-		return 0
-	}
 	u := float64((uint64(item)*0x9E3779B97F4A7C15)>>40) / (1 << 24)
 	return s.Tokens * (0.5 + u)
 }
@@ -59,36 +55,25 @@ func (s Scenario) perSecond() float64 {
 	return rate
 }
 
-func (s Scenario) cost(item int) limiter.Cost {
-	c := limiter.Cost{Requests: 1}
-	if s.Tokens > 0 {
-		share := s.Estimate
-		if share == 0 {
-			share = 1
-		}
-		c.Input = share * s.tokens(item)
+// Batch is what a law is told of the scenario.
+func (s Scenario) Batch() Batch {
+	b := Batch{
+		Items: s.Items, Concurrency: concurrency, Workers: workers, Told: s.Told, Guess: s.Guess,
+		PerSecond: s.perSecond(), Estimate: s.Estimate,
 	}
-	return c
+	if s.Tokens > 0 {
+		b.Tokens = s.tokens
+	}
+	return b
 }
 
-// neighbourGap is the time to the neighbour's next call: at random, by its rate
-// while it calls.
-func (s Scenario) neighbourGap(now time.Time, rng *rand.Rand) time.Duration {
-	gap := time.Duration(rng.ExpFloat64() / (s.Neighbour * s.RPM / 60) * 1e9)
-	period := s.On + s.Off
-	if period == 0 {
-		return gap
-	}
-	at := now.Add(gap).Sub(start)
-	if phase := at % period; phase >= s.On {
-		gap += period - phase
-	}
-	return gap
+func (s Scenario) neighbour() Neighbour {
+	return Neighbour{PerSecond: s.Neighbour * s.RPM / 60, On: s.On, Off: s.Off}
 }
 
 // optimum is the makespan of one who knows everything: every unit that flows in
 // and is not taken by the neighbour is used at once.
-func (s Scenario) optimum(foreign []time.Time) time.Duration {
+func (s Scenario) optimum(foreign []time.Duration) time.Duration {
 	const dt = 50 * time.Millisecond
 	depth := s.Burst
 	if depth == 0 {
@@ -107,7 +92,7 @@ func (s Scenario) optimum(foreign []time.Time) time.Duration {
 		}
 		req.flow(rpm, t, dt)
 		tok.flow(tpm, t, dt)
-		for next < len(foreign) && foreign[next].Sub(start) <= t {
+		for next < len(foreign) && foreign[next] <= t {
 			req.level--
 			next++
 		}
@@ -169,24 +154,29 @@ func (f *fluid) flow(perMinute float64, t, dt time.Duration) {
 }
 
 // recovery is how long after the last outage our accepted calls were at 95 % of
-// the limit again, over a second.
-func (s Scenario) recovery(accepted []time.Time) time.Duration {
+// the limit again.
+func (s Scenario) recovery(accepted []time.Duration) time.Duration {
 	if len(s.Outages) == 0 {
 		return 0
 	}
 	o := s.Outages[len(s.Outages)-1]
-	end := start.Add(o.From + o.For)
+	return Recovery(accepted, o.From+o.For, 0.95*s.RPM/60)
+}
+
+// Recovery is how long after that end so many calls were accepted within a second
+// again; negative if they never were.
+func Recovery(accepted []time.Duration, end time.Duration, perSecond float64) time.Duration {
 	from := 0
 	for i, at := range accepted {
-		if at.Before(end) {
+		if at < end {
 			from = i + 1
 			continue
 		}
-		for accepted[from].Before(at.Add(-time.Second)) {
+		for accepted[from] < at-time.Second {
 			from++
 		}
-		if float64(i-from+1) >= 0.95*s.RPM/60 {
-			return at.Sub(end)
+		if float64(i-from+1) >= perSecond {
+			return at - end
 		}
 	}
 	return -1

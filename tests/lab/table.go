@@ -28,7 +28,7 @@ func (m Mean) String() string {
 // own; else all of its limits are scaled as if 600 a minute were Limit.
 type Column struct {
 	Title string
-	Law   func(Scenario, uint64) Law
+	Law   func(Batch, uint64) Law
 	Limit float64
 	Seeds []uint64
 }

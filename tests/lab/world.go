@@ -8,12 +8,14 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// start is when every world begins; any moment will do.
-var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// Start is when every world begins; any moment will do.
+var Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// hop is how long a message takes from us to the provider or back: a region
-// away, and never twice the same.
-const hop = 25 * time.Millisecond
+var start = Start
+
+// Hop is how long a message takes from us to the provider or back, where a world
+// does not say otherwise: a region away, and never twice the same.
+const Hop = 25 * time.Millisecond
 
 // timeout is how long a call may hang.
 const timeout = 60 * time.Second
@@ -41,7 +43,7 @@ type Law interface {
 type Figures struct {
 	Makespan  time.Duration
 	Optimum   time.Duration
-	Refused   int // 429
+	Refused   int // for now: 429, or what else the provider refuses with
 	Wasted    int // other calls that brought nothing: outages, hangs, errors
 	Attempts  int // most refusals that one item met
 	Done      int
@@ -80,48 +82,75 @@ func (q *events) Pop() any {
 	return e
 }
 
-// world is one provider, one law, and the messages between them.
+// A World is one provider, a batch, and the messages between them.
+type World struct {
+	Batch     Batch
+	Provider  Provider
+	Neighbour Neighbour
+	Refusal   sim.Kind      // what the provider calls a refusal
+	Hop       time.Duration // on average, one way
+	Stop      time.Duration // one that never ends is stopped then
+	Seed      uint64
+	Watch     Watch // nil: nobody
+}
+
+// A Watch sees the calls come and go: with no verdict one that leaves, with one
+// that it arrived and was judged, and with its end, that the news is here.
+type Watch func(at time.Duration, c Call, v *sim.Verdict, end bool)
+
+// A History is what came of a world, with the moments that its optimum depends on.
+type History struct {
+	Figures
+	Foreign  []time.Duration // accepted calls of the neighbour
+	Accepted []time.Duration // ours
+	Stopped  time.Duration   // when the world was over, or was stopped
+}
+
+// world is a World while it happens.
 type world struct {
-	s        Scenario
+	World
 	law      Law
-	provider *sim.Model
 	rng      *rand.Rand
 	queue    events
 	seq      int
 	now      time.Time
-	figures  Figures
+	history  History
 	answered []uint8
-	refusals []uint8
-	foreign  []time.Time // accepted calls of the neighbour
-	accepted []time.Time // ours
-	last     time.Time
+	refusals []uint32
 }
 
 // Run runs one law in one scenario.
 func Run(s Scenario, law Law, seed uint64) Figures {
-	w := &world{
-		s: s, law: law, now: start,
-		provider: sim.NewModel(s.provider(seed), start),
-		rng:      rand.New(rand.NewPCG(seed, 7)),
-		answered: make([]uint8, s.Items), refusals: make([]uint8, s.Items),
-	}
-	w.neighbour()
-	w.run()
-	w.figures.Makespan = w.last.Sub(start)
-	w.figures.Optimum = s.optimum(w.foreign)
-	w.figures.Recovered = s.recovery(w.accepted)
-	return w.figures
+	h := World{
+		Batch: s.Batch(), Provider: sim.NewModel(s.provider(seed), start), Neighbour: s.neighbour(),
+		Refusal: sim.RateLimited, Hop: Hop, Seed: seed,
+		Stop: 20*s.optimum(nil) + time.Hour, // a law that needs longer will never end
+	}.Run(law)
+	h.Optimum = s.optimum(h.Foreign)
+	h.Recovered = s.recovery(h.Accepted)
+	return h.Figures
 }
 
-// run lets the world happen. One that never ends is stopped at twenty times what
-// it should take.
+// Run lets the world happen to a law.
+func (w World) Run(law Law) History {
+	r := &world{
+		World: w, law: law, now: start, rng: rand.New(rand.NewPCG(w.Seed, 7)),
+		answered: make([]uint8, w.Batch.Items), refusals: make([]uint32, w.Batch.Items),
+	}
+	r.meet()
+	r.run()
+	r.history.Stopped = r.now.Sub(start)
+	return r.history
+}
+
 func (w *world) run() {
-	tooLate := start.Add(20*w.s.optimum(nil) + time.Hour)
+	tooLate := start.Add(w.Stop)
 
 	for !w.law.Over() && w.now.Before(tooLate) {
 		calls, wake := w.law.Ready(w.now)
 		for _, c := range calls {
 			c.Sent = w.now
+			w.watch(c, nil, false)
 			w.push(event{at: w.now.Add(w.hop()), call: c})
 		}
 		if w.law.Over() {
@@ -138,7 +167,13 @@ func (w *world) push(e event) {
 }
 
 func (w *world) hop() time.Duration {
-	return time.Duration(float64(hop) * (0.8 + 0.4*w.rng.Float64()))
+	return time.Duration(float64(w.Hop) * (0.8 + 0.4*w.rng.Float64()))
+}
+
+func (w *world) watch(c Call, v *sim.Verdict, end bool) {
+	if w.Watch != nil {
+		w.Watch(w.now.Sub(start), c, v, end)
+	}
 }
 
 // next lets the earlier of the next event and the law's alarm happen.
@@ -167,48 +202,51 @@ func (w *world) next(wake time.Time) {
 }
 
 func (w *world) arrive(c Call) {
-	v := w.provider.Decide(w.now, sim.Call{Tokens: w.s.tokens(c.Item)})
+	v := w.Provider.Decide(w.now, sim.Call{Tokens: w.Batch.tokens(c.Item)})
 	took := v.Latency
 	if v.Hang {
 		took = timeout
 	}
+	w.watch(c, &v, false)
 	w.push(event{at: w.now.Add(took + w.hop()), call: c, verdict: &v})
 	if v.Kind == sim.Accepted {
-		w.accepted = append(w.accepted, w.now)
+		w.history.Accepted = append(w.history.Accepted, w.now.Sub(start))
 	}
 }
 
 func (w *world) end(c Call, v sim.Verdict) {
+	w.watch(c, &v, true)
+	f := &w.history.Figures
 	switch v.Kind {
 	case sim.Accepted:
-		w.last = w.now
+		f.Makespan = w.now.Sub(start)
 		w.answered[c.Item]++
 		if w.answered[c.Item] > 1 {
-			w.figures.Repeated++
+			f.Repeated++
 		}
-	case sim.RateLimited:
-		w.figures.Refused++
+	case w.Refusal:
+		f.Refused++
 		w.refusals[c.Item]++
-		w.figures.Attempts = max(w.figures.Attempts, int(w.refusals[c.Item]))
+		f.Attempts = max(f.Attempts, int(w.refusals[c.Item]))
 	default:
-		w.figures.Wasted++
+		f.Wasted++
 	}
 	if w.law.Ended(w.now, c, v) {
-		w.figures.Done++
+		f.Done++
 	}
 }
 
-// neighbour starts the other client of the same limit: it calls in bursts, a
-// good part of the limit for some seconds, then nothing for some.
-func (w *world) neighbour() {
-	if w.s.Neighbour > 0 {
-		w.push(event{at: start.Add(w.s.neighbourGap(start, w.rng)), foreign: true})
+// meet starts the other client of the same limit.
+func (w *world) meet() {
+	if w.Neighbour.PerSecond > 0 {
+		w.push(event{at: start.Add(w.Neighbour.gap(start, w.rng)), foreign: true})
 	}
 }
 
 func (w *world) neighbourCalls() {
-	if v := w.provider.Decide(w.now, sim.Call{Tokens: w.s.tokens(0)}); v.Kind == sim.Accepted {
-		w.foreign = append(w.foreign, w.now)
+	v := w.Provider.Decide(w.now, sim.Call{Tokens: w.Batch.tokens(0), Key: neighbourKey})
+	if v.Kind == sim.Accepted {
+		w.history.Foreign = append(w.history.Foreign, w.now.Sub(start))
 	}
-	w.push(event{at: w.now.Add(w.s.neighbourGap(w.now, w.rng)), foreign: true})
+	w.push(event{at: w.now.Add(w.Neighbour.gap(w.now, w.rng)), foreign: true})
 }

@@ -5,4 +5,13 @@
 // runs on.
 //
 //	-scenario, -law, -seeds ─▶ lab.Table ─▶ ratio · refusals (other calls wasted)
+//	-bank, -worlds, …       ─▶ bank.Report ─▶ the same, beside what is asked
+//
+// The bank's numbers can be varied, its figures saved, and later ones printed
+// where they differ:
+//
+//	lab -bank -save old.json
+//	lab -bank -against old.json
+//	lab -bank -seeds 100,101,102 -rate 1.37 -chance 1.6 -cap 1.5
+//	lab -trace 'W5 cap 8, 100' -seeds 1
 package main

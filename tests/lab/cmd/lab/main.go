@@ -24,11 +24,9 @@ func run(args []string, out io.Writer) error {
 	law := flags.String("law", "", "only these laws, as a,b: "+names())
 	seeds := flags.String("seeds", "0,1,2", "seeds to take the mean of")
 	heldOut := flags.Bool("heldout", false, "then also the first law's figures on seeds and limits that nothing was tuned on")
+	var bank bankFlags
+	bank.define(flags)
 	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	rows, err := scenarios(*scenario)
-	if err != nil {
 		return err
 	}
 	laws, err := laws(*law)
@@ -36,6 +34,13 @@ func run(args []string, out io.Writer) error {
 		return err
 	}
 	numbers, err := numbers(*seeds)
+	if err != nil {
+		return err
+	}
+	if bank.on || bank.trace != "" {
+		return bank.run(out, laws[0], numbers)
+	}
+	rows, err := scenarios(*scenario)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,74 @@
+package machine
+
+import "time"
+
+// storyRefusal is how long a refusal takes that is not told by hand.
+const storyRefusal = 20 * time.Millisecond
+
+// A storyServer judges the calls that a story does not tell one by one.
+type storyServer struct {
+	latency time.Duration // of answers
+	places  int           // it refuses what is more at once; 0: nothing
+	each    int           // it refuses one call in so many; 0: none
+	rate    float64       // it refuses what is more a second, with a second's saved up; 0: nothing
+	signal  Signal        // by which it refuses
+	stops   bool          // once it has refused one
+
+	busy, calls int
+	level       float64
+	at          time.Time
+	refused     map[uint64]bool // by item, of calls in flight
+	turnedAway  int             // since it was last told
+}
+
+// server is a server of that kind, with what the one before it, if any, still works on.
+func (w words) server(before *storyServer) *storyServer {
+	s := &storyServer{
+		latency: w.span("latency"), places: int(w.number("places")), each: int(w.number("each")), rate: w.number("rate"),
+		signal: Throttled, stops: w.has("until"), refused: map[uint64]bool{},
+	}
+	s.level = s.rate
+	if w.text("refusal", "429") == "503" {
+		s.signal = Overloaded
+	}
+	if before != nil {
+		s.busy, s.calls, s.level, s.at, s.refused = before.busy, before.calls, before.level, before.at, before.refused
+	}
+	return s
+}
+
+// judge takes a call that arrives.
+func (s *storyServer) judge(g Grant, now time.Time) {
+	s.calls++
+	if !s.at.IsZero() {
+		s.level = min(s.rate, s.level+s.rate*now.Sub(s.at).Seconds())
+	}
+	s.at = now
+	if s.places > 0 && s.busy >= s.places || s.each > 0 && s.calls%s.each == 0 || s.rate > 0 && s.level < 1 {
+		s.refused[g.Item.Seq] = true
+		s.turnedAway++
+		return
+	}
+	s.level--
+	s.busy++
+}
+
+// due is when a call ends.
+func (s *storyServer) due(g Grant) time.Time {
+	if s.refused[g.Item.Seq] {
+		return g.Item.Sent.Add(storyRefusal)
+	}
+	return g.Item.Sent.Add(s.latency)
+}
+
+// ends is the news of that.
+func (s *storyServer) ends(g Grant, now time.Time) Event {
+	o := Outcome{Signal: Succeeded, Latency: now.Sub(g.Item.Sent)}
+	if s.refused[g.Item.Seq] {
+		delete(s.refused, g.Item.Seq)
+		o.Signal = s.signal
+		return HandedOver(g, o)
+	}
+	s.busy = max(0, s.busy-1)
+	return Settled(g, o)
+}

@@ -1,0 +1,195 @@
+package limiter
+
+import "time"
+
+// Who is to blame for a refusal. The explanations are asked one after the other, and
+// the first that fits decides:
+//
+//	refusal ─▶ 1 probe, drought?  it was sent to find out, or nothing is let in → the lane cools on
+//	          tokens?             it names a limit on them, told  → none are left; hold
+//	        ─▶ 2 cap?             too many were in flight         → the item goes first, the lane flows
+//	        ─▶ 3 headers?         they say there is no room       → hold; more reserve
+//	        ─▶ 4 neighbour?       this pace was let in of late    → a pause; the rate stays
+//	        ─▶ 5 asked for?       more was being tried            → the rate is learned; hold
+//	        ─▶ 6 chance?          no thicker than it explains     → the item alone waits
+//	        ─▶ 7 alarm            → 4 if it fits, else the rate is learned, and the trial begins
+
+// A Refusal is what a law answers to one.
+type Refusal struct {
+	Until time.Time // nothing may leave before; of Alone: the item may not
+	Alone bool      // only the item waits, and the lane flows on
+}
+
+// plainShare is up to what share of chance a single refusal of more than was believed is
+// taken at its word; where chance strikes more often, it must come thicker than that.
+const plainShare = 0.02
+
+// Refused is part of [Law].
+func (m *ModelLaw) Refused(now time.Time, n News) Refusal {
+	t, s := m.seconds(now), m.seconds(n.Sent)
+	sighted := m.hear(t, s, &n)
+	if n.Slow {
+		m.slowStart(t, slowShare, slowDoubling)
+	}
+	if n.Probe || m.drought != nil && s >= m.drought.began {
+		return m.dry(t, &n)
+	}
+	if m.shortOf(t, &n) {
+		return m.cool(t, &n, nil)
+	}
+	m.refusedOne(s, &n)
+	return m.judge(t, s, &n, sighted)
+}
+
+// shortOf takes a refusal that names a limit on tokens which the user told: the level of
+// that one was nought, and neither the rate of requests nor chance is to blame. Where
+// the limit is not known, requests are the only thing to slow down.
+func (m *ModelLaw) shortOf(t float64, n *News) bool {
+	k := index(n.On)
+	if k <= dimRequests || m.gauges[k].source != Told {
+		return false
+	}
+	m.fates.mute(n.Ticket.Number)
+	g := &m.gauges[k]
+	g.advance(t)
+	g.level = min(g.level, 0)
+	return true
+}
+
+// hear takes what every refusal tells, whoever is to blame.
+func (m *ModelLaw) hear(t, s float64, n *News) (sighted bool) {
+	m.quoted, m.window = quote{}, 0
+	m.bookAlike()
+	if m.refusals++; m.refusals == 1 && m.serves && m.estimate.search != nil {
+		m.estimate.search.pace = max(firstRate, float64(n.Ticket.Pace)) // it does not only queue: see how fast it may be asked
+	}
+	if n.Latency > 0 {
+		m.delay += delayWeight * (n.Latency.Seconds() - m.delay)
+	}
+	m.sends.refuse(s, n.Cost.Requests)
+	m.gone(t, false)
+	m.ripen(t, n.Ticket.Number)
+	for k := range m.gauges {
+		m.gauges[k].recheck()
+	}
+	if sighted = m.see(t, n); !sighted {
+		m.refund(t, m.charged(n))
+	}
+	m.lastRefused = max(m.lastRefused, s)
+	return sighted
+}
+
+// judge asks the explanations.
+func (m *ModelLaw) judge(t, s float64, n *News, sighted bool) Refusal {
+	tk := &n.Ticket
+	x := float64(tk.Pace)
+	bin := paceBin(x)
+	switch {
+	case m.trial == nil && m.crowd.explains(tk, m.row, m.share(), m.chance.share(bin)):
+		return Refusal{Alone: true}
+	case sighted && m.empty(t, n):
+		return m.cool(t, n, nil)
+	case m.neighbour.pauses > 0 && m.chance.run <= pauseLet && m.disturbed(t):
+		return m.pause(t, n)
+	case m.estimate.try != nil && s >= m.estimate.try.began && m.chance.share(m.usual(bin)) < plainShare:
+		l := m.learn(t, s, x, 0)
+		m.chance.calm()
+		return m.cool(t, n, l)
+	case m.trial != nil:
+		return m.tried(t, s, n, bin)
+	}
+	let := m.chance.run
+	alarm := m.chance.strikes(m.usual(bin), x)
+	switch {
+	case !alarm:
+		m.chance.paces.book(bin, true)
+		return m.alone(t, n)
+	case m.disturbed(t):
+		return m.pause(t, n)
+	}
+	m.chance.paces.book(bin, true)
+	return m.alarm(t, s, n, let)
+}
+
+// usual is the bin of paces up to which refusals are chance's, for a call of that bin:
+// while more is tried, the pace that was believed before is among them.
+func (m *ModelLaw) usual(bin int) int {
+	if r := m.estimate.try; r != nil {
+		return min(paceBins-1, max(bin, paceBin(r.before)+1))
+	}
+	return bin
+}
+
+// alone lets the item wait, and the lane flow.
+func (m *ModelLaw) alone(t float64, n *News) Refusal {
+	wait := (0.5 + m.rng.Float64()) * max(droughtLeast, 2*m.delay)
+	if n.directed() {
+		wait = n.RetryAfter.Seconds() * (1 + directedSpread*m.rng.Float64())
+	}
+	return Refusal{Until: m.time(t + wait), Alone: true}
+}
+
+// cool has the lane hold. l is what was learned of it, if anything.
+func (m *ModelLaw) cool(t float64, n *News, l *lesson) Refusal {
+	m.drought = &drought{began: t, refusals: 1, busy: n.Overloaded, lesson: l, pace: m.lastPace}
+	return m.wait(t, n)
+}
+
+// dry takes a refusal while nothing is let in.
+func (m *ModelLaw) dry(t float64, n *News) Refusal {
+	m.fates.mute(n.Ticket.Number)
+	if m.drought == nil {
+		m.drought = &drought{began: t, busy: true, pace: m.lastPace}
+	}
+	m.drought.refusals++
+	m.drought.busy = m.drought.busy && n.Overloaded
+	return m.wait(t, n)
+}
+
+func (m *ModelLaw) wait(t float64, n *News) Refusal {
+	wait := m.drought.hold(m.delay, 1/max(m.believed(), floorRate), n.Overloaded) * (1 + holdSpread*m.rng.Float64())
+	if n.directed() {
+		wait = n.RetryAfter.Seconds() * (1 + directedSpread*m.rng.Float64())
+	}
+	m.hold = max(m.hold, t+wait)
+	if m.hold-t > longHold {
+		m.slowStart(m.hold, startShare, doubling)
+	}
+	return Refusal{Until: m.time(m.hold)}
+}
+
+// disturbed reports whether a neighbour may be blamed at all.
+func (m *ModelLaw) disturbed(t float64) bool {
+	g := &m.gauges[dimRequests]
+	return g.source == Learned && m.estimate.try == nil && m.trial == nil && m.neighbour.toBlame(t, g.refill, g.capacity/g.refill)
+}
+
+// pause leaves a neighbour alone for a while. No probe follows.
+func (m *ModelLaw) pause(t float64, n *News) Refusal {
+	wait := m.neighbour.pause(m.chance.run) * (1 + holdSpread*m.rng.Float64())
+	m.chance.run = 0
+	m.chance.calm()
+	if n.directed() {
+		wait = max(wait, n.RetryAfter.Seconds())
+	}
+	m.hold = max(m.hold, t+wait)
+	return Refusal{Until: m.time(m.hold)}
+}
+
+// empty reports whether headers that were just seen say that there is no room, and
+// keeps more of it in reserve then.
+func (m *ModelLaw) empty(t float64, n *News) bool {
+	cost := m.charged(n)
+	for _, s := range n.Sightings {
+		k := index(s.Dimension)
+		if k < 0 || m.gauges[k].source != Seen || s.Remaining >= max(1, cost[k]) {
+			continue
+		}
+		if s.HasReset {
+			m.gauges[k].jostled(k, m.seconds(n.Sent), s.Reset.Seconds())
+		}
+		m.setReserve(t, min(reserveMost, reserveGrowth*max(m.reserveNow(t), 1)))
+		return true
+	}
+	return false
+}

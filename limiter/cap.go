@@ -1,0 +1,81 @@
+package limiter
+
+import "math"
+
+// Numbers of the cap that are choices.
+const (
+	capFound     = 3.0 // nats by which company must explain refusals better than
+	capFoundPace = 1.5 // so many times what the pace explains
+	capKept      = 1.0 // likewise, to be kept: a cap that is dropped at each odd split would
+	capKeptPace  = 0.7 // have a rate learned where there is none
+	capRow       = 4   // refusals in a row that a cap may explain: whenever a call ends, one is let in
+	capEdge      = 0.9 // of the cap is at its edge: hops make it soft
+	capCut       = 0.025
+	capStep      = 0.0005 // by which a call that was let in at the edge raises the cap
+	capMost      = 0.1    // by which it does at most
+	capSure      = 50     // times as many calls as there are places make sure that one more is worth a try: one more beside one is twice as fast
+)
+
+// crowd is the cap on calls in flight as the explanation of refusals. Two tables
+// compete: by calls beside the one in question, and by pace. The cap is to blame where
+// company explains refusals well, and better than the pace does.
+type crowd struct {
+	beside, paces table
+	cap           *callCap // nil: none is believed
+}
+
+// A callCap is how many calls at most are believed to be let in at once.
+type callCap struct {
+	most  float64
+	clear float64 // calls let in at the edge since the latest refusal there
+}
+
+func (c *crowd) book(t *Ticket, refused bool) {
+	c.beside.book(crowdBin(int(t.Beside)), refused)
+	c.paces.book(paceBin(float64(t.Pace)), refused)
+}
+
+func (c *crowd) correct(t *Ticket) {
+	c.beside.correct(crowdBin(int(t.Beside)))
+	c.paces.correct(paceBin(float64(t.Pace)))
+}
+
+// explains takes a refusal that was booked, and reports whether a cap is to blame. row
+// is how many were refused one after the other, share how many of the latest were, and
+// usual what chance may be blamed for.
+func (c *crowd) explains(t *Ticket, row int, share, usual float64) bool {
+	byCrowd, byPace := c.beside.gain(crowdBin(int(t.Beside))), c.paces.gain(paceBin(float64(t.Pace)))
+	if c.cap == nil {
+		if t.Beside == 0 || byCrowd <= capFound+capFoundPace*byPace || share <= max(0.01, min(1.6*usual, 0.12+0.88*usual)) {
+			return false
+		}
+		c.cap = &callCap{most: float64(t.Beside)}
+		return true
+	}
+	if row > capRow || byCrowd <= capKept+capKeptPace*byPace {
+		c.cap = nil
+		return false
+	}
+	return c.cap.refused(float64(t.Beside))
+}
+
+// refused takes a refusal of a call with so many beside it.
+func (c *callCap) refused(beside float64) bool {
+	if beside+1 <= capEdge*c.most {
+		return false
+	}
+	c.most = max(1, min(beside, c.most*math.Exp(-capCut)))
+	c.clear = 0
+	return true
+}
+
+// letIn takes a call that was let in although it took the last place: the cap may be a
+// little higher, and the more of these, the more.
+func (c *callCap) letIn(gap float64) {
+	c.clear++
+	sure := min(1, c.clear/min(4*min(100, max(5, 10/gap)), capSure*c.most))
+	c.most *= 1 + min(capMost, capStep+math.Ln2/doubling*gap*sure*sure)
+}
+
+// places is how many calls may be in flight.
+func (c *callCap) places() int { return max(1, int(c.most)) }

@@ -1,0 +1,217 @@
+package limiter
+
+import (
+	"math"
+	"time"
+)
+
+// How the ends of calls reach the model law.
+
+const (
+	latencyWeight = 0.02 // of a new answer in the smoothed latency
+	delayWeight   = 0.2  // of a new refusal in the smoothed time that refusals take
+	firstDelay    = 0.5  // seconds that a refusal is thought to take before there was one
+)
+
+// Answered takes the lesson of a call that was answered.
+func (m *ModelLaw) Answered(now time.Time, n News) {
+	m.quoted, m.window = quote{}, 0
+	t := m.seconds(now)
+	m.errors.Record(now, false)
+	m.answered.Add(now)
+	m.gone(t, false)
+	if m.serves && n.Good {
+		m.local.Answered(n.Latency)
+	}
+	if n.Latency > 0 {
+		if m.latency == 0 {
+			m.latency = n.Latency.Seconds()
+		}
+		m.latency += latencyWeight * (n.Latency.Seconds() - m.latency)
+	}
+	m.settle(t, &n)
+	m.see(t, &n)
+	m.ripen(t, 0)
+}
+
+// Failed is part of [Law]. A call that broke was let in, if it left at all.
+func (m *ModelLaw) Failed(now time.Time, n News) {
+	t := m.seconds(now)
+	m.quoted = quote{}
+	m.errors.Record(now, true)
+	m.gone(t, n.Timeout)
+	if n.Unsent {
+		m.neverLeft(t, &n)
+		return
+	}
+	m.settle(t, &n)
+	m.see(t, &n)
+	m.ripen(t, 0)
+}
+
+// Vanished is part of [Law].
+func (m *ModelLaw) Vanished(now time.Time, n News) {
+	t := m.seconds(now)
+	m.gone(t, false)
+	if n.Unsent {
+		m.neverLeft(t, &n)
+	}
+}
+
+// neverLeft gives back the charge of a call that never left, which says nothing of
+// those before it.
+func (m *ModelLaw) neverLeft(t float64, n *News) {
+	m.quoted = quote{}
+	m.fates.mute(n.Ticket.Number)
+	m.sends.takeBack(m.seconds(n.Sent), m.weighed(n))
+	m.refund(t, m.charged(n))
+}
+
+// Straggled takes the lesson of a refusal that belongs to a wave already reacted to.
+func (m *ModelLaw) Straggled(now time.Time, n News) time.Time {
+	t, s := m.seconds(now), m.seconds(n.Sent)
+	m.hear(t, s, &n)
+	if m.drought == nil || s < m.drought.began {
+		m.refusedOne(s, &n)
+	} else {
+		m.fates.mute(n.Ticket.Number)
+	}
+	if !n.directed() {
+		return time.Time{}
+	}
+	m.hold = max(m.hold, t+n.RetryAfter.Seconds())
+	return m.time(m.hold)
+}
+
+// gone tells the window of a local server that a call has ended, and whether that
+// was the server's fault.
+func (m *ModelLaw) gone(t float64, fault bool) {
+	if !m.serves {
+		return
+	}
+	m.local.Ended()
+	if fault {
+		m.local.Faulted(m.time(t))
+	}
+}
+
+// settle corrects the token gauges by what the call really drew. At most what
+// was charged comes back, and a debt stays bounded, so that one absurd report
+// cannot undo a model. Headers need no help.
+func (m *ModelLaw) settle(t float64, n *News) {
+	if !n.Measured {
+		return
+	}
+	m.correct(n)
+	charged, actual := m.charged(n), spread(n.Actual)
+	for k := dimTokens; k < m.used; k++ {
+		if g := &m.gauges[k]; g.source == Told || g.source == Learned {
+			g.advance(t)
+			g.take(max(0, actual[k]) - charged[k])
+		}
+	}
+}
+
+// weighed is the cost that a call was sent with.
+func (m *ModelLaw) weighed(n *News) Cost {
+	c := n.Cost
+	c.Input *= float64(n.Ticket.Factor)
+	return c
+}
+
+// charged is what was charged for a call when it left.
+func (m *ModelLaw) charged(n *News) [dims]float64 { return spread(m.weighed(n)) }
+
+const (
+	factorWeight = 0.05 // of a new answer in the factor
+	factorMost   = 2.0  // an estimate is not wrong by more than this, one way or the other
+)
+
+// correct learns how good the estimates of input tokens are.
+func (m *ModelLaw) correct(n *News) {
+	if n.Cost.Input <= 0 || n.Actual.Input <= 0 {
+		return
+	}
+	ratio := min(factorMost, max(1/factorMost, n.Actual.Input/n.Cost.Input))
+	m.factor += factorWeight * (ratio - m.factor)
+}
+
+// see takes what the headers showed.
+func (m *ModelLaw) see(t float64, n *News) bool {
+	found := false
+	for _, s := range n.Sightings {
+		k := index(s.Dimension)
+		if k < 0 || s.Limit <= 0 || m.disbelieved(k, t, &s) {
+			continue
+		}
+		found = true
+		m.use(k)
+		g := &m.gauges[k]
+		if g.see(k, s, &m.sends, m.seconds(n.Sent), t) && k == dimRequests {
+			m.otherLimit()
+		}
+		if g.outgrown() && k == dimRequests {
+			m.disbelieve(g)
+		}
+	}
+	return found
+}
+
+// saidLeast is the least limit that a refusal's words are believed to name: a smaller
+// one is found as quickly by what is let in.
+const saidLeast = 10
+
+// disbelieved reports whether a sighting is not to be taken: headers that were found
+// wrong, and words that what was let in contradicts. No bucket lets in more than twice
+// its limit within the time that the limit is for.
+func (m *ModelLaw) disbelieved(k int, t float64, s *Sighting) bool {
+	if k == dimRequests && m.lies {
+		return true
+	}
+	if !s.Said || k != dimRequests {
+		return false
+	}
+	span := searchMinute
+	if s.Window > 0 {
+		span = min(span, s.Window.Seconds())
+	}
+	let := m.sends.accepted(t-span, t)
+	return s.Limit < saidLeast || let > 2*s.Limit+2 || let < s.Limit/2
+}
+
+// disbelieve reads no header on requests from now on: the lane learns as if the server
+// were silent, from the pace at which it is.
+func (m *ModelLaw) disbelieve(g *gauge) {
+	m.lies, m.lied = true, g.refill
+	if g.shown != nil {
+		m.lied = max(g.refill, g.printed)
+		if p := g.period.period(); !g.named && p < usualPeriod {
+			m.lied = g.printed * p / usualPeriod
+		}
+	}
+	if e := &m.estimate; e.inflow.known() {
+		g.source, g.shown, g.others = Learned, nil, 0
+		m.setRate(g, e.inflow.rate())
+		g.capacity = max(1, 1.5*g.refill)
+		g.level = min(0, g.level)
+		return
+	}
+	pace := max(g.refill, searchFloor)
+	*g = gauge{ceiling: g.ceiling}
+	m.estimate.search = &search{pace: pace}
+}
+
+func (m *ModelLaw) refund(t float64, cost [dims]float64) {
+	for k := range m.used {
+		if g := &m.gauges[k]; g.known() {
+			g.advance(t)
+			g.take(-cost[k])
+		}
+	}
+}
+
+func (m *ModelLaw) setReserve(t, seconds float64) { m.reserve, m.reserveAt = seconds, t }
+
+func (m *ModelLaw) time(t float64) time.Time {
+	return m.begin.Add(time.Duration(math.Ceil(t * 1e9)))
+}

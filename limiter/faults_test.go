@@ -1,0 +1,224 @@
+package limiter
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Each test here is of a fault that the law before this one had.
+
+// leave has a call leave now.
+func leave(law Law, now time.Time, c Cost) News {
+	law.Tick(now, false)
+	return News{Ticket: law.Sent(now, c, 0), Sent: now, Cost: c, Present: true}
+}
+
+// bothLaws are the laws that c may be of.
+func bothLaws(t *testing.T, c LawConfig, test func(t *testing.T, law func() Law)) {
+	for _, model := range []bool{true, false} {
+		c.Model = model
+		t.Run(fmt.Sprintf("model=%v", model), func(t *testing.T) { test(t, func() Law { return NewLaw(c, noon, seeded(1)) }) })
+	}
+}
+
+// The very first call of a lane is refused, at the moment in which it began: by a 503, for
+// tokens that were told, or for nothing said. Nothing is divided by nothing, the hold is
+// short, and calls leave again.
+func TestFirstRefusalStopsNothing(t *testing.T) {
+	for name, n := range map[string]News{"429": {}, "503": {Overloaded: true}, "tokens": {On: Tokens}} {
+		for _, limits := range []Limits{{}, {TPM: 60_000}, {RPM: 600, TPM: 60_000}} {
+			first := true
+			w := newLawWorld(LawConfig{Model: true, Limits: limits}, 1, func(float64, int) reply {
+				if first {
+					first = false
+					return reply{kind: isRefused, news: n}
+				}
+				return reply{after: 0.5}
+			})
+			w.run(0.01, 1e9)
+			want(t, name+": refused", w.refused, 1)
+			isSane(t, w.law, 0.01)
+			w.run(30, 100)
+			isSane(t, w.law, w.now)
+			if n := len(w.sent); n < 10 {
+				t.Errorf("%s, %+v: %d calls in half a minute", name, limits, n)
+			}
+		}
+	}
+}
+
+// A wait of nothing, or less, is none that a server named: the hold is that of a refusal
+// that names none.
+func TestRetryAfterOfNothingIsNone(t *testing.T) {
+	bothLaws(t, LawConfig{Limits: Limits{RPM: 60}}, func(t *testing.T, law func() Law) {
+		hold := func(directed bool, after time.Duration) (r Refusal) {
+			l := law()
+			for i := range 12 {
+				n := leave(l, at(float64(i)), one)
+				n.Directed, n.RetryAfter = directed, after
+				r = l.Refused(at(float64(i)+0.1), n)
+			}
+			return r
+		}
+		expected := hold(false, 0)
+		if !expected.Until.After(at(11.1)) {
+			t.Fatalf("a hold until %v", expected.Until)
+		}
+		want(t, "with Retry-After: 0", hold(true, 0), expected)
+		want(t, "with a negative one", hold(true, -time.Hour), expected)
+		if longer := hold(true, 10*time.Minute); !longer.Until.After(at(600)) {
+			t.Errorf("with ten minutes: %v", longer.Until)
+		}
+	})
+}
+
+// What was refused cost nothing: the first refusal of a wave gives its charge back to told
+// tokens, and so does each that follows.
+func TestRefusalsGiveTheirChargeBack(t *testing.T) {
+	l := newModel(LawConfig{Model: true, Limits: Limits{TPM: 600_000, Burst: time.Minute}}, noon)
+	c := Cost{Requests: 1, Input: 1000, Output: 1000}
+	before := l.Level(noon, Tokens)
+	first, second := leave(l, noon, c), leave(l, noon, c)
+	want(t, "charged for two", before-l.Level(noon, Tokens), 4000)
+	l.Refused(noon, first)
+	want(t, "charged once one was refused", before-l.Level(noon, Tokens), 2000)
+	second.Present = false
+	l.Straggled(noon, second)
+	want(t, "charged once both were", before-l.Level(noon, Tokens), 0)
+}
+
+// A call that never left gives back its charge, whether it vanished or failed, and is none
+// that was let in; one that did leave does not.
+func TestCallsThatNeverLeftCostNothing(t *testing.T) {
+	limits := Limits{RPM: 600, TPM: 600_000, Burst: 30 * time.Second}
+	bothLaws(t, LawConfig{Limits: limits}, func(t *testing.T, law func() Law) {
+		for _, failed := range []bool{false, true} {
+			for _, unsent := range []bool{false, true} {
+				l, c := law(), Cost{Requests: 1, Input: 1000}
+				requests, tokens := l.Level(noon, Requests), l.Level(noon, Tokens)
+				n := leave(l, noon, c)
+				n.Unsent = unsent
+				if failed {
+					l.Failed(noon, n)
+				} else {
+					l.Vanished(noon, n)
+				}
+				back := l.Level(noon, Requests) == requests && l.Level(noon, Tokens) == tokens
+				want(t, fmt.Sprintf("failed: %v, unsent: %v: the charge is back", failed, unsent), back, unsent)
+			}
+		}
+	})
+	m := newModel(LawConfig{Model: true}, noon)
+	n := leave(m, at(1), one)
+	n.Unsent = true
+	m.Vanished(at(2), n)
+	want(t, "let in", m.sends.accepted(0, 10), 0)
+}
+
+// failing is a law of ten calls a second, told, of which every so-manieth breaks.
+func failing(t *testing.T, m *ModelLaw, from, to float64, every int) {
+	t.Helper()
+	for i, s := 0, from; s < to; i, s = i+1, s+0.2 {
+		n := leave(m, at(s), one)
+		if every > 0 && i%every == 0 {
+			m.Failed(at(s+0.1), n)
+		} else {
+			n.Good = true
+			m.Answered(at(s+0.1), n)
+		}
+	}
+}
+
+// A server that breaks a third of its calls gets half as many of them, until it breaks
+// hardly any: the error window's factor reaches the pace, however the limit is known.
+func TestErrorsHalveThePace(t *testing.T) {
+	seen := Sighting{Dimension: Requests, Limit: 600, Window: time.Minute, Remaining: 590}
+	for name, m := range map[string]*ModelLaw{
+		"told":    newModel(LawConfig{Model: true, Limits: Limits{RPM: 600, Burst: time.Minute}}, noon),
+		"guessed": newModel(LawConfig{Model: true, Rate: RateConfig{Initial: 10}}, noon),
+		"seen":    newModel(LawConfig{Model: true}, noon),
+	} {
+		if n := leave(m, noon, one); name == "seen" {
+			n.Sightings, n.Good = []Sighting{seen}, true
+			m.Answered(at(0.1), n)
+		}
+		failing(t, m, 1, 30, 0)
+		full := m.Pace(at(30))
+		failing(t, m, 30, 90, 2)
+		if half := m.Pace(at(90)); half > 0.51*m.Rate(at(90)) || half < 0.2*m.Rate(at(90)) {
+			t.Errorf("%s: %v calls a second while every second one breaks, of %v", name, half, m.Rate(at(90)))
+		}
+		failing(t, m, 90, 300, 0)
+		if again := m.Pace(at(300)); again < 0.9*full && again < 9 {
+			t.Errorf("%s: %v calls a second when none breaks any more, %v before", name, again, full)
+		}
+	}
+}
+
+// A few failures slow nothing down.
+func TestFewErrorsSlowNothing(t *testing.T) {
+	m := newModel(LawConfig{Model: true, Limits: Limits{RPM: 600, Burst: time.Minute}}, noon)
+	failing(t, m, 0, 90, 15)
+	if pace := m.Pace(at(90)); pace < 9 {
+		t.Errorf("%v calls a second", pace)
+	}
+}
+
+// said is a law that let so many calls in within its first minute, and then was told by the
+// words of a refusal that so many a minute are allowed.
+func said(let int, limit float64) *ModelLaw {
+	m := newModel(LawConfig{Model: true}, noon)
+	for i := range let {
+		now := at(60 * float64(i) / float64(let))
+		n := leave(m, now, one)
+		n.Good = true
+		m.Answered(now.Add(100*time.Millisecond), n)
+	}
+	n := leave(m, at(60), one)
+	n.Sightings = []Sighting{{Dimension: Requests, Limit: limit, Window: time.Minute, Said: true}}
+	m.Refused(at(60.1), n)
+	return m
+}
+
+// What a refusal says of the limit is believed if what was let in fits it, and not if it
+// contradicts it: ten times as many were let in, or a tenth.
+func TestWordsAreBelievedIfTheyFit(t *testing.T) {
+	near(t, "rate by words that fit", said(600, 600).Rate(at(60.1)), 10, 1e-9)
+	for _, c := range []struct {
+		let   int
+		limit float64
+	}{{600, 60}, {60, 6000}} {
+		m := said(c.let, c.limit)
+		if rate := m.Rate(at(60.1)); rate == c.limit/60 || m.gauges[dimRequests].source == Seen {
+			t.Errorf("%d were let in, %v a minute were named, and %v a second are believed", c.let, c.limit, rate)
+		}
+	}
+}
+
+// Chance has more calls leave, as many as it refuses; but not more than the user allows,
+// also while more than is believed is tried and no debt holds calls back.
+func TestChanceLiftsNothingOverTheUsersLimit(t *testing.T) {
+	for _, luckless := range []float64{0, 0.1, 0.4} {
+		m := newModel(LawConfig{Model: true, Limits: Limits{RPM: 20}}, noon)
+		g := &m.gauges[dimRequests]
+		g.source, g.refill, g.capacity = Learned, 0.8*g.ceiling, 1
+		m.refusals, m.luckless = 1, luckless
+		m.tryMore(0, g, g.ceiling, 0)
+		near(t, "calls a minute", 60*m.Pace(at(1)), 20, 1e-6)
+		m.gauges[dimRequests].ceiling = 0
+		near(t, "without the user's limit", 60*m.Pace(at(1))*(1-luckless), 20, 1e-6)
+	}
+}
+
+// The same words in headers are the server's own count, and need no proof.
+func TestHeadersNeedNoProof(t *testing.T) {
+	m := newModel(LawConfig{Model: true}, noon)
+	n := leave(m, noon, one)
+	n.Good, n.Sightings = true, []Sighting{{Dimension: Requests, Limit: 6000, Window: time.Minute, Remaining: 5999}}
+	m.Answered(at(1), n)
+	near(t, "rate", m.Rate(at(1)), 100, 1e-9)
+	if pace := m.Pace(at(1)); pace < 90 { // at once: a limit that is shown is permitted
+		t.Errorf("%v calls a second, and 100 are allowed", pace)
+	}
+}

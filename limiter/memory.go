@@ -1,0 +1,207 @@
+package limiter
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// MemoryVersion is the version of a [Memory] that this package writes.
+const MemoryVersion = 1
+
+// ErrMemory is the kind of every error about a memory that is not taken up.
+var ErrMemory = errors.New("limiter: memory")
+
+// A Memory is what a law knows that is worth knowing after a restart, in a form that
+// encoding/json writes and reads. All moments are absolute, so that what is read hours
+// later is known to be hours old. Rates are units per second, lengths of time seconds.
+// A field that is zero is not known.
+//
+// It says nothing of calls that are in flight: they end with the process.
+type Memory struct {
+	Version int       `json:"version"`
+	Law     string    `json:"law"` // "model" or "plain"
+	At      time.Time `json:"at"`  // when it was saved
+
+	Limits    []LimitMemory    `json:"limits,omitempty"`
+	Answered  float64          `json:"answered,omitempty"`  // calls per second, of late
+	Latency   float64          `json:"latency_s,omitempty"` // of answers
+	Refusal   float64          `json:"refusal_s,omitempty"` // that refusals take
+	Pace      float64          `json:"pace,omitempty"`      // at which the latest call left that was let in
+	Factor    float64          `json:"factor,omitempty"`    // real input tokens per estimated one
+	Reserve   float64          `json:"reserve_s,omitempty"` // of refill
+	ReserveAt time.Time        `json:"reserve_at,omitzero"`
+	Hold      time.Time        `json:"hold,omitzero"` // nothing may leave before
+	Refused   time.Time        `json:"refused_at,omitzero"`
+	Lied      float64          `json:"lied,omitempty"` // the rate that headers told and that was wrong
+	Local     float64          `json:"local,omitempty"`
+	Ramp      *RampMemory      `json:"ramp,omitempty"`
+	Estimate  *EstimateMemory  `json:"estimate,omitempty"`
+	Chance    Counts           `json:"chance,omitempty"` // by pace
+	Cap       *CapMemory       `json:"cap,omitempty"`
+	Neighbour *NeighbourMemory `json:"neighbour,omitempty"`
+	Drought   *DroughtMemory   `json:"drought,omitempty"`
+	Plain     *PlainMemory     `json:"plain,omitempty"`
+}
+
+// A LimitMemory is one limit.
+type LimitMemory struct {
+	On       string        `json:"on"`     // as [Dimension.String]
+	Source   string        `json:"source"` // as [Source.String]
+	Refill   float64       `json:"refill"`
+	Capacity float64       `json:"capacity"`
+	Debt     float64       `json:"debt"` // units missing from full when it was saved: they flow in while nobody calls
+	Others   float64       `json:"others,omitempty"`
+	Ceiling  float64       `json:"ceiling,omitempty"`  // the user's word then
+	Period   float64       `json:"period_s,omitempty"` // of the limit, if it was found out
+	Jitter   float64       `json:"jitter_s,omitempty"`
+	Window   *WindowMemory `json:"window,omitempty"`
+}
+
+// A WindowMemory is the window of a limit that is whole again all at once.
+type WindowMemory struct {
+	Ends   time.Time `json:"ends"`
+	Period float64   `json:"period_s"`
+	Most   float64   `json:"most"`
+}
+
+// A RampMemory is a pace that still rises: a share of the full one, that doubles. Of the
+// plain law's the share is the rate at its start, and it goes to a target in a straight
+// line.
+type RampMemory struct {
+	At     time.Time `json:"at"`
+	Share  float64   `json:"share"`
+	Double float64   `json:"double_s,omitempty"`
+	Target float64   `json:"target,omitempty"`
+	Time   float64   `json:"time_s,omitempty"`
+}
+
+// An EstimateMemory is how far the rate of requests is known, and from what.
+type EstimateMemory struct {
+	Search    float64   `json:"search,omitempty"` // the rate that is tried while none is known
+	Calls     float64   `json:"calls,omitempty"`  // evidence: so many were let in
+	Span      float64   `json:"span_s,omitempty"`
+	At        time.Time `json:"at,omitzero"`
+	Every     float64   `json:"every_s,omitempty"` // between tries
+	Confirmed bool      `json:"confirmed,omitempty"`
+}
+
+// A CapMemory is a cap on calls in flight, and what speaks for it.
+type CapMemory struct {
+	Most   float64 `json:"most,omitempty"` // 0: none is believed
+	Clear  float64 `json:"clear,omitempty"`
+	Beside Counts  `json:"beside,omitempty"` // by calls in flight beside the one in question
+	Paces  Counts  `json:"paces,omitempty"`
+}
+
+// A NeighbourMemory is which rates passed.
+type NeighbourMemory struct {
+	Clean   float64   `json:"clean,omitempty"`
+	CleanAt time.Time `json:"clean_at,omitzero"`
+	Peak    float64   `json:"peak,omitempty"`
+	PeakAt  time.Time `json:"peak_at,omitzero"`
+}
+
+// A DroughtMemory is a time in which nothing is let in.
+type DroughtMemory struct {
+	Began    time.Time `json:"began"`
+	Refusals int       `json:"refusals"`
+	Busy     bool      `json:"busy,omitempty"`
+}
+
+// A PlainMemory is what the plain law knows besides.
+type PlainMemory struct {
+	Rate       float64 `json:"rate,omitempty"` // 0: none was learned
+	Anchor     float64 `json:"anchor,omitempty"`
+	Escalation int     `json:"escalation,omitempty"`
+}
+
+// Counts are calls and refusals by bins, each line a bin, calls and refusals. Bins
+// without calls are left out.
+type Counts [][3]int
+
+// check says whether a memory may be taken up by that law.
+func (m *Memory) check(law string) error {
+	switch {
+	case m.Version <= 0:
+		return fmt.Errorf("%w: version %d is none", ErrMemory, m.Version)
+	case m.Version > MemoryVersion:
+		return fmt.Errorf("%w: version %d is newer than %d: it was saved by a later headrace", ErrMemory, m.Version, MemoryVersion)
+	case law != "" && m.Law != law:
+		return fmt.Errorf("%w: it is of the law %q, and not of %q", ErrMemory, m.Law, law)
+	case m.At.IsZero():
+		return fmt.Errorf("%w: when it was saved is missing", ErrMemory)
+	}
+	return nil
+}
+
+// Validate says whether the memory is one that this version reads. The error is
+// [ErrMemory]. Single values that cannot be true are no error: they are left out.
+func (m Memory) Validate() error { return m.check("") }
+
+// sane is x if it lies in least..most, and else 0: not known.
+func sane(x, least, most float64) float64 {
+	if x >= least && x <= most {
+		return x
+	}
+	return 0
+}
+
+// counts are the bins of a table that hold anything.
+func (t *table) counts() (c Counts) {
+	for bin, e := range t.upTo(tableBins) {
+		if e.calls > 0 {
+			c = append(c, [3]int{bin, int(e.calls), int(e.refused)})
+		}
+	}
+	return c
+}
+
+// tableOf is a table of counts. Lines that cannot be true are left out.
+func tableOf(c Counts) (t table) {
+	for _, line := range c {
+		bin, calls, refused := line[0], line[1], line[2]
+		if bin >= 0 && bin < tableBins && refused >= 0 && refused <= calls && calls <= tableMost {
+			if t.bins == nil {
+				t.bins = new([tableBins]counted)
+			}
+			t.bins[bin] = counted{uint8(calls), uint8(refused)}
+		}
+	}
+	return t
+}
+
+// A recall dates what a memory holds by the clock of the law that takes it up.
+type recall struct {
+	now time.Time
+	t   float64   // now, in seconds since that law began
+	at  time.Time // when the memory was saved, not after now
+}
+
+// seconds is a moment of the past on the law's clock; never after now, and a moment that
+// is missing was long ago.
+func (r *recall) seconds(at time.Time) float64 {
+	if at.IsZero() {
+		return r.t - ages
+	}
+	return r.t - min(ages, max(0, r.now.Sub(at).Seconds()))
+}
+
+// ages is as long ago, in seconds, as makes no difference any more.
+const ages = 1e7
+
+// ahead is how many seconds a moment lies ahead, at most so many.
+func (r *recall) ahead(at time.Time, most time.Duration) float64 {
+	return min(most.Seconds(), max(0, at.Sub(r.now).Seconds()))
+}
+
+// age is how many seconds ago the memory was saved.
+func (r *recall) age() float64 { return min(ages, max(0, r.now.Sub(r.at).Seconds())) }
+
+// wallAt is a moment of the law's clock by the clock on the wall, which goes on while the
+// process does not run.
+func wallAt(now time.Time, ahead float64) time.Time {
+	ahead = min(ages, max(-ages, ahead))
+	return now.Round(0).UTC().Add(time.Duration(math.Round(ahead * 1e9)))
+}

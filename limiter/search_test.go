@@ -1,0 +1,77 @@
+package limiter
+
+import (
+	"math/bits"
+	"testing"
+	"time"
+)
+
+// Where no limit is known, calls that break slow the lane all the same.
+func TestFailuresSlowASearch(t *testing.T) {
+	m := newModel(LawConfig{}, noon)
+	now := noon
+	for i := range 60 {
+		now = now.Add(100 * time.Millisecond)
+		k := m.Sent(now, Cost{Requests: 1}, 0)
+		n := News{Ticket: k, Sent: now, Cost: Cost{Requests: 1}, Present: true, Latency: time.Second}
+		if i%2 == 0 {
+			m.Failed(now, n)
+		} else {
+			m.Answered(now, n)
+		}
+	}
+	near(t, "pace", m.Pace(now), DefaultErrorFactor*m.estimate.search.pace, 1e-9)
+}
+
+// A server of one's own that refuses is searched and paced like any other; one that does
+// not is bounded by its window alone.
+func TestLocalServerThatRefusesIsJudged(t *testing.T) {
+	m := newModel(LawConfig{Local: true}, noon)
+	c := Cost{Requests: 1}
+	var tickets []Ticket
+	for i := range 16 {
+		m.Tick(noon, false)
+		if wait, _ := m.Wait(noon, c); wait > 0 {
+			t.Fatalf("call %d of a server that queues waits %v", i, wait)
+		}
+		tickets = append(tickets, m.Sent(noon, c, i))
+	}
+	now := at(0.01)
+	for _, k := range tickets[8:] {
+		m.Refused(now, News{Ticket: k, Sent: noon, Cost: c, Present: true, Overloaded: true, Latency: 10 * time.Millisecond})
+	}
+	now = at(10)
+	m.Resume(now)
+	sent := 0
+	for range 16 {
+		m.Tick(now, true)
+		if wait, _ := m.Wait(now, c); wait == 0 {
+			m.Sent(now, c, sent)
+			sent++
+		}
+	}
+	if sent > 2 {
+		t.Errorf("%d calls left at one moment after a refusal", sent)
+	}
+}
+
+// What chance refuses is no reason to brake: where every second call is refused at any
+// pace, the lane may go twice as fast as it does, as it may where none is.
+func TestBrakeReckonsWithChance(t *testing.T) {
+	m := newModel(LawConfig{}, noon)
+	m.refusals, m.lastPace = 1, 50
+	m.recent = 0x5555555555555555
+	want(t, "fates that count", bits.OnesCount64(m.recent&(1<<braked-1)), braked/2)
+	near(t, "brake", m.brake(), 50, 1e-9)
+	m.luckless = 0.5
+	near(t, "brake with chance", m.brake(), 100, 1e-9)
+}
+
+// Where the user tells or guesses nothing else, a guess may be of a bucket that holds a
+// minute: what it gives at first is no proof of a higher rate.
+func TestGuessIsNotOutgrownByABurst(t *testing.T) {
+	m := newModel(LawConfig{Rate: RateConfig{Initial: 10}}, noon)
+	if e := &m.estimate; e.outgrown(30, 500, m.gauges[dimRequests].capacity) {
+		t.Error("500 calls in half a minute outgrow ten a second with a minute saved up")
+	}
+}

@@ -1,0 +1,74 @@
+package limiter
+
+import (
+	"math"
+	"testing"
+)
+
+// Headers show the level exactly, at the moment when their call was sent: what
+// left since is taken off, and a neighbour's draw is found in what is missing.
+func TestHeadersAndNeighbours(t *testing.T) {
+	var (
+		s sends
+		g gauge
+	)
+	see := func(at, left float64) {
+		g.see(dimRequests, Sighting{Limit: 600, Remaining: left}, &s, at, at)
+	}
+	see(1, 300)
+	if got := g.level; math.Abs(got-300.5) > 1e-9 || g.refill != 10 || g.capacity != 600 {
+		t.Fatalf("%+v", g)
+	}
+	// Four calls a second of ours, and four of somebody else's: two come in.
+	left := 300.0
+	for sec := 2.0; sec < 60; sec++ {
+		for range 4 {
+			s.add(sec-0.5, Cost{Requests: 1})
+		}
+		left += 2
+		see(sec, left)
+	}
+	if g.others < 3.5 || g.others > 4.5 {
+		t.Errorf("the neighbour is taken to draw %v a second, and draws 4", g.others)
+	}
+	g.see(dimRequests, Sighting{Limit: 600, Remaining: 1}, &s, 2, 70)
+	if g.level < 300 {
+		t.Errorf("old headers were believed: %v left", g.level)
+	}
+}
+
+// With many calls in flight one answer of many is looked at, so that an answer costs
+// what replayShare sends cost; with few in flight, each is.
+func TestAnswersPayForReplays(t *testing.T) {
+	for _, c := range []struct{ inFlight, answers, most int }{{1, 100, 100}, {replayShare, 100, 100}, {4096, 6400, 100}} {
+		g := gauge{shown: &shown{}}
+		looked := 0
+		for range c.answers {
+			if g.due(uint64(c.inFlight)) {
+				looked++
+			}
+		}
+		if looked != c.most {
+			t.Errorf("%d in flight: %d of %d answers were looked at, want %d", c.inFlight, looked, c.answers, c.most)
+		}
+	}
+}
+
+// A limit that has changed is believed at once, however many calls are in flight and
+// however lately one was looked at.
+func TestNewLimitIsSeenAmongThousands(t *testing.T) {
+	var (
+		s sends
+		g gauge
+	)
+	for i := range 4096 {
+		s.add(1+float64(i)/4096, Cost{Requests: 1})
+	}
+	g.see(dimRequests, Sighting{Limit: 60_000, Remaining: 50_000}, &s, 1.1, 3)
+	if g.see(dimRequests, Sighting{Limit: 60_000, Remaining: 49_999}, &s, 1.2, 3); g.seenAt != 1.1 {
+		t.Fatal("each answer is looked at")
+	}
+	if !g.see(dimRequests, Sighting{Limit: 30_000, Remaining: 20_000}, &s, 1.3, 3) || g.refill != 500 {
+		t.Errorf("a limit of 30,000 a minute was told, and %v a second is believed", g.refill)
+	}
+}

@@ -1,0 +1,98 @@
+package limiter
+
+import (
+	"math"
+	"time"
+)
+
+// A View is what a law believes at one moment, for people and programs to look at.
+// Asking for it changes nothing. Rates are calls per second, but for those of a
+// [LimitView]; a zero moment is none.
+type View struct {
+	At     time.Time
+	Limits [dims]LimitView // of requests, tokens, input tokens and output tokens, in that order
+
+	Pace  float64 // at which calls may leave; 0 while they may not, +Inf while nothing limits them
+	Binds Bound   // what gives the least rate
+	Next  Bound   // what would, if that were gone
+
+	Cap        int     // calls that are let in at once, at most; 0: none is believed
+	Chance     float64 // share of calls that is refused at whatever pace, 0..1, as far as slower ones have shown it
+	ChanceSeen float64 // refusals of late that speak for it
+	Search     float64 // the rate that is tried while none is believed; 0: there is no search
+	Over       float64 // the rate at which a search was last refused; 0: it was not
+	Lied       float64 // the rate that headers told and that was found wrong; 0: they were not
+	Tried      float64 // of Try
+
+	Hold    time.Time // nothing leaves before
+	Trial   time.Time // since when the lane goes slower, to see whether refusals cease
+	Try     time.Time // since when a little more than what is believed is tried
+	Pause   time.Time // since when a neighbour is left alone
+	Drought time.Time // since when nothing is let in
+	Probed  int       // refusals in the drought
+
+	Clean   float64   // the rate at which many calls were let in one after the other
+	CleanAt time.Time // when
+}
+
+// A LimitView is what is believed of one limit. Rates are units per second. The zero
+// value is a limit of which nothing is known.
+type LimitView struct {
+	Source   Source
+	Refill   float64
+	Capacity float64 // units that may be saved up; 0: not known
+	Level    float64 // units that are left; negative is debt
+	Others   float64 // rate that other clients draw, as far as it is more than noise
+	Ceiling  float64 // the user's limit as a rate; 0: none
+
+	Period time.Duration // of a window, which is whole again all at once; 0: it refills all the time
+	Ends   time.Time     // of the window
+}
+
+// Known reports whether anything is known of the limit.
+func (l *LimitView) Known() bool { return l.Source != Unknown }
+
+// A Bound is one thing that bounds the pace, and to how many calls per second it does.
+type Bound struct {
+	By   Binding
+	Pace float64
+}
+
+// A Binding names what can bound the pace of calls.
+type Binding uint8
+
+// The bindings. The first four are the limits of these dimensions.
+const (
+	ByNothing Binding = iota
+	ByRequests
+	ByTokens
+	ByInputTokens
+	ByOutputTokens
+	ByOthers // a limit, as far as other clients draw on it
+	ByRamp   // a limit, at the start of which the pace still rises
+	BySearch // no limit is known yet
+	ByTrial  // going slower to see
+	ByBrake  // few were let in of late
+	ByCap    // calls in flight; its pace is what that allows at the usual latency
+	ByHold   // nothing leaves
+)
+
+var bindingWords = [...]string{
+	"nothing", "requests", "tokens", "input tokens", "output tokens", "others", "ramp", "search", "trial", "brake", "cap", "hold",
+}
+
+func (b Binding) String() string { return bindingWords[b] }
+
+// nothing bounds nothing.
+var nothing = Bound{Pace: unlimited}
+
+// bind puts one more bound among the two least. Of equal ones the earlier stays.
+func (v *View) bind(by Binding, pace float64) {
+	switch b := (Bound{by, pace}); {
+	case math.IsNaN(pace) || math.IsInf(pace, 1):
+	case pace < v.Binds.Pace:
+		v.Binds, v.Next = b, v.Binds
+	case pace < v.Next.Pace:
+		v.Next = b
+	}
+}

@@ -1,0 +1,139 @@
+package limiter
+
+import "time"
+
+// View is part of [Law].
+func (m *ModelLaw) View(now time.Time, c Cost) View {
+	asked := *m // what follows may use whatever the law itself decides by, and reach nothing of it
+	t := asked.seconds(now)
+	v := View{At: now, Binds: nothing, Next: nothing}
+	for k := range asked.used {
+		v.Limits[k] = asked.limitView(k, t)
+	}
+	asked.viewBounds(&v, t, spread(asked.weigh(c)))
+	asked.viewBeliefs(&v, t)
+	asked.viewUnderWay(&v, t)
+	return v
+}
+
+func (m *ModelLaw) limitView(k int, t float64) LimitView {
+	g := &m.gauges[k]
+	if !g.known() {
+		return LimitView{Ceiling: g.ceiling}
+	}
+	v := LimitView{
+		Source: g.source, Refill: g.refill, Capacity: g.capacity, Level: g.levelAt(t),
+		Others: max(0, g.draw()), Ceiling: g.ceiling,
+	}
+	if g.windowed() {
+		w := *g.window
+		w.advance(t)
+		v.Period, v.Ends = w.named(), m.time(w.ends)
+	}
+	return v
+}
+
+// named is the usual period that the longest reset is nearly all of, or that reset.
+func (w *fixedWindow) named() time.Duration {
+	for _, p := range periods {
+		if w.period <= p*(1+periodNear) && w.period >= p*(1-periodNear) {
+			return time.Duration(p * 1e9)
+		}
+	}
+	return time.Duration(max(w.period, 1e-3) * 1e9).Round(time.Millisecond)
+}
+
+// viewBounds finds what binds a call of that cost: the same bounds of which [ModelLaw.Wait]
+// takes the least.
+func (m *ModelLaw) viewBounds(v *View, t float64, cost [dims]float64) {
+	if t < m.hold {
+		v.bind(ByHold, 0)
+	}
+	if m.refusals > 0 {
+		v.bind(ByBrake, m.brake())
+		if m.trial != nil {
+			v.bind(ByTrial, m.gross(m.trial.pace))
+		}
+	}
+	if s := m.estimate.search; s != nil && !m.queues() {
+		v.bind(BySearch, m.gross(s.pace))
+	}
+	for k := range m.used {
+		if m.gauges[k].known() && cost[k] > 0 {
+			by, rate := m.gaugeBound(k, t, cost[k])
+			v.bind(by, m.gross(rate/cost[k]))
+		}
+	}
+	if n := m.places(); n > 0 && m.latency > 0 {
+		v.bind(ByCap, float64(n)/m.latency)
+	}
+	if v.Pace = m.rate(t, cost); t < m.hold {
+		v.Pace = 0
+	}
+}
+
+// gaugeBound is what one limit allows, in units per second, and whether it is the limit
+// itself that says so.
+func (m *ModelLaw) gaugeBound(k int, t, cost float64) (Binding, float64) {
+	fastest, ending := min(burstCap, m.pace(t)), m.ending(t)
+	rate := m.gaugeRate(k, t, cost, fastest, ending)
+	if fastest < burstCap && m.gaugeRate(k, t, cost, burstCap, ending) > rate {
+		return ByRamp, rate
+	}
+	if g := &m.gauges[k]; g.draw() > 0 {
+		alone := *m
+		alone.gauges[k].others = 0
+		if alone.gaugeRate(k, t, cost, fastest, ending) > rate {
+			return ByOthers, rate
+		}
+	}
+	return [dims]Binding{ByRequests, ByTokens, ByInputTokens, ByOutputTokens}[k], rate
+}
+
+// places is how many calls at once the server is believed to take; 0: as many as come.
+func (m *ModelLaw) places() int {
+	n := 0
+	if m.serves {
+		n = m.local.Size()
+	}
+	if c := m.crowd.cap; c != nil && !m.queues() && (n == 0 || c.places() < n) {
+		n = c.places()
+	}
+	return n
+}
+
+func (m *ModelLaw) viewBeliefs(v *View, t float64) {
+	v.Cap, v.Lied = m.places(), m.lied
+	if m.refusals > 0 {
+		bin := paceBin(min(m.lastPace, m.rate(t, [dims]float64{dimRequests: 1}))) // the latest may have left faster than is believed now
+		v.Chance = m.chance.share(bin)
+		_, v.ChanceSeen = m.chance.paces.below(bin)
+	}
+	if s := m.estimate.search; s != nil && !m.queues() {
+		v.Search = s.pace
+		if s.refused {
+			v.Over = s.over
+		}
+	}
+	if c := m.neighbour.clean; c.within(t, cleanMemory) {
+		v.Clean, v.CleanAt = c.rate, m.time(c.at)
+	}
+}
+
+func (m *ModelLaw) viewUnderWay(v *View, t float64) {
+	if t < m.hold {
+		v.Hold = m.time(m.hold)
+		if m.neighbour.pauses > 0 && m.drought == nil {
+			v.Pause = m.time(m.lastRefused)
+		}
+	}
+	if m.trial != nil {
+		v.Trial = m.time(m.trial.began)
+	}
+	if r := m.estimate.try; r != nil {
+		v.Try, v.Tried = m.time(r.began), r.rate
+	}
+	if d := m.drought; d != nil {
+		v.Drought, v.Probed = m.time(d.began), d.refusals
+	}
+}

@@ -1,0 +1,48 @@
+package limiter
+
+import (
+	"math"
+	"time"
+)
+
+// View is part of [Law].
+func (p *PlainLaw) View(now time.Time, c Cost) View {
+	asked := *p
+	v := View{At: now, Binds: nothing, Next: nothing}
+	if until := asked.cooldown.Until(); now.Before(until) {
+		v.Hold = until
+		v.bind(ByHold, 0)
+	}
+	for k, d := range dimensionOf {
+		v.Limits[k] = asked.toldView(now, d)
+		if cost := c.of(d); cost > 0 && v.Limits[k].Known() {
+			v.bind(ByRequests+Binding(k), v.Limits[k].Refill/cost)
+		}
+	}
+	if rate := asked.Rate(now); !math.IsInf(rate, 1) {
+		asked.learnedView(&v.Limits[dimRequests], rate)
+		v.bind(ByRequests, rate)
+	}
+	v.bind(ByRamp, asked.ramp.Rate(now))
+	v.Pace = v.Binds.Pace
+	return v
+}
+
+func (p *PlainLaw) toldView(now time.Time, d Dimension) LimitView {
+	perMinute := p.quota.Limits().PerMinute(d)
+	if !positive(perMinute) {
+		return LimitView{}
+	}
+	return LimitView{
+		Source: Told, Refill: perMinute / 60, Ceiling: perMinute / 60,
+		Capacity: p.quota.Limits().Capacity(d), Level: p.quota.Level(now, d),
+	}
+}
+
+// learnedView puts a rate that was learned in the place of what is known of requests, if
+// it is the lesser.
+func (p *PlainLaw) learnedView(l *LimitView, rate float64) {
+	if !l.Known() || rate < l.Refill {
+		l.Source, l.Refill = Learned, rate
+	}
+}

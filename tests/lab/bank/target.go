@@ -1,0 +1,57 @@
+package bank
+
+import "time"
+
+// A Target is what is asked of the law in a world. The zero Target asks nothing.
+type Target struct {
+	Ratio  float64 `json:"ratio"`
+	Excess float64 `json:"excess"` // refusals that chance did not impose, as a share of the items
+	Wasted float64 `json:"wasted"` // calls lost to an outage; 0: not asked
+
+	// Recovered is how soon after an outage full speed is asked for; 0: not asked.
+	Recovered time.Duration `json:"recovered,omitempty"`
+}
+
+// What is asked, by what the server is. A law that is told all there is has no
+// excuse; one that has to find out pays for it, and the more the less is saved
+// up; and where others take part nobody can know what comes.
+var (
+	asHeaders     = Target{Ratio: 1.01}
+	asFastHeaders = Target{Ratio: 1.03} // the way to full speed is a large part of it
+	asSlowHeaders = Target{Ratio: 1.08} // the same for the first answer, which takes 20 s
+	asStrict      = Target{Ratio: 1.05, Excess: 0.01}
+	asWindowsTold = Target{Ratio: 1.10, Excess: 0.01}
+	asBucket      = Target{Ratio: 1.01, Excess: 0.01}
+	asFastBucket  = Target{Ratio: 1.03, Excess: 0.01} // silence cannot ask for more than headers
+	asSlowBucket  = Target{Ratio: 1.08, Excess: 0.01}
+	asFlatBucket  = Target{Ratio: 1.10, Excess: 0.01} // a second's depth or less
+	asWindows     = Target{Ratio: 1.12, Excess: 0.03}
+	asSpacing     = Target{Ratio: 1.15, Excess: 0.01}
+	asCap         = Target{Ratio: 1.10, Excess: 0.03}
+	asChance      = Target{Ratio: 1.10, Excess: 0.03}
+	asShared      = Target{Ratio: 1.30, Excess: 0.08}
+	asViolent     = Target{Ratio: 1.60, Excess: 0.08} // in windows, of which the quicker takes most
+	asNoisy       = Target{Ratio: 1.05, Excess: 0.04}
+	asTokens      = Target{Ratio: 1.05, Excess: 0.01}
+	asLies        = Target{Ratio: 1.02, Excess: 0.03}
+	asFew         = Target{Ratio: 1.03, Excess: 0.10} // two refusals a lesson, and few calls
+	asOutage      = Target{Ratio: 1.02, Excess: 0.03, Wasted: 30, Recovered: 4 * time.Second}
+	asFreeOutage  = Target{Ratio: 1.10, Excess: 0.03, Wasted: 30, Recovered: 4 * time.Second} // of no limit at all
+
+	// Over in three seconds if all goes well: the search itself is most of it.
+	asQuickChance = Target{Ratio: 2.5, Excess: 0.03}
+	asQuickThird  = Target{Ratio: 8, Excess: 0.03}
+	asQuickBreaks = Target{Ratio: 5, Excess: 0.03}
+
+	asWell = Target{} // printed, and nothing asked
+)
+
+// Asks reports whether anything is asked.
+func (t Target) Asks() bool { return t.Ratio > 0 }
+
+// Met reports whether a result is what is asked.
+func (t Target) Met(r Result) bool {
+	return r.Ratio <= t.Ratio && r.Excess() <= t.Excess && r.Undone == 0 &&
+		(t.Wasted == 0 || r.Wasted <= t.Wasted) &&
+		(t.Recovered == 0 || r.Recovered >= 0 && r.Recovered <= t.Recovered)
+}

@@ -1,0 +1,207 @@
+package bank
+
+import (
+	"math"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider/sim"
+	"github.com/headrace/headrace/tests/lab"
+	"github.com/headrace/headrace/tests/lab/gates"
+)
+
+// A trait is one thing about a world.
+type trait func(*World)
+
+// limited is a gate that has to do with the rate: with more of it goes more.
+func limited(m maker) trait {
+	return func(w *World) {
+		w.makers = append(w.makers, m)
+		w.scale = w.vary.Rate
+	}
+}
+
+// limit is another one than 600 a minute. It stands before the gates.
+func limit(perMinute float64) trait {
+	return func(w *World) { w.perSecond = perMinute / 60 * w.vary.Rate }
+}
+
+func items(n int) trait { return func(w *World) { w.items = n } }
+
+func hands(n int) trait { return func(w *World) { w.hands = n } }
+
+// nearby is a server in the same rack, which refuses as fast as it can be asked.
+func nearby(w *World) { w.hop, w.server.Refusal = time.Millisecond, time.Millisecond }
+
+func answers(median time.Duration, sigma float64) trait {
+	return func(w *World) { w.server.Answers = gates.Answers{Median: median, Sigma: sigma} }
+}
+
+func bucket(span time.Duration) trait {
+	return limited(func(w *World, _ uint64) gates.Gate { return gates.NewBucket(gates.Steady(w.perSecond), span) })
+}
+
+// bucketOf is a bucket that holds so many calls.
+func bucketOf(calls float64) trait {
+	return limited(func(w *World, _ uint64) gates.Gate { return gates.NewBucketOf(gates.Steady(w.perSecond), calls) })
+}
+
+// turning is a bucket whose limit is another after 300 s, in which a law has
+// settled.
+func turning(factor float64, span time.Duration) trait {
+	return limited(func(w *World, _ uint64) gates.Gate {
+		return gates.NewBucket(gates.Turning(w.perSecond, factor, 300*time.Second), span)
+	})
+}
+
+func drifting(span time.Duration) trait {
+	return limited(func(w *World, _ uint64) gates.Gate { return gates.NewBucket(gates.Drifting(w.perSecond), span) })
+}
+
+// windows hold whole calls: what is left over is lost.
+func windows(width time.Duration) trait {
+	return limited(func(w *World, _ uint64) gates.Gate { return gates.NewWindow(w.during(width), width) })
+}
+
+func sliding(width time.Duration) trait {
+	return limited(func(w *World, _ uint64) gates.Gate { return gates.NewSliding(w.during(width), width) })
+}
+
+func (w *World) during(d time.Duration) int { return int(w.perSecond*d.Seconds() + 1e-6) }
+
+// charged makes the refused calls of the gate cost, too.
+func charged(w *World) {
+	plain := w.makers[len(w.makers)-1]
+	w.makers[len(w.makers)-1] = func(w *World, seed uint64) gates.Gate {
+		g := plain(w, seed)
+		switch g := g.(type) {
+		case *gates.Bucket:
+			g.Charged = true
+		case *gates.Window:
+			g.Charged = true
+		case *gates.Sliding:
+			g.Charged = true
+		}
+		return g
+	}
+}
+
+func spacing(w *World) {
+	limited(func(w *World, _ uint64) gates.Gate { return gates.NewSpacing(gates.Steady(w.perSecond)) })(w)
+}
+
+// capped is a cap on calls at work. A world that has nothing else is scaled by it.
+func capped(most float64) trait {
+	return func(w *World) {
+		if len(w.makers) == 0 {
+			w.scale = w.vary.Cap
+		}
+		w.makers = append(w.makers, func(w *World, _ uint64) gates.Gate {
+			c := gates.NewCap(int(math.Round(most * w.vary.Cap)))
+			c.News = 2 * w.hop
+			return c
+		})
+	}
+}
+
+// shed refuses by chance; what we do is bounded by our hands, which are not varied.
+func shed(share float64) trait {
+	return func(w *World) {
+		w.makers = append(w.makers, func(w *World, seed uint64) gates.Gate {
+			return gates.NewShed(share*w.vary.Chance, seed)
+		})
+	}
+}
+
+// breaks is the share of admitted calls that end with a 500.
+func breaks(share float64) trait {
+	return func(w *World) { w.server.Breaks = share * w.vary.Chance }
+}
+
+func pool(w *World) {
+	limited(func(w *World, seed uint64) gates.Gate { return gates.NewPool(w.perSecond, seed) })(w)
+}
+
+func penalty(w *World) {
+	w.makers = append(w.makers, func(*World, uint64) gates.Gate { return &gates.Penalty{} })
+}
+
+func replicas(span time.Duration) trait {
+	return limited(func(w *World, seed uint64) gates.Gate { return gates.NewReplicas(w.perSecond, span, seed) })
+}
+
+func scaler(w *World) {
+	limited(func(w *World, _ uint64) gates.Gate { return gates.NewScaler(w.perSecond) })(w)
+}
+
+// neighbour takes that share of the limit for half a minute of each.
+func neighbour(share float64) trait {
+	return func(w *World) {
+		w.neighbour = lab.Neighbour{PerSecond: share * w.perSecond, On: 30 * time.Second, Off: 30 * time.Second}
+	}
+}
+
+func outage(from time.Duration) trait {
+	return func(w *World) { w.server.Outages = []gates.Outage{{From: from, For: time.Minute}} }
+}
+
+// headers come with Retry-After in whole seconds.
+func headers(w *World) { w.server.Headers, w.server.Retry = true, true }
+
+// lying headers come alone: a true Retry-After would make up for them.
+func lying(l gates.Lie) trait {
+	return func(w *World) { w.server.Headers, w.server.Lie = true, l }
+}
+
+func retryAfter(w *World) { w.server.Retry = true }
+
+// named is one Retry-After for each refusal.
+func named(wait time.Duration) trait {
+	return func(w *World) { w.server.Retry, w.server.Named = true, wait }
+}
+
+func told(w *World) { w.told.RPM = 60 * w.perSecond }
+
+func overloaded(w *World) { w.server.Status = sim.Overloaded }
+
+// Numbers of the worlds in tokens: for each request that is allowed, so many
+// tokens are, and 1.3 times the requests. So now the one binds, now the other.
+const (
+	tokensEach  = 4500
+	requestsToo = 1.3
+	turn        = 1000 // items that are small, then as many that are large
+	small       = 100.0
+	middle      = 1414.0
+	large       = 20000.0
+)
+
+// inTurns is what an item draws: small and large ones take turns, and within each
+// every octave has as many.
+func inTurns(item int) float64 {
+	u := float64((uint64(item+1)*0x9E3779B97F4A7C15)>>40) / (1 << 24)
+	from, to := small, middle
+	if item/turn%2 == 1 {
+		from, to = middle, large
+	}
+	return from * math.Pow(to/from, u)
+}
+
+func inTokens(w *World) { w.tokens = inTurns }
+
+func tokenBucket(span time.Duration) trait {
+	return limited(func(w *World, _ uint64) gates.Gate {
+		b := gates.NewBucket(gates.Steady(tokensEach*w.perSecond), span)
+		b.Tokens = true
+		return b
+	})
+}
+
+func requestBucket(span time.Duration) trait {
+	return limited(func(w *World, _ uint64) gates.Gate {
+		return gates.NewBucket(gates.Steady(requestsToo*w.perSecond), span)
+	})
+}
+
+func toldBoth(w *World) {
+	w.told = limiter.Limits{RPM: 60 * requestsToo * w.perSecond, TPM: 60 * tokensEach * w.perSecond}
+}

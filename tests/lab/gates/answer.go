@@ -1,0 +1,40 @@
+package gates
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// longest is how many medians an answer may take, so that no world hangs on one.
+const longest = 10
+
+// Answers are lognormal, the usual shape of generation times.
+type Answers struct {
+	Median time.Duration
+	Sigma  float64 // 0: all the same
+}
+
+// Mean is how long an answer takes on average.
+func (a Answers) Mean() time.Duration {
+	return time.Duration(float64(a.Median) * math.Exp(a.Sigma*a.Sigma/2))
+}
+
+// answers deals them: the n-th call that is admitted takes as long in each run of
+// a world, and for the clairvoyant too.
+type answers struct {
+	Answers
+	rng *rand.Rand
+}
+
+func newAnswers(a Answers, seed uint64) *answers {
+	return &answers{Answers: a, rng: rand.New(rand.NewPCG(seed, answerStream))}
+}
+
+func (a *answers) next() time.Duration {
+	if a.Sigma == 0 {
+		return a.Median
+	}
+	factor := min(longest, math.Exp(a.Sigma*a.rng.NormFloat64()))
+	return time.Duration(float64(a.Median) * factor)
+}
