@@ -7,7 +7,7 @@ COUNT    ?= 6
 TOOL = go tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test/race test/storm test/sim fuzz bench bench/peers lab peers lint fmt vuln ci demo
+.PHONY: help build test test/race test/storm test/sim fuzz bench bench/peers lab bank peers lint fmt vuln ci demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,11 +41,15 @@ bench/peers: ## headrace beside a bare loop and a naive program, five minutes
 lab: ## the law and its rivals in virtual time, as a table
 	go run ./tests/lab/cmd/lab -heldout
 
-peers: ## the law against nginx, HAProxy and headrace sim on loopback, two minutes
+bank: ## the law in more than a hundred simulated worlds, beside what is asked, half a minute
+	go run ./tests/lab/cmd/lab -bank -law headrace
+
+peers: ## the law and the command against servers that others wrote, on loopback, eight minutes
 	tests/peers/run
 
 lint: ## the linters, formatting included
 	$(TOOL) golangci-lint run
+	cd tests/peers && go tool -modfile=../../tools/go.mod golangci-lint run
 
 fmt: ## format everything
 	$(TOOL) golangci-lint fmt

@@ -1,9 +1,14 @@
 // Package peers puts the law in front of limiters that others wrote, over real
-// HTTP: nginx's limit_req and HAProxy's stick tables, beside headrace sim.
+// HTTP. It is a module of its own, so that theirs are not among the product's.
 //
-// It promises that nothing of it runs, or is needed, unless PEERS is set: the
-// script run sets it, after it has installed and started the servers on loopback,
-// and it stops them at the end.
+//	run          the script: installs what it can, starts, measures, stops
+//	*_test.go    the law by the library, on a fast clock: what takes it long
+//	cmd/peers    the command as it was built, on the real clock, against a table of servers
+//	servers      those servers, and how each counts
+//
+// The tests here are of nginx's limit_req and HAProxy's stick tables, beside headrace
+// sim. They promise that nothing of them runs, or is needed, unless PEERS is set: the
+// script sets it, after it has started the servers on loopback.
 //
 //	batch.Stream, its clock ten times as fast ─▶ provider/openai ─┬─▶ nginx ───┬─▶ headrace sim, no limits
 //	        │                                                     ├─▶ HAProxy ─┘

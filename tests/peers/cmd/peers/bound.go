@@ -1,0 +1,58 @@
+package main
+
+import "fmt"
+
+// bound is what a row is held to.
+type bound struct {
+	ratio   float64 // took over ideal, at most
+	refused float64 // refusals over items, at most
+}
+
+// learned holds where a limit has to be found: a quarter more time for finding it
+// and for the distance that is kept, and one refusal in ten items.
+var learned = bound{1.25, 0.10}
+
+// known holds where the limit was told, or can be read in every answer: nobody need
+// be refused then, and what is left of the twentieth is the start.
+var known = bound{1.05, 0}
+
+// byChance holds where a share of the calls is refused at every pace. That share of
+// all calls cannot be helped; a quarter more, and one item in fifty, is for what
+// the law tries before it believes it.
+func byChance(ratio, share float64) bound {
+	return bound{ratio, 1.25*share/(1-share) + 0.02}
+}
+
+// wider is for short runs: what the start costs, in time and in refusals, is the
+// same, and there are half as many items that bear it.
+func (b bound) wider() bound {
+	return bound{1 + 2*(b.ratio-1), 2 * b.refused}
+}
+
+// guard is over what a run fails: a bound is what is asked of the law on a quiet machine,
+// and a few rows still miss it (ARCHITECTURE.md names them). What is eight times as
+// far from the ideal, or refused three times as often, is no noise: the law has been broken.
+func (b bound) guard() bound {
+	return bound{1 + guardRatio*(b.ratio-1) + guardSlack, guardRefused*b.refused + guardFew}
+}
+
+const (
+	guardRatio   = 8.0
+	guardSlack   = 0.15 // of the ideal, for a machine that is busy with other things
+	guardRefused = 3.0
+	guardFew     = 0.02 // of the items: a call or two that overtook another
+)
+
+// misses says what of an outcome is over the bound.
+func (b bound) misses(o outcome) (why []string) {
+	if o.Done < o.Items {
+		why = append(why, fmt.Sprintf("%d of %d done", o.Done, o.Items))
+	}
+	if o.Ratio > b.ratio {
+		why = append(why, fmt.Sprintf("ratio over %.2f", b.ratio))
+	}
+	if most := b.refused * float64(o.Items); float64(o.Server.Refused) > most {
+		why = append(why, fmt.Sprintf("over %.0f refused", most))
+	}
+	return why
+}
