@@ -7,7 +7,8 @@ import (
 )
 
 // What llm-d-inference-sim says in a refusal, word for word (its failures.go and
-// simulator.go): the limit in the first is made up, whatever the server can do.
+// simulator.go): the limit in the first is made up, whatever the server can do, and
+// "org-xxx" is the name that it gives to everybody, not something left open here.
 const (
 	llmdInjected = `{"error":{"message":"Rate limit reached for m in organization org-xxx on requests per min (RPM): Limit 3, Used 3, Requested 1.","type":"RateLimitError","param":null,"code":429}}`
 	llmdFull     = `{"error":{"message":"Failed to enqueue request, waiting requests queue is full","type":"RateLimitError","param":null,"code":429}}`
