@@ -83,11 +83,13 @@ func Table(w io.Writer, rows []Scenario, columns []Column) error {
 		}
 	}
 	wait.Wait()
-	_, err := io.WriteString(w, aligned(cells))
+	_, err := io.WriteString(w, Aligned(cells))
 	return err
 }
 
-func aligned(cells [][]string) string {
+// Aligned is a Markdown table of the cells, the first row its head, with columns as
+// wide as their widest cell. Every row is as long as the first, which there must be.
+func Aligned(cells [][]string) string {
 	widths := make([]int, len(cells[0]))
 	for _, row := range cells {
 		for j, cell := range row {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"github.com/headrace/headrace/tests/lab"
 )
 
 // What counts as another figure: less is a world's own noise.
@@ -38,7 +40,7 @@ func (r Report) PrintAgainst(w io.Writer, old Report) error {
 			cells = append(cells, append([]string{row[0], was.cell(), was.mark()}, row[1:]...))
 		}
 	}
-	if _, err := io.WriteString(w, table(cells)); err != nil {
+	if _, err := io.WriteString(w, lab.Aligned(cells)); err != nil {
 		return err
 	}
 	warn := ""

@@ -6,8 +6,8 @@ import (
 	"io"
 	"math"
 	"os"
-	"strings"
-	"unicode/utf8"
+
+	"github.com/headrace/headrace/tests/lab"
 )
 
 // A Report is what a law did in the bank, and on which numbers.
@@ -98,7 +98,7 @@ func (r Report) Print(w io.Writer) error {
 	for _, result := range r.Results {
 		cells = append(cells, result.row())
 	}
-	_, err := io.WriteString(w, table(cells)+"\n"+total(r.Results).String()+"\n")
+	_, err := io.WriteString(w, lab.Aligned(cells)+"\n"+total(r.Results).String()+"\n")
 	return err
 }
 
@@ -129,27 +129,4 @@ func total(some []Result) sum {
 func (s sum) String() string {
 	return fmt.Sprintf("Σ ln ratio %.2f · %.0f refused · %d undone · %d of %d worlds within target",
 		s.logRatio, s.refused, s.undone, s.met, s.asked)
-}
-
-func table(cells [][]string) string {
-	widths := make([]int, len(cells[0]))
-	for _, row := range cells {
-		for j, cell := range row {
-			widths[j] = max(widths[j], utf8.RuneCountInString(cell))
-		}
-	}
-	var s strings.Builder
-	for i, row := range cells {
-		for j, cell := range row {
-			s.WriteString("| " + cell + strings.Repeat(" ", widths[j]-utf8.RuneCountInString(cell)) + " ")
-		}
-		s.WriteString("|\n")
-		if i == 0 {
-			for _, width := range widths {
-				s.WriteString("|" + strings.Repeat("-", width+2))
-			}
-			s.WriteString("|\n")
-		}
-	}
-	return s.String()
 }
