@@ -213,7 +213,7 @@ func TestCancelWhenStranded(t *testing.T) {
 			return 0, RetryAfter(10*time.Minute, errors.New("busy"))
 		}
 		// One flies, one waits, and one is at the door when the lane stops.
-		narrow := WithLaneDefaults(machine.LaneConfig{Window: 1})
+		narrow := WithLaneDefaults(machine.LaneConfig{Law: limiter.Plain, Window: 1})
 		time.AfterFunc(time.Minute, cancel)
 		_, sum, err := proved(ctx, t, items, fn, narrow, WithConcurrency(2), WithReadAhead(1))
 		if !errors.Is(err, ErrStopped) || sum.Elapsed != time.Minute || sum.Counters.Calls != 2 {

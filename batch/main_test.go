@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // exact makes cooldowns last as long as they are asked to.
-var exact = WithLaneDefaults(machine.LaneConfig{Cooldown: limiter.CooldownConfig{Jitter: -1}})
+var exact = WithLaneDefaults(machine.LaneConfig{Law: limiter.Plain, Cooldown: limiter.CooldownConfig{Jitter: -1}})
 
 // numbers are 0 to n-1.
 func numbers(n int) iter.Seq[int] {

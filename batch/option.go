@@ -31,7 +31,7 @@ const (
 )
 
 // defaultLane knows nothing, learns, and follows a model of its provider.
-var defaultLane = machine.LaneConfig{Model: true}
+var defaultLane = machine.LaneConfig{}
 
 // An Option changes one thing about a run. Options are checked together, before
 // any call.
@@ -156,7 +156,7 @@ func WithLimits(l limiter.Limits) Option {
 // up, fast down), with a cooldown and a ramp after each wave of refusals, instead
 // of by a model of the provider's own buckets. It starts at full speed.
 func WithPlainLaw() Option {
-	return option(func(c *config) { c.machine.Lane.Model = false }, "WithPlainLaw()")
+	return option(func(c *config) { c.machine.Lane.Law = limiter.Plain }, "WithPlainLaw()")
 }
 
 // WithLocalServer says that the server is one's own (vLLM, llama.cpp, Ollama) and
@@ -178,7 +178,7 @@ func WithRamp(initial, target float64, duration time.Duration) Option {
 		if !(initial >= 0 && target >= 0 && initial+target < math.Inf(1) && duration >= 0) { // NaN too
 			c.faults = append(c.faults, fmt.Errorf("WithRamp: from %v to %v in %v: all must be 0 or more, and finite", initial, target, duration))
 		}
-		c.machine.Lane.Model = false
+		c.machine.Lane.Law = limiter.Plain
 		c.machine.Lane.Ramp = limiter.RampConfig{
 			Initial:  cmp.Or(initial, limiter.DefaultRampInitial),
 			Target:   cmp.Or(target, limiter.DefaultRampTarget),

@@ -52,7 +52,7 @@ func BenchmarkScale(b *testing.B) {
 
 // pass runs all items, by workers that have nothing to do.
 func pass(b *testing.B, workers int, all []machine.Item) {
-	c := New(Config{})
+	c := New(Config{Machine: plain})
 	go c.Run()
 	s, err := c.Open(b.Context(), machine.RunConfig{Concurrency: workers})
 	if err != nil {

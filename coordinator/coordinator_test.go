@@ -14,7 +14,7 @@ import (
 // As many grants are out as the run may have calls in flight, and each call that
 // ends lets exactly one more go.
 func TestGrantsFlow(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, c *Coordinator) {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		s := open(t, c, machine.RunConfig{Concurrency: 4})
 		s.Offer(items(10, ""))
 		out := granted(s)
@@ -89,7 +89,7 @@ func TestCooldownIsOneTimerAndEndsExactly(t *testing.T) {
 // Items that are paced leave one by one at their exact instants while nothing else
 // happens: the timer is set again after each tick.
 func TestPacedItemsAreWokenEachTime(t *testing.T) {
-	lane := machine.LaneConfig{Limits: limiter.Limits{RPM: 60, Burst: time.Second}}
+	lane := machine.LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 60, Burst: time.Second}}
 	inBubble(t, Config{Machine: machine.Config{Lane: lane}}, func(t *testing.T, c *Coordinator) {
 		s := open(t, c, machine.RunConfig{Concurrency: 100})
 		begun := time.Now()
@@ -161,7 +161,7 @@ func TestEarlyTickDoesNoHarm(t *testing.T) {
 
 // A call that broke comes back after its own backoff, woken by the timer alone.
 func TestBackoffEndsByItself(t *testing.T) {
-	cfg := Config{Machine: machine.Config{Backoff: limiter.BackoffConfig{Base: time.Minute, Max: time.Minute}}}
+	cfg := Config{Machine: machine.Config{Lane: exact, Backoff: limiter.BackoffConfig{Base: time.Minute, Max: time.Minute}}}
 	inBubble(t, cfg, func(t *testing.T, c *Coordinator) {
 		s := open(t, c, machine.RunConfig{})
 		s.Offer(items(1, ""))

@@ -12,7 +12,7 @@ import (
 // when a call has ended.
 func TestDoorShutsAtTheReadAheadAndOpensAgain(t *testing.T) {
 	const ahead = 10
-	inBubble(t, Config{ReadAhead: ahead}, func(t *testing.T, c *Coordinator) {
+	inBubble(t, Config{Machine: plain, ReadAhead: ahead}, func(t *testing.T, c *Coordinator) {
 		s := open(t, c, machine.RunConfig{Concurrency: 2})
 		taken := 0
 		go func() {
@@ -38,7 +38,7 @@ func TestDoorShutsAtTheReadAheadAndOpensAgain(t *testing.T) {
 // An item that comes back counts as one that waits: refusals do not let the feed
 // run ahead.
 func TestDoorCountsWhatCameBack(t *testing.T) {
-	inBubble(t, Config{ReadAhead: 4}, func(t *testing.T, c *Coordinator) {
+	inBubble(t, Config{Machine: plain, ReadAhead: 4}, func(t *testing.T, c *Coordinator) {
 		s := open(t, c, machine.RunConfig{Concurrency: 4})
 		taken := 0
 		go func() {
@@ -66,7 +66,7 @@ func TestDoorCountsWhatCameBack(t *testing.T) {
 // A run whose lane cools, and whose feed therefore waits, does not keep out a run
 // whose lane is well.
 func TestCooledRunDoesNotShutTheDoorOnAnother(t *testing.T) {
-	inBubble(t, Config{ReadAhead: 8}, func(t *testing.T, c *Coordinator) {
+	inBubble(t, Config{Machine: plain, ReadAhead: 8}, func(t *testing.T, c *Coordinator) {
 		ill, well := open(t, c, machine.RunConfig{Concurrency: 1}), open(t, c, machine.RunConfig{Concurrency: 1})
 		go func() {
 			for _, it := range items(100, "ill") {
@@ -97,7 +97,7 @@ func TestCooledRunDoesNotShutTheDoorOnAnother(t *testing.T) {
 
 // A run whose grants nobody takes stops neither the owner nor another run.
 func TestUnreadWorkStopsNobody(t *testing.T) {
-	inBubble(t, Config{ReadAhead: 64}, func(t *testing.T, c *Coordinator) {
+	inBubble(t, Config{Machine: plain, ReadAhead: 64}, func(t *testing.T, c *Coordinator) {
 		deaf, heard := open(t, c, machine.RunConfig{Concurrency: 3}), open(t, c, machine.RunConfig{Concurrency: 3})
 		deaf.Offer(items(64, ""))
 		synctest.Wait()

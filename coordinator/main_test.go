@@ -14,7 +14,10 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // exact is a lane whose cooldowns last as long as they are asked to.
-var exact = machine.LaneConfig{Cooldown: limiter.CooldownConfig{Jitter: -1}}
+var exact = machine.LaneConfig{Law: limiter.Plain, Cooldown: limiter.CooldownConfig{Jitter: -1}}
+
+// plain is a machine whose lanes start at full speed: what is tested here is the loop.
+var plain = machine.Config{Lane: machine.LaneConfig{Law: limiter.Plain}}
 
 // inBubble runs a coordinator in a bubble of virtual time, and waits for its end.
 func inBubble(t *testing.T, cfg Config, f func(t *testing.T, c *Coordinator)) {

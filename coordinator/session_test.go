@@ -54,7 +54,7 @@ func TestAskingHonoursContext(t *testing.T) {
 // A run that was opened for somebody who had left is ended at once: it would keep
 // the coordinator from closing for ever.
 func TestOpenThatNobodyWaitedForIsTakenBack(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, c *Coordinator) {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 100 { // whether the answer or the context is seen first is chance
@@ -67,7 +67,7 @@ func TestOpenThatNobodyWaitedForIsTakenBack(t *testing.T) {
 
 // Pause lets nothing leave, of what waits and of what comes; Resume lets all of it.
 func TestPauseAndResume(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, c *Coordinator) {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		s := open(t, c, machine.RunConfig{Concurrency: 8})
 		s.Pause()
 		s.Offer(items(8, ""))
@@ -94,7 +94,7 @@ func TestPauseAndResume(t *testing.T) {
 // Drain gives back what waits, with a verdict, at once and also while the run is
 // paused; what is in flight may end, and if it is handed over comes back too.
 func TestDrainGivesBackWhatWaits(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, c *Coordinator) {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		s := open(t, c, machine.RunConfig{Concurrency: 2})
 		s.Offer(items(10, ""))
 		out := granted(s)
@@ -122,7 +122,7 @@ func TestDrainGivesBackWhatWaits(t *testing.T) {
 // Close drains the runs that are open, refuses new ones, and ends the coordinator
 // when the last of them is over; not before.
 func TestCloseWithOpenSessions(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, c *Coordinator) {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		a, b := open(t, c, machine.RunConfig{Concurrency: 1}), open(t, c, machine.RunConfig{Concurrency: 1})
 		a.Offer(items(5, ""))
 		b.Offer(items(5, ""))
@@ -149,7 +149,7 @@ func TestCloseWithOpenSessions(t *testing.T) {
 // After the end every question is answered with ErrClosed, and whatever is said is
 // not heard and blocks nobody, however much it is.
 func TestNothingBlocksAfterTheEnd(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, c *Coordinator) {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		s := open(t, c, machine.RunConfig{})
 		s.Offer(items(1, ""))
 		g := <-s.Work()

@@ -12,7 +12,7 @@ import (
 
 // Transitions that a run does not read are dropped and counted, and slow nothing.
 func TestUnreadNewsIsDroppedAndCounted(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, c *Coordinator) {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		s := open(t, c, machine.RunConfig{})
 		s.Offer(items(1, ""))
 		s.Settle(<-s.Work(), ok)
@@ -69,7 +69,7 @@ func TestTwoSessionsShareALane(t *testing.T) {
 // A run that lost its last lane is told so, with the cause, and what waits comes
 // back with it.
 func TestStranded(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, c *Coordinator) {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		empty := errors.New("balance used up")
 		s := open(t, c, machine.RunConfig{Concurrency: 1})
 		s.Offer(items(3, ""))
@@ -106,7 +106,7 @@ func isClosed(ch <-chan struct{}) bool {
 // An item that is handed over twice by one grant goes out once: the second news is
 // dropped and counted.
 func TestHandOverSentTwiceIsGrantedOnce(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, c *Coordinator) {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		s := open(t, c, machine.RunConfig{Concurrency: 4})
 		s.Offer(items(1, ""))
 		g := <-s.Work()
@@ -131,7 +131,7 @@ func TestHandOverSentTwiceIsGrantedOnce(t *testing.T) {
 
 // A withdrawn item ends without a call, and one that flies by its own end.
 func TestWithdraw(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, c *Coordinator) {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		s := open(t, c, machine.RunConfig{Concurrency: 1})
 		all := items(3, "")
 		s.Offer(all)
@@ -153,14 +153,14 @@ func TestWithdraw(t *testing.T) {
 
 // What is said of a lane is checked before it is told, and holds from then on.
 func TestLimitsAreCheckedAndHold(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, c *Coordinator) {
-		if c.Define("a", machine.LaneConfig{Window: -1}) == nil || c.SetLimits("a", limiter.Limits{RPM: -1}) == nil {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
+		if c.Define("a", machine.LaneConfig{Law: limiter.Plain, Window: -1}) == nil || c.SetLimits("a", limiter.Limits{RPM: -1}) == nil {
 			t.Error("nonsense was taken")
 		}
 		if _, err := c.Open(t.Context(), machine.RunConfig{Concurrency: -1}); err == nil {
 			t.Error("nonsense was opened")
 		}
-		if err := errors.Join(c.Define("a", machine.LaneConfig{Window: 3}), c.SetLimits("b", limiter.Limits{RPM: 60})); err != nil {
+		if err := errors.Join(c.Define("a", machine.LaneConfig{Law: limiter.Plain, Window: 3}), c.SetLimits("b", limiter.Limits{RPM: 60})); err != nil {
 			t.Fatal(err)
 		}
 		s := open(t, c, machine.RunConfig{})

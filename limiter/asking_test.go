@@ -37,8 +37,11 @@ func ask(law Law, rng *rand.Rand, from, to time.Time) {
 
 // randomLaw is a law of any kind, with or without limits and a first guess.
 func randomLaw(rng *rand.Rand) LawConfig {
-	c := LawConfig{Model: rng.IntN(5) > 0}
-	c.Local = c.Model && rng.IntN(8) == 0
+	c := LawConfig{}
+	if rng.IntN(5) == 0 {
+		c.Law = Plain
+	}
+	c.Local = c.Law == Model && rng.IntN(8) == 0
 	if rng.IntN(3) == 0 {
 		c.Limits.RPM = []float64{20, 600, 6000}[rng.IntN(3)]
 	}
@@ -144,7 +147,7 @@ func TestAnswersCanBeMeant(t *testing.T) {
 // ten thousand times does not let the search grow.
 func TestWatchingSpeedsNothingUp(t *testing.T) {
 	count := func(watch bool) int {
-		w := newLawWorld(LawConfig{Model: true}, 1, func(float64, int) reply { return reply{after: 1} })
+		w := newLawWorld(LawConfig{}, 1, func(float64, int) reply { return reply{after: 1} })
 		if watch {
 			w.watch = func(from, to time.Time) {
 				for now := from; now.Before(to); now = now.Add(100 * time.Microsecond) {

@@ -9,7 +9,7 @@ import (
 // calls back: one refusal by itself may be chance, but those of a bucket are not taken
 // for that.
 func TestLearnedRatePaces(t *testing.T) {
-	w := newLawWorld(LawConfig{Model: true}, 1, bucketServer(fullPail(10, 20), 0.5))
+	w := newLawWorld(LawConfig{}, 1, bucketServer(fullPail(10, 20), 0.5))
 	w.run(120, 1e9)
 	near(t, "rate", w.law.Rate(at(120)), 10, 2.5)
 	near(t, "calls a second", w.between(60, 120), 10, 1.5)
@@ -43,7 +43,7 @@ func isSane(t *testing.T, law Law, seconds float64) {
 // every eight seconds believes about ten a second after minutes, and after hours.
 func TestQuietLaneForgetsNothing(t *testing.T) {
 	for seed := range uint64(5) {
-		w := newLawWorld(LawConfig{Model: true}, seed, bucketServer(fullPail(10, 20), 0.5))
+		w := newLawWorld(LawConfig{}, seed, bucketServer(fullPail(10, 20), 0.5))
 		w.run(120, 1e9)
 		near(t, "rate before", w.law.Rate(at(120)), 10, 3)
 		w.every, w.wish = 8, 120

@@ -70,7 +70,7 @@ func BenchmarkHot(b *testing.B) {
 func BenchmarkSightings(b *testing.B) {
 	for _, inFlight := range []int{1, 64, 4096} {
 		b.Run(fmt.Sprintf("inflight=%d", inFlight), func(b *testing.B) {
-			law, now := NewModelLaw(LawConfig{Model: true}, noon, seeded(1)), noon
+			law, now := NewModelLaw(LawConfig{}, noon, seeded(1)), noon
 			cost := Cost{Requests: 1, Input: 100, Output: 50}
 			left := make([]News, inFlight)
 			send := func(i int) {

@@ -19,7 +19,7 @@ func crowdedServer(rng *rand.Rand, places int, latency float64) func(float64, in
 // refused, and what is makes its item wait and not the lane.
 func TestCapIsFoundAndKept(t *testing.T) {
 	for _, places := range []int{8, 32} {
-		w := newLawWorld(LawConfig{Model: true}, 1, crowdedServer(seeded(7), places, 1))
+		w := newLawWorld(LawConfig{}, 1, crowdedServer(seeded(7), places, 1))
 		w.run(200, 1e9)
 		before, served := w.refused, len(w.sent)-w.refused
 		w.run(600, 1e9)
@@ -36,7 +36,7 @@ func TestCapIsFoundAndKept(t *testing.T) {
 // A bucket is not taken for a cap for long: calls do not stop at some number in flight.
 func TestBucketIsNotTakenForACap(t *testing.T) {
 	for seed := range uint64(5) {
-		w := newLawWorld(LawConfig{Model: true}, seed, bucketServer(fullPail(10, 50), 2))
+		w := newLawWorld(LawConfig{}, seed, bucketServer(fullPail(10, 50), 2))
 		w.run(120, 1e9)
 		near(t, "calls a second", w.between(60, 120), 10, 2)
 	}

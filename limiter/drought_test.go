@@ -58,7 +58,7 @@ func TestBusyMeansAllOfThem(t *testing.T) {
 		overloaded []bool
 		want       bool
 	}{{[]bool{true, true, true}, true}, {[]bool{true, false, true}, false}, {[]bool{false, true}, false}} {
-		m := newModel(LawConfig{Model: true}, noon)
+		m := newModel(LawConfig{}, noon)
 		for i, overloaded := range c.overloaded {
 			now := at(float64(i))
 			m.Tick(now, false)
@@ -75,7 +75,7 @@ func TestOutageTeachesNoRate(t *testing.T) {
 	for seed := range uint64(4) {
 		p := fullPail(10, 20)
 		up := bucketServer(p, 0.5)
-		w := newLawWorld(LawConfig{Model: true}, seed, func(t float64, beside int) reply {
+		w := newLawWorld(LawConfig{}, seed, func(t float64, beside int) reply {
 			if t > 120 && t < 180 {
 				return reply{kind: isRefused, after: 0.1, news: News{Overloaded: true}}
 			}
@@ -96,7 +96,7 @@ func TestOutageTeachesNoRate(t *testing.T) {
 
 // Another limit that is told while nothing is let in stays, whatever was learned before.
 func TestLimitsToldInADroughtStay(t *testing.T) {
-	m := newModel(LawConfig{Model: true}, noon)
+	m := newModel(LawConfig{}, noon)
 	old := m.beliefs()
 	m.drought = &drought{began: 0, refusals: 5, busy: true, lesson: &lesson{before: old}}
 	m.SetLimits(at(10), Limits{RPM: 20})

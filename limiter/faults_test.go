@@ -16,9 +16,9 @@ func leave(law Law, now time.Time, c Cost) News {
 
 // bothLaws are the laws that c may be of.
 func bothLaws(t *testing.T, c LawConfig, test func(t *testing.T, law func() Law)) {
-	for _, model := range []bool{true, false} {
-		c.Model = model
-		t.Run(fmt.Sprintf("model=%v", model), func(t *testing.T) { test(t, func() Law { return NewLaw(c, noon, seeded(1)) }) })
+	for _, law := range []LawName{Model, Plain} {
+		c.Law = law
+		t.Run(law.String(), func(t *testing.T) { test(t, func() Law { return NewLaw(c, noon, seeded(1)) }) })
 	}
 }
 
@@ -29,7 +29,7 @@ func TestFirstRefusalStopsNothing(t *testing.T) {
 	for name, n := range map[string]News{"429": {}, "503": {Overloaded: true}, "tokens": {On: Tokens}} {
 		for _, limits := range []Limits{{}, {TPM: 60_000}, {RPM: 600, TPM: 60_000}} {
 			first := true
-			w := newLawWorld(LawConfig{Model: true, Limits: limits}, 1, func(float64, int) reply {
+			w := newLawWorld(LawConfig{Limits: limits}, 1, func(float64, int) reply {
 				if first {
 					first = false
 					return reply{kind: isRefused, news: n}
@@ -76,7 +76,7 @@ func TestRetryAfterOfNothingIsNone(t *testing.T) {
 // What was refused cost nothing: the first refusal of a wave gives its charge back to told
 // tokens, and so does each that follows.
 func TestRefusalsGiveTheirChargeBack(t *testing.T) {
-	l := newModel(LawConfig{Model: true, Limits: Limits{TPM: 600_000, Burst: time.Minute}}, noon)
+	l := newModel(LawConfig{Limits: Limits{TPM: 600_000, Burst: time.Minute}}, noon)
 	c := Cost{Requests: 1, Input: 1000, Output: 1000}
 	before := l.Level(noon, Tokens)
 	first, second := leave(l, noon, c), leave(l, noon, c)
@@ -109,7 +109,7 @@ func TestCallsThatNeverLeftCostNothing(t *testing.T) {
 			}
 		}
 	})
-	m := newModel(LawConfig{Model: true}, noon)
+	m := newModel(LawConfig{}, noon)
 	n := leave(m, at(1), one)
 	n.Unsent = true
 	m.Vanished(at(2), n)
@@ -135,9 +135,9 @@ func failing(t *testing.T, m *ModelLaw, from, to float64, every int) {
 func TestErrorsHalveThePace(t *testing.T) {
 	seen := Sighting{Dimension: Requests, Limit: 600, Window: time.Minute, Remaining: 590}
 	for name, m := range map[string]*ModelLaw{
-		"told":    newModel(LawConfig{Model: true, Limits: Limits{RPM: 600, Burst: time.Minute}}, noon),
-		"guessed": newModel(LawConfig{Model: true, Rate: RateConfig{Initial: 10}}, noon),
-		"seen":    newModel(LawConfig{Model: true}, noon),
+		"told":    newModel(LawConfig{Limits: Limits{RPM: 600, Burst: time.Minute}}, noon),
+		"guessed": newModel(LawConfig{Rate: RateConfig{Initial: 10}}, noon),
+		"seen":    newModel(LawConfig{}, noon),
 	} {
 		if n := leave(m, noon, one); name == "seen" {
 			n.Sightings, n.Good = []Sighting{seen}, true
@@ -158,7 +158,7 @@ func TestErrorsHalveThePace(t *testing.T) {
 
 // A few failures slow nothing down.
 func TestFewErrorsSlowNothing(t *testing.T) {
-	m := newModel(LawConfig{Model: true, Limits: Limits{RPM: 600, Burst: time.Minute}}, noon)
+	m := newModel(LawConfig{Limits: Limits{RPM: 600, Burst: time.Minute}}, noon)
 	failing(t, m, 0, 90, 15)
 	if pace := m.Pace(at(90)); pace < 9 {
 		t.Errorf("%v calls a second", pace)
@@ -168,7 +168,7 @@ func TestFewErrorsSlowNothing(t *testing.T) {
 // said is a law that let so many calls in within its first minute, and then was told by the
 // words of a refusal that so many a minute are allowed.
 func said(let int, limit float64) *ModelLaw {
-	m := newModel(LawConfig{Model: true}, noon)
+	m := newModel(LawConfig{}, noon)
 	for i := range let {
 		now := at(60 * float64(i) / float64(let))
 		n := leave(m, now, one)
@@ -200,7 +200,7 @@ func TestWordsAreBelievedIfTheyFit(t *testing.T) {
 // also while more than is believed is tried and no debt holds calls back.
 func TestChanceLiftsNothingOverTheUsersLimit(t *testing.T) {
 	for _, luckless := range []float64{0, 0.1, 0.4} {
-		m := newModel(LawConfig{Model: true, Limits: Limits{RPM: 20}}, noon)
+		m := newModel(LawConfig{Limits: Limits{RPM: 20}}, noon)
 		g := &m.gauges[dimRequests]
 		g.source, g.refill, g.capacity = Learned, 0.8*g.ceiling, 1
 		m.refusals, m.luckless = 1, luckless
@@ -213,7 +213,7 @@ func TestChanceLiftsNothingOverTheUsersLimit(t *testing.T) {
 
 // The same words in headers are the server's own count, and need no proof.
 func TestHeadersNeedNoProof(t *testing.T) {
-	m := newModel(LawConfig{Model: true}, noon)
+	m := newModel(LawConfig{}, noon)
 	n := leave(m, noon, one)
 	n.Good, n.Sightings = true, []Sighting{{Dimension: Requests, Limit: 6000, Window: time.Minute, Remaining: 5999}}
 	m.Answered(at(1), n)

@@ -130,9 +130,26 @@ type Sighting struct {
 	Said      bool // in the words of a refusal, not in headers
 }
 
-// LawConfig chooses a law and its parts. The zero value is the plain law.
+// A LawName names one of the laws.
+type LawName uint8
+
+// The laws.
+const (
+	Model LawName = iota // [ModelLaw]: follows the provider's own limits
+	Plain                // [PlainLaw]: told limits, trial, a cooldown and a ramp
+)
+
+func (n LawName) String() string {
+	if n == Plain {
+		return "plain"
+	}
+	return "model"
+}
+
+// LawConfig chooses a law and its parts. The zero value is the model law, which
+// knows nothing and learns.
 type LawConfig struct {
-	Model    bool           // the law of [ModelLaw], not of [PlainLaw]
+	Law      LawName        // the zero value is Model
 	Local    bool           // of the model: a server of one's own, which queues; once it refuses, it is judged like any other
 	Target   time.Duration  // of Local: latency to keep under; 0: DefaultLocalTarget
 	Limits   Limits         // told by the user
@@ -144,8 +161,8 @@ type LawConfig struct {
 
 // NewLaw makes a law. The generator must not be nil.
 func NewLaw(c LawConfig, now time.Time, rng *rand.Rand) Law {
-	if c.Model {
-		return NewModelLaw(c, now, rng)
+	if c.Law == Plain {
+		return NewPlainLaw(c, now, rng)
 	}
-	return NewPlainLaw(c, now, rng)
+	return NewModelLaw(c, now, rng)
 }

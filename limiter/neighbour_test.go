@@ -61,7 +61,7 @@ func TestPeakIsTheHighestOfLate(t *testing.T) {
 func TestNeighbourCostsNoRate(t *testing.T) {
 	for seed := range uint64(4) {
 		p := fullPail(10, 10)
-		w := newLawWorld(LawConfig{Model: true}, seed, bucketServer(p, 0.5))
+		w := newLawWorld(LawConfig{}, seed, bucketServer(p, 0.5))
 		w.run(150, 1e9)
 		p.takes(w.now, max(0, p.level)) // all of it, at once
 		w.run(160, 1e9)

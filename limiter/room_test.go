@@ -48,7 +48,7 @@ func TestLawsTakeBoundedRoom(t *testing.T) {
 		"20,000 a second, and some":  {400_000, 50 * time.Microsecond, true, 64 << 10},
 		"20,000 at one moment":       {20_000, 0, false, 64 << 10},
 	} {
-		m := NewModelLaw(LawConfig{Model: true}, noon, seeded(1))
+		m := NewModelLaw(LawConfig{}, noon, seeded(1))
 		if c.gap == 0 { // all at once, and none ends
 			for range c.calls {
 				m.Sent(noon, one, 0)

@@ -127,7 +127,7 @@ func TestLevelAtIsAdvance(t *testing.T) {
 // Where one call at a time is let in, they leave as evenly as the bucket refills, with room
 // for how much they overtake each other; and none is saved up.
 func TestSpacedCallsLeaveEvenly(t *testing.T) {
-	m := newModel(LawConfig{Model: true}, noon)
+	m := newModel(LawConfig{}, noon)
 	p := fullPail(1, 1)
 	now, last := 0.0, -10.0
 	for n := 0; n < 100; {
@@ -158,7 +158,7 @@ func TestSpacedCallsLeaveEvenly(t *testing.T) {
 
 // However long nobody calls, one call is saved up where one at a time is let in.
 func TestSpacedCallsAreNotSavedUp(t *testing.T) {
-	m := newModel(LawConfig{Model: true}, noon)
+	m := newModel(LawConfig{}, noon)
 	g := &m.gauges[dimRequests]
 	*g = gauge{source: Seen, refill: 100, capacity: 1, level: 1, shown: &shown{}}
 	want(t, "saved up", m.creditAt(1000, 100), 1)

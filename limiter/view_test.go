@@ -18,10 +18,10 @@ var worlds = map[string]func() gate{
 }
 
 var lawsOf = map[string]LawConfig{
-	"model": {Model: true},
-	"told":  {Model: true, Limits: Limits{RPM: 900, TPM: 1e6}},
-	"local": {Model: true, Local: true},
-	"plain": {},
+	"model": {},
+	"told":  {Limits: Limits{RPM: 900, TPM: 1e6}},
+	"local": {Local: true},
+	"plain": {Law: Plain},
 }
 
 // Of two laws with the same history one is looked at all the time: they never differ, in

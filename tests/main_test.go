@@ -27,7 +27,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // exact makes cooldowns last as long as they are asked to.
-var exact = batch.WithLaneDefaults(machine.LaneConfig{Cooldown: limiter.CooldownConfig{Jitter: -1}})
+var exact = batch.WithLaneDefaults(machine.LaneConfig{Law: limiter.Plain, Cooldown: limiter.CooldownConfig{Jitter: -1}})
 
 type result = batch.Result[int, provider.Reply]
 

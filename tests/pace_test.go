@@ -38,6 +38,7 @@ func TestRampBoundsWhatLeaves(t *testing.T) {
 			}
 			var sum batch.Summary
 			lane := machine.LaneConfig{
+				Law:      limiter.Plain,
 				Cooldown: limiter.CooldownConfig{Jitter: -1},
 				Ramp:     limiter.RampConfig{Initial: initial, Target: target, Duration: ramp},
 			}

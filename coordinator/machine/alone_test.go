@@ -41,7 +41,7 @@ func aloneFor(wait time.Duration) func(time.Time) limiter.Refusal {
 
 // newAloneBed is a bed of one lane, whose law answers that way.
 func newAloneBed(r RunConfig, answer func(time.Time) limiter.Refusal) (*bed, *lane, *toldLaw) {
-	b := newBed(LaneConfig{}, r)
+	b := newBed(LaneConfig{Law: limiter.Plain}, r)
 	b.offer(1, "", 0)
 	l := b.lanes[DefaultPool]
 	law := &toldLaw{Law: l.law, answer: answer}

@@ -20,15 +20,15 @@ func BenchmarkMachine(b *testing.B) {
 		lanes int
 		lane  LaneConfig
 	}{
-		{"lanes=1", 1, LaneConfig{}},
-		{"lanes=1/limits=told", 1, LaneConfig{Limits: told}},
-		{"lanes=1/law=model", 1, LaneConfig{Limits: told, Model: true}},
-		{"lanes=1/law=local", 1, LaneConfig{Model: true, Local: true}},
-		{"lanes=1000", 1000, LaneConfig{}},
-		{"lanes=1000/limits=told", 1000, LaneConfig{Limits: told}},
-		{"lanes=10000", 10000, LaneConfig{}},
-		{"lanes=10000/law=model", 10000, LaneConfig{Limits: told, Model: true}},
-		{"lanes=10000/law=local", 10000, LaneConfig{Model: true, Local: true}},
+		{"lanes=1", 1, LaneConfig{Law: limiter.Plain}},
+		{"lanes=1/limits=told", 1, LaneConfig{Law: limiter.Plain, Limits: told}},
+		{"lanes=1/law=model", 1, LaneConfig{Limits: told}},
+		{"lanes=1/law=local", 1, LaneConfig{Local: true}},
+		{"lanes=1000", 1000, LaneConfig{Law: limiter.Plain}},
+		{"lanes=1000/limits=told", 1000, LaneConfig{Law: limiter.Plain, Limits: told}},
+		{"lanes=10000", 10000, LaneConfig{Law: limiter.Plain}},
+		{"lanes=10000/law=model", 10000, LaneConfig{Limits: told}},
+		{"lanes=10000/law=local", 10000, LaneConfig{Local: true}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			w := newBench(64, c.lanes, c.lane)
@@ -61,7 +61,7 @@ func BenchmarkScale(b *testing.B) {
 		b.Run(fmt.Sprintf("workers=%d/items=%s/lanes=%d", c.workers, thousands(c.items), c.lanes), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				w := newBench(c.workers, c.lanes, LaneConfig{Limits: told, Model: true})
+				w := newBench(c.workers, c.lanes, LaneConfig{Limits: told})
 				w.serve(b, c.items, w.fresh())
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.items), "ns/item")
@@ -137,7 +137,7 @@ func (w *bench) item(i int) Item {
 
 // What a burst of refusals costs: park and give out again.
 func BenchmarkRefused(b *testing.B) {
-	m, now := New(Config{}), storyStart
+	m, now := New(Config{Lane: LaneConfig{Law: limiter.Plain}}), storyStart
 	m.Step(now, RunOpened(1, RunConfig{Concurrency: 64}))
 	items := make([]*Item, 64)
 	for i := range items {

@@ -230,7 +230,7 @@ func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
 		if b.lane(l.name).slowed { // an error window that clears raises the rate without a word
 			slack = 2 * time.Minute
 		}
-		if l.cfg.Model {
+		if l.cfg.Law == limiter.Model {
 			slack = max(slack, limiter.AskAgain) // the model's rate changes with time, so its waits are asked for again by then
 		}
 	}

@@ -57,11 +57,11 @@ type Config struct {
 // LaneConfig is one quota's: what is known about it, and how it recovers.
 // The zero value knows nothing and learns.
 type LaneConfig struct {
-	Limits   limiter.Limits // told by the user; zero fields are not limited
-	Window   int            // calls in flight; 0: only the run's concurrency
-	Model    bool           // the law that models the provider's own buckets, instead of the plain one
-	Local    bool           // of the model: a server of one's own, which queues; if it refuses, it is judged like any other
-	Target   time.Duration  // of Local: latency to keep under; 0: limiter.DefaultLocalTarget
+	Limits   limiter.Limits  // told by the user; zero fields are not limited
+	Window   int             // calls in flight; 0: only the run's concurrency
+	Law      limiter.LawName // by which calls are let in; zero: limiter.Model, which follows the provider's own limits
+	Local    bool            // of the model: a server of one's own, which queues; if it refuses, it is judged like any other
+	Target   time.Duration   // of Local: latency to keep under; 0: limiter.DefaultLocalTarget
 	Rate     limiter.RateConfig
 	Ramp     limiter.RampConfig // zero: RampShare of the known rate to all of it in RampDuration; else the rate goes on from its Target
 	Cooldown limiter.CooldownConfig
@@ -91,7 +91,7 @@ type RunID uint32
 
 func (c LaneConfig) law() limiter.LawConfig {
 	return limiter.LawConfig{
-		Model: c.Model, Local: c.Local, Target: c.Target, Limits: c.Limits, Rate: c.Rate, Ramp: c.Ramp, Cooldown: c.Cooldown, Errors: c.Errors,
+		Law: c.Law, Local: c.Local, Target: c.Target, Limits: c.Limits, Rate: c.Rate, Ramp: c.Ramp, Cooldown: c.Cooldown, Errors: c.Errors,
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 
 // laws are the lanes whose cost is bounded, by what one calls them.
 var laws = map[string]LaneConfig{
-	"plain":      {},
-	"plain told": {Limits: told},
-	"model":      {Model: true, Limits: told},
-	"local":      {Model: true, Local: true},
+	"plain":      {Law: limiter.Plain},
+	"plain told": {Law: limiter.Plain, Limits: told},
+	"model":      {Limits: told},
+	"local":      {Local: true},
 }
 
 // pass offers the items anew and serves them, and is the owner's whole work for
@@ -45,7 +45,7 @@ func TestItemsAllocateNothing(t *testing.T) {
 // A refusal allocates nothing: a wave of them comes when there is the least time.
 // What is left is the law that the reset makes.
 func TestRefusalsAllocateNothing(t *testing.T) {
-	m, now := New(Config{}), storyStart
+	m, now := New(Config{Lane: LaneConfig{Law: limiter.Plain}}), storyStart
 	m.Step(now, RunOpened(1, RunConfig{Concurrency: 64}))
 	items := make([]*Item, 64)
 	for i := range items {
@@ -103,7 +103,7 @@ func TestEachCallAsksOnce(t *testing.T) {
 	for _, c := range []struct {
 		lanes, workers int
 		lane           LaneConfig
-	}{{1, 64, LaneConfig{}}, {100, 64, LaneConfig{}}, {100, 4096, LaneConfig{}}, {1, 64, LaneConfig{Window: 1}}, {10, 256, LaneConfig{Window: 2}}} {
+	}{{1, 64, LaneConfig{Law: limiter.Plain}}, {100, 64, LaneConfig{Law: limiter.Plain}}, {100, 4096, LaneConfig{Law: limiter.Plain}}, {1, 64, LaneConfig{Law: limiter.Plain, Window: 1}}, {10, 256, LaneConfig{Law: limiter.Plain, Window: 2}}} {
 		w, items := newBench(c.workers, c.lanes, c.lane), make([]Item, 2000)
 		w.pass(t, items)
 		waits := 0

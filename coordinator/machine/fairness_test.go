@@ -13,7 +13,7 @@ import (
 // order offers n items to each of some (run, pool) pairs that share the lane "x",
 // which takes one call at a time, and gives the order in which they are served.
 func order(n int, runs ...RunConfig) string {
-	m := New(Config{Lane: LaneConfig{Window: 1}})
+	m := New(Config{Lane: LaneConfig{Law: limiter.Plain, Window: 1}})
 	now := storyStart
 	for i, c := range runs {
 		m.Step(now, RunOpened(RunID(i+1), c))
@@ -58,7 +58,7 @@ func TestPoolsTakeTurns(t *testing.T) {
 // A lane is not forgotten while an item that may come back to it is in flight on
 // another: the item would come back to a pool that is closed.
 func TestLaneOfAPoolInUseIsKept(t *testing.T) {
-	b := newBed(LaneConfig{}, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"first", "second"}, Fallback: true}}})
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"first", "second"}, Fallback: true}}})
 	b.offer(1, "p", 0)
 	b.wait(2 * DefaultIdleTTL)
 	if b.Machine.lanes["second"] == nil {
@@ -73,7 +73,7 @@ func TestLaneOfAPoolInUseIsKept(t *testing.T) {
 // A run is stranded when it has lost the lanes of all its pools, not when it has
 // lost those that it happened to use first.
 func TestPoolThatWasNotUsedYetIsALaneLeft(t *testing.T) {
-	b := newBed(LaneConfig{}, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"x"}}, {Name: "q", Lanes: []string{"y"}}}})
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"x"}}, {Name: "q", Lanes: []string{"y"}}}})
 	b.offer(1, "p", 0)
 	b.Step(b.now, Settled(b.calls[0], Outcome{Signal: Exhausted}))
 	if ready := b.decide(); len(ready.Stranded) > 0 {
@@ -89,7 +89,7 @@ func TestPoolThatWasNotUsedYetIsALaneLeft(t *testing.T) {
 // Who resets a lane vouches for it: an old call that says that the account is empty
 // does not stop it again.
 func TestResetOutlivesOldNews(t *testing.T) {
-	b := newBed(LaneConfig{}, RunConfig{})
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
 	b.offer(2, "", 0)
 	b.end(time.Second, Outcome{Signal: Exhausted})
 	b.Step(b.now, LaneReset(DefaultPool))
@@ -107,7 +107,7 @@ func TestResetOutlivesOldNews(t *testing.T) {
 // Calls that were refused in a wave do not refill the bucket that the first refusal
 // emptied: the server said that nothing is left, and that included them.
 func TestStragglersRefillNothingThatWasEmptied(t *testing.T) {
-	b := newBed(LaneConfig{Limits: limiter.Limits{RPM: 60, Burst: time.Minute}}, RunConfig{})
+	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 60, Burst: time.Minute}}, RunConfig{})
 	b.offer(50, "", 0)
 	for range 50 {
 		b.end(0, Outcome{Signal: Throttled})
@@ -119,7 +119,7 @@ func TestStragglersRefillNothingThatWasEmptied(t *testing.T) {
 
 // An item that says nothing of requests is one request.
 func TestCallIsOneRequest(t *testing.T) {
-	b := newBed(LaneConfig{Limits: limiter.Limits{RPM: 60}}, RunConfig{})
+	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 60}}, RunConfig{})
 	b.offer(5, "", 0)
 	if got := len(b.calls); got != 1 {
 		t.Errorf("%d calls left at 60 a minute, want 1", got)
@@ -128,7 +128,7 @@ func TestCallIsOneRequest(t *testing.T) {
 
 // A latency that was not measured teaches nothing about how long a refusal takes.
 func TestUnmeasuredLatencyIsNoLatency(t *testing.T) {
-	b := newBed(LaneConfig{}, RunConfig{})
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
 	b.offer(2, "", 0)
 	b.end(time.Second, Outcome{Signal: Throttled})
 	b.Step(b.now, HandedOver(b.calls[0], Outcome{Signal: Throttled}))
@@ -140,7 +140,7 @@ func TestUnmeasuredLatencyIsNoLatency(t *testing.T) {
 
 // What is over is not kept alive until its deadline.
 func TestDeadlinesOfWhatIsOverAreForgotten(t *testing.T) {
-	b := newBed(LaneConfig{}, RunConfig{ItemTimeout: time.Hour})
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{ItemTimeout: time.Hour})
 	b.offer(10, "", 0)
 	for range 10 {
 		b.end(0, Outcome{})
@@ -159,7 +159,7 @@ func TestDeadlinesOfWhatIsOverAreForgotten(t *testing.T) {
 
 // A run without a ceiling of its own has the default one.
 func TestConcurrency(t *testing.T) {
-	b := newBed(LaneConfig{}, RunConfig{})
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
 	b.offer(2*DefaultConcurrency, "", 0)
 	if got := len(b.calls); got != DefaultConcurrency {
 		t.Errorf("%d calls, want %d", got, DefaultConcurrency)

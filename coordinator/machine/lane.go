@@ -98,7 +98,7 @@ func newLane(now time.Time, name string, c *LaneConfig, rng *rand.Rand) *lane {
 // begin knows nothing of the lane yet.
 func (l *lane) begin(now time.Time, rng *rand.Rand) {
 	breaker := l.cfg.Breaker
-	if l.cfg.Model && breaker == (limiter.BreakerConfig{}) {
+	if l.cfg.Law == limiter.Model && breaker == (limiter.BreakerConfig{}) {
 		breaker = limiter.BreakerConfig{OpenFor: ModelOpen, MaxOpen: ModelOpen}
 	}
 	l.law, l.breaker = limiter.NewLaw(l.cfg.law(), now, rng), limiter.NewBreaker(breaker)

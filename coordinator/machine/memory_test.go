@@ -10,7 +10,7 @@ import (
 // A lane that cools is not forgotten, however long nobody asks for it: who came
 // back to it as to a new one would be refused again.
 func TestCoolingLaneIsRemembered(t *testing.T) {
-	b := newBed(LaneConfig{}, RunConfig{})
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
 	b.cfg.IdleTTL = time.Minute
 	b.offer(1, "", 0)
 	b.Step(b.now, Settled(b.calls[0], Outcome{Signal: Throttled, Directed: true, RetryAfter: 5 * time.Minute}))
@@ -28,7 +28,7 @@ func TestCoolingLaneIsRemembered(t *testing.T) {
 // A lane that waits for a probe which nobody sends is forgotten in the end, and a
 // stopped one never: why it stopped is all that keeps its items from being tried.
 func TestIdleLanesAreForgotten(t *testing.T) {
-	b := newBed(LaneConfig{}, RunConfig{})
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
 	b.offer(1, "probing", 0)
 	b.offer(1, "stopped", 0)
 	b.Step(b.now, Settled(b.calls[0], Outcome{Signal: Throttled}))
@@ -46,7 +46,7 @@ func TestIdleLanesAreForgotten(t *testing.T) {
 // Many lanes that were last used together are forgotten over some passes, so that
 // no pass takes long.
 func TestForgettingIsBounded(t *testing.T) {
-	b := newBed(LaneConfig{}, RunConfig{})
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
 	for i := range 2*maxEvictions + 1 {
 		b.offer(1, string(rune('a'+i)), 0)
 		b.Step(b.now, Settled(b.calls[i], Outcome{Signal: Succeeded}))
@@ -63,7 +63,7 @@ func TestForgettingIsBounded(t *testing.T) {
 // need; what it drew beyond the estimate is owed all the same.
 func TestOldCallsCreditNothing(t *testing.T) {
 	for _, c := range []struct{ actual, level float64 }{{100, 0}, {1500, -500}} {
-		b := newBed(LaneConfig{Limits: limiter.Limits{TPM: 60000}}, RunConfig{})
+		b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{TPM: 60000}}, RunConfig{})
 		b.offer(2, "", 1000)
 		b.end(0, Outcome{Signal: Throttled})
 		b.end(0, Outcome{Signal: Succeeded, Measured: true, Actual: limiter.Cost{Input: c.actual}})
@@ -76,7 +76,7 @@ func TestOldCallsCreditNothing(t *testing.T) {
 // An end that is told twice is one end, also when the item waits for its release
 // in between: then nobody has it, and nobody can end it.
 func TestEndToldTwiceIsOneEnd(t *testing.T) {
-	b := newBed(LaneConfig{}, RunConfig{Concurrency: 1})
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Concurrency: 1})
 	b.offer(2, "", 0)
 	b.Step(b.now, Drained(1))
 	for range 2 {
@@ -96,7 +96,7 @@ func TestEndToldTwiceIsOneEnd(t *testing.T) {
 
 // A pause gives up what the run had reserved: the other runs need not wait for it.
 func TestPauseReservesNothing(t *testing.T) {
-	b := newBed(LaneConfig{Limits: limiter.Limits{TPM: 6000}}, RunConfig{})
+	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{TPM: 6000}}, RunConfig{})
 	b.Step(b.now, RunOpened(2, RunConfig{}))
 	b.offer(1, "", 5000) // all that the bucket holds
 	b.offer(1, "", 5000) // waits for 50 s

@@ -46,7 +46,7 @@ func (b *bed) lane() LaneStatus { return b.Status(b.now, 1).Lanes[0] }
 // A lane that was told to wait waits on in the next machine, says why, and is not called
 // before; an hour later it is.
 func TestRestoredLaneCoolsOn(t *testing.T) {
-	for name, c := range map[string]LaneConfig{"plain": {}, "model": {Model: true}} {
+	for name, c := range map[string]LaneConfig{"plain": {Law: limiter.Plain}, "model": {}} {
 		b, k := taught(t, c, 8, Outcome{Signal: Throttled, Directed: true, RetryAfter: 30 * time.Second})
 		next := recalled(c, b.now.Add(10*time.Second), k)
 		next.offer(5, DefaultPool, 0)
@@ -68,11 +68,11 @@ func TestRestoredLaneCoolsOn(t *testing.T) {
 
 // A server that was down is probed, one call at a time, before all are sent.
 func TestRestoredBreakerIsProbed(t *testing.T) {
-	b, k := taught(t, LaneConfig{Model: true}, limiter.DefaultBreakerConsecutive, Outcome{Signal: Failed})
+	b, k := taught(t, LaneConfig{}, limiter.DefaultBreakerConsecutive, Outcome{Signal: Failed})
 	if k.Breaker.State != "open" {
 		t.Fatalf("%+v", k.Breaker)
 	}
-	next := recalled(LaneConfig{Model: true}, b.now.Add(5*time.Second), k)
+	next := recalled(LaneConfig{}, b.now.Add(5*time.Second), k)
 	next.offer(5, DefaultPool, 0)
 	next.wait(time.Second)
 	if s := next.lane(); s.Phase != Probing || len(next.calls) != 1 {
@@ -86,9 +86,9 @@ func TestRestoredBreakerIsProbed(t *testing.T) {
 // A lane that is forgotten begins anew when it is used again, also where a memory came
 // for it: that was taken up once, or came too late.
 func TestMemoryIsUsedOnce(t *testing.T) {
-	b, k := taught(t, LaneConfig{}, 1, Outcome{Signal: Throttled, Directed: true, RetryAfter: 5 * time.Minute})
+	b, k := taught(t, LaneConfig{Law: limiter.Plain}, 1, Outcome{Signal: Throttled, Directed: true, RetryAfter: 5 * time.Minute})
 	for _, late := range []bool{false, true} {
-		m := &bed{Machine: New(Config{IdleTTL: time.Second}), now: b.now.Add(10 * time.Minute)}
+		m := &bed{Machine: New(Config{IdleTTL: time.Second, Lane: LaneConfig{Law: limiter.Plain}}), now: b.now.Add(10 * time.Minute)}
 		if !late {
 			m.Step(m.now, LaneRestored(DefaultPool, k))
 		}
@@ -107,8 +107,8 @@ func TestMemoryIsUsedOnce(t *testing.T) {
 
 // A memory is for a lane's first use, and only once; one that cannot be read is nothing.
 func TestMemoryIsForTheFirstUse(t *testing.T) {
-	b, k := taught(t, LaneConfig{Model: true}, 1, Outcome{Signal: Throttled, Directed: true, RetryAfter: 5 * time.Minute})
-	used := newBed(LaneConfig{Model: true}, RunConfig{})
+	b, k := taught(t, LaneConfig{}, 1, Outcome{Signal: Throttled, Directed: true, RetryAfter: 5 * time.Minute})
+	used := newBed(LaneConfig{}, RunConfig{})
 	used.now = b.now
 	used.offer(1, DefaultPool, 0)
 	used.Step(used.now, LaneRestored(DefaultPool, k))
@@ -127,7 +127,7 @@ func TestMemoryIsForTheFirstUse(t *testing.T) {
 }
 
 func newer(now time.Time, k LaneMemory) LaneStatus {
-	b := recalled(LaneConfig{Model: true}, now, k)
+	b := recalled(LaneConfig{}, now, k)
 	b.offer(1, DefaultPool, 0)
 	return b.lane()
 }
@@ -135,7 +135,7 @@ func newer(now time.Time, k LaneMemory) LaneStatus {
 // All lanes of which anything is known are saved: those that were called, and those that
 // are still to be restored.
 func TestSaveLanes(t *testing.T) {
-	b, k := taught(t, LaneConfig{Model: true}, 0, Outcome{})
+	b, k := taught(t, LaneConfig{}, 0, Outcome{})
 	b.Step(b.now, LaneRestored("later", k))
 	if _, ok := b.SaveLane(b.now, "never"); ok {
 		t.Error("something is known of a lane that is not there")
@@ -152,7 +152,7 @@ func TestSaveLanes(t *testing.T) {
 
 // A transition says what the law believed, and the picture of a lane shows it.
 func TestBeliefIsTold(t *testing.T) {
-	b := newBed(LaneConfig{Model: true, Limits: limiter.Limits{RPM: 600}}, RunConfig{})
+	b := newBed(LaneConfig{Limits: limiter.Limits{RPM: 600}}, RunConfig{})
 	b.offer(5, DefaultPool, 0)
 	if v := b.lane().View; v.Limits[0].Source != limiter.Told || v.String() != "600 a minute, as told" {
 		t.Errorf("%v", v)

@@ -3,6 +3,8 @@ package machine
 import (
 	"slices"
 	"time"
+
+	"github.com/headrace/headrace/limiter"
 )
 
 // A book is what the world knows by itself of its runs, lanes and items: from what
@@ -134,7 +136,7 @@ func (b *book) after(e Event, before moment) {
 	}
 	for name, was := range before {
 		is, l := now[name], b.w.m.lanes[name]
-		if is[1] < was[1] && l.cfg.Model && name == news {
+		if is[1] < was[1] && l.cfg.Law == limiter.Model && name == news {
 			is[1] = was[1] // a model hears from any news that an earlier call was let in
 		}
 		if is == was {
@@ -217,7 +219,7 @@ func (b *book) waitsAlone(x *bookItem, before [2]uint64, present bool) {
 		x.place, x.alone = Delayed, x.item.due
 	}
 	switch {
-	case flows && !lane.cfg.Model:
+	case flows && lane.cfg.Law == limiter.Plain:
 		b.w.failf("item %d was refused, and its lane flows on by the plain law", x.item.Seq)
 	case is == Delayed && !flows:
 		b.w.failf("item %d waits alone: present news: %v, epoch %d after %d", x.item.Seq, present, lane.epoch, before[0])

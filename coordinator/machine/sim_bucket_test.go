@@ -91,7 +91,7 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 		l.buckets.give(now, 0, x.item.Cost.Minus(o.Actual))
 	}
 	refused := o.Signal == Throttled || o.Signal == Overloaded
-	if o.Unsent || refused && (!present || l.config.Model) { // nothing of it was served
+	if o.Unsent || refused && (!present || l.config.Law == limiter.Model) { // nothing of it was served
 		l.buckets.give(now, 1, x.item.Cost)
 	}
 }

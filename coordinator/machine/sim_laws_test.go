@@ -89,7 +89,7 @@ func (b *book) call(g Grant, x *bookItem) {
 	case x.timeUp(w.m.now):
 		w.failf("%v: its time is up", g)
 	}
-	if !l.buckets.take(w.m.now, 1, g.Item.Cost, !l.config.Model) {
+	if !l.buckets.take(w.m.now, 1, g.Item.Cost, l.config.Law == limiter.Plain) {
 		w.failf("%v: the bucket has not that much: %+v", g, l.buckets)
 	}
 	b.isInTurn(g, x)
@@ -278,7 +278,7 @@ func (b *book) sameLane(name string, l *bookLane) {
 		b.w.failf("lane %s is %+v, in epoch %d, answers %d; the book says %+v", name, s, is.inEpoch, is.answers, *l)
 	}
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
-		if level, most := is.law.Level(b.w.m.now, d), is.cfg.Limits.PerMinute(d); level < -most*limiter.DebtBudget-1e-6 && (!is.cfg.Model || level < -60*is.law.Rate(b.w.m.now)-1e-6) {
+		if level, most := is.law.Level(b.w.m.now, d), is.cfg.Limits.PerMinute(d); level < -most*limiter.DebtBudget-1e-6 && (is.cfg.Law == limiter.Plain || level < -60*is.law.Rate(b.w.m.now)-1e-6) {
 			b.w.failf("lane %s owes %v %v of %v a minute", name, -level, d, most)
 		}
 	}

@@ -88,7 +88,7 @@ func (p *plan) span(from, to time.Duration) time.Duration {
 func (p *plan) oneOf(xs ...float64) float64 { return xs[p.rng.IntN(len(xs))] }
 
 func (p *plan) laneConfig() LaneConfig {
-	c := LaneConfig{Model: p.rng.IntN(2) == 0, Cooldown: limiter.CooldownConfig{Base: p.span(50*time.Millisecond, 2*time.Second)}}
+	c := LaneConfig{Law: limiter.LawName(p.rng.IntN(2)), Cooldown: limiter.CooldownConfig{Base: p.span(50*time.Millisecond, 2*time.Second)}}
 	if p.chance(0.5) {
 		c.Limits = p.limits()
 	}

@@ -52,7 +52,7 @@ func TestLookingChangesNothing(t *testing.T) {
 // A run that is watched makes as many calls in its first second as one that is not.
 func TestWatchedRunIsNoFaster(t *testing.T) {
 	calls := func(looks int) int {
-		b := newBed(LaneConfig{Model: true}, RunConfig{Concurrency: 100})
+		b := newBed(LaneConfig{}, RunConfig{Concurrency: 100})
 		b.offer(100, "", 0)
 		for ms := range 1000 {
 			b.wait(time.Millisecond)

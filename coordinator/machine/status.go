@@ -117,7 +117,7 @@ func (l *lane) status(now time.Time) LaneStatus {
 // belief is what the law believes, in words. That of the plain law is a rate, which
 // whoever tells of the lane tells already.
 func (l *lane) belief(now time.Time) string {
-	if !l.cfg.Model {
+	if l.cfg.Law != limiter.Model {
 		return ""
 	}
 	return l.law.View(now, l.nextCost()).String()

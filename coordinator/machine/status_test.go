@@ -66,14 +66,14 @@ func TestStatusSaysWhatHoldsALaneBack(t *testing.T) {
 		why   string
 		wait  time.Duration
 	}{
-		{"nothing", LaneConfig{}, func(b *bed) { b.offer(3, "", 0) }, FullSpeed, "", 0},
-		{"requests", LaneConfig{Limits: limiter.Limits{RPM: 60}}, func(b *bed) { b.offer(2, "", 0) }, ClientThrottled, "requests", time.Second},
-		{"tokens of the item whose turn it is", LaneConfig{Limits: limiter.Limits{TPM: 6000}}, func(b *bed) { b.offer(1, "", 4000); b.offer(1, "", 2000) }, ClientThrottled, "tokens", 10 * time.Second},
-		{"window", LaneConfig{Window: 1}, func(b *bed) { b.offer(2, "", 0) }, ClientThrottled, "window", 0},
-		{"rate", LaneConfig{Rate: limiter.RateConfig{Initial: 0.5}}, func(b *bed) { b.offer(1, "", 0) }, ClientThrottled, "rate", 2 * time.Second},
-		{"cooling", LaneConfig{}, func(b *bed) { b.offer(1, "", 0); b.end(time.Second, refused) }, ServerThrottled, "throttled", time.Second},
-		{"probing", LaneConfig{}, func(b *bed) { b.offer(1, "", 0); b.end(time.Second, refused); b.wait(time.Second) }, ServerThrottled, "probe", 0},
-		{"stopped", LaneConfig{}, func(b *bed) { b.offer(1, "", 0); b.end(time.Second, exhausted) }, ServerThrottled, "refused for good", 0},
+		{"nothing", LaneConfig{Law: limiter.Plain}, func(b *bed) { b.offer(3, "", 0) }, FullSpeed, "", 0},
+		{"requests", LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 60}}, func(b *bed) { b.offer(2, "", 0) }, ClientThrottled, "requests", time.Second},
+		{"tokens of the item whose turn it is", LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{TPM: 6000}}, func(b *bed) { b.offer(1, "", 4000); b.offer(1, "", 2000) }, ClientThrottled, "tokens", 10 * time.Second},
+		{"window", LaneConfig{Law: limiter.Plain, Window: 1}, func(b *bed) { b.offer(2, "", 0) }, ClientThrottled, "window", 0},
+		{"rate", LaneConfig{Law: limiter.Plain, Rate: limiter.RateConfig{Initial: 0.5}}, func(b *bed) { b.offer(1, "", 0) }, ClientThrottled, "rate", 2 * time.Second},
+		{"cooling", LaneConfig{Law: limiter.Plain}, func(b *bed) { b.offer(1, "", 0); b.end(time.Second, refused) }, ServerThrottled, "throttled", time.Second},
+		{"probing", LaneConfig{Law: limiter.Plain}, func(b *bed) { b.offer(1, "", 0); b.end(time.Second, refused); b.wait(time.Second) }, ServerThrottled, "probe", 0},
+		{"stopped", LaneConfig{Law: limiter.Plain}, func(b *bed) { b.offer(1, "", 0); b.end(time.Second, exhausted) }, ServerThrottled, "refused for good", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBed(c.lane, RunConfig{})
@@ -89,7 +89,7 @@ func TestStatusSaysWhatHoldsALaneBack(t *testing.T) {
 // A picture shows the busiest lanes, busiest first, and says how many there are; it
 // changes nothing.
 func TestStatusShowsTheBusiestLanes(t *testing.T) {
-	b := newBed(LaneConfig{}, RunConfig{})
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
 	b.offer(1, "a", 0)
 	b.offer(3, "b", 0)
 	b.offer(2, "c", 0)
@@ -113,7 +113,7 @@ func TestStatusShowsTheBusiestLanes(t *testing.T) {
 // The allowed rate is the least of what was told, learned and climbed to; nothing
 // while the lane cools.
 func TestStatusRate(t *testing.T) {
-	b := newBed(LaneConfig{Limits: limiter.Limits{RPM: 120}}, RunConfig{})
+	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 120}}, RunConfig{})
 	b.offer(1, "", 0)
 	if got := b.Status(b.now, 1).Lanes[0].Rate; got != 2 {
 		t.Errorf("told 120 a minute, allowed %v a second", got)
@@ -122,7 +122,7 @@ func TestStatusRate(t *testing.T) {
 	if got := b.Status(b.now, 1).Lanes[0].Rate; got != 0 {
 		t.Errorf("cooling, allowed %v a second", got)
 	}
-	if got := newBed(LaneConfig{}, RunConfig{}); !math.IsInf(func() float64 { got.offer(1, "", 0); return got.Status(got.now, 1).Lanes[0].Rate }(), 1) {
+	if got := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{}); !math.IsInf(func() float64 { got.offer(1, "", 0); return got.Status(got.now, 1).Lanes[0].Rate }(), 1) {
 		t.Error("nothing is known, and yet something limits")
 	}
 }
@@ -133,9 +133,9 @@ func TestConfigsAreValidated(t *testing.T) {
 		name string
 		err  error
 	}{
-		{"negative window", LaneConfig{Window: -1}.Validate()},
-		{"negative limit", LaneConfig{Limits: limiter.Limits{RPM: -1}}.Validate()},
-		{"negative cooldown", LaneConfig{Cooldown: limiter.CooldownConfig{Base: -1}}.Validate()},
+		{"negative window", LaneConfig{Law: limiter.Plain, Window: -1}.Validate()},
+		{"negative limit", LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: -1}}.Validate()},
+		{"negative cooldown", LaneConfig{Law: limiter.Plain, Cooldown: limiter.CooldownConfig{Base: -1}}.Validate()},
 		{"negative concurrency", RunConfig{Concurrency: -1}.Validate()},
 		{"too much concurrency", RunConfig{Concurrency: MaxConcurrency + 1}.Validate()},
 		{"negative timeout", RunConfig{ItemTimeout: -1}.Validate()},
@@ -147,7 +147,7 @@ func TestConfigsAreValidated(t *testing.T) {
 			t.Errorf("%s: no error", c.name)
 		}
 	}
-	if err := errors.Join(LaneConfig{}.Validate(), RunConfig{}.Validate()); err != nil {
+	if err := errors.Join(LaneConfig{Law: limiter.Plain}.Validate(), RunConfig{}.Validate()); err != nil {
 		t.Errorf("zero values: %v", err)
 	}
 }

@@ -30,7 +30,7 @@ func TestStories(t *testing.T) {
 // play plays one script. Jitter is off unless the script asks for it, so that
 // the waits in it are round.
 func play(t *testing.T, path string) {
-	s := newStory(t, Config{Lane: LaneConfig{Cooldown: limiter.CooldownConfig{Jitter: -1}}})
+	s := newStory(t, Config{Lane: LaneConfig{Law: limiter.Plain, Cooldown: limiter.CooldownConfig{Jitter: -1}}})
 	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 		s.t = t
 		do, known := commands[d.Cmd]
@@ -216,9 +216,11 @@ func (w words) pools() (pools []PoolConfig) {
 	return pools
 }
 
+var lawNamed = map[string]limiter.LawName{"model": limiter.Model, "plain": limiter.Plain}
+
 func (w words) lane() LaneConfig {
 	c := LaneConfig{
-		Model:    w.text("law", "plain") == "model",
+		Law:      lawNamed[w.text("law", "plain")],
 		Limits:   limiter.Limits{RPM: w.number("rpm"), TPM: w.number("tpm"), Burst: w.span("burst")},
 		Window:   int(w.number("window")),
 		Rate:     limiter.RateConfig{Initial: w.number("rate")},

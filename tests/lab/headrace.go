@@ -25,9 +25,9 @@ const theRun machine.RunID = 1
 
 // Headrace runs a batch's items on the machine, with the law of that lane
 // config.
-func Headrace(plain bool) func(Batch, uint64) Law {
+func Headrace(law limiter.LawName) func(Batch, uint64) Law {
 	return func(b Batch, seed uint64) Law {
-		lane := machine.LaneConfig{Limits: b.Told, Model: !plain, Rate: limiter.RateConfig{Initial: b.Guess}}
+		lane := machine.LaneConfig{Law: law, Limits: b.Told, Rate: limiter.RateConfig{Initial: b.Guess}}
 		h := &headrace{batch: b, left: b.Items, machine: machine.New(machine.Config{Lane: lane, Seed: seed})}
 		h.machine.Step(start, machine.RunOpened(theRun, machine.RunConfig{Concurrency: b.Concurrency}))
 		items := make([]*machine.Item, b.Items)

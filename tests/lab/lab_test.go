@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headrace/headrace/limiter"
 )
 
 // A bound is what the law must reach in a scenario: the mean of three seeds. A ratio of 0
@@ -73,7 +75,7 @@ func TestFigures(t *testing.T) {
 
 // measure fails the test if anything was lost or repeated, or never ended.
 func measure(t *testing.T, s Scenario) Mean {
-	m := Measure(s, Headrace(false), TunedSeeds)
+	m := Measure(s, Headrace(limiter.Model), TunedSeeds)
 	if m.Lost > 0 || m.Repeated > 0 {
 		t.Fatalf("%d items lost, %d repeated", m.Lost, m.Repeated)
 	}

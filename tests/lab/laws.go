@@ -1,6 +1,10 @@
 package lab
 
-import "time"
+import (
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
 
 // A Rival is a law by its name, ours among them.
 type Rival struct {
@@ -12,8 +16,8 @@ type Rival struct {
 // written from their published descriptions.
 func Rivals() []Rival {
 	return []Rival{
-		{"headrace", Headrace(false)},
-		{"plain", Headrace(true)},
+		{"headrace", Headrace(limiter.Model)},
+		{"plain", Headrace(limiter.Plain)},
 		{"aws", AWS},
 		{"aimd", AIMD},
 		{"bucket", FixedBucket(1)},

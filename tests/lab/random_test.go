@@ -4,6 +4,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
+
+	"github.com/headrace/headrace/limiter"
 )
 
 // Bounds on the ratio in a world that nobody thought of: a world of a few minutes,
@@ -42,7 +44,7 @@ func TestRandomWorlds(t *testing.T) {
 		}
 		t.Run(strconv.FormatUint(number, 10), func(t *testing.T) {
 			t.Parallel()
-			m := Measure(s, Headrace(false), []uint64{0})
+			m := Measure(s, Headrace(limiter.Model), []uint64{0})
 			bound := aloneBound
 			if s.Neighbour > 0 {
 				bound = noisyBound

@@ -110,7 +110,7 @@ func measure(t *testing.T, p peer, url string, told bool, items int) figures {
 		t.Fatal(err)
 	}
 	defer client.CloseIdle()
-	lane := machine.LaneConfig{Model: true}
+	lane := machine.LaneConfig{}
 	if told {
 		lane.Limits = limiter.Limits{RPM: rpm, Burst: p.burst}
 	}

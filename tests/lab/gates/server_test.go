@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider/sim"
 	"github.com/headrace/headrace/tests/lab"
 )
@@ -53,7 +54,7 @@ func TestNeighbourIsNotBooked(t *testing.T) {
 		Batch: lab.Batch{Items: 1, Concurrency: 1, Workers: 1}, Provider: spy, Hop: time.Second,
 		Neighbour: lab.Neighbour{PerSecond: 100}, Stop: time.Minute,
 	}
-	w.Run(lab.Headrace(false)(w.Batch, 1))
+	w.Run(lab.Headrace(limiter.Model)(w.Batch, 1))
 	s := server(Config{Gates: []Gate{NewBucketOf(Steady(0.001), 1)}})
 	ours := 0
 	for _, c := range calls {
