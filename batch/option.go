@@ -265,7 +265,8 @@ func WithInputOrder() Option {
 
 // WithDrain drains the run when the channel is closed: what is in flight
 // finishes, what waits is given back as not run, and the run's error is
-// [ErrDrained] if anything was left.
+// [ErrDrained] if anything was left. If it is closed before the run begins, nothing is
+// called.
 func WithDrain(ch <-chan struct{}) Option {
 	return option(func(c *config) { c.drain = ch }, "WithDrain()")
 }

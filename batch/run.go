@@ -170,6 +170,9 @@ func (r *run[In, Out]) launch(ctx context.Context) {
 	r.stop = make(chan struct{})
 	r.over = make(chan Summary, 1)
 	finished := make(chan struct{})
+	if isClosed(r.drain) || len(r.control.drains()) > 0 {
+		r.session.Drain() // heard before the first offer, which comes by the same way: nothing is called
+	}
 
 	for range r.limits.Concurrency {
 		r.workers.Go(func() error { r.work(ctx); return nil })

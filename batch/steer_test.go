@@ -80,14 +80,17 @@ func TestControlBelongsToOneRun(t *testing.T) {
 
 // A run that is drained before it begins runs nothing.
 func TestDrainedBeforeItBegins(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctl := NewControl()
-		ctl.Drain()
-		_, sum, err := proved(t.Context(), t, numbers(1<<40), takes(time.Second), WithControl(ctl))
-		if !errors.Is(err, ErrDrained) || sum.Counters.Calls > DefaultConcurrency {
-			t.Errorf("%v %+v", err, sum)
-		}
-	})
+	ctl, stop := NewControl(), make(chan struct{})
+	ctl.Drain()
+	close(stop)
+	for name, drained := range map[string]Option{"control": WithControl(ctl), "channel": WithDrain(stop)} {
+		synctest.Test(t, func(t *testing.T) {
+			_, sum, err := proved(t.Context(), t, numbers(1<<40), never(t), drained)
+			if !errors.Is(err, ErrDrained) || sum.Counters.Calls > 0 {
+				t.Errorf("%s: %v %+v", name, err, sum)
+			}
+		})
+	}
 }
 
 // A drain when everything has been run already is no error.

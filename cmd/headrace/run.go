@@ -172,6 +172,9 @@ func (r *runner) run() error {
 			return r.badLines(found)
 		}
 	}
+	if r.halt.expire(r.clock.Now()); r.halt.called() {
+		return r.haltedEarly()
+	}
 	if past, err = r.startOver(past); err != nil {
 		return err
 	}
@@ -237,6 +240,7 @@ func (r *runner) process(src source, past *past, found survey, files *outputs) e
 	before := scale{began: began, total: found.items, before: found.done + found.failed, failed: out.failed.Load}
 	r.console.tell(func(d display) { d.scale(before) })
 
+	r.halt.expire(began)
 	t := &tally{runner: r, in: in, out: out, control: batch.NewControl()}
 	var runErr error
 	for res, err := range batch.Stream(r.halt.ctx, in.items(), r.caller(out), r.options(t)...) {

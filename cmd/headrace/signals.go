@@ -21,6 +21,7 @@ type halt struct {
 	ctx   context.Context
 	stop  context.CancelCauseFunc // by a signal after that, or by a fault: abandon the calls
 	over  chan struct{}           // closed when no more signals are watched
+	ends  time.Time               // the deadline; zero: there is none
 }
 
 // watch waits for signals, and for the deadline unless it is 0, until the returned
@@ -31,6 +32,7 @@ func (w *world) watch(ctx context.Context, deadline time.Duration, say func(stri
 	h.ctx, h.stop = context.WithCancelCause(ctx)
 	var expired <-chan time.Time
 	if deadline > 0 {
+		h.ends = w.clock.Now().Add(deadline)
 		timer := w.clock.NewTimer(deadline)
 		expired = timer.Chan()
 		context.AfterFunc(h.ctx, func() { timer.Stop() })
@@ -60,6 +62,18 @@ func (h *halt) first(w *world, deadline time.Duration, expired <-chan time.Time,
 	}
 	close(h.drain)
 	return true
+}
+
+// expire waits, where the deadline has passed, until that is heard: the run is drained
+// before it begins, and calls nothing.
+func (h *halt) expire(now time.Time) {
+	if h.ends.IsZero() || now.Before(h.ends) {
+		return
+	}
+	select {
+	case <-h.drain:
+	case <-h.ctx.Done():
+	}
 }
 
 func (h *halt) second(w *world, say func(string)) {
