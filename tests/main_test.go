@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -36,6 +37,27 @@ type storm struct {
 	t      *testing.T
 	server *sim.Server
 	client *openai.Client
+	law    []batch.Option // of the runs
+}
+
+// laws are those that a storm must pass. The plain law comes first, as it starts at full
+// speed, which is what makes a storm.
+var laws = []struct {
+	name    string
+	options []batch.Option
+}{{"plain", []batch.Option{batch.WithPlainLaw()}}, {"model", nil}}
+
+// inStorms is inStorm under each law.
+func inStorms(t *testing.T, cfg sim.Config, f func(t *testing.T, s *storm)) {
+	t.Helper()
+	for _, law := range laws {
+		t.Run(law.name, func(t *testing.T) {
+			inStorm(t, cfg, func(t *testing.T, s *storm) {
+				s.law = law.options
+				f(t, s)
+			})
+		})
+	}
 }
 
 // inStorm runs f in a bubble with a provider that behaves so.
@@ -57,7 +79,7 @@ func newStorm(t *testing.T, server *sim.Server, cfg openai.Config) *storm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &storm{t: t, server: server, client: client}
+	return &storm{t: t, server: server, client: client, law: laws[0].options}
 }
 
 // call asks the provider an item's own question.
@@ -85,8 +107,7 @@ func (s *storm) neighbour(n int) {
 func (s *storm) run(ctx context.Context, items iter.Seq[int], fn batch.Func[int, provider.Reply], opts ...batch.Option) ([]result, batch.Summary, error) {
 	s.t.Helper()
 	var sum batch.Summary
-	// The plain law starts at full speed, which is what makes a storm.
-	results, err := batch.Run(ctx, items, fn, append([]batch.Option{batch.WithPlainLaw(), batch.WithSummary(&sum)}, opts...)...)
+	results, err := batch.Run(ctx, items, fn, slices.Concat([]batch.Option{batch.WithSummary(&sum)}, s.law, opts)...)
 	if !sum.Proves() || sum.Items() != len(results) {
 		s.t.Errorf("%d results, and the summary proves nothing: %+v", len(results), sum)
 	}
@@ -128,7 +149,21 @@ func (s *storm) agrees(sum batch.Summary, neighbour int) {
 	if uint64(b.Received) != n.Calls || b.Accepted != sum.Succeeded || uint64(b.Refused429+b.Errors[sim.Overloaded]) != n.Throttled {
 		s.t.Errorf("the provider received %d, accepted %d, refused %d and %v;\nwe say %+v", b.Received, b.Accepted, b.Refused429, b.Errors, sum)
 	}
+	s.comeBack(n, b)
 	s.once(sum.Succeeded + neighbour)
+}
+
+// comeBack fails the test unless exactly the calls that the provider says it did not
+// answer came back, each parked or delayed, and each that was parked given out again.
+func (s *storm) comeBack(n batch.Counters, b sim.Books) {
+	s.t.Helper()
+	unanswered := b.Refused429
+	for _, faults := range b.Errors {
+		unanswered += faults
+	}
+	if n.HandedOver != uint64(unanswered) || n.Parked+n.Delayed != n.HandedOver || n.Redistributed != n.Parked || n.Stragglers > n.Throttled || n.Participants < n.Cooldowns {
+		s.t.Errorf("the provider did not answer %d calls (refused %d, broke %v);\nwe say %+v", unanswered, b.Refused429, b.Errors, n)
+	}
 }
 
 // once fails the test unless so many items were answered, each once.

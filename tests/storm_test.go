@@ -56,11 +56,11 @@ func TestOneWaveIsOneCooldown(t *testing.T) {
 
 // One worker that is refused comes back as many times as it takes.
 func TestOneWorkerIsRefused(t *testing.T) {
-	inStorm(t, sim.Config{RPM: 60, Burst: time.Second, RetryAfter: sim.Always}, func(t *testing.T, s *storm) {
+	inStorms(t, sim.Config{RPM: 60, Burst: time.Second, RetryAfter: sim.Always}, func(t *testing.T, s *storm) {
 		results, sum, err := s.run(t.Context(), numbers(30), s.call, batch.WithConcurrency(1))
 		s.allAnswered(results, sum, err, 30)
 		s.agrees(sum, 0)
-		if n := sum.Counters; n.Cooldowns == 0 || n.Cooldowns != n.Throttled {
+		if n := sum.Counters; n.Cooldowns == 0 || n.Participants != n.Cooldowns {
 			t.Errorf("%+v", n)
 		}
 	})
@@ -69,12 +69,12 @@ func TestOneWorkerIsRefused(t *testing.T) {
 // A hundred items, twenty workers, half of them refused.
 func TestHalfOfTwentyAreRefused(t *testing.T) {
 	cfg := sim.Config{RPM: 1200, Burst: time.Second, RetryAfter: sim.Always, Latency: sim.Latency{Median: 200 * time.Millisecond}}
-	inStorm(t, cfg, func(t *testing.T, s *storm) {
+	inStorms(t, cfg, func(t *testing.T, s *storm) {
 		s.neighbour(10)
 		results, sum, err := s.run(t.Context(), numbers(100), s.call, batch.WithConcurrency(20))
 		s.allAnswered(results, sum, err, 100)
 		s.agrees(sum, 10)
-		if n := sum.Counters; n.Participants < 10 || n.Redistributed != n.Parked {
+		if n := sum.Counters; n.Throttled < 10 || n.Participants < 2 {
 			t.Errorf("%+v", n)
 		}
 	})
@@ -85,12 +85,12 @@ func TestHalfOfTwentyAreRefused(t *testing.T) {
 func TestCascadeOfWaves(t *testing.T) {
 	for seed := range uint64(3) {
 		cfg := sim.Config{RPM: 120, Burst: 2 * time.Second, Latency: sim.Latency{Median: time.Second, Sigma: 0.4}, Seed: seed}
-		inStorm(t, cfg, func(t *testing.T, s *storm) {
+		inStorms(t, cfg, func(t *testing.T, s *storm) {
 			results, sum, err := s.run(t.Context(), numbers(500), s.call, batch.WithConcurrency(100), batch.WithSeed(seed))
 			s.allAnswered(results, sum, err, 500)
 			s.agrees(sum, 0)
 			n := sum.Counters
-			if n.Cooldowns < 3 || n.Participants > n.Throttled || n.Participants < n.Cooldowns || n.Redistributed != n.Throttled {
+			if n.Cooldowns < 3 || n.Participants > n.Throttled {
 				t.Errorf("seed %d: %+v", seed, n)
 			}
 			if sum.Elapsed > 3*500/2*time.Second {
@@ -112,7 +112,7 @@ func TestTwentyThousandThroughEverything(t *testing.T) {
 		Errors:  sim.Rates{Server500: 0.04, Overloaded503: 0.001, Reset: 0.02, Hang: 0.002, Truncated: 0.01, Malformed200: 0.01},
 		Seed:    7,
 	}
-	inStorm(t, cfg, func(t *testing.T, s *storm) {
+	inStorms(t, cfg, func(t *testing.T, s *storm) {
 		rng := rand.New(rand.NewPCG(7, 7))
 		left := slices.Collect(numbers(items))
 		var total batch.Counters
