@@ -13,7 +13,6 @@ const (
 	DefaultBreakerConsecutive = 10  // at 20 % failures by chance once in ten million calls
 	DefaultBreakerOpenFor     = 4 * time.Second
 	DefaultBreakerMaxOpen     = 20 * time.Second // the most an outage's end is noticed late
-	DefaultBreakerProbes      = 1
 	DefaultBreakerSuccesses   = 1
 
 	// BreakerGrowth is by how much each reopening lengthens the open interval. Four
@@ -28,14 +27,13 @@ const (
 // BreakerConfig says when a lane is given up for a while. A field that is 0 (or cannot
 // be meant) has its default.
 type BreakerConfig struct {
-	Window         time.Duration // how far back failures are counted
-	MinSamples     int           // fewer calls than this in the window decide nothing by rate
-	FailureRate    float64       // share of failures that opens; more than 1: never by rate
-	Consecutive    int           // failures in a row that open; less than 0: never
-	OpenFor        time.Duration // the first open interval
-	MaxOpen        time.Duration // the longest
-	HalfOpenProbes int           // calls in flight at once while half-open
-	Successes      int           // that close
+	Window      time.Duration // how far back failures are counted
+	MinSamples  int           // fewer calls than this in the window decide nothing by rate
+	FailureRate float64       // share of failures that opens; more than 1: never by rate
+	Consecutive int           // failures in a row that open; less than 0: never
+	OpenFor     time.Duration // the first open interval
+	MaxOpen     time.Duration // the longest
+	Successes   int           // of probes, one after the other, that close
 }
 
 func (c BreakerConfig) withDefaults() BreakerConfig {
@@ -47,7 +45,6 @@ func (c BreakerConfig) withDefaults() BreakerConfig {
 		c.Consecutive = DefaultBreakerConsecutive
 	}
 	c.MinSamples = orElseInt(c.MinSamples, DefaultBreakerMinSamples)
-	c.HalfOpenProbes = orElseInt(c.HalfOpenProbes, DefaultBreakerProbes)
 	c.Successes = orElseInt(c.Successes, DefaultBreakerSuccesses)
 	return c
 }
@@ -59,7 +56,7 @@ type BreakerState uint8
 const (
 	Closed   BreakerState = iota // calls flow
 	Open                         // none is made
-	HalfOpen                     // a few are, to see
+	HalfOpen                     // one at a time is, to see
 )
 
 func (s BreakerState) String() string {
@@ -95,7 +92,7 @@ type Breaker struct {
 	calls       window
 	until       time.Time // of the open interval, zero while closed
 	reopened    int       // times since it was last closed
-	probes      int       // half-open: permits out
+	probing     bool      // half-open: the permit is out
 	successes   int       // half-open
 	config      BreakerConfig
 }
@@ -118,17 +115,17 @@ func (b *Breaker) State(now time.Time) BreakerState {
 // the zero time if it is closed.
 func (b *Breaker) Until() time.Time { return b.until }
 
-// Allow reports whether a call may be made now. While half-open it takes one of the
-// permits, which Success, Failure or Abandon gives back.
+// Allow reports whether a call may be made now. While half-open there is one
+// permit, which it takes, and Success, Failure or Abandon gives back.
 func (b *Breaker) Allow(now time.Time) bool {
 	b.advance(now)
 	if b.state != HalfOpen {
 		return b.state == Closed
 	}
-	if b.probes >= b.config.withDefaults().HalfOpenProbes {
+	if b.probing {
 		return false
 	}
-	b.probes++
+	b.probing = true
 	return true
 }
 
@@ -140,7 +137,7 @@ func (b *Breaker) Success(now time.Time) {
 		b.consecutive = 0
 		b.count(now, false)
 	case HalfOpen:
-		b.release()
+		b.probing = false
 		b.successes++
 		if b.successes >= b.config.withDefaults().Successes {
 			*b = Breaker{config: b.config}
@@ -168,27 +165,25 @@ func (b *Breaker) Failure(now time.Time) bool {
 	return true
 }
 
-// Abandon gives a half-open permit back: the call was not made, or its end said
+// Abandon gives the half-open permit back: the call was not made, or its end said
 // nothing about the server.
 func (b *Breaker) Abandon(now time.Time) {
 	b.advance(now)
-	b.release()
+	b.probing = false
 }
 
 // advance turns an open breaker whose interval is over into a half-open one.
 func (b *Breaker) advance(now time.Time) {
 	if b.state != b.State(now) {
-		b.state, b.probes, b.successes = HalfOpen, 0, 0
+		b.state, b.probing, b.successes = HalfOpen, false, 0
 	}
 }
 
 func (b *Breaker) open(now time.Time) {
 	c := b.config.withDefaults()
-	b.state, b.probes = Open, 0
+	b.state, b.probing = Open, false
 	b.until = now.Add(grown(c.OpenFor, BreakerGrowth, b.reopened, c.MaxOpen))
 }
-
-func (b *Breaker) release() { b.probes = max(0, b.probes-1) }
 
 func (b *Breaker) count(now time.Time, failed bool) {
 	if !b.calls.begun() {

@@ -61,19 +61,18 @@ func TestBreakerForgetsOldFailures(t *testing.T) {
 	want(t, "enough new ones", b.Failure(at(30)), true)
 }
 
-// A half-open breaker lets a bounded number of calls through, and a permit that was
-// given back can be taken again.
-func TestBreakerHalfOpenPermits(t *testing.T) {
-	b := NewBreaker(BreakerConfig{HalfOpenProbes: 2, Successes: 3})
+// A half-open breaker lets one call through at a time, and a permit that was given back
+// can be taken again.
+func TestBreakerHalfOpenPermit(t *testing.T) {
+	b := NewBreaker(BreakerConfig{Successes: 3})
 	fails(&b, noon, 10)
 	want(t, "state", b.State(at(4)), HalfOpen)
 	want(t, "first", b.Allow(at(4)), true)
-	want(t, "second", b.Allow(at(4)), true)
-	want(t, "third", b.Allow(at(4)), false)
+	want(t, "second", b.Allow(at(4)), false)
 	b.Abandon(at(4))
 	want(t, "given back", b.Allow(at(4)), true)
 	b.Success(at(5))
-	want(t, "one is back", b.Allow(at(5)), true)
+	want(t, "it is back", b.Allow(at(5)), true)
 	want(t, "and gone again", b.Allow(at(5)), false)
 }
 
@@ -122,10 +121,11 @@ func TestBreakerIgnoresNewsWhileOpen(t *testing.T) {
 
 // A clock that goes back does not open a half-open breaker again.
 func TestBreakerClockGoesBack(t *testing.T) {
-	b := NewBreaker(BreakerConfig{HalfOpenProbes: 2})
+	var b Breaker
 	fails(&b, noon, 10)
 	b.Allow(at(4))
 	want(t, "state", b.State(at(3)), HalfOpen)
+	b.Abandon(at(3))
 	want(t, "allow", b.Allow(at(3)), true)
 }
 
@@ -138,29 +138,31 @@ func TestBreakerStateNames(t *testing.T) {
 
 // Settings that cannot be meant have their defaults.
 func TestBreakerConfigDefaults(t *testing.T) {
-	expected := BreakerConfig{30 * time.Second, 10, 0.6, 10, 4 * time.Second, 20 * time.Second, 1, 1}
+	expected := BreakerConfig{30 * time.Second, 10, 0.6, 10, 4 * time.Second, 20 * time.Second, 1}
 	want(t, "zero", BreakerConfig{}.withDefaults(), expected)
-	want(t, "senseless", BreakerConfig{-1, -1, math.NaN(), 0, -1, -1, -1, -1}.withDefaults(), expected)
+	want(t, "senseless", BreakerConfig{-1, -1, math.NaN(), 0, -1, -1, -1}.withDefaults(), expected)
 	b := NewBreaker(BreakerConfig{OpenFor: time.Minute})
 	fails(&b, noon, 10)
 	want(t, "never longer than MaxOpen", b.Until(), at(20))
 }
 
-// While it is half-open no more calls are out than probes are allowed, it is never
+// While it is half-open one call is out at most, it is never
 // open for longer than MaxOpen, and it never lets a call through before Until,
 // whatever happens in whatever order.
 func FuzzBreaker(f *testing.F) {
 	f.Add([]byte{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0xf3, 0, 2, 0, 1})
 	f.Fuzz(func(t *testing.T, script []byte) {
-		b, now := NewBreaker(BreakerConfig{HalfOpenProbes: 3, Successes: 2}), noon
+		b, now, out := NewBreaker(BreakerConfig{Successes: 2}), noon, false
 		for _, op := range script {
 			now = now.Add(time.Duration(op>>4) * 500 * time.Millisecond)
 			before := b.State(now)
 			switch op % 4 {
 			case 0:
-				if b.Allow(now) && before == Open {
-					t.Fatalf("allowed while open: %+v", b)
+				allowed := b.Allow(now)
+				if allowed && (before == Open || out) {
+					t.Fatalf("allowed while %v, with a probe out: %v: %+v", before, out, b)
 				}
+				out = out || allowed && before == HalfOpen
 			case 1:
 				if b.Failure(now) != (before != Open && b.State(now) == Open) {
 					t.Fatalf("did not say whether it opened: %+v", b)
@@ -170,7 +172,8 @@ func FuzzBreaker(f *testing.F) {
 			case 3:
 				b.Abandon(now)
 			}
-			if b.probes < 0 || b.probes > 3 || b.Until().Sub(now) > 20*time.Second {
+			out = out && op%4 == 0 // any other is its end
+			if b.Until().Sub(now) > 20*time.Second {
 				t.Fatalf("out of bounds: %+v", b)
 			}
 		}
