@@ -138,10 +138,13 @@ func (m *ModelLaw) endDrought(t float64) {
 	}
 }
 
-// restore puts beliefs back, at the level that has come in since.
+// restore puts beliefs back, at the level that has come in since, less what was let in:
+// the probe that has just been answered, at least.
 func (m *ModelLaw) restore(b beliefs, t float64) {
 	m.estimate = b.estimate
 	g := &m.gauges[dimRequests]
 	*g = b.gauge
+	from := g.at
 	g.advance(t)
+	g.take(m.sends.accepted(from, t))
 }

@@ -1,6 +1,9 @@
 package limiter
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // Holds lengthen with each refusal while nothing is let in, and are bounded: shorter for a
 // server that says it is busy, as it is asked again soon, until it has said so for more
@@ -105,4 +108,15 @@ func TestLimitsToldInADroughtStay(t *testing.T) {
 	if pace := m.Pace(at(130)); pace > 2 {
 		t.Errorf("%v calls a second of 20 a minute", pace)
 	}
+}
+
+// When it turns out that the server was down, the level is put back as if nothing had been
+// learned, but the probe that found out is paid for.
+func TestProbeAfterAnOutageIsCharged(t *testing.T) {
+	m := newModel(LawConfig{Limits: Limits{RPM: 60, Burst: time.Minute}}, noon)
+	m.gauges[dimRequests].take(50)
+	m.drought = &drought{began: 0, refusals: 5, busy: true, lesson: &lesson{before: m.beliefs()}}
+	m.Sent(at(19), Cost{Requests: 1}, 0)
+	m.endDrought(20)
+	near(t, "level", m.Level(at(20), Requests), 10+20-1, 1e-9)
 }
