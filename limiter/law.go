@@ -62,6 +62,10 @@ type Law interface {
 	Remaining(c Cost)
 	// SetLimits: the user says what may be drawn from now on.
 	SetLimits(now time.Time, l Limits)
+	// SetRamp: the user says how the lane climbs from now on. A climb that is under way
+	// goes on in the new shape, at the rate where that would be by now; the answer is when
+	// it ends, or the zero time if there is none.
+	SetRamp(now time.Time, c RampConfig) (until time.Time)
 
 	// Pace is how many calls may leave per second; +Inf while nothing limits them.
 	Pace(now time.Time) float64

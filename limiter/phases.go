@@ -85,6 +85,9 @@ func (m *ModelLaw) Climb(now time.Time) time.Time {
 	return now.Add(ceilSeconds(m.paceAt + m.paceTime*math.Log2(1/m.paceFrom) - t))
 }
 
+// SetRamp is part of [Law]. The model climbs by what it knows, in no shape of the user's.
+func (m *ModelLaw) SetRamp(time.Time, RampConfig) time.Time { return time.Time{} }
+
 // Pace is part of [Law].
 func (m *ModelLaw) Pace(now time.Time) float64 {
 	return m.rate(m.seconds(now), [dims]float64{dimRequests: 1})

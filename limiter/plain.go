@@ -207,18 +207,36 @@ func (p *PlainLaw) Resume(now time.Time) bool {
 
 // Climb is part of [Law].
 func (p *PlainLaw) Climb(now time.Time) time.Time {
+	p.ramp.StartAs(now, p.shape(now))
+	return p.ramp.Ends()
+}
+
+// SetRamp is part of [Law].
+func (p *PlainLaw) SetRamp(now time.Time, c RampConfig) time.Time {
+	p.ramped = c
+	if !p.ramp.Active(now) {
+		return time.Time{}
+	}
+	start, _ := p.ramp.Started()
+	p.ramp = NewRamp(p.shape(now))
+	p.ramp.Restore(start, now)
+	return p.ramp.Ends()
+}
+
+// shape is that of a ramp which limits at now: the user's, or else to the rate that is
+// known.
+func (p *PlainLaw) shape(now time.Time) RampConfig {
 	c := p.ramped
 	if c == (RampConfig{}) {
 		c.Target = p.target(now)
 		c.Initial, c.Duration = RampShare*c.Target, RampTime
-	} else {
-		// The rate goes on from where the user's ramp ends, and grows with each
-		// success: a ramp that ended in no limit at all would end in a burst.
-		p.rate = NewRate(p.rated)
-		p.rate.Anchor(cmp.Or(c.Target, DefaultRampTarget))
+		return c
 	}
-	p.ramp.StartAs(now, c)
-	return p.ramp.Ends()
+	// The rate goes on from where the user's ramp ends, and grows with each success: a
+	// ramp that ended in no limit at all would end in a burst.
+	p.rate = NewRate(p.rated)
+	p.rate.Anchor(cmp.Or(c.Target, DefaultRampTarget))
+	return c
 }
 
 // target is the rate to climb to: learned, told, or at least once seen.

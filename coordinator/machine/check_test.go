@@ -155,6 +155,9 @@ func (m *Machine) checkRun(b *book, r *run, c census) {
 }
 
 func (m *Machine) checkLane(b *book, l *lane) {
+	if _, plain := l.law.(*limiter.PlainLaw); plain != (l.cfg.Law == limiter.Plain) {
+		b.w.failf("lane %s does not follow the law that it is configured with", l.name)
+	}
 	breaker := l.breaker // a copy: asking takes a permit
 	timed := l.phase == Cooling || l.phase == Ramping || (l.phase == Probing && !l.passAt.IsZero())
 	switch {

@@ -86,9 +86,12 @@ type Event struct {
 // RunOpened says that a run begins. Its number must be new.
 func RunOpened(id RunID, c RunConfig) Event { return Event{kind: evRunOpened, run: id, config: c} }
 
-// LaneDefined says what a lane is like. A lane that nobody defined has the
-// machine's default; one that is in use keeps what it has learned, and draws by
-// the new limits and window at once.
+// LaneDefined says what a lane is like. A lane that nobody defined has the machine's
+// default. One that is in use keeps what it has learned, and has the new limits, window
+// and ramp at once (a climb that is under way goes on in the new shape); the rest of its
+// config holds from its next reset on. If Law or Local is another, the lane begins afresh
+// by the new one, and what is in flight teaches that nothing; a wait that is not over, an
+// open breaker and a stop stay.
 func LaneDefined(name string, c LaneConfig) Event {
 	return Event{kind: evLaneDefined, name: name, config: c}
 }
@@ -132,6 +135,8 @@ func Resumed(id RunID) Event { return Event{kind: evResumed, run: id} }
 // waits is released.
 func Drained(id RunID) Event { return Event{kind: evDrained, run: id} }
 
-// LaneReset says that a person vouches for a lane: it flows again at once, with
-// nothing held against it.
+// LaneReset says that a person vouches for a lane: it flows again at once, with nothing
+// held against it. Calls that are in flight then teach it nothing when they end, and give
+// nothing back to its limits; a refusal among them can do no more than lengthen, by the
+// wait that it names, a cooldown that begins later.
 func LaneReset(lane string) Event { return Event{kind: evLaneReset, name: lane} }

@@ -82,6 +82,7 @@ type lane struct {
 	delayed int       // items whose latest call broke here, or was refused here alone
 	wave    int       // calls that met the refusals of this cooldown
 	vouched uint64    // the epoch that a person began: older refusals for good are void
+	began   uint64    // the epoch in which its law did: older calls were charged to another one
 	refusal limiter.MeanLatency
 	overdue time.Time // when a reservation that was not used is void
 	alarm   alarm
@@ -101,7 +102,13 @@ func (l *lane) begin(now time.Time, rng *rand.Rand) {
 	if l.cfg.Law == limiter.Model && breaker == (limiter.BreakerConfig{}) {
 		breaker = limiter.BreakerConfig{OpenFor: ModelOpen, MaxOpen: ModelOpen}
 	}
-	l.law, l.breaker = limiter.NewLaw(l.cfg.law(), now, rng), limiter.NewBreaker(breaker)
+	l.breaker = limiter.NewBreaker(breaker)
+	l.beginLaw(now, rng)
+}
+
+func (l *lane) beginLaw(now time.Time, rng *rand.Rand) {
+	l.law = limiter.NewLaw(l.cfg.law(), now, rng)
+	l.held, l.began = false, l.epoch
 }
 
 // laneNamed finds a lane, or makes it.

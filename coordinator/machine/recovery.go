@@ -25,6 +25,10 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 		l.inEpoch--
 	}
 	m.idle.touch(l, now)
+	if it.epoch < l.began {
+		m.learnLate(now, it, o)
+		return
+	}
 	news := newsOf(it, o, present)
 	n := &news // it is large, and goes through many hands
 	switch o.Signal {
@@ -39,14 +43,53 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 		m.hasFailed(now, l, n)
 	case Exhausted:
 		l.law.Vanished(now, *n)
-		if it.epoch >= l.vouched {
-			m.stop(now, l, o.Cause)
-		}
+		m.exhausted(now, it, o)
 	case Nothing:
 		l.law.Vanished(now, *n)
 		if present && l.phase == Probing {
 			m.unprobe(now, l)
 		}
+	}
+}
+
+// learnLate takes the news of a call that left under the law before this one. The
+// present law was not charged for it, does not know in whose company it left, and has
+// nothing to put right: it is not told. What remains is what the server has said of
+// itself: that it answers, how long that takes, how long a lane that cools is to wait,
+// and that it will serve the lane no more.
+func (m *Machine) learnLate(now time.Time, it *Item, o *Outcome) {
+	l := it.lane
+	switch o.Signal {
+	case Succeeded, Answered, rejected:
+		l.answers++
+		if o.Signal == Succeeded && o.Latency > 0 {
+			l.latency.Observe(o.Latency)
+		}
+	case Throttled, Overloaded:
+		m.refusedLate(now, it, o)
+	case Exhausted:
+		m.exhausted(now, it, o)
+	}
+}
+
+func (m *Machine) refusedLate(now time.Time, it *Item, o *Outcome) {
+	l := it.lane
+	it.due = time.Time{}
+	m.count(it.run, l, throttled)
+	if l.phase == Stopped {
+		return
+	}
+	m.count(it.run, l, stragglers)
+	if o.Directed && o.RetryAfter <= MaxDirected && l.phase == Cooling {
+		m.coolUntil(l, now.Add(o.RetryAfter))
+	}
+}
+
+// exhausted deals with a refusal for good, unless a person has vouched for the lane
+// since the call left.
+func (m *Machine) exhausted(now time.Time, it *Item, o *Outcome) {
+	if it.epoch >= it.lane.vouched {
+		m.stop(now, it.lane, o.Cause)
 	}
 }
 

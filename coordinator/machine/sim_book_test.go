@@ -43,8 +43,9 @@ type bookLane struct {
 	inFlight int
 	inEpoch  int
 	answers  int
-	stopped  bool // at some time
-	slowed   bool // at some time, by its error window
+	began    uint64 // the epoch in which its law did
+	stopped  bool   // at some time
+	slowed   bool   // at some time, by its error window
 	buckets  buckets
 }
 
@@ -143,7 +144,7 @@ func (b *book) after(e Event, before moment) {
 			continue
 		}
 		switch {
-		case e.kind == evLaneReset && e.name == name && is[0] == was[0]+1:
+		case (e.kind == evLaneReset || e.kind == evLaneDefined) && e.name == name && is[0] == was[0]+1:
 		case name != news:
 			b.w.failf("%v changed lane %s from epoch, escalation %v to %v", e, name, was, is)
 		case l.phase == Stopped && is[0] == was[0]+1 && is[1] >= was[1]:
@@ -158,11 +159,6 @@ func (b *book) after(e Event, before moment) {
 	}
 	if e.kind == evWithdrawn {
 		b.of[e.item].wanted = false
-	}
-	if l := b.lanes[e.name]; l != nil && e.kind == evLaneReset {
-		l.inEpoch = 0
-		l.buckets = buckets{}
-		l.buckets.set(b.w.now, l.config.Limits)
 	}
 }
 

@@ -87,6 +87,9 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 	if o.Signal == Succeeded || o.Signal == Answered || (o.Signal == Exhausted && o.OnlyIfFirst && !first) {
 		l.answers++
 	}
+	if x.grant.Epoch < l.began {
+		return // another law was charged for it
+	}
 	if o.Measured {
 		l.buckets.give(now, 0, x.item.Cost.Minus(o.Actual))
 	}

@@ -29,7 +29,10 @@ func (b *book) transition(t Transition) {
 	if !ok {
 		b.w.failf("%v is no way to go", t)
 	}
-	if t.To == Cooling {
+	switch {
+	case t.Reason == ByHand:
+		l.beginLaw(b.w.now, *b.w.m.laneConfig(t.Lane), t.Epoch)
+	case t.To == Cooling:
 		b.total[cooldowns]++
 	}
 	if rises {
@@ -37,6 +40,13 @@ func (b *book) transition(t Transition) {
 	}
 	l.phase, l.epoch = t.To, t.Epoch
 	l.stopped = l.stopped || t.To == Stopped
+}
+
+// beginLaw: a person has reset the lane, or wants another law. What it may draw is there
+// again, and what left before was charged to another law.
+func (l *bookLane) beginLaw(now time.Time, c LaneConfig, epoch uint64) {
+	l.config, l.began, l.buckets = c, epoch, buckets{}
+	l.buckets.set(now, c.Limits)
 }
 
 // grant: the right item, at the right time, to a lane that may take it.

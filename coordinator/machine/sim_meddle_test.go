@@ -1,6 +1,10 @@
 package machine
 
-import "time"
+import (
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
 
 // meddle plans what people do.
 func (w *world) meddle() {
@@ -61,10 +65,21 @@ func (w *world) limits() {
 	if w.rng.IntN(2) == 0 {
 		w.tell(LimitsChanged(name, c.Limits))
 	} else {
-		c.Window = w.rng.IntN(5)
+		w.redefine(&c)
 		w.tell(LaneDefined(name, c))
 	}
 	w.book.define(name, c)
+}
+
+// redefine changes what a lane in use takes over, and its law at times.
+func (w *world) redefine(c *LaneConfig) {
+	c.Window = w.rng.IntN(5)
+	if w.rng.IntN(2) == 0 {
+		c.Ramp = w.plan.ramp()
+	}
+	if w.rng.IntN(3) == 0 {
+		c.Law = limiter.Plain - c.Law
+	}
 }
 
 func (w *world) reset() { w.tell(LaneReset(w.anyLane())) }

@@ -96,7 +96,7 @@ func (p *plan) laneConfig() LaneConfig {
 		c.Window = 1 + p.rng.IntN(8)
 	}
 	if p.chance(0.2) {
-		c.Ramp = limiter.RampConfig{Initial: p.oneOf(0, 1, 10), Target: p.oneOf(0, 5, 100), Duration: p.span(time.Millisecond, 20*time.Second)}
+		c.Ramp = p.ramp()
 	}
 	if p.chance(0.3) {
 		c.Rate = limiter.RateConfig{Initial: p.oneOf(0, 1, 30), Ceiling: p.oneOf(0, 50), LatencyTarget: time.Duration(p.oneOf(0, 0, 2)) * time.Second}
@@ -108,6 +108,10 @@ func (p *plan) laneConfig() LaneConfig {
 		c.Errors = limiter.ErrorWindowConfig{MinSamples: 3, Hold: p.span(time.Second, 20*time.Second), Window: p.span(time.Second, 30*time.Second)}
 	}
 	return c
+}
+
+func (p *plan) ramp() limiter.RampConfig {
+	return limiter.RampConfig{Initial: p.oneOf(0, 1, 10), Target: p.oneOf(0, 5, 100), Duration: p.span(time.Millisecond, 20*time.Second)}
 }
 
 func (p *plan) limits() (l limiter.Limits) {

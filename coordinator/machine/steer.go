@@ -72,12 +72,48 @@ func (m *Machine) drain(r *run) {
 }
 
 // define says what a lane is like. One that is in use takes over the limits, the
-// window and the ramp, and keeps what it has learned until it is reset.
+// window and the ramp, and keeps what it has learned. What one law has learned no other
+// can use: a lane that is to follow another begins afresh.
 func (m *Machine) define(now time.Time, name string, c LaneConfig) {
 	m.defined[name] = &c
-	if l := m.lanes[name]; l != nil {
-		l.cfg = &c
-		m.setLimits(now, name, c.Limits)
+	l := m.lanes[name]
+	if l == nil {
+		return
+	}
+	old := l.cfg
+	l.cfg = &c
+	if c.Law != old.Law || c.Local != old.Local {
+		m.changeLaw(now, l)
+	} else {
+		l.law.SetLimits(now, c.Limits)
+		m.setRamp(now, l, c.Ramp)
+	}
+	l.wake()
+}
+
+// changeLaw has a lane follow the law that it is configured with. Its epoch rises, as
+// what is in flight was let go by the law before. What holds the lane back (a wait that
+// is not over, an open breaker, a stop) stays: a person who wants another law has not
+// said that the server is well.
+func (m *Machine) changeLaw(now time.Time, l *lane) {
+	if l.phase == Probing {
+		m.unprobe(now, l)
+	}
+	l.nextEpoch()
+	l.beginLaw(now, m.rng)
+	if l.phase == Ramping {
+		m.climb(now, l, ByHand)
+		return
+	}
+	reason := l.reason
+	m.enter(now, l, l.phase, ByHand)
+	l.reason = reason // why it is in its phase has not changed
+}
+
+// setRamp has a lane climb in another shape, at once if it is climbing.
+func (m *Machine) setRamp(now time.Time, l *lane, c limiter.RampConfig) {
+	if until := l.law.SetRamp(now, c); l.phase == Ramping && !until.IsZero() {
+		m.alarms.set(&l.alarm, until)
 	}
 }
 
@@ -99,19 +135,29 @@ func (m *Machine) laneConfig(name string) *LaneConfig {
 	return &m.cfg.Lane
 }
 
-// reset lets a lane flow at once. Its epoch rises, so that what is still in
-// flight cannot close it again with old news.
+// reset lets a lane flow at once, with nothing held against it, neither by this machine
+// nor by an earlier one whose memory waits for the lane's first use. Its epoch rises, so
+// that what is still in flight cannot close it again with old news.
 func (m *Machine) reset(now time.Time, name string) {
+	delete(m.memory, name)
 	l := m.lanes[name]
 	if l == nil {
 		return
 	}
-	l.begin(now, m.rng)
-	l.cause, l.until, l.reserved = nil, time.Time{}, nil
 	l.nextEpoch()
-	l.vouched = l.epoch
+	l.begin(now, m.rng)
+	l.forgive()
 	m.enter(now, l, Flowing, ByHand)
 	l.wake()
+}
+
+// forgive drops what the lane itself holds against its server. What it has counted and
+// measured stays.
+func (l *lane) forgive() {
+	l.vouched = l.epoch
+	l.broke, l.unclear, l.revived = false, 0, false
+	l.cause, l.until, l.wave = nil, time.Time{}, 0
+	l.reserved, l.overdue = nil, time.Time{}
 }
 
 // strand releases what can no longer be served, and tells the runs that have
