@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -13,8 +14,11 @@ import (
 var (
 	// ErrConfig: the options cannot be meant. Nothing was called.
 	ErrConfig = errors.New("batch: configuration")
-	// ErrStopped: the provider will serve this run no more (quota or balance used
-	// up, key refused). errors.As with *[provider.Error] tells what it said.
+	// ErrStopped: the provider will serve this run, or one of its pools, no more (quota or
+	// balance used up, key refused), and items were left for that. errors.As with
+	// *[provider.Error] tells what it said. The items of a pool with no lane left are
+	// [ErrNotRun] with that cause; those of another are run, and the input is read to its
+	// end, unless no pool has a lane left.
 	ErrStopped = errors.New("batch: stopped by the provider")
 	// ErrDrained: the run was asked to finish what was in flight and start nothing
 	// more, and items were left.
@@ -22,6 +26,13 @@ var (
 	// ErrInput: the input panicked while it was read.
 	ErrInput = errors.New("batch: input")
 )
+
+// ErrTooManyLanes is the kind of a run's error whose items need more lanes than are known
+// at once (100,000 if nobody says otherwise): as a rule a field that differs from item to
+// item was taken for the name of a pool. The text names the first lane that was too many.
+// Its items, and what was not read of the input by then, are not run, and those that have
+// a lane are: once the mistake is corrected, what is left can be.
+var ErrTooManyLanes = machine.ErrTooManyLanes
 
 // ErrNotRun is the kind of the error of an item that was taken from the input
 // but not answered, because the run ended first. Its calls, if it had any, were

@@ -3,6 +3,9 @@ package batch
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,4 +127,91 @@ func TestModelNotFound(t *testing.T) {
 		errors.Is(r.Err, ErrNotRun) || r.Calls != 1 || r.Attempts != 1 || r.Status != 404 || r.Lane == "" {
 		t.Errorf("later: %v %+v", err, r)
 	}
+}
+
+// deadAndWell are items of two pools in turn: the provider stops serving the first.
+func deadAndWell(n int) iter.Seq[hinted] {
+	return func(yield func(hinted) bool) {
+		for i := range n {
+			if !yield(hinted{pool: []string{"dead", "well"}[i%2]}) {
+				return
+			}
+		}
+	}
+}
+
+func servesOnlyOne(ctx context.Context, in hinted) (string, error) {
+	pause(ctx, time.Second)
+	if in.pool == "dead" {
+		return "", &provider.Error{Kind: provider.QuotaExhausted, Code: "insufficient_quota"}
+	}
+	return LaneFrom(ctx), nil
+}
+
+// Where the provider stops serving one pool, the items of the other are all run, and the
+// input is read to its end. The error says that the provider stopped, and why; nobody has
+// drained anything.
+func TestOneDeadPoolOfTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		results, sum, err := proved(t.Context(), t, deadAndWell(5000), servesOnlyOne, WithConcurrency(8))
+		var fault *provider.Error
+		if !errors.Is(err, ErrStopped) || errors.Is(err, ErrDrained) || !errors.As(err, &fault) || fault.Code != "insufficient_quota" {
+			t.Fatal(err)
+		}
+		if len(results) != 5000 || sum.Succeeded != 2500 || sum.NotRun != 2500 || sum.Failed != 0 {
+			t.Errorf("%d results, %+v", len(results), sum)
+		}
+		for _, r := range results {
+			if well := r.Pool == "well"; well != (r.Err == nil) || !well && (!errors.Is(r.Err, ErrNotRun) || !errors.Is(r.Err, provider.QuotaExhausted)) {
+				t.Fatalf("%+v", r)
+			}
+		}
+	})
+}
+
+// If such a run is drained or abandoned before its input has ended, the error is that as
+// well.
+func TestDeadPoolAndDrained(t *testing.T) {
+	for name, c := range map[string]struct {
+		stop func(ctl *Control, cancel func())
+		kind error
+	}{
+		"drained":   {func(ctl *Control, _ func()) { ctl.Drain() }, ErrDrained},
+		"abandoned": {func(_ *Control, cancel func()) { cancel() }, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				ctl := NewControl()
+				time.AfterFunc(time.Minute, func() { c.stop(ctl, cancel) })
+				_, sum, err := proved(ctx, t, deadAndWell(1<<40), servesOnlyOne, WithConcurrency(8), WithControl(ctl))
+				if !errors.Is(err, c.kind) || !errors.Is(err, ErrStopped) || !errors.Is(err, provider.QuotaExhausted) || sum.Succeeded == 0 {
+					t.Errorf("%v %+v", err, sum)
+				}
+			})
+		})
+	}
+}
+
+// A field that differs from item to item, taken for a pool's name, makes a lane of each.
+// Over the cap on lanes the run ends: what has a lane is run, what has none is not, and
+// nothing is lost.
+func TestTooManyLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		most := option(func(c *config) { c.machine.MaxLanes = 10 }, "")
+		results, sum, err := proved(t.Context(), t, numbers(1<<40), takes(time.Second), most,
+			WithPoolOf(func(i int) string { return fmt.Sprintf("item-%d", i) }), WithConcurrency(4))
+		if !errors.Is(err, ErrTooManyLanes) || errors.Is(err, ErrStopped) || errors.Is(err, ErrDrained) || !strings.Contains(err.Error(), `lane "item-10" would be one more than 10`) {
+			t.Fatal(err)
+		}
+		if sum.Succeeded != 10 || sum.Failed != 0 || sum.NotRun != len(results)-10 || sum.NotRun == 0 {
+			t.Errorf("%d results, %+v", len(results), sum)
+		}
+		for i, r := range results {
+			if well := i < 10; well != (r.Err == nil) || !well && (!errors.Is(r.Err, ErrNotRun) || !errors.Is(r.Err, ErrTooManyLanes)) {
+				t.Fatalf("item %d: %v", i, r.Err)
+			}
+		}
+	})
 }

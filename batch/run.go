@@ -18,8 +18,12 @@ import (
 // and returns every result, in the order of the input.
 //
 // A failed item is a result with an Err. The error is the run's: nil if each
-// item ended by a call, else [ErrConfig], [ErrStopped], [ErrDrained],
-// [ErrInput] or ctx's cause. The results there are come with it in any case.
+// item ended by a call, else [ErrConfig], [ErrStopped], [ErrTooManyLanes],
+// [ErrDrained], [ErrInput] or ctx's cause; more than one of them if items were left
+// for more than one reason. The results there are come with it in any case.
+//
+// Where the provider stops serving one pool, the others are run to the end all the
+// same; the error is then ErrStopped, and the first pool's items are [ErrNotRun].
 //
 // When ctx ends, calls in flight are abandoned; [WithDrain] is the gentle way.
 // Run waits for what it started: for fn, which must honour its ctx, and for
@@ -300,17 +304,33 @@ func (r *run[In, Out]) end() error {
 
 // verdict is the run's error: why something of the input was not run.
 func (r *run[In, Out]) verdict() error {
+	stranded, stopped := isClosed(r.session.Stranded()), r.stopped()
 	switch {
 	case r.inputErr != nil:
 		return r.inputErr
 	case r.exhausted && r.sum.NotRun == 0:
 		return nil
-	case isClosed(r.session.Stranded()):
-		return fmt.Errorf("%w: %w", ErrStopped, r.session.Cause())
+	case stranded:
+		return stopped
 	case r.parent.Err() != nil:
-		return context.Cause(r.parent)
+		return errors.Join(context.Cause(r.parent), stopped)
+	case r.exhausted && stopped != nil:
+		return stopped
 	}
-	return ErrDrained
+	return errors.Join(ErrDrained, stopped)
+}
+
+// stopped is why no lane could take some item, or would take any more; nil if that did
+// not happen.
+func (r *run[In, Out]) stopped() error {
+	cause := r.session.Stopped()
+	if isClosed(r.session.Stranded()) {
+		cause = r.session.Cause()
+	}
+	if cause == nil || errors.Is(cause, ErrTooManyLanes) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", ErrStopped, cause)
 }
 
 func isClosed(ch <-chan struct{}) bool {

@@ -191,7 +191,7 @@ func (l *loop) strand(st machine.Stranding) {
 
 func (l *loop) finish(f machine.Finish) {
 	s := l.sessions[f.Run]
-	s.counts = f.Counters
+	s.counts, s.stopped = f.Counters, f.Stopped
 	delete(l.sessions, f.Run)
 	close(s.news)
 	close(s.work)

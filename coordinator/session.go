@@ -20,8 +20,9 @@ type Session struct {
 	stranded chan struct{}
 	cause    error // written before stranded is closed
 
-	counts machine.Counters // both written before work is closed
-	missed uint64
+	counts  machine.Counters // these three are written before work is closed
+	missed  uint64
+	stopped error
 }
 
 // Work yields the run's grants and is closed when the run is over: its input
@@ -65,11 +66,12 @@ func (s *Session) Resume() { s.c.tell(machine.Resumed(s.id)) }
 // of Work with a verdict that says so.
 func (s *Session) Drain() { s.c.tell(machine.Drained(s.id)) }
 
-// Stranded is closed when no lane is left for any item of the run.
+// Stranded is closed when no lane is left for any item of the run, or when it needs more
+// lanes than there may be.
 func (s *Session) Stranded() <-chan struct{} { return s.stranded }
 
-// Cause says what stopped the last lane. It may be called once Stranded is
-// closed.
+// Cause says what stopped the last lane, or is [machine.ErrTooManyLanes]. It may be
+// called once Stranded is closed.
 func (s *Session) Cause() error { return s.cause }
 
 // News yields the transitions of all lanes, and is closed when the run is over.
@@ -79,3 +81,7 @@ func (s *Session) News() <-chan machine.Transition { return s.news }
 // Final is what became of the run's items and calls, and how many transitions
 // were dropped. It may be called once Work is closed.
 func (s *Session) Final() (machine.Counters, uint64) { return s.counts, s.missed }
+
+// Stopped says why the first item that no lane could take was released; nil if each had
+// one. Other pools of the run may be well. It may be called once Work is closed.
+func (s *Session) Stopped() error { return s.stopped }

@@ -196,6 +196,9 @@ func (m *Machine) checkIdle(b *book) {
 			b.w.failf("the line of lanes is broken at %s", l.name)
 		}
 	}
+	if n > m.cfg.MaxLanes {
+		b.w.failf("%d lanes are known, of %d that may be", n, m.cfg.MaxLanes)
+	}
 	if n != len(m.lanes) || m.idle.last != last {
 		b.w.failf("%d lanes in line, %d known", n, len(m.lanes))
 	}

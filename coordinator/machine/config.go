@@ -3,6 +3,8 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -19,8 +21,15 @@ const (
 	MaxConcurrency = 1 << 16
 
 	// DefaultIdleTTL is how long a lane that nobody uses is remembered. Longer
-	// than any hold or ramp, so that what is forgotten had nothing left to say.
+	// than any hold or ramp, so that what is forgotten had nothing left to say. A lane
+	// that has stopped is remembered for as long as a run draws on it besides; who uses
+	// it after that asks its provider once more.
 	DefaultIdleTTL = 15 * time.Minute
+
+	// DefaultMaxLanes is how many lanes are known at once. Nobody has as many keys and
+	// models, and a lane takes some 3 KB: where a field that differs from item to item is
+	// taken for a pool's name by mistake, that is found out at some 300 MB.
+	DefaultMaxLanes = 100_000
 
 	// MaxDirected is the longest wait a server may ask for. One that asks for more
 	// means a daily quota or a mistake; the lane stops, and says so, instead of
@@ -49,9 +58,13 @@ type Config struct {
 	Lane    LaneConfig            // of lanes that nobody defined
 	Lanes   map[string]LaneConfig // of lanes that are known from the start
 	Memory  map[string]LaneMemory // what an earlier machine knew of lanes; see [LaneRestored]
-	IdleTTL time.Duration         // 0: DefaultIdleTTL
-	Backoff limiter.BackoffConfig // of items whose call failed
-	Seed    uint64                // of the jitter; same seed, same waits
+	IdleTTL time.Duration         // how long a lane that nobody uses is remembered; 0: DefaultIdleTTL
+	// MaxLanes is how many lanes are known at once, those that idle and are remembered
+	// included; 0: DefaultMaxLanes. An item that needs one more is released with
+	// EndStopped and ErrTooManyLanes, and its run is stranded: what has a lane goes on.
+	MaxLanes int
+	Backoff  limiter.BackoffConfig // of items whose call failed
+	Seed     uint64                // of the jitter; same seed, same waits
 }
 
 // LaneConfig is one quota's: what is known about it, and how it recovers.
@@ -93,6 +106,24 @@ func (c LaneConfig) law() limiter.LawConfig {
 	return limiter.LawConfig{
 		Law: c.Law, Local: c.Local, Target: c.Target, Limits: c.Limits, Rate: c.Rate, Ramp: c.Ramp, Cooldown: c.Cooldown, Errors: c.Errors,
 	}
+}
+
+// Validate finds what is wrong with c, its lanes included, before anything is run with
+// it.
+func (c Config) Validate() error {
+	faults := []error{c.Lane.Validate()}
+	if c.IdleTTL < 0 {
+		faults = append(faults, fmt.Errorf("machine: idle time to live: %v is negative", c.IdleTTL))
+	}
+	if c.MaxLanes < 0 {
+		faults = append(faults, fmt.Errorf("machine: most lanes: %d is negative", c.MaxLanes))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Lanes)) {
+		if err := c.Lanes[name].Validate(); err != nil {
+			faults = append(faults, fmt.Errorf("machine: lane %q: %w", name, err))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // Validate finds what is wrong with c before anything is run with it.
@@ -152,6 +183,9 @@ func (c Config) withDefaults() Config {
 	if c.IdleTTL == 0 {
 		c.IdleTTL = DefaultIdleTTL
 	}
+	if c.MaxLanes == 0 {
+		c.MaxLanes = DefaultMaxLanes
+	}
 	return c
 }
 
@@ -161,4 +195,6 @@ var (
 	ErrLaneStopped = errors.New("machine: lane stopped")
 	// ErrWaitTooLong: the server asked for a wait longer than MaxDirected.
 	ErrWaitTooLong = errors.New("machine: the server asks for too long a wait")
+	// ErrTooManyLanes: an item needs a lane beyond Config.MaxLanes. The text says which.
+	ErrTooManyLanes = errors.New("machine: too many lanes")
 )

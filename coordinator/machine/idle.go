@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -47,9 +48,10 @@ func (q *laneList) touch(l *lane, now time.Time) {
 // were last used together are forgotten over some hundred passes, not in one.
 const maxEvictions = 64
 
-// evict forgets lanes that nobody has used for the idle TTL.
-func (m *Machine) evict(now time.Time) {
-	for range maxEvictions {
+// evict forgets lanes that nobody has used for the idle TTL. It looks at no more than
+// most.
+func (m *Machine) evict(now time.Time, most int) {
+	for range most {
 		l := m.idle.first
 		if l == nil || now.Sub(l.used) < m.cfg.IdleTTL {
 			return
@@ -75,22 +77,47 @@ func (m *Machine) forget(l *lane) {
 	delete(m.lanes, l.name)
 }
 
-// busy reports whether the lane has something to end or to remember: a call, a
-// wait, a climb, or why it stopped. What it would be probed for is old by now.
+// busy reports whether the lane has something to end: a call, a wait or a climb. What
+// it would be probed for is old by now.
 func (l *lane) busy() bool {
-	return l.inFlight > 0 || l.phase == Cooling || l.phase == Ramping || l.phase == Stopped
+	return l.inFlight > 0 || l.phase == Cooling || l.phase == Ramping
 }
 
 // wanted reports whether items wait for the lane, or may come back to it, or whose
-// latest call was on it wait for another.
+// latest call was on it wait for another. A lane that has stopped is wanted by every run
+// that draws on it: it is all that keeps the run's items from being tried.
 func (l *lane) wanted() bool {
 	if l.parked > 0 || l.delayed > 0 {
 		return true
 	}
 	for _, p := range l.pools {
-		if !p.empty() || p.inFlight > 0 {
+		if l.phase == Stopped || !p.empty() || p.inFlight > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// makeRoom forgets what may be forgotten when half of the lanes that may be known are.
+// It comes before items find their pools: a pool that one of them has found must not be
+// closed before the item is in it.
+func (m *Machine) makeRoom(now time.Time) {
+	if n := len(m.lanes); 2*n >= m.cfg.MaxLanes {
+		m.evict(now, n)
+	}
+}
+
+// roomFor says whether the lanes of a pool may all be known. The error names the first
+// that may not.
+func (m *Machine) roomFor(names []string) error {
+	n := len(m.lanes)
+	for _, name := range names {
+		if m.lanes[name] != nil {
+			continue
+		}
+		if n++; n > m.cfg.MaxLanes {
+			return fmt.Errorf("%w: lane %q would be one more than %d: is a field that differs from item to item taken for the name of a pool?", ErrTooManyLanes, name, m.cfg.MaxLanes)
+		}
+	}
+	return nil
 }

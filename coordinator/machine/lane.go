@@ -2,6 +2,7 @@ package machine
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -222,16 +223,21 @@ func (l *lane) alarmAt() time.Time {
 func (l *lane) lastInLine(p *pool) {
 	if last := len(l.pools) - 1; last > 0 && l.pools[last] != p {
 		l.forget(p)
-		l.pools = append(l.pools, p)
+		l.draw(p)
+	}
+}
+
+// draw has a pool draw on the lane.
+func (l *lane) draw(p *pool) {
+	l.pools = append(l.pools, p)
+	if len(l.pools) > len(l.onePool) {
+		l.onePool[0] = nil // they have moved, and it would keep a run alive that is over
 	}
 }
 
 func (l *lane) forget(p *pool) {
-	for i, q := range l.pools {
-		if q == p {
-			l.pools = append(l.pools[:i], l.pools[i+1:]...)
-			return
-		}
+	if i := slices.Index(l.pools, p); i >= 0 {
+		l.pools = slices.Delete(l.pools, i, i+1)
 	}
 }
 

@@ -16,6 +16,7 @@ func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 	if r == nil {
 		panic("machine: items offered to a run that is not open")
 	}
+	m.makeRoom(now)
 	for _, it := range items { // by itself, so that a processor looks for many pools at once
 		it.pool = m.poolNamed(now, r, it.Pool)
 	}
@@ -61,6 +62,9 @@ func (m *Machine) turnedAway(it *Item) bool {
 // release sends an item that is in no queue on its way out.
 func (m *Machine) release(it *Item, v Verdict, cause error) {
 	m.unexpire(it)
+	if v == EndStopped && it.run.stopped == nil {
+		it.run.stopped = cause
+	}
 	it.place, it.verdict, it.cause = Releasing, v, cause
 	it.run.releases.push(it)
 }

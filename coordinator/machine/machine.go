@@ -30,6 +30,7 @@ type Machine struct {
 	totals  tally
 	warmth  uint64 // of what was warmed; it means nothing, and keeps a compiler from leaving it out
 	out     Ready
+	told    int // transitions in the latest answer
 }
 
 // Ready is everything that follows from what a machine was told. Its slices
@@ -37,7 +38,7 @@ type Machine struct {
 type Ready struct {
 	Grants      []Grant
 	Transitions []Transition
-	Stranded    []Stranding // runs that lost their last lane: feed them no more
+	Stranded    []Stranding // runs that lost their last lane, or need too many: feed them no more
 	Finished    []Finish    // runs that are over; they are forgotten
 	WakeAt      time.Time   // when to ask again if nothing happens; zero: only when something does
 }
@@ -46,9 +47,11 @@ type Ready struct {
 type Finish struct {
 	Run      RunID
 	Counters Counters
+	Stopped  error // why the first item that ended by EndStopped did; nil: none did
 }
 
-// A Stranding says that no lane is left for any pool of a run, and why.
+// A Stranding says that no lane is left for any pool of a run, and why; or that it needs
+// more lanes than there may be, which is [ErrTooManyLanes].
 type Stranding struct {
 	Run   RunID
 	Cause error
@@ -62,7 +65,7 @@ const (
 	Call         Verdict = iota // make the call, and say how it ended
 	EndExpired                  // the item's own time is up
 	EndDrained                  // its run drains
-	EndStopped                  // no lane is left that could take it
+	EndStopped                  // no lane is left that could take it, or none may be made for it
 	EndWithdrawn                // it was withdrawn
 	EndFailed                   // its latest call, handed over, was its failure
 )
@@ -80,7 +83,7 @@ type Grant struct {
 	Epoch   uint64 // of the lane: news from an older one cannot start a cooldown
 	Serial  uint64 // of the item: news of an older grant is dropped
 	Verdict Verdict
-	Cause   error // for EndStopped: what stopped the lane; for EndFailed: what the server said
+	Cause   error // for EndStopped: what stopped the lane, or ErrTooManyLanes; for EndFailed: what the server said
 }
 
 // New returns a machine that knows nothing yet.
@@ -150,16 +153,28 @@ func (m *Machine) tick(now time.Time) time.Time {
 // by run, in order within each pool.
 func (m *Machine) Ready(now time.Time) Ready {
 	now = m.tick(now)
-	m.out.Grants, m.out.Finished = m.out.Grants[:0], m.out.Finished[:0]
+	m.takeBackAnswer()
 	m.ring(now)
 	m.expire(now)
 	m.grant(now)
 	m.finish()
-	m.evict(now)
+	m.evict(now, maxEvictions)
 	m.out.WakeAt = m.wakeAt()
 	ready := m.out
-	m.out.Transitions, m.out.Stranded = m.out.Transitions[:0], m.out.Stranded[:0] // Step adds to these two
+	m.told = len(ready.Transitions)
+	m.out.Transitions, m.out.Stranded = m.out.Transitions[:0], nil // Step adds to these two
 	return ready
+}
+
+// takeBackAnswer drops what the latest answer held. Its arrays are used again, and would
+// keep items alive whose run is over.
+func (m *Machine) takeBackAnswer() {
+	clear(m.out.Grants)
+	clear(m.out.Finished)
+	m.out.Grants, m.out.Finished = m.out.Grants[:0], m.out.Finished[:0]
+	if n := len(m.out.Transitions); n < m.told {
+		clear(m.out.Transitions[n:m.told])
+	}
 }
 
 // ring looks at the lanes and pools whose moment has come.
@@ -274,7 +289,7 @@ func (m *Machine) finish() {
 			continue
 		}
 		m.close(r)
-		m.out.Finished = append(m.out.Finished, Finish{Run: r.id, Counters: r.counts.counters()})
+		m.out.Finished = append(m.out.Finished, Finish{Run: r.id, Counters: r.counts.counters(), Stopped: r.stopped})
 	}
 	clear(m.turns[len(kept):])
 	m.turns = kept

@@ -26,7 +26,8 @@ type pool struct {
 	waiting  fifo     // offered, never called
 	queued   bool     // in run.runnable
 	fallback bool
-	turn     int // the lane that is asked first, where they take turns
+	shut     error // why it has no lane: there would be too many; nil: it has
+	turn     int   // the lane that is asked first, where they take turns
 	next     *pool
 	inFlight int          // its items that are
 	cost     limiter.Cost // of the items that wait here, in any of the three
@@ -54,6 +55,9 @@ func (p *pool) head() *Item {
 
 // warm reads what the next call of the pool will touch.
 func (p *pool) warm() uint64 {
+	if len(p.lanes) == 0 {
+		return 0
+	}
 	l := p.lanes[0]
 	return uint64(p.inFlight+p.returned.len()) + l.warm()
 }
@@ -95,14 +99,14 @@ func (p *pool) dead() bool {
 	return true
 }
 
-// cause is what stopped the last of a dead pool's lanes that says.
+// cause is what stopped the first of a dead pool's lanes that says, or why it has none.
 func (p *pool) cause() error {
 	for _, l := range p.lanes {
 		if l.cause != nil {
 			return l.cause
 		}
 	}
-	return nil
+	return p.shut
 }
 
 // pick finds the lane that takes the item first, and how long until then: 0 is

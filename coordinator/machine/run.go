@@ -22,6 +22,7 @@ type run struct {
 	held     int
 	runnable poolRing // pools that may have something to give
 	releases fifo     // items that end without a further call
+	stopped  error    // why the first of them that no lane could take did; nil: none did
 
 	inputEnded, draining, paused, stranded bool
 }
@@ -65,7 +66,9 @@ func (m *Machine) poolNamed(now time.Time, r *run, name string) *pool {
 	if p == nil {
 		p = m.openPool(now, r, name)
 	}
-	r.recent = p
+	if p.shut == nil {
+		r.recent = p
+	}
 	return p
 }
 
@@ -80,10 +83,14 @@ func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
 		}
 	}
 	p := newPool(r, c)
+	if p.shut = m.roomFor(c.Lanes); p.shut != nil {
+		m.giveUp(r, p.shut)
+		return p // which turns its item away, and is no pool of the run's: the next one finds out anew
+	}
 	for _, laneName := range c.Lanes {
 		l := m.laneNamed(now, laneName)
 		p.lanes = append(p.lanes, l)
-		l.pools = append(l.pools, p)
+		l.draw(p)
 	}
 	r.pools[name] = p
 	r.opened = append(r.opened, p)

@@ -30,6 +30,8 @@ type bookRun struct {
 	ended    bool // its input
 	finished bool
 	stranded bool
+	crowded  bool // it needs more lanes than may be known
+	unserved bool // some item ended because no lane could take it
 	busy     int
 	open     int // items that are not over
 	counts   tally
@@ -37,6 +39,7 @@ type bookRun struct {
 }
 
 type bookLane struct {
+	of       *lane // the machine's: one that was forgotten and is made again is another
 	config   LaneConfig
 	phase    Phase
 	epoch    uint64
@@ -61,6 +64,7 @@ type bookItem struct {
 	alone  time.Time // until when it alone waits after a refusal; zero: it does not
 	first  time.Time // its first call
 	wanted bool
+	noRoom bool // a lane of its pool would have been one too many
 }
 
 func newBook(w *world) *book {
@@ -74,7 +78,7 @@ func (b *book) open(id RunID, c RunConfig) {
 func (b *book) lane(name string) *bookLane {
 	l := b.lanes[name]
 	if l == nil {
-		l = &bookLane{config: *b.w.m.laneConfig(name)}
+		l = &bookLane{of: b.w.m.lanes[name], config: *b.w.m.laneConfig(name)}
 		l.buckets.set(b.w.now, l.config.Limits)
 		b.lanes[name] = l
 	}
@@ -118,12 +122,12 @@ func (r *bookRun) poolOf(name string) PoolConfig {
 }
 
 // A moment is what a fact may change: the epoch and the escalation of each lane.
-type moment map[string][2]uint64
+type moment map[*lane][2]uint64
 
 func (b *book) before(Event) moment {
 	at := moment{}
-	for name, l := range b.w.m.lanes {
-		at[name] = [2]uint64{l.epoch, uint64(l.law.Escalation())}
+	for _, l := range b.w.m.lanes {
+		at[l] = [2]uint64{l.epoch, uint64(l.law.Escalation())}
 	}
 	return at
 }
@@ -131,12 +135,17 @@ func (b *book) before(Event) moment {
 // after writes a fact down, and sees that epoch and escalation changed by news of
 // the present epoch only.
 func (b *book) after(e Event, before moment) {
+	b.closePages()
 	now, news, present := b.before(e), "", false
 	if e.kind == evSettled || e.kind == evHandedOver {
 		news, present = b.end(e, before)
 	}
-	for name, was := range before {
-		is, l := now[name], b.w.m.lanes[name]
+	for l, was := range before {
+		is, there := now[l]
+		if !there {
+			continue // it was forgotten, as an offer may need room
+		}
+		name := l.name
 		if is[1] < was[1] && l.cfg.Law == limiter.Model && name == news {
 			is[1] = was[1] // a model hears from any news that an earlier call was let in
 		}
@@ -157,8 +166,30 @@ func (b *book) after(e Event, before moment) {
 			b.w.failf("%v ended the escalation of lane %s", e, name)
 		}
 	}
-	if e.kind == evWithdrawn {
+	switch e.kind {
+	case evWithdrawn:
 		b.of[e.item].wanted = false
+	case evOffered:
+		b.findRoom(e.items)
+	}
+}
+
+// findRoom notes which of the items that were just offered found no room for their lanes,
+// and sees that there was none.
+func (b *book) findRoom(items []*Item) {
+	known, most := len(b.w.m.lanes), b.w.plan.machine.MaxLanes
+	for _, it := range items {
+		x, missing := b.of[it], 0
+		for _, name := range x.run.poolOf(x.pool).Lanes {
+			if b.w.m.lanes[name] == nil {
+				missing++
+			}
+		}
+		x.noRoom = missing > 0
+		x.run.crowded = x.run.crowded || x.noRoom
+		if x.noRoom && (most == 0 || known+missing <= most) {
+			b.w.failf("item %d has no lane, and there was room for %d beside %d", it.Seq, missing, known)
+		}
 	}
 }
 
@@ -177,7 +208,8 @@ func (b *book) end(e Event, before moment) (lane string, present bool) {
 		return "", false
 	}
 	lane = x.grant.Lane
-	present = x.grant.Epoch == before[lane][0]
+	was := before[b.w.m.lanes[lane]]
+	present = x.grant.Epoch == was[0]
 	b.lanes[lane].ended(b.w.now, x, e.outcome, present)
 	x.last, x.back = e.outcome, b.w.now
 	b.countEnd(x, e.outcome, present)
@@ -187,7 +219,7 @@ func (b *book) end(e Event, before moment) (lane string, present bool) {
 	}
 	b.count(x.run, handedOver)
 	x.place = placeOf(e.outcome)
-	b.waitsAlone(x, before[lane], present)
+	b.waitsAlone(x, was, present)
 	return lane, present
 }
 

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -201,7 +203,11 @@ func (b *book) ends(g Grant, x *bookItem) {
 	case EndFailed:
 		ok = x.last.Signal == Exhausted && x.last.OnlyIfFirst && b.lane(x.grant.Lane).answers > 0
 	case EndStopped:
-		ok = true
+		x.run.unserved = true
+		if ok = x.noRoom && errors.Is(g.Cause, ErrTooManyLanes); ok {
+			break
+		}
+		ok = !errors.Is(g.Cause, ErrTooManyLanes)
 		for _, name := range x.run.poolOf(x.pool).Lanes {
 			ok = ok && b.lane(name).stopped
 		}
@@ -217,6 +223,9 @@ func (b *book) strand(s Stranding) {
 		b.w.failf("run %d is stranded twice, or for nothing", s.Run)
 	}
 	r.stranded = true
+	if errors.Is(s.Cause, ErrTooManyLanes) && r.crowded {
+		return
+	}
 	for _, c := range r.config.Pools {
 		for _, name := range c.Lanes {
 			if !b.lane(name).stopped {
@@ -230,6 +239,9 @@ func (b *book) finish(f Finish) {
 	r := b.runs[f.Run]
 	if !r.ended || r.open > 0 || r.busy > 0 || r.finished || !f.Counters.Proves() {
 		b.w.failf("run %d is not over: %d open, %d busy, %+v", f.Run, r.open, r.busy, f.Counters)
+	}
+	if r.unserved != (f.Stopped != nil) || r.crowded && !r.stranded {
+		b.w.failf("run %d ends as stopped by %v; no lane could take some item: %v; too many lanes: %v, and stranded: %v", f.Run, f.Stopped, r.unserved, r.crowded, r.stranded)
 	}
 	b.same(r.counts, f.Counters)
 	r.finished = true
@@ -253,9 +265,22 @@ func (b *book) afterReady(ready Ready) {
 		}
 	}
 	b.same(b.total, w.m.totals.counters())
+	b.closePages()
 	for name, l := range b.lanes {
 		b.sameLane(name, l)
 	}
+}
+
+// needed reports whether an item that is not over may have to do with the lane.
+func (b *book) needed(lane string) bool {
+	for _, r := range b.runs {
+		for pool, line := range r.line {
+			if len(line) > 0 && slices.Contains(r.poolOf(pool).Lanes, lane) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // same compares the counts that the world can make itself.
@@ -270,16 +295,22 @@ func (b *book) same(t tally, c Counters) {
 	}
 }
 
-// sameLane compares a lane with its page, or closes the page of a forgotten one.
-func (b *book) sameLane(name string, l *bookLane) {
-	is := b.w.m.lanes[name]
-	if is == nil {
-		if l.inFlight > 0 || (l.phase != Flowing && l.phase != Probing) {
+// closePages closes the pages of lanes that were forgotten.
+func (b *book) closePages() {
+	for name, l := range b.lanes {
+		if b.w.m.lanes[name] == l.of {
+			continue
+		}
+		if l.inFlight > 0 || l.phase == Cooling || l.phase == Ramping || l.phase == Stopped && b.needed(name) {
 			b.w.failf("lane %s was forgotten while it was %v with %d in flight", name, l.phase, l.inFlight)
 		}
 		delete(b.lanes, name)
-		return
 	}
+}
+
+// sameLane compares a lane with its page.
+func (b *book) sameLane(name string, l *bookLane) {
+	is := b.w.m.lanes[name]
 	if b.w.bare {
 		return
 	}

@@ -31,6 +31,7 @@ const (
 	estimates // tokens, and the real ones differ
 	chances   // refusals that no pace brings about, and a cap on calls in flight
 	unsents   // calls that never reach the wire
+	caps      // fewer lanes may be known than there are
 	troubles  = iota
 )
 
@@ -72,6 +73,9 @@ func newPlan(seed uint64, maxItem int, without trouble) *plan {
 	}
 	for range 1 + p.rng.IntN(3) {
 		p.runs = append(p.runs, p.run())
+	}
+	if p.may(caps, 0.2) {
+		p.machine.MaxLanes = 1 + p.rng.IntN(3)
 	}
 	return p
 }

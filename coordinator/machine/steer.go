@@ -174,6 +174,13 @@ func (m *Machine) strand(l *lane, cause error) {
 
 func (m *Machine) strandRun(r *run, cause error) {
 	if !r.stranded && m.deadRun(r) {
+		m.giveUp(r, cause)
+	}
+}
+
+// giveUp tells a run, once, that it need not be fed any more.
+func (m *Machine) giveUp(r *run, cause error) {
+	if !r.stranded {
 		r.stranded = true
 		m.out.Stranded = append(m.out.Stranded, Stranding{Run: r.id, Cause: cause})
 	}
