@@ -133,7 +133,11 @@ func TestChangedLawSendsAProbeOfItsOwn(t *testing.T) {
 	if l := b.lane(); l.Phase != Probing || !probe.Item.Probe || probe.Serial == first.Serial {
 		t.Fatalf("%v, the latest call is a probe: %v", l.Phase, probe.Item.Probe)
 	}
-	b.redefined(func(c *LaneConfig) { c.Law = limiter.Model })
+	b.Step(b.now, LaneDefined(DefaultPool, LaneConfig{}))
+	if breaker := b.lanes[DefaultPool].breaker; !breaker.Allow(b.now) {
+		t.Error("the old law's probe still has the breaker's permit")
+	}
+	b.decide()
 	second := b.calls[len(b.calls)-1]
 	if second.Item == probe.Item || !second.Item.Probe {
 		t.Fatalf("no second probe: %v", second)
@@ -156,5 +160,16 @@ func TestChangedLawClimbs(t *testing.T) {
 	b.redefined(func(c *LaneConfig) { c.Law = limiter.Model })
 	if l := b.lane(); l.Phase != Flowing {
 		t.Errorf("the model has no ramp, and the lane is %v", l.Phase)
+	}
+}
+
+// That a server is one's own, which queues, is another way to judge it.
+func TestChangedLocalBeginsAfresh(t *testing.T) {
+	b := newBed(LaneConfig{}, RunConfig{})
+	b.offer(1, "", 0)
+	law := b.lanes[DefaultPool].law
+	b.redefined(func(c *LaneConfig) { c.Local = true })
+	if l := b.lanes[DefaultPool]; l.law == law || l.law.Window(b.now) == law.Window(b.now) || l.epoch != 1 {
+		t.Errorf("window %d in epoch %d", l.law.Window(b.now), l.epoch)
 	}
 }
