@@ -69,17 +69,19 @@ type Config struct {
 
 // LaneConfig is one quota's: what is known about it, and how it recovers.
 // The zero value knows nothing and learns.
+//
+// A field of one law alone must be zero under the other: [LaneConfig.Validate] says so.
 type LaneConfig struct {
-	Limits   limiter.Limits  // told by the user; zero fields are not limited
-	Window   int             // calls in flight; 0: only the run's concurrency
-	Law      limiter.LawName // by which calls are let in; zero: limiter.Model, which follows the provider's own limits
-	Local    bool            // of the model: a server of one's own, which queues; if it refuses, it is judged like any other
-	Target   time.Duration   // of Local: latency to keep under; 0: limiter.DefaultLocalTarget
-	Rate     limiter.RateConfig
-	Ramp     limiter.RampConfig // zero: RampShare of the known rate to all of it in RampDuration; else the rate goes on from its Target
-	Cooldown limiter.CooldownConfig
-	Breaker  limiter.BreakerConfig
-	Errors   limiter.ErrorWindowConfig
+	Limits   limiter.Limits            // told by the user; zero fields are not limited
+	Window   int                       // calls in flight; 0: only the run's concurrency
+	Law      limiter.LawName           // by which calls are let in; zero: limiter.Model, which follows the provider's own limits
+	Local    bool                      // of the model law: a server of one's own, which queues; if it refuses, it is judged like any other
+	Target   time.Duration             // of Local: latency to keep under; 0: limiter.DefaultLocalTarget
+	Rate     limiter.RateConfig        // of the plain law; the model law takes Initial, as a first guess
+	Ramp     limiter.RampConfig        // of the plain law; zero: limiter.RampShare of the known rate to all of it in limiter.RampTime; else the rate goes on from its Target
+	Cooldown limiter.CooldownConfig    // of the plain law
+	Breaker  limiter.BreakerConfig     // zero under the model law: as usual, but open for ModelOpen at a time
+	Errors   limiter.ErrorWindowConfig // when failures slow the lane down
 }
 
 // PoolConfig says which lanes a pool draws on.
@@ -126,7 +128,8 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Validate finds what is wrong with c before anything is run with it.
+// Validate finds what is wrong with c before anything is run with it: what cannot be
+// meant, and what the chosen law does not use.
 func (c LaneConfig) Validate() error {
 	if c.Window < 0 {
 		return fmt.Errorf("machine: lane: window %d is negative", c.Window)
@@ -134,7 +137,7 @@ func (c LaneConfig) Validate() error {
 	if err := c.Limits.Validate(); err != nil {
 		return err
 	}
-	return c.Cooldown.Validate()
+	return errors.Join(c.validateLaw(), c.validateParts())
 }
 
 // Validate finds what is wrong with c before anything is run with it.

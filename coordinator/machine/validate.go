@@ -1,0 +1,42 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// validateLaw finds fields that the chosen law does not use. They are refused and not
+// ignored: who sets a ramp and forgets the law that has one would wait for it in vain.
+func (c LaneConfig) validateLaw() error {
+	switch c.Law {
+	case limiter.Model:
+		rate := c.Rate
+		rate.Initial = 0 // a first guess
+		return errors.Join(
+			c.notUsed("ramp", c.Ramp != limiter.RampConfig{}),
+			c.notUsed("cooldown", c.Cooldown != limiter.CooldownConfig{}),
+			c.notUsed("rate but an initial one", rate != limiter.RateConfig{}),
+		)
+	case limiter.Plain:
+		return c.notUsed("local server", c.Local)
+	}
+	return fmt.Errorf("machine: lane: law %d: there is none of that number, only limiter.Model and limiter.Plain", c.Law)
+}
+
+func (c LaneConfig) notUsed(field string, given bool) error {
+	if !given {
+		return nil
+	}
+	return fmt.Errorf("machine: lane: the %v law uses no %s: leave it out or choose the other law", c.Law, field)
+}
+
+// validateParts finds what the parts of a lane cannot mean by themselves.
+func (c LaneConfig) validateParts() error {
+	var target error
+	if c.Target < 0 {
+		target = fmt.Errorf("machine: lane: target %v is negative", c.Target)
+	}
+	return errors.Join(target, c.Rate.Validate(), c.Ramp.Validate(), c.Cooldown.Validate(), c.Breaker.Validate(), c.Errors.Validate())
+}
