@@ -20,6 +20,10 @@ const (
 	// MaxConcurrency keeps a slip of the keyboard from starting a million workers.
 	MaxConcurrency = 1 << 16
 
+	// MaxPriority is the most items that a run may be given at a turn. It bounds how
+	// long the others wait for theirs.
+	MaxPriority = 100
+
 	// DefaultIdleTTL is how long a lane that nobody uses is remembered. Longer
 	// than any hold or ramp, so that what is forgotten had nothing left to say. A lane
 	// that has stopped is remembered for as long as a run draws on it besides; who uses
@@ -99,6 +103,8 @@ type RunConfig struct {
 	Concurrency int           // calls in flight; 0: DefaultConcurrency
 	Pools       []PoolConfig  // a pool that is not here has one lane, of its own name
 	ItemTimeout time.Duration // from an item's first call to its end; 0: none
+	Priority    int           // items given to it at a turn, where runs want the same lane: 1..MaxPriority; 0: 1
+	Total       int           // items that are to come in all; 0: unknown. It is only told again
 }
 
 // A RunID names a run to its machine.
@@ -148,6 +154,12 @@ func (c RunConfig) Validate() error {
 	if c.ItemTimeout < 0 {
 		return fmt.Errorf("machine: run: item timeout %v is negative", c.ItemTimeout)
 	}
+	if c.Priority < 0 || c.Priority > MaxPriority {
+		return fmt.Errorf("machine: run: priority %d is not in 0..%d", c.Priority, MaxPriority)
+	}
+	if c.Total < 0 {
+		return fmt.Errorf("machine: run: total %d is negative", c.Total)
+	}
 	names := map[string]bool{}
 	for _, p := range c.Pools {
 		if names[p.Name] {
@@ -179,6 +191,7 @@ func (c RunConfig) withDefaults() RunConfig {
 	if c.Concurrency == 0 {
 		c.Concurrency = DefaultConcurrency
 	}
+	c.Priority = max(1, c.Priority)
 	return c
 }
 

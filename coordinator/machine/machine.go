@@ -18,7 +18,7 @@ type Machine struct {
 	now     time.Time // of the latest call: time never goes back in here
 
 	runs    map[RunID]*run
-	turns   []*run // the same runs; they are given one item each in turn
+	turns   []*run // the same runs; they are given items in turn
 	turn    int    // whose turn is next
 	lanes   map[string]*lane
 	defined map[string]*LaneConfig
@@ -190,18 +190,23 @@ func (m *Machine) ring(now time.Time) {
 	}
 }
 
-// grant gives each run one item in turn, until no run can be given any. The next
-// pass goes on with the run after the last that got one: where a lane has room for
-// one call at a time, the first in line would otherwise get every one of them.
+// grant gives each run in turn as many items as its priority says, until no run can be
+// given any. The next pass goes on where this one ended: where a lane has room for one
+// call at a time, the first in line would otherwise get every one of them. So what is
+// left of a turn is kept when nothing more can go: it is the lane's doing, not the run's.
 func (m *Machine) grant(now time.Time) {
 	for refused := 0; refused < len(m.turns); {
 		m.turn %= len(m.turns)
 		r := m.turns[m.turn]
-		m.turn++
-		if r.free() && m.grantOne(now, r) {
-			refused = 0
-		} else {
+		if !r.free() || !m.grantOne(now, r) {
 			refused++
+			m.turn++
+			continue
+		}
+		refused = 0
+		if r.given++; r.given >= r.cfg.Priority {
+			r.given = 0
+			m.turn++
 		}
 	}
 }

@@ -20,6 +20,7 @@ type run struct {
 	recent   *pool   // of the latest item: most runs have one pool, and no look-up
 	busy     int     // grants that were not ended yet, releases included
 	held     int
+	given    int      // items of its present turn; less than its priority
 	runnable poolRing // pools that may have something to give
 	releases fifo     // items that end without a further call
 	stopped  error    // why the first of them that no lane could take did; nil: none did

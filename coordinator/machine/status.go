@@ -26,7 +26,8 @@ func (s Speed) String() string { return speedWords[s] }
 type Status struct {
 	At     time.Time
 	Totals Counters
-	Held   int          // items that wait
+	Run    RunStatus    // of the run that asked; zero if none did
+	Held   int          // items that wait, of all runs
 	Lanes  []LaneStatus // the busiest, busiest first
 	Known  int          // lanes in all
 	WakeAt time.Time    // zero: only when something happens
@@ -78,6 +79,26 @@ func (m *Machine) busiest(n int) []*lane {
 	}
 	slices.SortFunc(lanes, busier)
 	return lanes[:max(0, min(n, len(lanes)))]
+}
+
+// RunStatus is a picture of one run, also where others share its lanes.
+type RunStatus struct {
+	Counters Counters
+	Total    int  // items that are to come in all, as the run was told; 0: unknown
+	Held     int  // its items that wait
+	Paused   bool // it is to be given nothing until it is resumed
+}
+
+// Done is how many items of the run have ended, in whatever way.
+func (s RunStatus) Done() uint64 { return s.Counters.Settled + s.Counters.Released }
+
+// RunStatus takes a picture of one run; the zero one if the run is not open.
+func (m *Machine) RunStatus(id RunID) RunStatus {
+	r := m.runs[id]
+	if r == nil {
+		return RunStatus{}
+	}
+	return RunStatus{Counters: r.counts.counters(), Total: r.cfg.Total, Held: r.held, Paused: r.paused}
 }
 
 // RunCounters are one run's own; zero if the run is not open.

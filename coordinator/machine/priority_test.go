@@ -1,0 +1,152 @@
+package machine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+func withPriority(n int, c RunConfig) RunConfig {
+	c.Priority = n
+	return c
+}
+
+// A run of priority 3 is given three items for each one of a run of priority 1, where
+// they want the same lane; one that says nothing has priority 1.
+func TestPriorityIsAShare(t *testing.T) {
+	got := order(4, withPriority(3, drawingOnX("a")), drawingOnX("a"), withPriority(1, drawingOnX("a")))
+	if want := "1a 1a 1a 2a 3a 1a 2a 3a 2a 3a 2a 3a"; got != want {
+		t.Errorf("served %s, want %s", got, want)
+	}
+}
+
+// The shares hold where a pace, and not a window, lets one call go at a time, under both
+// laws; and nobody starves: between two calls of a run, no other has more than its
+// priority.
+func TestPrioritiesUnderAPace(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		for _, law := range []limiter.LawName{limiter.Plain, limiter.Model} {
+			lane := LaneConfig{Law: law, Limits: limiter.Limits{RPM: []float64{60, 600, 6000}[rng.IntN(3)]}}
+			priorities := []int{1 + rng.IntN(5), 1 + rng.IntN(5), 1 + rng.IntN(5)}
+			served := paced(lane, priorities, 400)
+			sharesHold(t, fmt.Sprintf("seed %d, %v law, priorities %v", seed, law, priorities), served, priorities)
+		}
+	}
+}
+
+// paced has runs of these priorities, each with enough to do, draw on one lane, and gives
+// the runs of the first n calls. Every call takes two seconds.
+func paced(c LaneConfig, priorities []int, n int) (served []RunID) {
+	m, now := New(Config{Lane: c}), storyStart
+	for i, p := range priorities {
+		run := RunID(i + 1)
+		r := withPriority(p, drawingOnX("a"))
+		r.Concurrency = n // no bound: who is at its own ceiling wants nothing
+		m.Step(now, RunOpened(run, r))
+		for range n {
+			m.Step(now, Offered(run, []*Item{{Pool: "a"}}))
+		}
+	}
+	var flying []Grant
+	for len(served) < n {
+		for len(flying) > 0 && !flying[0].Item.Sent.Add(2*time.Second).After(now) {
+			m.Step(now, Settled(flying[0], Outcome{Signal: Succeeded, Latency: 2 * time.Second}))
+			flying = flying[1:]
+		}
+		ready := m.Ready(now)
+		for _, g := range ready.Grants {
+			served, flying = append(served, g.Run), append(flying, g)
+		}
+		next := ready.WakeAt
+		if len(flying) > 0 && (next.IsZero() || flying[0].Item.Sent.Add(2*time.Second).Before(next)) {
+			next = flying[0].Item.Sent.Add(2 * time.Second)
+		}
+		now = next
+	}
+	return served
+}
+
+func sharesHold(t *testing.T, name string, served []RunID, priorities []int) {
+	t.Helper()
+	round := 0
+	for _, p := range priorities {
+		round += p
+	}
+	since := make([][]int, len(priorities)) // since[i][j]: calls of j since the latest of i
+	for i := range since {
+		since[i] = make([]int, len(priorities))
+	}
+	calls := make([]int, len(priorities))
+	for _, run := range served {
+		j := int(run) - 1
+		calls[j]++
+		clear(since[j])
+		for i := range since {
+			if since[i][j]++; i != j && since[i][j] > priorities[j] {
+				t.Errorf("%s: run %d had %d calls while run %d waited", name, run, since[i][j], i+1)
+				return
+			}
+		}
+	}
+	for i, p := range priorities {
+		want := len(served) * p / round
+		if calls[i] < want-p || calls[i] > want+p {
+			t.Errorf("%s: run %d had %d of %d calls, want about %d", name, i+1, calls[i], len(served), want)
+		}
+	}
+}
+
+// What a run does not use of its turn is the others': priority costs nothing where there
+// is no contest.
+func TestUnusedTurnIsTheOthers(t *testing.T) {
+	m, now := New(Config{Lane: LaneConfig{Law: limiter.Plain, Window: 1}}), storyStart
+	m.Step(now, RunOpened(1, withPriority(100, drawingOnX("a"))))
+	m.Step(now, RunOpened(2, drawingOnX("a")))
+	m.Step(now, Offered(1, []*Item{{Pool: "a"}}))
+	m.Step(now, Offered(2, []*Item{{Pool: "a"}, {Pool: "a"}}))
+	var served []string
+	for grants := m.Ready(now).Grants; len(grants) > 0; grants = m.Ready(now).Grants {
+		served = append(served, fmt.Sprint(grants[0].Run))
+		m.Step(now, Settled(grants[0], Outcome{Signal: Succeeded}))
+	}
+	if got := strings.Join(served, " "); got != "1 2 2" {
+		t.Errorf("served %s", got)
+	}
+}
+
+// A priority is a small number, and not negative.
+func TestPriorityIsValidated(t *testing.T) {
+	for n, ok := range map[int]bool{-1: false, 0: true, 1: true, MaxPriority: true, MaxPriority + 1: false} {
+		if err := (RunConfig{Priority: n}).Validate(); ok != (err == nil) {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+	if err := (RunConfig{Total: -1}).Validate(); err == nil {
+		t.Error("a total of -1 was taken")
+	}
+}
+
+// A picture of a run says how far it is, of how much, and what it waits for; one of a run
+// that is not open says nothing.
+func TestRunStatus(t *testing.T) {
+	b := newBed(LaneConfig{Law: limiter.Plain, Window: 1}, RunConfig{Total: 7})
+	b.offer(3, "", 0)
+	b.Step(b.now, Settled(b.calls[0], Outcome{Signal: Succeeded}))
+	b.decide()
+	s := b.RunStatus(1)
+	if s.Total != 7 || s.Counters.Offered != 3 || s.Counters.Calls != 2 || s.Counters.Settled != 1 || s.Done() != 1 || s.Held != 1 || s.Paused {
+		t.Errorf("%+v", s)
+	}
+	b.Step(b.now, Paused(1))
+	if !b.RunStatus(1).Paused {
+		t.Error("paused, and not said")
+	}
+	if s := b.RunStatus(9); s != (RunStatus{}) {
+		t.Errorf("%+v", s)
+	}
+}
