@@ -2,12 +2,13 @@ package batch
 
 import (
 	"context"
+	"errors"
 
 	"github.com/headrace/headrace/coordinator"
 )
 
 // A Control steers a run from another goroutine: pause it, resume it, drain it,
-// look at it. One made with [NewControl] belongs to the one run that it is given
+// look at it, change the limits of its lanes or reset them. One made with [NewControl] belongs to the one run that it is given
 // to by [WithControl].
 type Control struct {
 	claim   chan struct{} // holds one token: the run that takes it owns the control
@@ -26,7 +27,18 @@ func NewControl() *Control {
 
 // WithControl lets ctl steer the run.
 func WithControl(ctl *Control) Option {
-	return option(func(c *config) { c.control = ctl }, "WithControl()")
+	return runOption(func(c *config) {
+		c.control = ctl
+		c.fault(said("WithControl", ctl.made()))
+	}, "WithControl()")
+}
+
+// made says whether the control came from NewControl.
+func (c *Control) made() error {
+	if c == nil || c.claim == nil {
+		return errors.New("the Control is nil or the zero value: make it with NewControl")
+	}
+	return nil
 }
 
 // attach gives the control its run; it reports whether it had none yet.
@@ -43,6 +55,9 @@ func (c *Control) attach(owner *coordinator.Coordinator, s *coordinator.Session)
 
 // wait waits for the run to begin.
 func (c *Control) wait(ctx context.Context) error {
+	if err := c.made(); err != nil {
+		return wrong(err)
+	}
 	select {
 	case <-c.ready:
 		return nil
@@ -65,6 +80,9 @@ func (c *Control) Resume(ctx context.Context) error {
 // Drain finishes what is in flight and starts nothing more. It does not wait,
 // and may be called before the run begins.
 func (c *Control) Drain() {
+	if c.made() != nil {
+		return // no run can have it
+	}
 	select {
 	case c.drain <- struct{}{}:
 	default: // it was called before
@@ -79,12 +97,30 @@ func (c *Control) drains() <-chan struct{} {
 	return c.drain
 }
 
-// Status takes a picture with the n busiest lanes in it.
+// Status takes a picture with the n busiest lanes in it, and with the run's own progress.
+// Of a run that is over the error is that of its coordinator.
 func (c *Control) Status(ctx context.Context, n int) (Status, error) {
 	if err := c.wait(ctx); err != nil {
 		return Status{}, err
 	}
-	return c.owner.Status(ctx, n)
+	return c.session.Status(ctx, n)
+}
+
+// SetLimits says what a lane may draw from now on, in all; "" is [DefaultLane]. It waits
+// for the run to begin; the error is ctx's, or [ErrConfig] for limits that cannot be
+// meant. A run that is over ignores it. On a [Shared] it is for all runs there.
+func (c *Control) SetLimits(ctx context.Context, lane string, l Limits) error {
+	if err := c.wait(ctx); err != nil {
+		return err
+	}
+	return wrong(c.owner.SetLimits(laneName(lane), l))
+}
+
+// ResetLane lets a lane flow again at once, with nothing held against it; "" is
+// [DefaultLane]. It waits for the run to begin; the error is ctx's. A lane that no item
+// has used yet has nothing to reset. On a [Shared] it is for all runs there.
+func (c *Control) ResetLane(ctx context.Context, lane string) error {
+	return c.do(ctx, func(*coordinator.Session) { c.owner.ResetLane(laneName(lane)) })
 }
 
 func (c *Control) do(ctx context.Context, f func(*coordinator.Session)) error {

@@ -23,6 +23,9 @@ var (
 	// ErrDrained: the run was asked to finish what was in flight and start nothing
 	// more, and items were left.
 	ErrDrained = errors.New("batch: drained")
+	// ErrTooManyFailures: as many items failed for good as [WithMaxFailures] allows.
+	// errors.Is and errors.As find the error of the first of them as well.
+	ErrTooManyFailures = errors.New("batch: too many failures")
 	// ErrInput: the input panicked while it was read.
 	ErrInput = errors.New("batch: input")
 )

@@ -16,7 +16,7 @@ import (
 type Pooled interface{ Pool() string }
 
 // Costed is an item that says what its call is expected to draw.
-type Costed interface{ Cost() limiter.Cost }
+type Costed interface{ Cost() Cost }
 
 // Measured is an answer that says what it has used. One that came over
 // [provider.Transport] or from a client of ours need not.

@@ -19,7 +19,7 @@ type Memory map[string]machine.LaneMemory
 // A lane that is not in it begins anew. A memory that a later headrace has written is an
 // error; with [WithShared] it belongs where that is made, by [NewShared].
 func WithMemory(m Memory) Option {
-	return option(func(c *config) {
+	return sharedOption(func(c *config) {
 		c.machine.Memory = m
 		for _, name := range slices.Sorted(maps.Keys(m)) {
 			if err := m[name].Validate(); err != nil {
@@ -32,6 +32,9 @@ func WithMemory(m Memory) Option {
 // Save is what has been learned of the lanes until now. The error is ctx's, or that of a
 // Shared that was closed.
 func (s *Shared) Save(ctx context.Context) (Memory, error) {
+	if err := s.made(); err != nil {
+		return nil, wrong(err)
+	}
 	return s.coordinator.SaveLanes(ctx)
 }
 

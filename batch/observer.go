@@ -21,12 +21,15 @@ const busiestLanes = 16
 // of the run's. A slow f slows nothing: events that it is too slow for are
 // dropped and counted, but for the last, for which the run waits.
 func WithObserver(f func(Event)) Option {
-	return option(func(c *config) { c.observer = f }, "WithObserver()")
+	return runOption(func(c *config) {
+		c.observer = f
+		c.fault(notNil("WithObserver", f == nil))
+	}, "WithObserver()")
 }
 
 // WithProgressEvery sets the period of the observer's status. Default 1 s.
 func WithProgressEvery(d time.Duration) Option {
-	return option(func(c *config) { c.every = d }, "WithProgressEvery(%v)", d)
+	return runOption(func(c *config) { c.every = d }, "WithProgressEvery(%v)", d)
 }
 
 // observe passes on what the coordinator says until the run is over, and then
@@ -43,7 +46,7 @@ func (r *run[In, Out]) observe(ctx context.Context) {
 			}
 			r.observer(Event{Transition: &t})
 		case <-ticker.Chan():
-			if s, err := r.coordinator.Status(ctx, busiestLanes); err == nil {
+			if s, err := r.session.Status(ctx, busiestLanes); err == nil {
 				r.observer(Event{Status: &s})
 			}
 		}

@@ -52,6 +52,7 @@ type Summary struct {
 	NotRun    int // items that were taken from the input and not answered
 	Usage     provider.Usage
 	Elapsed   time.Duration
+	Total     int // items that were to come, as [WithTotal] told; 0: unknown
 	Counters  Counters
 	Dropped   uint64 // events that the observer was too slow for
 }

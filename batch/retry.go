@@ -41,6 +41,7 @@ type ending struct {
 	probe    bool          // it was the lane's test, not the item's try
 	left     bool          // the run was abandoned while the call ran
 	expired  bool          // the item's own time was up
+	unsent   bool          // the call was not made
 }
 
 // judgement is what follows from an ending.
@@ -129,7 +130,7 @@ func (e ending) tryAgain(k provider.Kind, attempts, refusals int, p policy) bool
 }
 
 func (e ending) outcome(s machine.Signal) machine.Outcome {
-	o := machine.Outcome{Signal: s, Latency: e.latency, Sightings: sighted(e.record.Limits)}
+	o := machine.Outcome{Signal: s, Unsent: e.unsent, Latency: e.latency, Sightings: sighted(e.record.Limits)}
 	if e.record.HasUsage {
 		o.Measured = true
 		o.Actual = limiter.Cost{

@@ -85,17 +85,19 @@ type run[In, Out any] struct {
 	group       errgroup.Group // everything that runs
 	workers     errgroup.Group
 
-	credit  chan int             // reader's leave to take so many more items
-	jobs    chan *job[In]        // reader to feed
-	results chan Result[In, Out] // workers to the caller; has room for every credit
-	stop    chan struct{}        // closed by the steward: take no more items
-	over    chan Summary         // the last word, for the observer
+	credit   chan int             // reader's leave to take so many more items
+	jobs     chan *job[In]        // reader to feed
+	results  chan Result[In, Out] // workers to the caller; has room for every credit
+	stop     chan struct{}        // closed by the steward: take no more items
+	failures failures             // of the workers to the steward
+	over     chan Summary         // the last word, for the observer
 
-	payment   int     // how many credits are given back at once at least
-	owed      int     // the caller's: credits not given back yet
-	sum       Summary // the caller's
-	exhausted bool    // the reader's, until group is waited for: the input has ended
-	inputErr  error   // likewise: it panicked
+	payment      int     // how many credits are given back at once at least
+	owed         int     // the caller's: credits not given back yet
+	sum          Summary // the caller's
+	exhausted    bool    // the reader's, until group is waited for: the input has ended
+	inputErr     error   // likewise: it panicked
+	firstFailure error   // the caller's
 }
 
 // job is an item of the caller's on its way: what the machine sees of it, and
@@ -172,6 +174,7 @@ func (r *run[In, Out]) launch(ctx context.Context) {
 	r.jobs = make(chan *job[In], feedChunk)
 	r.results = make(chan Result[In, Out], credits)
 	r.stop = make(chan struct{})
+	r.failures = newFailures(r.maxFailures)
 	r.over = make(chan Summary, 1)
 	finished := make(chan struct{})
 	if isClosed(r.drain) || len(r.control.drains()) > 0 {
@@ -217,6 +220,7 @@ func (r *run[In, Out]) steward(ctx context.Context, finished <-chan struct{}) {
 		case <-ctx.Done():
 		case <-r.drain:
 		case <-r.control.drains():
+		case <-r.failures.reached:
 		}
 		r.session.Drain()
 		return
@@ -274,10 +278,13 @@ func (r *run[In, Out]) note(result Result[In, Out]) {
 	switch {
 	case result.Err == nil:
 		r.sum.Succeeded++
-	case errors.Is(result.Err, ErrNotRun):
-		r.sum.NotRun++
-	default:
+	case failed(result.Err):
 		r.sum.Failed++
+		if r.firstFailure == nil {
+			r.firstFailure = result.Err
+		}
+	default:
+		r.sum.NotRun++
 	}
 	r.sum.Usage = r.sum.Usage.Add(result.Usage)
 }
@@ -292,7 +299,7 @@ func (r *run[In, Out]) end() error {
 	if r.observer == nil {
 		r.sum.Dropped = 0 // nobody was to hear of them
 	}
-	r.sum.Elapsed = r.elapsed()
+	r.sum.Elapsed, r.sum.Total = r.elapsed(), r.limits.Total
 	r.over <- r.sum
 	err := r.group.Wait()
 	r.abort(nil)
@@ -308,6 +315,8 @@ func (r *run[In, Out]) verdict() error {
 	switch {
 	case r.inputErr != nil:
 		return r.inputErr
+	case r.tooMany() != nil:
+		return r.tooMany()
 	case r.exhausted && r.sum.NotRun == 0:
 		return nil
 	case stranded:

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jonboulle/clockwork"
 
@@ -9,17 +10,18 @@ import (
 )
 
 // Shared is a coordinator that several runs use at once, so that together they
-// keep to one account's limits. Lanes of the same name are the same lane.
+// keep to one account's limits. Lanes of the same name are the same lane. Make one with
+// [NewShared]; what the zero value is asked is [ErrConfig].
 type Shared struct {
 	coordinator *coordinator.Coordinator
 	clock       clockwork.Clock
 }
 
-// NewShared starts one. Only options about lanes, limits, the clock and the seed
-// concern it. Close it when its runs are over.
+// NewShared starts one. Options about lanes, the clock and the seed concern it; one that
+// is about a single run is [ErrConfig]. Close it when its runs are over.
 func NewShared(opts ...Option) (*Shared, error) {
 	c := configure(opts)
-	if err := c.check(); err != nil {
+	if err := c.check(misplaced(opts, oneRun, "NewShared", "Run or Stream")...); err != nil {
 		return nil, err
 	}
 	s := &Shared{coordinator: c.newCoordinator(), clock: c.clock}
@@ -27,9 +29,20 @@ func NewShared(opts ...Option) (*Shared, error) {
 	return s, nil
 }
 
+// made says whether s came from NewShared.
+func (s *Shared) made() error {
+	if s == nil || s.coordinator == nil {
+		return errors.New("the Shared is nil or the zero value: make it with NewShared")
+	}
+	return nil
+}
+
 // Close drains the runs that are still open, waits until they are over, and
-// then for the coordinator itself.
+// then for the coordinator itself. It may be called more than once.
 func (s *Shared) Close() {
+	if s.made() != nil {
+		return // nothing runs
+	}
 	s.coordinator.Close()
 	<-s.coordinator.Done()
 }
@@ -37,17 +50,51 @@ func (s *Shared) Close() {
 // Status takes a picture of all lanes' n busiest. The error is ctx's, or that
 // of a Shared that was closed.
 func (s *Shared) Status(ctx context.Context, n int) (Status, error) {
+	if err := s.made(); err != nil {
+		return Status{}, wrong(err)
+	}
 	return s.coordinator.Status(ctx, n)
 }
 
-// ResetLane lets a lane flow again at once, with nothing held against it.
-func (s *Shared) ResetLane(name string) { s.coordinator.ResetLane(name) }
+// ResetLane lets a lane flow again at once, with nothing held against it; "" is
+// [DefaultLane]. A lane that no item has used yet has nothing to reset, and a Shared that
+// was closed ignores it.
+func (s *Shared) ResetLane(name string) error {
+	if err := s.made(); err != nil {
+		return wrong(err)
+	}
+	s.coordinator.ResetLane(laneName(name))
+	return nil
+}
+
+// SetLimits says what a lane may draw from now on, in all; "" is [DefaultLane]. The error
+// is [ErrConfig], for limits that cannot be meant. A Shared that was closed ignores it.
+func (s *Shared) SetLimits(lane string, l Limits) error {
+	if err := s.made(); err != nil {
+		return wrong(err)
+	}
+	return wrong(s.coordinator.SetLimits(laneName(lane), l))
+}
+
+// wrong makes ErrConfig of what is wrong with an argument.
+func wrong(err error) error {
+	if err == nil {
+		return nil
+	}
+	return join(ErrConfig, err)
+}
 
 // WithShared runs on the coordinator of s, beside whatever else runs there. Lanes,
-// limits, the clock and the seed are those of s: to say anything else of lanes
-// here is an error.
+// limits, the clock and the seed are those of s: to say anything of them here is
+// [ErrConfig].
 func WithShared(s *Shared) Option {
-	return option(func(c *config) { c.shared = s }, "WithShared()")
+	return runOption(func(c *config) {
+		if err := s.made(); err != nil {
+			c.fault(said("WithShared", err))
+			return
+		}
+		c.shared = s
+	}, "WithShared()")
 }
 
 func (c *config) newCoordinator() *coordinator.Coordinator {

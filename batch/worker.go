@@ -59,6 +59,7 @@ func (r *run[In, Out]) attempt(l *leash, j *job[In], g machine.Grant) {
 // settled has been delivered, at whatever moment one looks.
 func (r *run[In, Out]) settle(result Result[In, Out], g machine.Grant, o machine.Outcome) {
 	r.results <- result
+	r.failures.note(result.Err)
 	r.session.Settle(g, o)
 }
 
@@ -75,6 +76,9 @@ func (r *run[In, Out]) gone(ctx context.Context, j *job[In], g machine.Grant) {
 
 // call runs the function, bounded in time, with a recorder in its context.
 func (r *run[In, Out]) call(l *leash, j *job[In], g machine.Grant) (value Out, e ending) {
+	if err := r.announce(j, g); err != nil {
+		return value, ending{err: err, unsent: true}
+	}
 	begun := r.clock.Now()
 	e.sinceOne, e.probe = begun.Sub(j.First), j.Probe
 	limit, cause := r.bound(begun, j.Expires)
@@ -87,6 +91,8 @@ func (r *run[In, Out]) call(l *leash, j *job[In], g machine.Grant) (value Out, e
 	if e.err != nil && context.Cause(ctx) == cause { //nolint:errorlint // identity: the cause is ours, unwrapped
 		e.err = timedOut(e.err, limit)
 		e.expired = cause == ErrItemTimeout //nolint:errorlint // likewise
+	} else if !e.left {
+		e.err = r.classified(e.err)
 	}
 	l.put(limit, e.err != nil)
 	return value, e

@@ -66,8 +66,12 @@ func (c *Coordinator) Open(ctx context.Context, cfg machine.RunConfig) (*Session
 // Status asks for a picture with the n busiest lanes in it. The error is
 // ErrClosed or ctx's.
 func (c *Coordinator) Status(ctx context.Context, n int) (machine.Status, error) {
+	return c.status(ctx, n, 0)
+}
+
+func (c *Coordinator) status(ctx context.Context, n int, run machine.RunID) (machine.Status, error) {
 	reply := make(chan machine.Status, 1)
-	c.send(message{question: statusQuestion{lanes: n, reply: reply}})
+	c.send(message{question: statusQuestion{lanes: n, run: run, reply: reply}})
 	select {
 	case s := <-reply:
 		return s, nil

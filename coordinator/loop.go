@@ -94,7 +94,9 @@ func (l *loop) hear(now time.Time, m message) {
 	case regretQuestion:
 		l.regret(now, q.reply)
 	case statusQuestion:
-		q.reply <- l.machine.Status(now, q.lanes)
+		s := l.machine.Status(now, q.lanes)
+		s.Run = l.machine.RunStatus(q.run)
+		q.reply <- s
 	case memoryQuestion:
 		q.reply <- l.machine.SaveLanes(now)
 	case closeQuestion:

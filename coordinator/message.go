@@ -30,6 +30,7 @@ type regretQuestion struct{ reply chan *Session }
 // statusQuestion asks for a picture. Sent by Status.
 type statusQuestion struct {
 	lanes int
+	run   machine.RunID // who asks; 0: nobody's session, as runs count from 1
 	reply chan machine.Status
 }
 

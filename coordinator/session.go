@@ -1,6 +1,10 @@
 package coordinator
 
-import "github.com/headrace/headrace/coordinator/machine"
+import (
+	"context"
+
+	"github.com/headrace/headrace/coordinator/machine"
+)
 
 // A Session is one run's side of the coordinator: items go in by Offer, grants
 // come out of Work, and each grant is answered by Settle or HandOver.
@@ -65,6 +69,11 @@ func (s *Session) Resume() { s.c.tell(machine.Resumed(s.id)) }
 // Drain starts no further call: what is in flight may end, what waits comes out
 // of Work with a verdict that says so.
 func (s *Session) Drain() { s.c.tell(machine.Drained(s.id)) }
+
+// Status is [Coordinator.Status] with this run in it as well.
+func (s *Session) Status(ctx context.Context, n int) (machine.Status, error) {
+	return s.c.status(ctx, n, s.id)
+}
 
 // Stranded is closed when no lane is left for any item of the run, or when it needs more
 // lanes than there may be.

@@ -1,0 +1,161 @@
+package batch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+// Options about lanes, and about what watches over all of them. With several runs on one
+// coordinator they are said where it is made, by [NewShared].
+
+// laneWords are what options say of the lanes that no WithLane names. They are kept as
+// they were said until all have been heard, so that their order does not matter.
+type laneWords struct {
+	defaults LaneConfig     // WithLaneDefaults
+	limits   *Limits        // WithLimits; nil: it was not given, like those below
+	ramp     *RampConfig    // WithRamp
+	local    *time.Duration // WithLocalServer
+	plain    bool           // WithPlainLaw
+}
+
+// compose is what the words add up to. The half of the attempt timeout is what a server
+// of one's own is held to where nobody says.
+func (w laneWords) compose(attemptTimeout time.Duration) (LaneConfig, error) {
+	c := w.defaults
+	if w.limits != nil {
+		c.Limits = *w.limits
+	}
+	if w.plain {
+		c.Law = limiter.Plain
+	}
+	if w.ramp != nil {
+		c.Law, c.Ramp = limiter.Plain, *w.ramp
+	}
+	if w.local != nil {
+		c.Local, c.Target = true, cmp.Or(*w.local, c.Target, attemptTimeout/2)
+	}
+	return c, w.contradictions()
+}
+
+// contradictions are what cannot be meant, alone or together. That two options say the
+// same is none.
+func (w laneWords) contradictions() error {
+	d := w.defaults
+	var shape error
+	if w.ramp != nil {
+		shape = w.ramp.Validate()
+	}
+	return errors.Join(
+		said("WithRamp", shape),
+		atOdds("WithLimits", "WithLaneDefaults", w.limits != nil && d.Limits != Limits{} && d.Limits != *w.limits),
+		atOdds("WithRamp", "WithLaneDefaults", w.ramp != nil && (d.Local || d.Ramp != RampConfig{} && d.Ramp != *w.ramp)),
+		atOdds("WithPlainLaw", "WithLaneDefaults", w.plain && d.Local),
+		atOdds("WithLocalServer", "WithLaneDefaults", w.local != nil && (d.Law == limiter.Plain || !mayBoth(*w.local, d.Target))),
+		atOdds("WithLocalServer", "WithPlainLaw", w.local != nil && w.plain),
+		atOdds("WithLocalServer", "WithRamp", w.local != nil && w.ramp != nil),
+	)
+}
+
+// mayBoth reports whether two targets agree: one says nothing, or both say the same.
+func mayBoth(a, b time.Duration) bool { return a == 0 || b == 0 || a == b }
+
+func atOdds(a, b string, they bool) error {
+	if they {
+		return fmt.Errorf("%s and %s contradict each other", a, b)
+	}
+	return nil
+}
+
+// WithLimits tells what every lane may draw. Limits that are not told are learned. Lanes
+// that [WithLane] names have their own.
+func WithLimits(l Limits) Option {
+	return sharedOption(func(c *config) { c.lanes.limits = &l }, "WithLimits(%+v)", l)
+}
+
+// WithPlainLaw paces by the limits that were told and a rate found by trial (slow
+// up, fast down), with a cooldown and a ramp after each wave of refusals, instead
+// of by a model of the provider's own buckets. It starts at full speed.
+//
+// The fields Ramp, Cooldown and Rate of a [LaneConfig] are for this law alone; but for
+// Rate.Initial, the model law refuses them.
+func WithPlainLaw() Option {
+	return sharedOption(func(c *config) { c.lanes.plain = true }, "WithPlainLaw()")
+}
+
+// WithLocalServer says that the server is one's own (vLLM, llama.cpp, Ollama) and
+// queues instead of refusing: as many calls are in flight as keep the 90th
+// percentile of latency under target. 0 means half of the attempt timeout, or a minute if
+// there is none. The plain law does not know such servers.
+func WithLocalServer(target time.Duration) Option {
+	return sharedOption(func(c *config) { c.lanes.local = &target }, "WithLocalServer(%v)", target)
+}
+
+// WithRamp asks for the plain law, with a fixed graduated recovery after each cooldown
+// instead of one to the rate that was learned: in a straight line from initial to target
+// calls per second, over duration. Zero values mean 5, 20 and 300 s.
+func WithRamp(initial, target float64, duration time.Duration) Option {
+	return sharedOption(func(c *config) {
+		c.lanes.ramp = &RampConfig{
+			Initial:  cmp.Or(initial, limiter.DefaultRampInitial),
+			Target:   cmp.Or(target, limiter.DefaultRampTarget),
+			Duration: cmp.Or(duration, limiter.DefaultRampDuration),
+		}
+	}, "WithRamp(%v, %v, %v)", initial, target, duration)
+}
+
+// WithLane says what one lane is like, in all: of what other options say of lanes, nothing
+// is added. "" is [DefaultLane].
+func WithLane(name string, l LaneConfig) Option {
+	return sharedOption(func(c *config) {
+		if c.machine.Lanes == nil {
+			c.machine.Lanes = map[string]LaneConfig{}
+		}
+		c.machine.Lanes[laneName(name)] = l
+	}, "WithLane(%q)", name)
+}
+
+// WithLaneDefaults says what lanes are like that no WithLane names: cooldown, breaker,
+// error window, window of calls in flight, and the rest of a [LaneConfig]. To it is added
+// what WithLimits, WithPlainLaw, WithRamp and WithLocalServer say.
+func WithLaneDefaults(l LaneConfig) Option {
+	return sharedOption(func(c *config) { c.lanes.defaults = l }, "WithLaneDefaults()")
+}
+
+// WithIdleLanes sets how long a lane is remembered that nobody uses: more than 0, default
+// 15 minutes. What it has learned is then forgotten, and its counters with it.
+func WithIdleLanes(ttl time.Duration) Option {
+	return sharedOption(func(c *config) { c.machine.IdleTTL = ttl }, "WithIdleLanes(%v)", ttl)
+}
+
+// WithBackoff sets how long an item waits after a failed attempt (not after a refusal):
+// by chance between a tenth of base and a bound, which is base after the first, doubles
+// with each, and ends at most. Zero values mean 500 ms and 30 s.
+func WithBackoff(base, most time.Duration) Option {
+	b := limiter.BackoffConfig{Base: base, Max: most}
+	return sharedOption(func(c *config) { c.machine.Backoff = b }, "WithBackoff(%v, %v)", base, most)
+}
+
+// WithSeed makes the jitter reproducible.
+func WithSeed(seed uint64) Option {
+	return sharedOption(func(c *config) { c.machine.Seed = seed }, "WithSeed(%d)", seed)
+}
+
+// WithClock runs the batch on another clock, for tests.
+func WithClock(clock clockwork.Clock) Option {
+	return sharedOption(func(c *config) {
+		c.clock = clock
+		c.fault(notNil("WithClock", clock == nil))
+	}, "WithClock()")
+}
+
+// DefaultLane is the lane, and the pool, of items that name none.
+const DefaultLane = machine.DefaultPool
+
+func laneName(name string) string { return cmp.Or(name, DefaultLane) }

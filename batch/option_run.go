@@ -1,0 +1,137 @@
+package batch
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+)
+
+// Options about one run.
+
+// WithConcurrency sets the ceiling on calls in flight: 1..65,536, default 64.
+func WithConcurrency(n int) Option {
+	return runOption(func(c *config) { c.limits.Concurrency = n }, "WithConcurrency(%d)", n)
+}
+
+// WithPool makes a pool of several lanes, which take turns. Which items are in
+// it, their Pool method says, or [WithPoolOf]; the lane of a call is found by
+// [LaneFrom].
+func WithPool(name string, lanes ...string) Option {
+	return poolOption(machine.PoolConfig{Name: name, Lanes: lanes}, "WithPool(%q, %q)")
+}
+
+// WithFallback makes a pool of several lanes, of which a later one is used only
+// while those before it are cooling, being probed or stopped.
+func WithFallback(name string, lanes ...string) Option {
+	return poolOption(machine.PoolConfig{Name: name, Lanes: lanes, Fallback: true}, "WithFallback(%q, %q)")
+}
+
+// poolOption keeps the pools in the order of their names, whatever that of the options.
+func poolOption(p machine.PoolConfig, format string) Option {
+	text := []any{p.Name, p.Lanes}
+	p.Lanes = slices.Clone(p.Lanes)
+	for i, lane := range p.Lanes {
+		p.Lanes[i] = laneName(lane)
+	}
+	return runOption(func(c *config) {
+		at, _ := slices.BinarySearchFunc(c.limits.Pools, p, func(a, b machine.PoolConfig) int { return cmp.Compare(a.Name, b.Name) })
+		c.limits.Pools = slices.Insert(c.limits.Pools, at, p)
+	}, format, text...)
+}
+
+// WithPoolOf says in which pool an item waits. A pool that no option describes
+// has one lane of its own name. It is called once for each item, by the goroutine that
+// reads the input.
+func WithPoolOf[In any](pool func(In) string) Option {
+	return runOption(func(c *config) {
+		c.poolOf = pool
+		c.fault(notNil("WithPoolOf", pool == nil))
+	}, "WithPoolOf()")
+}
+
+// WithCostOf says what an item's call is expected to draw. Without it a call
+// costs one request, and tokens are noted when the usage is known. It is called like the
+// function of [WithPoolOf].
+func WithCostOf[In any](cost func(In) Cost) Option {
+	return runOption(func(c *config) {
+		c.costOf = cost
+		c.fault(notNil("WithCostOf", cost == nil))
+	}, "WithCostOf()")
+}
+
+// WithMaxAttempts bounds how many failed attempts an item may have: at least 1,
+// default 5. Refusals (429, 503, 529) do not count; [MaxRefusals] and
+// [OverloadPatience] bound those.
+func WithMaxAttempts(n int) Option {
+	return runOption(func(c *config) { c.maxAttempts = n }, "WithMaxAttempts(%d)", n)
+}
+
+// WithMaxFailures drains the run once n items have failed for good: nothing more is
+// started, what is in flight finishes (so a few more may fail), what waits is given back
+// as not run, and the run's error is [ErrTooManyFailures], also if nothing was left to
+// run. Default 0: no bound.
+func WithMaxFailures(n int) Option {
+	return runOption(func(c *config) { c.maxFailures = n }, "WithMaxFailures(%d)", n)
+}
+
+// WithAttemptTimeout bounds one call; time spent waiting for it to leave does
+// not count. Default 2 minutes; 0 is no bound.
+func WithAttemptTimeout(d time.Duration) Option {
+	return runOption(func(c *config) { c.attemptTimeout = d }, "WithAttemptTimeout(%v)", d)
+}
+
+// WithItemTimeout bounds an item from its first call to its end, waits
+// included: a call that is running then is cut off. Default 0: no bound.
+func WithItemTimeout(d time.Duration) Option {
+	return runOption(func(c *config) { c.limits.ItemTimeout = d }, "WithItemTimeout(%v)", d)
+}
+
+// WithReadAhead bounds how many items may have been taken from the input beyond
+// those in flight: 1..[MaxReadAhead], default 1,024. To [NewShared] it says how many
+// items of each run may wait in the coordinator that they share.
+func WithReadAhead(n int) Option {
+	return option(func(c *config) { c.readAhead = n }, "WithReadAhead(%d)", n)
+}
+
+// WithInputOrder makes Stream give results in the order of the input. A result
+// that is ahead of its turn is kept; how many are, the read-ahead bounds. Run always
+// gives them in that order.
+func WithInputOrder() Option {
+	return runOption(func(c *config) { c.inOrder = true }, "WithInputOrder()")
+}
+
+// WithDrain drains the run when the channel is closed: what is in flight
+// finishes, what waits is given back as not run, and the run's error is
+// [ErrDrained] if anything was left.
+func WithDrain(ch <-chan struct{}) Option {
+	return runOption(func(c *config) {
+		c.drain = ch
+		c.fault(notNil("WithDrain", ch == nil))
+	}, "WithDrain()")
+}
+
+// WithSummary writes the run's summary to s, before Run returns or the range
+// over Stream ends.
+func WithSummary(s *Summary) Option {
+	return runOption(func(c *config) {
+		c.summary = s
+		c.fault(notNil("WithSummary", s == nil))
+	}, "WithSummary()")
+}
+
+// WithPriority sets the run's share where runs on one [Shared] want the same lane:
+// 1..[MaxPriority], default 1. A run of priority 3 makes three calls for each one of a run
+// of priority 1. It is a share and no rank: nobody starves, and what a run does not use is
+// the others'. Alone, a run has everything, whatever its priority.
+func WithPriority(n int) Option {
+	return runOption(func(c *config) { c.limits.Priority = n }, "WithPriority(%d)", n)
+}
+
+// WithTotal tells how many items the input has, where it is known, for those who show
+// progress: it stands in [Status].Run and in the [Summary]. The run does not depend on it:
+// neither more items nor fewer are an error. Default 0: unknown.
+func WithTotal(n int) Option {
+	return runOption(func(c *config) { c.limits.Total = n }, "WithTotal(%d)", n)
+}

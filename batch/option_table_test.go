@@ -1,0 +1,214 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/coordinator"
+)
+
+// Where an option works; elsewhere it is ErrConfig.
+type places struct{ run, newShared, withShared bool }
+
+var (
+	everywhere = places{true, true, true}
+	aboutARun  = places{true, false, true} // a run's own
+	aboutLanes = places{true, true, false} // what runs share
+)
+
+// optionTable has each option that there is, with where it works. nothing is the option
+// without what it needs, nil or a zero value: that is ErrConfig wherever it is given.
+var optionTable = map[string]struct {
+	option  func(*testing.T) Option
+	works   places
+	nothing []Option
+}{
+	"WithAttemptTimeout": {given(WithAttemptTimeout(time.Minute)), aboutARun, nil},
+	"WithBackoff":        {given(WithBackoff(time.Second, time.Minute)), aboutLanes, []Option{WithBackoff(time.Minute, 0), WithBackoff(-1, 0)}},
+	"WithClassifier":     {given(WithClassifier(func(error) Kind { return Unknown })), aboutARun, []Option{WithClassifier(nil)}},
+	"WithClock":          {given(WithClock(clockwork.NewRealClock())), aboutLanes, []Option{WithClock(nil)}},
+	"WithConcurrency":    {given(WithConcurrency(2)), aboutARun, []Option{WithConcurrency(0)}},
+	"WithControl":        {func(*testing.T) Option { return WithControl(NewControl()) }, aboutARun, []Option{WithControl(nil), WithControl(&Control{})}},
+	"WithCostOf":         {given(WithCostOf(func(int) Cost { return Cost{Requests: 1} })), aboutARun, []Option{WithCostOf[int](nil)}},
+	"WithDrain":          {given(WithDrain(make(chan struct{}))), aboutARun, []Option{WithDrain(nil)}},
+	"WithFallback":       {given(WithFallback("p", "a", "b")), aboutARun, []Option{WithFallback("p")}},
+	"WithIdleLanes":      {given(WithIdleLanes(time.Minute)), aboutLanes, []Option{WithIdleLanes(0)}},
+	"WithInputOrder":     {given(WithInputOrder()), aboutARun, nil},
+	"WithItemTimeout":    {given(WithItemTimeout(time.Minute)), aboutARun, []Option{WithItemTimeout(-1)}},
+	"WithLane":           {given(WithLane("", LaneConfig{Window: 2})), aboutLanes, []Option{WithLane("x", LaneConfig{Window: -1})}},
+	"WithLaneDefaults":   {given(WithLaneDefaults(LaneConfig{Window: 2})), aboutLanes, []Option{WithLaneDefaults(LaneConfig{Window: -1})}},
+	"WithLimits":         {given(WithLimits(Limits{RPM: 6e6})), aboutLanes, []Option{WithLimits(Limits{RPM: -1})}},
+	"WithLocalServer":    {given(WithLocalServer(0)), aboutLanes, []Option{WithLocalServer(-1)}},
+	"WithMaxAttempts":    {given(WithMaxAttempts(1)), aboutARun, []Option{WithMaxAttempts(0)}},
+	"WithMaxFailures":    {given(WithMaxFailures(1)), aboutARun, []Option{WithMaxFailures(-1)}},
+	"WithMemory":         {given(WithMemory(nil)), aboutLanes, []Option{WithMemory(Memory{"a": {Version: 99}})}},
+	"WithObserver":       {given(WithObserver(func(Event) {})), aboutARun, []Option{WithObserver(nil)}},
+	"WithPlainLaw":       {given(WithPlainLaw()), aboutLanes, nil},
+	"WithPool":           {given(WithPool("q", "a", "")), aboutARun, []Option{WithPool("p"), WithPool("p", "", DefaultLane)}},
+	"WithPoolOf":         {given(WithPoolOf(func(int) string { return "" })), aboutARun, []Option{WithPoolOf[int](nil)}},
+	"WithPriority":       {given(WithPriority(2)), aboutARun, []Option{WithPriority(0), WithPriority(MaxPriority + 1)}},
+	"WithProgressEvery":  {given(WithProgressEvery(time.Minute)), aboutARun, []Option{WithProgressEvery(0)}},
+	"WithRamp":           {given(WithRamp(1, 2, 3)), aboutLanes, []Option{WithRamp(-1, 0, 0)}},
+	"WithReadAhead":      {given(WithReadAhead(2)), everywhere, []Option{WithReadAhead(0)}},
+	"WithRetryHook":      {given(WithRetryHook(func(Retry) {})), aboutARun, []Option{WithRetryHook(nil)}},
+	"WithSeed":           {given(WithSeed(1)), aboutLanes, nil},
+	"WithShared":         {func(t *testing.T) Option { return WithShared(newShared(t)) }, aboutARun, []Option{WithShared(nil), WithShared(&Shared{})}},
+	"WithSummary":        {given(WithSummary(new(Summary))), aboutARun, []Option{WithSummary(nil)}},
+	"WithTotal":          {given(WithTotal(1)), aboutARun, []Option{WithTotal(-1)}},
+}
+
+func given(o Option) func(*testing.T) Option { return func(*testing.T) Option { return o } }
+
+func newShared(t *testing.T, opts ...Option) *Shared {
+	t.Helper()
+	s, err := NewShared(opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Each option works or is ErrConfig, wherever it is given; none is ignored, and none
+// panics. A new option must be in the table.
+func TestEveryOptionEverywhere(t *testing.T) {
+	for _, name := range exportedOptions(t) {
+		row, ok := optionTable[name]
+		if !ok {
+			t.Errorf("%s: an option that the table does not know", name)
+			continue
+		}
+		o := row.option(t)
+		_, err := Run(t.Context(), numbers(1), double, o)
+		worksOrIsRefused(t, "Run", o, err, row.works.run)
+		s, err := NewShared(row.option(t))
+		worksOrIsRefused(t, "NewShared", o, err, row.works.newShared)
+		if err == nil {
+			s.Close()
+		}
+		_, err = Run(t.Context(), numbers(1), double, row.option(t), WithShared(newShared(t)))
+		worksOrIsRefused(t, "Run with WithShared", o, err, row.works.withShared)
+		for _, nothing := range row.nothing {
+			_, err := Run(t.Context(), numbers(1), never(t), nothing)
+			worksOrIsRefused(t, "Run", nothing, err, false)
+			_, err = NewShared(nothing)
+			worksOrIsRefused(t, "NewShared", nothing, err, false)
+		}
+	}
+	if len(optionTable) != len(exportedOptions(t)) {
+		t.Error("the table has an option that there is not")
+	}
+}
+
+func worksOrIsRefused(t *testing.T, where string, o Option, err error, works bool) {
+	t.Helper()
+	switch {
+	case works && err != nil:
+		t.Errorf("%s(%v): %v", where, o, err)
+	case !works && !errors.Is(err, ErrConfig):
+		t.Errorf("%s(%v): %v, want ErrConfig", where, o, err)
+	case !works && !strings.Contains(err.Error(), o.name()) && !strings.Contains(err.Error(), "machine: ") && !strings.Contains(err.Error(), "limiter: "):
+		t.Errorf("%s(%v): %v: does not name it", where, o, err)
+	}
+}
+
+// Any two options mean the same in both orders, or are refused in both.
+func TestPairsOfOptions(t *testing.T) {
+	var opts []Option
+	for _, name := range exportedOptions(t) {
+		opts = append(opts, optionTable[name].option(t))
+	}
+	for i, a := range opts {
+		for _, b := range opts[i+1:] {
+			one, other := configure([]Option{a, b}), configure([]Option{b, a})
+			if (one.check() == nil) != (other.check() == nil) || meaning(one) != meaning(other) {
+				t.Errorf("%v, %v: %v\n%v, %v: %v", a, b, one.check(), b, a, other.check())
+			}
+		}
+	}
+}
+
+// exportedOptions are the names of the functions that make an Option.
+func exportedOptions(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if ok && f.Recv == nil && f.Name.IsExported() && makesOption(f.Type) && !strings.HasSuffix(name, "_test.go") {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	if len(names) < 20 {
+		t.Fatalf("only %v were found", names)
+	}
+	return names
+}
+
+func makesOption(f *ast.FuncType) bool {
+	if f.Results == nil || len(f.Results.List) != 1 {
+		return false
+	}
+	result, ok := f.Results.List[0].Type.(*ast.Ident)
+	return ok && result.Name == "Option"
+}
+
+// What has a constructor and was not made by it is ErrConfig wherever it is asked, and
+// never a panic, an endless wait, or silence.
+func TestZeroSharedAndControl(t *testing.T) {
+	ctx := t.Context()
+	for _, s := range []*Shared{nil, {}} {
+		_, status := s.Status(ctx, 1)
+		_, save := s.Save(ctx)
+		for name, err := range map[string]error{"Status": status, "Save": save, "ResetLane": s.ResetLane("x"), "SetLimits": s.SetLimits("x", Limits{})} {
+			if !errors.Is(err, ErrConfig) {
+				t.Errorf("Shared.%s: %v", name, err)
+			}
+		}
+		s.Close()
+	}
+	for _, c := range []*Control{nil, {}} {
+		_, status := c.Status(ctx, 1)
+		_, save := c.Save(ctx)
+		for name, err := range map[string]error{
+			"Status": status, "Save": save, "Pause": c.Pause(ctx), "Resume": c.Resume(ctx),
+			"ResetLane": c.ResetLane(ctx, "x"), "SetLimits": c.SetLimits(ctx, "x", Limits{}),
+		} {
+			if !errors.Is(err, ErrConfig) {
+				t.Errorf("Control.%s: %v", name, err)
+			}
+		}
+		c.Drain()
+	}
+}
+
+// A Shared may be closed twice, and what is asked of it afterwards has an error or is
+// ignored, as its documentation says.
+func TestSharedIsClosed(t *testing.T) {
+	s := newShared(t)
+	s.Close()
+	s.Close()
+	if _, err := s.Status(context.Background(), 1); !errors.Is(err, coordinator.ErrClosed) {
+		t.Error(err)
+	}
+	if err := errors.Join(s.ResetLane(""), s.SetLimits("", Limits{RPM: 1})); err != nil {
+		t.Error(err)
+	}
+}
