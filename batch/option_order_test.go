@@ -109,3 +109,27 @@ func TestContradictions(t *testing.T) {
 		})
 	}
 }
+
+// What options say of lanes is added up: nothing that was said is lost.
+func TestWordsAboutLanesAreAddedUp(t *testing.T) {
+	local := func(opts ...Option) LaneConfig { return configure(append(opts, WithLocalServer(0))).machine.Lane }
+	for name, c := range map[string]struct{ got, want LaneConfig }{
+		"half of the attempt timeout": {local(WithAttemptTimeout(time.Minute)), LaneConfig{Local: true, Target: 30 * time.Second}},
+		"half of the default":         {local(), LaneConfig{Local: true, Target: time.Minute}},
+		"no attempt timeout":          {local(WithAttemptTimeout(0)), LaneConfig{Local: true}},
+		"the target of the defaults":  {local(WithLaneDefaults(LaneConfig{Target: time.Second})), LaneConfig{Local: true, Target: time.Second}},
+		"limits and defaults": {
+			configure([]Option{WithLaneDefaults(LaneConfig{Window: 8}), WithLimits(Limits{RPM: 6})}).machine.Lane,
+			LaneConfig{Window: 8, Limits: Limits{RPM: 6}},
+		},
+		"a ramp asks for the plain law": {
+			configure([]Option{WithRamp(1, 0, 0), WithLaneDefaults(LaneConfig{Window: 8})}).machine.Lane,
+			LaneConfig{Law: Plain, Window: 8, Ramp: RampConfig{Initial: 1, Target: limiter.DefaultRampTarget, Duration: limiter.DefaultRampDuration}},
+		},
+		"a window alone leaves the law": {configure([]Option{WithLane("x", LaneConfig{Window: 8})}).machine.Lanes["x"], LaneConfig{Law: Model, Window: 8}},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %+v", name, c.got)
+		}
+	}
+}
