@@ -26,6 +26,14 @@
 // fit in their channel, so a worker never waits to deliver one, and a slow reader
 // slows the feed.
 //
+// Usual work needs no other package: what the options and results are made of ([Limits],
+// [LaneConfig], [Kind], …) has its name here too. Options say how fast ([WithLimits],
+// [WithConcurrency]), how often ([WithMaxAttempts], [WithBackoff], [WithClassifier]), how
+// long ([WithAttemptTimeout], [WithItemTimeout], [WithMaxFailures], [WithDrain]), and who
+// hears of it ([WithObserver], [WithRetryHook], [WithSummary]); a [Control] steers a run
+// from outside, and a [Shared] lets several keep to one account's limits, each with its
+// [WithPriority].
+//
 // Nothing is shared between goroutines, so there are no locks. An item belongs
 // to whoever received it last.
 package batch

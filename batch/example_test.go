@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/limiter"
-	"github.com/headrace/headrace/provider"
 )
 
 // shout stands for a call to a model.
@@ -91,11 +89,11 @@ func ExamplePermanent() {
 // A run that the provider will not serve any more ends with what it said.
 func ExampleErrStopped() {
 	call := func(context.Context, int) (int, error) {
-		return 0, &provider.Error{Kind: provider.QuotaExhausted, Message: "add credits to go on"}
+		return 0, &batch.Error{Kind: batch.QuotaExhausted, Message: "add credits to go on"}
 	}
 	_, err := batch.Run(context.Background(), slices.Values([]int{1, 2, 3}), call)
-	var fault *provider.Error
-	fmt.Println(errors.Is(err, batch.ErrStopped), errors.As(err, &fault) && fault.Kind == provider.QuotaExhausted)
+	var fault *batch.Error
+	fmt.Println(errors.Is(err, batch.ErrStopped), errors.As(err, &fault) && fault.Kind == batch.QuotaExhausted)
 	fmt.Println(fault.Message)
 	// Output:
 	// true true
@@ -104,7 +102,7 @@ func ExampleErrStopped() {
 
 // Two runs that share an account share its limits.
 func ExampleNewShared() {
-	shared, err := batch.NewShared(batch.WithLimits(limiter.Limits{RPM: 60_000}))
+	shared, err := batch.NewShared(batch.WithLimits(batch.Limits{RPM: 60_000}))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -137,4 +135,94 @@ func ExampleLaneFrom() {
 	// key-2
 	// key-1
 	// key-2
+}
+
+// A run that fails too often ends early, and says so.
+func ExampleWithMaxFailures() {
+	call := func(_ context.Context, i int) (int, error) {
+		return 0, batch.Permanent(fmt.Errorf("item %d cannot be read", i))
+	}
+	var sum batch.Summary
+	_, err := batch.Run(context.Background(), slices.Values(make([]int, 1000)), call,
+		batch.WithMaxFailures(3), batch.WithConcurrency(1), batch.WithSummary(&sum))
+	fmt.Println(errors.Is(err, batch.ErrTooManyFailures), sum.Failed < 10, sum.NotRun > 900)
+	// Output: true true true
+}
+
+// One's own errors get a kind, which says whether the item is tried again.
+func ExampleWithClassifier() {
+	errNotFound := errors.New("no such page")
+	call := func(context.Context, string) (string, error) { return "", errNotFound }
+	results, _ := batch.Run(context.Background(), slices.Values([]string{"a"}), call,
+		batch.WithClassifier(func(err error) batch.Kind {
+			if errors.Is(err, errNotFound) {
+				return batch.Invalid // asking again cannot help
+			}
+			return batch.Unknown // headrace knows better
+		}))
+	fmt.Println(results[0].Calls, errors.Is(results[0].Err, batch.Invalid), results[0].Err)
+	// Output: 1 true no such page
+}
+
+// A hook hears of each further call of an item.
+func ExampleWithRetryHook() {
+	failed := false
+	call := func(_ context.Context, prompt string) (string, error) {
+		if !failed {
+			failed = true
+			return "", errors.New("connection lost")
+		}
+		return prompt, nil
+	}
+	_, _ = batch.Run(context.Background(), slices.Values([]string{"hello"}), call,
+		batch.WithBackoff(time.Millisecond, time.Millisecond),
+		batch.WithRetryHook(func(r batch.Retry) { fmt.Printf("%v again, after: %v\n", r.Item, r.Err) }))
+	// Output: hello again, after: connection lost
+}
+
+// A run whose length is known shows how far it is.
+func ExampleWithTotal() {
+	var sum batch.Summary
+	prompts := []string{"a", "b", "c"}
+	_, _ = batch.Run(context.Background(), slices.Values(prompts), shout,
+		batch.WithTotal(len(prompts)), batch.WithSummary(&sum),
+		batch.WithObserver(func(e batch.Event) {
+			if s := e.Status; s != nil { // once a second; this run is over sooner
+				fmt.Println(s.Run.Done(), "of", s.Run.Total)
+			}
+		}))
+	fmt.Println(sum.Items(), "of", sum.Total)
+	// Output: 3 of 3
+}
+
+// Of two runs on one account, the urgent one makes three calls for each of the other's.
+func ExampleWithPriority() {
+	shared, err := batch.NewShared(batch.WithLimits(batch.Limits{RPM: 60_000}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer shared.Close()
+	done := make(chan int)
+	for prompts, priority := range map[string]int{"urgent": 3, "nightly": 1} {
+		go func() {
+			results, _ := batch.Run(context.Background(), slices.Values([]string{prompts}), shout,
+				batch.WithShared(shared), batch.WithPriority(priority))
+			done <- len(results)
+		}()
+	}
+	fmt.Println(<-done + <-done)
+	// Output: 2
+}
+
+// Limits that change while a run is on are told to its control.
+func ExampleControl_SetLimits() {
+	ctl := batch.NewControl()
+	call := func(ctx context.Context, prompt string) (string, error) {
+		return prompt, ctl.SetLimits(ctx, batch.DefaultLane, batch.Limits{RPM: 60_000})
+	}
+	results, _ := batch.Run(context.Background(), slices.Values([]string{"one", "two"}), call,
+		batch.WithLimits(batch.Limits{RPM: 6000}), batch.WithControl(ctl))
+	fmt.Println(results[0].Err, results[1].Err)
+	// Output: <nil> <nil>
 }

@@ -53,7 +53,7 @@ func (r *run[In, Out]) announce(j *job[In], g machine.Grant) error {
 		Index: int(j.Seq), Item: j.in, Pool: j.Pool, Lane: g.Lane,
 		Calls: j.Calls - 1, Attempts: j.Attempts, Err: j.past.err,
 	}
-	return guard(func() { r.retryHook(retry) })
+	return guarded(func() { r.retryHook(retry) })
 }
 
 // classified is the error of a call with the kind that the classifier gives it.
@@ -63,7 +63,7 @@ func (c *config) classified(err error) error {
 		return err
 	}
 	kind := Unknown
-	if err := guard(func() { kind = c.classifier(err) }); err != nil {
+	if err := guarded(func() { kind = c.classifier(err) }); err != nil {
 		return err
 	}
 	if kind == Unknown {
@@ -77,8 +77,8 @@ func (c *config) classified(err error) error {
 	return &failure{&fault, err}
 }
 
-// guard runs a function of the caller's, and makes an error of its panic.
-func guard(f func()) (err error) {
+// guarded runs what the caller has written, and makes an error of its panic.
+func guarded(f func()) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}

@@ -17,17 +17,61 @@ import (
 // Run calls fn once for each item, and again where a call was refused or broke,
 // and returns every result, in the order of the input.
 //
-// A failed item is a result with an Err. The error is the run's: nil if each
-// item ended by a call, else [ErrConfig], [ErrStopped], [ErrTooManyLanes],
-// [ErrDrained], [ErrInput] or ctx's cause; more than one of them if items were left
-// for more than one reason. The results there are come with it in any case.
+// # Who runs what
 //
-// Where the provider stops serving one pool, the others are run to the end all the
-// same; the error is then ErrStopped, and the first pool's items are [ErrNotRun].
+// fn runs in the run's workers, goroutines of its own, as many at once as [WithConcurrency]
+// says: it must be safe for that. So do the functions of [WithClassifier] and
+// [WithRetryHook]. The input is read by one goroutine, which also asks each item for its
+// Pool and Cost, no further ahead than [WithReadAhead] says. The observer is called by
+// another. A panic in fn is that item's error, a [PanicError].
 //
-// When ctx ends, calls in flight are abandoned; [WithDrain] is the gentle way.
-// Run waits for what it started: for fn, which must honour its ctx, and for
-// items, which must not block for ever.
+// When ctx ends, calls in flight are abandoned; [WithDrain] is the gentle way. Run waits
+// for what it started: for fn, which must honour its ctx, and for items, which must not
+// block for ever.
+//
+// # What is tried again
+//
+// It depends on the [Kind] that is found in the error, by errors.As, or else in the status
+// and body of the answer. Whatever tells nothing, a plain error of fn's too, is Unknown.
+// [Permanent], [RetryAfter] and [WithClassifier] say otherwise.
+//
+//	kind                             tried again                         the lane
+//	Unknown, Server, Timeout,        until WithMaxAttempts have          counts it for its breaker
+//	TransportFault                   failed, each after a backoff        and its error window
+//	Throttled                        until MaxRefusals, when the         holds, goes slower, or lets
+//	                                 lane, or the server's wait, allows  the item alone wait
+//	Overloaded                       likewise, for OverloadPatience      likewise
+//	Invalid, Refused, Truncated,     no                                  learns that it works
+//	Canceled                                                             (Canceled: nothing)
+//	QuotaExhausted, Unauthorized,    on another lane of its pool; if     stops
+//	Misconfigured                    none is left it is ErrNotRun
+//	ModelNotFound                    as QuotaExhausted if it is the      stops, or learns that
+//	                                 lane's first answer, else no        it works
+//
+// A refusal (Throttled, Overloaded) uses no attempt. Nor does a probe, the one call that a
+// lane sends to find out whether it is let in again.
+//
+// # What a breaker does
+//
+// A lane has a breaker. It opens when ten calls in a row break, or six of ten of those
+// within 30 s (at least ten; [BreakerConfig] changes the numbers). Then nothing leaves on
+// the lane but one probe every 2.3 s (under the plain law after 4 s, then ever less often,
+// up to every 20 s), until one is answered. Items wait meanwhile, or go to another lane of
+// their pool; that costs them no attempt, and no item fails because a breaker is open.
+//
+// # Errors
+//
+// A failed item is a result with an Err. errors.Is finds in it its [Kind], fn's own error,
+// and what has ended it beside: [ErrNotRun], [ErrItemTimeout]. errors.As finds a *[Error]
+// or a *[PanicError].
+//
+// The error of Run is the run's: nil if each item ended by a call, else one in which
+// errors.Is finds [ErrConfig], [ErrStopped], [ErrTooManyFailures], [ErrTooManyLanes],
+// [ErrDrained], [ErrInput], or ctx's cause; more than one of them if items were left for
+// more than one reason. The results there are come with it in any case.
+//
+// Where the provider stops serving one pool, the others are run to the end all the same;
+// the error is then ErrStopped, and the first pool's items are ErrNotRun.
 func Run[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out], opts ...Option) ([]Result[In, Out], error) {
 	var (
 		results []Result[In, Out]
@@ -48,7 +92,10 @@ func Run[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out],
 
 // Stream is Run for inputs that do not fit in memory: it yields each result when
 // it is there (or in input order, by [WithInputOrder]), and the run's error, if
-// it has one, last and alone.
+// it has one, last and alone. What is said at [Run] of goroutines, of what is tried
+// again, of breakers and of errors holds here too; the body of the loop runs in the
+// caller's own goroutine, and while it does not ask for the next result the run goes on
+// for as many items as the read-ahead allows.
 //
 // The loop that ranges over it is the scope of the run. Leaving it, by break,
 // return or panic, abandons the calls in flight; when it is left, nothing of

@@ -14,13 +14,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/limiter"
 )
 
 const key = "my-key/my-model" // the name of the quota
 
 func main() {
-	shared, err := batch.NewShared(batch.WithLimits(limiter.Limits{RPM: 3000}))
+	shared, err := batch.NewShared(batch.WithLimits(batch.Limits{RPM: 3000}))
 	if err != nil {
 		log.Fatal(err)
 	}
