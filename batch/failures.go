@@ -10,7 +10,7 @@ import (
 // finds it full has found the bound. Places of no size take no memory.
 type failures struct {
 	counted chan struct{} // nil: there is no bound
-	reached chan struct{} // holds one token once the bound is reached
+	reached chan struct{} // holds one token once the bound is reached, for the steward
 }
 
 func newFailures(most int) failures {
@@ -20,20 +20,22 @@ func newFailures(most int) failures {
 	return failures{counted: make(chan struct{}, most-1), reached: make(chan struct{}, 1)}
 }
 
-// note counts an item's error if it is a failure. It never waits.
-func (f failures) note(err error) {
+// note counts an item's error if it is a failure, and reports whether it is one too many.
+// It never waits.
+func (f failures) note(err error) bool {
 	if f.counted == nil || !failed(err) {
-		return
+		return false
 	}
 	select {
 	case f.counted <- struct{}{}:
-		return
+		return false
 	default:
 	}
 	select {
 	case f.reached <- struct{}{}:
 	default: // it was said
 	}
+	return true
 }
 
 // failed reports whether an item's error is its failure for good. One that was not run

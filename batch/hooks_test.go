@@ -184,8 +184,7 @@ func TestMaxFailures(t *testing.T) {
 			if !errors.Is(err, ErrTooManyFailures) || !errors.Is(err, errTeapot) || errors.Is(err, ErrDrained) {
 				t.Error(err)
 			}
-			// Every other item fails, so of the one that may have left meanwhile nothing is seen.
-			if sum.Failed != most || sum.Succeeded < most || sum.Succeeded > most+1 || sum.NotRun == 0 {
+			if sum.Failed != most || sum.Succeeded != most || sum.NotRun == 0 {
 				t.Errorf("at most %d: %+v", most, sum)
 			}
 			if last := results[len(results)-1]; !errors.Is(last.Err, ErrNotRun) {
@@ -193,6 +192,32 @@ func TestMaxFailures(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is in flight when the bound is reached finishes, and an endless input is read no
+// further.
+func TestMaxFailuresOfManyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fn := func(ctx context.Context, i int) (int, error) {
+			pause(ctx, time.Duration(1+i)*time.Second)
+			return 0, Permanent(errTeapot)
+		}
+		_, sum, err := proved(t.Context(), t, numbers(1<<40), fn, WithConcurrency(4), WithMaxFailures(2))
+		if !errors.Is(err, ErrTooManyFailures) || sum.Failed != 5 || sum.Counters.Calls != 5 || sum.Elapsed != 6*time.Second {
+			t.Errorf("%v %+v", err, sum)
+		}
+	})
+}
+
+// Nothing leaves after the failure that is one too many, however fast calls fail.
+func TestMaxFailuresOfFastCalls(t *testing.T) {
+	broken := func(context.Context, int) (int, error) { return 0, Permanent(errTeapot) }
+	for range 100 {
+		_, sum, err := proved(t.Context(), t, numbers(1000), broken, WithConcurrency(1), WithMaxFailures(3))
+		if !errors.Is(err, ErrTooManyFailures) || sum.Counters.Calls != 3 {
+			t.Fatalf("%v %+v", err, sum)
+		}
+	}
 }
 
 // Attempts that fail are no failed items, nor are items that were not run; and the bound

@@ -59,7 +59,9 @@ func (r *run[In, Out]) attempt(l *leash, j *job[In], g machine.Grant) {
 // settled has been delivered, at whatever moment one looks.
 func (r *run[In, Out]) settle(result Result[In, Out], g machine.Grant, o machine.Outcome) {
 	r.results <- result
-	r.failures.note(result.Err)
+	if r.failures.note(result.Err) {
+		r.session.Drain() // heard before the end of this call, which would let the next leave
+	}
 	r.session.Settle(g, o)
 }
 
