@@ -174,3 +174,27 @@ func TestNothingBlocksAfterTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// A session's picture has its own run in it, beside others; the coordinator's has none.
+func TestSessionStatus(t *testing.T) {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
+		mine, other := open(t, c, machine.RunConfig{Total: 5}), open(t, c, machine.RunConfig{Total: 9})
+		mine.Offer(items(2, ""))
+		other.Offer(items(3, ""))
+		for range 2 {
+			mine.Settle(<-mine.Work(), machine.Outcome{Signal: machine.Succeeded})
+		}
+		s, err := mine.Status(t.Context(), 1)
+		if err != nil || s.Run.Total != 5 || s.Run.Done() != 2 || s.Totals.Offered != 5 {
+			t.Errorf("%v %+v", err, s)
+		}
+		if s, err := c.Status(t.Context(), 1); err != nil || s.Run != (machine.RunStatus{}) {
+			t.Errorf("%v %+v", err, s.Run)
+		}
+		for range 3 {
+			other.Settle(<-other.Work(), machine.Outcome{Signal: machine.Succeeded})
+		}
+		mine.EndInput()
+		other.EndInput()
+	})
+}
