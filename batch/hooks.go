@@ -58,8 +58,14 @@ func (r *run[In, Out]) announce(j *job[In], g machine.Grant) error {
 
 // classified is the error of a call with the kind that the classifier gives it.
 func (c *config) classified(err error) error {
-	var panicked *PanicError
-	if c.classifier == nil || err == nil || errors.As(err, &panicked) {
+	if c.classifier == nil || err == nil {
+		return err
+	}
+	return c.classify(err)
+}
+
+func (c *config) classify(err error) error {
+	if panicked := (*PanicError)(nil); errors.As(err, &panicked) {
 		return err
 	}
 	kind := Unknown

@@ -199,7 +199,7 @@ func TestDeadPoolAndDrained(t *testing.T) {
 // nothing is lost.
 func TestTooManyLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		most := option(func(c *config) { c.machine.MaxLanes = 10 }, "")
+		most := WithMaxLanes(10)
 		results, sum, err := proved(t.Context(), t, numbers(1<<40), takes(time.Second), most,
 			WithPoolOf(func(i int) string { return fmt.Sprintf("item-%d", i) }), WithConcurrency(4))
 		if !errors.Is(err, ErrTooManyLanes) || errors.Is(err, ErrStopped) || errors.Is(err, ErrDrained) || !strings.Contains(err.Error(), `lane "item-10" would be one more than 10`) {

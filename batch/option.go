@@ -100,7 +100,7 @@ type config struct {
 func configure(opts []Option) *config {
 	c := &config{
 		policy:         policy{maxAttempts: DefaultMaxAttempts, patience: OverloadPatience},
-		machine:        machine.Config{IdleTTL: machine.DefaultIdleTTL},
+		machine:        machine.Config{IdleTTL: machine.DefaultIdleTTL, MaxLanes: machine.DefaultMaxLanes},
 		limits:         machine.RunConfig{Concurrency: DefaultConcurrency, Priority: 1},
 		attemptTimeout: DefaultAttemptTimeout,
 		readAhead:      DefaultReadAhead,
@@ -153,6 +153,7 @@ func (c *config) checkNumbers() error {
 		within("WithAttemptTimeout", c.attemptTimeout, 0, math.MaxInt64),
 		within("WithItemTimeout", c.limits.ItemTimeout, 0, math.MaxInt64),
 		within("WithProgressEvery", c.every, 1, math.MaxInt64),
+		within("WithMaxLanes", c.machine.MaxLanes, 1, math.MaxInt),
 		within("WithIdleLanes", c.machine.IdleTTL, 1, math.MaxInt64),
 		said("WithBackoff", c.machine.Backoff.Validate()),
 	)

@@ -134,6 +134,14 @@ func WithIdleLanes(ttl time.Duration) Option {
 	return sharedOption(func(c *config) { c.machine.IdleTTL = ttl }, "WithIdleLanes(%v)", ttl)
 }
 
+// WithMaxLanes bounds how many lanes may be known at once: at least 1, default 100,000. An
+// item that needs one more ends its run with [ErrTooManyLanes]: as a rule a field that
+// differs from item to item was taken for the name of a pool. Lanes that are idle make
+// room; see [WithIdleLanes].
+func WithMaxLanes(n int) Option {
+	return sharedOption(func(c *config) { c.machine.MaxLanes = n }, "WithMaxLanes(%d)", n)
+}
+
 // WithBackoff sets how long an item waits after a failed attempt (not after a refusal):
 // by chance between a tenth of base and a bound, which is base after the first, doubles
 // with each, and ends at most. Zero values mean 500 ms and 30 s.

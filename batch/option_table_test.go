@@ -50,6 +50,7 @@ var optionTable = map[string]struct {
 	"WithLocalServer":    {given(WithLocalServer(0)), aboutLanes, []Option{WithLocalServer(-1)}},
 	"WithMaxAttempts":    {given(WithMaxAttempts(1)), aboutARun, []Option{WithMaxAttempts(0)}},
 	"WithMaxFailures":    {given(WithMaxFailures(1)), aboutARun, []Option{WithMaxFailures(-1)}},
+	"WithMaxLanes":       {given(WithMaxLanes(9)), aboutLanes, []Option{WithMaxLanes(0)}},
 	"WithMemory":         {given(WithMemory(nil)), aboutLanes, []Option{WithMemory(Memory{"a": {Version: 99}})}},
 	"WithObserver":       {given(WithObserver(func(Event) {})), aboutARun, []Option{WithObserver(nil)}},
 	"WithPlainLaw":       {given(WithPlainLaw()), aboutLanes, nil},

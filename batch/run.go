@@ -363,7 +363,7 @@ func (r *run[In, Out]) verdict() error {
 	case r.inputErr != nil:
 		return r.inputErr
 	case r.tooMany() != nil:
-		return r.tooMany()
+		return errors.Join(r.tooMany(), stopped)
 	case r.exhausted && r.sum.NotRun == 0:
 		return nil
 	case stranded:
