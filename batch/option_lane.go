@@ -23,6 +23,7 @@ type laneWords struct {
 	ramp     *RampConfig    // WithRamp
 	local    *time.Duration // WithLocalServer
 	plain    bool           // WithPlainLaw
+	latency  time.Duration  // WithLatencyTarget; 0 says nothing
 }
 
 // compose is what the words add up to. The half of the attempt timeout is what a server
@@ -38,6 +39,7 @@ func (w laneWords) compose(attemptTimeout time.Duration) (LaneConfig, error) {
 	if w.ramp != nil {
 		c.Law, c.Ramp = limiter.Plain, *w.ramp
 	}
+	c.Target = cmp.Or(w.latency, c.Target)
 	if w.local != nil {
 		c.Local, c.Target = true, cmp.Or(*w.local, c.Target, attemptTimeout/2)
 	}
@@ -58,6 +60,8 @@ func (w laneWords) contradictions() error {
 		atOdds("WithRamp", "WithLaneDefaults", w.ramp != nil && (d.Local || d.Ramp != RampConfig{} && d.Ramp != *w.ramp)),
 		atOdds("WithPlainLaw", "WithLaneDefaults", w.plain && d.Local),
 		atOdds("WithLocalServer", "WithLaneDefaults", w.local != nil && (d.Law == limiter.Plain || !mayBoth(*w.local, d.Target))),
+		atOdds("WithLatencyTarget", "WithLaneDefaults", !mayBoth(w.latency, d.Target)),
+		atOdds("WithLatencyTarget", "WithLocalServer", w.local != nil && !mayBoth(w.latency, *w.local)),
 		atOdds("WithLocalServer", "WithPlainLaw", w.local != nil && w.plain),
 		atOdds("WithLocalServer", "WithRamp", w.local != nil && w.ramp != nil),
 	)
@@ -97,6 +101,16 @@ func WithLocalServer(target time.Duration) Option {
 	return sharedOption(func(c *config) { c.lanes.local = &target }, "WithLocalServer(%v)", target)
 }
 
+// WithLatencyTarget keeps the mean latency of answers within 1.25 times the target, by
+// fewer calls in flight where it would be over; what headers or limits say binds as well.
+// 0, the default, lets answers take as long as they take. It is for servers whose latency
+// answers to their load: where a single call takes longer than the target, one call is in
+// flight at a time. Of a server as in [WithLocalServer] it is the latency that the 90th
+// percentile stays under.
+func WithLatencyTarget(target time.Duration) Option {
+	return sharedOption(func(c *config) { c.lanes.latency = target }, "WithLatencyTarget(%v)", target)
+}
+
 // WithRamp asks for the plain law, with a fixed graduated recovery after each cooldown
 // instead of one to the rate that was learned: in a straight line from initial to target
 // calls per second, over duration. Zero values mean 5, 20 and 300 s.
@@ -123,7 +137,7 @@ func WithLane(name string, l LaneConfig) Option {
 
 // WithLaneDefaults says what lanes are like that no WithLane names: cooldown, breaker,
 // error window, window of calls in flight, and the rest of a [LaneConfig]. To it is added
-// what WithLimits, WithPlainLaw, WithRamp and WithLocalServer say.
+// what WithLimits, WithPlainLaw, WithRamp, WithLocalServer and WithLatencyTarget say.
 func WithLaneDefaults(l LaneConfig) Option {
 	return sharedOption(func(c *config) { c.lanes.defaults = l }, "WithLaneDefaults()")
 }

@@ -23,6 +23,9 @@ func (m *ModelLaw) Answered(now time.Time, n News) {
 	if m.serves && n.Good {
 		m.local.Answered(n.Latency)
 	}
+	if m.mean != nil && n.Good {
+		m.mean.Answered(now, n.Latency, int(n.Ticket.Beside))
+	}
 	if n.Latency > 0 {
 		if m.latency == 0 {
 			m.latency = n.Latency.Seconds()
@@ -40,6 +43,9 @@ func (m *ModelLaw) Failed(now time.Time, n News) {
 	m.quoted = quote{}
 	m.errors.Record(now, true)
 	m.gone(t, n.Timeout)
+	if m.mean != nil && n.Timeout {
+		m.mean.Faulted(now)
+	}
 	if n.Unsent {
 		m.neverLeft(t, &n)
 		return

@@ -155,7 +155,7 @@ func (n LawName) String() string {
 type LawConfig struct {
 	Law      LawName        // the zero value is Model
 	Local    bool           // of the model: a server of one's own, which queues; once it refuses, it is judged like any other
-	Target   time.Duration  // of Local: latency to keep under; 0: DefaultLocalTarget
+	Target   time.Duration  // latency to keep, see [MeanWindow]: the mean stays within MeanTolerance of it; 0: none. Of Local: what the 90th percentile is to stay under; 0: DefaultLocalTarget
 	Limits   Limits         // told by the user
 	Rate     RateConfig     // of the plain law; its Initial is the model's first guess
 	Ramp     RampConfig     // of the plain law; zero: to the rate that was learned

@@ -36,6 +36,7 @@ type Memory struct {
 	Refused   time.Time        `json:"refused_at,omitzero"`
 	Lied      float64          `json:"lied,omitempty"` // the rate that headers told and that was wrong
 	Local     float64          `json:"local,omitempty"`
+	Window    float64          `json:"window,omitempty"` // calls in flight at which the mean latency was at its target
 	Ramp      *RampMemory      `json:"ramp,omitempty"`
 	Estimate  *EstimateMemory  `json:"estimate,omitempty"`
 	Chance    Counts           `json:"chance,omitempty"` // by pace

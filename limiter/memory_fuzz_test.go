@@ -83,7 +83,7 @@ func untilLeave(t *testing.T, name string, law Law, now time.Time, cost Cost) ti
 	for {
 		law.Tick(now, true)
 		pace := law.Pace(now)
-		if !(pace >= floorRate) && name != "plain" || math.IsNaN(pace) || pace < 0 {
+		if !(pace >= floorRate) && lawsOf[name].Law != Plain || math.IsNaN(pace) || pace < 0 {
 			t.Fatalf("%s: a pace of %v", name, pace)
 		}
 		wait, _ := law.Wait(now, cost)

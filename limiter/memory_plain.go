@@ -12,6 +12,9 @@ func (p *PlainLaw) Save(now time.Time) Memory {
 		Version: MemoryVersion, Law: "plain", At: wallAt(now, 0), Answered: p.answered.PerSecond(now),
 		Plain: &PlainMemory{Rate: p.rate.limit, Anchor: p.rate.anchor, Escalation: p.cooldown.escalation},
 	}
+	if p.mean != nil {
+		k.Window = p.mean.size
+	}
 	if until := p.cooldown.until; until.After(now) {
 		k.Hold = wallAt(now, until.Sub(now).Seconds())
 	}
@@ -29,6 +32,9 @@ func (p *PlainLaw) Restore(now time.Time, k Memory) error {
 	}
 	r := &recall{now: now, at: k.At}
 	p.answered.preset(now, sane(k.Answered, 0, MaxRate))
+	if p.mean != nil {
+		p.mean.recall(k.Window)
+	}
 	if k.Plain != nil {
 		p.recallRate(k.Plain)
 	}

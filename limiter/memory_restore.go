@@ -57,6 +57,9 @@ func (m *ModelLaw) recallCalls(r *recall, k *Memory) {
 	if size := sane(k.Local, 1, localMost); m.serves && size > 0 {
 		m.local.size, m.local.slow = size, true
 	}
+	if m.mean != nil {
+		m.mean.recall(k.Window)
+	}
 }
 
 // recallLies has headers that were found wrong not be read again.

@@ -30,6 +30,9 @@ func (m *ModelLaw) Save(now time.Time) Memory {
 	if law.serves {
 		k.Local = law.local.size
 	}
+	if law.mean != nil {
+		k.Window = law.mean.size
+	}
 	if law.pace(t) < 1 {
 		k.Ramp = &RampMemory{At: at(law.paceAt), Share: law.paceFrom, Double: law.paceTime}
 	}

@@ -91,6 +91,7 @@ type ModelLaw struct {
 	trial    *trial       // nil: none is under way
 	drought  *drought     // nil: calls are let in
 	local    *LocalWindow // of a server that serves all it is asked; nil: it is none
+	mean     *MeanWindow  // nil: latency is not watched
 	gauges   [dims]gauge
 	sends    sends
 	fates    fates
@@ -113,14 +114,21 @@ func NewModelLaw(c LawConfig, now time.Time, rng *rand.Rand) *ModelLaw {
 		factor: 1, credit: 1, gap: 1 / firstRate, lastPace: firstRate, delay: firstDelay, recent: ^uint64(0),
 		errors: NewErrorWindow(c.Errors), serves: c.Local,
 	}
-	if c.Local {
-		m.local = &LocalWindow{Target: c.Target}
-	}
+	m.watch(c)
 	m.estimate = estimate{search: &search{pace: firstRate}, every: tryEvery}
 	m.SetLimits(now, c.Limits)
 	m.guess(c.Rate.Initial)
 	m.lastPace = m.believed() // what is known is no reason to go slower
 	return m
+}
+
+// watch sets the window that watches latency, if one does.
+func (m *ModelLaw) watch(c LawConfig) {
+	if c.Local {
+		m.local = &LocalWindow{Target: c.Target}
+	} else {
+		m.mean = watchMean(c.Target)
+	}
 }
 
 // guess begins with a rate that the user thinks is right: it is believed like one

@@ -45,6 +45,9 @@ func (m *ModelLaw) Window(now time.Time) int {
 	if m.serves {
 		most = min(most, m.local.Size())
 	}
+	if m.mean != nil {
+		most = min(most, m.mean.Size())
+	}
 	if m.crowd.cap != nil {
 		most = min(most, m.crowd.cap.places())
 	}
@@ -127,6 +130,9 @@ func (m *ModelLaw) Warm() uint64 {
 	}
 	if m.serves {
 		n += m.local.warm()
+	}
+	if m.mean != nil {
+		n += m.mean.warm()
 	}
 	n += m.recent + m.sends.warm() + m.fates.warm() + m.chance.paces.warm(0) + m.crowd.paces.warm(0) + m.crowd.beside.warm(0)
 	return n + uint64(int64(m.hold+m.credited+m.remains.Requests))

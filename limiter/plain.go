@@ -34,15 +34,18 @@ type PlainLaw struct {
 	quota    Quota
 	ramped   RampConfig // the user's; zero: to the rate that is known
 	rated    RateConfig
-	drained  time.Time // when the quota was emptied: older draws are wiped out
-	short    bool      // the latest wave was about the rate
+	drained  time.Time   // when the quota was emptied: older draws are wiped out
+	short    bool        // the latest wave was about the rate
+	mean     *MeanWindow // nil: latency is not watched
 	rng      *rand.Rand
 }
 
 // NewPlainLaw starts one.
 func NewPlainLaw(c LawConfig, now time.Time, rng *rand.Rand) *PlainLaw {
+	target := cmp.Or(c.Target, c.Rate.LatencyTarget)
+	c.Rate.LatencyTarget = 0 // the window watches it: a rate that comes down leaves the queue as long as it is
 	return &PlainLaw{
-		ramped: c.Ramp, rated: c.Rate, rng: rng,
+		ramped: c.Ramp, rated: c.Rate, rng: rng, mean: watchMean(target),
 		quota: NewQuota(c.Limits, now), ramp: NewRamp(c.Ramp), rate: NewRate(c.Rate),
 		errors: NewErrorWindow(c.Errors), cooldown: NewCooldown(c.Cooldown),
 	}
@@ -83,13 +86,13 @@ func (p *PlainLaw) Pace(now time.Time) float64 {
 func (p *PlainLaw) Tick(time.Time, bool) {}
 
 // Sent is part of [Law].
-func (p *PlainLaw) Sent(now time.Time, c Cost, _ int) Ticket {
+func (p *PlainLaw) Sent(now time.Time, c Cost, beside int) Ticket {
 	p.quota.Take(now, c)
 	p.ramp.Take(now)
 	p.pacer.Take(now, p.Rate(now))
 	p.sent.Add(now)
 	p.count++
-	return Ticket{Number: p.count}
+	return Ticket{Number: p.count, Beside: uint16(min(beside, math.MaxUint16))}
 }
 
 // Answered is part of [Law].
@@ -98,6 +101,9 @@ func (p *PlainLaw) Answered(now time.Time, n News) {
 	p.errors.Record(now, false)
 	if n.Good {
 		p.answered.Add(now)
+		if p.mean != nil {
+			p.mean.Answered(now, n.Latency, int(n.Ticket.Beside))
+		}
 	}
 	if !n.Present {
 		return
@@ -128,6 +134,9 @@ func (p *PlainLaw) Failed(now time.Time, n News) {
 	p.settle(now, n)
 	p.neverLeft(now, n)
 	p.errors.Record(now, true)
+	if p.mean != nil && n.Timeout {
+		p.mean.Faulted(now)
+	}
 	if n.Present && !n.Probe && p.errors.Factor(now) < 1 {
 		p.rate.Anchor(p.observed(now)) // half of unlimited would be unlimited; a probe's is no rate
 	}
@@ -251,8 +260,13 @@ func (p *PlainLaw) target(now time.Time) float64 {
 	return max(p.observed(now), DefaultRampTarget)
 }
 
-// Window is part of [Law]. The plain law leaves it to the run.
-func (p *PlainLaw) Window(time.Time) int { return 0 }
+// Window is part of [Law]. Without a latency to keep, the plain law leaves it to the run.
+func (p *PlainLaw) Window(time.Time) int {
+	if p.mean == nil {
+		return 0
+	}
+	return p.mean.Size()
+}
 
 // SetLimits is part of [Law].
 func (p *PlainLaw) SetLimits(now time.Time, l Limits) { p.quota.SetLimits(now, l) }

@@ -17,6 +17,7 @@ type View struct {
 	Next  Bound   // what would, if that were gone
 
 	Cap        int     // calls that are let in at once, at most; 0: none is believed
+	Window     int     // calls in flight at which the mean latency stays at its target; 0: it has none
 	Chance     float64 // share of calls that is refused at whatever pace, 0..1, as far as slower ones have shown it
 	ChanceSeen float64 // refusals of late that speak for it
 	Search     float64 // the rate that is tried while none is believed; 0: there is no search
@@ -68,17 +69,18 @@ const (
 	ByTokens
 	ByInputTokens
 	ByOutputTokens
-	ByOthers // a limit, as far as other clients draw on it
-	ByRamp   // a limit, at the start of which the pace still rises
-	BySearch // no limit is known yet
-	ByTrial  // going slower to see
-	ByBrake  // few were let in of late
-	ByCap    // calls in flight; its pace is what that allows at the usual latency
-	ByHold   // nothing leaves
+	ByOthers  // a limit, as far as other clients draw on it
+	ByRamp    // a limit, at the start of which the pace still rises
+	BySearch  // no limit is known yet
+	ByTrial   // going slower to see
+	ByBrake   // few were let in of late
+	ByCap     // calls in flight; its pace is what that allows at the usual latency
+	ByLatency // calls in flight at which the mean latency stays at its target; its pace is what that allows
+	ByHold    // nothing leaves
 )
 
 var bindingWords = [...]string{
-	"nothing", "requests", "tokens", "input tokens", "output tokens", "others", "ramp", "search", "trial", "brake", "cap", "hold",
+	"nothing", "requests", "tokens", "input tokens", "output tokens", "others", "ramp", "search", "trial", "brake", "cap", "latency", "hold",
 }
 
 func (b Binding) String() string { return bindingWords[b] }

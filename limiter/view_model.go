@@ -67,6 +67,9 @@ func (m *ModelLaw) viewBounds(v *View, t float64, cost [dims]float64) {
 	if n := m.places(); n > 0 && m.latency > 0 {
 		v.bind(ByCap, float64(n)/m.latency)
 	}
+	if m.mean != nil {
+		v.bind(ByLatency, m.mean.pace())
+	}
 	if v.Pace = m.rate(t, cost); t < m.hold {
 		v.Pace = 0
 	}
@@ -104,6 +107,9 @@ func (m *ModelLaw) places() int {
 
 func (m *ModelLaw) viewBeliefs(v *View, t float64) {
 	v.Cap, v.Lied = m.places(), m.lied
+	if m.mean != nil {
+		v.Window = m.mean.Size()
+	}
 	if m.refusals > 0 {
 		bin := paceBin(min(m.lastPace, m.rate(t, [dims]float64{dimRequests: 1}))) // the latest may have left faster than is believed now
 		v.Chance = m.chance.share(bin)

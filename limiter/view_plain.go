@@ -25,6 +25,10 @@ func (p *PlainLaw) View(now time.Time, c Cost) View {
 	}
 	v.bind(ByRamp, asked.ramp.Rate(now))
 	v.Pace = v.Binds.Pace
+	if p.mean != nil {
+		v.Window = p.mean.Size()
+		v.bind(ByLatency, p.mean.pace())
+	}
 	return v
 }
 

@@ -18,10 +18,12 @@ var worlds = map[string]func() gate{
 }
 
 var lawsOf = map[string]LawConfig{
-	"model": {},
-	"told":  {Limits: Limits{RPM: 900, TPM: 1e6}},
-	"local": {Local: true},
-	"plain": {Law: Plain},
+	"model":                {},
+	"told":                 {Limits: Limits{RPM: 900, TPM: 1e6}},
+	"local":                {Local: true},
+	"plain":                {Law: Plain},
+	"model, with a target": {Target: 1100 * time.Millisecond},
+	"plain, with a target": {Law: Plain, Target: 1100 * time.Millisecond},
 }
 
 // Of two laws with the same history one is looked at all the time: they never differ, in
@@ -56,10 +58,11 @@ func contents(law Law) any {
 	m, ok := law.(*ModelLaw)
 	if !ok {
 		p := *law.(*PlainLaw)
-		p.rng = nil
+		p.rng, p.mean = nil, copied(p.mean)
 		return p
 	}
 	c := *m
+	c.mean = copied(m.mean)
 	c.estimate = m.estimate.clone()
 	if m.estimate.try != nil {
 		try := *m.estimate.try
@@ -98,6 +101,14 @@ func contents(law Law) any {
 	return c
 }
 
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
+}
+
 // What is said to bind is what the pace is: for every law and world the least bound is
 // the pace, unless the floor or the cap on calls in flight is all there is.
 func TestViewBindsThePace(t *testing.T) {
@@ -114,7 +125,7 @@ func TestViewBindsThePace(t *testing.T) {
 					t.Fatalf("%s, %s: %v binds, and %v less", law, world, v.Binds, v.Next)
 				case v.Binds.By == ByHold:
 					want(t, "pace in a hold", v.Pace, 0)
-				case v.Binds.By == ByCap:
+				case v.Binds.By == ByCap, v.Binds.By == ByLatency:
 					if v.Pace < v.Binds.Pace {
 						t.Fatalf("%s, %s: a pace of %v, and %v binds", law, world, v.Pace, v.Binds)
 					}

@@ -25,6 +25,9 @@ func (v View) Words() []string {
 	if v.Cap > 0 {
 		words = append(words, "no more than "+count(float64(v.Cap))+" in flight")
 	}
+	if v.Binds.By == ByLatency {
+		words = append(words, "no more than "+count(float64(v.Window))+" in flight, or answers take longer than they may")
+	}
 	if v.Over > 0 && v.Cap == 0 {
 		words = append(words, "its limit is not known yet"+v.searching())
 	}

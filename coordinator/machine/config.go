@@ -80,7 +80,7 @@ type LaneConfig struct {
 	Window   int                       // calls in flight; 0: only the run's concurrency
 	Law      limiter.LawName           // by which calls are let in; zero: limiter.Model, which follows the provider's own limits
 	Local    bool                      // of the model law: a server of one's own, which queues; if it refuses, it is judged like any other
-	Target   time.Duration             // of Local: latency to keep under; 0: limiter.DefaultLocalTarget
+	Target   time.Duration             // latency: the mean stays within limiter.MeanTolerance of it; 0: it may be any. Of Local: what the 90th percentile stays under; 0: limiter.DefaultLocalTarget
 	Rate     limiter.RateConfig        // of the plain law; the model law takes Initial, as a first guess
 	Ramp     limiter.RampConfig        // of the plain law; zero: limiter.RampShare of the known rate to all of it in limiter.RampTime; else the rate goes on from its Target
 	Cooldown limiter.CooldownConfig    // of the plain law

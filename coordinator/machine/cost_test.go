@@ -14,6 +14,8 @@ var laws = map[string]LaneConfig{
 	"plain told": {Law: limiter.Plain, Limits: told},
 	"model":      {Limits: told},
 	"local":      {Local: true},
+	"latency":    {Limits: told, Target: time.Second},
+	"plain mean": {Law: limiter.Plain, Target: time.Second},
 }
 
 // pass offers the items anew and serves them, and is the owner's whole work for
