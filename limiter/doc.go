@@ -34,6 +34,7 @@
 //	ends.go       how do news come in?                     and when headers are wrong
 //	phases.go     what does time teach?                    Tick; and the lane's phases
 //	local.go      how many at once, of a server of one's own?
+//	meanwindow.go how many at once, for a latency to be kept? of the plain law, too
 //
 // A refusal is put to these questions, one after the other, and the first that fits
 // decides. What fits is booked with that explanation and with no other.
@@ -78,7 +79,8 @@
 // latest time seen is taken for the present. Times that carry Go's monotonic
 // reading do not go back, so this is a guard and not a mode of operation.
 //
-// No method of a part allocates; a ModelLaw keeps a bounded memory of its calls. What is
+// No method of a part allocates, but for an ErrorWindow of more than twelve buckets, once
+// in each; a ModelLaw keeps a bounded memory of its calls. What is
 // restored is believed only within bounds: a memory that says what cannot be true is
 // left out, and what a user tells now wins over it.
 //

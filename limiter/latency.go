@@ -42,43 +42,20 @@ func (l *MeanLatency) Count() int { return l.count }
 func (l *MeanLatency) Mean() time.Duration { return time.Duration(l.mean) }
 
 // A Latency is a [MeanLatency] that also knows the 95th percentile of the last
-// [LatencySamples]. The zero value is ready.
-//
-// Its memory grows with the samples, as most of many lanes make few calls; and it is
-// written to once in youngSamples, as each of these lanes has it elsewhere.
+// [LatencySamples], to three digits. The zero value is ready.
 type Latency struct {
 	MeanLatency
-	young [youngSamples]time.Duration // the latest count%youngSamples; the others are in the ring
-	ring  []time.Duration             // sample i is at i%LatencySamples
+	ring [LatencySamples]digits // sample i is at i%LatencySamples
 }
-
-// youngSamples is one line of a processor's cache, and a divisor of LatencySamples.
-const youngSamples = 8
 
 // Observe adds a sample. A negative one counts as 0.
 func (l *Latency) Observe(d time.Duration) {
-	l.young[l.count%youngSamples] = max(0, d)
+	l.ring[l.count%LatencySamples] = digitsOf(max(0, d))
 	l.MeanLatency.Observe(d)
-	if l.count%youngSamples > 0 {
-		return
-	}
-	if len(l.ring) < LatencySamples {
-		l.ring = append(l.ring, l.young[:]...)
-		return
-	}
-	copy(l.ring[(l.count-youngSamples)%LatencySamples:], l.young[:])
 }
 
-// last is the samples that are judged, in three parts and in no order that means
-// anything: the young, and the ring but for as many of its oldest as there are young.
-func (l *Latency) last() [3][]time.Duration {
-	young := l.count % youngSamples
-	if l.count < LatencySamples {
-		return [3][]time.Duration{l.young[:young], l.ring}
-	}
-	oldest := (l.count - young) % LatencySamples
-	return [3][]time.Duration{l.young[:young], l.ring[:oldest], l.ring[oldest+young:]}
-}
+// last is the samples that are judged, in no order that means anything.
+func (l *Latency) last() []digits { return l.ring[:min(l.count, LatencySamples)] }
 
 // P95 is the 95th percentile by nearest rank: the smallest sample such that at least
 // 95 % of those in the ring are not above it. 0 before the first sample. It sorts a
@@ -87,32 +64,55 @@ func (l *Latency) P95() time.Duration {
 	if l.count == 0 {
 		return 0
 	}
-	var room [LatencySamples]time.Duration
-	sorted := room[:0]
-	for _, part := range l.last() {
-		sorted = append(sorted, part...)
-	}
+	var room [LatencySamples]digits
+	sorted := room[:copy(room[:], l.last())]
 	slices.Sort(sorted)
-	return sorted[rank95(len(sorted))-1]
+	return sorted[rank95(len(sorted))-1].duration()
 }
 
 // P95Over reports whether P95 is greater than limit, without sorting: it is when more
 // samples are above the limit than may be above the percentile.
 func (l *Latency) P95Over(limit time.Duration) bool {
-	n, above := 0, 0
-	for _, part := range l.last() {
-		n += len(part)
-		for _, d := range part {
-			if d > limit {
-				above++
-			}
+	above := 0
+	for _, d := range l.last() {
+		if d.duration() > limit {
+			above++
 		}
 	}
+	n := len(l.last())
 	return n > 0 && above > n-rank95(n)
 }
 
-// Warm is like that of a [Law].
-func (l *Latency) Warm() uint64 { return uint64(l.count) + uint64(l.young[youngSamples-1]) }
+// Warm is like that of a [Law]; of nil there is nothing to read.
+func (l *Latency) Warm() uint64 {
+	if l == nil {
+		return 0
+	}
+	return uint64(l.count) + uint64(l.ring[l.count%LatencySamples])
+}
+
+// digits is a duration in two bytes: how often it was divided by ten, and what was left
+// of it. A greater duration never has the lesser digits.
+type digits uint16
+
+// wholeDigits is from where on durations are rounded, to a part in four hundred.
+const wholeDigits = 1 << 11
+
+func digitsOf(d time.Duration) digits {
+	tens := digits(0)
+	for ; d >= wholeDigits; tens++ {
+		d = d/10 + d%10/5
+	}
+	return tens*wholeDigits + digits(d)
+}
+
+func (x digits) duration() time.Duration {
+	d := time.Duration(x % wholeDigits)
+	for range x / wholeDigits {
+		d *= 10
+	}
+	return d
+}
 
 // rank95 is ⌈0.95·n⌉, in whole numbers so that no rounding moves it.
 func rank95(n int) int { return (95*n + 99) / 100 }

@@ -2,7 +2,6 @@ package limiter
 
 import (
 	"math"
-	"slices"
 	"time"
 )
 
@@ -21,6 +20,8 @@ const (
 	localUsed   = 0.8 // share of the window that must have been in use, or growth proves nothing
 	localRest   = 10 * time.Second
 	localSample = 10
+	localBins   = 17
+	localFine   = 4 // shares are this much finer than paces, whose bins they use
 
 	// DefaultLocalTarget is the latency to keep under where nobody says: half of the
 	// usual attempt timeout.
@@ -30,16 +31,20 @@ const (
 // LocalWindow finds how many calls a server of one's own takes at once: it grows
 // while the 90th percentile of latency is under a target and the window is used,
 // and shrinks when it is not (additive increase, multiplicative decrease). The
-// zero value is ready, with the default target; it is not to be copied once it is used.
+// zero value is ready, with the default target.
 type LocalWindow struct {
 	Target   time.Duration // 0: DefaultLocalTarget
 	size     float64
 	slow     bool // the target was once near: growth is by small steps from then on
 	inFlight int
-	peak     int // most in flight since the last judgement
-	latency  []time.Duration
-	few      [localSample]time.Duration // the room of latency while it has enough
 	cutAt    time.Time
+
+	// Since the last judgement.
+	peak    int               // most in flight
+	answers int32             // of which took
+	hard    int32             // more than the easy share of the target,
+	over    int32             // more than the target,
+	shares  [localBins]uint16 // and which share of it, in quarters of an octave from a sixty-fourth to a quarter and more
 }
 
 // Size is how many calls may be in flight.
@@ -59,42 +64,52 @@ func (w *LocalWindow) Sent() {
 // Ended notes a call that ended, however it did.
 func (w *LocalWindow) Ended() { w.inFlight = max(0, w.inFlight-1) }
 
-func (w *LocalWindow) warm() uint64 {
-	return uint64(w.Target) + uint64(len(w.latency)) + uint64(w.few[0]+w.few[localSample-1])
-}
+func (w *LocalWindow) warm() uint64 { return uint64(w.Target) + uint64(w.answers) }
 
 // Answered judges, once enough calls were answered.
 func (w *LocalWindow) Answered(latency time.Duration) {
-	if w.latency == nil {
-		w.latency = w.few[:0]
+	share := float64(latency) / float64(orElseDuration(w.Target, DefaultLocalTarget))
+	w.answers++
+	w.shares[min(localBins-1, paceBin(localFine*share))]++
+	if share > localEasy {
+		w.hard++
 	}
-	w.latency = append(w.latency, latency)
-	if len(w.latency) < max(localSample, w.Size()/2) {
-		return
+	if share > 1 {
+		w.over++
 	}
-	slices.Sort(w.latency)
-	w.judge(w.latency[len(w.latency)*9/10])
-	w.latency, w.peak = w.latency[:0], w.inFlight
+	if int(w.answers) >= max(localSample, w.Size()/2) {
+		w.judge()
+		w.answers, w.hard, w.over, w.peak, w.shares = 0, 0, 0, w.inFlight, [localBins]uint16{}
+	}
 }
 
-func (w *LocalWindow) judge(p90 time.Duration) {
-	target := w.Target
-	if target <= 0 {
-		target = DefaultLocalTarget
+// rank is how many answers lie at or above the 90th percentile, but for itself.
+func (w *LocalWindow) rank() int32 { return w.answers - 1 - w.answers*9/10 }
+
+// share is the 90th percentile as a share of the target, not less than it is, as far as
+// growth asks.
+func (w *LocalWindow) share() float64 {
+	bin, above := localBins-1, int32(w.shares[localBins-1])
+	for ; above <= w.rank(); above += int32(w.shares[bin]) {
+		bin--
 	}
+	return paceOf(bin+1) / localFine
+}
+
+func (w *LocalWindow) judge() {
 	size := w.size
 	if size == 0 {
 		size = localStart
 	}
-	w.slow = w.slow || float64(p90) > localEasy*float64(target)
+	w.slow = w.slow || w.hard > w.rank()
 	switch {
-	case p90 > target:
+	case w.over > w.rank():
 		size *= localCut
 	case float64(w.peak) < localUsed*math.Floor(size):
 	case w.slow:
 		size += max(1, localCreep*size)
 	default:
-		size *= leap(float64(p90) / float64(target))
+		size *= leap(w.share())
 	}
 	w.size = min(localMost, max(1, size))
 }

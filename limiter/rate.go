@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"math"
+	"math/bits"
 	"time"
 )
 
@@ -82,8 +83,9 @@ type Rate struct {
 	told     bool    // a directed refusal was the last news
 	cut      bool    // there was a decrease
 	since    int     // samples since the last decrease, where latency is judged
-	latency  Latency
-	answered Meter // while there is no limit
+	latency  MeanLatency
+	slow     [LatencySamples / 64]uint64 // of the last samples, which were over the slowdown: sample i is bit i%LatencySamples
+	answered Meter                       // while there is no limit
 }
 
 // NewRate gives a rate at c.Initial, or without a limit.
@@ -125,7 +127,7 @@ func (r *Rate) Success(now time.Time, latency time.Duration) {
 		r.answered.Add(now) // it tells a first decrease where to start, and later ones start from the limit
 	}
 	if r.config.LatencyTarget > 0 {
-		r.latency.Observe(latency)
+		r.observe(latency)
 		r.since++
 	} else if r.limit <= 0 {
 		return
@@ -165,7 +167,26 @@ func (r *Rate) overloaded(c RateConfig) bool {
 		return false
 	}
 	most := RateSlowdown * c.LatencyTarget
-	return r.latency.Mean() > most || r.latency.P95Over(most)
+	return r.latency.Mean() > most || r.tail()
+}
+
+// observe keeps of a sample what is asked of it.
+func (r *Rate) observe(latency time.Duration) {
+	i := r.latency.Count() % LatencySamples
+	r.slow[i/64] &^= 1 << (i % 64)
+	if latency > RateSlowdown*r.config.LatencyTarget {
+		r.slow[i/64] |= 1 << (i % 64)
+	}
+	r.latency.Observe(latency)
+}
+
+// tail reports whether the 95th percentile is over the slowdown, as [Latency.P95Over].
+func (r *Rate) tail() bool {
+	n, above := min(r.latency.Count(), LatencySamples), 0
+	for _, bits64 := range r.slow {
+		above += bits.OnesCount64(bits64)
+	}
+	return above > n-rank95(n)
 }
 
 func (r *Rate) decrease(now time.Time, c RateConfig, observed float64) {

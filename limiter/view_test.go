@@ -74,7 +74,7 @@ func contents(law Law) any {
 	c.rng, c.sends.ring, c.fates.ring = nil, nil, nil
 	if m.local != nil {
 		local := *m.local
-		c.local, local.latency = &local, nil
+		c.local = &local
 	}
 	if of := m.estimate.inflow.of; of != nil {
 		copied := *of

@@ -32,7 +32,8 @@ func (t tally) rate() float64 {
 //
 // What an event touches stands first, and is one line of a processor's cache.
 //
-// The zero value has not begun. A window of more than fewSlots is not to be copied.
+// The zero value has not begun. A copy is independent: what many points to is never
+// written to, but replaced, once in a slot.
 type window struct {
 	origin  time.Time
 	width   time.Duration
@@ -41,7 +42,7 @@ type window struct {
 	sum     tally
 	filling tally
 
-	many *[maxSlots]tally // instead of few, where the slots are more
+	many *[maxSlots]tally // instead of few, where the slots are more; shared with copies
 	few  [fewSlots]tally
 }
 
@@ -90,6 +91,10 @@ func (w *window) warm() uint64 {
 
 // forward makes slot the head, and forgets what that leaves behind.
 func (w *window) forward(slot int64) {
+	if w.many != nil {
+		own := *w.many
+		w.many = &own
+	}
 	*w.ring(w.head), w.filling = w.filling, tally{}
 	for i := w.head + 1; i <= min(slot, w.head+w.slots); i++ {
 		t := w.ring(i)
