@@ -87,7 +87,6 @@ func (c CooldownConfig) withDefaults() CooldownConfig {
 type Cooldown struct {
 	escalation int // k: cooldowns started since the last success
 	until      time.Time
-	capped     bool
 	config     CooldownConfig
 }
 
@@ -106,14 +105,13 @@ func NewCooldown(c CooldownConfig) Cooldown { return Cooldown{config: c} }
 // The generator must not be nil; one number is drawn from it.
 func (c *Cooldown) Start(now time.Time, retryAfter time.Duration, directed bool, rng *rand.Rand) time.Time {
 	cfg, jitter := c.config.withDefaults(), rng.Float64()
-	wait, cut := stretch(cfg.own(c.escalation), cfg.Jitter*jitter), false
+	wait := stretch(cfg.own(c.escalation), cfg.Jitter*jitter)
 	if directed && retryAfter > 0 {
-		cut = retryAfter > cfg.MaxDirected
 		floor := max(min(retryAfter, cfg.MaxDirected), c.patience(cfg))
 		wait = min(stretch(floor, directedShare*cfg.Jitter*jitter), cfg.MaxDirected)
 	}
 	c.escalation++
-	c.lengthen(now.Add(wait), cut)
+	c.until = later(c.until, now.Add(wait))
 	return c.until
 }
 
@@ -121,17 +119,12 @@ func (c *Cooldown) Start(now time.Time, retryAfter time.Duration, directed bool,
 // the server itself asks for that, but it does not escalate.
 func (c *Cooldown) Extend(now time.Time, retryAfter time.Duration) {
 	cfg := c.config.withDefaults()
-	wait := min(max(0, retryAfter), cfg.MaxDirected)
-	c.lengthen(now.Add(wait), retryAfter > cfg.MaxDirected)
+	c.until = later(c.until, now.Add(min(max(0, retryAfter), cfg.MaxDirected)))
 }
 
 // Until is when calls may be made again; the zero time if none was ever refused. It
 // stays after it has passed.
 func (c *Cooldown) Until() time.Time { return c.until }
-
-// Capped reports whether Until is sooner than the server asked for, because that was
-// more than MaxDirected: a daily quota, or a mistake. The caller says so to the user.
-func (c *Cooldown) Capped() bool { return c.capped }
 
 // Escalation is how many cooldowns were started since the last success.
 func (c *Cooldown) Escalation() int { return c.escalation }
@@ -148,12 +141,6 @@ func (c *Cooldown) patience(cfg CooldownConfig) time.Duration {
 		return 0
 	}
 	return cfg.own(c.escalation - 1)
-}
-
-func (c *Cooldown) lengthen(until time.Time, cut bool) {
-	if until.After(c.until) {
-		c.until, c.capped = until, cut
-	}
 }
 
 func stretch(d time.Duration, share float64) time.Duration {

@@ -16,7 +16,6 @@ func TestCooldownZeroValue(t *testing.T) {
 	want(t, "until", c.Until(), time.Time{})
 	want(t, "escalation", c.Escalation(), 0)
 	c.Succeeded()
-	want(t, "capped", c.Capped(), false)
 }
 
 // Undirected waits double from one second to thirty, once per episode, and a success
@@ -111,20 +110,15 @@ func TestCooldownNeverEndsSooner(t *testing.T) {
 	want(t, "an extension does not escalate", c.Escalation(), 2)
 }
 
-// No server is believed for more than a quarter of an hour, and it is told when one
-// was not.
+// No server is believed for more than a quarter of an hour.
 func TestCooldownCapsDirectedWaits(t *testing.T) {
 	const tenYears = 10 * 365 * 24 * time.Hour
 	var c Cooldown
 	want(t, "until", c.Start(noon, tenYears, true, seeded(1)), at(900))
-	want(t, "capped", c.Capped(), true)
 	c.Start(at(1), time.Second, true, seeded(1))
-	want(t, "still capped, as that wait holds", c.Capped(), true)
 	want(t, "the cap itself", c.Start(at(60), 15*time.Minute, true, seeded(1)), at(960))
-	want(t, "is not capped", c.Capped(), false)
 	c.Extend(at(100), math.MaxInt64)
 	want(t, "extension", c.Until(), at(1000))
-	want(t, "capped", c.Capped(), true)
 }
 
 // Configurations that cannot be meant are refused, each by the name of its field.

@@ -137,10 +137,6 @@ func (g *gauge) spacing(k int) bool {
 	return k == dimRequests && g.source == Seen && g.capacity < 2 && !g.windowed()
 }
 
-// leastTokens is what a bucket of tokens holds at least: one call's worth, or
-// nothing would ever fit.
-const leastTokens = 5000
-
 // toldBurst is how many seconds of a told limit may be saved up where its burst is
 // not told. What was saved is sent on top of the limit, and a window, fixed or
 // sliding, forgives none of it; a fifth of a second is what timers and schedulers
@@ -160,7 +156,7 @@ func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 	g.advance(t)
 	capacity := max(burst, toldBurst) * refill
 	if tokens {
-		capacity = max(capacity, leastTokens)
+		capacity = max(capacity, MinTokenCapacity)
 	}
 	switch g.source {
 	case Unknown:

@@ -140,7 +140,7 @@ func (m *ModelLaw) recallLevel(r *recall, d int, k *LimitMemory) {
 	g.advance(r.t)
 	call := 1.0
 	if d != dimRequests {
-		call = leastTokens
+		call = MinTokenCapacity
 	}
 	if !g.windowed() {
 		g.level = max(g.level, min(g.capacity, call)-debtWaits*g.refill)

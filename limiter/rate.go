@@ -107,10 +107,6 @@ func (r *Rate) Limit() float64 {
 	return math.Inf(1)
 }
 
-// SetCeiling changes the ceiling; 0 takes it away. What was learned above a lower
-// ceiling is kept until the next success or decrease.
-func (r *Rate) SetCeiling(perSecond float64) { r.config.Ceiling = perSecond }
-
 // Anchor makes an unlimited rate finite, at what was observed and without a decrease.
 // A rate that has a limit keeps it.
 func (r *Rate) Anchor(observed float64) {

@@ -105,16 +105,6 @@ func TestRateBounds(t *testing.T) {
 	near(t, "decrease from the ceiling", r.Limit(), 5.6, 1e-9)
 }
 
-// A ceiling that falls takes effect at once, and one that is taken away gives back
-// what was learned.
-func TestRateSetCeiling(t *testing.T) {
-	r := NewRate(RateConfig{Initial: 10})
-	r.SetCeiling(4)
-	near(t, "lower", r.Limit(), 4, 0)
-	r.SetCeiling(0)
-	near(t, "taken away", r.Limit(), 10, 0)
-}
-
 // Anchor makes an unlimited rate finite and leaves a finite one alone.
 func TestRateAnchor(t *testing.T) {
 	r := NewRate(RateConfig{})

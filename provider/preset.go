@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 )
 
 // A Preset is what is known of a provider before its first answer: what a call is
@@ -14,22 +13,12 @@ import (
 type Preset struct {
 	Name string
 
-	// Settles: the charge is put right by the real usage when the call ends. Where
-	// it is false, what was charged stays charged.
-	Settles bool
-
 	// Local: a server of one's own. It has no quota and never answers 429; what is
 	// too much for it waits, and shows in the latency alone.
 	Local bool
 
-	Windows Windows
-
 	rule rule
 }
-
-// Windows are the periods that the limits in a provider's headers count. 0 is not
-// documented: infer it from limit, remainder and reset.
-type Windows struct{ Requests, Tokens time.Duration }
 
 // rule is how a provider charges a call when it lets it in.
 type rule uint8
@@ -53,8 +42,6 @@ const (
 	BedrockOutput = 4096
 )
 
-const day = 24 * time.Hour
-
 // presets are what the providers document, or what their users have observed:
 //
 //   - OpenAI: a call's tokens are "the maximum of max_tokens and the estimated number
@@ -63,25 +50,23 @@ const day = 24 * time.Hour
 //   - Anthropic: input is estimated at the start and corrected, output counts as it is
 //     written, and "max_tokens does not factor in".
 //   - Gemini: a minute's limit on tokens is on input alone.
-//   - Groq: x-ratelimit-*-requests are "always" a day's, *-tokens always a minute's.
-//   - Together: all its x-ratelimit headers are a second's.
 //   - Bedrock: input and max_tokens are deducted at the start, and what was not used is
 //     given back at the end.
 var presets = []Preset{
-	{Name: "anthropic", Settles: true, Windows: Windows{time.Minute, time.Minute}, rule: asExpected},
+	{Name: "anthropic", rule: asExpected},
 	{Name: "azure"},
-	{Name: "bedrock", Settles: true, rule: both},
+	{Name: "bedrock", rule: both},
 	{Name: "deepseek"},
-	{Name: "gemini", Settles: true, rule: promptOnly},
+	{Name: "gemini", rule: promptOnly},
 	{Name: "generic"},
-	{Name: "groq", Windows: Windows{day, time.Minute}},
+	{Name: "groq"},
 	{Name: "llamacpp", Local: true},
 	{Name: "local", Local: true},
 	{Name: "mistral"},
 	{Name: "ollama", Local: true},
 	{Name: "openai"},
 	{Name: "openrouter"},
-	{Name: "together", Windows: Windows{time.Second, time.Second}},
+	{Name: "together"},
 	{Name: "vllm", Local: true},
 }
 

@@ -3,7 +3,6 @@ package provider
 import (
 	"slices"
 	"testing"
-	"time"
 )
 
 // A provider is known by name, else by its host; what is at one's own address is
@@ -82,22 +81,8 @@ func TestZeroPreset(t *testing.T) {
 	}
 }
 
-// Headers that say per what they do not count are told apart by name.
-func TestPresetQuirks(t *testing.T) {
-	if w := PresetFor("groq", "").Windows; w != (Windows{24 * time.Hour, time.Minute}) {
-		t.Errorf("groq: %+v", w)
-	}
-	if w := PresetFor("together", "").Windows; w != (Windows{time.Second, time.Second}) {
-		t.Errorf("together: %+v", w)
-	}
-	if w := PresetFor("openai", "").Windows; w != (Windows{}) {
-		t.Errorf("openai: %+v: it is inferred", w)
-	}
-	for _, name := range []string{"anthropic", "bedrock", "gemini"} {
-		if !PresetFor(name, "").Settles {
-			t.Errorf("%s settles", name)
-		}
-	}
+// Servers of one's own are local.
+func TestPresetLocal(t *testing.T) {
 	for _, name := range []string{"vllm", "llamacpp", "ollama"} {
 		if !PresetFor(name, "").Local {
 			t.Errorf("%s is local", name)

@@ -38,7 +38,7 @@ const (
 	// MaxDirected is the longest wait a server may ask for. One that asks for more
 	// means a daily quota or a mistake; the lane stops, and says so, instead of
 	// keeping a run alive for hours that does nothing.
-	MaxDirected = 15 * time.Minute
+	MaxDirected = limiter.DefaultMaxDirected
 
 	// ProbeWait is twice the refusal latency assumed before one was seen: a
 	// refusal takes a fraction of a second, an answer several.
