@@ -42,20 +42,20 @@ func (l *MeanLatency) Count() int { return l.count }
 func (l *MeanLatency) Mean() time.Duration { return time.Duration(l.mean) }
 
 // A Latency is a [MeanLatency] that also knows the 95th percentile of the last
-// [LatencySamples], to three digits. The zero value is ready.
+// [LatencySamples], to seven digits. The zero value is ready.
 type Latency struct {
 	MeanLatency
-	ring [LatencySamples]digits // sample i is at i%LatencySamples
+	ring [LatencySamples]float32 // ns; sample i is at i%LatencySamples
 }
 
 // Observe adds a sample. A negative one counts as 0.
 func (l *Latency) Observe(d time.Duration) {
-	l.ring[l.count%LatencySamples] = digitsOf(max(0, d))
+	l.ring[l.count%LatencySamples] = float32(max(0, d))
 	l.MeanLatency.Observe(d)
 }
 
 // last is the samples that are judged, in no order that means anything.
-func (l *Latency) last() []digits { return l.ring[:min(l.count, LatencySamples)] }
+func (l *Latency) last() []float32 { return l.ring[:min(l.count, LatencySamples)] }
 
 // P95 is the 95th percentile by nearest rank: the smallest sample such that at least
 // 95 % of those in the ring are not above it. 0 before the first sample. It sorts a
@@ -64,10 +64,10 @@ func (l *Latency) P95() time.Duration {
 	if l.count == 0 {
 		return 0
 	}
-	var room [LatencySamples]digits
+	var room [LatencySamples]float32
 	sorted := room[:copy(room[:], l.last())]
 	slices.Sort(sorted)
-	return sorted[rank95(len(sorted))-1].duration()
+	return time.Duration(sorted[rank95(len(sorted))-1])
 }
 
 // P95Over reports whether P95 is greater than limit, without sorting: it is when more
@@ -75,7 +75,7 @@ func (l *Latency) P95() time.Duration {
 func (l *Latency) P95Over(limit time.Duration) bool {
 	above := 0
 	for _, d := range l.last() {
-		if d.duration() > limit {
+		if d > float32(limit) {
 			above++
 		}
 	}
@@ -83,36 +83,8 @@ func (l *Latency) P95Over(limit time.Duration) bool {
 	return n > 0 && above > n-rank95(n)
 }
 
-// Warm is like that of a [Law]; of nil there is nothing to read.
-func (l *Latency) Warm() uint64 {
-	if l == nil {
-		return 0
-	}
-	return uint64(l.count) + uint64(l.ring[l.count%LatencySamples])
-}
-
-// digits is a duration in two bytes: how often it was divided by ten, and what was left
-// of it. A greater duration never has the lesser digits.
-type digits uint16
-
-// wholeDigits is from where on durations are rounded, to a part in four hundred.
-const wholeDigits = 1 << 11
-
-func digitsOf(d time.Duration) digits {
-	tens := digits(0)
-	for ; d >= wholeDigits; tens++ {
-		d = d/10 + d%10/5
-	}
-	return tens*wholeDigits + digits(d)
-}
-
-func (x digits) duration() time.Duration {
-	d := time.Duration(x % wholeDigits)
-	for range x / wholeDigits {
-		d *= 10
-	}
-	return d
-}
+// Warm is like that of a [Law].
+func (l *Latency) Warm() uint64 { return uint64(l.count) + uint64(l.ring[l.count%LatencySamples]) }
 
 // rank95 is ⌈0.95·n⌉, in whole numbers so that no rounding moves it.
 func rank95(n int) int { return (95*n + 99) / 100 }

@@ -72,8 +72,7 @@ type lane struct {
 	prev, next *lane     // by time of use
 	used       time.Time // latest grant or end
 	counts     tally
-	first      time.Duration    // latency of the first answer
-	latency    *limiter.Latency // of answers; nil before the second, as of many lanes most make few calls
+	latency    latency // of answers
 	breaker    limiter.Breaker
 
 	revived bool      // it began with what an earlier machine knew
@@ -183,28 +182,6 @@ func (l *lane) reserve(now time.Time, p *pool, wait time.Duration) {
 	case l.reserved == p:
 		l.overdue = latest(l.overdue, overdue) // the others have set their alarms by the old one
 	}
-}
-
-// observe takes the latency of an answer.
-func (l *lane) observe(d time.Duration) {
-	switch {
-	case l.latency != nil:
-	case l.first == 0:
-		l.first = d
-		return
-	default:
-		l.latency = &limiter.Latency{}
-		l.latency.Observe(l.first)
-	}
-	l.latency.Observe(d)
-}
-
-// latencies are the mean and the 95th percentile, of answers.
-func (l *lane) latencies() (mean, p95 time.Duration) {
-	if l.latency == nil {
-		return l.first, l.first
-	}
-	return l.latency.Mean(), l.latency.P95()
 }
 
 func (l *lane) warm() uint64 {

@@ -130,7 +130,7 @@ func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News) {
 	l.unclear, l.broke = 0, false
 	l.law.Answered(now, *n)
 	if n.Good && n.Latency > 0 {
-		l.observe(n.Latency)
+		l.latency.Observe(n.Latency)
 	}
 	if !n.Present {
 		return

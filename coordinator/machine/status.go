@@ -122,7 +122,7 @@ func (l *lane) status(now time.Time) LaneStatus {
 		Name: l.name, Phase: l.phase, Reason: l.reason, Cause: l.cause,
 		Until: l.alarmAt(), Epoch: l.epoch, Rate: l.allowed(now),
 		InFlight: l.inFlight, Parked: l.parked, Delayed: l.delayed,
-		Errors:   l.law.Errors(now),
+		Latency: l.latency.Mean(), P95: l.latency.P95(), Errors: l.law.Errors(now),
 		Counters: l.counts.counters(), View: l.law.View(now, l.nextCost()),
 		Level: Levels{
 			Requests:     l.law.Level(now, limiter.Requests),
@@ -131,7 +131,6 @@ func (l *lane) status(now time.Time) LaneStatus {
 			OutputTokens: l.law.Level(now, limiter.OutputTokens),
 		},
 	}
-	s.Latency, s.P95 = l.latencies()
 	s.Speed, s.Why, s.Wait = l.holdup(now)
 	return s
 }
