@@ -46,6 +46,7 @@ var optionTable = map[string]struct {
 	"WithItemTimeout":    {given(WithItemTimeout(time.Minute)), aboutARun, []Option{WithItemTimeout(-1)}},
 	"WithLane":           {given(WithLane("", LaneConfig{Window: 2})), aboutLanes, []Option{WithLane("x", LaneConfig{Window: -1})}},
 	"WithLaneDefaults":   {given(WithLaneDefaults(LaneConfig{Window: 2})), aboutLanes, []Option{WithLaneDefaults(LaneConfig{Window: -1})}},
+	"WithLatencyTarget":  {given(WithLatencyTarget(time.Second)), aboutLanes, []Option{WithLatencyTarget(-1)}},
 	"WithLimits":         {given(WithLimits(Limits{RPM: 6e6})), aboutLanes, []Option{WithLimits(Limits{RPM: -1})}},
 	"WithLocalServer":    {given(WithLocalServer(0)), aboutLanes, []Option{WithLocalServer(-1)}},
 	"WithMaxAttempts":    {given(WithMaxAttempts(1)), aboutARun, []Option{WithMaxAttempts(0)}},
