@@ -53,6 +53,11 @@ const (
 	// seconds of a server's return is worth having.
 	ModelOpen = 2300 * time.Millisecond
 
+	// DefaultLongWait is how long a lane or an item may wait before that is said. Usual
+	// holds are seconds, and those that servers ask for a minute; after five somebody
+	// should know.
+	DefaultLongWait = 5 * time.Minute
+
 	// DefaultPool is the pool, and the lane, of items that name none.
 	DefaultPool = "default"
 )
@@ -69,6 +74,8 @@ type Config struct {
 	MaxLanes int
 	Backoff  limiter.BackoffConfig // of items whose call failed
 	Seed     uint64                // of the jitter; same seed, same waits
+
+	LongWait time.Duration // a longer one is said; see [LongWait]; 0: DefaultLongWait, less: none is
 }
 
 // LaneConfig is one quota's: what is known about it, and how it recovers.
@@ -201,6 +208,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxLanes == 0 {
 		c.MaxLanes = DefaultMaxLanes
+	}
+	if c.LongWait == 0 {
+		c.LongWait = DefaultLongWait
 	}
 	return c
 }

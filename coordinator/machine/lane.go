@@ -58,6 +58,8 @@ type lane struct {
 	cfg      *LaneConfig // shared with other lanes: replaced, and never written to
 	phase    Phase
 	reason   Reason
+	ill      Reason // of the latest cooldown
+	revived  bool   // it began with what an earlier machine knew
 	epoch    uint64 // rises with each cooldown: what left before it is old news
 	inFlight int    // calls of any epoch
 	inEpoch  int    // calls of this one
@@ -75,7 +77,6 @@ type lane struct {
 	latency    latency // of answers
 	breaker    limiter.Breaker
 
-	revived bool      // it began with what an earlier machine knew
 	cause   error     // of Stopped
 	until   time.Time // the end of Cooling
 	passAt  time.Time // when a probe that was not refused has passed; zero: it must be answered
@@ -86,6 +87,7 @@ type lane struct {
 	began   uint64    // the epoch in which its law did: older calls were charged to another one
 	refusal limiter.MeanLatency
 	overdue time.Time // when a reservation that was not used is void
+	wait    *wait     // what is known of its long waits; nil: it never had to wait
 	alarm   alarm
 }
 

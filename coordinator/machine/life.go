@@ -137,6 +137,7 @@ func (m *Machine) keep(now time.Time, it *Item, o *Outcome) {
 func (m *Machine) park(now time.Time, it *Item) {
 	if it.due.After(now) {
 		m.later(it, it.due)
+		m.waitsAlone(it, ByThrottle, "refused")
 		return
 	}
 	it.place = Parked
@@ -158,6 +159,7 @@ func (m *Machine) delay(now time.Time, it *Item, o *Outcome) {
 		due = latest(due, it.lane.until.Add(wait))
 	}
 	m.later(it, due)
+	m.waitsAlone(it, NoReason, "backoff")
 }
 
 // later keeps an item in its pool until it is due.

@@ -28,7 +28,10 @@ type Machine struct {
 	expiry  heap[*Item] // handed over, not over, and with a deadline
 	held    int         // items that wait, in all
 	totals  tally
-	warmth  uint64 // of what was warmed; it means nothing, and keeps a compiler from leaving it out
+	lookAt  time.Time // when to look for long waits; zero: nobody waits
+	looked  time.Time // when that was last done and nothing else
+	stepped bool      // a fact was absorbed since the latest Ready
+	warmth  uint64    // of what was warmed; it means nothing, and keeps a compiler from leaving it out
 	out     Ready
 	told    int // transitions in the latest answer
 }
@@ -38,6 +41,7 @@ type Machine struct {
 type Ready struct {
 	Grants      []Grant
 	Transitions []Transition
+	LongWaits   []LongWait
 	Stranded    []Stranding // runs that lost their last lane, or need too many: feed them no more
 	Finished    []Finish    // runs that are over; they are forgotten
 	WakeAt      time.Time   // when to ask again if nothing happens; zero: only when something does
@@ -117,6 +121,7 @@ func (m *Machine) Held() int { return m.held }
 // for all that was absorbed.
 func (m *Machine) Step(now time.Time, e Event) {
 	now = m.tick(now)
+	m.stepped = true
 	switch e.kind {
 	case evSettled, evHandedOver:
 		m.ended(now, &e)
@@ -152,18 +157,26 @@ func (m *Machine) tick(now time.Time) time.Time {
 // Ready decides. Whatever time or facts have made possible is granted, in turn
 // by run, in order within each pool.
 func (m *Machine) Ready(now time.Time) Ready {
-	now = m.tick(now)
 	m.takeBackAnswer()
+	if !m.onlyToLook(now) {
+		now = m.tick(now)
+		m.decide(now)
+	}
+	m.look(now)
+	m.out.WakeAt = m.wakeAt()
+	ready := m.out
+	m.told = len(ready.Transitions)
+	m.out.Transitions, m.out.Stranded, m.out.LongWaits = m.out.Transitions[:0], nil, m.out.LongWaits[:0] // Step adds to these
+	return ready
+}
+
+func (m *Machine) decide(now time.Time) {
+	m.stepped = false
 	m.ring(now)
 	m.expire(now)
 	m.grant(now)
 	m.finish()
 	m.evict(now, maxEvictions)
-	m.out.WakeAt = m.wakeAt()
-	ready := m.out
-	m.told = len(ready.Transitions)
-	m.out.Transitions, m.out.Stranded = m.out.Transitions[:0], nil // Step adds to these two
-	return ready
 }
 
 // takeBackAnswer drops what the latest answer held. Its arrays are used again, and would
@@ -236,15 +249,16 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 		return false
 	}
 	l, wait := p.pick(now, it)
-	switch wait {
-	case 0:
+	if wait == 0 {
 		m.send(now, it, l)
-	case forever:
-	default:
+		return true
+	}
+	m.mustWait(now, p)
+	if wait != forever {
 		m.setAlarm(p, now.Add(wait))
 		l.reserve(now, p, wait)
 	}
-	return wait == 0
+	return false
 }
 
 // send grants a call of it on l.
@@ -300,8 +314,18 @@ func (m *Machine) finish() {
 	m.turns = kept
 }
 
-// wakeAt is the earliest moment at which time alone changes anything.
+// wakeAt is the earliest moment at which time alone changes anything, or something is
+// to be said.
 func (m *Machine) wakeAt() time.Time {
+	at := m.decidesAt()
+	if !m.lookAt.IsZero() && (at.IsZero() || m.lookAt.Before(at)) {
+		at = m.lookAt
+	}
+	return at
+}
+
+// decidesAt is the earliest moment at which time alone changes anything.
+func (m *Machine) decidesAt() time.Time {
 	var at time.Time
 	if a := m.alarms.top(); a != nil {
 		at = a.at

@@ -34,6 +34,7 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 	switch o.Signal {
 	case Succeeded, Answered, rejected:
 		m.wasAnswered(now, l, n)
+		l.letIn()
 	case Throttled, Overloaded:
 		if l.isDaily(o, present) {
 			m.stop(now, l, o.Cause)
@@ -41,6 +42,7 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 		m.wasRefused(now, it, n)
 	case Failed:
 		m.hasFailed(now, l, n)
+		l.letIn()
 	case Exhausted:
 		l.law.Vanished(now, *n)
 		m.exhausted(now, it, o)
@@ -237,12 +239,15 @@ func (m *Machine) cool(now time.Time, l *lane, reason Reason, until time.Time) {
 	l.until = latest(l.breaker.Until(), until)
 	m.coolUntil(l, l.until)
 	m.enter(now, l, Cooling, reason)
+	l.ill = reason
+	m.beginWait(now, l)
 }
 
 // coolUntil lengthens a cooldown; nothing shortens one.
 func (m *Machine) coolUntil(l *lane, until time.Time) {
 	l.until = latest(l.until, until)
 	m.alarms.set(&l.alarm, l.until)
+	m.foresee(l)
 }
 
 // advance moves a lane through the phases that time alone ends.

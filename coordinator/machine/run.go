@@ -26,6 +26,7 @@ type run struct {
 	stopped  error    // why the first of them that no lane could take did; nil: none did
 
 	inputEnded, draining, paused, stranded bool
+	resumed                                time.Time // when it was last paused no more
 }
 
 // free reports whether one more grant fits under the run's ceiling. The driver

@@ -46,9 +46,12 @@ type bookLane struct {
 	inFlight int
 	inEpoch  int
 	answers  int
-	began    uint64 // the epoch in which its law did
-	stopped  bool   // at some time
-	slowed   bool   // at some time, by its error window
+	began    uint64    // the epoch in which its law did
+	stopped  bool      // at some time
+	slowed   bool      // at some time, by its error window
+	letIn    time.Time // when a call was last let in while it was well
+	told     time.Time // when its wait was last said
+	ill      time.Time // since when it is ill and items wait for it
 	buckets  buckets
 }
 
@@ -171,6 +174,10 @@ func (b *book) after(e Event, before moment) {
 		b.of[e.item].wanted = false
 	case evOffered:
 		b.findRoom(e.items)
+	case evResumed: // its items wait from now on
+		for _, l := range b.lanes {
+			l.ill = time.Time{}
+		}
 	}
 }
 

@@ -84,8 +84,12 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 		l.inEpoch--
 	}
 	first := l.answers == 0
-	if o.Signal == Succeeded || o.Signal == Answered || (o.Signal == Exhausted && o.OnlyIfFirst && !first) {
+	answered := o.Signal == Succeeded || o.Signal == Answered || (o.Signal == Exhausted && o.OnlyIfFirst && !first)
+	if answered {
 		l.answers++
+	}
+	if (answered || o.Signal == Failed) && (l.phase == Flowing || l.phase == Ramping) {
+		l.letIn = now
 	}
 	if x.grant.Epoch < l.began {
 		return // another law was charged for it

@@ -47,7 +47,7 @@ func (b *book) transition(t Transition) {
 // beginLaw: a person has reset the lane, or wants another law. What it may draw is there
 // again, and what left before was charged to another law.
 func (l *bookLane) beginLaw(now time.Time, c LaneConfig, epoch uint64) {
-	l.config, l.began, l.buckets = c, epoch, buckets{}
+	l.config, l.began, l.buckets, l.letIn = c, epoch, buckets{}, now
 	l.buckets.set(now, c.Limits)
 }
 
@@ -257,7 +257,7 @@ func (b *book) afterReady(ready Ready) {
 	if most := MaxDirected + time.Minute; ready.WakeAt.Sub(w.m.now) > most {
 		w.failf("the machine wants to sleep for %v", ready.WakeAt.Sub(w.m.now))
 	}
-	if b.out == 0 && ready.WakeAt.IsZero() {
+	if b.out == 0 && w.m.decidesAt().IsZero() {
 		for _, x := range b.items {
 			if x.place != Over && x.run.paused == 0 {
 				w.failf("item %d of run %d waits, nothing flies, and nobody will wake up", x.item.Seq, x.run.id)

@@ -78,6 +78,7 @@ func newPlan(seed uint64, maxItem int, without trouble) *plan {
 		p.machine.MaxLanes = 1 + p.rng.IntN(3)
 	}
 	p.prioritize()
+	p.machine.LongWait = longWaitOf(seed)
 	return p
 }
 
@@ -88,6 +89,16 @@ func (p *plan) prioritize() {
 	for i := range p.runs {
 		p.runs[i].config.Priority = max(0, rng.IntN(6)-2) // as often 0 or 1 as more
 	}
+}
+
+// longWaitOf is from which wait on a world hears of it. It is drawn apart: what is said
+// of waits is no part of what happens.
+func longWaitOf(seed uint64) time.Duration {
+	rng := rand.New(rand.NewPCG(seed, 4))
+	if rng.IntN(4) == 0 {
+		return DefaultLongWait
+	}
+	return time.Second + time.Duration(rng.Int64N(int64(time.Minute)))
 }
 
 func (p *plan) chance(share float64) bool { return p.rng.Float64() < share }

@@ -25,8 +25,12 @@ func TestSameFactsSameDecisions(t *testing.T) {
 // retell lets the world of a seed happen, with a watcher or without, and gives a sum of all
 // that was decided and when.
 func retell(seed uint64, watched bool) (sum, lines uint64) {
-	h := fnv.New64a()
-	w := newWorld(newPlan(seed, 1<<30, 0), func(format string, args ...any) {
+	return retold(newPlan(seed, 1<<30, 0), watched)
+}
+
+func retold(p *plan, watched bool) (sum, lines uint64) {
+	h, seed := fnv.New64a(), p.seed
+	w := newWorld(p, func(format string, args ...any) {
 		fmt.Fprintf(h, format, args...)
 		lines++
 	})
@@ -45,6 +49,19 @@ func TestLookingChangesNothing(t *testing.T) {
 		alone, lines := retell(seed, false)
 		if watched, n := retell(seed, true); alone != watched {
 			t.Errorf("seed %d tells two stories, of %d lines and of %d where somebody looked", seed, lines, n)
+		}
+	})
+}
+
+// To say long waits changes nothing: a machine that is woken to look for them decides the
+// same at the same moments as one that never says any.
+func TestSayingLongWaitsChangesNothing(t *testing.T) {
+	eachSeed(t, func(seed uint64) {
+		quiet := newPlan(seed, 1<<30, 0)
+		quiet.machine.LongWait = -1
+		silent, lines := retold(quiet, false)
+		if said, n := retell(seed, false); silent != said {
+			t.Errorf("seed %d tells two stories, of %d lines and of %d where waits are said", seed, lines, n)
 		}
 	})
 }

@@ -204,6 +204,12 @@ func (w *world) ready() {
 		w.book.grant(g)
 		w.work(g)
 	}
+	for _, lw := range ready.LongWaits {
+		if !w.bare {
+			w.say("%v", lw)
+		}
+		w.book.longWait(lw)
+	}
 	for _, s := range ready.Stranded {
 		w.say("run %d is stranded", s.Run)
 		w.book.strand(s)
@@ -216,6 +222,7 @@ func (w *world) ready() {
 	if !w.bare {
 		w.m.check(w.book)
 		w.m.checkAwake(w.book)
+		w.book.isSaid()
 	}
 	if w.steps%16 == 0 {
 		if again := w.m.Ready(w.now); len(again.Grants)+len(again.Transitions) > 0 {

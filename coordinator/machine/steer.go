@@ -30,7 +30,9 @@ func (m *Machine) closePool(p *pool) {
 	m.alarms.clear(&p.alarm)
 	p.letGo()
 	for _, l := range p.lanes {
-		l.forget(p)
+		if l.forget(p); len(l.pools) == 0 {
+			l.wait.end() // who comes next waits anew
+		}
 	}
 	delete(p.run.pools, p.name)
 	if p.run.recent == p {
@@ -50,7 +52,7 @@ func (m *Machine) steer(r *run, kind eventKind) {
 	case evPaused:
 		m.pause(r)
 	case evResumed:
-		r.paused = false
+		r.paused, r.resumed = false, m.now
 	case evDrained:
 		m.drain(r)
 	}
@@ -158,6 +160,8 @@ func (l *lane) forgive() {
 	l.broke, l.unclear, l.revived = false, 0, false
 	l.cause, l.until, l.wave = nil, time.Time{}, 0
 	l.reserved, l.overdue = nil, time.Time{}
+	l.ill = NoReason
+	l.wait.end()
 }
 
 // strand releases what can no longer be served, and tells the runs that have

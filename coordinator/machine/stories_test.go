@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"os"
@@ -30,7 +31,7 @@ func TestStories(t *testing.T) {
 // play plays one script. Jitter is off unless the script asks for it, so that
 // the waits in it are round.
 func play(t *testing.T, path string) {
-	s := newStory(t, Config{Lane: LaneConfig{Law: limiter.Plain, Cooldown: limiter.CooldownConfig{Jitter: -1}}})
+	s := newStory(t, Config{LongWait: -1, Lane: LaneConfig{Law: limiter.Plain, Cooldown: limiter.CooldownConfig{Jitter: -1}}})
 	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 		s.t = t
 		do, known := commands[d.Cmd]
@@ -54,8 +55,8 @@ var setUp = map[string]bool{"machine": true, "open": true, "define": true, "limi
 // The commands. Each is one sentence about the world; what follows from it is
 // decided when the command is over.
 var commands = map[string]func(*story, words){
-	"machine": func(s *story, w words) { // idle=D: another machine, and no calls in flight
-		s.m = New(Config{IdleTTL: w.span("idle"), Lane: w.lane()})
+	"machine": func(s *story, w words) { // idle=D long-wait=D: another machine, and no calls in flight
+		s.m = New(Config{IdleTTL: w.span("idle"), LongWait: cmp.Or(w.span("long-wait"), -1), Lane: w.lane()})
 		s.server = nil
 		clear(s.lent)
 	},
@@ -76,8 +77,10 @@ var commands = map[string]func(*story, words){
 	"overload": func(s *story, w words) { // ITEMS after=D retry-after=D: 503
 		s.end(w, HandedOver, Outcome{Signal: Overloaded, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after")})
 	},
-	"fail":    func(s *story, w words) { s.end(w, HandedOver, Outcome{Signal: Failed}) }, // ITEMS: 500, tried again
-	"give-up": func(s *story, w words) { s.end(w, Settled, Outcome{Signal: Failed}) },    // ITEMS: 500, once too often
+	"fail": func(s *story, w words) { // ITEMS after=D retry-after=D: 500, tried again
+		s.end(w, HandedOver, Outcome{Signal: Failed, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after")})
+	},
+	"give-up": func(s *story, w words) { s.end(w, Settled, Outcome{Signal: Failed}) }, // ITEMS: 500, once too often
 	"exhaust": func(s *story, w words) { // ITEMS cause=WORD: no quota, or the key refused
 		s.end(w, HandedOver, Outcome{Signal: Exhausted, Cause: w.cause()})
 	},

@@ -79,6 +79,9 @@ func (s *story) tell(ready Ready) {
 	for _, t := range ready.Transitions {
 		s.say("%v", t)
 	}
+	for _, lw := range ready.LongWaits {
+		s.say("%v", lw)
+	}
 	for _, st := range ready.Stranded {
 		s.say("run %d is stranded: %v", st.Run, st.Cause)
 	}

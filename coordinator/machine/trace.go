@@ -44,6 +44,20 @@ func (t Transition) String() string {
 	return b.String()
 }
 
+// String tells the wait as a line of a story.
+func (w LongWait) String() string {
+	var b strings.Builder
+	if w.Item == nil {
+		fmt.Fprintf(&b, "lane %s: %v, and %d wait for it: %s, for %v so far", w.Lane, w.Phase, w.Items, w.Why, w.At.Sub(w.Since).Round(time.Millisecond))
+	} else {
+		fmt.Fprintf(&b, "item %d: waits for itself on %s: %s", w.Item.Seq, w.Lane, w.Why)
+	}
+	if !w.Until.IsZero() {
+		fmt.Fprintf(&b, ", %v more", w.Until.Sub(w.At).Round(time.Millisecond))
+	}
+	return b.String()
+}
+
 // String tells the grant as a line of a story.
 func (g Grant) String() string {
 	if g.Verdict != Call {

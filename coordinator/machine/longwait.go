@@ -1,0 +1,263 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// A LongWait says that a lane, or an item for itself alone, waits for longer than
+// [Config].LongWait. It is said once for each wait.
+//
+// A lane waits while items wait for it and it lets nothing in: it cools, it is probed,
+// or its law holds the next call back with none under way. The wait ends when a call
+// is let in, so a thousand probes that fail are one wait. That a long line moves
+// slowly is none, nor that calls take long; nor are a paused run and one that has all
+// its calls in flight.
+//
+// It is said as soon as it is known: at once if the lane's cooldown ends, or the item is
+// due, later than that, and else when that long has passed.
+type LongWait struct {
+	At    time.Time
+	Lane  string
+	Phase Phase     // of the lane
+	Cause Reason    // of the lane's latest cooldown; of an item: ByThrottle, or NoReason after a failure
+	Why   string    // what is waited for, in the words of [LaneStatus].Why; of an item: "backoff", or "refused"
+	Since time.Time // when the wait began
+	Until time.Time // when time ends it, or lets the lane try again; zero: that is not known
+	Items int       // that wait for the lane; of an item: that wait for themselves there
+	Item  *Item     // nil: the lane waits. Of it only Seq and Payload may be read
+	Run   RunID     // of the item; 0: the lane waits
+}
+
+// wait is what a lane knows of its waits. Most lanes of many never wait, and are spared
+// the room.
+type wait struct {
+	since time.Time // when items wait and nothing is let in; zero: that is not so
+	told  bool      // that this wait is long was said
+	own   time.Time // the end of an item's own wait that was said to be long
+}
+
+// mustWait notes that the head of a pool waits, and for which lanes: in a fallback
+// pool those behind one that is well are not asked.
+func (m *Machine) mustWait(now time.Time, p *pool) {
+	for _, l := range p.lanes {
+		m.beginWait(now, l)
+		if p.fallback && l.usable() {
+			return
+		}
+	}
+}
+
+// beginWait notes that items may wait for the lane from now on, if they did not before.
+func (m *Machine) beginWait(now time.Time, l *lane) {
+	if m.cfg.LongWait < 0 || l.wait.under() {
+		return
+	}
+	if l.wait == nil {
+		l.wait = &wait{}
+	}
+	l.wait.since, l.wait.told = now, false
+	m.lookBy(now.Add(m.cfg.LongWait))
+	m.foresee(l)
+}
+
+// under reports whether a wait is under way.
+func (w *wait) under() bool { return w != nil && !w.since.IsZero() }
+
+// end ends the wait; what begins later is another.
+func (w *wait) end() {
+	if w != nil {
+		w.since = time.Time{}
+	}
+}
+
+// foresee looks at the waits at once if the end of a cooldown is known to be far.
+func (m *Machine) foresee(l *lane) {
+	if w := l.wait; w.under() && !w.told && isLong(m.now, w.since, l.until, m.cfg.LongWait) {
+		m.lookBy(m.now)
+	}
+}
+
+// letIn ends the wait of a lane that is well, as a call of it was let in. One that was
+// under way when the lane cooled ends nothing.
+func (l *lane) letIn() {
+	if l.usable() {
+		l.wait.end()
+	}
+}
+
+// isLong reports whether a wait is, or will be, longer than the bound.
+func isLong(now, since, until time.Time, bound time.Duration) bool {
+	return now.Sub(since) >= bound || until.Sub(since) > bound
+}
+
+func (m *Machine) lookBy(at time.Time) {
+	if m.lookAt.IsZero() || at.Before(m.lookAt) {
+		m.lookAt = at
+	}
+}
+
+// look says the waits that have become long, once their moment has come, and finds out
+// when the next may. It changes nothing that decides.
+func (m *Machine) look(now time.Time) {
+	if m.lookAt.IsZero() || m.lookAt.After(now) {
+		return
+	}
+	m.lookAt = time.Time{}
+	for l := m.idle.first; l != nil; l = l.next {
+		if l.wait.under() && !l.wait.told {
+			m.lookAtLane(now, l)
+		}
+	}
+}
+
+func (m *Machine) lookAtLane(now time.Time, l *lane) {
+	items, first := l.wantedBy()
+	switch {
+	case items > 0:
+	case l.phase == Probing && l.inEpoch > 0: // who waits is the probe: its end tells more
+		m.lookBy(now.Add(m.cfg.LongWait))
+		return
+	default:
+		l.wait.end()
+		return
+	}
+	since := latest(l.wait.since, first)
+	why, until, held := l.heldUp(now)
+	if !held { // it let a call go that is under way, or could: the wait is over, or begins now
+		l.wait.since, since = now, now
+	}
+	if !isLong(now, since, until, m.cfg.LongWait) {
+		m.lookBy(since.Add(m.cfg.LongWait))
+		return
+	}
+	l.wait.told = true
+	m.out.LongWaits = append(m.out.LongWaits, LongWait{
+		At: now, Lane: l.name, Phase: l.phase, Cause: l.ill, Why: why, Since: since, Until: until, Items: items,
+	})
+}
+
+// wantedBy counts the items that wait for the lane, and says since when one does at
+// most: the lane may have begun to wait for others, which have gone.
+func (l *lane) wantedBy() (items int, since time.Time) {
+	for _, p := range l.pools {
+		it := p.head()
+		if it == nil && !l.usable() { // a lane that is well has nothing to do with an item's own wait
+			it = p.delayed.top()
+		}
+		if it == nil || p.run.paused || !p.run.free() || !p.asks(l) {
+			continue
+		}
+		if from := latest(it.Offered, p.run.resumed); items == 0 || from.Before(since) {
+			since = from
+		}
+		items += p.waiting.n + p.returned.len()
+		if !l.usable() {
+			items += p.delayed.len()
+		}
+	}
+	return items, since
+}
+
+// asks reports whether the pool's next item could go out on the lane.
+func (p *pool) asks(l *lane) bool {
+	for _, other := range p.lanes {
+		if other == l {
+			return true
+		}
+		if p.fallback && other.usable() {
+			return false
+		}
+	}
+	return false
+}
+
+// heldUp says what keeps the lane from letting a call go, and until when. A lane that is
+// well and has calls under way is not held up: their ends may be what it waits for.
+func (l *lane) heldUp(now time.Time) (why string, until time.Time, held bool) {
+	switch {
+	case l.phase == Cooling:
+		return l.reason.String(), l.until, true
+	case l.phase == Probing:
+		return "probe", time.Time{}, true
+	case !l.usable() || l.inEpoch > 0 || l.full(now):
+		return "", time.Time{}, false
+	}
+	wait, why := l.law.Wait(now, l.nextCost())
+	if wait > 0 {
+		until = l.freeAt(now, why)
+	}
+	return why, until, wait > 0
+}
+
+// freeAt is when the law of a lane that is well lets the next call go, where that is
+// believed to be known: at the end of a hold, or when the limit that it names has enough.
+// A wait that a law answers is only until it wants to be asked again.
+func (l *lane) freeAt(now time.Time, why string) (at time.Time) {
+	cost := l.nextCost()
+	v := l.law.View(now, cost)
+	needs := [...]float64{cost.Requests, cost.Tokens(), cost.Input, cost.Output}
+	at = v.Hold
+	for k := range v.Limits {
+		if limit := &v.Limits[k]; limiter.Binding(k+int(limiter.ByRequests)).String() == why {
+			at = latest(at, enoughAt(now, limit, needs[k]))
+		}
+	}
+	if !at.After(now) {
+		return time.Time{}
+	}
+	return at
+}
+
+// enoughAt is when a limit has that many units; zero: that is not known.
+func enoughAt(now time.Time, limit *limiter.LimitView, units float64) time.Time {
+	switch inflow := limit.Refill - limit.Others; {
+	case limit.Period > 0:
+		return limit.Ends
+	case inflow <= 0 || limit.Level >= units:
+		return time.Time{}
+	default:
+		return now.Add(time.Duration(min((units-limit.Level)/inflow, farthest.Seconds()) * float64(time.Second)))
+	}
+}
+
+// farthest bounds what is said of an end: a limit that takes a day is as good as none.
+const farthest = 24 * time.Hour
+
+// waitsAlone says that an item waits for itself for long. Of many on one lane the first
+// is said, and then only one whose end is later than what was said by the bound again:
+// an outage whose every failure names ten minutes is one story.
+func (m *Machine) waitsAlone(it *Item, cause Reason, why string) {
+	l, bound := it.lane, m.cfg.LongWait
+	if bound < 0 || it.due.Sub(it.since) <= bound {
+		return
+	}
+	if l.wait == nil {
+		l.wait = &wait{}
+	}
+	if it.due.Sub(l.wait.own) <= bound {
+		return
+	}
+	l.wait.own = it.due
+	m.out.LongWaits = append(m.out.LongWaits, LongWait{
+		At: it.since, Lane: l.name, Phase: l.phase, Cause: cause, Why: why, Since: it.since, Until: it.due,
+		Items: l.delayed, Item: it, Run: it.run.id,
+	})
+}
+
+// onlyToLook reports whether time has brought nothing but a look at the waits. Such a
+// look must leave no trace: lanes are forgotten, and the latest moment is noted, when
+// something has happened, and that may not depend on whether waits are looked at. An
+// owner that comes as late as a long wait has more to see.
+func (m *Machine) onlyToLook(now time.Time) bool {
+	due := !m.lookAt.IsZero() && !m.lookAt.After(now) && now.Sub(m.lookAt) < m.cfg.LongWait
+	if m.stepped || !due && !now.Equal(m.looked) {
+		return false
+	}
+	if at := m.decidesAt(); !at.IsZero() && !at.After(now) {
+		return false
+	}
+	m.looked = now
+	return true
+}
