@@ -2,13 +2,17 @@ package batch
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
 )
 
 // An Event is one thing that a run tells its observer. Exactly one field is
 // set.
 type Event struct {
 	Transition *Transition // a lane changed its phase
+	LongWait   *LongWait   // a lane or an item waits for longer than [WithLongWait] says
 	Status     *Status     // a picture, once per period
 	Summary    *Summary    // the run is over; the last event
 }
@@ -16,8 +20,8 @@ type Event struct {
 // busiestLanes is how many lanes a picture shows: as many as a screen.
 const busiestLanes = 16
 
-// WithObserver tells f what happens in the run: transitions as they come, a
-// status each period, the summary at the end. All calls come from one goroutine
+// WithObserver tells f what happens in the run: transitions and long waits as they
+// come, a status each period, the summary at the end. All calls come from one goroutine
 // of the run's. A slow f slows nothing: events that it is too slow for are
 // dropped and counted, but for the last, for which the run waits.
 func WithObserver(f func(Event)) Option {
@@ -32,6 +36,23 @@ func WithProgressEvery(d time.Duration) Option {
 	return runOption(func(c *config) { c.every = d }, "WithProgressEvery(%v)", d)
 }
 
+// DefaultLongWait is how long a lane or an item may wait before the observer is told.
+const DefaultLongWait = machine.DefaultLongWait
+
+// WithLongWait sets how long a lane or an item may wait before the observer is told of
+// it by [Event].LongWait: once for each wait, and at once if its end is known to be
+// farther away than that. Default 5 minutes; 0 tells of none.
+func WithLongWait(d time.Duration) Option {
+	return option(func(c *config) {
+		if c.machine.LongWait = d; d == 0 {
+			c.machine.LongWait = -1
+		}
+		if d < 0 {
+			c.faults = append(c.faults, fmt.Errorf("WithLongWait: %v is less than 0", d))
+		}
+	}, "WithLongWait(%v)", d)
+}
+
 // observe passes on what the coordinator says until the run is over, and then
 // the summary.
 func (r *run[In, Out]) observe(ctx context.Context) {
@@ -39,12 +60,12 @@ func (r *run[In, Out]) observe(ctx context.Context) {
 	defer ticker.Stop()
 	for news := r.session.News(); news != nil; {
 		select {
-		case t, ok := <-news:
+		case n, ok := <-news:
 			if !ok {
 				news = nil
 				continue
 			}
-			r.observer(Event{Transition: &t})
+			r.observer(Event{Transition: n.Transition, LongWait: n.LongWait})
 		case <-ticker.Chan():
 			if s, err := r.session.Status(ctx, busiestLanes); err == nil {
 				r.observer(Event{Status: &s})

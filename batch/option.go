@@ -167,6 +167,9 @@ func (c *config) checkLanes() error {
 	for _, name := range slices.Sorted(maps.Keys(c.machine.Lanes)) {
 		faults = append(faults, said(fmt.Sprintf("WithLane(%q)", name), c.machine.Lanes[name].Validate()))
 	}
+	if c.shared != nil && c.machine.LongWait != 0 {
+		faults = append(faults, errors.New("WithShared: WithLongWait is said where it is made, to NewShared"))
+	}
 	return errors.Join(faults...)
 }
 

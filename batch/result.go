@@ -45,6 +45,10 @@ type Status = machine.Status
 // [machine.Transition].
 type Transition = machine.Transition
 
+// LongWait says that a lane, or an item for itself, waits for long; see
+// [machine.LongWait]. Its Item is a [Result]'s Index.
+type LongWait = machine.LongWait
+
 // A Summary is what a run comes to.
 type Summary struct {
 	Succeeded int // items with an answer

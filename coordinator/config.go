@@ -24,7 +24,7 @@ const (
 	// how long an early message waits for its answer when news never stops coming.
 	maxBurst = 256
 
-	// newsSize is how many transitions a run may leave unread before later ones are
+	// newsSize is how much news a run may leave unread before later news is
 	// dropped and counted. A lane changes phase a few times a minute, so this is
 	// minutes of inattention.
 	newsSize = 256

@@ -116,7 +116,7 @@ func (l *loop) open(now time.Time, cfg machine.RunConfig) *Session {
 		c: l.c, id: l.latest,
 		work:     make(chan machine.Grant, cfg.Concurrency),
 		leave:    make(chan struct{}, 1),
-		news:     make(chan machine.Transition, newsSize),
+		news:     make(chan News, newsSize),
 		stranded: make(chan struct{}),
 	}
 	l.sessions[s.id] = s
@@ -145,7 +145,10 @@ func (l *loop) dispatch(ready machine.Ready) {
 		l.sessions[g.Run].work <- g // has room: the machine keeps to the run's concurrency
 	}
 	for _, t := range ready.Transitions {
-		l.tell(t)
+		l.tellAll(News{Transition: &t})
+	}
+	for _, w := range ready.LongWaits {
+		l.tellWait(w)
 	}
 	for _, s := range ready.Stranded {
 		l.strand(s)
@@ -174,14 +177,28 @@ func (l *loop) holds(s *Session) uint64 {
 	return n.Offered + n.HandedOver - n.Calls - n.Released
 }
 
-// tell passes a transition on to every run that has room for it.
-func (l *loop) tell(t machine.Transition) {
+// tellAll passes on what concerns a lane.
+func (l *loop) tellAll(n News) {
 	for _, s := range l.sessions {
-		select {
-		case s.news <- t:
-		default:
-			s.missed++
-		}
+		s.tell(n)
+	}
+}
+
+// tellWait passes on that a lane waits, or an item, which concerns its run alone.
+func (l *loop) tellWait(w machine.LongWait) {
+	if !w.Own {
+		l.tellAll(News{LongWait: &w})
+		return
+	}
+	l.sessions[w.Run].tell(News{LongWait: &w}) // it is there: a run with an item that waits is not over
+}
+
+// tell passes news on if the run has room for it.
+func (s *Session) tell(n News) {
+	select {
+	case s.news <- n:
+	default:
+		s.missed++
 	}
 }
 

@@ -16,7 +16,7 @@ type Session struct {
 	c    *Coordinator
 	id   machine.RunID
 	work chan machine.Grant
-	news chan machine.Transition
+	news chan News
 
 	leave   chan struct{} // holds one while the run may offer
 	invited bool          // the loop's: that one was given and not used
@@ -83,12 +83,18 @@ func (s *Session) Stranded() <-chan struct{} { return s.stranded }
 // called once Stranded is closed.
 func (s *Session) Cause() error { return s.cause }
 
-// News yields the transitions of all lanes, and is closed when the run is over.
-// Those that nobody reads in time are dropped and counted.
-func (s *Session) News() <-chan machine.Transition { return s.news }
+// News is one thing that a coordinator tells a run. Exactly one field is set.
+type News struct {
+	Transition *machine.Transition // a lane changed its phase
+	LongWait   *machine.LongWait   // a lane, or an item of this run, waits for long
+}
 
-// Final is what became of the run's items and calls, and how many transitions
-// were dropped. It may be called once Work is closed.
+// News yields what happens to all lanes, and is closed when the run is over.
+// What nobody reads in time is dropped and counted.
+func (s *Session) News() <-chan News { return s.news }
+
+// Final is what became of the run's items and calls, and how much news was
+// dropped. It may be called once Work is closed.
 func (s *Session) Final() (machine.Counters, uint64) { return s.counts, s.missed }
 
 // Stopped says why the first item that no lane could take was released; nil if each had

@@ -180,3 +180,31 @@ func TestLimitsAreCheckedAndHold(t *testing.T) {
 		proves(t, finish(s), 20, 20)
 	})
 }
+
+// That a lane waits for long concerns every run, and that an item does only its own.
+func TestLongWaitsReachWhomTheyConcern(t *testing.T) {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
+		a, b := open(t, c, machine.RunConfig{}), open(t, c, machine.RunConfig{})
+		a.Offer(items(2, ""))
+		out := granted(a)
+		a.HandOver(out[0], machine.Outcome{Signal: machine.Failed, Directed: true, RetryAfter: 10 * time.Minute})
+		a.HandOver(out[1], within(10*time.Minute))
+		told := map[*Session]string{}
+		go finish(a)
+		finish(b)
+		for _, s := range []*Session{a, b} {
+			for n := range s.News() {
+				switch {
+				case n.LongWait == nil:
+				case n.LongWait.Own:
+					told[s] += "item "
+				default:
+					told[s] += "lane "
+				}
+			}
+		}
+		if told[a] != "item lane " || told[b] != "lane " {
+			t.Errorf("the run whose item waits was told %q, the other %q", told[a], told[b])
+		}
+	})
+}

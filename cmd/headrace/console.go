@@ -25,6 +25,7 @@ type display interface {
 	notice(text string)            // something the user should know
 	log(line []byte)               // a line of the log, as it is
 	transition(t batch.Transition) // a lane changed its phase
+	longWait(w batch.LongWait)     // a lane or an item waits for long
 	status(s batch.Status)         // a picture, once a period
 	summary(s *report)             // how it ended; nil: nothing is to be said of it
 }
@@ -64,6 +65,8 @@ func (c *console) observe(e batch.Event) {
 	switch {
 	case e.Transition != nil:
 		c.tell(func(d display) { d.transition(*e.Transition) })
+	case e.LongWait != nil:
+		c.tell(func(d display) { d.longWait(*e.LongWait) })
 	case e.Status != nil:
 		c.tell(func(d display) { d.status(*e.Status) })
 	}
@@ -89,5 +92,6 @@ func (s silent) notice(text string)          { fmt.Fprintf(s.out, "headrace: %s\
 func (s silent) log(line []byte)             { _, _ = s.out.Write(line) } // a log that cannot be written is lost
 func (s silent) scale(scale)                 {}
 func (s silent) transition(batch.Transition) {}
+func (s silent) longWait(batch.LongWait)     {} // the log says it
 func (s silent) status(batch.Status)         {}
 func (s silent) summary(*report)             {}

@@ -31,6 +31,7 @@ type runFlags struct {
 	timeout           time.Duration
 	itemTimeout       time.Duration
 	deadline          time.Duration
+	longWait          time.Duration
 	config            string
 	configBaseURL     bool // the config file says whom to call
 	simProfile        string
@@ -110,6 +111,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.timeout, "timeout", batch.DefaultAttemptTimeout, "longest call; waiting to be sent does not count, 0 is no bound")
 	fs.DurationVar(&f.itemTimeout, "item-timeout", 0, "longest time for one item in all, from its first call; 0 is no bound")
 	fs.DurationVar(&f.deadline, "deadline", 0, "longest time for the run in all: it then stops as at Ctrl-C, with exit code 4; 0 is no bound")
+	fs.DurationVar(&f.longWait, "long-wait", batch.DefaultLongWait, "warn of a model or an item that waits for longer; 0 warns of none")
 	fs.StringVar(&f.order, "order", orderCompletion, "how results stand in the output: completion (as they come) or input (as in the input; those that wait for their turn are not saved yet)")
 	fs.BoolVar(&f.retryFailed, "retry-failed", false, "also try again what failed for good in an earlier run")
 	fs.BoolVar(&f.fresh, "fresh", false, "start over: the old output is kept as OUTPUT.bak")
@@ -124,7 +126,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 		"output": "FILE", "errors": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
 		"model": "NAME", "endpoint": "PATH", "system": "TEXT",
 		"format": "NAME", "template": "TEXT", "on-bad-line": "MODE", "order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "max-attempts": "N",
-		"timeout": "D", "item-timeout": "D", "deadline": "D", "sim-profile": "NAME", "config": "FILE",
+		"timeout": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "sim-profile": "NAME", "config": "FILE",
 		"durable": "MODE", "progress": "MODE", "log-level": "LEVEL", "limit": "N", "seed": "N",
 	})
 }
@@ -182,6 +184,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		atLeast("timeout", f.timeout, 0),
 		atLeast("item-timeout", f.itemTimeout, 0),
 		atLeast("deadline", f.deadline, 0),
+		atLeast("long-wait", f.longWait, 0),
 		oneOf("sim-profile", f.simProfile, profileDemo, profileFast),
 		oneOf("order", f.order, orderCompletion, orderInput),
 		oneOf("format", f.format, formatAuto, formatJSONL, formatText, formatCSV),

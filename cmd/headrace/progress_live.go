@@ -37,6 +37,8 @@ func (l *live) log(line []byte)    { l.above(func() { l.plain.log(line) }) }
 
 func (l *live) transition(t batch.Transition) { l.above(func() { l.plain.transition(t) }) }
 
+func (l *live) longWait(w batch.LongWait) { l.above(func() { l.plain.longWait(w) }) }
+
 func (l *live) status(s batch.Status) {
 	now := l.read(s)
 	l.line = fit(append(now.words(), wait(now.elapsed)), l.width()-1)

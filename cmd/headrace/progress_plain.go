@@ -27,6 +27,10 @@ func (p *plain) transition(t batch.Transition) {
 	fmt.Fprintf(p.out, "%s  %s\n", clockTime(t.At.Sub(p.began)), story(t))
 }
 
+func (p *plain) longWait(w batch.LongWait) {
+	fmt.Fprintf(p.out, "%s  warning: %s\n", clockTime(w.At.Sub(p.began)), waitStory(w))
+}
+
 func (p *plain) status(s batch.Status) {
 	now := p.read(s)
 	fmt.Fprintf(p.out, "%s  %s\n", clockTime(now.elapsed), strings.Join(now.words(), "  "))

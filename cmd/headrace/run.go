@@ -125,21 +125,24 @@ func (r *runner) manner() (display, func(*console) slog.Handler) {
 	return &plain{out: r.stderr}, text
 }
 
-// every is the period of the pictures that the manner shows; false for none.
-func (r *runner) every() (time.Duration, bool) {
+// silentEvery is the period of pictures that nobody sees.
+const silentEvery = time.Hour
+
+// every is the period of the pictures that the manner shows.
+func (r *runner) every() time.Duration {
 	switch r.flags.progress {
 	case progressNone:
-		return 0, false
+		return silentEvery
 	case progressJSON:
-		return jsonEvery, true
+		return jsonEvery
 	case progressPlain:
-		return plainEvery, true
+		return plainEvery
 	case progressAuto:
 		if r.width == nil {
-			return plainEvery, true
+			return plainEvery
 		}
 	}
-	return liveEvery, true
+	return liveEvery
 }
 
 // run does everything in the order in which the least is lost when it goes wrong:
@@ -276,12 +279,20 @@ func (r *runner) options(t *tally) []batch.Option {
 		batch.WithSummary(&t.sum),
 		batch.WithSeed(seed),
 		batch.WithClock(r.clock),
+		batch.WithLongWait(r.flags.longWait),
+		batch.WithObserver(r.observe),
+		batch.WithProgressEvery(r.every()),
 	}
-	opts = append(opts, r.flags.lawOptions()...)
-	if every, ok := r.every(); ok {
-		opts = append(opts, batch.WithObserver(r.console.observe), batch.WithProgressEvery(every))
+	return append(opts, r.flags.lawOptions()...)
+}
+
+// observe passes on what the run tells of itself: to the log what is a warning, and all
+// to the console.
+func (r *runner) observe(e batch.Event) {
+	if w := e.LongWait; w != nil {
+		r.log.Warn("long wait", waitAttrs(w)...)
 	}
-	return opts
+	r.console.observe(e)
 }
 
 // caller makes calls that are in flight until their answers are written.

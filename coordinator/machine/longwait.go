@@ -26,8 +26,9 @@ type LongWait struct {
 	Since time.Time // when the wait began
 	Until time.Time // when time ends it, or lets the lane try again; zero: that is not known
 	Items int       // that wait for the lane; of an item: that wait for themselves there
-	Item  *Item     // nil: the lane waits. Of it only Seq and Payload may be read
-	Run   RunID     // of the item; 0: the lane waits
+	Own   bool      // an item waits for itself, and not the lane
+	Item  uint64    // of Own: its number in its run
+	Run   RunID     // of Own: that run
 }
 
 // wait is what a lane knows of its waits. Most lanes of many never wait, and are spared
@@ -242,7 +243,7 @@ func (m *Machine) waitsAlone(it *Item, cause Reason, why string) {
 	l.wait.own = it.due
 	m.out.LongWaits = append(m.out.LongWaits, LongWait{
 		At: it.since, Lane: l.name, Phase: l.phase, Cause: cause, Why: why, Since: it.since, Until: it.due,
-		Items: l.delayed, Item: it, Run: it.run.id,
+		Items: l.delayed, Own: true, Item: it.Seq, Run: it.run.id,
 	})
 }
 

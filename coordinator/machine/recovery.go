@@ -239,7 +239,6 @@ func (m *Machine) cool(now time.Time, l *lane, reason Reason, until time.Time) {
 	l.until = latest(l.breaker.Until(), until)
 	m.coolUntil(l, l.until)
 	m.enter(now, l, Cooling, reason)
-	l.ill = reason
 	m.beginWait(now, l)
 }
 
@@ -294,7 +293,9 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 		Until: l.alarmAt(), Wave: l.wave, Rate: l.law.Rate(now), Cause: l.cause,
 		Belief: l.belief(now),
 	})
-	l.phase, l.reason = to, reason
+	if l.phase, l.reason = to, reason; to == Cooling {
+		l.ill = reason
+	}
 }
 
 func latest(a, b time.Time) time.Time {

@@ -1,6 +1,9 @@
 package machine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // What the book says to the waits that the machine says, and to those that it does not.
 
@@ -15,7 +18,7 @@ func (b *book) longWait(lw LongWait) {
 	case lw.At.Sub(lw.Since) < bound && lw.Until.Sub(lw.Since) <= bound:
 		w.failf("%v: that is not longer than %v", lw, bound)
 	}
-	if lw.Item != nil {
+	if lw.Own {
 		b.itemWaits(lw)
 	} else {
 		b.laneWaits(lw)
@@ -23,8 +26,9 @@ func (b *book) longWait(lw LongWait) {
 }
 
 func (b *book) itemWaits(lw LongWait) {
-	x := b.of[lw.Item]
-	if x.run.id != lw.Run || x.back != lw.Since || x.grant.Lane != lw.Lane || x.last.Signal == Failed != (lw.Cause == NoReason) {
+	i := slices.IndexFunc(b.items, func(x *bookItem) bool { return x.run.id == lw.Run && x.item.Seq == lw.Item })
+	x := b.items[i]
+	if x.back != lw.Since || x.grant.Lane != lw.Lane || x.last.Signal == Failed != (lw.Cause == NoReason) {
 		b.w.failf("%v: item %d of run %d is back on %s since %v", lw, x.item.Seq, x.run.id, x.grant.Lane, x.back)
 	}
 }

@@ -47,10 +47,10 @@ func (t Transition) String() string {
 // String tells the wait as a line of a story.
 func (w LongWait) String() string {
 	var b strings.Builder
-	if w.Item == nil {
+	if !w.Own {
 		fmt.Fprintf(&b, "lane %s: %v, and %d wait for it: %s, for %v so far", w.Lane, w.Phase, w.Items, w.Why, w.At.Sub(w.Since).Round(time.Millisecond))
 	} else {
-		fmt.Fprintf(&b, "item %d: waits for itself on %s: %s", w.Item.Seq, w.Lane, w.Why)
+		fmt.Fprintf(&b, "item %d: waits for itself on %s: %s", w.Item, w.Lane, w.Why)
 	}
 	if !w.Until.IsZero() {
 		fmt.Fprintf(&b, ", %v more", w.Until.Sub(w.At).Round(time.Millisecond))
