@@ -115,6 +115,10 @@ func (b *Breaker) State(now time.Time) BreakerState {
 // the zero time if it is closed.
 func (b *Breaker) Until() time.Time { return b.until }
 
+// FailuresInRow is how many calls have failed since the latest success, half-open
+// probes included.
+func (b *Breaker) FailuresInRow() int { return b.consecutive + b.reopened }
+
 // Allow reports whether a call may be made now. While half-open there is one
 // permit, which it takes, and Success, Failure or Abandon gives back.
 func (b *Breaker) Allow(now time.Time) bool {

@@ -98,8 +98,8 @@ func (e *events) longWait(w batch.LongWait) {
 		out.Item = &w.Item
 	}
 	if !w.Until.IsZero() {
-		until := w.Until.Format(time.RFC3339)
-		out.ForS, out.Until = finite(w.Until.Sub(w.At).Seconds()), &until
+		at := w.Until.Format(time.RFC3339)
+		out.ForS, out.Until = until(w.At, w.Until), &at
 	}
 	e.print(out)
 }

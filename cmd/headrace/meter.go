@@ -47,12 +47,14 @@ type picture struct {
 	phase             machine.Phase // the gravest of them
 	wait              time.Duration // until that one changes, as far as time decides
 	belief            string        // of the only lane, if there is but one
+	open, halfOpen    int           // breakers
 }
 
 func (m *meter) read(s batch.Status) picture {
 	p := picture{
 		elapsed: s.At.Sub(m.began), done: m.before + int(s.Totals.Settled), total: m.total,
 		failed: m.failed(), waiting: s.Held, perSecond: m.rate(s), ofLanes: s.Known,
+		open: s.Open, halfOpen: s.HalfOpen,
 	}
 	for _, l := range s.Lanes {
 		p.inFlight += l.InFlight

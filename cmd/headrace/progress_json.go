@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
 )
 
 // jsonEvery is the period of progress events for programs.
@@ -33,6 +34,8 @@ type progressEvent struct {
 	InFlight  int     `json:"in_flight"`
 	Waiting   int     `json:"waiting"`
 	PerSecond float64 `json:"per_second"`
+	Open      int     `json:"breakers_open"`      // lanes whose server is taken to be down
+	HalfOpen  int     `json:"breakers_half_open"` // lanes that let one call through, to see
 	Lanes     []lane  `json:"lanes"`
 }
 
@@ -52,6 +55,23 @@ type lane struct {
 	P95MS    int64    `json:"p95_ms"`
 	Errors   float64  `json:"error_rate"`
 	Belief   string   `json:"belief,omitempty"` // what its limit is believed to be, in words
+	Breaker  string   `json:"breaker"`          // closed, open or half-open
+	Failures int      `json:"failures_in_row"`  // calls that broke since the latest success
+	FirstS   *float64 `json:"first_due_s"`      // until the first delayed item may go again; null: there is none
+	LastS    *float64 `json:"last_due_s"`       // and the last
+	Level    levels   `json:"level"`
+}
+
+// levels are the units that each limit has left; negative is debt, null is not known.
+type levels struct {
+	Requests     *float64 `json:"requests"`
+	Tokens       *float64 `json:"tokens"`
+	InputTokens  *float64 `json:"input_tokens"`
+	OutputTokens *float64 `json:"output_tokens"`
+}
+
+func levelsOf(l machine.Levels) levels {
+	return levels{finite(l.Requests), finite(l.Tokens), finite(l.InputTokens), finite(l.OutputTokens)}
 }
 
 type transitionEvent struct {
@@ -96,7 +116,8 @@ func (e *events) status(s batch.Status) {
 	p := e.read(s)
 	out := progressEvent{
 		Event: "progress", ElapsedS: seconds(p.elapsed), Done: p.done, Failed: p.failed,
-		InFlight: p.inFlight, Waiting: p.waiting, PerSecond: round(p.perSecond), Lanes: []lane{},
+		InFlight: p.inFlight, Waiting: p.waiting, PerSecond: round(p.perSecond),
+		Open: s.Open, HalfOpen: s.HalfOpen, Lanes: []lane{},
 	}
 	if p.total >= 0 {
 		out.Total = &p.total
@@ -106,7 +127,8 @@ func (e *events) status(s batch.Status) {
 			Name: l.Name, Phase: l.Phase.String(), Speed: l.Speed.String(), Why: l.Why, WaitS: seconds(l.Wait),
 			Epoch: l.Epoch, Rate: finite(l.Rate), InFlight: l.InFlight, Parked: l.Parked, Delayed: l.Delayed,
 			MeanMS: l.Latency.Milliseconds(), P95MS: l.P95.Milliseconds(), Errors: round(l.Errors),
-			Belief: l.View.String(),
+			Belief: l.View.String(), Breaker: l.Breaker.String(), Failures: l.Failures,
+			FirstS: until(s.At, l.FirstDue), LastS: until(s.At, l.LastDue), Level: levelsOf(l.Level),
 		})
 	}
 	e.print(out)
@@ -116,6 +138,14 @@ func (e *events) summary(s *report) {
 	if s != nil {
 		e.print(s.event())
 	}
+}
+
+// until is how many seconds there are from now until then; null: there is no such moment.
+func until(now, then time.Time) *float64 {
+	if then.IsZero() {
+		return nil
+	}
+	return finite(max(0, then.Sub(now)).Seconds())
 }
 
 // seconds are rounded to milliseconds: what is behind them is noise.

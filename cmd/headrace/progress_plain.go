@@ -61,6 +61,9 @@ func (p picture) words() []string {
 	if phase := phaseWords(p); phase != "" {
 		words = append(words, phase)
 	}
+	if breakers := breakerWords(p); breakers != "" {
+		words = append(words, breakers)
+	}
 	words = append(words, fmt.Sprintf("%d in flight", p.inFlight), fmt.Sprintf("%d waiting", p.waiting))
 	if p.belief != "" {
 		words = append(words, "("+p.belief+")")

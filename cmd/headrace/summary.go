@@ -63,6 +63,9 @@ func (s *report) text() string {
 	row("cooldowns", c.Cooldowns, s.waveWords()...)
 	row("probes", c.Probes)
 	row("redistributed", c.Redistributed)
+	for _, r := range s.waitRows() {
+		row(r.name, r.count, r.words)
+	}
 	row("elapsed", wait(s.Elapsed))
 	row("speed", s.speed())
 	row("tokens", fmt.Sprintf("%d in, %d out", s.Usage.InputTokens, s.Usage.OutputTokens))
@@ -114,7 +117,30 @@ func (s *report) waveWords() []string {
 	if s.Counters.Cooldowns == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("met by %s", countOf(int(s.Counters.Participants), "call"))}
+	return []string{fmt.Sprintf("met by %s together", countOf(int(s.Counters.Participants), "call"))}
+}
+
+type countRow struct {
+	name  string
+	count uint64
+	words string
+}
+
+// waitRows are the counts that most runs have none of: what became of items that had to
+// wait, or were let go.
+func (s *report) waitRows() (rows []countRow) {
+	c := s.Counters
+	for _, r := range []countRow{
+		{"parked", c.Parked, fmt.Sprintf("times an item waited behind a refusal, %d given out again", c.Redistributed)},
+		{"delayed", c.Delayed, "times an item waited by itself: its call broke, or was refused alone"},
+		{"stragglers", c.Stragglers, "of the throttled calls had left before the cooldown"},
+		{"released", c.Released, "items let go without a further call: see the proof"},
+	} {
+		if r.count > 0 {
+			rows = append(rows, r)
+		}
+	}
+	return rows
 }
 
 // kindWords counts the failed items by kind, the most frequent first.
@@ -155,6 +181,9 @@ type summaryEvent struct {
 	Participants  uint64         `json:"participants"`
 	Probes        uint64         `json:"probes"`
 	Redistributed uint64         `json:"redistributed"`
+	Parked        uint64         `json:"parked"`
+	Delayed       uint64         `json:"delayed"`
+	Stragglers    uint64         `json:"stragglers"`
 	PerSecond     float64        `json:"per_second"`
 	InputTokens   int64          `json:"input_tokens"`
 	OutputTokens  int64          `json:"output_tokens"`
@@ -169,7 +198,7 @@ func (s *report) event() summaryEvent {
 		Succeeded: s.Succeeded, Truncated: s.truncated, Failed: s.Failed, FailedBy: s.kinds, NotRun: s.NotRun, Left: s.left, Unsaved: s.unsaved, BadLines: s.skipped,
 		Offered: c.Offered, Settled: c.Settled, Released: c.Released, Calls: c.Calls, HandedOver: c.HandedOver,
 		Throttled: c.Throttled, Cooldowns: c.Cooldowns, Participants: c.Participants, Probes: c.Probes,
-		Redistributed: c.Redistributed, Proved: s.Proves(),
+		Redistributed: c.Redistributed, Parked: c.Parked, Delayed: c.Delayed, Stragglers: c.Stragglers, Proved: s.Proves(),
 		InputTokens: s.Usage.InputTokens, OutputTokens: s.Usage.OutputTokens, CachedTokens: s.Usage.CachedTokens,
 	}
 	if s.Elapsed > 0 {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/headrace/headrace/batch"
@@ -109,4 +110,29 @@ func phaseWords(p picture) string {
 		text += fmt.Sprintf(" (%d of %d models held back)", p.lanes, p.ofLanes)
 	}
 	return text
+}
+
+// breakerWords tells breakers that are open from those that are half-open; "" if all are
+// closed. Of an only one no number is said.
+func breakerWords(p picture) string {
+	var words []string
+	for _, b := range []struct {
+		n    int
+		word string
+	}{{p.open, "open"}, {p.halfOpen, "half-open"}} {
+		switch {
+		case b.n == 0:
+		case p.ofLanes == 1:
+			words = append(words, b.word)
+		default:
+			words = append(words, fmt.Sprintf("%d %s", b.n, b.word))
+		}
+	}
+	switch {
+	case len(words) == 0:
+		return ""
+	case p.ofLanes == 1:
+		return "breaker " + words[0]
+	}
+	return "breakers: " + strings.Join(words, ", ")
 }

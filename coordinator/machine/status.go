@@ -30,7 +30,10 @@ type Status struct {
 	Held   int          // items that wait, of all runs
 	Lanes  []LaneStatus // the busiest, busiest first
 	Known  int          // lanes in all
-	WakeAt time.Time    // zero: only when something happens
+
+	Open     int       // lanes whose breaker is open: their server is taken to be down
+	HalfOpen int       // lanes whose breaker lets one call through, to see
+	WakeAt   time.Time // zero: only when something happens
 }
 
 // LaneStatus is a picture of one lane.
@@ -48,7 +51,11 @@ type LaneStatus struct {
 	Level    Levels
 	InFlight int
 	Parked   int
-	Delayed  int
+	Delayed  int       // items that wait for themselves
+	FirstDue time.Time // when the first of them may go again; zero: there is none
+	LastDue  time.Time // and the last
+	Breaker  limiter.BreakerState
+	Failures int           // calls in a row that broke, as far as the breaker counts them
 	Latency  time.Duration // smoothed, of answers
 	P95      time.Duration
 	Errors   float64 // share of calls that broke, 0..1, over the error window
@@ -57,7 +64,7 @@ type LaneStatus struct {
 }
 
 // Levels are how many units each known limit has left now; negative is debt.
-// A limit that is not known is 0.
+// A limit that is not known is +Inf.
 type Levels struct{ Requests, Tokens, InputTokens, OutputTokens float64 }
 
 // Status takes a picture, with the n busiest lanes in it.
@@ -66,6 +73,14 @@ func (m *Machine) Status(now time.Time, n int) Status {
 	s := Status{At: now, Totals: m.totals.counters(), Held: m.held, Known: len(m.lanes), WakeAt: m.wakeAt()}
 	for _, l := range m.busiest(n) {
 		s.Lanes = append(s.Lanes, l.status(now))
+	}
+	for _, l := range m.lanes {
+		switch l.breaker.State(now) {
+		case limiter.Open:
+			s.Open++
+		case limiter.HalfOpen:
+			s.HalfOpen++
+		}
 	}
 	return s
 }
@@ -122,6 +137,7 @@ func (l *lane) status(now time.Time) LaneStatus {
 		Name: l.name, Phase: l.phase, Reason: l.reason, Cause: l.cause,
 		Until: l.alarmAt(), Epoch: l.epoch, Rate: l.allowed(now),
 		InFlight: l.inFlight, Parked: l.parked, Delayed: l.delayed,
+		Breaker: l.breaker.State(now), Failures: l.breaker.FailuresInRow(),
 		Latency: l.latency.Mean(), P95: l.latency.P95(), Errors: l.law.Errors(now),
 		Counters: l.counts.counters(), View: l.law.View(now, l.nextCost()),
 		Level: Levels{
@@ -132,7 +148,28 @@ func (l *lane) status(now time.Time) LaneStatus {
 		},
 	}
 	s.Speed, s.Why, s.Wait = l.holdup(now)
+	s.FirstDue, s.LastDue = l.dues()
 	return s
+}
+
+// dues are when the first and the last of the lane's items that wait for themselves may
+// go again. It looks at each, so it is for pictures only.
+func (l *lane) dues() (first, last time.Time) {
+	if l.delayed == 0 {
+		return first, last
+	}
+	for _, p := range l.pools {
+		for _, it := range p.delayed.items {
+			if it.lane != l {
+				continue
+			}
+			if first.IsZero() || it.due.Before(first) {
+				first = it.due
+			}
+			last = latest(last, it.due)
+		}
+	}
+	return first, last
 }
 
 // belief is what the law believes, in words. That of the plain law is a rate, which

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+// What became of items that had to wait stands in the summary, in words, and an ordinary
+// one is not longer for it.
+func TestSummaryTellsOfWaits(t *testing.T) {
+	s := report{Summary: batch.Summary{Counters: batch.Counters{
+		Cooldowns: 3, Participants: 41, Parked: 12, Redistributed: 11, Delayed: 5, Stragglers: 7, Released: 2,
+	}}}
+	for _, want := range []string{
+		"  cooldowns      3  met by 41 calls together\n",
+		"  parked         12  times an item waited behind a refusal, 11 given out again\n",
+		"  delayed        5  times an item waited by itself: its call broke, or was refused alone\n",
+		"  stragglers     7  of the throttled calls had left before the cooldown\n",
+		"  released       2  items let go without a further call: see the proof\n",
+	} {
+		if got := s.text(); !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	calm := (&report{}).text()
+	for _, word := range []string{"parked", "delayed", "stragglers", "released  ", "together"} {
+		if strings.Contains(calm, word) {
+			t.Errorf("%q is in\n%s", word, calm)
+		}
+	}
+	e := s.event()
+	if e.Parked != 12 || e.Redistributed != 11 || e.Participants != 41 || e.Released != 2 || e.Delayed != 5 || e.Stragglers != 7 {
+		t.Errorf("for programs: %+v", e)
+	}
+}
+
+// Breakers that are open are told from those that are half-open; that all are closed is
+// not worth a word.
+func TestBreakersAreToldApart(t *testing.T) {
+	for want, p := range map[string]picture{
+		"":                              {ofLanes: 3},
+		"breaker open":                  {ofLanes: 1, open: 1},
+		"breaker half-open":             {ofLanes: 1, halfOpen: 1},
+		"breakers: 1 open":              {ofLanes: 3, open: 1},
+		"breakers: 2 open, 1 half-open": {ofLanes: 3, open: 2, halfOpen: 1},
+	} {
+		if got := breakerWords(p); got != want {
+			t.Errorf("%+v: %q, want %q", p, got, want)
+		}
+	}
+	m := meter{scale: scale{failed: func() int64 { return 0 }}}
+	line := strings.Join(m.read(batch.Status{Known: 2, Open: 1, HalfOpen: 1}).words(), "  ")
+	if !strings.Contains(line, "breakers: 1 open, 1 half-open") {
+		t.Error(line)
+	}
+}
+
+// The picture of a lane is valid JSON whatever is known: what is unlimited is null, and
+// debt is less than nothing.
+func TestLanePictureForPrograms(t *testing.T) {
+	at := time.Time{}.Add(time.Hour)
+	var out strings.Builder
+	e := &events{out: &out, meter: meter{scale: scale{began: at, failed: func() int64 { return 0 }}}}
+	e.status(batch.Status{At: at, Known: 1, Open: 2, HalfOpen: 1, Lanes: []machine.LaneStatus{{
+		Name: "l", Rate: math.Inf(1), Breaker: limiter.HalfOpen, Failures: 4,
+		FirstDue: at.Add(time.Second), LastDue: at.Add(time.Minute),
+		Level: machine.Levels{Requests: math.Inf(1), Tokens: -2.5, InputTokens: 7, OutputTokens: math.NaN()},
+	}}})
+	var got map[string]any
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got["breakers_open"] != 2.0 || got["breakers_half_open"] != 1.0 {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	if want := `"breaker":"half-open","failures_in_row":4,"first_due_s":1,"last_due_s":60,` +
+		`"level":{"requests":null,"tokens":-2.5,"input_tokens":7,"output_tokens":null}}`; !strings.Contains(out.String(), want) {
+		t.Errorf("%s is not in %s", want, out.String())
+	}
+}
+
+// Each long wait is told in plain words: who waits, why, and until when.
+func TestWaitStory(t *testing.T) {
+	at := time.Date(2026, 1, 2, 14, 31, 8, 0, time.UTC)
+	in := func(d time.Duration) time.Time { return at.Add(d) }
+	for want, w := range map[string]batch.LongWait{
+		"l: rate limit hit: the next call leaves at 14:41:08, in 10 min; 21 items wait": {
+			Phase: machine.Cooling, Cause: machine.ByThrottle, Why: "throttled", Since: at, Until: in(10 * time.Minute), Items: 21},
+		"l: calls break, the provider seems to be down: nothing was let in for 5 min, a probe is under way; 1 item waits": {
+			Phase: machine.Probing, Cause: machine.ByBreaker, Why: "probe", Since: in(-5 * time.Minute), Items: 1},
+		"l: its limit on tokens is used up: nothing was let in for 5 min, the next call leaves at 15:01:08, in 30 min; 2 items wait": {
+			Why: "tokens", Since: in(-5 * time.Minute), Until: in(30 * time.Minute), Items: 2},
+		"l: few calls are allowed, and the next one has not its turn yet: nothing was let in for 5 min, until when is not known; 2 items wait": {
+			Why: "rate", Since: in(-5 * time.Minute), Items: 2},
+		"l: it was told to wait: the next call leaves at 14:32:08, in 60.0 s; 2 items wait": {
+			Why: "hold", Since: at, Until: in(time.Minute), Items: 2},
+		"l: an item waits by itself: its call broke, and the provider named the wait: it is tried again at 14:41:08, in 10 min": {
+			Own: true, Item: 3, Why: "backoff", Since: at, Until: in(10 * time.Minute), Items: 1},
+		"l: an item waits by itself: it was refused, and the others were not: it is tried again at 14:41:08, in 10 min": {
+			Own: true, Item: 3, Cause: machine.ByThrottle, Why: "refused", Since: at, Until: in(10 * time.Minute), Items: 1},
+	} {
+		if w.At, w.Lane = at, "l"; waitStory(w) != want {
+			t.Errorf("got  %s\nwant %s", waitStory(w), want)
+		}
+	}
+}
