@@ -48,7 +48,7 @@
 //
 // Read it in this order: event.go (what it is told), machine.go (Step and
 // Ready), life.go (an item's way), pool.go, lane.go, recovery.go (what a lane
-// learns), probe.go (its way back), memory.go (what it knows after a restart), status.go
-// and trace.go (what it shows). Or read the stories in testdata, which tell the same by
+// learns), probe.go (its way back), memory.go (what it knows after a restart), longwait.go,
+// status.go and trace.go (what it shows). Or read the stories in testdata, which tell the same by
 // example.
 package machine

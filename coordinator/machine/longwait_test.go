@@ -46,3 +46,43 @@ func TestLongWaitOfALaneThatFlows(t *testing.T) {
 		t.Errorf("a call left %v away from what was said", off)
 	}
 }
+
+// An only item that a server which is down keeps failing waits for its lane, though it
+// is never in line for it: it is being tried, or waits for its own backoff.
+func TestLongWaitOfAnOnlyItem(t *testing.T) {
+	b := newBed(LaneConfig{Breaker: limiter.BreakerConfig{Consecutive: 1}}, RunConfig{})
+	b.offer(1, "", 0)
+	var said []LongWait
+	for b.now.Sub(storyStart) < time.Hour {
+		if len(b.calls) > 0 {
+			b.Step(b.now, HandedOver(b.calls[0], Outcome{Signal: Failed, Latency: time.Millisecond}))
+			b.calls = b.calls[1:]
+		}
+		said = append(said, b.until(time.Second)...)
+	}
+	if len(said) != 1 || said[0].Cause != ByBreaker || said[0].Items != 1 || said[0].At.Sub(said[0].Since) > DefaultLongWait {
+		t.Errorf("said %v", said)
+	}
+}
+
+// A look at the waits leaves no trace. A lane that nobody used for long is forgotten when
+// something happens, and not by a look: whether waits are said may not decide that.
+func TestLookForgetsNoLane(t *testing.T) {
+	b := newBed(LaneConfig{Law: limiter.Plain, Window: 1}, RunConfig{})
+	b.cfg.IdleTTL = time.Minute
+	b.offer(1, "idle", 0)
+	b.Step(b.now, Settled(b.calls[0], Outcome{Signal: Succeeded, Latency: time.Second}))
+	b.offer(1, "ill", 0)
+	b.offer(3, "ill", 0)
+	b.Step(b.now, HandedOver(b.calls[1], Outcome{Signal: Throttled, Latency: time.Second}))
+	b.until(time.Minute / 2) // the probe is under way, and nothing more will happen by itself
+	if said := b.until(DefaultLongWait); len(said) != 1 || b.lanes["idle"] == nil {
+		t.Errorf("said %v; the idle lane is there: %v", said, b.lanes["idle"] != nil)
+	}
+	if b.now = b.now.Add(2 * DefaultLongWait); b.lanes["idle"] != nil {
+		b.offer(1, "ill", 0)
+	}
+	if b.lanes["idle"] != nil {
+		t.Error("the idle lane was never forgotten")
+	}
+}
