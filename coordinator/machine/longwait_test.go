@@ -55,7 +55,7 @@ func TestLongWaitOfAnOnlyItem(t *testing.T) {
 	var said []LongWait
 	for b.now.Sub(storyStart) < time.Hour {
 		if len(b.calls) > 0 {
-			b.Step(b.now, HandedOver(b.calls[0], Outcome{Signal: Failed, Latency: time.Millisecond}))
+			b.Step(b.now, HandedOver(b.calls[0], Outcome{Signal: Failed, Latency: time.Millisecond, Directed: true, RetryAfter: time.Minute}))
 			b.calls = b.calls[1:]
 		}
 		said = append(said, b.until(time.Second)...)
@@ -84,5 +84,28 @@ func TestLookForgetsNoLane(t *testing.T) {
 	}
 	if b.lanes["idle"] != nil {
 		t.Error("the idle lane was never forgotten")
+	}
+}
+
+// Nobody waits for a fallback that is ill while the lane before it is well, however slowly
+// that one lets calls go.
+func TestFallbackThatIsNotNeededDoesNotWait(t *testing.T) {
+	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 30}},
+		RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"main", "spare"}, Fallback: true}}})
+	b.Step(b.now, LaneDefined("spare", LaneConfig{Law: limiter.Plain, Window: 1})) // of which no level is known
+	b.offer(1000, "p", 0)
+	b.end(0, Outcome{Signal: Throttled, Directed: true, RetryAfter: 2 * time.Second})
+	b.end(0, Outcome{Signal: Throttled, Directed: true, RetryAfter: 10 * time.Second})
+	for b.now.Sub(storyStart) < 20*time.Minute {
+		for _, g := range b.calls {
+			b.Step(b.now, Settled(g, Outcome{Signal: Succeeded, Latency: time.Millisecond}))
+		}
+		b.calls = nil
+		if said := b.until(time.Second); len(said) > 0 {
+			t.Fatalf("said %v", said)
+		}
+	}
+	if p := b.lanes["spare"].phase; p != Probing || b.Held() == 0 {
+		t.Errorf("the fallback is %v, and %d items wait", p, b.Held())
 	}
 }
