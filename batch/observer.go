@@ -2,7 +2,6 @@ package batch
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
@@ -43,14 +42,7 @@ const DefaultLongWait = machine.DefaultLongWait
 // it by [Event].LongWait: once for each wait, and at once if its end is known to be
 // farther away than that. Default 5 minutes; 0 tells of none.
 func WithLongWait(d time.Duration) Option {
-	return option(func(c *config) {
-		if c.machine.LongWait = d; d == 0 {
-			c.machine.LongWait = -1
-		}
-		if d < 0 {
-			c.faults = append(c.faults, fmt.Errorf("WithLongWait: %v is less than 0", d))
-		}
-	}, "WithLongWait(%v)", d)
+	return sharedOption(func(c *config) { c.longWait = d }, "WithLongWait(%v)", d)
 }
 
 // observe passes on what the coordinator says until the run is over, and then

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -87,6 +88,7 @@ type config struct {
 	clock          clockwork.Clock
 	observer       func(Event)
 	every          time.Duration
+	longWait       time.Duration // 0: none is told
 	drain          <-chan struct{}
 	summary        *Summary
 	shared         *Shared
@@ -106,6 +108,7 @@ func configure(opts []Option) *config {
 		readAhead:      DefaultReadAhead,
 		clock:          clockwork.NewRealClock(),
 		every:          time.Second,
+		longWait:       DefaultLongWait,
 	}
 	for _, o := range opts {
 		if o.apply != nil { // the zero Option changes nothing
@@ -116,6 +119,7 @@ func configure(opts []Option) *config {
 		c.clock = c.shared.clock
 		c.faults = append(c.faults, misplaced(opts, allRuns, "WithShared", "NewShared")...)
 	}
+	c.machine.LongWait = cmp.Or(c.longWait, -1) // which means none to the machine
 	lane, err := c.lanes.compose(c.attemptTimeout)
 	c.machine.Lane = lane
 	c.faults = append(c.faults, err)
@@ -154,6 +158,7 @@ func (c *config) checkNumbers() error {
 		within("WithItemTimeout", c.limits.ItemTimeout, 0, math.MaxInt64),
 		within("WithProgressEvery", c.every, 1, math.MaxInt64),
 		within("WithMaxLanes", c.machine.MaxLanes, 1, math.MaxInt),
+		within("WithLongWait", c.longWait, 0, math.MaxInt64),
 		within("WithIdleLanes", c.machine.IdleTTL, 1, math.MaxInt64),
 		said("WithBackoff", c.machine.Backoff.Validate()),
 	)
@@ -166,9 +171,6 @@ func (c *config) checkLanes() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.machine.Lanes)) {
 		faults = append(faults, said(fmt.Sprintf("WithLane(%q)", name), c.machine.Lanes[name].Validate()))
-	}
-	if c.shared != nil && c.machine.LongWait != 0 {
-		faults = append(faults, errors.New("WithShared: WithLongWait is said where it is made, to NewShared"))
 	}
 	return errors.Join(faults...)
 }

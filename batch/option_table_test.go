@@ -49,6 +49,7 @@ var optionTable = map[string]struct {
 	"WithLatencyTarget":  {given(WithLatencyTarget(time.Second)), aboutLanes, []Option{WithLatencyTarget(-1)}},
 	"WithLimits":         {given(WithLimits(Limits{RPM: 6e6})), aboutLanes, []Option{WithLimits(Limits{RPM: -1})}},
 	"WithLocalServer":    {given(WithLocalServer(0)), aboutLanes, []Option{WithLocalServer(-1)}},
+	"WithLongWait":       {given(WithLongWait(0)), aboutLanes, []Option{WithLongWait(-1)}},
 	"WithMaxAttempts":    {given(WithMaxAttempts(1)), aboutARun, []Option{WithMaxAttempts(0)}},
 	"WithMaxFailures":    {given(WithMaxFailures(1)), aboutARun, []Option{WithMaxFailures(-1)}},
 	"WithMaxLanes":       {given(WithMaxLanes(9)), aboutLanes, []Option{WithMaxLanes(0)}},
