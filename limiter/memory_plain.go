@@ -18,9 +18,9 @@ func (p *PlainLaw) Save(now time.Time) Memory {
 	if until := p.cooldown.until; until.After(now) {
 		k.Hold = wallAt(now, until.Sub(now).Seconds())
 	}
-	if p.ramp.Active(now) {
+	if start, _ := p.ramp.Started(); p.ramp.Active(now) {
 		s := &p.ramp.shape
-		k.Ramp = &RampMemory{At: wallAt(now, p.ramp.start.Sub(now).Seconds()), Share: s.Initial, Target: s.Target, Time: s.Duration.Seconds()}
+		k.Ramp = &RampMemory{At: wallAt(now, start.Sub(now).Seconds()), Share: s.Initial, Target: s.Target, Time: s.Duration.Seconds()}
 	}
 	return k
 }
@@ -57,20 +57,40 @@ func (p *PlainLaw) recallRate(k *PlainMemory) {
 	p.cooldown.escalation = min(64, max(0, k.Escalation))
 }
 
-// recallRamp goes on with a ramp where it would be by now.
+// rampMost is the longest ramp that is believed of a memory: longer than any that is
+// meant, and short enough for a slip not to slow a lane for ever.
+const rampMost = 7 * 24 * time.Hour
+
+// recallRamp goes on with a ramp where it would be by now: the time in which no process
+// ran counts like any other. The shape that the user tells now wins.
+//
+// The rate that his ramp leads to keeps its end from being a burst, and says nothing of
+// the server: of a ramp that has ended meanwhile nothing is left.
 func (p *PlainLaw) recallRamp(r *recall, k *RampMemory) {
-	c := RampConfig{
+	shape := RampConfig{
 		Initial: sane(k.Share, MinRampRate, MaxRate), Target: sane(k.Target, MinRampRate, MaxRate),
-		Duration: time.Duration(sane(k.Time, 1e-3, secondsMost) * 1e9),
+		Duration: time.Duration(sane(k.Time, 1e-3, rampMost.Seconds()) * 1e9),
 	}
-	if c.Initial == 0 || c.Target == 0 || c.Duration == 0 || k.At.IsZero() {
+	if shape.Initial == 0 || shape.Target == 0 || shape.Duration == 0 || k.At.IsZero() {
 		return
 	}
-	since := min(ages, math.Max(0, r.now.Sub(k.At).Seconds()))
-	if since >= c.Duration.Seconds() {
+	users := p.ramped != RampConfig{}
+	if users {
+		shape = p.ramped.withDefaults()
+	}
+	ramp := NewRamp(shape)
+	since := min(ages, max(0, r.now.Sub(k.At).Seconds()))
+	ramp.Restore(r.now.Add(-time.Duration(since*1e9)), r.now)
+	if users {
+		p.rate = NewRate(p.rated)
+	}
+	if !ramp.Active(r.now) {
 		return
 	}
-	p.ramp.StartAs(r.now.Add(-time.Duration(since*1e9)), c)
+	p.ramp = ramp
+	if users {
+		p.rate.Anchor(shape.Target)
+	}
 }
 
 // preset is as if there had been so many events per second for the whole window.

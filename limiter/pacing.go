@@ -19,6 +19,9 @@ func (m *ModelLaw) pace(t float64) float64 {
 	return unlimited
 }
 
+// fullAt is when a slow start has led to the whole of what the limits allow.
+func (m *ModelLaw) fullAt() float64 { return m.paceAt + m.paceTime*math.Log2(1/m.paceFrom) }
+
 // unbounded is how many doublings take every share that is begun with, a quarter or
 // more, past the fastest that is ever asked for, burstCap. From then on the pace
 // bounds nothing, and need not be computed for every call.

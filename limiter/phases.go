@@ -85,7 +85,7 @@ func (m *ModelLaw) Climb(now time.Time) time.Time {
 	if m.pace(t) >= 1 {
 		return now
 	}
-	return now.Add(ceilSeconds(m.paceAt + m.paceTime*math.Log2(1/m.paceFrom) - t))
+	return now.Add(ceilSeconds(m.fullAt() - t))
 }
 
 // SetRamp is part of [Law]. The model climbs by what it knows, in no shape of the user's.

@@ -26,6 +26,7 @@ type View struct {
 	Tried      float64 // of Try
 
 	Hold    time.Time // nothing leaves before
+	Ramp    time.Time // until then the pace rises to what the limits allow
 	Trial   time.Time // since when the lane goes slower, to see whether refusals cease
 	Try     time.Time // since when a little more than what is believed is tried
 	Pause   time.Time // since when a neighbour is left alone

@@ -133,6 +133,9 @@ func (m *ModelLaw) viewUnderWay(v *View, t float64) {
 			v.Pause = m.time(m.lastRefused)
 		}
 	}
+	if m.pace(t) < 1 {
+		v.Ramp = m.time(m.fullAt())
+	}
 	if m.trial != nil {
 		v.Trial = m.time(m.trial.began)
 	}

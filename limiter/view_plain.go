@@ -23,7 +23,10 @@ func (p *PlainLaw) View(now time.Time, c Cost) View {
 		asked.learnedView(&v.Limits[dimRequests], rate)
 		v.bind(ByRequests, rate)
 	}
-	v.bind(ByRamp, asked.ramp.Rate(now))
+	if asked.ramp.Active(now) {
+		v.Ramp = asked.ramp.Ends()
+		v.bind(ByRamp, asked.ramp.Rate(now))
+	}
 	v.Pace = v.Binds.Pace
 	if p.mean != nil {
 		v.Window = p.mean.Size()

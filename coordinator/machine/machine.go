@@ -44,6 +44,7 @@ type Ready struct {
 	LongWaits   []LongWait
 	Stranded    []Stranding // runs that lost their last lane, or need too many: feed them no more
 	Finished    []Finish    // runs that are over; they are forgotten
+	Lengthened  bool        // a cooldown lasts longer than its transition said
 	WakeAt      time.Time   // when to ask again if nothing happens; zero: only when something does
 }
 
@@ -166,7 +167,8 @@ func (m *Machine) Ready(now time.Time) Ready {
 	m.out.WakeAt = m.wakeAt()
 	ready := m.out
 	m.told = len(ready.Transitions)
-	m.out.Transitions, m.out.Stranded, m.out.LongWaits = m.out.Transitions[:0], nil, m.out.LongWaits[:0] // Step adds to these
+	m.out.Transitions, m.out.Stranded, m.out.LongWaits = m.out.Transitions[:0], nil, m.out.LongWaits[:0] // Step adds to these,
+	m.out.Lengthened = false                                                                             // and sets this
 	return ready
 }
 

@@ -91,7 +91,8 @@ func (m *Machine) remember(name string, k LaneMemory) {
 }
 
 // recall has a new lane take up what is remembered of it. One that was cooling, or
-// whose server was taken to be down, cools for the rest of that, and is probed.
+// whose server was taken to be down, cools for the rest of that, and is probed; one that
+// climbed climbs on.
 func (m *Machine) recall(now time.Time, l *lane) {
 	k, ok := m.memory[l.name]
 	if !ok {
@@ -103,13 +104,20 @@ func (m *Machine) recall(now time.Time, l *lane) {
 	}
 	l.revived = true
 	l.breaker.Restore(now, k.Breaker)
-	until := latest(l.breaker.Until(), l.law.View(now, limiter.Cost{Requests: 1}).Hold)
+	if l.breaker.State(now) != limiter.Closed {
+		l.law.Broken(now) // so that it climbs back as after any outage
+	}
+	view := l.law.View(now, limiter.Cost{Requests: 1})
+	until := latest(l.breaker.Until(), view.Hold)
 	if now.Sub(k.Until) < untilKept {
 		until = latest(until, now.Add(min(MaxDirected, k.Until.Sub(now))))
 	}
-	if until.IsZero() {
-		return
+	switch {
+	case !until.IsZero():
+		m.coolUntil(l, until)
+		m.enter(now, l, Cooling, ByMemory)
+	case view.Ramp.After(now):
+		m.alarms.set(&l.alarm, view.Ramp)
+		m.enter(now, l, Ramping, ByMemory)
 	}
-	m.coolUntil(l, until)
-	m.enter(now, l, Cooling, ByMemory)
 }

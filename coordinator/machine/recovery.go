@@ -209,7 +209,7 @@ func (m *Machine) straggled(now time.Time, it *Item, n *limiter.News) {
 		m.count(nil, l, participants)
 	}
 	if n.Directed {
-		m.coolUntil(l, until)
+		m.lengthen(l, until)
 	}
 }
 
@@ -240,6 +240,12 @@ func (m *Machine) cool(now time.Time, l *lane, reason Reason, until time.Time) {
 	m.coolUntil(l, l.until)
 	m.enter(now, l, Cooling, reason)
 	m.beginWait(now, l)
+}
+
+// lengthen takes it that a server asks for a longer wait than it did.
+func (m *Machine) lengthen(l *lane, until time.Time) {
+	m.out.Lengthened = m.out.Lengthened || until.After(l.until)
+	m.coolUntil(l, until)
 }
 
 // coolUntil lengthens a cooldown; nothing shortens one.

@@ -1,0 +1,78 @@
+package limiter
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// climbing is a plain law with that ramp of the user's, at its beginning.
+func climbing(c RampConfig) *PlainLaw {
+	p := NewPlainLaw(LawConfig{Ramp: c}, noon, seeded(1))
+	p.Refused(noon, News{Present: true})
+	p.Climb(noon)
+	return p
+}
+
+// laterWith is a law with that ramp that takes up the memory so many seconds after noon.
+func laterWith(t *testing.T, c RampConfig, k Memory, seconds float64) *PlainLaw {
+	t.Helper()
+	next := NewPlainLaw(LawConfig{Ramp: c}, at(seconds), seeded(1))
+	if err := next.Restore(at(seconds), k); err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+// leaving counts the calls that a law lets go in ten seconds.
+func leaving(law Law, from time.Time) (calls int) {
+	for now := from; now.Before(from.Add(10 * time.Second)); {
+		wait, _ := law.Wait(now, Cost{Requests: 1})
+		if wait > 0 {
+			now = now.Add(wait)
+			continue
+		}
+		law.Sent(now, Cost{Requests: 1}, 0)
+		if calls++; calls == 1e5 {
+			return calls
+		}
+	}
+	return calls
+}
+
+// A ramp that the user shaped goes on where it would be: the time in which no process
+// ran counts like any other. After its end there is nothing of it: what its target left
+// behind was there for what came right after it.
+func TestUserRampGoesOnAfterRestart(t *testing.T) {
+	shape := RampConfig{Initial: 1, Target: 11, Duration: 100 * time.Second}
+	k := climbing(shape).Save(at(10))
+	next := laterWith(t, shape, k, 60)
+	near(t, "pace", next.Pace(at(60)), 7, 1e-9)
+	want(t, "ramp's end", next.ramp.Ends(), at(100))
+	if n := leaving(next, at(60)); n < 73 || n > 77 {
+		t.Errorf("%d calls in ten seconds of a ramp from 7 to 8 a second", n)
+	}
+	if over := laterWith(t, shape, k, 101); !math.IsInf(over.Pace(at(101)), 1) || leaving(over, at(101)) < 1e5 {
+		t.Errorf("after its end the pace is %v", over.Pace(at(101)))
+	}
+	backwards := laterWith(t, shape, k, -3600)
+	near(t, "pace by a clock that was put back", backwards.Pace(at(-3600)), 1, 1e-9)
+}
+
+// A ramp may take hours, and goes on as well.
+func TestLongRampGoesOnAfterRestart(t *testing.T) {
+	shape := RampConfig{Initial: 1, Target: 11, Duration: 10 * time.Hour}
+	next := laterWith(t, shape, climbing(shape).Save(at(10)), 5*3600)
+	near(t, "pace", next.Pace(at(5*3600)), 6, 1e-9)
+}
+
+// A ramp of another shape that the user tells this time wins, from the same start.
+func TestShapeToldNowWins(t *testing.T) {
+	k := climbing(RampConfig{Initial: 1, Target: 11, Duration: 100 * time.Second}).Save(at(10))
+	steeper := RampConfig{Initial: 1, Target: 101, Duration: 100 * time.Second}
+	next := laterWith(t, steeper, k, 50)
+	near(t, "pace", next.Pace(at(50)), 51, 1e-9)
+	near(t, "rate to go on from", next.Rate(at(50)), 101, 1e-9)
+	shorter := RampConfig{Initial: 1, Target: 11, Duration: 20 * time.Second}
+	want(t, "one that would be over", math.IsInf(laterWith(t, shorter, k, 50).Pace(at(50)), 1), true)
+}
