@@ -21,6 +21,7 @@ type loop struct {
 	sessions map[machine.RunID]*Session
 	latest   machine.RunID
 	closing  bool
+	watches  []*Watch
 
 	timer clockwork.Timer
 	armed time.Time // when the timer will fire; zero: it will not
@@ -48,6 +49,7 @@ func (l *loop) run() {
 		l.invite()
 		l.arm(now, ready.WakeAt)
 	}
+	l.leave(l.c.cfg.Clock.Now())
 }
 
 // next waits for a message or the timer, and absorbs the first.
@@ -97,6 +99,8 @@ func (l *loop) hear(now time.Time, m message) {
 		s := l.machine.Status(now, q.lanes)
 		s.Run = l.machine.RunStatus(q.run)
 		q.reply <- s
+	case watchQuestion:
+		l.watches = append(l.watches, q.watch)
 	case memoryQuestion:
 		q.reply <- l.machine.SaveLanes(now)
 	case closeQuestion:
@@ -155,6 +159,9 @@ func (l *loop) dispatch(ready machine.Ready) {
 	}
 	for _, f := range ready.Finished {
 		l.finish(f)
+	}
+	if len(ready.Transitions) > 0 || ready.Lengthened {
+		l.stir()
 	}
 }
 

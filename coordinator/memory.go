@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
 )
@@ -9,6 +10,50 @@ import (
 // memoryQuestion asks what is known of the lanes. Sent by SaveLanes.
 type memoryQuestion struct {
 	reply chan map[string]machine.LaneMemory
+}
+
+// watchQuestion asks to be told when what is known of the lanes is worth saving. Sent by
+// Watch.
+type watchQuestion struct{ watch *Watch }
+
+// A Watch says when what is known of the lanes is worth saving. Nothing is kept waiting
+// by who does not listen.
+type Watch struct {
+	changed chan struct{} // holds one while something has changed
+	last    chan map[string]machine.LaneMemory
+}
+
+// Watch begins one. It is heard before whatever the caller says after it.
+func (c *Coordinator) Watch() *Watch {
+	w := &Watch{changed: make(chan struct{}, 1), last: make(chan map[string]machine.LaneMemory, 1)}
+	c.send(message{question: watchQuestion{watch: w}})
+	return w
+}
+
+// Changed holds a value once a lane has changed its phase or was told to wait longer,
+// since it was last received: what would be forgotten if the process ended at this
+// moment, and would hurt.
+func (w *Watch) Changed() <-chan struct{} { return w.changed }
+
+// Last yields, once, what was known of the lanes when [Coordinator.Run] returned. One of
+// a coordinator that was closed before never does.
+func (w *Watch) Last() <-chan map[string]machine.LaneMemory { return w.last }
+
+// stir tells those who watch that something has changed.
+func (l *loop) stir() {
+	for _, w := range l.watches {
+		select {
+		case w.changed <- struct{}{}:
+		default: // they have not looked since it was told before
+		}
+	}
+}
+
+// leave gives those who watch what is known at the end.
+func (l *loop) leave(now time.Time) {
+	for _, w := range l.watches {
+		w.last <- l.machine.SaveLanes(now) // has room: there is but one end
+	}
 }
 
 // SaveLanes asks what is known of the lanes that is worth knowing after a restart, by
