@@ -18,6 +18,7 @@ type Memory map[string]machine.LaneMemory
 // over those told then, and what is hours old is believed only as far as that is wise.
 // A lane that is not in it begins anew. A memory that a later headrace has written is an
 // error; with [WithShared] it belongs where that is made, by [NewShared].
+// [WithMemorySaver] saves one.
 func WithMemory(m Memory) Option {
 	return sharedOption(func(c *config) {
 		c.machine.Memory = m

@@ -95,6 +95,7 @@ type config struct {
 	control        *Control
 	classifier     func(error) Kind
 	retryHook      func(Retry)
+	save           func(Memory) error
 	poolOf, costOf any // func(In) string, func(In) Cost
 	faults         []error
 }

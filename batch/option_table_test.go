@@ -54,6 +54,7 @@ var optionTable = map[string]struct {
 	"WithMaxFailures":    {given(WithMaxFailures(1)), aboutARun, []Option{WithMaxFailures(-1)}},
 	"WithMaxLanes":       {given(WithMaxLanes(9)), aboutLanes, []Option{WithMaxLanes(0)}},
 	"WithMemory":         {given(WithMemory(nil)), aboutLanes, []Option{WithMemory(Memory{"a": {Version: 99}})}},
+	"WithMemorySaver":    {given(WithMemorySaver(func(Memory) error { return nil })), aboutLanes, []Option{WithMemorySaver(nil)}},
 	"WithObserver":       {given(WithObserver(func(Event) {})), aboutARun, []Option{WithObserver(nil)}},
 	"WithPlainLaw":       {given(WithPlainLaw()), aboutLanes, nil},
 	"WithPool":           {given(WithPool("q", "a", "")), aboutARun, []Option{WithPool("p"), WithPool("p", "", DefaultLane)}},

@@ -59,6 +59,7 @@ type Summary struct {
 	Total     int // items that were to come, as [WithTotal] told; 0: unknown
 	Counters  Counters
 	Dropped   uint64 // events that the observer was too slow for
+	SaveErr   error  // why what was learned is not saved, if [WithMemorySaver] was to
 }
 
 // Items is how many results the run gave.

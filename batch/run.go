@@ -131,6 +131,7 @@ type run[In, Out any] struct {
 	session     *coordinator.Session
 	group       errgroup.Group // everything that runs
 	workers     errgroup.Group
+	saver       *saver // nil: nothing is saved
 
 	credit   chan int             // reader's leave to take so many more items
 	jobs     chan *job[In]        // reader to feed
@@ -189,6 +190,7 @@ func (r *run[In, Out]) open(ctx context.Context) error {
 	} else {
 		r.coordinator = r.newCoordinator()
 		r.group.Go(func() error { r.coordinator.Run(); return nil })
+		r.saver = r.newSaver(r.coordinator)
 	}
 	s, err := r.coordinator.Open(ctx, r.limits)
 	if err == nil && r.control != nil && !r.control.attach(r.coordinator, s) {
@@ -236,6 +238,9 @@ func (r *run[In, Out]) launch(ctx context.Context) {
 	r.group.Go(func() error { r.steward(ctx, finished); return nil })
 	if r.observer != nil {
 		r.group.Go(func() error { r.observe(ctx); return nil })
+	}
+	if r.saver != nil {
+		r.group.Go(func() error { r.saver.run(); return nil })
 	}
 	r.group.Go(func() error {
 		defer r.release()
@@ -347,6 +352,7 @@ func (r *run[In, Out]) end() error {
 		r.sum.Dropped = 0 // nobody was to hear of them
 	}
 	r.sum.Elapsed, r.sum.Total = r.elapsed(), r.limits.Total
+	r.sum.SaveErr = r.saver.wait()
 	r.over <- r.sum
 	err := r.group.Wait()
 	r.abort(nil)

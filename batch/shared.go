@@ -15,6 +15,7 @@ import (
 type Shared struct {
 	coordinator *coordinator.Coordinator
 	clock       clockwork.Clock
+	saver       *saver // nil: nothing is saved
 }
 
 // NewShared starts one. Options about lanes, the clock and the seed concern it; one that
@@ -26,6 +27,9 @@ func NewShared(opts ...Option) (*Shared, error) {
 	}
 	s := &Shared{coordinator: c.newCoordinator(), clock: c.clock}
 	go s.coordinator.Run()
+	if s.saver = c.newSaver(s.coordinator); s.saver != nil {
+		go s.saver.run()
+	}
 	return s, nil
 }
 
@@ -38,13 +42,25 @@ func (s *Shared) made() error {
 }
 
 // Close drains the runs that are still open, waits until they are over, and
-// then for the coordinator itself. It may be called more than once.
+// then for the coordinator itself and for the last save of what was learned. It may be
+// called more than once.
 func (s *Shared) Close() {
 	if s.made() != nil {
 		return // nothing runs
 	}
 	s.coordinator.Close()
 	<-s.coordinator.Done()
+	_ = s.saver.wait() // SaveErr tells
+}
+
+// SaveErr is why what was learned is not saved; nil if it is, or if no [WithMemorySaver]
+// was to save it. It closes the Shared first: only then is there a last save.
+func (s *Shared) SaveErr() error {
+	if err := s.made(); err != nil {
+		return wrong(err)
+	}
+	s.Close()
+	return s.saver.wait()
 }
 
 // Status takes a picture of all lanes' n busiest. The error is ctx's, or that
