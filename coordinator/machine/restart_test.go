@@ -114,3 +114,26 @@ func TestRestoredOutageIsClimbedOutOf(t *testing.T) {
 		t.Errorf("after the probe: %v", s.Phase)
 	}
 }
+
+// A machine that ends while a probe is on its way does not know how that went: the next one
+// sends another before it lets all go; ten minutes later nobody needs it.
+func TestRestoredLaneIsProbedAgain(t *testing.T) {
+	c := LaneConfig{Law: limiter.Plain, Cooldown: limiter.CooldownConfig{Jitter: -1}}
+	b, _ := taught(t, c, 1, Outcome{Signal: Throttled, Directed: true, RetryAfter: time.Second})
+	b.wait(time.Second)
+	k, _ := b.SaveLane(b.now, DefaultPool)
+	if s := b.lane(); s.Phase != Probing {
+		t.Fatal(s.Phase)
+	}
+	next := recalled(c, b.now.Add(5*time.Second), k)
+	next.offer(5, DefaultPool, 0)
+	next.wait(time.Millisecond)
+	if s := next.lane(); s.Phase != Probing || len(next.calls) != 1 {
+		t.Errorf("%v, %d calls", s.Phase, len(next.calls))
+	}
+	late := recalled(c, b.now.Add(10*time.Minute), k)
+	late.offer(5, DefaultPool, 0)
+	if s := late.lane(); s.Phase != Flowing || len(late.calls) == 0 {
+		t.Errorf("ten minutes later: %v, %d calls", s.Phase, len(late.calls))
+	}
+}
