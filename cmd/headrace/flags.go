@@ -37,6 +37,7 @@ type runFlags struct {
 	simProfile        string
 	durable           string
 	fresh             bool
+	forget            bool
 	retryFailed       bool
 	onBadLine         string
 	order             string
@@ -115,6 +116,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.order, "order", orderCompletion, "how results stand in the output: completion (as they come) or input (as in the input; those that wait for their turn are not saved yet)")
 	fs.BoolVar(&f.retryFailed, "retry-failed", false, "also try again what failed for good in an earlier run")
 	fs.BoolVar(&f.fresh, "fresh", false, "start over: the old output is kept as OUTPUT.bak")
+	fs.BoolVar(&f.forget, "forget", false, "begin as if nothing were known of the provider: what an earlier run learned is in OUTPUT with .state.json for its ending")
 	fs.StringVar(&f.durable, "durable", durableSync, "when a result is saved: sync (10 ms later it survives the loss of power) or os (it survives the end of this process)")
 	fs.StringVar(&f.progress, "progress", progressAuto, "auto, bar, plain, json or none, on standard error")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")

@@ -85,6 +85,9 @@ type runner struct {
 
 	startedOver bool    // the old files were put aside: to go on is not to start over again
 	report      *report // what the console says at the end; nil: nothing
+
+	known batch.Memory // what an earlier run has learned of the lanes
+	state *stateFile   // where what is learned is kept; nil: nowhere
 }
 
 // runFile runs a file to whatever end, and says what is to be said but for the
@@ -186,6 +189,7 @@ func (r *runner) run() error {
 		return err
 	}
 	r.introduce(src, past, found)
+	r.recall()
 	return r.process(src, past, found, files)
 }
 
@@ -253,6 +257,7 @@ func (r *runner) process(src source, past *past, found survey, files *outputs) e
 		}
 		t.take(&res)
 	}
+	r.sayUnsaved(t.sum.SaveErr)
 	sinkErr := out.close()
 	if sinkErr == nil {
 		sinkErr = r.dropSuperseded(past)
@@ -283,7 +288,8 @@ func (r *runner) options(t *tally) []batch.Option {
 		batch.WithObserver(r.observe),
 		batch.WithProgressEvery(r.every()),
 	}
-	return append(opts, r.flags.lawOptions()...)
+	opts = append(opts, r.flags.lawOptions()...)
+	return append(opts, r.stateOptions()...)
 }
 
 // observe passes on what the run tells of itself: to the log what is a warning, and all

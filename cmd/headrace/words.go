@@ -48,13 +48,21 @@ func whyCooling(r machine.Reason) string {
 		return "the provider is overloaded"
 	case machine.ByBreaker:
 		return "calls break, the provider seems to be down"
+	case machine.ByMemory:
+		return leftSo
 	default:
 		return r.String()
 	}
 }
 
+// leftSo is why a lane begins as it does, by what is known of it from before.
+const leftSo = "as an earlier run left it"
+
 func whyRamping(t batch.Transition) string {
-	if t.Reason == machine.ByKnowledge {
+	switch t.Reason {
+	case machine.ByMemory:
+		return leftSo
+	case machine.ByKnowledge:
 		return fmt.Sprintf("cooled; %s met that wave; the limit is known, no probe needed", countOf(t.Wave, "call"))
 	}
 	return "the probe passed"
