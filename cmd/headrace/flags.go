@@ -33,7 +33,8 @@ type runFlags struct {
 	deadline          time.Duration
 	longWait          time.Duration
 	config            string
-	configBaseURL     bool // the config file says whom to call
+	configBaseURL     bool          // the config file says whom to call
+	lanes             *laneSettings // that the config file has; nil: there is no such file
 	simProfile        string
 	durable           string
 	fresh             bool
@@ -123,7 +124,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.limit, "limit", 0, "only the first items; 0 is all")
 	fs.Uint64Var(&f.seed, "seed", 0, "makes jitter and simulation reproducible (default: another one each time)")
 	fs.StringVar(&f.simProfile, "sim-profile", profileDemo, "what --provider sim is like: demo (it throttles) or fast (nothing is in the way)")
-	fs.StringVar(&f.config, "config", "", "YAML file of flags, one a line as in \"rpm: 600\"; a flag or variable beats it")
+	fs.StringVar(&f.config, "config", "", "YAML file of flags, one a line as in \"rpm: 600\", and of what has no flag (ramp, breaker, …: see headrace help config)")
 	nameValues(fs, map[string]string{
 		"output": "FILE", "errors": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
 		"model": "NAME", "endpoint": "PATH", "system": "TEXT",
@@ -172,7 +173,8 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		return err
 	}
 	f.seeded, f.keyEnvGiven = fs.Changed("seed"), fs.Changed("api-key-env")
-	return usage(
+	f.lanes.useLaw(f.law)
+	return usage(append(f.lanes.check(f.law),
 		f.checkOutput(),
 		f.checkProvider(),
 		checkPreset(f.preset),
@@ -195,5 +197,5 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		oneOf("durable", f.durable, durableSync, durableOS),
 		oneOf("progress", f.progress, progressAuto, progressBar, progressPlain, progressJSON, progressNone),
 		f.checkLevel(),
-	)
+	)...)
 }

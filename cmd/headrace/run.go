@@ -22,7 +22,8 @@ INPUT is JSONL ("-" reads standard input). Each line is one of these, mixed as y
 
 Results are lines in the form of OpenAI's offline batches. Items that failed for good are
 in the errors file. Run the same command again after an interruption: it goes on where it
-was, and nothing that was saved is bought again.
+was, and nothing that was saved is bought again. What was learned of the provider, and how
+long it asked to wait, is kept beside the output, in results.state.json for results.jsonl.
 
 The key is taken from the environment. Every flag can be given there too, --base-url as
 HEADRACE_BASE_URL, and in the YAML file of --config, as in "base-url: http://…"; a flag
@@ -53,6 +54,7 @@ func newRunCommand(w *world) *cobra.Command {
 		},
 	}
 	flags.register(cmd.Flags())
+	groupFlags(cmd, runGroups)
 	return cmd
 }
 
@@ -289,6 +291,7 @@ func (r *runner) options(t *tally) []batch.Option {
 		batch.WithProgressEvery(r.every()),
 	}
 	opts = append(opts, r.flags.lawOptions()...)
+	opts = append(opts, r.flags.lanes.options()...)
 	return append(opts, r.stateOptions()...)
 }
 

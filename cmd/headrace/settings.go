@@ -55,7 +55,8 @@ func (f *runFlags) fromFile(fs *pflag.FlagSet) error {
 	if err != nil {
 		return configSyntax(f.config, err)
 	}
-	c := configFile{name: f.config, flags: fs}
+	f.lanes = newLaneSettings(f.config)
+	c := configFile{name: f.config, flags: fs, lanes: f.lanes}
 	for i, doc := range file.Docs {
 		if i > 0 {
 			c.complain(doc.Body, "a second document begins", "keep one, without a line of ---")
@@ -97,6 +98,7 @@ func configSyntax(name string, err error) error {
 type configFile struct {
 	name    string
 	flags   *pflag.FlagSet
+	lanes   *laneSettings
 	faults  []error
 	baseURL bool // it says whom to call
 }
@@ -127,6 +129,9 @@ func (c *configFile) settings(body ast.Node) {
 func (c *configFile) setting(s *ast.MappingValueNode) {
 	name := s.Key.GetToken().Value
 	f := c.flags.Lookup(name)
+	if f == nil && c.lane(s) {
+		return
+	}
 	switch {
 	case isKeyFlag(name):
 		c.complain(s.Key, "a key does not belong into a file", "put it into a variable, and name that with api-key-env")
