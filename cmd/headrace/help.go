@@ -84,6 +84,9 @@ func writeConfigHelp(out io.Writer) {
 	s, latest := newLaneSettings(""), ""
 	for _, one := range s.table() {
 		section, key, within := strings.Cut(one.name, ".")
+		if !within {
+			section = "" // those that stand alone stand together
+		}
 		if section != latest {
 			fmt.Fprintln(out)
 			latest = section

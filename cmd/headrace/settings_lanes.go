@@ -25,6 +25,7 @@ type laneSettings struct {
 	errors   limiter.ErrorWindowConfig
 	breaker  limiter.BreakerConfig
 	backoff  limiter.BackoffConfig
+	most     int
 	idle     time.Duration
 }
 
@@ -44,6 +45,7 @@ const (
 	leastRate   = 0.001   // calls per second: one in a quarter of an hour
 	mostRate    = 1e6     // as limiter.MaxRate
 	mostCalls   = 1000000 // calls that decide something
+	mostLanes   = 1000000 // some 3 GB of them
 )
 
 // table lists the settings in the order in which people read of them.
@@ -70,6 +72,7 @@ func (s *laneSettings) table() []laneSetting {
 		{"breaker.max-open", &s.breaker.MaxOpen, millisecond, day, "and at most, while probes break"},
 		{"backoff.base", &s.backoff.Base, millisecond, day, "most that an item waits after its first call that broke; it doubles"},
 		{"backoff.max", &s.backoff.Max, millisecond, day, "and after any"},
+		{"max-lanes", &s.most, 1, mostLanes, "models at once; an item of one more is not run"},
 		{"idle-lanes", &s.idle, 1, 30 * day, "how long a model that nobody calls is remembered"},
 	}
 }
@@ -93,6 +96,7 @@ func newLaneSettings(file string) *laneSettings {
 			Consecutive: limiter.DefaultBreakerConsecutive, OpenFor: limiter.DefaultBreakerOpenFor, MaxOpen: limiter.DefaultBreakerMaxOpen,
 		},
 		backoff: limiter.BackoffConfig{Base: limiter.DefaultBackoffBase, Max: limiter.DefaultBackoffMax},
+		most:    machine.DefaultMaxLanes,
 		idle:    machine.DefaultIdleTTL,
 	}
 	for _, one := range s.table() {
@@ -207,6 +211,9 @@ func (s *laneSettings) options() (opts []batch.Option) {
 	}
 	if s.given("backoff") {
 		opts = append(opts, batch.WithBackoff(s.backoff.Base, s.backoff.Max))
+	}
+	if s.given("max-lanes") {
+		opts = append(opts, batch.WithMaxLanes(s.most))
 	}
 	if s.given("idle-lanes") {
 		opts = append(opts, batch.WithIdleLanes(s.idle))

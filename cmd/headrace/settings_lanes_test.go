@@ -65,8 +65,8 @@ func TestLaneSettingsReachTheLanes(t *testing.T) {
 			t.Errorf("%s:\n%+v, want\n%+v", text, got, want)
 		}
 	}
-	opts := fmt.Sprint(settled(t, "backoff: {base: 1s, max: 2s}\nidle-lanes: 1m").lanes.options())
-	if want := "[WithBackoff(1s, 2s) WithIdleLanes(1m0s)]"; opts != want {
+	opts := fmt.Sprint(settled(t, "backoff: {base: 1s, max: 2s}\nidle-lanes: 1m\nmax-lanes: 7").lanes.options())
+	if want := "[WithBackoff(1s, 2s) WithMaxLanes(7) WithIdleLanes(1m0s)]"; opts != want {
 		t.Errorf("%s, want %s", opts, want)
 	}
 }
