@@ -75,8 +75,10 @@ func (s *laneSettings) check(law string) (faults []error) {
 		}
 	}
 	for _, pair := range [][2]string{
-		{"cooldown.base", "cooldown.max"}, {"error-window.low", "error-window.high"},
-		{"breaker.open", "breaker.max-open"}, {"backoff.base", "backoff.max"},
+		{"cooldown.base", "cooldown.max"},
+		{"error-window.low", "error-window.high"},
+		{"breaker.open", "breaker.max-open"},
+		{"backoff.base", "backoff.max"},
 	} {
 		faults = append(faults, s.inOrder(pair[0], pair[1]))
 	}

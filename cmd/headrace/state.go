@@ -46,7 +46,7 @@ func (r *runner) stateFile() *stateFile {
 // The print is one byte. Of any list of keys that somebody might try one in 256 has the
 // same, so it confirms no guess; and a state that is mistaken for one's own, as seldom,
 // is a false belief about limits, which a run corrects.
-func (r *runner) serverOf() (server, print string) {
+func (r *runner) serverOf() (server, mark string) {
 	if r.backend.books != nil {
 		return providerSim + " " + r.flags.simProfile, ""
 	}

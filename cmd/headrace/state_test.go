@@ -214,15 +214,15 @@ func TestFingerprintGivesNothingAway(t *testing.T) {
 	prints := map[string]int{}
 	for i := range 2560 {
 		r := &runner{flags: &runFlags{baseURL: "http://bob:secret@host/path-secret/?k=secret"}, backend: &backend{name: "openai", key: strings.Repeat("k", i)}}
-		server, print := r.serverOf()
-		if server != "openai at http://host" || len(print) != 2 {
-			t.Fatalf("%q %q", server, print)
+		server, mark := r.serverOf()
+		if server != "openai at http://host" || len(mark) != 2 {
+			t.Fatalf("%q %q", server, mark)
 		}
-		prints[print]++
+		prints[mark]++
 	}
-	for print, n := range prints {
+	for mark, n := range prints {
 		if n > 40 || len(prints) < 200 {
-			t.Errorf("%d of 2,560 keys have the fingerprint %s, of %d that there are", n, print, len(prints))
+			t.Errorf("%d of 2,560 keys have the fingerprint %s, of %d that there are", n, mark, len(prints))
 		}
 	}
 	for base, want := range map[string]string{"": "openai", "https://api.openai.com/v1": "openai", "http://127.0.0.1:8080/v1/": "openai at http://127.0.0.1:8080"} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -77,6 +78,9 @@ func (r *runner) verdict(t *tally, runErr, sinkErr error) error {
 	case r.halt.called() && (runErr != nil || t.in.left):
 		code, why := r.whyHalted()
 		return r.failAgain(code, "%s; %s: %s", why, t.saved(), r.goOn("the rest is left"))
+	case errors.Is(runErr, machine.ErrTooManyLanes):
+		return r.failAgain(exitBound, "the input names more models than may be at once (max-lanes in the file of --config); %s: %s",
+			t.saved(), r.goOn("raise it or see to the input"))
 	case errors.Is(runErr, batch.ErrConfig):
 		return refuse("%s", plainText(runErr))
 	case runErr != nil:
