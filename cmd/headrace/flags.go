@@ -28,6 +28,7 @@ type runFlags struct {
 	outputTPM         float64
 	burst             time.Duration
 	maxAttempts       int
+	latencyTarget     time.Duration
 	timeout           time.Duration
 	itemTimeout       time.Duration
 	deadline          time.Duration
@@ -109,6 +110,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.inputTPM, "input-tpm", 0, "input tokens a minute that each model is allowed, where they are counted apart")
 	fs.Float64Var(&f.outputTPM, "output-tpm", 0, "output tokens a minute that each model is allowed, likewise")
 	fs.DurationVar(&f.burst, "burst", 0, "how much of a told limit may be spent at once, in time: 1m where a minute's worth is there from the start (default 1s)")
+	fs.DurationVar(&f.latencyTarget, "latency-target", 0, "mean latency to keep, by fewer calls in flight where it would be longer; 0 lets answers take as long as they take")
 	fs.IntVar(&f.maxAttempts, "max-attempts", batch.DefaultMaxAttempts, "tries at an item; being throttled is none")
 	fs.DurationVar(&f.timeout, "timeout", batch.DefaultAttemptTimeout, "longest call; waiting to be sent does not count, 0 is no bound")
 	fs.DurationVar(&f.itemTimeout, "item-timeout", 0, "longest time for one item in all, from its first call; 0 is no bound")
@@ -128,7 +130,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	nameValues(fs, map[string]string{
 		"output": "FILE", "errors": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
 		"model": "NAME", "endpoint": "PATH", "system": "TEXT",
-		"format": "NAME", "template": "TEXT", "on-bad-line": "MODE", "order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "max-attempts": "N",
+		"format": "NAME", "template": "TEXT", "on-bad-line": "MODE", "order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N",
 		"timeout": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "sim-profile": "NAME", "config": "FILE",
 		"durable": "MODE", "progress": "MODE", "log-level": "LEVEL", "limit": "N", "seed": "N",
 	})
@@ -185,6 +187,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		atMost("concurrency", f.concurrency, machine.MaxConcurrency),
 		atLeast("max-attempts", f.maxAttempts, 1),
 		atLeast("limit", f.limit, 0),
+		atLeast("latency-target", f.latencyTarget, 0),
 		atLeast("timeout", f.timeout, 0),
 		atLeast("item-timeout", f.itemTimeout, 0),
 		atLeast("deadline", f.deadline, 0),

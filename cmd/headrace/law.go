@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
@@ -20,14 +22,15 @@ func registerLaw(fs *pflag.FlagSet, to *string) {
 func checkLaw(name string) error { return oneOf("law", name, lawModel, lawPlain) }
 
 // lawOptions say how the lanes are paced. A server of one's own queues instead of
-// refusing, so its latency is watched instead of its refusals; the simulated
-// provider refuses wherever it is.
+// refusing, so its latency is watched besides its refusals, and if nobody says to what
+// target, it is half of the timeout; the simulated provider refuses wherever it is.
 func (f *runFlags) lawOptions() []batch.Option {
+	opts := []batch.Option{batch.WithLatencyTarget(f.latencyTarget)}
 	switch {
 	case f.law == lawPlain:
-		return []batch.Option{batch.WithPlainLaw()}
+		opts = append(opts, batch.WithPlainLaw())
 	case f.providerPreset().Local:
-		return []batch.Option{batch.WithLocalServer(f.timeout / 2)}
+		opts = append(opts, batch.WithLocalServer(cmp.Or(f.latencyTarget, f.timeout/2)))
 	}
-	return nil
+	return opts
 }
