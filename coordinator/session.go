@@ -57,7 +57,10 @@ func (s *Session) Settle(g machine.Grant, o machine.Outcome) { s.c.tell(machine.
 // must not touch it afterwards.
 func (s *Session) HandOver(g machine.Grant, o machine.Outcome) { s.c.tell(machine.HandedOver(g, o)) }
 
-// Withdraw says that an item need not be run any more.
+// Withdraw says that an item of this run need not be run any more: it comes out of
+// Work with a verdict that says so, unless its call is under way, which is then its last.
+// It may be told before the item is offered, or at the same time: it is remembered, in
+// the item, which from then on may be offered here and nowhere else.
 func (s *Session) Withdraw(it *machine.Item) { s.c.tell(machine.Withdrawn(it)) }
 
 // Pause stops grants to this run until Resume.

@@ -151,6 +151,42 @@ func TestWithdraw(t *testing.T) {
 	})
 }
 
+// A withdrawal is heard whether it comes before the offer, at the same time as it from
+// another goroutine, or after it.
+func TestWithdrawCrossesTheOffer(t *testing.T) {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
+		s := open(t, c, machine.RunConfig{Concurrency: 1})
+		all := items(100, "")
+		s.Withdraw(all[1]) // before
+		go func() {
+			for _, it := range all[2:] {
+				s.Withdraw(it)
+			}
+		}()
+		for _, it := range all {
+			s.Offer([]*machine.Item{it})
+		}
+		synctest.Wait()
+		s.EndInput()
+		first := <-s.Work()
+		s.Settle(first, ok)
+		calls, withdrawn := 1, 0
+		for g := range s.Work() {
+			if g.Verdict == machine.EndWithdrawn {
+				withdrawn++
+			} else {
+				calls++
+			}
+			s.Settle(g, ok)
+		}
+		n, _ := s.Final()
+		proves(t, n, 100, 1)
+		if first.Verdict != machine.Call || first.Item != all[0] || calls != 1 || withdrawn != 99 {
+			t.Errorf("%v first, %d calls, %d withdrawn: want a call of the first item only", first, calls, withdrawn)
+		}
+	})
+}
+
 // What is said of a lane is checked before it is told, and holds from then on.
 func TestLimitsAreCheckedAndHold(t *testing.T) {
 	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {

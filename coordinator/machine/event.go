@@ -117,7 +117,9 @@ func HandedOver(g Grant, o Outcome) Event {
 
 // Withdrawn says that nobody wants this item run any more. One that waits is
 // released; one that is in flight is not touched: its call will say how it ended,
-// and is its last.
+// and is its last. One that was not offered yet is released when it is; until then it
+// may not be withdrawn from any other machine, nor overwritten. One that another machine
+// has, or that is over, is not touched.
 func Withdrawn(it *Item) Event { return Event{kind: evWithdrawn, item: it} }
 
 // LimitsChanged says what a lane may now draw.

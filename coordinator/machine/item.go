@@ -45,7 +45,7 @@ type Item struct {
 	Probe     bool          // its latest call was a probe: the lane's test, and not the item's try
 	place     Place
 	verdict   Verdict   // why it is Releasing
-	unwanted  bool      // it was withdrawn in flight
+	unwanted  bool      // it was withdrawn in flight, or before it was offered
 	Offered   time.Time // when the machine took it over
 	First     time.Time // when its first call was granted; zero: never
 	Sent      time.Time // when its latest call was granted

@@ -189,12 +189,17 @@ func (m *Machine) remove(it *Item) {
 	}
 }
 
+// withdrawn takes an item out. Of one that flies, or was not offered yet, it is noted,
+// and seen when it comes. What another machine has belongs to that one's owner.
 func (m *Machine) withdrawn(it *Item) {
+	if it.run != nil && m.runs[it.run.id] != it.run {
+		return
+	}
 	switch it.place {
 	case Waiting, Parked, Delayed:
 		m.remove(it)
 		m.release(it, EndWithdrawn, nil)
-	case InFlight:
+	case InFlight, Nowhere:
 		it.unwanted = true
 	}
 }

@@ -18,8 +18,9 @@ type book struct {
 	lanes map[string]*bookLane
 	items []*bookItem // offered, in that order
 	of    map[*Item]*bookItem
-	out   int   // grants that were not ended
-	total tally // of the kinds that the world can count
+	early map[*Item]bool // withdrawn before they were offered
+	out   int            // grants that were not ended
+	total tally          // of the kinds that the world can count
 }
 
 type bookRun struct {
@@ -71,7 +72,7 @@ type bookItem struct {
 }
 
 func newBook(w *world) *book {
-	return &book{w: w, runs: map[RunID]*bookRun{}, lanes: map[string]*bookLane{}, of: map[*Item]*bookItem{}}
+	return &book{w: w, runs: map[RunID]*bookRun{}, lanes: map[string]*bookLane{}, of: map[*Item]*bookItem{}, early: map[*Item]bool{}}
 }
 
 func (b *book) open(id RunID, c RunConfig) {
@@ -99,7 +100,7 @@ func (b *book) define(name string, c LaneConfig) {
 func (b *book) offer(id RunID, items []*Item) {
 	r := b.runs[id]
 	for _, it := range items {
-		x := &bookItem{item: it, run: r, pool: it.Pool, cost: it.Cost.Tokens(), place: Waiting, wanted: true}
+		x := &bookItem{item: it, run: r, pool: it.Pool, cost: it.Cost.Tokens(), place: Waiting, wanted: !b.early[it]}
 		b.items, b.of[it] = append(b.items, x), x
 		r.line[it.Pool] = append(r.line[it.Pool], x)
 		r.open++
@@ -171,7 +172,9 @@ func (b *book) after(e Event, before moment) {
 	}
 	switch e.kind {
 	case evWithdrawn:
-		b.of[e.item].wanted = false
+		if x := b.of[e.item]; x != nil { // else it is not offered yet
+			x.wanted = false
+		}
 	case evOffered:
 		b.findRoom(e.items)
 	case evResumed: // its items wait from now on

@@ -40,6 +40,17 @@ func (w *world) withdraw() {
 	}
 }
 
+// withdrawEarly withdraws an item that will be offered later.
+func (w *world) withdrawEarly(it *Item, offered time.Duration) {
+	if w.plan.without&withdrawals != 0 || w.hasty.IntN(100) > 0 {
+		return
+	}
+	w.in(time.Duration(w.hasty.Float64()*float64(offered)), func() {
+		w.book.early[it] = true
+		w.tell(Withdrawn(it))
+	})
+}
+
 func (w *world) pause() {
 	id := w.anyRun()
 	w.book.runs[id].paused++

@@ -36,6 +36,7 @@ type world struct {
 	log     func(string, ...any) // nil: nobody reads
 	bare    bool                 // the world asks the machine nothing that it need not
 	watcher *rand.Rand           // of somebody who looks at it all the time; nil: nobody does
+	hasty   *rand.Rand           // of those who withdraw before they offer
 }
 
 // A happening is something that will happen to the machine.
@@ -60,7 +61,7 @@ func (w *world) failf(format string, args ...any) { panic(fault(fmt.Sprintf(form
 func newWorld(p *plan, log func(string, ...any)) *world {
 	w := &world{
 		plan: p, rng: rand.New(rand.NewPCG(p.seed, 2)), m: New(p.machine), now: storyStart,
-		servers: map[string]*server{}, log: log, coming: heap[happening]{before: sooner},
+		hasty: rand.New(rand.NewPCG(p.seed, 5)), servers: map[string]*server{}, log: log, coming: heap[happening]{before: sooner},
 	}
 	w.book = newBook(w)
 	for i := range p.lanes {
@@ -99,6 +100,7 @@ func (w *world) begin(id RunID, r *runPlan) {
 		items := make([]*Item, n)
 		for i := range items {
 			items[i] = &Item{Seq: uint64(seq + i), Pool: r.names[w.rng.IntN(len(r.names))], Cost: w.cost()}
+			w.withdrawEarly(items[i], after)
 		}
 		w.in(after, func() { w.book.offer(id, items); w.tell(Offered(id, items)) })
 		seq += n
