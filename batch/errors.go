@@ -6,9 +6,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/headrace/headrace/coordinator"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
 )
+
+// ErrClosed: the [Shared] of the run was closed, before the run began or while it ran;
+// one that ran was drained, and its error is [ErrDrained] too. It is also the error of
+// whatever is asked of a Shared that is closed, or of a run that is over.
+var ErrClosed = coordinator.ErrClosed
 
 // The kinds of a run's error. errors.Is tells them apart.
 var (

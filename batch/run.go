@@ -26,8 +26,9 @@ import (
 // another. A panic in fn is that item's error, a [PanicError].
 //
 // When ctx ends, calls in flight are abandoned; [WithDrain] is the gentle way. Run waits
-// for what it started: for fn, which must honour its ctx, and for items, which must not
-// block for ever.
+// for what it started: for fn, which must honour its ctx, and for items: an input that
+// blocks for ever keeps a run that is to end for as long, as nothing can end it but
+// whoever wrote it.
 //
 // # What is tried again
 //
@@ -67,7 +68,7 @@ import (
 //
 // The error of Run is the run's: nil if each item ended by a call, else one in which
 // errors.Is finds [ErrConfig], [ErrStopped], [ErrTooManyFailures], [ErrTooManyLanes],
-// [ErrDrained], [ErrInput], or ctx's cause; more than one of them if items were left for
+// [ErrDrained], [ErrClosed], [ErrInput], or ctx's cause; more than one of them if items were left for
 // more than one reason. The results there are come with it in any case.
 //
 // Where the provider stops serving one pool, the others are run to the end all the same;
@@ -273,6 +274,7 @@ func (r *run[In, Out]) steward(ctx context.Context, finished <-chan struct{}) {
 		case <-r.drain:
 		case <-r.control.drains():
 		case <-r.failures.reached:
+		case <-r.session.Closed():
 		}
 		r.session.Drain()
 		return
@@ -378,6 +380,8 @@ func (r *run[In, Out]) verdict() error {
 		return errors.Join(context.Cause(r.parent), stopped)
 	case r.exhausted && stopped != nil:
 		return stopped
+	case isClosed(r.session.Closed()):
+		return errors.Join(fmt.Errorf("%w: %w", ErrDrained, ErrClosed), stopped)
 	}
 	return errors.Join(ErrDrained, stopped)
 }

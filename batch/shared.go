@@ -41,9 +41,10 @@ func (s *Shared) made() error {
 	return nil
 }
 
-// Close drains the runs that are still open, waits until they are over, and
-// then for the coordinator itself and for the last save of what was learned. It may be
-// called more than once.
+// Close ends it: no run begins there any more, and those that are open are drained. It
+// waits until they are over, so each must be read to its end, and its input must not
+// block for ever; and for the last save of what was learned. The error of such a run,
+// where anything was left, is [ErrClosed]. Close may be called more than once.
 func (s *Shared) Close() {
 	if s.made() != nil {
 		return // nothing runs

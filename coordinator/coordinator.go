@@ -34,8 +34,9 @@ func (c *Coordinator) Run() {
 	l.run()
 }
 
-// Close asks Run to return. Runs that are open are drained: what is in flight
-// ends, what waits is released. It does not wait.
+// Close asks Run to return. Runs that are open are drained, and told so by
+// [Session.Closed]: what is in flight ends, what waits is released. It does not wait,
+// and may be called again.
 func (c *Coordinator) Close() { c.send(message{question: closeQuestion{}}) }
 
 // Done is closed when Run has returned.

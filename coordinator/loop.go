@@ -122,6 +122,7 @@ func (l *loop) open(now time.Time, cfg machine.RunConfig) *Session {
 		leave:    make(chan struct{}, 1),
 		news:     make(chan News, newsSize),
 		stranded: make(chan struct{}),
+		closed:   make(chan struct{}),
 	}
 	l.sessions[s.id] = s
 	l.machine.Step(now, machine.RunOpened(s.id, cfg))
@@ -136,9 +137,15 @@ func (l *loop) regret(now time.Time, reply chan *Session) {
 	}
 }
 
+// close drains the runs that are open, and tells each: who feeds an endless input
+// would otherwise see its items come back for ever.
 func (l *loop) close(now time.Time) {
+	if l.closing {
+		return
+	}
 	l.closing = true
-	for id := range l.sessions {
+	for id, s := range l.sessions {
+		close(s.closed)
 		l.machine.Step(now, machine.Drained(id))
 	}
 }

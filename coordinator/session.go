@@ -24,6 +24,8 @@ type Session struct {
 	stranded chan struct{}
 	cause    error // written before stranded is closed
 
+	closed chan struct{}
+
 	counts  machine.Counters // these three are written before work is closed
 	missed  uint64
 	stopped error
@@ -85,6 +87,10 @@ func (s *Session) Stranded() <-chan struct{} { return s.stranded }
 // Cause says what stopped the last lane, or is [machine.ErrTooManyLanes]. It may be
 // called once Stranded is closed.
 func (s *Session) Cause() error { return s.cause }
+
+// Closed is closed when the coordinator was, and the run is drained for it: offer
+// nothing more, and end the input.
+func (s *Session) Closed() <-chan struct{} { return s.closed }
 
 // News is one thing that a coordinator tells a run. Exactly one field is set.
 type News struct {

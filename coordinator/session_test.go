@@ -131,6 +131,10 @@ func TestCloseWithOpenSessions(t *testing.T) {
 		if _, err := c.Open(t.Context(), machine.RunConfig{}); !errors.Is(err, ErrClosed) {
 			t.Errorf("Open while closing: %v", err)
 		}
+		if !isClosed(a.Closed()) || !isClosed(b.Closed()) {
+			t.Error("the runs were not told")
+		}
+		c.Close() // once more
 		flyingToo := granted(b)
 		b.Settle(flyingToo[0], ok)
 		proves(t, finish(b), 5, 1)
