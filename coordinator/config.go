@@ -16,9 +16,9 @@ const (
 	// memory.
 	DefaultReadAhead = 1024
 
-	// mailboxSize lets a burst of workers leave their news without waiting for the
+	// DefaultMailbox lets a burst of workers leave their news without waiting for the
 	// loop to come round. A full mailbox only makes them wait for one pass.
-	mailboxSize = 1024
+	DefaultMailbox = 1024
 
 	// maxBurst is how many messages one pass absorbs before it decides. It bounds
 	// how long an early message waits for its answer when news never stops coming.
@@ -39,6 +39,7 @@ type Config struct {
 	Machine   machine.Config
 	Clock     clockwork.Clock // nil: the real one
 	ReadAhead int             // items that may wait, for each open run; 0: DefaultReadAhead
+	Mailbox   int             // messages that may wait to be heard, at some 200 bytes each; 0: DefaultMailbox
 }
 
 func (c Config) withDefaults() Config {
@@ -47,6 +48,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ReadAhead <= 0 {
 		c.ReadAhead = DefaultReadAhead
+	}
+	if c.Mailbox <= 0 {
+		c.Mailbox = DefaultMailbox
 	}
 	return c
 }

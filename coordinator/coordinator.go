@@ -18,9 +18,10 @@ type Coordinator struct {
 
 // New returns a coordinator that does nothing until Run is called.
 func New(c Config) *Coordinator {
+	c = c.withDefaults()
 	return &Coordinator{
-		cfg:     c.withDefaults(),
-		mailbox: make(chan message, mailboxSize),
+		cfg:     c,
+		mailbox: make(chan message, c.Mailbox),
 		done:    make(chan struct{}),
 	}
 }

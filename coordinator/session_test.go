@@ -161,7 +161,7 @@ func TestNothingBlocksAfterTheEnd(t *testing.T) {
 		finish(s)
 		c.Close()
 		<-c.Done()
-		for range 2 * mailboxSize {
+		for range 2 * DefaultMailbox {
 			s.Settle(g, ok)
 			s.HandOver(g, refused)
 			s.Offer(nil)

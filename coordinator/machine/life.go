@@ -80,7 +80,7 @@ func (m *Machine) ended(now time.Time, e *Event) {
 	it.serial++
 	it.run.busy--
 	if it.place == Releasing {
-		it.place = Over
+		it.place, it.cause = Over, nil // its grant has told the cause
 		m.count(it.run, it.lane, released)
 		return
 	}

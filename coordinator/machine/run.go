@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -75,6 +76,7 @@ func (m *Machine) poolNamed(now time.Time, r *run, name string) *pool {
 }
 
 func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
+	name = strings.Clone(name) // it may be a piece of an item, which would be kept as long as the pool
 	c := PoolConfig{Name: name, Lanes: []string{name}}
 	if name == "" {
 		c.Lanes = []string{DefaultPool}
