@@ -96,3 +96,13 @@ func TestOverheadIsSmall(t *testing.T) {
 	}
 	t.Errorf("a run takes %.2f times as long as its calls", best)
 }
+
+// A run of three items, from start to end: what a small run costs beside its calls.
+func BenchmarkThreeItems(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if results, err := Run(b.Context(), numbers(3), double, WithPlainLaw()); err != nil || len(results) != 3 {
+			b.Fatal(err, results)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,4 +70,59 @@ func TestSlowConsumerBoundsTheInput(t *testing.T) {
 			t.Errorf("%d items were taken ahead of the loop, want %d; %d seen", most, ahead+workers, seen)
 		}
 	})
+}
+
+// A run of three items is small: what it allocates is for its three items, and not for
+// the thousands that may come. Half of the bytes is the mailbox, and room for results.
+func TestThreeItemsAreCheap(t *testing.T) {
+	const runs, most = 20, 80 << 10
+	for name, order := range map[string]Option{"as they come": {}, "in order": WithInputOrder()} {
+		once := func() {
+			if results, err := Run(t.Context(), numbers(3), double, order, WithPlainLaw()); err != nil || len(results) != 3 {
+				t.Fatal(err, results)
+			}
+		}
+		once()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range runs {
+			once()
+		}
+		runtime.ReadMemStats(&after)
+		bytes, allocs := (after.TotalAlloc-before.TotalAlloc)/runs, (after.Mallocs-before.Mallocs)/runs
+		t.Logf("%s: %d bytes in %d allocations", name, bytes, allocs)
+		if bytes > most || allocs > 160 {
+			t.Errorf("%s: %d bytes in %d allocations, want at most %d in 160", name, bytes, allocs, most)
+		}
+	}
+}
+
+// A run starts workers as they are needed: one more than it has items, until there are as
+// many as may be; and as many calls fly at once as without that.
+func TestWorkersAreHiredAsNeeded(t *testing.T) {
+	for _, c := range []struct{ items, concurrency, workers int }{
+		{3, 64, 4}, {1000, 5, 5}, {1000, 1, 1}, {5, 5, 5},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			before := runtime.NumGoroutine()
+			flying, seen := make(chan int, c.items), make(chan [2]int, 1)
+			calls := min(c.items, c.concurrency)
+			lasts := time.Duration(c.items/calls) * time.Minute
+			time.AfterFunc(lasts-time.Second, func() { seen <- [2]int{len(flying), runtime.NumGoroutine() - before} })
+			fn := func(ctx context.Context, i int) (int, error) {
+				flying <- i
+				defer func() { <-flying }()
+				return i, pause(ctx, time.Minute)
+			}
+			_, sum, err := proved(t.Context(), t, numbers(c.items), fn, WithConcurrency(c.concurrency))
+			if err != nil || sum.Elapsed != lasts {
+				t.Errorf("%v %+v", err, sum)
+			}
+			// Beside the workers: owner, reader, feed, steward, closer, and the timer's own.
+			at := <-seen
+			if at[0] != calls || at[1] > c.workers+6 {
+				t.Errorf("%d items: %d calls in flight at once, %d goroutines", c.items, at[0], at[1])
+			}
+		})
+	}
 }

@@ -24,7 +24,14 @@
 // An item takes a credit before it is read from the input, and gives it back when
 // its result has been taken, some at a time. There are as many credits as results
 // fit in their channel, so a worker never waits to deliver one, and a slow reader
-// slows the feed.
+// slows the feed. What a result was made of is let go with it: however slow one item is,
+// no more inputs are held than there are credits.
+//
+// A run is as large as what it runs: workers are started as calls come for them.
+//
+// Whatever the caller has written and is called back (the function, the input, the
+// observer, Pool, Cost, Usage, an error's methods) may panic: that is the failure of its
+// item, or is said by the run's error, as each option tells, and never ends the process.
 //
 // Usual work needs no other package: what the options and results are made of ([Limits],
 // [LaneConfig], [Kind], …) has its name here too. Options say how fast ([WithLimits],

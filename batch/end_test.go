@@ -178,15 +178,12 @@ func TestCancelWhileDraining(t *testing.T) {
 func TestCancelledBeforeItBegins(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 200 { // whether the start or the end is seen first is chance
-		results, err := Run(ctx, numbers(1<<40), func(ctx context.Context, i int) (int, error) { return i, ctx.Err() })
-		if !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
-		}
-		for _, r := range results {
-			if !errors.Is(r.Err, ErrNotRun) {
-				t.Fatalf("%+v", r)
-			}
+	shared := newShared(t, WithPlainLaw())
+	defer shared.Close()
+	for range 2000 { // whether the coordinator's answer or the end would be seen first is chance
+		results, err := Run(ctx, numbers(1<<40), never(t), WithShared(shared))
+		if !errors.Is(err, context.Canceled) || len(results) > 0 {
+			t.Fatal(err, results)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// ErrClosed: the [Shared] of the run was closed, before the run began or while it ran;
+// ErrClosed says that the [Shared] of a run was closed, before it began or while it ran;
 // one that ran was drained, and its error is [ErrDrained] too. It is also the error of
 // whatever is asked of a Shared that is closed, or of a run that is over.
 var ErrClosed = coordinator.ErrClosed
@@ -32,8 +32,14 @@ var (
 	// ErrTooManyFailures: as many items failed for good as [WithMaxFailures] allows.
 	// errors.Is and errors.As find the error of the first of them as well.
 	ErrTooManyFailures = errors.New("batch: too many failures")
-	// ErrInput: the input panicked while it was read.
+	// ErrInput: the input panicked while it was read. errors.As with *[PanicError] tells
+	// where.
 	ErrInput = errors.New("batch: input")
+	// ErrObserver: the observer panicked, and was told nothing from then on. It comes
+	// beside whatever else is to be said of the run, which went on without it: alone, it
+	// is the error of a run whose items all ended by a call. errors.As with *[PanicError]
+	// tells where.
+	ErrObserver = errors.New("batch: observer")
 )
 
 // ErrTooManyLanes is the kind of a run's error whose items need more lanes than are known
@@ -69,7 +75,9 @@ func Permanent(err error) error { return provider.Permanent(err) }
 // RetryAfter(d, nil) is nil.
 func RetryAfter(d time.Duration, err error) error { return provider.RetryAfter(d, err) }
 
-// A PanicError is the error of an item whose function panicked.
+// A PanicError is the error of an item whose function panicked, or whose Pool or Cost did,
+// by its own method or an option; that one is not called at all. It is also what is behind
+// [ErrInput] and [ErrObserver].
 type PanicError struct {
 	Value any
 	Stack []byte // of the goroutine that panicked

@@ -2,31 +2,32 @@ package batch
 
 import (
 	"fmt"
-	"runtime/debug"
 
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// feedChunk is how many items one message to the coordinator carries at most,
-// and how many jobs are allocated at once. Beyond 64 a message's cost no longer
-// shows beside its items'.
+// feedChunk is how many items one message to the coordinator carries at most. Beyond 64 a
+// message's cost no longer shows beside its items'.
 const feedChunk = 64
 
 // read takes items from the caller's input, numbers them, and passes them on.
 // It stands apart from feed because the input may block for as long as it
 // likes, and an item that was taken must not wait for the next.
-//
-// It takes an item only with a credit in hand.
 func (r *run[In, Out]) read() {
 	defer close(r.jobs)
-	defer func() {
-		if v := recover(); v != nil {
-			r.inputErr = fmt.Errorf("%w: panicked: %v\n%s", ErrInput, v, debug.Stack())
-		}
-	}()
+	r.inputErr = fmt.Errorf("%w: %w", ErrInput, errGone) // unless it returns
+	r.inputErr = guarded(r.take)
+	if r.inputErr != nil {
+		r.inputErr = fmt.Errorf("%w: %w", ErrInput, r.inputErr)
+	}
+}
+
+// take takes items until there are no more, or the run is to take no more. It takes one
+// only with a credit in hand.
+func (r *run[In, Out]) take() {
 	var (
 		credits int
-		spare   []job[In]
+		spare   []job[In, Out]
 		seq     uint64
 	)
 	if !r.mayTake(&credits) {
@@ -37,12 +38,14 @@ func (r *run[In, Out]) read() {
 			return // this one was taken too late; the caller has it still
 		}
 		if len(spare) == 0 {
-			spare = make([]job[In], feedChunk)
+			spare = newJobs[In, Out]()
 		}
 		j := &spare[0]
 		spare = spare[1:]
-		r.address(j, in, seq)
-		r.jobs <- j
+		j.Seq, j.result.Index, j.result.Item = seq, int(seq), in
+		if r.address(j) {
+			r.jobs <- j
+		}
 		seq++
 		if credits--; !r.mayTake(&credits) {
 			return
@@ -64,10 +67,27 @@ func (r *run[In, Out]) mayTake(credits *int) bool {
 	return !isClosed(r.stop)
 }
 
-// address fills in what the machine needs to know of an item.
-func (r *run[In, Out]) address(j *job[In], in In, seq uint64) {
-	j.in = in
-	j.Seq, j.Pool, j.Cost, j.Payload = seq, r.hints.pool(in), r.hints.cost(in), j
+// address fills in what the machine needs to know of an item, and reports whether it can
+// be offered. One whose Pool or Cost panicked cannot: that is its failure, and its result
+// goes out at once.
+func (r *run[In, Out]) address(j *job[In, Out]) bool {
+	err := errGone // unless they return
+	defer func() {
+		if err != nil {
+			r.unfit++
+			j.finish(fmt.Errorf("batch: pool and cost of the item: %w", err), false)
+			r.results <- j // has room, as the item has a credit
+			if r.failures.note(err) {
+				r.session.Drain()
+			}
+		}
+	}()
+	err = guarded(func() {
+		j.Pool = r.hints.pool(j.result.Item)
+		j.Cost = r.hints.cost(j.result.Item)
+	})
+	j.Payload = j
+	return err == nil
 }
 
 // feed offers what was read, as many items at once as are there. It waits while
@@ -76,16 +96,10 @@ func (r *run[In, Out]) address(j *job[In], in In, seq uint64) {
 func (r *run[In, Out]) feed() {
 	defer r.session.EndInput()
 	for j := range r.jobs {
-		items := append(make([]*machine.Item, 0, feedChunk), &j.Item)
-		for more := true; more && len(items) < feedChunk; {
-			select {
-			case next, ok := <-r.jobs:
-				if more = ok; ok {
-					items = append(items, &next.Item)
-				}
-			default:
-				more = false
-			}
+		more := len(r.jobs) // they are there: nobody else takes any
+		items := append(make([]*machine.Item, 0, 1+more), &j.Item)
+		for range more {
+			items = append(items, &(<-r.jobs).Item)
 		}
 		r.session.Offer(items)
 	}

@@ -45,13 +45,13 @@ func WithClassifier(f func(error) Kind) Option {
 }
 
 // announce tells the hook of a further call. The error is that of a hook that panicked.
-func (r *run[In, Out]) announce(j *job[In], g machine.Grant) error {
+func (r *run[In, Out]) announce(j *job[In, Out], g machine.Grant) error {
 	if r.retryHook == nil || j.Calls < 2 {
 		return nil
 	}
 	retry := Retry{
-		Index: int(j.Seq), Item: j.in, Pool: j.Pool, Lane: g.Lane,
-		Calls: j.Calls - 1, Attempts: j.Attempts, Err: j.past.err,
+		Index: int(j.Seq), Item: j.result.Item, Pool: j.Pool, Lane: g.Lane,
+		Calls: j.Calls - 1, Attempts: j.Attempts, Err: j.result.Err,
 	}
 	return guarded(func() { r.retryHook(retry) })
 }
@@ -83,7 +83,10 @@ func (c *config) classify(err error) error {
 	return &failure{&fault, err}
 }
 
-// guarded runs what the caller has written, and makes an error of its panic.
+// guarded runs what the caller has written, and makes an error of its panic, with the
+// stack of where it happened. Whatever is called back runs in one, but for the loop over
+// the results, which is the caller's own. What ends its goroutine instead ends that of
+// guarded too: who calls it has a deferred function to see to that.
 func guarded(f func()) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
@@ -22,7 +23,9 @@ const busiestLanes = 16
 // WithObserver tells f what happens in the run: transitions and long waits as they
 // come, a status each period, the summary at the end. All calls come from one goroutine
 // of the run's. A slow f slows nothing: events that it is too slow for are
-// dropped and counted, but for the last, for which the run waits.
+// dropped and counted, but for the last, for which the run waits. An f that panics is
+// not called again, and the run goes on; its error, in the end, says [ErrObserver]. Of a
+// run with [ErrConfig] it hears nothing, of any other that cannot begin the summary.
 func WithObserver(f func(Event)) Option {
 	return runOption(func(c *config) {
 		c.observer = f
@@ -50,23 +53,43 @@ func WithLongWait(d time.Duration) Option {
 func (r *run[In, Out]) observe(ctx context.Context) {
 	ticker := r.clock.NewTicker(r.every)
 	defer ticker.Stop()
-	for news := r.session.News(); news != nil; {
+	for news, heard := r.session.News(), true; news != nil; {
 		select {
 		case n, ok := <-news:
 			if !ok {
 				news = nil
 				continue
 			}
-			r.observer(Event{Transition: n.Transition, LongWait: n.LongWait})
+			heard = r.tell(Event{Transition: n.Transition, LongWait: n.LongWait})
 		case <-ticker.Chan():
 			if s, err := r.session.Status(ctx, busiestLanes); err == nil {
-				r.observer(Event{Status: &s})
+				heard = r.tell(Event{Status: &s})
 			}
 		}
+		if !heard {
+			return
+		}
 	}
-	if s, ok := <-r.over; ok {
-		r.observer(Event{Summary: &s})
-	}
+	r.lastWord()
+}
+
+// lastWord waits for the summary and passes it on.
+func (r *run[In, Out]) lastWord() {
+	s := <-r.over
+	r.tell(Event{Summary: &s})
+}
+
+// tell tells the observer, and reports whether it may be told more: one that panicked is
+// not called again.
+func (r *run[In, Out]) tell(e Event) (heard bool) {
+	err := errGone // unless it returns
+	defer func() {
+		if err != nil {
+			r.observerErr = fmt.Errorf("%w: %w", ErrObserver, err)
+		}
+	}()
+	err = guarded(func() { r.observer(e) })
+	return err == nil
 }
 
 // elapsed is the time since the run began.

@@ -113,7 +113,8 @@ func WithDrain(ch <-chan struct{}) Option {
 }
 
 // WithSummary writes the run's summary to s, before Run returns or the range
-// over Stream ends.
+// over Stream ends: also that of a run which cannot begin, and the zero Summary with
+// [ErrConfig].
 func WithSummary(s *Summary) Option {
 	return runOption(func(c *config) {
 		c.summary = s

@@ -8,7 +8,8 @@ package batch
 // result that was not given back keeps a credit, and there are cap credits.
 type order[In, Out any] struct {
 	inOrder bool
-	ring    []early[In, Out]
+	cap     int
+	ring    []early[In, Out] // as long as it had to be so far, at most cap
 	next    int
 }
 
@@ -18,11 +19,7 @@ type early[In, Out any] struct {
 }
 
 func newOrder[In, Out any](inOrder bool, capacity int) *order[In, Out] {
-	o := &order[In, Out]{inOrder: inOrder}
-	if inOrder {
-		o.ring = make([]early[In, Out], capacity)
-	}
-	return o
+	return &order[In, Out]{inOrder: inOrder, cap: capacity}
 }
 
 // push takes a result in, and gives one out if one is due.
@@ -30,8 +27,22 @@ func (o *order[In, Out]) push(r Result[In, Out]) (Result[In, Out], bool) {
 	if !o.inOrder {
 		return r, true
 	}
+	if r.Index-o.next >= len(o.ring) {
+		o.grow(r.Index - o.next + 1)
+	}
 	o.ring[r.Index%len(o.ring)] = early[In, Out]{r, true}
 	return o.pop()
+}
+
+// grow makes the ring at least as long as is needed, and twice as long as it was.
+func (o *order[In, Out]) grow(needed int) {
+	ring := make([]early[In, Out], min(o.cap, max(needed, 2*len(o.ring))))
+	for _, e := range o.ring {
+		if e.there {
+			ring[e.result.Index%len(ring)] = e
+		}
+	}
+	o.ring = ring
 }
 
 // pop gives the next result in order, if it is there.

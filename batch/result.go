@@ -52,7 +52,7 @@ type LongWait = machine.LongWait
 // A Summary is what a run comes to.
 type Summary struct {
 	Succeeded int // items with an answer
-	Failed    int // items that were tried and failed for good
+	Failed    int // items that failed for good: they were tried, or their Pool or Cost panicked
 	NotRun    int // items that were taken from the input and not answered
 	Usage     provider.Usage
 	Elapsed   time.Duration
@@ -70,6 +70,9 @@ func (s Summary) Items() int { return s.Succeeded + s.Failed + s.NotRun }
 //
 //	offered = settled + released = results
 //	calls   = settled + handed over
+//
+// An item whose Pool or Cost panicked counts as offered and released: it was taken, and
+// ended without a call.
 func (s Summary) Proves() bool {
 	return s.Counters.Proves() && s.Counters.Offered == uint64(s.Items())
 }

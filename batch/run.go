@@ -10,8 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/headrace/headrace/coordinator"
-	"github.com/headrace/headrace/coordinator/machine"
-	"github.com/headrace/headrace/provider"
 )
 
 // Run calls fn once for each item, and again where a call was refused or broke,
@@ -23,7 +21,8 @@ import (
 // says: it must be safe for that. So do the functions of [WithClassifier] and
 // [WithRetryHook]. The input is read by one goroutine, which also asks each item for its
 // Pool and Cost, no further ahead than [WithReadAhead] says. The observer is called by
-// another. A panic in fn is that item's error, a [PanicError].
+// another. A panic in fn, Pool or Cost is that item's error, a [PanicError]; one in the
+// input or the observer is said by the run's.
 //
 // When ctx ends, calls in flight are abandoned; [WithDrain] is the gentle way. Run waits
 // for what it started: for fn, which must honour its ctx, and for items: an input that
@@ -68,8 +67,9 @@ import (
 //
 // The error of Run is the run's: nil if each item ended by a call, else one in which
 // errors.Is finds [ErrConfig], [ErrStopped], [ErrTooManyFailures], [ErrTooManyLanes],
-// [ErrDrained], [ErrClosed], [ErrInput], or ctx's cause; more than one of them if items were left for
-// more than one reason. The results there are come with it in any case.
+// [ErrDrained], [ErrClosed], [ErrInput], or ctx's cause; more than one of them if items were
+// left for more than one reason, and [ErrObserver] beside them or alone. The results there
+// are come with it in any case.
 //
 // Where the provider stops serving one pool, the others are run to the end all the same;
 // the error is then ErrStopped, and the first pool's items are ErrNotRun.
@@ -134,37 +134,24 @@ type run[In, Out any] struct {
 	workers     errgroup.Group
 	saver       *saver // nil: nothing is saved
 
-	credit   chan int             // reader's leave to take so many more items
-	jobs     chan *job[In]        // reader to feed
-	results  chan Result[In, Out] // workers to the caller; has room for every credit
-	stop     chan struct{}        // closed by the steward: take no more items
-	failures failures             // of the workers to the steward
-	over     chan Summary         // the last word, for the observer
+	vacant   chan int           // holds how many more workers may be started; closed: none
+	credit   chan int           // reader's leave to take so many more items
+	jobs     chan *job[In, Out] // reader to feed
+	results  chan *job[In, Out] // finished, to the caller; has room for every credit
+	stop     chan struct{}      // closed by the steward: take no more items
+	failures failures           // of workers and reader to the steward
+	over     chan Summary       // the last word, for the observer
 
 	payment      int     // how many credits are given back at once at least
 	owed         int     // the caller's: credits not given back yet
 	sum          Summary // the caller's
-	exhausted    bool    // the reader's, until group is waited for: the input has ended
-	inputErr     error   // likewise: it panicked
 	firstFailure error   // the caller's
-}
 
-// job is an item of the caller's on its way: what the machine sees of it, and
-// what only the worker needs.
-type job[In any] struct {
-	machine.Item
-	in   In
-	past past
-}
-
-// past is what an item's calls have told so far.
-type past struct {
-	err               error // of the latest; nil before the first
-	lane              string
-	status            int
-	requestID, finish string
-	latency           time.Duration
-	usage             provider.Usage // of all of them: a call that failed may have cost something
+	// The reader's and the observer's, until group was waited for.
+	exhausted   bool   // the input has ended
+	unfit       uint64 // items whose Pool or Cost panicked
+	inputErr    error  // the input panicked
+	observerErr error  // the observer did
 }
 
 // start checks the options and sets the run going.
@@ -172,24 +159,31 @@ func start[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out
 	c := configure(opts)
 	hints, err := hintsOf[In](c)
 	if err := c.check(err, notNil("items", items == nil), notNil("fn", fn == nil)); err != nil {
+		c.summarize(Summary{})
 		return nil, err
 	}
-	r := &run[In, Out]{config: c, items: items, fn: fn, hints: hints, parent: ctx, began: c.clock.Now()}
+	r := &run[In, Out]{
+		config: c, items: items, fn: fn, hints: hints, parent: ctx, began: c.clock.Now(),
+		over: make(chan Summary, 1),
+	}
 	ctx, r.abort = context.WithCancelCause(ctx)
 	if err := r.open(ctx); err != nil {
-		r.abort(err)
-		return nil, errors.Join(err, r.group.Wait())
+		return nil, r.unbegun(err)
 	}
 	r.launch(ctx)
 	return r, nil
 }
 
-// open finds or starts the coordinator, and opens a session there.
+// open finds or starts the coordinator, and opens a session there. A context that is over
+// begins nothing: it is looked at first, as else it would be chance which is seen.
 func (r *run[In, Out]) open(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if r.shared != nil {
 		r.coordinator = r.shared.coordinator
 	} else {
-		r.coordinator = r.newCoordinator()
+		r.coordinator = r.newCoordinator(min(r.limits.Concurrency+spareMessages, coordinator.DefaultMailbox))
 		r.group.Go(func() error { r.coordinator.Run(); return nil })
 		r.saver = r.newSaver(r.coordinator)
 	}
@@ -203,6 +197,27 @@ func (r *run[In, Out]) open(ctx context.Context) error {
 	}
 	r.session = s
 	return err
+}
+
+// unbegun ends a run that could not begin. With its options in order it is a run all the
+// same, of nothing: it has a summary, and its observer hears of it.
+func (r *run[In, Out]) unbegun(err error) error {
+	if errors.Is(err, ErrConfig) {
+		r.abort(err)
+		r.summarize(Summary{})
+		return errors.Join(err, r.group.Wait())
+	}
+	if r.observer != nil {
+		r.group.Go(func() error { r.lastWord(); return nil })
+	}
+	return errors.Join(err, r.conclude())
+}
+
+// summarize writes the summary to whoever wants it.
+func (c *config) summarize(s Summary) {
+	if c.summary != nil {
+		*c.summary = s
+	}
 }
 
 // release ends the coordinator, if it is the run's own.
@@ -221,19 +236,18 @@ func (r *run[In, Out]) launch(ctx context.Context) {
 	r.credit = make(chan int, 1)
 	r.credit <- credits
 	r.payment = min(max(r.readAhead/4, 1), feedChunk)
-	r.jobs = make(chan *job[In], feedChunk)
-	r.results = make(chan Result[In, Out], credits)
+	r.jobs = make(chan *job[In, Out], feedChunk-1) // and the one that the feed has in hand
+	r.results = make(chan *job[In, Out], credits)
 	r.stop = make(chan struct{})
 	r.failures = newFailures(r.maxFailures)
-	r.over = make(chan Summary, 1)
 	finished := make(chan struct{})
 	if isClosed(r.drain) || len(r.control.drains()) > 0 {
 		r.session.Drain() // heard before the first offer, which comes by the same way: nothing is called
 	}
 
-	for range r.limits.Concurrency {
-		r.workers.Go(func() error { r.work(ctx); return nil })
-	}
+	r.vacant = make(chan int, 1)
+	r.vacant <- r.limits.Concurrency
+	r.hire(ctx)
 	r.group.Go(func() error { r.read(); return nil })
 	r.group.Go(func() error { r.feed(); return nil })
 	r.group.Go(func() error { r.steward(ctx, finished); return nil })
@@ -292,7 +306,8 @@ func (r *run[In, Out]) give(yield func(Result[In, Out], error) bool) (stayed boo
 		}
 	}()
 	line := newOrder[In, Out](r.inOrder, cap(r.results))
-	for result := range r.results {
+	for j := range r.results {
+		result := j.take()
 		r.note(result)
 		for ready, ok := line.push(result); ok; ready, ok = line.pop() {
 			r.payBack()
@@ -303,6 +318,10 @@ func (r *run[In, Out]) give(yield func(Result[In, Out], error) bool) (stayed boo
 	}
 	return true
 }
+
+// spareMessages is the room in the mailbox of a run's own coordinator beside that for
+// each worker's news: for the feed, the steward, and a few who ask.
+const spareMessages = 16
 
 // errLeft is the cause with which a run's context ends when its caller leaves
 // the loop.
@@ -346,22 +365,29 @@ func (r *run[In, Out]) note(result Result[In, Out]) {
 // end waits for everything that was started, writes the summary and says how
 // the run went.
 func (r *run[In, Out]) end() error {
-	for result := range r.results { // those that nobody wanted count all the same
-		r.note(result)
+	for j := range r.results { // those that nobody wanted count all the same
+		r.note(j.take())
 	}
 	r.sum.Counters, r.sum.Dropped = r.session.Final()
+	r.sum.Counters.Offered += r.unfit  // the reader's, which has ended: it took them over,
+	r.sum.Counters.Released += r.unfit // and they ended without a call
 	if r.observer == nil {
 		r.sum.Dropped = 0 // nobody was to hear of them
 	}
+	err := r.conclude()
+	return errors.Join(r.verdict(), err)
+}
+
+// conclude says the last word, to the observer and in the summary, and waits for
+// everything that was started. The error is the observer's.
+func (r *run[In, Out]) conclude() error {
 	r.sum.Elapsed, r.sum.Total = r.elapsed(), r.limits.Total
 	r.sum.SaveErr = r.saver.wait()
 	r.over <- r.sum
 	err := r.group.Wait()
 	r.abort(nil)
-	if r.summary != nil {
-		*r.summary = r.sum
-	}
-	return errors.Join(err, r.verdict())
+	r.summarize(r.sum)
+	return errors.Join(err, r.observerErr)
 }
 
 // verdict is the run's error: why something of the input was not run.

@@ -25,7 +25,7 @@ func NewShared(opts ...Option) (*Shared, error) {
 	if err := c.check(misplaced(opts, oneRun, "NewShared", "Run or Stream")...); err != nil {
 		return nil, err
 	}
-	s := &Shared{coordinator: c.newCoordinator(), clock: c.clock}
+	s := &Shared{coordinator: c.newCoordinator(0), clock: c.clock}
 	go s.coordinator.Run()
 	if s.saver = c.newSaver(s.coordinator); s.saver != nil {
 		go s.saver.run()
@@ -114,6 +114,6 @@ func WithShared(s *Shared) Option {
 	}, "WithShared()")
 }
 
-func (c *config) newCoordinator() *coordinator.Coordinator {
-	return coordinator.New(coordinator.Config{Machine: c.machine, Clock: c.clock, ReadAhead: c.readAhead})
+func (c *config) newCoordinator(mailbox int) *coordinator.Coordinator {
+	return coordinator.New(coordinator.Config{Machine: c.machine, Clock: c.clock, ReadAhead: c.readAhead, Mailbox: mailbox})
 }

@@ -11,15 +11,6 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-func newShared(t *testing.T) *Shared {
-	t.Helper()
-	shared, err := NewShared(WithPlainLaw())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return shared
-}
-
 // Closing a Shared ends a run whose input never does: what flies finishes, what was
 // taken is given back as not run, little more is taken, and the error says why.
 func TestSharedCloseEndsAnEndlessInput(t *testing.T) {
@@ -69,7 +60,7 @@ func TestSharedCloseEndsAnEndlessInput(t *testing.T) {
 // A run that has run everything when its Shared is closed has no error.
 func TestSharedCloseWithNothingLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := newShared(t)
+		shared := newShared(t, WithPlainLaw())
 		time.AfterFunc(time.Second, shared.Close)
 		if _, sum, err := proved(t.Context(), t, numbers(10), takes(time.Minute), WithShared(shared)); err != nil || sum.Succeeded != 10 {
 			t.Errorf("%v %+v", err, sum)
@@ -81,7 +72,7 @@ func TestSharedCloseWithNothingLeft(t *testing.T) {
 // that it was closed; none of them hangs.
 func TestRunsThatBeginWhileTheSharedCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := newShared(t)
+		shared := newShared(t, WithPlainLaw())
 		errs := make(chan error)
 		for i := range 20 {
 			if i == 10 {
@@ -102,7 +93,7 @@ func TestRunsThatBeginWhileTheSharedCloses(t *testing.T) {
 
 // On a Shared that is closed every question has the same answer.
 func TestClosedShared(t *testing.T) {
-	shared := newShared(t)
+	shared := newShared(t, WithPlainLaw())
 	shared.Close()
 	shared.Close()
 	_, run := Run(t.Context(), numbers(1), never(t), WithShared(shared))

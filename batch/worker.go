@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
@@ -16,23 +15,44 @@ import (
 func (r *run[In, Out]) work(ctx context.Context) {
 	l := &leash{clock: r.clock, parent: ctx}
 	defer l.drop()
+	hiring := true
 	for g := range r.session.Work() {
-		j := g.Item.Payload.(*job[In])
+		hiring = hiring && r.hire(ctx)
+		j := g.Item.Payload.(*job[In, Out])
 		if g.Verdict == machine.Call {
 			r.attempt(l, j, g)
 			continue
 		}
-		result := r.result(j)
-		result.Err = unrun(g, j.past.err)
-		if g.Verdict == machine.EndFailed {
-			result.Attempts++ // it was answered, if only when it had come back
-		}
-		r.settle(result, g, machine.Outcome{})
+		answered := g.Verdict == machine.EndFailed // if only when it had come back
+		j.finish(unrun(g, j.result.Err), answered)
+		r.settle(j, g, machine.Outcome{})
 	}
 }
 
+// hire starts one more worker, and reports false when there are as many as there may be.
+// Whoever takes a grant does so before anything else, so that somebody listens for the
+// next one: a worker that finds the number of vacancies gone has left it in the hands of
+// another, who is hiring. A run of three items has four workers, and not as many as its
+// concurrency.
+func (r *run[In, Out]) hire(ctx context.Context) bool {
+	select {
+	case n := <-r.vacant:
+		switch n {
+		case 0: // it is closed
+			return false
+		case 1:
+			close(r.vacant)
+		default:
+			r.vacant <- n - 1
+		}
+		r.workers.Go(func() error { r.work(ctx); return nil })
+	default:
+	}
+	return true
+}
+
 // attempt makes one call and settles its item, or hands it over.
-func (r *run[In, Out]) attempt(l *leash, j *job[In], g machine.Grant) {
+func (r *run[In, Out]) attempt(l *leash, j *job[In, Out], g machine.Grant) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -40,26 +60,36 @@ func (r *run[In, Out]) attempt(l *leash, j *job[In], g machine.Grant) {
 		}
 	}()
 	value, e := r.call(l, j, g)
+	v := r.judge(e, g.Item)
 	returned = true
-	v := judge(e, g.Item.Attempts, g.Item.Throttled, r.policy)
-	j.past.note(g.Lane, e, v.err)
+	j.note(g.Lane, e, v.err)
 	if v.again {
 		r.session.HandOver(g, v.outcome) // the item is the coordinator's from here on
 		return
 	}
-	result := r.result(j)
-	result.Value, result.Err = value, v.err
-	if v.tried {
-		result.Attempts++
+	j.result.Value = value
+	j.finish(v.err, v.tried)
+	r.settle(j, g, v.outcome)
+}
+
+// judge judges the end of a call. An error that panics when it is asked what it is fails
+// its item.
+func (r *run[In, Out]) judge(e ending, it *machine.Item) (v judgement) {
+	if e.err == nil {
+		return judge(e, it.Attempts, it.Throttled, r.policy)
 	}
-	r.settle(result, g, v.outcome)
+	if err := guarded(func() { v = judge(e, it.Attempts, it.Throttled, r.policy) }); err != nil {
+		return judgement{tried: true, err: err, outcome: e.outcome(machine.Nothing)}
+	}
+	return v
 }
 
 // settle lets a result go out before the coordinator is told: what it counts as
 // settled has been delivered, at whatever moment one looks.
-func (r *run[In, Out]) settle(result Result[In, Out], g machine.Grant, o machine.Outcome) {
-	r.results <- result
-	if r.failures.note(result.Err) {
+func (r *run[In, Out]) settle(j *job[In, Out], g machine.Grant, o machine.Outcome) {
+	err := j.result.Err
+	r.results <- j // from here on its result is the caller's
+	if r.failures.note(err) {
 		r.session.Drain() // heard before the end of this call, which would let the next leave
 	}
 	r.session.Settle(g, o)
@@ -67,17 +97,15 @@ func (r *run[In, Out]) settle(result Result[In, Out], g machine.Grant, o machine
 
 // gone settles the item of a function that ended the worker's goroutine, which
 // nothing can stop, and starts another worker in its place.
-func (r *run[In, Out]) gone(ctx context.Context, j *job[In], g machine.Grant) {
-	j.past.note(g.Lane, ending{}, errGone)
-	result := r.result(j)
-	result.Err = errGone
-	result.Attempts++
-	r.settle(result, g, machine.Outcome{})
+func (r *run[In, Out]) gone(ctx context.Context, j *job[In, Out], g machine.Grant) {
+	j.note(g.Lane, ending{}, errGone)
+	j.finish(errGone, true)
+	r.settle(j, g, machine.Outcome{})
 	r.workers.Go(func() error { r.work(ctx); return nil })
 }
 
 // call runs the function, bounded in time, with a recorder in its context.
-func (r *run[In, Out]) call(l *leash, j *job[In], g machine.Grant) (value Out, e ending) {
+func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant) (value Out, e ending) {
 	if err := r.announce(j, g); err != nil {
 		return value, ending{err: err, unsent: true}
 	}
@@ -86,18 +114,34 @@ func (r *run[In, Out]) call(l *leash, j *job[In], g machine.Grant) (value Out, e
 	limit, cause := r.bound(begun, j.Expires)
 	ctx := &callContext{lane: g.Lane}
 	ctx.Context = l.take(limit, cause)
-	value, e.err = protect(ctx, r.fn, j.in)
+	value, e.err = protect(ctx, r.fn, j.result.Item)
 	e.latency = r.clock.Now().Sub(begun)
 	e.record = ctx.Recorder.Snapshot()
 	e.left = l.parent.Err() != nil
-	if e.err != nil && context.Cause(ctx) == cause { //nolint:errorlint // identity: the cause is ours, unwrapped
-		e.err = timedOut(e.err, limit)
-		e.expired = cause == ErrItemTimeout //nolint:errorlint // likewise
-	} else if !e.left {
-		e.err = r.classified(e.err)
+	if e.err != nil {
+		cut := context.Cause(ctx) == cause //nolint:errorlint // identity: the cause is ours, unwrapped
+		r.explain(&e, cut, limit, cause)
 	}
 	l.put(limit, e.err != nil)
 	return value, e
+}
+
+// explain says of an error whether it is our own cut, and else asks the classifier. An
+// error that panics when it is asked what it is, as a nil pointer in an error does, is
+// that panic.
+func (r *run[In, Out]) explain(e *ending, cut bool, limit time.Duration, cause error) {
+	err := guarded(func() {
+		switch {
+		case cut:
+			e.err = timedOut(e.err, limit)
+			e.expired = cause == ErrItemTimeout //nolint:errorlint // likewise
+		case !e.left:
+			e.err = r.classified(e.err)
+		}
+	})
+	if err != nil {
+		e.err = err
+	}
 }
 
 // bound is how long a call that begins now may take, 0 if for ever, and the cause
@@ -122,40 +166,21 @@ func timedOut(err error, limit time.Duration) error {
 	return &provider.Error{Kind: provider.Timeout, Message: fmt.Sprintf("no answer within %v", limit), Err: err}
 }
 
-// protect makes an error of a panic, with the stack of where it happened. The
-// answer's own word on its usage is asked for in here, as it is the caller's code
-// too.
+// protect calls the function, and makes an error of its panic. The answer's own word on
+// its usage is asked for in here, as it is the caller's code too.
 func protect[In, Out any](ctx context.Context, fn Func[In, Out], in In) (value Out, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
+	panicked := guarded(func() {
+		value, err = fn(ctx, in)
+		if m, ok := any(value).(Measured); ok && err == nil {
+			if recorder := provider.RecorderFrom(ctx); !recorder.Snapshot().HasUsage {
+				recorder.Usage(m.Usage())
+			}
 		}
-	}()
-	value, err = fn(ctx, in)
-	if m, ok := any(value).(Measured); ok && err == nil {
-		if recorder := provider.RecorderFrom(ctx); !recorder.Snapshot().HasUsage {
-			recorder.Usage(m.Usage())
-		}
+	})
+	if panicked != nil {
+		err = panicked
 	}
 	return value, err
-}
-
-// note adds what the latest call told.
-func (p *past) note(lane string, e ending, err error) {
-	p.err, p.lane, p.latency = err, lane, e.latency
-	p.status, p.requestID, p.finish = e.record.Status, e.record.RequestID, e.record.Finish
-	p.usage = p.usage.Add(e.record.Usage)
-}
-
-// result is what is known of an item whatever its end.
-func (r *run[In, Out]) result(j *job[In]) Result[In, Out] {
-	p := &j.past
-	return Result[In, Out]{
-		Index: int(j.Seq), Item: j.in, Pool: j.Pool, Lane: p.lane,
-		Attempts: j.Attempts, Calls: j.Calls,
-		Usage: p.usage, Finish: p.finish, Status: p.status, RequestID: p.requestID,
-		Queued: j.Queued(), Waited: j.Waited, Latency: p.latency,
-	}
 }
 
 // unrun is the error of an item that ended without a further call. last is the
