@@ -163,7 +163,7 @@ func TestLearnedLimitOutlivesProcess(t *testing.T) {
 			t.Fatal(err, sum.SaveErr)
 		}
 		m := kept.read(t)
-		if got := m[machine.DefaultPool].Law; len(got.Limits) == 0 || math.Abs(got.Limits[0].Refill-10) > 1 {
+		if got := m[machine.DefaultPool].Law; len(got.Limits) == 0 || math.Abs(got.Limits[0].Refill-10) > 2 {
 			t.Fatalf("%+v", got)
 		}
 		anew := f.refused

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,7 +37,7 @@ func TestGrantsFlow(t *testing.T) {
 // counted is a clock that counts the timers it made, and how often they were set.
 type counted struct {
 	clockwork.Clock
-	timers, resets int
+	timers, resets atomic.Int64
 }
 
 type countedTimer struct {
@@ -45,12 +46,12 @@ type countedTimer struct {
 }
 
 func (c *counted) NewTimer(d time.Duration) clockwork.Timer {
-	c.timers++
+	c.timers.Add(1)
 	return countedTimer{c.Clock.NewTimer(d), c}
 }
 
 func (t countedTimer) Reset(d time.Duration) bool {
-	t.clock.resets++
+	t.clock.resets.Add(1)
 	return t.Timer.Reset(d)
 }
 
@@ -66,13 +67,13 @@ func TestCooldownIsOneTimerAndEndsExactly(t *testing.T) {
 			s.HandOver(g, within(10*time.Second))
 		}
 		synctest.Wait()
-		resets := clock.resets
+		timers, resets := clock.timers.Load(), clock.resets.Load()
 		probe := <-s.Work() // nothing but time brings it
 		if after := time.Since(begun); after != 10*time.Second {
 			t.Errorf("the first call after a cooldown of 10 s left after %v", after)
 		}
-		if clock.timers != 1 || resets != 1 {
-			t.Errorf("%d timers, set %d times: want one, set once", clock.timers, resets)
+		if timers != 1 || resets != 1 {
+			t.Errorf("%d timers, set %d times: want one, set once", timers, resets)
 		}
 		if rest := granted(s); len(rest) > 0 {
 			t.Errorf("%d calls left beside the probe", len(rest))
