@@ -17,7 +17,7 @@ const (
 func (m *ModelLaw) Answered(now time.Time, n News) {
 	m.quoted, m.window = quote{}, 0
 	t := m.seconds(now)
-	m.errors.Record(now, false)
+	m.ended(now, n.Sent, false)
 	m.answered.Add(now)
 	m.gone(t, false)
 	if m.serves && n.Good {
@@ -41,7 +41,7 @@ func (m *ModelLaw) Answered(now time.Time, n News) {
 func (m *ModelLaw) Failed(now time.Time, n News) {
 	t := m.seconds(now)
 	m.quoted = quote{}
-	m.errors.Record(now, true)
+	m.ended(now, n.Sent, true)
 	m.gone(t, n.Timeout)
 	if m.mean != nil && n.Timeout {
 		m.mean.Faulted(now)
@@ -53,6 +53,27 @@ func (m *ModelLaw) Failed(now time.Time, n News) {
 	m.settle(t, &n)
 	m.see(t, &n)
 	m.ripen(t, 0)
+}
+
+const (
+	easedSpan  = 10.0 // seconds over which the pace is measured that is to be halved
+	easedLeast = 1.0  // seconds, or what left at one moment would be a pace
+)
+
+// ended has the error window know of a call, and goes slower if too many break: half as
+// fast as calls left of late, and no faster than half of what is believed to flow in. So
+// neither a level that is saved up nor what else is learned meanwhile makes up for it.
+func (m *ModelLaw) ended(now, sent time.Time, failed bool) {
+	if !m.errors.Concerns(sent) || !m.errors.Record(now, failed) {
+		return
+	}
+	t := m.seconds(now)
+	from := max(0, t-easedSpan, min(m.hold, t))
+	pace := m.sends.sent(from, t) / max(easedLeast, t-from)
+	if !m.queues() {
+		pace = min(pace, m.believed())
+	}
+	m.eased = max(floorRate, m.errors.Slowed(now)*pace)
 }
 
 // Vanished is part of [Law].

@@ -21,7 +21,7 @@ type ErrorWindowConfig struct {
 	Buckets    int           // of the window, at most 60
 	High       float64       // above this share of failures: slow down
 	Low        float64       // below it, and after Hold: full speed; at most High
-	Factor     float64       // what the rate is multiplied by meanwhile, in (0, 1]
+	Factor     float64       // what the pace is multiplied by meanwhile, in (0, 1]; 1: it is never slowed down
 	Hold       time.Duration // the least time it stays slow
 	MinSamples int           // fewer calls than this in the window decide nothing
 }
@@ -37,22 +37,32 @@ func (c ErrorWindowConfig) withDefaults() ErrorWindowConfig {
 	return c
 }
 
-// An ErrorWindow halves the rate of a lane that fails too often. It slides in time
-// and not in count: ten failures of an hour ago say nothing about now, however few
-// calls there were since.
+// An ErrorWindow says when the pace of a lane is to be halved, as too many of its calls
+// break while others are answered. It slides in time and not in count: ten failures of
+// an hour ago say nothing about now, however few calls there were since.
 //
 //	       rate > High, enough samples
 //	1 ────────────────────────────────────▶ Factor
 //	  ◀────────────────────────────────────
 //	       rate < Low at some moment after Hold
 //
-// Only [ErrorWindow.Record] writes. Calls that were throttled, or that failed by
-// their own fault, are not recorded by the caller: they say nothing about the
-// server's health. The zero value has the default configuration.
+// What it counts are calls that were answered and calls that broke. Refusals say nothing
+// about the server's health, whatever their status. What opens a breaker, what flies
+// then, and what happens until it closes is the breaker's affair: the lane has stopped
+// for that, and need not go slower for it as well.
+//
+//	│ answered, broke │ a row of failures ─▶ Broken ─▶ probes ─▶ Closed │ answered, broke │
+//	└──── counted ────┘ └──────────── not counted, whenever it ends ──┘ └──── counted ────┘
+//
+// Only Record, Broken and Closed write. The zero value has the default configuration.
 type ErrorWindow struct {
 	slowed  bool
+	down    bool // a breaker is open
+	row     uint32
 	calls   window
-	holding time.Time          // slowed: the earliest time to be restored
+	holding time.Duration      // slowed: the earliest time to be restored; this and the next two since the window began
+	closed  time.Duration      // a breaker was last: what left before does not count; 0: none was
+	rowAt   time.Duration      // when the row of failures began
 	config  *ErrorWindowConfig // complete, and never written to; nil: usualErrors
 }
 
@@ -75,19 +85,69 @@ func (e *ErrorWindow) settings() *ErrorWindowConfig {
 	return e.config
 }
 
-// Record counts the end of one call, and changes speed if that is due.
-func (e *ErrorWindow) Record(now time.Time, failed bool) {
+// Concerns reports whether the end of a call that left at sent counts: not while a
+// breaker is open, nor if the call left before that was closed.
+func (e *ErrorWindow) Concerns(sent time.Time) bool {
+	return !e.down && (e.closed == 0 || sent.Sub(e.calls.origin) >= e.closed)
+}
+
+// Record counts the end of one call, and reports whether the lane is to be slowed down
+// with this.
+func (e *ErrorWindow) Record(now time.Time, failed bool) bool {
+	e.begin(now)
+	// What came true before this call, unseen, stays true after it.
+	if e.slowed && e.restored(now) {
+		e.slowed = false
+	}
+	e.calls.add(now, failed)
+	e.inRow(now, failed)
+	if e.slowed || !e.tooMany() {
+		return false
+	}
+	e.slowed, e.holding = true, now.Sub(e.calls.origin)+e.settings().Hold
+	return true
+}
+
+func (e *ErrorWindow) begin(now time.Time) {
 	if !e.calls.begun() {
 		c := e.settings()
 		e.calls.begin(now, c.Window, c.Buckets)
 	}
-	// What came true before this call, unseen, stays true after it.
-	if e.restored(now) {
-		e.slowed = false
+}
+
+// inRow keeps the row of failures.
+func (e *ErrorWindow) inRow(now time.Time, failed bool) {
+	switch {
+	case !failed:
+		e.row = 0
+	case e.row == 0:
+		e.row, e.rowAt = 1, now.Sub(e.calls.origin)
+	default:
+		e.row++
 	}
-	e.calls.add(now, failed)
-	if !e.slowed && e.tooMany() {
-		e.slowed, e.holding = true, now.Add(e.settings().Hold)
+}
+
+// Broken says that a breaker has opened. What led to it is taken back: the row of
+// failures, and those of the slots before in which more broke than were answered. So is
+// the slowing down, if it was by these.
+func (e *ErrorWindow) Broken() {
+	if e.calls.begun() {
+		since := e.calls.takeBack(e.row)
+		if e.row > 0 {
+			since = min(since, e.rowAt)
+		}
+		if e.slowed && e.holding-e.settings().Hold >= since {
+			e.slowed = false
+		}
+	}
+	e.down, e.row = true, 0
+}
+
+// Closed says that calls are let in again. It closes the breaker, if one was open.
+func (e *ErrorWindow) Closed(now time.Time) {
+	if e.down {
+		e.begin(now)
+		e.down, e.closed = false, max(1, now.Sub(e.calls.origin))
 	}
 }
 
@@ -95,12 +155,20 @@ func (e *ErrorWindow) Record(now time.Time, failed bool) {
 // are none.
 func (e *ErrorWindow) Rate(now time.Time) float64 { return e.calls.count(now).rate() }
 
-// Factor is what to multiply the rate by: 1, or the configured factor while slowed.
+// Factor is what to multiply the pace by: 1, or the configured factor while slowed.
 func (e *ErrorWindow) Factor(now time.Time) float64 {
 	if e.slowed && !e.restored(now) {
 		return e.settings().Factor
 	}
 	return 1
+}
+
+// Slowed is that factor while slowed, and else 0.
+func (e *ErrorWindow) Slowed(now time.Time) float64 {
+	if f := e.Factor(now); f < 1 {
+		return f
+	}
+	return 0
 }
 
 // tooMany judges what the window holds just after a call was added.
@@ -114,13 +182,13 @@ func (e *ErrorWindow) tooMany() bool {
 // the slots is looking at every moment; and since it looks at all of them, the answer
 // does not depend on whether anybody asked in between.
 func (e *ErrorWindow) restored(now time.Time) bool {
-	if !e.slowed || now.Before(e.holding) {
+	if !e.slowed || now.Sub(e.calls.origin) < e.holding {
 		return false
 	}
 	w := &e.calls
 	empty := w.head + w.slots // in this slot everything is forgotten
 	last := min(w.slotAt(now), empty)
-	for slot := min(w.slotAt(e.holding), empty); slot <= last; slot++ {
+	for slot := min(w.slotSince(e.holding), empty); slot <= last; slot++ {
 		if w.countAt(slot).rate() < e.settings().Low {
 			return true
 		}

@@ -106,6 +106,33 @@ func TestErrorWindowHalvesAgain(t *testing.T) {
 	near(t, "held from the second time on", e.Factor(at(259)), 0.5, 0)
 }
 
+// A breaker that opens takes upon itself what led to it, though a few calls were still
+// answered meanwhile; what broke before that stays counted.
+func TestErrorWindowLeavesAnOutageToTheBreaker(t *testing.T) {
+	var e ErrorWindow
+	record(&e, noon, 30, 3)
+	for i := range 24 {
+		e.Record(at(10+float64(i)/10), i%4 > 0)
+	}
+	near(t, "share", e.Rate(at(13)), 21.0/54, 1e-9)
+	near(t, "slowed", e.Slowed(at(13)), 0.5, 0)
+	e.Broken()
+	near(t, "share without the outage", e.Rate(at(13)), 3.0/36, 1e-9)
+	near(t, "slowed no more", e.Slowed(at(13)), 0, 0)
+}
+
+// One that slowed down before the outage stays so.
+func TestErrorWindowStaysSlowedAfterAnOutage(t *testing.T) {
+	var e ErrorWindow
+	record(&e, noon, 60, 24)
+	near(t, "slowed", e.Slowed(at(1)), 0.5, 0)
+	record(&e, at(20), 30, 0)
+	record(&e, at(30), 10, 10)
+	e.Broken()
+	near(t, "share", e.Rate(at(31)), 24.0/90, 1e-9)
+	near(t, "slowed", e.Slowed(at(31)), 0.5, 0)
+}
+
 // Settings that cannot be meant have their defaults.
 func TestErrorWindowConfigDefaults(t *testing.T) {
 	nan := math.NaN()

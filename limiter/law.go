@@ -44,7 +44,7 @@ type Law interface {
 	Straggled(now time.Time, n News) (until time.Time)
 	// Vanished: the call ended and said nothing: it was cancelled, or never left.
 	Vanished(now time.Time, n News)
-	// Broken: the breaker has opened.
+	// Broken: the breaker has opened. Until Climb nothing counts as broken.
 	Broken(now time.Time)
 
 	// Resume: the wait is over. It answers whether there is anything to probe: no,
@@ -76,6 +76,9 @@ type Law interface {
 	Level(now time.Time, d Dimension) float64
 	// Errors is the share of calls that broke, 0..1.
 	Errors(now time.Time) float64
+	// Slowed is what is left of the pace that calls left at, in 0..1, while too many of them
+	// break; 0: the lane is not slowed down.
+	Slowed(now time.Time) float64
 	// Escalation is how many waves there were since the last answer.
 	Escalation() int
 
@@ -153,14 +156,14 @@ func (n LawName) String() string {
 // LawConfig chooses a law and its parts. The zero value is the model law, which
 // knows nothing and learns.
 type LawConfig struct {
-	Law      LawName        // the zero value is Model
-	Local    bool           // of the model: a server of one's own, which queues; once it refuses, it is judged like any other
-	Target   time.Duration  // latency to keep, see [MeanWindow]: the mean stays within MeanTolerance of it; 0: none. Of Local: what the 90th percentile is to stay under; 0: DefaultLocalTarget
-	Limits   Limits         // told by the user
-	Rate     RateConfig     // of the plain law; its Initial is the model's first guess
-	Ramp     RampConfig     // of the plain law; zero: to the rate that was learned
-	Cooldown CooldownConfig // of the plain law
-	Errors   ErrorWindowConfig
+	Law      LawName           // the zero value is Model
+	Local    bool              // of the model: a server of one's own, which queues; once it refuses, it is judged like any other
+	Target   time.Duration     // latency to keep, see [MeanWindow]: the mean stays within MeanTolerance of it; 0: none. Of Local: what the 90th percentile is to stay under; 0: DefaultLocalTarget
+	Limits   Limits            // told by the user
+	Rate     RateConfig        // of the plain law; its Initial is the model's first guess
+	Ramp     RampConfig        // of the plain law; zero: to the rate that was learned
+	Cooldown CooldownConfig    // of the plain law
+	Errors   ErrorWindowConfig // of both: when the pace is halved, as calls break
 }
 
 // NewLaw makes a law. The generator must not be nil.

@@ -27,11 +27,12 @@ type reply struct {
 //
 //	wish ─▶ Tick ─▶ Wait ─0─▶ Sent ─▶ serve ─after─▶ Answered | Refused | … ─▶ hold ─▶ Resume ─▶ a probe ─▶ Climb
 type lawWorld struct {
-	law   Law
-	serve func(at float64, beside int) reply
-	cost  func() Cost
-	every float64 // seconds between two calls that are wished for; 0: always one more
-	watch func(from, to time.Time)
+	law    Law
+	serve  func(at float64, beside int) reply
+	cost   func() Cost
+	every  float64 // seconds between two calls that are wished for; 0: always one more
+	places int     // calls in flight at most, whatever the law says; 0: only the law bounds them
+	watch  func(from, to time.Time)
 
 	now, wish, until float64 // until: nothing leaves before
 	coming           []coming
@@ -112,6 +113,9 @@ func (w *lawWorld) send(most int) float64 {
 
 func (w *lawWorld) may() bool {
 	if w.cooling || w.probing && w.inEpoch() > 0 || w.wish > w.now {
+		return false
+	}
+	if w.places > 0 && w.busy >= w.places {
 		return false
 	}
 	window := w.law.Window(at(w.now))

@@ -114,7 +114,7 @@ type DroughtMemory struct {
 // A PlainMemory is what the plain law knows besides.
 type PlainMemory struct {
 	Rate       float64 `json:"rate,omitempty"` // 0: none was learned
-	Anchor     float64 `json:"anchor,omitempty"`
+	Goal       float64 `json:"goal,omitempty"` // the rate to climb back to
 	Escalation int     `json:"escalation,omitempty"`
 }
 

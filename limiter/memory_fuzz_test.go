@@ -24,7 +24,7 @@ func FuzzRestore(f *testing.F) {
 	}
 	f.Add(golden, int64(0))
 	f.Add(golden, int64(3600))
-	f.Add([]byte(`{"version":1,"law":"plain","at":"2024-02-29T12:00:00Z","hold":"2024-02-29T12:00:20Z","ramp":{"at":"2024-02-29T12:00:00Z","share":1,"target":11,"time_s":100},"plain":{"rate":7,"anchor":5,"escalation":2}}`), int64(5))
+	f.Add([]byte(`{"version":1,"law":"plain","at":"2024-02-29T12:00:00Z","hold":"2024-02-29T12:00:20Z","ramp":{"at":"2024-02-29T12:00:00Z","share":1,"target":11,"time_s":100},"plain":{"rate":7,"goal":10,"escalation":2}}`), int64(5))
 	f.Add([]byte(`{"version":1,"law":"model","at":"2024-02-29T12:00:00Z","limits":[{"on":"requests","source":"seen","refill":1e-9,"capacity":1e12,"debt":1e300}]}`), int64(-5))
 	f.Add([]byte(`{"version":1,"law":"model","at":"0001-01-02T00:00:00Z","hold":"9999-01-01T00:00:00Z","chance":[[-1,2,3],[63,250,250],[1,2,300]],"cap":{"most":1}}`), int64(1))
 	f.Add([]byte(`{"version":2}`), int64(1))

@@ -9,8 +9,8 @@ import (
 // cooldown and the ramp.
 func (p *PlainLaw) Save(now time.Time) Memory {
 	k := Memory{
-		Version: MemoryVersion, Law: "plain", At: wallAt(now, 0), Answered: p.answered.PerSecond(now),
-		Plain: &PlainMemory{Rate: p.rate.limit, Anchor: p.rate.anchor, Escalation: p.cooldown.escalation},
+		Version: MemoryVersion, Law: "plain", At: wallAt(now, 0), Answered: p.answered.PerSecond(p.flowed(now)),
+		Plain: &PlainMemory{Rate: p.rate.limit, Goal: p.rate.goal, Escalation: p.cooldown.escalation},
 	}
 	if p.mean != nil {
 		k.Window = p.mean.size
@@ -36,7 +36,7 @@ func (p *PlainLaw) Restore(now time.Time, k Memory) error {
 		p.mean.recall(k.Window)
 	}
 	if k.Plain != nil {
-		p.recallRate(k.Plain)
+		p.recallRate(now, k.Plain)
 	}
 	if wait := r.ahead(k.Hold, p.cooldown.config.withDefaults().MaxDirected); wait > 0 {
 		p.cooldown.until = now.Add(time.Duration(wait * 1e9))
@@ -47,12 +47,12 @@ func (p *PlainLaw) Restore(now time.Time, k Memory) error {
 	return nil
 }
 
-func (p *PlainLaw) recallRate(k *PlainMemory) {
+func (p *PlainLaw) recallRate(now time.Time, k *PlainMemory) {
 	c := p.rated.withDefaults()
 	if rate := sane(k.Rate, 1e-6, MaxRate); rate > 0 {
 		p.rate.settle(c, rate)
-		p.rate.anchor = min(p.rate.limit, orElse(sane(k.Anchor, 1e-6, MaxRate), rate))
-		p.rate.cut = true
+		p.rate.Aim(now, sane(k.Goal, 1e-6, MaxRate))
+		p.rate.cut, p.climbed = true, true
 	}
 	p.cooldown.escalation = min(64, max(0, k.Escalation))
 }
@@ -91,6 +91,7 @@ func (p *PlainLaw) recallRamp(r *recall, k *RampMemory) {
 	if users {
 		p.rate.Anchor(shape.Target)
 	}
+	p.rate.Rest(ramp.Ends())
 }
 
 // preset is as if there had been so many events per second for the whole window.

@@ -31,7 +31,7 @@ func everything() Memory {
 		Cap:       &CapMemory{Most: 8.4, Clear: 30, Beside: Counts{{7, 200, 1}, {8, 20, 19}}, Paces: Counts{{28, 220, 20}}},
 		Neighbour: &NeighbourMemory{Clean: 10, CleanAt: at(-40), Peak: 11, PeakAt: at(-90)},
 		Drought:   &DroughtMemory{Began: at(-3), Refusals: 4, Busy: true},
-		Plain:     &PlainMemory{Rate: 7, Anchor: 5, Escalation: 2},
+		Plain:     &PlainMemory{Rate: 7, Goal: 10, Escalation: 2},
 	}
 }
 
@@ -283,8 +283,8 @@ func restoredRig(t *testing.T, was *rig, away time.Duration) *rig {
 // The plain law remembers its rate, its cooldown and its ramp.
 func TestPlainLawRemembers(t *testing.T) {
 	p := NewPlainLaw(LawConfig{}, noon, seeded(1))
+	p.rate.Aim(noon, 10)
 	p.rate.Refused(noon, 10, false)
-	p.rate.Success(noon, 0)
 	p.cooldown.Start(noon, 20*time.Second, true, seeded(1))
 	p.ramp.StartAs(noon, RampConfig{Initial: 1, Target: 11, Duration: 100 * time.Second})
 	k, now := p.Save(at(10)), at(20)
@@ -297,8 +297,10 @@ func TestPlainLawRemembers(t *testing.T) {
 	want(t, "escalation", next.Escalation(), 1)
 	near(t, "ramp", next.ramp.Rate(now), 3, 1e-9)
 	want(t, "ramp's end", next.ramp.Ends(), at(100))
-	next.rate.Success(now, 0)
-	near(t, "increase", next.Rate(now)-p.Rate(now), 0.14, 1e-9)
+	next.rate.Success(at(100), 0)
+	near(t, "during the ramp", next.Rate(now), 7, 0)
+	next.rate.Success(at(101), 0)
+	near(t, "after it", next.Rate(now), 7.3, 1e-9)
 	late := NewPlainLaw(LawConfig{}, at(3600), seeded(1))
 	if err := late.Restore(at(3600), k); err != nil {
 		t.Fatal(err)

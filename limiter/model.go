@@ -102,6 +102,7 @@ type ModelLaw struct {
 	lastRefused float64 // when the latest refused call left
 	lied        float64 // calls per second that headers told and that were found wrong; 0: none
 	reserveAt   float64
+	eased       float64 // calls per second at most while too many break
 	chance      chance
 	crowd       crowd
 	neighbour   neighbour

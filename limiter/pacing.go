@@ -73,13 +73,16 @@ func (m *ModelLaw) rate(t float64, cost [dims]float64) float64 {
 		}
 	}
 	if s := m.estimate.search; s != nil && !m.queues() {
-		r = min(r, s.pace*m.health(t))
+		r = min(r, s.pace)
 	}
 	if m.refusals > 0 {
 		if m.trial != nil {
 			r = min(r, m.trial.pace)
 		}
 		r = min(m.gross(r), m.brake())
+	}
+	if m.slowed(t) {
+		r = min(r, m.eased)
 	}
 	return max(r, m.gauges[dimRequests].capped(floorRate))
 }
@@ -90,12 +93,9 @@ func (m *ModelLaw) gross(net float64) float64 {
 	return max(net, m.gauges[dimRequests].capped(net/(1-m.luckless)))
 }
 
-// health is what of the pace is left while too many calls break.
-func (m *ModelLaw) health(t float64) float64 {
-	if !m.errors.slowed {
-		return 1
-	}
-	return m.errors.Factor(m.time(t))
+// slowed reports whether the lane goes slower because too many calls break.
+func (m *ModelLaw) slowed(t float64) bool {
+	return m.errors.slowed && m.errors.Slowed(m.time(t)) > 0
 }
 
 // gaugeRate is what one limit allows, in units per second.
@@ -121,9 +121,6 @@ func (m *ModelLaw) gaugeRate(k int, t, cost, fastest float64, ending bool) float
 	}
 	if g.spacing(k) {
 		most = min(most, 1/max(1/(margin*g.refill), 1/g.refill+g.stagger()))
-	}
-	if m.errors.slowed {
-		most = min(most, m.health(t)*g.refill)
 	}
 	return max(0.05*g.refill, min(x, most))
 }
@@ -179,12 +176,20 @@ func (m *ModelLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
 	r := m.rate(t, cost)
 	m.quoted.at, m.quoted.rate, m.quoted.cost = t, r, charge
 	if credit := m.creditAt(t, r); credit < 1-1e-9 {
-		return min(AskAgain, ceilSeconds((1-credit)/r)), "rate"
+		return min(AskAgain, ceilSeconds((1-credit)/r)), m.pacedBy(t, r)
 	}
 	if wait, on := m.debtWait(t, cost); wait > 0 {
 		return min(AskAgain, wait), on.String()
 	}
 	return 0, ""
+}
+
+// pacedBy is the word for what holds calls to a rate.
+func (m *ModelLaw) pacedBy(t, r float64) string {
+	if r >= m.eased && m.slowed(t) {
+		return "errors"
+	}
+	return "rate"
 }
 
 // creditAt is how many calls may leave at once: the whole time since the latest

@@ -65,7 +65,10 @@ func (m *ModelLaw) Resume(time.Time) bool {
 }
 
 // Broken is part of [Law].
-func (m *ModelLaw) Broken(time.Time) { m.broken = true }
+func (m *ModelLaw) Broken(time.Time) {
+	m.broken = true
+	m.errors.Broken()
+}
 
 // Climb is part of [Law]. After an ordinary refusal the level says how much may
 // leave, and there is nothing to climb; after an outage nobody knows who else
@@ -77,6 +80,7 @@ func (m *ModelLaw) Climb(now time.Time) time.Time {
 		m.slowStart(t, backShare, backDoubling)
 	}
 	m.broken = false
+	m.errors.Closed(now)
 	if s := m.estimate.search; s != nil && s.pace < s.over {
 		// The search goes on from below. It has climbed back when it is as fast as when
 		// it was refused.
@@ -121,6 +125,9 @@ func (m *ModelLaw) Level(now time.Time, d Dimension) float64 {
 
 // Errors is part of [Law].
 func (m *ModelLaw) Errors(now time.Time) float64 { return m.errors.Rate(now) }
+
+// Slowed is part of [Law].
+func (m *ModelLaw) Slowed(now time.Time) float64 { return m.errors.Slowed(now) }
 
 // Warm is part of [Law].
 func (m *ModelLaw) Warm() uint64 {

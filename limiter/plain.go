@@ -8,18 +8,27 @@ import (
 )
 
 // Shape of the plain law's ramp where the rate is known: from a quarter of it to
-// the whole in ten seconds. That costs 3.75 s of traffic, and a provider's minute
-// bucket gives it back.
+// the whole, in a straight line.
 const (
-	RampTime  = 10 * time.Second
 	RampShare = 0.25
+
+	// RampTime is the longest such ramp. It costs 3.75 s of traffic, and a provider's
+	// minute bucket gives it back.
+	RampTime = 10 * time.Second
+
+	// rampFor is how many half seconds it lasts for each second that nothing flowed. A
+	// hold of a second says that the server takes a little less than it was asked for,
+	// and is followed by 2.5 s; one of four, like an outage, by the longest ramp.
+	rampFor   = 5
+	rampLeast = time.Second
 )
 
 // PlainLaw is the law that needs no model: told limits, a rate found by additive
 // increase and multiplicative decrease, a cooldown after each wave of refusals,
 // and a ramp after each cooldown.
 //
-// A call may leave when its quota, the ramp and the pacer all let it.
+// A call may leave when its quota, the ramp and the pacer all let it. While too many calls
+// break the pacer lets half of that pass; see [ErrorWindow].
 //
 // What every call touches stands first and together.
 type PlainLaw struct {
@@ -34,9 +43,15 @@ type PlainLaw struct {
 	quota    Quota
 	ramped   RampConfig // the user's; zero: to the rate that is known
 	rated    RateConfig
-	drained  time.Time   // when the quota was emptied: older draws are wiped out
-	short    bool        // the latest wave was about the rate
-	mean     *MeanWindow // nil: latency is not watched
+	drained  time.Time     // when the quota was emptied: older draws are wiped out
+	short    bool          // the latest wave was about the rate
+	climbed  bool          // once at least: before, the rate is what a first burst was
+	pressed  bool          // calls are held back,
+	bound    bool          // and were when the latest one left
+	eased    float64       // calls per second at most while too many break
+	stopped  time.Time     // the clock of what flows stands since; zero: it goes
+	paused   time.Duration // so far, in all
+	mean     *MeanWindow   // nil: latency is not watched
 	rng      *rand.Rand
 }
 
@@ -58,10 +73,20 @@ func (p *PlainLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
 	if w := p.ramp.Wait(now); w > wait {
 		wait, why = w, "ramp"
 	}
-	if w := p.pacer.Wait(now, p.Rate(now)); w > wait {
-		wait, why = w, "rate"
+	rate, word := p.paced(now)
+	if w := p.pacer.Wait(now, rate); w > wait {
+		wait, why = w, word
 	}
 	return wait, why
+}
+
+// paced is the rate that calls are spaced at, and the word for it. The quota and the ramp
+// hold calls to theirs, but while too many break all of them are halved.
+func (p *PlainLaw) paced(now time.Time) (rate float64, word string) {
+	if p.Slowed(now) > 0 {
+		return p.Pace(now), "errors"
+	}
+	return p.rate.Limit(), "rate"
 }
 
 // ProbeWait is part of [Law].
@@ -70,27 +95,39 @@ func (p *PlainLaw) ProbeWait(now time.Time, c Cost) time.Duration {
 	return wait
 }
 
-// Rate is part of [Law]: what was learned, less what the error window takes off it.
-func (p *PlainLaw) Rate(now time.Time) float64 { return p.rate.Limit() * p.errors.Factor(now) }
+// Rate is part of [Law].
+func (p *PlainLaw) Rate(time.Time) float64 { return p.rate.Limit() }
 
 // Pace is part of [Law].
 func (p *PlainLaw) Pace(now time.Time) float64 {
-	pace := min(p.Rate(now), p.ramp.Rate(now))
+	pace := min(p.rate.Limit(), p.ramp.Rate(now))
 	if told := p.quota.Limits().RPM / 60; told > 0 {
 		pace = min(pace, told)
+	}
+	if share := p.Slowed(now); share > 0 {
+		pace = min(share*pace, p.eased)
 	}
 	return pace
 }
 
-// Tick is part of [Law]. Time alone teaches the plain law nothing.
-func (p *PlainLaw) Tick(time.Time, bool) {}
+// Slowed is part of [Law].
+func (p *PlainLaw) Slowed(now time.Time) float64 { return p.errors.Slowed(now) }
 
-// Sent is part of [Law].
+// Tick is part of [Law]. Time alone teaches the plain law nothing.
+func (p *PlainLaw) Tick(_ time.Time, held bool) { p.pressed = held }
+
+// Sent is part of [Law]. What a ramp holds back earns no credit, or its end would be a
+// burst.
 func (p *PlainLaw) Sent(now time.Time, c Cost, beside int) Ticket {
 	p.quota.Take(now, c)
-	p.ramp.Take(now)
-	p.pacer.Take(now, p.Rate(now))
-	p.sent.Add(now)
+	p.bound = p.pressed
+	rate, _ := p.paced(now)
+	p.pacer.Take(now, rate)
+	if p.ramp.Active(now) {
+		p.ramp.Take(now)
+		p.pacer.Reset(now)
+	}
+	p.sent.Add(p.flowed(now))
 	p.count++
 	return Ticket{Number: p.count, Beside: uint16(min(beside, math.MaxUint16))}
 }
@@ -98,9 +135,9 @@ func (p *PlainLaw) Sent(now time.Time, c Cost, beside int) Ticket {
 // Answered is part of [Law].
 func (p *PlainLaw) Answered(now time.Time, n News) {
 	p.settle(now, n)
-	p.errors.Record(now, false)
+	p.ended(now, n.Sent, false)
 	if n.Good {
-		p.answered.Add(now)
+		p.answered.Add(p.flowed(now))
 		if p.mean != nil {
 			p.mean.Answered(now, n.Latency, int(n.Ticket.Beside))
 		}
@@ -109,6 +146,9 @@ func (p *PlainLaw) Answered(now time.Time, n News) {
 		return
 	}
 	p.cooldown.Succeeded()
+	if !p.stopped.IsZero() || p.errors.slowed && p.Slowed(now) > 0 {
+		p.rate.Rest(now) // what is not asked for is not found out
+	}
 	if n.Good {
 		p.rate.Success(now, n.Latency)
 	}
@@ -133,35 +173,59 @@ func (p *PlainLaw) wipedOut(n News) bool { return !n.Sent.After(p.drained) && !p
 func (p *PlainLaw) Failed(now time.Time, n News) {
 	p.settle(now, n)
 	p.neverLeft(now, n)
-	p.errors.Record(now, true)
 	if p.mean != nil && n.Timeout {
 		p.mean.Faulted(now)
 	}
-	if n.Present && !n.Probe && p.errors.Factor(now) < 1 {
-		p.rate.Anchor(p.observed(now)) // half of unlimited would be unlimited; a probe's is no rate
+	p.ended(now, n.Sent, true)
+}
+
+// ended has the error window know of a call, and goes slower if too many break: half as
+// fast as calls left of late, as half of a rate that is not used would be no slower. A
+// ramp says itself how fast that is.
+func (p *PlainLaw) ended(now, sent time.Time, failed bool) {
+	if !p.errors.Concerns(sent) || !p.errors.Record(now, failed) {
+		return
+	}
+	p.eased = math.Inf(1)
+	if !p.ramp.Active(now) {
+		pace := min(p.rate.Limit(), p.sent.PerSecond(p.flowed(now)))
+		p.eased = max(p.rated.withDefaults().Floor, p.Slowed(now)*pace)
 	}
 }
 
 // observed is the rate that the server was seen to serve; before it served
 // anything, the rate at which it was asked.
 func (p *PlainLaw) observed(now time.Time) float64 {
-	return cmp.Or(p.answered.PerSecond(now), p.sent.PerSecond(now))
+	return cmp.Or(p.answered.PerSecond(p.flowed(now)), p.sent.PerSecond(p.flowed(now)))
+}
+
+// used is the pace that was refused: the one that calls were held to, if they came near
+// it; else what was observed.
+func (p *PlainLaw) used(now time.Time, pace float64) float64 {
+	x := p.observed(now)
+	if p.bound && pace < 2*x {
+		x = max(x, pace)
+	}
+	return min(x, p.rate.Limit())
 }
 
 // Refused is part of [Law].
 func (p *PlainLaw) Refused(now time.Time, n News) Refusal {
 	p.settle(now, n)
 	p.short = !n.Overloaded
-	if n.Overloaded {
-		p.errors.Record(now, true)
-	}
+	pace, free := p.Pace(now), p.climbed && !p.ramp.Active(now)
 	p.ramp.Stop()
 	// A refused probe says that the wait was too short: the rate was not used, and
 	// what was observed of late is that of probes. A ramp that a user shaped is a
 	// policy of its own: it climbs to what the user said, whatever was learned.
 	if !n.Probe && p.ramped == (RampConfig{}) {
-		p.rate.Refused(now, p.observed(now), false)
+		x := p.used(now, pace)
+		if free {
+			p.rate.Aim(now, x)
+		}
+		p.rate.Refused(now, x, false)
 	}
+	p.stop(now)
 	if p.short {
 		p.quota.Drain(now) // the model said that there was room, the server that there is none
 		p.drained = now
@@ -172,9 +236,6 @@ func (p *PlainLaw) Refused(now time.Time, n News) Refusal {
 // Straggled is part of [Law].
 func (p *PlainLaw) Straggled(now time.Time, n News) time.Time {
 	p.settle(now, n)
-	if n.Overloaded {
-		p.errors.Record(now, true)
-	}
 	if !p.wipedOut(n) {
 		p.quota.Refund(now, n.Cost)
 	}
@@ -199,9 +260,39 @@ func (p *PlainLaw) neverLeft(now time.Time, n News) {
 func (p *PlainLaw) Remaining(Cost) {}
 
 // Broken is part of [Law].
-func (p *PlainLaw) Broken(time.Time) {
+func (p *PlainLaw) Broken(now time.Time) {
 	p.ramp.Stop()
 	p.short = false
+	p.errors.Broken()
+	p.stop(now)
+}
+
+// stop stops the clock by which what flows is measured: while the lane is held, and
+// while a probe flies, nothing does, and that is not the rate that the server took.
+func (p *PlainLaw) stop(now time.Time) {
+	if p.stopped.IsZero() {
+		p.stopped = now
+	}
+}
+
+// flowed is now by that clock.
+func (p *PlainLaw) flowed(now time.Time) time.Time {
+	if !p.stopped.IsZero() {
+		now = p.stopped
+	}
+	return now.Add(-p.paused)
+}
+
+// flow has that clock go on, and says for how long it stood; RampTime if that is not
+// known.
+func (p *PlainLaw) flow(now time.Time) time.Duration {
+	if p.stopped.IsZero() {
+		return RampTime
+	}
+	stood := max(0, now.Sub(p.stopped))
+	p.stopped = time.Time{}
+	p.paused += stood
+	return stood
 }
 
 // Resume is part of [Law]. A hold earns no credit, or its end would be a burst.
@@ -216,7 +307,11 @@ func (p *PlainLaw) Resume(now time.Time) bool {
 
 // Climb is part of [Law].
 func (p *PlainLaw) Climb(now time.Time) time.Time {
-	p.ramp.StartAs(now, p.shape(now))
+	stood := p.flow(now)
+	p.errors.Closed(now)
+	p.climbed = true
+	p.ramp.StartAs(now, p.shape(now, stood))
+	p.rate.Rest(p.ramp.Ends())
 	return p.ramp.Ends()
 }
 
@@ -227,24 +322,26 @@ func (p *PlainLaw) SetRamp(now time.Time, c RampConfig) time.Time {
 		return time.Time{}
 	}
 	start, _ := p.ramp.Started()
-	p.ramp = NewRamp(p.shape(now))
+	p.ramp = NewRamp(p.shape(now, RampTime))
 	p.ramp.Restore(start, now)
+	p.rate.Rest(p.ramp.Ends())
 	return p.ramp.Ends()
 }
 
-// shape is that of a ramp which limits at now: the user's, or else to the rate that is
-// known.
-func (p *PlainLaw) shape(now time.Time) RampConfig {
+// shape is that of a ramp which limits at now, after so long in which nothing flowed: the
+// user's, or else to the rate that is known.
+func (p *PlainLaw) shape(now time.Time, stood time.Duration) RampConfig {
 	c := p.ramped
 	if c == (RampConfig{}) {
 		c.Target = p.target(now)
-		c.Initial, c.Duration = RampShare*c.Target, RampTime
+		c.Initial, c.Duration = RampShare*c.Target, min(RampTime, max(rampLeast, rampFor*stood/2))
 		return c
 	}
-	// The rate goes on from where the user's ramp ends, and grows with each success: a
-	// ramp that ended in no limit at all would end in a burst.
+	// The rate goes on from where the user's ramp ends, and grows from there: a ramp that
+	// ended in no limit at all would end in a burst.
 	p.rate = NewRate(p.rated)
 	p.rate.Anchor(cmp.Or(c.Target, DefaultRampTarget))
+	p.eased = math.Inf(1) // half of the ramp, while it lasts
 	return c
 }
 

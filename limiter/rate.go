@@ -16,11 +16,36 @@ const (
 	// can send, so beyond it the number would mean nothing.
 	MaxRate = 1e6
 
-	// DefaultRateIncrease is added per success, as a share of what the last decrease
-	// left. From 0.7 of the old rate back to all of it are 43 % of what was left, so
-	// 21 successes: a rate that sits at the limit pays one refusal in about
-	// twenty calls, and needs two seconds to recover at ten calls a second.
-	DefaultRateIncrease = 0.02
+	// DefaultRateIncrease is added per second, as a share of the goal: from next to
+	// nothing to RateNear of it is half a minute, so that two minutes are enough for
+	// that, for the longest cooldown before it and for the ramp in between.
+	DefaultRateIncrease = 0.03
+
+	// RateNear is from which share of the goal on the rate climbs slowly: it stays for
+	// most of its time close under what was refused, and is refused once a minute.
+	RateNear = 0.9
+
+	// rateNearby is the part of the increase that is left there: from RateNear to a
+	// little more than the goal is a minute and a quarter.
+	rateNearby = 0.05
+
+	// ratePassed is by how much the goal is passed when it is out of date; less is noise.
+	ratePassed = 1.01
+
+	// ratePassing is how much faster the rate climbs beyond it, as a share of itself: it
+	// doubles in 14 seconds.
+	ratePassing = 1.7
+
+	// rateAlike is how near a refused rate is to the goal at least to take its place.
+	rateAlike = 0.8
+
+	// rateKept is for how long a goal is kept while lower rates are refused. Longer than
+	// a bad minute or two, after which it is what to come back to; while it lasts, a limit
+	// that was lowered is run into every ten or twenty seconds.
+	rateKept = 4 * time.Minute
+
+	// rateGap is the longest time between two successes in which the rate climbs.
+	rateGap = time.Second
 
 	// DefaultRateDecrease is what a decrease multiplies by. Halving, TCP's old
 	// answer, is for queues that must drain; a limiter that refuses has no queue.
@@ -46,7 +71,7 @@ type RateConfig struct {
 	Initial       float64       // calls per second; 0: unlimited until something is learned
 	Floor         float64       // calls per second, the least
 	Ceiling       float64       // calls per second, the most; 0: none
-	Increase      float64       // per success, as a share of what the last decrease left
+	Increase      float64       // per second, as a share of the rate that was refused last
 	Decrease      float64       // factor of a decrease, in (0, 1)
 	LatencyTarget time.Duration // 0: latency is not judged
 }
@@ -67,7 +92,8 @@ func (c RateConfig) clamp(x float64) float64 { return min(max(x, c.Floor), c.Cei
 // increase, multiplicative decrease (Chiu and Jain, 1989, show that of the linear rules
 // this one lets clients that share a limit arrive at equal shares).
 //
-//	success, latency under target         limit + Increase · (what the last decrease left)
+//	success, latency under target         limit + Increase · goal a second; near the goal a
+//	                                      twentieth of that, beyond it 1.7 · Increase · limit
 //	success, latency over twice it        limit × Decrease, once per ring of samples
 //	refused (429, 503)                    min(limit, observed) × Decrease
 //
@@ -79,10 +105,12 @@ func (c RateConfig) clamp(x float64) float64 { return min(max(x, c.Floor), c.Cei
 type Rate struct {
 	limit    float64 // calls per second; 0: unlimited
 	config   RateConfig
-	anchor   float64 // what the last decrease left: increases are a share of it
-	told     bool    // a directed refusal was the last news
-	cut      bool    // there was a decrease
-	since    int     // samples since the last decrease, where latency is judged
+	goal     float64   // the rate to climb back to; 0: none was refused
+	goalAt   time.Time // when that was refused
+	grew     time.Time // until when the limit has climbed
+	told     bool      // a directed refusal was the last news
+	cut      bool      // there was a decrease
+	since    int       // samples since the last decrease, where latency is judged
 	latency  MeanLatency
 	slow     [LatencySamples / 64]uint64 // of the last samples, which were over the slowdown: sample i is bit i%LatencySamples
 	answered Meter                       // while there is no limit
@@ -133,7 +161,41 @@ func (r *Rate) Success(now time.Time, latency time.Duration) {
 	case r.overloaded(c):
 		r.decrease(now, c, 0)
 	case r.limit > 0 && (c.LatencyTarget <= 0 || r.latency.Mean() < c.LatencyTarget):
-		r.limit = c.clamp(r.limit + c.Increase*r.anchor)
+		r.grow(now, c)
+	}
+}
+
+// grow adds what the time since the latest success is worth. It goes by time and not by
+// successes: these come the more seldom the lower the rate is, and a rate that was cut to
+// next to nothing would crawl for an hour.
+func (r *Rate) grow(now time.Time, c RateConfig) {
+	if r.grew.IsZero() {
+		r.grew = now
+	}
+	gap := min(rateGap, now.Sub(r.grew))
+	if gap <= 0 {
+		return
+	}
+	r.grew = now
+	step := c.Increase * r.goal
+	switch {
+	case r.limit >= ratePassed*r.goal:
+		step = ratePassing * c.Increase * r.limit
+	case r.limit >= RateNear*r.goal:
+		step *= rateNearby
+	}
+	r.limit = c.clamp(r.limit + step*gap.Seconds())
+}
+
+// Rest says that the rate is not made use of before a moment: it does not climb.
+func (r *Rate) Rest(until time.Time) { r.grew = later(r.grew, until) }
+
+// Aim says at which rate a refusal came while the rate alone held calls back: there is
+// where to climb to. One far lower than that of late does not count at first: it may be
+// a bad minute's.
+func (r *Rate) Aim(now time.Time, perSecond float64) {
+	if perSecond >= rateAlike*r.goal || now.Sub(r.goalAt) > rateKept {
+		r.goal, r.goalAt = perSecond, now
 	}
 }
 
@@ -193,12 +255,8 @@ func (r *Rate) decrease(now time.Time, c RateConfig, observed float64) {
 	if math.IsInf(from, 1) {
 		from = orElse(r.answered.PerSecond(now), rateBlind)
 	}
-	r.cut, r.since = true, 0
+	r.cut, r.since, r.grew = true, 0, now
 	r.settle(c, from*c.Decrease)
 }
 
-// settle puts the limit, and the measure of its increases, at x.
-func (r *Rate) settle(c RateConfig, x float64) {
-	r.limit = c.clamp(x)
-	r.anchor = r.limit
-}
+func (r *Rate) settle(c RateConfig, x float64) { r.limit = c.clamp(x) }

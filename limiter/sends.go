@@ -181,6 +181,18 @@ func (s *sends) accepted(from, to float64) (n float64) {
 	return n
 }
 
+// sent is how many requests were sent in (from, to].
+func (s *sends) sent(from, to float64) (n float64) {
+	for i := s.after(from); i < s.count; i++ {
+		e := s.get(i)
+		if e.from > to {
+			break
+		}
+		n += float64(e.sent) * e.share(from, to)
+	}
+	return n
+}
+
 // slotsSince is how many slots end after t.
 func (s *sends) slotsSince(t float64) uint64 { return s.count - s.after(t) }
 

@@ -58,7 +58,7 @@ func tryEach(g *gauge) float64 { return max(tryTime(g.refill), g.burstSeconds()/
 // grow lets time teach: a search widens while it holds calls back, and where a rate is
 // believed, a little more is tried from time to time.
 func (m *ModelLaw) grow(t, gap float64, held bool) {
-	if m.trial != nil || m.drought != nil {
+	if m.trial != nil || m.drought != nil || m.slowed(t) {
 		return
 	}
 	e, g := &m.estimate, &m.gauges[dimRequests]

@@ -78,10 +78,11 @@ const (
 	ByCap     // calls in flight; its pace is what that allows at the usual latency
 	ByLatency // calls in flight at which the mean latency stays at its target; its pace is what that allows
 	ByHold    // nothing leaves
+	ByErrors  // too many calls break
 )
 
 var bindingWords = [...]string{
-	"nothing", "requests", "tokens", "input tokens", "output tokens", "others", "ramp", "search", "trial", "brake", "cap", "latency", "hold",
+	"nothing", "requests", "tokens", "input tokens", "output tokens", "others", "ramp", "search", "trial", "brake", "cap", "latency", "hold", "errors",
 }
 
 func (b Binding) String() string { return bindingWords[b] }

@@ -70,6 +70,9 @@ func (m *ModelLaw) viewBounds(v *View, t float64, cost [dims]float64) {
 	if m.mean != nil {
 		v.bind(ByLatency, m.mean.pace())
 	}
+	if m.slowed(t) {
+		v.bind(ByErrors, m.eased)
+	}
 	if v.Pace = m.rate(t, cost); t < m.hold {
 		v.Pace = 0
 	}

@@ -27,6 +27,9 @@ func (p *PlainLaw) View(now time.Time, c Cost) View {
 		v.Ramp = asked.ramp.Ends()
 		v.bind(ByRamp, asked.ramp.Rate(now))
 	}
+	if asked.Slowed(now) > 0 {
+		v.bind(ByErrors, asked.Pace(now))
+	}
 	v.Pace = v.Binds.Pace
 	if p.mean != nil {
 		v.Window = p.mean.Size()

@@ -33,7 +33,7 @@ func (t tally) rate() float64 {
 // What an event touches stands first, and is one line of a processor's cache.
 //
 // The zero value has not begun. A copy is independent: what many points to is never
-// written to, but replaced, once in a slot.
+// written to, but replaced, once in a slot or when something is taken back.
 type window struct {
 	origin  time.Time
 	width   time.Duration
@@ -66,7 +66,11 @@ func (w *window) ring(slot int64) *tally {
 
 // slotAt is the slot that now falls in; the head's if the clock went back.
 func (w *window) slotAt(now time.Time) int64 {
-	since := now.Sub(w.origin)
+	return w.slotSince(now.Sub(w.origin))
+}
+
+// slotSince is slotAt so long after the origin.
+func (w *window) slotSince(since time.Duration) int64 {
 	if since < w.width*time.Duration(w.head+1) { // nearly always, and saves the division
 		return w.head
 	}
@@ -91,10 +95,7 @@ func (w *window) warm() uint64 {
 
 // forward makes slot the head, and forgets what that leaves behind.
 func (w *window) forward(slot int64) {
-	if w.many != nil {
-		own := *w.many
-		w.many = &own
-	}
+	w.own()
 	*w.ring(w.head), w.filling = w.filling, tally{}
 	for i := w.head + 1; i <= min(slot, w.head+w.slots); i++ {
 		t := w.ring(i)
@@ -103,6 +104,14 @@ func (w *window) forward(slot int64) {
 		*t = tally{}
 	}
 	w.head = slot
+}
+
+// own parts with what is shared with copies, before it is written to.
+func (w *window) own() {
+	if w.many != nil {
+		many := *w.many
+		w.many = &many
+	}
 }
 
 // countAt is what the window holds when slot, at or after the head, is filling.
@@ -118,10 +127,7 @@ func (w *window) countAt(slot int64) tally {
 
 // at is what a slot holds that is not forgotten.
 func (w *window) at(slot int64) tally {
-	if slot == w.head {
-		return w.filling
-	}
-	return *w.ring(slot)
+	return *w.slotOf(slot)
 }
 
 // count is what the window holds at now; nothing if it never began.
@@ -130,4 +136,33 @@ func (w *window) count(now time.Time) tally {
 		return tally{}
 	}
 	return w.countAt(w.slotAt(now))
+}
+
+// takeBack forgets the n youngest events, which were failures all, and the failures of
+// the youngest slots in which these are more than half. The answer is when the oldest of
+// such slots began, since the origin; the end of the youngest if there is none.
+func (w *window) takeBack(n uint32) (since time.Duration) {
+	w.own()
+	since = w.width * time.Duration(w.head+1)
+	for slot := w.head; slot >= max(0, w.head-w.slots+1); slot-- {
+		t := w.slotOf(slot)
+		k := min(n, t.failed)
+		if 2*t.failed > t.total {
+			k, since = t.failed, w.width*time.Duration(slot)
+		}
+		if k == 0 {
+			break
+		}
+		t.total, t.failed = t.total-k, t.failed-k
+		w.sum.total, w.sum.failed = w.sum.total-k, w.sum.failed-k
+		n -= min(n, k)
+	}
+	return since
+}
+
+func (w *window) slotOf(slot int64) *tally {
+	if slot == w.head {
+		return &w.filling
+	}
+	return w.ring(slot)
 }

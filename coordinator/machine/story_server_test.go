@@ -11,13 +11,16 @@ type storyServer struct {
 	places  int           // it refuses what is more at once; 0: nothing
 	each    int           // it refuses one call in so many; 0: none
 	rate    float64       // it refuses what is more a second, with a second's saved up; 0: nothing
+	breaks  int           // of twenty calls that it would answer so many break, evenly
 	signal  Signal        // by which it refuses
 	stops   bool          // once it has refused one
+	per     time.Duration // calls are counted by so much
 
 	busy, calls int
 	level       float64
 	at          time.Time
 	refused     map[uint64]bool // by item, of calls in flight
+	broken      map[uint64]bool // likewise
 	turnedAway  int             // since it was last told
 }
 
@@ -26,13 +29,14 @@ func (w words) server(before *storyServer) *storyServer {
 	s := &storyServer{
 		latency: w.span("latency"), places: int(w.number("places")), each: int(w.number("each")), rate: w.number("rate"),
 		signal: Throttled, stops: w.has("until"), refused: map[uint64]bool{},
+		breaks: int(w.number("breaks")), per: w.duration(w.text("per", "1s")), broken: map[uint64]bool{},
 	}
 	s.level = s.rate
 	if w.text("refusal", "429") == "503" {
 		s.signal = Overloaded
 	}
 	if before != nil {
-		s.busy, s.calls, s.level, s.at, s.refused = before.busy, before.calls, before.level, before.at, before.refused
+		s.busy, s.calls, s.level, s.at, s.refused, s.broken = before.busy, before.calls, before.level, before.at, before.refused, before.broken
 	}
 	return s
 }
@@ -51,6 +55,7 @@ func (s *storyServer) judge(g Grant, now time.Time) {
 	}
 	s.level--
 	s.busy++
+	s.broken[g.Item.Seq] = s.calls*s.breaks%20 < s.breaks
 }
 
 // due is when a call ends.
@@ -70,5 +75,9 @@ func (s *storyServer) ends(g Grant, now time.Time) Event {
 		return HandedOver(g, o)
 	}
 	s.busy = max(0, s.busy-1)
+	if s.broken[g.Item.Seq] {
+		o.Signal = Failed
+		return HandedOver(g, o)
+	}
 	return Settled(g, o)
 }

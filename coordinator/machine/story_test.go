@@ -126,11 +126,14 @@ func (s *story) untilQuiet() {
 // second.
 func (s *story) serve(span time.Duration, server *storyServer) {
 	s.counting, s.server = true, server
-	end, second := s.now.Add(span), s.now.Add(time.Second)
+	end, second := s.now.Add(span), s.now.Add(server.per)
 	for s.now.Before(end) {
 		at := second
 		if due := s.nextEnd(); !due.IsZero() && due.Before(at) {
 			at = due
+		}
+		if s.wake.After(s.now) && s.wake.Before(at) {
+			at = s.wake // what leaves then may end before the others
 		}
 		s.until(at)
 		if server.stops && server.turnedAway > 0 {
@@ -138,7 +141,7 @@ func (s *story) serve(span time.Duration, server *storyServer) {
 		}
 		if !s.now.Before(second) {
 			s.say("%s", s.second())
-			s.sent, second = 0, second.Add(time.Second)
+			s.sent, second = 0, second.Add(server.per)
 		}
 		s.endDue()
 	}
@@ -147,12 +150,15 @@ func (s *story) serve(span time.Duration, server *storyServer) {
 
 // second is what left in a second, and what of it was refused.
 func (s *story) second() string {
-	n := s.server.turnedAway
+	n, span := s.server.turnedAway, "this second"
+	if s.server.per != time.Second {
+		span = "these " + s.server.per.String()
+	}
 	s.server.turnedAway = 0
 	if n == 0 {
-		return fmt.Sprintf("%d calls left in this second", s.sent)
+		return fmt.Sprintf("%d calls left in %s", s.sent, span)
 	}
-	return fmt.Sprintf("%d calls left in this second, %d are refused", s.sent, n)
+	return fmt.Sprintf("%d calls left in %s, %d are refused", s.sent, span, n)
 }
 
 func (s *story) nextEnd() (first time.Time) {
