@@ -39,9 +39,11 @@ const (
 	ByRefusal          // the server will serve this lane no more
 	ByHand             // a person said so
 	ByMemory           // an earlier machine left it so
+	ByErrors           // too many calls break while others are answered: it goes slower, in the same phase
+	ByAnswers          // they do no more: it goes as fast as before, in the same phase
 )
 
-var reasonWords = [...]string{"", "throttled", "overloaded", "breaker", "time", "probe", "level known", "refused for good", "by hand", "remembered"}
+var reasonWords = [...]string{"", "throttled", "overloaded", "breaker", "time", "probe", "level known", "refused for good", "by hand", "remembered", "calls break", "calls are answered"}
 
 func (r Reason) String() string { return reasonWords[r] }
 
@@ -58,15 +60,16 @@ type lane struct {
 	cfg      *LaneConfig // shared with other lanes: replaced, and never written to
 	phase    Phase
 	reason   Reason
-	ill      Reason // of the latest cooldown
-	revived  bool   // it began with what an earlier machine knew
-	epoch    uint64 // rises with each cooldown: what left before it is old news
-	inFlight int    // calls of any epoch
-	inEpoch  int    // calls of this one
-	answers  int    // calls answered, ever: 0 means that nothing is known
-	held     bool   // the law held a call back since the latest one left
-	broke    bool   // a call broke since the latest one was answered, and was not just refused
-	unclear  int    // refusals in a row that may mean a limit by the day
+	ill      Reason  // of the latest cooldown
+	revived  bool    // it began with what an earlier machine knew
+	epoch    uint64  // rises with each cooldown: what left before it is old news
+	inFlight int     // calls of any epoch
+	inEpoch  int     // calls of this one
+	answers  int     // calls answered, ever: 0 means that nothing is known
+	held     bool    // the law held a call back since the latest one left
+	broke    bool    // a call broke since the latest one was answered, and was not just refused
+	slowed   float32 // what was told to be left of its pace because calls break; 0: all of it
+	unclear  int     // refusals in a row that may mean a limit by the day
 
 	pools      []*pool
 	onePool    [1]*pool  // the room of pools while there is but one
@@ -195,6 +198,9 @@ func (l *lane) usable() bool { return l.phase == Flowing || l.phase == Ramping }
 
 // departed notes that a call leaves.
 func (m *Machine) departed(now time.Time, l *lane, it *Item) {
+	if l.slowed > 0 {
+		m.heed(now, l)
+	}
 	it.ticket = l.law.Sent(now, it.Cost, l.inFlight)
 	l.held = false
 	if l.phase == Probing {

@@ -35,6 +35,7 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 	case Succeeded, Answered, rejected:
 		m.wasAnswered(now, l, n)
 		l.letIn()
+		m.heed(now, l)
 	case Throttled, Overloaded:
 		if l.isDaily(o, present) {
 			m.stop(now, l, o.Cause)
@@ -43,6 +44,7 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 	case Failed:
 		m.hasFailed(now, l, n)
 		l.letIn()
+		m.heed(now, l) // after the breaker, which may take it upon itself
 	case Exhausted:
 		l.law.Vanished(now, *n)
 		m.exhausted(now, it, o)

@@ -50,6 +50,7 @@ type bookLane struct {
 	began    uint64    // the epoch in which its law did
 	stopped  bool      // at some time
 	slowed   bool      // at some time, by its error window
+	halved   bool      // as it was told last
 	letIn    time.Time // when a call was last let in while it was well
 	told     time.Time // when its wait was last said
 	ill      time.Time // since when it is ill and items wait for it

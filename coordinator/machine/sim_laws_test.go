@@ -16,6 +16,16 @@ func (b *book) transition(t Transition) {
 	if t.From != l.phase {
 		b.w.failf("%v, but the lane was %v", t, l.phase)
 	}
+	if t.Reason == ByErrors || t.Reason == ByAnswers {
+		if t.To != t.From || t.Epoch != l.epoch || (t.Reason == ByErrors) != (t.Slowed > 0) || (t.Slowed > 0) == l.halved {
+			b.w.failf("%v, after slowed %v in epoch %d", t, l.halved, l.epoch)
+		}
+		l.halved = t.Slowed > 0
+		return
+	}
+	if t.Reason == ByHand {
+		l.halved = false
+	}
 	rises := t.To == Cooling || t.To == Stopped || t.Reason == ByHand
 	if rises != (t.Epoch == l.epoch+1) || (!rises && t.Epoch != l.epoch) {
 		b.w.failf("%v, after epoch %d", t, l.epoch)

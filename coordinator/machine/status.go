@@ -59,6 +59,7 @@ type LaneStatus struct {
 	Latency  time.Duration // smoothed, of answers
 	P95      time.Duration
 	Errors   float64 // share of calls that broke, 0..1, over the error window
+	Slowed   float64 // what is left of its pace because too many broke, 0..1; 0: all of it, they do not
 	Counters Counters
 	View     limiter.View // what the law believes
 }
@@ -138,7 +139,7 @@ func (l *lane) status(now time.Time) LaneStatus {
 		Until: l.alarmAt(), Epoch: l.epoch, Rate: l.allowed(now),
 		InFlight: l.inFlight, Parked: l.parked, Delayed: l.delayed,
 		Breaker: l.breaker.State(now), Failures: l.breaker.FailuresInRow(),
-		Latency: l.latency.Mean(), P95: l.latency.P95(), Errors: l.law.Errors(now),
+		Latency: l.latency.Mean(), P95: l.latency.P95(), Errors: l.law.Errors(now), Slowed: l.law.Slowed(now),
 		Counters: l.counts.counters(), View: l.law.View(now, l.nextCost()),
 		Level: Levels{
 			Requests:     l.law.Level(now, limiter.Requests),

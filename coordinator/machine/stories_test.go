@@ -105,7 +105,7 @@ var commands = map[string]func(*story, words){
 	},
 	"advance":     func(s *story, w words) { s.until(s.now.Add(w.first())) }, // D
 	"until-quiet": func(s *story, w words) { s.untilQuiet() },
-	"serve":       func(s *story, w words) { s.serve(w.first(), w.server(s.server)) }, // D latency=D places=N each=N rate=N refusal=503 until=refused
+	"serve":       func(s *story, w words) { s.serve(w.first(), w.server(s.server)) }, // D latency=D places=N each=N rate=N breaks=N refusal=503 until=refused per=D
 	"in-flight":   func(s *story, w words) { s.say("in flight: %v", slices.Sorted(maps.Keys(s.lent))) },
 	"status":      func(s *story, w words) { s.status() },
 	"clock-back": func(s *story, w words) { // D: one look at a clock that was set back

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A Transition is a lane's step from one phase to the next.
+// A Transition is a lane's step from one phase to the next. From and To are the same
+// where it only goes slower because calls break (ByErrors), or as fast as before (ByAnswers).
 type Transition struct {
 	At       time.Time
 	Lane     string
@@ -19,16 +20,27 @@ type Transition struct {
 	Rate     float64   // calls per second that were learned; +Inf: unlimited
 	Cause    error     // of Stopped
 	Belief   string    // what the law believed, in words; "": nothing
+
+	Slowed float64       // of ByErrors: what is left of the pace, 0..1
+	Errors float64       // of ByErrors and ByAnswers: the share of calls that broke, 0..1,
+	Span   time.Duration // in so long
 }
 
 // String tells the transition as a line of a story.
 func (t Transition) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "lane %s: %v → %v", t.Lane, t.From, t.To)
+	switch t.Reason {
+	case ByErrors:
+		fmt.Fprintf(&b, "lane %s: %v, slowed down to %.3g, as %.0f %% broke in %v", t.Lane, t.To, t.Slowed, 100*t.Errors, t.Span)
+	case ByAnswers:
+		fmt.Fprintf(&b, "lane %s: %v, slowed down no more, as %.0f %% broke in %v", t.Lane, t.To, 100*t.Errors, t.Span)
+	default:
+		fmt.Fprintf(&b, "lane %s: %v → %v", t.Lane, t.From, t.To)
+	}
 	if t.Reason != NoReason {
 		fmt.Fprintf(&b, " (%v)", t.Reason)
 	}
-	if !t.Until.IsZero() {
+	if !t.Until.IsZero() && t.From != t.To {
 		fmt.Fprintf(&b, " for %v", t.Until.Sub(t.At).Round(time.Millisecond))
 	}
 	fmt.Fprintf(&b, ", epoch %d", t.Epoch)

@@ -1,0 +1,28 @@
+package machine
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// heed tells when a lane is slowed down because its calls break, and when it is restored.
+// It is asked when a call has ended, and before one leaves a lane that was slowed down:
+// nothing leaves at another pace than the one that was told last.
+func (m *Machine) heed(now time.Time, l *lane) {
+	share := l.law.Slowed(now)
+	if float32(share) == l.slowed || l.phase == Stopped {
+		return
+	}
+	l.slowed = float32(share)
+	reason := ByErrors
+	if share == 0 {
+		reason = ByAnswers
+	}
+	m.out.Transitions = append(m.out.Transitions, Transition{
+		At: now, Lane: l.name, From: l.phase, To: l.phase, Reason: reason, Epoch: l.epoch,
+		Until: l.alarmAt(), Wave: l.wave, Rate: l.law.Pace(now), Belief: l.belief(now),
+		Slowed: share, Errors: l.law.Errors(now), Span: cmp.Or(max(0, l.cfg.Errors.Window), limiter.DefaultErrorWindow),
+	})
+}
