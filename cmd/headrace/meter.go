@@ -46,6 +46,8 @@ type picture struct {
 	ofLanes           int
 	phase             machine.Phase // the gravest of them
 	wait              time.Duration // until that one changes, as far as time decides
+	slowed            int           // that go slower because calls break
+	broke             float64       // the greatest share of calls that broke on one of these
 	belief            string        // of the only lane, if there is but one
 	open, halfOpen    int           // breakers
 }
@@ -86,6 +88,10 @@ func gravity(p machine.Phase) int {
 }
 
 func (p *picture) addLane(l machine.LaneStatus, now time.Time) {
+	if l.Slowed > 0 {
+		p.slowed++
+		p.broke = max(p.broke, l.Errors)
+	}
 	if l.Phase == machine.Flowing {
 		return
 	}

@@ -54,6 +54,7 @@ type lane struct {
 	MeanMS   int64    `json:"latency_ms"`
 	P95MS    int64    `json:"p95_ms"`
 	Errors   float64  `json:"error_rate"`
+	Slowed   float64  `json:"slowed,omitempty"` // what is left of its pace because calls break
 	Belief   string   `json:"belief,omitempty"` // what its limit is believed to be, in words
 	Breaker  string   `json:"breaker"`          // closed, open or half-open
 	Failures int      `json:"failures_in_row"`  // calls that broke since the latest success
@@ -86,6 +87,8 @@ type transitionEvent struct {
 	Met      int      `json:"met"` // calls that met the latest wave of refusals
 	Rate     *float64 `json:"per_second"`
 	Belief   string   `json:"belief,omitempty"`
+	Slowed   float64  `json:"slowed,omitempty"`     // what is left of the pace because calls break
+	Errors   *float64 `json:"error_rate,omitempty"` // where that changes: the share that broke
 }
 
 func (e *events) print(v any) {
@@ -105,6 +108,9 @@ func (e *events) transition(t batch.Transition) {
 		Event: "transition", ElapsedS: seconds(t.At.Sub(e.began)), Lane: t.Lane,
 		From: t.From.String(), To: t.To.String(), Reason: t.Reason.String(),
 		Epoch: t.Epoch, Met: t.Wave, Rate: finite(t.Rate), Belief: t.Belief,
+	}
+	if t.Span > 0 {
+		out.Slowed, out.Errors = round(t.Slowed), finite(t.Errors)
 	}
 	if !t.Until.IsZero() {
 		out.ForS = seconds(t.Until.Sub(t.At))
@@ -126,7 +132,7 @@ func (e *events) status(s batch.Status) {
 		out.Lanes = append(out.Lanes, lane{
 			Name: l.Name, Phase: l.Phase.String(), Speed: l.Speed.String(), Why: l.Why, WaitS: seconds(l.Wait),
 			Epoch: l.Epoch, Rate: finite(l.Rate), InFlight: l.InFlight, Parked: l.Parked, Delayed: l.Delayed,
-			MeanMS: l.Latency.Milliseconds(), P95MS: l.P95.Milliseconds(), Errors: round(l.Errors),
+			MeanMS: l.Latency.Milliseconds(), P95MS: l.P95.Milliseconds(), Errors: round(l.Errors), Slowed: round(l.Slowed),
 			Belief: l.View.String(), Breaker: l.Breaker.String(), Failures: l.Failures,
 			FirstS: until(s.At, l.FirstDue), LastS: until(s.At, l.LastDue), Level: levelsOf(l.Level),
 		})

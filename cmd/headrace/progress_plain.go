@@ -64,6 +64,9 @@ func (p picture) words() []string {
 	if breakers := breakerWords(p); breakers != "" {
 		words = append(words, breakers)
 	}
+	if slowed := slowedWords(p); slowed != "" {
+		words = append(words, slowed)
+	}
 	words = append(words, fmt.Sprintf("%d in flight", p.inFlight), fmt.Sprintf("%d waiting", p.waiting))
 	if p.belief != "" {
 		words = append(words, "("+p.belief+")")

@@ -195,6 +195,9 @@ func TestStory(t *testing.T) {
 		"l: cooled; 1 call met that wave; the limit is known, no probe needed: ramping up over 3 min": {To: machine.Ramping, Reason: machine.ByKnowledge, Wave: 1, Rate: math.Inf(1), Until: in(3 * time.Minute)},
 		"l: the ramp is over: flowing at up to 250/s":                                                 {From: machine.Ramping, To: machine.Flowing, Reason: machine.ByTime, Rate: 250},
 		"l: cooled: flowing at up to 250/s":                                                           {From: machine.Cooling, To: machine.Flowing, Reason: machine.ByKnowledge, Rate: 250},
+		"l: slowed down to half: 34 % of its calls broke in the last minute":                          {Reason: machine.ByErrors, Slowed: 0.5, Errors: 0.34, Span: time.Minute},
+		"l: slowed down to 25 %: 51 % of its calls broke in the last 30.0 s":                          {Reason: machine.ByErrors, Slowed: 0.25, Errors: 0.512, Span: 30 * time.Second},
+		"l: as fast as before again: 3 % of its calls broke in the last minute":                       {Reason: machine.ByAnswers, Errors: 0.03, Span: time.Minute},
 		"l: stopped: the provider serves it no more":                                                  {To: machine.Stopped},
 	}
 	for want, tr := range tests {
@@ -228,6 +231,35 @@ func TestBeliefIsShown(t *testing.T) {
 		e.transition(batch.Transition{At: began, Belief: "600 a minute"})
 		if strings.Count(out.String(), `"belief":"no more than 8 in flight"`) != lanes || !strings.Contains(out.String(), `"belief":"600 a minute"`) {
 			t.Errorf("%d lanes: %s", lanes, out.String())
+		}
+	}
+}
+
+// That a lane is slowed down because its calls break stands in the line of progress, and
+// in JSON with the share that broke; so does the step.
+func TestSlowedIsShown(t *testing.T) {
+	slow := machine.LaneStatus{Name: "l", Slowed: 0.5, Errors: 0.34}
+	began := time.Time{}.Add(time.Hour)
+	of := scale{began: began, total: 10, failed: func() int64 { return 0 }}
+	for want, lanes := range map[string][]machine.LaneStatus{
+		"34 % of calls break: slowed down":       {slow},
+		"calls break: 1 of 2 models slowed down": {slow, {Name: "m"}},
+		"  0 in flight  0 waiting":               {{Name: "m", Errors: 0.3}},
+	} {
+		var out strings.Builder
+		p := &plain{out: &out, meter: meter{scale: of}}
+		if p.status(batch.Status{At: began, Known: len(lanes), Lanes: lanes}); !strings.Contains(out.String(), want) {
+			t.Errorf("got %q, want %q in it", out.String(), want)
+		}
+	}
+	var out strings.Builder
+	e := &events{out: &out, meter: meter{scale: of}}
+	e.status(batch.Status{At: began, Known: 1, Lanes: []machine.LaneStatus{slow}})
+	e.transition(batch.Transition{At: began, Reason: machine.ByErrors, Slowed: 0.5, Errors: 0.34, Span: time.Minute})
+	e.transition(batch.Transition{At: began, Reason: machine.ByAnswers, Span: time.Minute})
+	for _, want := range []string{`"error_rate":0.34,"slowed":0.5`, `"reason":"calls break"`, `"slowed":0.5,"error_rate":0.34`, `"reason":"calls are answered"`, `"error_rate":0}`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s is not in %s", want, out.String())
 		}
 	}
 }

@@ -19,6 +19,12 @@ func story(t batch.Transition) string {
 }
 
 func step(t batch.Transition) string {
+	switch t.Reason {
+	case machine.ByErrors:
+		return fmt.Sprintf("%s: slowed down%s: %s", t.Lane, toShare(t.Slowed), broke(t))
+	case machine.ByAnswers:
+		return fmt.Sprintf("%s: as fast as before again: %s", t.Lane, broke(t))
+	}
 	switch t.To {
 	case machine.Cooling:
 		return fmt.Sprintf("%s: %s: cooling for %s (epoch %d)", t.Lane, whyCooling(t.Reason), wait(t.Until.Sub(t.At)), t.Epoch)
@@ -38,6 +44,23 @@ func step(t batch.Transition) string {
 		return fmt.Sprintf("%s: cooled: flowing%s", t.Lane, upTo(" at up to ", t.Rate))
 	}
 	return t.String()
+}
+
+// toShare says what of the pace is left.
+func toShare(x float64) string {
+	if x == 0.5 {
+		return " to half"
+	}
+	return fmt.Sprintf(" to %.0f %%", 100*x)
+}
+
+// broke says how many calls broke of late.
+func broke(t batch.Transition) string {
+	span := "minute"
+	if t.Span != time.Minute {
+		span = wait(t.Span)
+	}
+	return fmt.Sprintf("%.0f %% of its calls broke in the last %s", 100*t.Errors, span)
 }
 
 func whyCooling(r machine.Reason) string {
@@ -103,6 +126,17 @@ func countOf(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// slowedWords says which lanes go slower because their calls break; "" if none does.
+func slowedWords(p picture) string {
+	switch {
+	case p.slowed == 0:
+		return ""
+	case p.ofLanes > 1:
+		return fmt.Sprintf("calls break: %d of %d models slowed down", p.slowed, p.ofLanes)
+	}
+	return fmt.Sprintf("%.0f %% of calls break: slowed down", 100*p.broke)
 }
 
 // phaseWords says what holds a run back; "" if nothing does.
