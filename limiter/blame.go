@@ -85,7 +85,7 @@ func (m *ModelLaw) judge(t, s float64, n *News, sighted bool) Refusal {
 	x := float64(tk.Pace)
 	bin := paceBin(x)
 	switch {
-	case m.trial == nil && m.crowd.explains(tk, m.row, m.share(), m.chance.share(bin)):
+	case m.trial == nil && m.crowd.explains(tk, int(m.row), m.share(), m.chance.share(bin)):
 		return Refusal{Alone: true}
 	case sighted && m.empty(t, n):
 		return m.cool(t, n, nil)

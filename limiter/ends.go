@@ -73,7 +73,7 @@ func (m *ModelLaw) ended(now, sent time.Time, failed bool) {
 	if !m.queues() {
 		pace = min(pace, m.believed())
 	}
-	m.eased = max(floorRate, m.errors.Slowed(now)*pace)
+	m.eased = float32(max(floorRate, m.errors.Slowed(now)*pace))
 }
 
 // Vanished is part of [Law].

@@ -84,7 +84,8 @@ type ModelLaw struct {
 	sent     uint64  // calls
 	letIns   uint64  // calls
 	refusals int     // ever
-	row      int     // refusals one after the other
+	row      int32   // refusals one after the other
+	eased    float32 // calls per second at most while too many break
 	run      int     // calls let in one after the other
 	window   int     // what Window answered at windowAt; 0: a call was answered since
 	estimate estimate
@@ -102,7 +103,6 @@ type ModelLaw struct {
 	lastRefused float64 // when the latest refused call left
 	lied        float64 // calls per second that headers told and that were found wrong; 0: none
 	reserveAt   float64
-	eased       float64 // calls per second at most while too many break
 	chance      chance
 	crowd       crowd
 	neighbour   neighbour

@@ -82,7 +82,7 @@ func (m *ModelLaw) rate(t float64, cost [dims]float64) float64 {
 		r = min(m.gross(r), m.brake())
 	}
 	if m.slowed(t) {
-		r = min(r, m.eased)
+		r = min(r, float64(m.eased))
 	}
 	return max(r, m.gauges[dimRequests].capped(floorRate))
 }
@@ -186,7 +186,7 @@ func (m *ModelLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
 
 // pacedBy is the word for what holds calls to a rate.
 func (m *ModelLaw) pacedBy(t, r float64) string {
-	if r >= m.eased && m.slowed(t) {
+	if r >= float64(m.eased) && m.slowed(t) {
 		return "errors"
 	}
 	return "rate"

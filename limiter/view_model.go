@@ -71,7 +71,7 @@ func (m *ModelLaw) viewBounds(v *View, t float64, cost [dims]float64) {
 		v.bind(ByLatency, m.mean.pace())
 	}
 	if m.slowed(t) {
-		v.bind(ByErrors, m.eased)
+		v.bind(ByErrors, float64(m.eased))
 	}
 	if v.Pace = m.rate(t, cost); t < m.hold {
 		v.Pace = 0

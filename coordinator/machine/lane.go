@@ -62,13 +62,13 @@ type lane struct {
 	reason   Reason
 	ill      Reason  // of the latest cooldown
 	revived  bool    // it began with what an earlier machine knew
+	slowed   float32 // what was told to be left of its pace because calls break; 0: all of it
 	epoch    uint64  // rises with each cooldown: what left before it is old news
 	inFlight int     // calls of any epoch
 	inEpoch  int     // calls of this one
 	answers  int     // calls answered, ever: 0 means that nothing is known
 	held     bool    // the law held a call back since the latest one left
 	broke    bool    // a call broke since the latest one was answered, and was not just refused
-	slowed   float32 // what was told to be left of its pace because calls break; 0: all of it
 	unclear  int     // refusals in a row that may mean a limit by the day
 
 	pools      []*pool
