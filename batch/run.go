@@ -185,7 +185,9 @@ func (r *run[In, Out]) open(ctx context.Context) error {
 	} else {
 		r.coordinator = r.newCoordinator(min(r.limits.Concurrency+spareMessages, coordinator.DefaultMailbox))
 		r.group.Go(func() error { r.coordinator.Run(); return nil })
-		r.saver = r.newSaver(r.coordinator)
+		if r.saver = r.newSaver(r.coordinator); r.saver != nil {
+			r.group.Go(func() error { r.saver.run(); return nil })
+		}
 	}
 	s, err := r.coordinator.Open(ctx, r.limits)
 	if err == nil && r.control != nil && !r.control.attach(r.coordinator, s) {
@@ -253,9 +255,6 @@ func (r *run[In, Out]) launch(ctx context.Context) {
 	r.group.Go(func() error { r.steward(ctx, finished); return nil })
 	if r.observer != nil {
 		r.group.Go(func() error { r.observe(ctx); return nil })
-	}
-	if r.saver != nil {
-		r.group.Go(func() error { r.saver.run(); return nil })
 	}
 	r.group.Go(func() error {
 		defer r.release()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -63,4 +64,23 @@ func TestPanicInTheObserverOfARunThatCannotBegin(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, ErrObserver) {
 		t.Error(err)
 	}
+}
+
+// A context that ends while the coordinator is asked leaves nothing behind, the goroutine
+// that saves what is learned included.
+func TestRunThatCannotBeginDoesNotWaitForASave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		save := func(Memory) error { t.Error("there was nothing to save"); return nil }
+		r := &run[int, int]{config: configure([]Option{WithMemorySaver(save)}), over: make(chan Summary, 1)}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		r.abort = cancel
+		if err := r.open(ctx); err != nil {
+			t.Fatal(err)
+		}
+		r.session.EndInput() // as Open does for one who has left
+		r.release()
+		if err := r.unbegun(context.Canceled); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
 }
