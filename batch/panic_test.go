@@ -70,7 +70,10 @@ func TestPanicInPoolOrCostIsTheItemsError(t *testing.T) {
 // is.
 func TestPanicInPoolCountsAsAFailure(t *testing.T) {
 	items := func(yield func(trap) bool) {
-		for i := 0; i < 1<<14 && yield(trap{explode, nothing}); i++ {
+		for range 1 << 14 {
+			if !yield(trap{explode, nothing}) {
+				return
+			}
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
