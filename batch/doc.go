@@ -39,7 +39,8 @@
 // long ([WithAttemptTimeout], [WithItemTimeout], [WithMaxFailures], [WithDrain]), and who
 // hears of it ([WithObserver], [WithRetryHook], [WithSummary]); a [Control] steers a run
 // from outside, and a [Shared] lets several keep to one account's limits, each with its
-// [WithPriority].
+// [WithPriority]. What is learned of a provider outlives the process by [WithMemory] and
+// [WithMemorySaver].
 //
 // Nothing is shared between goroutines, so there are no locks. An item belongs
 // to whoever received it last.

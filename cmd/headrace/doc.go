@@ -7,12 +7,17 @@
 //	main ─ world: arguments, environment, clock, signals, terminal
 //	  │
 //	root ─┬─ run ─ flags ─ connect ─ outputs ─ survey ─▶ batch.Stream ─▶ sink ─▶ files
-//	      │            (all of this may refuse: exit 2)    ▲      │
+//	      │      ▲     (all of this may refuse: exit 2)    ▲      │
+//	      │      └ the file of --config                    │      │
 //	      │                          input ─ items ────────┘      └─▶ console ─▶ terminal
 //	      ├─ plan ─ the same input ─▶ internal/forecast      (one goroutine writes to it)
 //	      ├─ status ─ what the files of a run hold
 //	      ├─ sim ─ provider/sim over HTTP
 //	      └─ version
+//
+// What is known of the provider's limits, and how long it asked to wait, lies beside the
+// output (state.go): the next run begins with it. What of the lanes has no flag is said in
+// the file of --config (settings_lanes.go); "headrace help config" lists it.
 //
 // Only main looks at the process it runs in; everything else is given a world,
 // so that tests can give another.
