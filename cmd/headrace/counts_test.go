@@ -89,19 +89,26 @@ func TestWaitStory(t *testing.T) {
 	in := func(d time.Duration) time.Time { return at.Add(d) }
 	for want, w := range map[string]batch.LongWait{
 		"l: rate limit hit: the next call leaves at 14:41:08, in 10 min; 21 items wait": {
-			Phase: machine.Cooling, Cause: machine.ByThrottle, Why: "throttled", Since: at, Until: in(10 * time.Minute), Items: 21},
+			Phase: machine.Cooling, Cause: machine.ByThrottle, Why: "throttled", Since: at, Until: in(10 * time.Minute), Items: 21,
+		},
 		"l: calls break, the provider seems to be down: nothing was let in for 5 min, a probe is under way; 1 item waits": {
-			Phase: machine.Probing, Cause: machine.ByBreaker, Why: "probe", Since: in(-5 * time.Minute), Items: 1},
+			Phase: machine.Probing, Cause: machine.ByBreaker, Why: "probe", Since: in(-5 * time.Minute), Items: 1,
+		},
 		"l: its limit on tokens is used up: nothing was let in for 5 min, the next call leaves at 15:01:08, in 30 min; 2 items wait": {
-			Why: "tokens", Since: in(-5 * time.Minute), Until: in(30 * time.Minute), Items: 2},
+			Why: "tokens", Since: in(-5 * time.Minute), Until: in(30 * time.Minute), Items: 2,
+		},
 		"l: few calls are allowed, and the next one has not its turn yet: nothing was let in for 5 min, until when is not known; 2 items wait": {
-			Why: "rate", Since: in(-5 * time.Minute), Items: 2},
+			Why: "rate", Since: in(-5 * time.Minute), Items: 2,
+		},
 		"l: it was told to wait: the next call leaves at 14:32:08, in 60.0 s; 2 items wait": {
-			Why: "hold", Since: at, Until: in(time.Minute), Items: 2},
+			Why: "hold", Since: at, Until: in(time.Minute), Items: 2,
+		},
 		"l: an item waits by itself: its call broke, and the provider named the wait: it is tried again at 14:41:08, in 10 min": {
-			Own: true, Item: 3, Why: "backoff", Since: at, Until: in(10 * time.Minute), Items: 1},
+			Own: true, Item: 3, Why: "backoff", Since: at, Until: in(10 * time.Minute), Items: 1,
+		},
 		"l: an item waits by itself: it was refused, and the others were not: it is tried again at 14:41:08, in 10 min": {
-			Own: true, Item: 3, Cause: machine.ByThrottle, Why: "refused", Since: at, Until: in(10 * time.Minute), Items: 1},
+			Own: true, Item: 3, Cause: machine.ByThrottle, Why: "refused", Since: at, Until: in(10 * time.Minute), Items: 1,
+		},
 	} {
 		if w.At, w.Lane = at, "l"; waitStory(w) != want {
 			t.Errorf("got  %s\nwant %s", waitStory(w), want)

@@ -76,8 +76,8 @@ func (b *book) waitFor(lane string) (n int, first time.Time) {
 // all the time and for no other, was said to wait, if each of them came that long ago.
 func (b *book) isSaid() {
 	for name, l := range b.lanes {
-		any, latestOffer := b.onlyFor(name)
-		if !any || (l.phase != Cooling && l.phase != Probing) {
+		some, latestOffer := b.onlyFor(name)
+		if !some || (l.phase != Cooling && l.phase != Probing) {
 			l.ill = time.Time{}
 			continue
 		}
@@ -92,14 +92,14 @@ func (b *book) isSaid() {
 
 // onlyFor reports whether items wait that no other lane could take, and when the latest
 // of them was offered.
-func (b *book) onlyFor(lane string) (any bool, offered time.Time) {
+func (b *book) onlyFor(lane string) (some bool, offered time.Time) {
 	for _, x := range b.items {
 		c := x.run.poolOf(x.pool)
 		waits := x.place == Waiting || x.place == Parked || x.place == Delayed
 		if waits && x.item.place != Releasing && x.run.paused == 0 && x.run.busy < withDefault(x.run.config.Concurrency) &&
 			len(c.Lanes) == 1 && c.Lanes[0] == lane {
-			any, offered = true, latest(offered, x.item.Offered)
+			some, offered = true, latest(offered, x.item.Offered)
 		}
 	}
-	return any, offered
+	return some, offered
 }
