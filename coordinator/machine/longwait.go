@@ -60,7 +60,9 @@ func (m *Machine) beginWait(now time.Time, l *lane) {
 	}
 	l.wait.since, l.wait.told = now, false
 	m.lookBy(now.Add(m.cfg.LongWait))
-	m.foresee(l)
+	if l.phase == Cooling {
+		m.foresee(l)
+	}
 }
 
 // under reports whether a wait is under way.
