@@ -111,7 +111,7 @@ func TestMeanLatencyStaysAtItsTarget(t *testing.T) {
 			for law, c := range keeping(loose * make().base) {
 				s := make()
 				target := loose * s.base
-				newLawWorld(c, 1, s.serve).run(200*s.base, 1e5)
+				newLawWorld(c, 1, s.serve).run(200*s.base, 12_000)
 				mean, gave := s.mean()/target, float64(len(s.latencies))/(200*s.base)/s.most(target)
 				if mean > MeanTolerance {
 					t.Errorf("%s, %s law, target %.1f times that: a mean of %.2f times the target", name, law, loose, mean)
