@@ -132,7 +132,7 @@ func TestMeanLatencyStaysAtItsTargetBesideRefusals(t *testing.T) {
 	for _, places := range []int{12, 40} {
 		for law, c := range keeping(2) {
 			s := &loadedServer{base: 1, batch: 20, spread: 0.5, places: places, rng: seeded(3)}
-			newLawWorld(c, 1, s.serve).run(600, 1e5)
+			newLawWorld(c, 1, s.serve).run(600, 12_000)
 			if mean := s.mean(); mean > 2*MeanTolerance {
 				t.Errorf("%d places, %s law: a mean of %.2f s for a target of 2 s", places, law, mean)
 			}
@@ -151,7 +151,7 @@ func TestMeanLatencyStaysAtItsTargetBesideRefusals(t *testing.T) {
 func TestTargetLeavesHeadersAlone(t *testing.T) {
 	run := func(c LawConfig, batch float64) *loadedServer {
 		s := &loadedServer{base: 1, batch: batch, spread: 0.5, headers: fullPail(10, 50), rng: seeded(5)}
-		newLawWorld(c, 1, s.serve).run(300, 1e5)
+		newLawWorld(c, 1, s.serve).run(300, 12_000)
 		return s
 	}
 	without, with := run(LawConfig{}, 0), run(LawConfig{Target: 1500 * time.Millisecond}, 0)
@@ -173,7 +173,7 @@ func TestTargetThatCannotBeKeptStarvesNobody(t *testing.T) {
 	for law, c := range keeping(0.5) {
 		s := &loadedServer{base: 1, batch: 4, spread: 0.5, rng: seeded(5)}
 		w := newLawWorld(c, 1, s.serve)
-		w.run(300, 1e5)
+		w.run(300, 12_000)
 		if n := w.law.Window(at(300)); n != 1 {
 			t.Errorf("%s law: %d in flight", law, n)
 		}
@@ -188,14 +188,14 @@ func TestTargetFollowsTheServer(t *testing.T) {
 	for law, c := range keeping(2) {
 		s := &loadedServer{base: 1, batch: 30, spread: 0.3, rng: seeded(5)}
 		w := newLawWorld(c, 1, s.serve)
-		w.run(200, 1e5)
+		w.run(200, 12_000)
 		s.batch, s.latencies = 10, nil
-		w.run(500, 1e5)
+		w.run(500, 12_000)
 		if mean := s.mean(); mean > 2*MeanTolerance {
 			t.Errorf("%s law, while it is slow: a mean of %.2f s for a target of 2 s", law, mean)
 		}
 		s.batch, s.latencies = 30, nil
-		w.run(800, 1e5)
+		w.run(800, 12_000)
 		if gave := float64(len(s.latencies)) / 300; gave < 0.8*s.most(2) || s.mean() > 2*MeanTolerance {
 			t.Errorf("%s law, after that: %.1f calls a second of %.1f, with a mean of %.2f s", law, gave, s.most(2), s.mean())
 		}
@@ -270,7 +270,7 @@ func TestTargetIsSavedAndSaid(t *testing.T) {
 	for law, c := range keeping(2) {
 		s := &loadedServer{base: 1, batch: 30, rng: seeded(5)}
 		w := newLawWorld(c, 1, s.serve)
-		w.run(100, 1e5)
+		w.run(100, 12_000)
 		n := w.law.Window(at(100))
 		if n < 20 || n > 45 {
 			t.Errorf("%s law: %d in flight, where 31 are right", law, n)
@@ -287,4 +287,14 @@ func TestTargetIsSavedAndSaid(t *testing.T) {
 		}
 		want(t, law+": after a restart", later.Window(at(101)), n)
 	}
+}
+
+// Calls that left before the window shrank say what it was shrunk for: they do not shrink
+// it again, however many of them are still to be answered.
+func TestCallsOfBeforeDoNotShrinkTheMeanWindowAgain(t *testing.T) {
+	w := MeanWindow{Target: time.Second, size: 100, over: true}
+	for i := range 400 {
+		w.Answered(at(float64(i)/50), 2*time.Second, 99)
+	}
+	want(t, "size", w.Size(), 50)
 }
