@@ -126,3 +126,44 @@ func TestWorkersAreHiredAsNeeded(t *testing.T) {
 		})
 	}
 }
+
+// An input that pauses, again and again, until all it gave was read costs none of the
+// room: the credits that come back meanwhile find their channel full, and are owed. When
+// it flows again, as much is read ahead as at first.
+func TestPausesOfTheInputCostNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ahead, workers, stretch, paused, all = 8, 2, 5, 100, 200
+		taken, seen, least := 0, 0, all
+		read := make(chan struct{}, paused)
+		items := func(yield func(int) bool) {
+			for i := range all {
+				if i > 0 && i <= paused && i%stretch == 0 {
+					<-read
+				}
+				taken++
+				if !yield(i) {
+					return
+				}
+			}
+		}
+		var sum Summary
+		for _, err := range Stream(t.Context(), items, double, WithPlainLaw(), WithReadAhead(ahead), WithConcurrency(workers), WithSummary(&sum)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen++; seen <= paused && seen%stretch == 0 {
+				read <- struct{}{}
+			}
+			synctest.Wait() // everything else goes as far as it can
+			if seen > paused && taken < all {
+				least = min(least, taken-seen)
+			}
+		}
+		if seen != all || !sum.Proves() {
+			t.Errorf("%d results; %+v", seen, sum)
+		}
+		if withheld := ahead / 4; least < ahead+workers-withheld || least == all {
+			t.Errorf("only %d items were taken ahead of the loop, want %d, less %d at most", least, ahead+workers, withheld)
+		}
+	})
+}

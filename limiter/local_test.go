@@ -99,3 +99,29 @@ func TestLocalWindowLeapsNoFurtherThanItMay(t *testing.T) {
 		}
 	}
 }
+
+// A call that vanished, broke or was refused takes no room in the window of a server of
+// one's own: what was asked for and is gone does not look like use, and lets nothing grow.
+func TestEndsFreeTheLocalWindow(t *testing.T) {
+	for name, end := range map[string]func(*ModelLaw, time.Time, News){
+		"answered":  func(m *ModelLaw, now time.Time, n News) { n.Good = true; m.Answered(now, n) },
+		"failed":    func(m *ModelLaw, now time.Time, n News) { m.Failed(now, n) },
+		"vanished":  func(m *ModelLaw, now time.Time, n News) { m.Vanished(now, n) },
+		"refused":   func(m *ModelLaw, now time.Time, n News) { m.Refused(now, n) },
+		"straggled": func(m *ModelLaw, now time.Time, n News) { m.Straggled(now, n) },
+	} {
+		m := newModel(LawConfig{Local: true}, noon)
+		for range 2 * localStart {
+			end(m, noon, leave(m, noon, one))
+		}
+		want(t, name+": in flight", m.local.inFlight, 0)
+		for i := range 2 * localStart { // one at a time: there is no use for a larger window
+			n := leave(m, at(float64(i)), one)
+			n.Good, n.Latency = true, 10*time.Millisecond
+			m.Answered(at(float64(i)), n)
+		}
+		if size := m.local.Size(); size > localStart {
+			t.Errorf("%s: %d calls may be in flight, and one at a time was", name, size)
+		}
+	}
+}

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strings"
 	"testing"
+
+	"github.com/jonboulle/clockwork"
 )
 
 func gcPercent() int {
@@ -51,5 +55,39 @@ func TestUsersGCSettingIsKept(t *testing.T) {
 	tuneGarbage(func(name string) (string, bool) { return "50", name == "GOGC" })()
 	if got := gcPercent(); got != before {
 		t.Errorf("%d percent, want %d", got, before)
+	}
+}
+
+// A percentNoter notes how the collector is set when results are written.
+type percentNoter struct{ percents map[int]bool }
+
+func (n percentNoter) Write(p []byte) (int, error) {
+	n.percents[gcPercent()] = true
+	return len(p), nil
+}
+
+// A run of the command has the room for garbage while results are written, and gives the
+// setting back when it is over. Where the user has set GOGC the run leaves it alone.
+func TestRunHasRoomForGarbage(t *testing.T) {
+	const odd = 123 // no setting of ours
+	defer debug.SetGCPercent(debug.SetGCPercent(odd))
+	for _, gogc := range []string{"", "123"} {
+		note := percentNoter{map[int]bool{}}
+		var errs strings.Builder
+		w := &world{
+			name: "headrace", args: []string{"run", "-", "-o", "-", "--provider", "sim", "--format", "text"},
+			stdin: strings.NewReader("one\ntwo\nthree\n"), stdout: note, stderr: &errs, clock: clockwork.NewRealClock(),
+			env:     func(name string) (string, bool) { return gogc, name == "GOGC" && gogc != "" },
+			signals: make(chan os.Signal), release: func() {},
+		}
+		if code := run(t.Context(), w); code != 0 || len(note.percents) == 0 {
+			t.Fatalf("exit code %d, %d settings seen: %s", code, len(note.percents), errs.String())
+		}
+		if tuned := !note.percents[odd]; tuned != (gogc == "") {
+			t.Errorf("GOGC=%q: while results were written the collector was set to %v", gogc, note.percents)
+		}
+		if after := gcPercent(); after != odd {
+			t.Errorf("GOGC=%q: %d percent afterwards, want %d", gogc, after, odd)
+		}
 	}
 }

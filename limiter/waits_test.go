@@ -1,0 +1,141 @@
+package limiter
+
+import (
+	"testing"
+	"time"
+)
+
+// A witness watches what a law answers to refusals that name a wait.
+type witness struct {
+	Law
+	t    *testing.T
+	name string
+
+	alone, held, straggled int // refusals of each kind
+}
+
+// Refused sees that nobody is let go before the time that the server named: neither the
+// lane nor the item, where only that one waits. Nor are they much later, but where they
+// waited longer already.
+func (w *witness) Refused(now time.Time, n News) Refusal {
+	r := w.Law.Refused(now, n)
+	w.check(now, n, r.Until)
+	if r.Alone {
+		w.alone++
+	} else {
+		w.held++
+	}
+	return r
+}
+
+func (w *witness) Straggled(now time.Time, n News) time.Time {
+	until := w.Law.Straggled(now, n)
+	w.check(now, n, until)
+	w.straggled++
+	return until
+}
+
+func (w *witness) check(now time.Time, n News, until time.Time) {
+	if n.directed() && until.Before(now.Add(n.RetryAfter)) {
+		w.t.Errorf("%s: %v was asked for, %v is waited", w.name, n.RetryAfter, until.Sub(now))
+	}
+}
+
+// A wait that the server names is kept whole, whoever the law finds is to blame.
+func TestNamedWaitIsKept(t *testing.T) {
+	const after = 7 * time.Second
+	first, second := fullPail(10, 10), fullPail(10, 10)
+	for _, c := range []struct {
+		name    string
+		law     LawConfig
+		refuses func(t float64, beside int) bool
+		least   witness // how often each of its answers must have been seen
+	}{
+		{"a bucket", LawConfig{}, func(t float64, _ int) bool { return !first.takes(t, 1) }, witness{held: 1, straggled: 1}},
+		{"chance", LawConfig{Limits: Limits{RPM: 600}}, chanceOf(0.05), witness{alone: 5}},
+		{"an outage", LawConfig{Limits: Limits{RPM: 600}}, func(t float64, _ int) bool { return t > 20 && t < 50 }, witness{held: 3}},
+		{"a neighbour", LawConfig{Rate: RateConfig{Initial: 10}}, func(t float64, _ int) bool { return t > 40 && t < 41 || !second.takes(t, 1) }, witness{held: 1}},
+	} {
+		w := newLawWorld(c.law, 1, func(t float64, beside int) reply {
+			if c.refuses(t, beside) {
+				return reply{kind: isRefused, after: 0.1, news: News{Directed: true, RetryAfter: after}}
+			}
+			return reply{after: 0.5}
+		})
+		seen := &witness{Law: w.law, t: t, name: c.name}
+		w.law = seen
+		w.run(120, 2000)
+		if seen.alone < c.least.alone || seen.held < c.least.held || seen.straggled < c.least.straggled {
+			t.Errorf("%s: %d waited alone, %d times the lane did, %d straggled", c.name, seen.alone, seen.held, seen.straggled)
+		}
+	}
+}
+
+func chanceOf(share float64) func(float64, int) bool {
+	rng := seeded(5)
+	return func(float64, int) bool { return rng.Float64() < share }
+}
+
+// One that straggles lengthens the hold by what it names, and no other shortens it.
+func TestStragglersLengthenTheHold(t *testing.T) {
+	bothLaws(t, LawConfig{Cooldown: CooldownConfig{Jitter: -1}}, func(t *testing.T, law func() Law) {
+		l := law()
+		first, second, third := leave(l, noon, one), leave(l, noon, one), leave(l, noon, one)
+		held := l.Refused(at(1), first).Until
+		second.Present, second.Directed, second.RetryAfter = false, true, 40*time.Second
+		longer := l.Straggled(at(2), second)
+		if longer.Before(at(42)) || !longer.After(held) {
+			t.Errorf("held until %v, and until %v when 40 s were named after two", held, longer)
+		}
+		third.Present, third.Directed, third.RetryAfter = false, true, time.Second
+		if again := l.Straggled(at(3), third); again.Before(longer) {
+			t.Errorf("held until %v, and only until %v when another names a second", longer, again)
+		}
+	})
+}
+
+// A server that minds how fast the calls become more, and not how many they are, gets
+// half of them at once, and twice as many a minute later.
+func TestGrowthThatIsMindedIsSlowed(t *testing.T) {
+	pace := func(slow bool, after float64) float64 {
+		m := newModel(LawConfig{Limits: Limits{RPM: 6000, Burst: 5 * time.Second}}, noon)
+		n := leave(m, at(0), one)
+		n.Slow = slow
+		m.Refused(at(1), n)
+		return m.Pace(at(1 + after))
+	}
+	for _, c := range []struct{ after, share float64 }{{0, 0.5}, {30, 0.5 * 1.4142}} {
+		near(t, "share of the rate", pace(true, c.after)/100, c.share, 0.01)
+	}
+	for _, after := range []float64{0, 30} {
+		if p := pace(false, after); p < 99 {
+			t.Errorf("%v calls a second, where nobody minds", p)
+		}
+	}
+	if p := pace(true, 61); p < 99 {
+		t.Errorf("%v calls a second a minute later", p)
+	}
+}
+
+// A straggler cost nothing: what it was charged comes back, unless that is gone with all
+// else, as the refusal before it said that there was nothing.
+func TestStragglersGiveTheirChargeBack(t *testing.T) {
+	limits := Limits{RPM: 6, TPM: 60_000, Burst: time.Minute}
+	bothLaws(t, LawConfig{Limits: limits}, func(t *testing.T, law func() Law) {
+		for _, busy := range []bool{true, false} {
+			l, c := law(), Cost{Requests: 1, Input: 1000}
+			first, second := leave(l, noon, c), leave(l, noon, c)
+			first.Overloaded = busy
+			l.Refused(noon, first)
+			requests, tokens := l.Level(noon, Requests), l.Level(noon, Tokens)
+			second.Present = false
+			l.Straggled(noon, second)
+			_, plain := l.(*PlainLaw)
+			if plain && !busy { // it was emptied
+				c = Cost{}
+			}
+			want(t, "requests that are back", l.Level(noon, Requests)-requests, c.Requests)
+			want(t, "tokens that are back", l.Level(noon, Tokens)-tokens, c.Input)
+		}
+	})
+}
