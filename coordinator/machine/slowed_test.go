@@ -98,12 +98,12 @@ func TestShortOutageIsNotAHalvedMinute(t *testing.T) {
 			}
 			s.pass()
 			serve := func(span time.Duration, breaks int) *storyServer {
-				server := &storyServer{latency: 500 * time.Millisecond, per: span, breaks: breaks, refused: map[uint64]bool{}, broken: map[uint64]bool{}}
+				server := &storyServer{latency: 500 * time.Millisecond, breaks: breaks, refused: map[uint64]bool{}, broken: map[uint64]bool{}}
 				if s.server != nil {
 					server.broken, server.calls = s.server.broken, s.server.calls
 				}
 				s.sent = 0
-				s.serve(span, server)
+				s.serve(span, span, server)
 				return server
 			}
 			serve(90*time.Second, 0)

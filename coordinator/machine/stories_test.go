@@ -50,7 +50,7 @@ func play(t *testing.T, path string) {
 }
 
 // setUp are the commands of which nothing is expected to follow.
-var setUp = map[string]bool{"machine": true, "open": true, "define": true, "limits": true}
+var setUp = map[string]bool{"machine": true, "restart": true, "open": true, "define": true, "limits": true}
 
 // The commands. Each is one sentence about the world; what follows from it is
 // decided when the command is over.
@@ -67,12 +67,22 @@ var commands = map[string]func(*story, words){
 	},
 	"offer":     func(s *story, w words) { s.offer(w) }, // COUNT run=N pool=NAME tokens=N
 	"end-input": func(s *story, w words) { s.m.Step(s.now, InputEnded(w.run())) },
-	"answer": func(s *story, w words) { // ITEMS after=D tokens=N: the results are good
-		s.end(w, Settled, Outcome{Signal: Succeeded, Measured: w.has("tokens"), Actual: w.cost()})
+	"restart": func(s *story, w words) { // after=D …: that process ends with its calls, and another begins with what was saved
+		saved := s.m.SaveLanes(s.now)
+		s.now = s.now.Add(w.span("after"))
+		s.m = New(Config{Lane: w.lane(), Memory: saved})
+		s.server, s.wake = nil, time.Time{}
+		clear(s.lent)
+	},
+	"answer": func(s *story, w words) { // ITEMS after=D tokens=N headers=(LIMIT,REMAINING,RESET): the results are good
+		s.end(w, Settled, Outcome{Signal: Succeeded, Measured: w.has("tokens"), Actual: w.cost(), Sightings: w.sightings()})
 	},
 	"reject": func(s *story, w words) { s.end(w, Settled, Outcome{Signal: Answered}) }, // ITEMS: 400, for good
-	"refuse": func(s *story, w words) { // ITEMS after=D retry-after=D: 429
-		s.end(w, HandedOver, Outcome{Signal: Throttled, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after")})
+	"refuse": func(s *story, w words) { // ITEMS after=D retry-after=D headers=(LIMIT,REMAINING,RESET) on=tokens: 429
+		s.end(w, HandedOver, Outcome{
+			Signal: Throttled, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after"),
+			Sightings: w.sightings(), On: dimensionNamed[w.text("on", "")],
+		})
 	},
 	"overload": func(s *story, w words) { // ITEMS after=D retry-after=D: 503
 		s.end(w, HandedOver, Outcome{Signal: Overloaded, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after")})
@@ -105,7 +115,7 @@ var commands = map[string]func(*story, words){
 	},
 	"advance":     func(s *story, w words) { s.until(s.now.Add(w.first())) }, // D
 	"until-quiet": func(s *story, w words) { s.untilQuiet() },
-	"serve":       func(s *story, w words) { s.serve(w.first(), w.server(s.server)) }, // D latency=D places=N each=N rate=N breaks=N refusal=503 until=refused per=D
+	"serve":       func(s *story, w words) { s.serve(w.first(), max(time.Second, w.span("every")), w.server(s.server)) }, // D every=D latency=D places=N each=N rate=N breaks=N others=N refusal=503 retry-after=D headers=shown until=refused
 	"in-flight":   func(s *story, w words) { s.say("in flight: %v", slices.Sorted(maps.Keys(s.lent))) },
 	"status":      func(s *story, w words) { s.status() },
 	"clock-back": func(s *story, w words) { // D: one look at a clock that was set back
@@ -210,6 +220,17 @@ func (w words) cause() error                  { return errors.New(w.text("cause"
 
 func (w words) cost() limiter.Cost { return limiter.Cost{Requests: 1, Input: w.number("tokens")} }
 
+// sightings are what the headers of an answer show of the limit on requests a minute.
+func (w words) sightings() []limiter.Sighting {
+	v := w.vals("headers")
+	if v == nil {
+		return nil
+	}
+	limit, _ := strconv.ParseFloat(v[0], 64)
+	left, _ := strconv.ParseFloat(v[1], 64)
+	return []limiter.Sighting{{Dimension: limiter.Requests, Limit: limit, Remaining: left, Reset: w.duration(v[2]), HasReset: true}}
+}
+
 func (w words) pools() (pools []PoolConfig) {
 	for _, a := range w.args {
 		if a.Key == "pool" || a.Key == "fallback" {
@@ -218,6 +239,8 @@ func (w words) pools() (pools []PoolConfig) {
 	}
 	return pools
 }
+
+var dimensionNamed = map[string]limiter.Dimension{"tokens": limiter.Tokens, "requests": limiter.Requests}
 
 var lawNamed = map[string]limiter.LawName{"model": limiter.Model, "plain": limiter.Plain}
 

@@ -123,42 +123,41 @@ func (s *story) untilQuiet() {
 }
 
 // serve has every call judged by the server, for so long, and counts the calls of each
-// second.
-func (s *story) serve(span time.Duration, server *storyServer) {
+// stretch of that.
+func (s *story) serve(span, every time.Duration, server *storyServer) {
 	s.counting, s.server = true, server
-	end, second := s.now.Add(span), s.now.Add(server.per)
+	end, stretch := s.now.Add(span), s.now.Add(every)
 	for s.now.Before(end) {
-		at := second
-		if due := s.nextEnd(); !due.IsZero() && due.Before(at) {
-			at = due
-		}
-		if s.wake.After(s.now) && s.wake.Before(at) {
-			at = s.wake // what leaves then may end before the others
+		at := stretch
+		for _, sooner := range []time.Time{s.nextEnd(), s.wake} {
+			if !sooner.IsZero() && sooner.Before(at) {
+				at = sooner
+			}
 		}
 		s.until(at)
 		if server.stops && server.turnedAway > 0 {
 			break
 		}
-		if !s.now.Before(second) {
-			s.say("%s", s.second())
-			s.sent, second = 0, second.Add(server.per)
+		if !s.now.Before(stretch) {
+			s.say("%s", s.stretch(every))
+			s.sent, stretch = 0, stretch.Add(every)
 		}
 		s.endDue()
 	}
 	s.counting = false
 }
 
-// second is what left in a second, and what of it was refused.
-func (s *story) second() string {
-	n, span := s.server.turnedAway, "this second"
-	if s.server.per != time.Second {
-		span = "these " + s.server.per.String()
-	}
+// stretch is what left in a stretch of time, and what of it was refused.
+func (s *story) stretch(span time.Duration) string {
+	n, during := s.server.turnedAway, "this second"
 	s.server.turnedAway = 0
-	if n == 0 {
-		return fmt.Sprintf("%d calls left in %s", s.sent, span)
+	if span > time.Second {
+		during = fmt.Sprintf("these %v", span)
 	}
-	return fmt.Sprintf("%d calls left in %s, %d are refused", s.sent, span, n)
+	if n == 0 {
+		return fmt.Sprintf("%d calls left in %s", s.sent, during)
+	}
+	return fmt.Sprintf("%d calls left in %s, %d are refused", s.sent, during, n)
 }
 
 func (s *story) nextEnd() (first time.Time) {
