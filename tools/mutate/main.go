@@ -15,7 +15,7 @@ import (
 type options struct {
 	root    string
 	in      string
-	n       int
+	from, n int
 	seed    uint64
 	list    bool
 	timeout time.Duration
@@ -26,6 +26,7 @@ func main() {
 	flag.StringVar(&o.root, "root", "", "the module's folder (default: the nearest above that holds limiter/)")
 	flag.StringVar(&o.in, "in", "", "only mutants in this package, file, or file:line")
 	flag.IntVar(&o.n, "n", 40, "how many mutants are tried, spread evenly over the packages")
+	flag.IntVar(&o.from, "from", 0, "leave out so many of those chosen: to go on where another run was")
 	flag.Uint64Var(&o.seed, "seed", 1, "which mutants are chosen")
 	flag.BoolVar(&o.list, "list", false, "say what would be tried, and try nothing")
 	flag.DurationVar(&o.timeout, "timeout", 90*time.Second, "of one test binary; a mutant that takes longer is killed by that")
@@ -49,6 +50,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	chosen := choose(all, o.seed)
+	chosen = chosen[min(max(0, o.from), len(chosen)):]
 	if o.list {
 		for _, m := range chosen[:min(o.n, len(chosen))] {
 			fmt.Println(m)
