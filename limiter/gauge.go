@@ -95,6 +95,14 @@ func (g *gauge) advance(t float64) {
 	}
 }
 
+// most is what the level may come to: nobody waits for more.
+func (g *gauge) most() float64 {
+	if g.windowed() {
+		return min(g.capacity, g.window.most)
+	}
+	return g.capacity
+}
+
 // leastDebt is what a debt may be at least: two calls. Where a minute's refill is
 // less, a bound that one call reaches would let the next one pass at once.
 const leastDebt = 2
@@ -166,6 +174,7 @@ func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 		g.refill, g.capacity = refill, capacity
 	default: // found out, and now bounded
 		g.refill, g.capacity = min(g.refill, refill), min(g.capacity, capacity)
+		g.others = min(g.others, othersMost*g.refill) // or the level would fall for ever
 	}
 	if g.source != Seen {
 		g.source = Told

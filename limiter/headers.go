@@ -17,6 +17,7 @@ type shown struct {
 	printed float64 // units per second that they tell, whatever the user said
 	jitter  float64 // seconds by which calls overtake each other; 0: leastJitter
 	shape   shapeGuess
+	brim    brim
 	window  *fixedWindow // nil: it refills all the time
 }
 
@@ -42,10 +43,13 @@ func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) (changed b
 		return false
 	}
 	printed := s.Limit / g.periodOf(s)
+	if g.ceiling > 0 && printed > underUser*g.ceiling {
+		return g.keepToUser(s, now)
+	}
 	refill := g.capped(printed)
 	changed = g.source != Seen || math.Abs(refill-g.refill) > 0.01*g.refill
 	if changed {
-		*g.shown = shown{period: g.period, jitter: g.jitter, printed: printed, began: now}
+		*g.shown = shown{period: g.period, jitter: g.jitter, printed: printed, began: now, brim: brim{most: s.Remaining}}
 		g.others, g.capacity = 0, 0
 	} else if !g.due(own.slotsSince(sent)) {
 		return false
@@ -60,6 +64,8 @@ func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) (changed b
 		if g.shape.falls(full, s.Reset.Seconds()) && g.window == nil {
 			g.window = &fixedWindow{}
 		}
+	} else {
+		capacity = g.brim.capacity(s)
 	}
 	g.source, g.refill, g.capacity = Seen, refill, capacity
 	if g.window != nil {
@@ -70,12 +76,59 @@ func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) (changed b
 		return changed
 	}
 	if !g.sighted || sent > g.seenAt+sightingGap {
-		g.compare(k, own, sent, s.Remaining)
+		g.compare(k, own, sent, s.Remaining, s.HasReset)
 		g.sighted, g.seenAt, g.left = true, sent, s.Remaining
 	}
 	g.level, g.at = own.replay(k, level, refill-g.draw(), capacity, sent, now), now
 	g.take(0)
 	return changed
+}
+
+// underUser is from how many times the user's limit on a sighted one is another than his:
+// both are rounded.
+const underUser = 1.01
+
+// keepToUser takes a sighting of a limit that is larger than the user's. His binds, and what
+// he allows to be saved up; of the sighting only a rest that is smaller than his counts.
+// What refusals have taught stays.
+func (g *gauge) keepToUser(s Sighting, now float64) (changed bool) {
+	g.advance(now)
+	if changed = g.source == Seen; changed { // his was lowered since
+		*g.shown = shown{period: g.period}
+		g.source, g.refill, g.others = Told, g.ceiling, 0
+	}
+	g.level = min(g.level, g.capacity, s.Remaining+half)
+	return changed
+}
+
+// A brim finds out how much a bucket holds whose headers do not say when it is full: often
+// less than the limit. Where no more is left than at most, time and again, though more
+// should have flowed in, it was full; a neighbour would have left less.
+type brim struct {
+	most  float64 // units, the most that was ever left
+	times int     // in a row that it was that, and more was expected
+}
+
+// brimTimes is how often in a row: so often nobody takes just what flows in.
+const brimTimes = 5
+
+// see takes what was left, and what was expected to be.
+func (b *brim) see(left, expected float64) {
+	switch {
+	case b.times >= brimTimes: // found out
+	case left < b.most:
+		b.times = 0
+	case expected > left+1:
+		b.times++
+	}
+}
+
+// capacity is how much a bucket holds, by a sighting without a reset.
+func (b *brim) capacity(s Sighting) float64 {
+	if b.most = max(b.most, s.Remaining); b.times < brimTimes {
+		return s.Limit
+	}
+	return min(s.Limit, b.most+1)
 }
 
 // half is added to a remainder that is told without a reset: it is floored, so on
@@ -103,6 +156,9 @@ const (
 	sightingGap = 0.2
 	// othersMemory is over how many seconds the draw of other clients is averaged.
 	othersMemory = 8
+	// othersMost is the share of the refill that others are believed to draw at most: who
+	// leaves us nothing would never be heard of again.
+	othersMost = 0.9
 	// lagMost is how many calls more than a limit allows must have flowed in before it
 	// is taken for one of a shorter period: well over what rounding amounts to. To that
 	// come lagSpread seconds of refill, as a busy machine dates its calls no better.
@@ -125,7 +181,7 @@ func (g *gauge) periodOf(s Sighting) float64 {
 // compare holds what is left against what our own calls would have left. What is
 // missing was drawn by others; what is left over, time and again, says that more
 // flows in than the limit is believed to allow.
-func (g *gauge) compare(k int, own *sends, sent, left float64) {
+func (g *gauge) compare(k int, own *sends, sent, left float64, reset bool) {
 	if !g.sighted {
 		return
 	}
@@ -139,13 +195,16 @@ func (g *gauge) compare(k int, own *sends, sent, left float64) {
 	default:
 		g.lag = max(0, g.lag+left-expected-lagSlack*g.refill*gap)
 	}
+	if !reset {
+		g.brim.see(left, expected)
+	}
 	if expected >= 0.95*g.capacity { // full: whatever they took has flowed back
 		g.others *= 1 - weight
 		return
 	}
 	drawn := (expected - left) / gap
 	g.others = (1-weight)*g.others + weight*drawn
-	g.others = min(0.9*g.refill, max(-0.1*g.refill, g.others))
+	g.others = min(othersMost*g.refill, max(-0.1*g.refill, g.others))
 }
 
 // outgrown reports whether more flows in than the limit allows, and tries the next

@@ -232,7 +232,7 @@ func (m *ModelLaw) debtWait(t float64, cost [dims]float64) (time.Duration, Dimen
 				need = min(need, 0.95*g.capacity)
 			}
 		}
-		if need = min(need, g.capacity); g.levelAt(t) < need-1e-9 {
+		if need = min(need, g.most()); g.levelAt(t) < need-1e-9 {
 			if w := g.until(t, need); w > wait {
 				wait, on = w, dimensionOf[k]
 			}
