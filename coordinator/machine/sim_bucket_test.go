@@ -47,7 +47,10 @@ func (b *bucket) clamp() { b.level = math.Max(-b.perMinute, math.Min(b.level, b.
 // take takes the cost, and reports whether it was there: up to a full bucket, and
 // for a law that models the provider's bucket up to the debt that it allows itself:
 // two such calls, a second of refill, and for tokens what a bucket holds at least.
-func (bs *buckets) take(now time.Time, requests float64, c limiter.Cost, plain bool) bool {
+//
+// Where headers show a limit within the user's, they say what is left of it, and how much
+// may be saved up: that is not checked here.
+func (bs *buckets) take(now time.Time, requests float64, c limiter.Cost, plain bool, s *server) bool {
 	ok := true
 	for i, n := range [4]float64{requests, c.Tokens(), c.Input, c.Output} {
 		b := &bs[i]
@@ -59,11 +62,39 @@ func (bs *buckets) take(now time.Time, requests float64, c limiter.Cost, plain b
 		if !plain {
 			debt += math.Max(2*n, b.perMinute/60) + 5000*math.Min(1, float64(i))
 		}
-		ok = ok && b.level >= math.Min(n, b.depth)-debt
+		if plain || !s.showsWithin(dimensions[i], b.perMinute) {
+			ok = ok && b.level >= math.Min(n, b.depth)-debt
+		}
 		b.level -= n
 		b.clamp()
 	}
 	return ok
+}
+
+// showsWithin reports whether headers may have shown a limit that is within the user's. One
+// without a period may be taken for any.
+func (s *server) showsWithin(d limiter.Dimension, told float64) bool {
+	for _, seen := range s.sightings() {
+		if seen.Dimension == d {
+			return !s.period || seen.Limit <= 1.01*told
+		}
+	}
+	return false
+}
+
+// shownPerMinute is the largest limit that headers may be taken to have shown; 0: none. One
+// without a period may be one of a second.
+func (s *server) shownPerMinute(d limiter.Dimension) float64 {
+	for _, seen := range s.sightings() {
+		switch {
+		case seen.Dimension != d:
+		case s.period:
+			return seen.Limit + 1
+		default:
+			return 60*seen.Limit + 1
+		}
+	}
+	return 0
 }
 
 func (bs *buckets) give(now time.Time, requests float64, c limiter.Cost) {

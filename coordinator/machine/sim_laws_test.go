@@ -111,7 +111,7 @@ func (b *book) call(g Grant, x *bookItem) {
 	case x.timeUp(w.m.now):
 		w.failf("%v: its time is up", g)
 	}
-	if !l.buckets.take(w.m.now, 1, g.Item.Cost, l.config.Law == limiter.Plain) {
+	if !l.buckets.take(w.m.now, 1, g.Item.Cost, l.config.Law == limiter.Plain, w.servers[g.Lane]) {
 		w.failf("%v: the bucket has not that much: %+v", g, l.buckets)
 	}
 	b.isInTurn(g, x)
@@ -328,10 +328,20 @@ func (b *book) sameLane(name string, l *bookLane) {
 	if s.Phase != l.phase || s.Epoch != l.epoch || s.InFlight != l.inFlight || is.inEpoch != l.inEpoch || is.answers != l.answers {
 		b.w.failf("lane %s is %+v, in epoch %d, answers %d; the book says %+v", name, s, is.inEpoch, is.answers, *l)
 	}
+	b.checkDebts(is)
+	l.slowed = l.slowed || is.law.Errors(b.w.m.now) > 0
+}
+
+// checkDebts: what a lane owes is at most a minute of the limit, be it told, learned or shown.
+func (b *book) checkDebts(l *lane) {
+	now, server := b.w.m.now, b.w.servers[l.name]
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
-		if level, most := is.law.Level(b.w.m.now, d), is.cfg.Limits.PerMinute(d); level < -most*limiter.DebtBudget-1e-6 && (is.cfg.Law == limiter.Plain || level < -60*is.law.Rate(b.w.m.now)-1e-6) {
-			b.w.failf("lane %s owes %v %v of %v a minute", name, -level, d, most)
+		most := l.cfg.Limits.PerMinute(d)*limiter.DebtBudget + 1e-6
+		if l.cfg.Law == limiter.Model {
+			most = max(most, 60*l.law.Rate(now)+1e-6, server.shownPerMinute(d))
+		}
+		if level := l.law.Level(now, d); level < -most {
+			b.w.failf("lane %s owes %v %v, %v at most", l.name, -level, d, most)
 		}
 	}
-	l.slowed = l.slowed || is.law.Errors(b.w.m.now) > 0
 }

@@ -32,6 +32,11 @@ const (
 	chances   // refusals that no pace brings about, and a cap on calls in flight
 	unsents   // calls that never reach the wire
 	caps      // fewer lanes may be known than there are
+	headers   // that show what a server's buckets hold, at times wrongly
+	locals    // lanes of servers of one's own, which queue
+	tokens    // buckets of tokens
+	slowness  // refusals that take as long as answers
+	riddles   // refusals that may mean the day, or mind the growth; calls that ran out of time
 	troubles  = iota
 )
 
@@ -114,6 +119,9 @@ func (p *plan) oneOf(xs ...float64) float64 { return xs[p.rng.IntN(len(xs))] }
 
 func (p *plan) laneConfig() LaneConfig {
 	c := LaneConfig{Law: limiter.LawName(p.rng.IntN(2)), Cooldown: limiter.CooldownConfig{Base: p.span(50*time.Millisecond, 2*time.Second)}}
+	if p.may(locals, 0.2) && c.Law == limiter.Model {
+		c.Local, c.Target = true, time.Duration(p.oneOf(0, 1, 3, 10))*time.Second
+	}
 	if p.chance(0.5) {
 		c.Limits = p.limits()
 	}
@@ -182,62 +190,4 @@ func (p *plan) pool(name string) PoolConfig {
 		c.Lanes = append(c.Lanes, p.lanes[i].name)
 	}
 	return c
-}
-
-// A server is a provider of one lane: what it limits, how it is ill, how it says so.
-type server struct {
-	perSecond, depth float64 // a token bucket; 0: it never refuses for that
-	level            float64
-	last             time.Time
-
-	latency, spread time.Duration
-	refusal         time.Duration // latency of a refusal
-	retryAfter      time.Duration // named with refusals; 0: none is
-	badRetryAfter   bool          // zero, negative, or an hour, at times
-	storm, outage   [2]time.Duration
-	outageKind      Signal // Failed, Overloaded, or Nothing for no answer
-	exhaustedAt     time.Duration
-	onlyIfFirst     bool
-	errors          float64 // share of calls
-	shed            float64 // share of calls that it refuses, whatever their pace
-	places          int     // calls in flight at once; 0: any number
-	busy            bool    // it says 503 where others say 429
-	flying          int     // calls in flight now
-}
-
-func (p *plan) server() server {
-	s := server{
-		latency: p.span(time.Millisecond, 3*time.Second), spread: p.span(0, 3*time.Second),
-		refusal: p.span(0, 300*time.Millisecond),
-	}
-	if p.chance(0.6) {
-		s.perSecond = p.oneOf(0.5, 1, 5, 20, 100)
-		s.depth = max(1, s.perSecond*p.oneOf(0, 1, 10))
-		s.level = s.depth
-	}
-	if p.chance(0.5) {
-		s.retryAfter = p.span(0, 5*time.Second)
-		s.badRetryAfter = p.chance(0.2)
-	}
-	if p.may(storms, 0.3) {
-		from := p.span(0, 20*time.Second)
-		s.storm = [2]time.Duration{from, from + p.span(0, 20*time.Second)}
-	}
-	if p.may(outages, 0.3) {
-		from := p.span(0, 20*time.Second)
-		s.outage = [2]time.Duration{from, from + p.span(0, 60*time.Second)}
-		s.outageKind = []Signal{Failed, Overloaded, Nothing}[p.rng.IntN(3)]
-	}
-	if p.may(exhaustion, 0.1) {
-		s.exhaustedAt = p.span(0, 30*time.Second)
-		s.onlyIfFirst = p.chance(0.4)
-	}
-	if p.may(randomErrors, 0.4) {
-		s.errors = p.oneOf(0.02, 0.2, 0.5)
-	}
-	if p.may(chances, 0.4) {
-		s.shed, s.places = p.oneOf(0, 0.05, 0.3), int(p.oneOf(0, 2, 8))
-	}
-	s.busy = p.chance(0.2)
-	return s
 }

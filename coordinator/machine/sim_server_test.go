@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/headrace/headrace/limiter"
 )
 
 // An answer is how a call will end, and when.
@@ -14,9 +16,18 @@ type answer struct {
 
 var errSimExhausted = errors.New("sim: the account is empty")
 
-// call answers a call that arrives now, so long after the world began.
-func (s *server) call(rng *rand.Rand, now time.Time, age time.Duration) answer {
+// call answers a call of that cost that arrives now, so long after the world began.
+func (s *server) call(rng *rand.Rand, now time.Time, age time.Duration, c limiter.Cost) answer {
+	a := s.judge(rng, now, age, c)
+	s.tell(rng, &a.outcome)
+	return a
+}
+
+func (s *server) judge(rng *rand.Rand, now time.Time, age time.Duration, c limiter.Cost) answer {
 	took := s.latency + time.Duration(rng.Float64()*float64(s.spread))
+	if s.slow {
+		s.refusal = took
+	}
 	switch {
 	case s.exhaustedAt > 0 && age >= s.exhaustedAt:
 		return s.end(Exhausted, s.refusal)
@@ -26,6 +37,12 @@ func (s *server) call(rng *rand.Rand, now time.Time, age time.Duration) answer {
 		return s.refused(rng, s.outageKind)
 	case within(s.storm, age), s.crowded(), rng.Float64() < s.shed, !s.admits(now):
 		return s.refused(rng, s.refusalKind())
+	case !s.serves(now, c):
+		a := s.refused(rng, s.refusalKind())
+		if s.names {
+			a.outcome.On = limiter.Tokens
+		}
+		return a
 	case rng.Float64() < s.errors:
 		return s.end([]Signal{Failed, Failed, Answered}[rng.IntN(3)], took)
 	}

@@ -3,7 +3,6 @@ package machine
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -35,7 +34,7 @@ type world struct {
 	heard   int                  // transitions since the last look
 	log     func(string, ...any) // nil: nobody reads
 	bare    bool                 // the world asks the machine nothing that it need not
-	watcher *rand.Rand           // of somebody who looks at it all the time; nil: nobody does
+	watcher *watcher             // who looks at it all the time; nil: nobody does
 	hasty   *rand.Rand           // of those who withdraw before they offer
 }
 
@@ -174,24 +173,8 @@ func (w *world) pass() {
 		w.failf("nothing will ever happen again, and the runs are not over")
 	}
 	if at.After(w.now) {
-		w.watch(at.Sub(w.now))
+		w.watcher.look(w.m, w.now, at)
 		w.now = at
-	}
-}
-
-// watch looks at the machine some times within the time that passes.
-func (w *world) watch(span time.Duration) {
-	if w.watcher == nil {
-		return
-	}
-	looks := make([]time.Duration, w.watcher.IntN(5))
-	for i := range looks {
-		looks[i] = time.Duration(w.watcher.Int64N(int64(span) + 1))
-	}
-	slices.Sort(looks)
-	for _, after := range looks {
-		w.m.Status(w.now.Add(after), w.watcher.IntN(5))
-		w.m.RunCounters(1)
 	}
 }
 
@@ -240,7 +223,7 @@ func (w *world) work(g Grant) {
 		return
 	}
 	s := w.servers[g.Lane]
-	a := s.call(w.rng, w.now, w.now.Sub(storyStart))
+	a := s.call(w.rng, w.now, w.now.Sub(storyStart), g.Item.Cost)
 	s.flying++
 	if w.plan.without&cancels == 0 && w.rng.IntN(20) == 0 {
 		a = answer{Outcome{}, time.Duration(w.rng.Float64() * float64(a.latency))}

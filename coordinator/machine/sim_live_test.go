@@ -1,0 +1,176 @@
+package machine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// The liveness law: whatever befell a lane, once its server is calm again it is used.
+
+// A liveWorld is one lane with always enough to do. Its server has every trouble of the
+// other worlds until some moment, and from then on it lets in what flows into its bucket.
+//
+//	troubles ─calm─▶ after so long ─▶ so many seconds are counted
+type liveWorld struct {
+	*world
+	server *server
+	lane   LaneConfig
+	calm   time.Duration // when the troubles are over
+	seq    uint64
+	good   []time.Duration // when calls were answered as hoped
+	flying int
+}
+
+// liveConcurrency is how many calls may be in flight: more than is needed for any limit
+// here.
+const liveConcurrency = 256
+
+func newLiveWorld(seed uint64, law limiter.LawName) *liveWorld {
+	p := &plan{seed: seed, rng: rand.New(rand.NewPCG(seed, 5))}
+	w := &liveWorld{world: &world{plan: p, rng: rand.New(rand.NewPCG(seed, 6)), now: storyStart, coming: heap[happening]{before: sooner}}}
+	w.lane = LaneConfig{Law: law}
+	if p.chance(0.3) {
+		w.lane.Limits = limiter.Limits{RPM: p.oneOf(300, 1200, 6000)}
+	}
+	w.lane.Local = law == limiter.Model && p.chance(0.1)
+	s := p.server()
+	s.perSecond = p.oneOf(1, 5, 20)
+	s.depth = max(1, s.perSecond*p.oneOf(0, 1, 10))
+	s.level, s.exhaustedAt, s.input, s.unclear, s.lies = s.depth, 0, 0, 0, 0
+	s.badRetryAfter, s.retryAfter = false, min(s.retryAfter, 2*time.Second)
+	w.server, w.calm = &s, p.span(5*time.Second, 60*time.Second)
+	w.m = New(Config{Seed: seed, Lane: w.lane})
+	w.m.Step(w.now, RunOpened(1, RunConfig{Concurrency: liveConcurrency}))
+	return w
+}
+
+// soothe ends the troubles.
+func (w *liveWorld) soothe() {
+	s := w.server
+	s.storm, s.outage, s.errors, s.shed, s.places = [2]time.Duration{}, [2]time.Duration{}, 0, 0, 0
+}
+
+// limit is what may flow, in calls a second: the server's limit, or the user's.
+func (w *liveWorld) limit() float64 {
+	limit := w.server.perSecond
+	if told := w.lane.Limits.RPM / 60; told > 0 {
+		limit = min(limit, told)
+	}
+	return limit
+}
+
+func (w *liveWorld) age() time.Duration { return w.now.Sub(storyStart) }
+
+// live lets the world happen for so long.
+func (w *liveWorld) live(span time.Duration) {
+	w.in(w.calm, w.soothe)
+	for w.age() < span {
+		w.offerMore()
+		ready := w.m.Ready(w.now)
+		for _, g := range ready.Grants {
+			w.call(g)
+		}
+		w.wake = ready.WakeAt
+		w.pass()
+		for w.coming.len() > 0 && !w.coming.top().at.After(w.now) {
+			w.coming.pop().do()
+		}
+		if w.steps++; w.steps > simMaxSteps {
+			w.failf("the machine spins")
+		}
+	}
+}
+
+// offerMore keeps some waiting.
+func (w *liveWorld) offerMore() {
+	for w.m.Held() < liveConcurrency {
+		w.m.Step(w.now, Offered(1, []*Item{{Seq: w.seq, Cost: limiter.Cost{Requests: 1}}}))
+		w.seq++
+	}
+}
+
+func (w *liveWorld) call(g Grant) {
+	a := w.server.call(w.rng, w.now, w.age(), g.Item.Cost)
+	w.server.flying++
+	w.in(a.latency, func() {
+		w.server.flying--
+		a.outcome.Latency = a.latency
+		if a.outcome.Signal == Succeeded || a.outcome.Signal == Answered {
+			w.good = append(w.good, w.age())
+			w.m.Step(w.now, Settled(g, a.outcome))
+			return
+		}
+		w.m.Step(w.now, HandedOver(g, a.outcome))
+	})
+}
+
+// share is what flowed in a stretch of time, of what might have.
+func (w *liveWorld) share(from, to time.Duration) float64 {
+	n := 0
+	for _, at := range w.good {
+		if at > from && at <= to {
+			n++
+		}
+	}
+	return float64(n) / (to - from).Seconds() / w.limit()
+}
+
+func (w *liveWorld) String() string {
+	return fmt.Sprintf("lane %+v, server %+v, calm at %v", w.lane, *w.server, w.calm)
+}
+
+// One seed in so many is tried here: such a world is several minutes of calls.
+const liveEach = 8
+
+// liveCount is over how long it is counted what flows.
+const liveCount = time.Minute
+
+// After calm some of the limit flows in every world, and nearly all of it in most: within
+// three minutes of the last trouble, whatever they were. What holds the slowest worlds back
+// is a limit that nobody tells, which was learned while the server was ill; the plain law
+// climbs back by steps.
+func TestSimulatedLanesComeBack(t *testing.T) {
+	for _, law := range []struct {
+		name    limiter.LawName
+		within  time.Duration
+		least   float64 // of the limit, in each world
+		average float64 // of the limit, over all
+	}{
+		{limiter.Model, 3 * time.Minute, 0.005, 0.8},
+		{limiter.Plain, 3 * time.Minute, 0, 0.3},
+	} {
+		var (
+			mu     sync.Mutex
+			shares []float64
+		)
+		eachSeed(t, func(seed uint64) {
+			if seed%liveEach != 0 {
+				return
+			}
+			w := newLiveWorld(seed, law.name)
+			w.live(w.calm + law.within + liveCount)
+			share := w.share(w.calm+law.within, w.calm+law.within+liveCount)
+			if share < law.least {
+				t.Errorf("seed %d, %v law: %.3f of %v calls a second flow %v after the last trouble; %v\n%v",
+					seed, law.name, share, w.limit(), law.within, w.m.Status(w.now, 1).Lanes[0].View, w)
+			}
+			mu.Lock()
+			shares = append(shares, share)
+			mu.Unlock()
+		})
+		average, n := 0.0, float64(len(shares))
+		for _, x := range shares {
+			average += x / n
+		}
+		t.Logf("%v law: %.3f of the limit flows over %v worlds, %.3f in the slowest", law.name, average, n, slices.Min(append(shares, 1)))
+		if average < law.average && n >= 20 {
+			t.Errorf("%v law: %.3f of the limit flows over %v worlds, want %v", law.name, average, n, law.average)
+		}
+	}
+}
