@@ -345,3 +345,20 @@ func TestStreamYieldsTheErrorLast(t *testing.T) {
 		t.Errorf("%d results, %d errors", n, errs)
 	}
 }
+
+// A summary proves only if both are even: what the machine counted, and the results.
+func TestSummaryProvesBoth(t *testing.T) {
+	even := machine.Counters{Offered: 2, Settled: 2, Calls: 2}
+	for _, c := range []struct {
+		sum  Summary
+		want bool
+	}{
+		{Summary{Succeeded: 2, Counters: even}, true},
+		{Summary{Succeeded: 1, Counters: even}, false},
+		{Summary{Succeeded: 2, Counters: machine.Counters{Offered: 2, Settled: 2, Calls: 3}}, false},
+	} {
+		if c.sum.Proves() != c.want {
+			t.Errorf("%+v proves: %v", c.sum, !c.want)
+		}
+	}
+}

@@ -244,3 +244,12 @@ func TestLongWaitsReachWhomTheyConcern(t *testing.T) {
 		}
 	})
 }
+
+// A memory that cannot be read is said to be so, and is not taken.
+func TestMemoryOfAnotherVersionIsRefused(t *testing.T) {
+	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
+		if err := c.RestoreLane(machine.DefaultPool, machine.LaneMemory{Version: machine.LaneMemoryVersion + 1}); err == nil {
+			t.Error("no error")
+		}
+	})
+}

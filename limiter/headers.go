@@ -125,7 +125,14 @@ func (b *brim) see(left, expected float64) {
 
 // capacity is how much a bucket holds, by a sighting without a reset.
 func (b *brim) capacity(s Sighting) float64 {
-	if b.most = max(b.most, s.Remaining); b.times < brimTimes {
+	found := b.times >= brimTimes
+	if s.Remaining > b.most {
+		b.most = s.Remaining
+		if !found { // it rises yet
+			b.times = 0
+		}
+	}
+	if !found {
 		return s.Limit
 	}
 	return min(s.Limit, b.most+1)

@@ -193,3 +193,20 @@ func TestStatusTellsBreakersApart(t *testing.T) {
 		t.Error("nobody is due, and two are delayed")
 	}
 }
+
+// The busiest lane is the one with the most to do: in flight, parked and delayed together.
+func TestBusiestLaneComesFirst(t *testing.T) {
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
+	for pool, n := range map[string]int{"calls": 2, "waits": 3, "rests": 1} {
+		b.offer(n, pool, 0)
+	}
+	for _, g := range append([]Grant(nil), b.calls...) {
+		if g.Lane == "waits" {
+			b.Step(b.now, HandedOver(g, Outcome{Signal: Failed}))
+		}
+	}
+	lanes := b.Status(b.now, 3).Lanes
+	if lanes[0].Name != "waits" || lanes[0].Delayed != 3 || lanes[1].Name != "calls" || lanes[2].Name != "rests" {
+		t.Errorf("%s (%d delayed), %s, %s", lanes[0].Name, lanes[0].Delayed, lanes[1].Name, lanes[2].Name)
+	}
+}
