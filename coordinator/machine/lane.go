@@ -64,6 +64,7 @@ type lane struct {
 	revived  bool    // it began with what an earlier machine knew
 	slowed   float32 // what was told to be left of its pace because calls break; 0: all of it
 	epoch    uint64  // rises with each cooldown: what left before it is old news
+	began    uint64  // the epoch in which its law did: what left before it was charged to another
 	inFlight int     // calls of any epoch
 	inEpoch  int     // calls of this one
 	answers  int     // calls answered, ever: 0 means that nothing is known
@@ -87,7 +88,6 @@ type lane struct {
 	delayed int       // items whose latest call broke here, or was refused here alone
 	wave    int       // calls that met the refusals of this cooldown
 	vouched uint64    // the epoch that a person began: older refusals for good are void
-	began   uint64    // the epoch in which its law did: older calls were charged to another one
 	refusal limiter.MeanLatency
 	overdue time.Time // when a reservation that was not used is void
 	wait    *wait     // what is known of its long waits; nil: it never had to wait

@@ -26,14 +26,14 @@ type pool struct {
 	waiting  fifo     // offered, never called
 	queued   bool     // in run.runnable
 	fallback bool
-	shut     error // why it has no lane: there would be too many; nil: it has
-	turn     int   // the lane that is asked first, where they take turns
+	turn     int // the lane that is asked first, where they take turns
 	next     *pool
 	inFlight int          // its items that are
 	cost     limiter.Cost // of the items that wait here, in any of the three
 	returned heap[*Item]  // parked, or whose backoff is over: they go before waiting ones
 	delayed  heap[*Item]  // in backoff, or waiting alone after a refusal
 	alarm    alarm
+	shut     error // why it has no lane: there would be too many; nil: it has
 }
 
 func newPool(r *run, c PoolConfig) *pool {

@@ -62,7 +62,7 @@ type bookItem struct {
 	run    *bookRun
 	pool   string
 	cost   float64 // tokens
-	place  Place   // Waiting: never called, or back for no reason
+	place  Place   // Nowhere: the machine has not heard of it; Waiting: never called, or back for no reason
 	grant  Grant   // the latest
 	last   Outcome // of the latest call
 	back   time.Time
@@ -101,7 +101,7 @@ func (b *book) define(name string, c LaneConfig) {
 func (b *book) offer(id RunID, items []*Item) {
 	r := b.runs[id]
 	for _, it := range items {
-		x := &bookItem{item: it, run: r, pool: it.Pool, cost: it.Cost.Tokens(), place: Waiting, wanted: !b.early[it]}
+		x := &bookItem{item: it, run: r, pool: it.Pool, cost: it.Cost.Tokens(), wanted: !b.early[it]}
 		b.items, b.of[it] = append(b.items, x), x
 		r.line[it.Pool] = append(r.line[it.Pool], x)
 		r.open++
@@ -185,8 +185,8 @@ func (b *book) after(e Event, before moment) {
 	}
 }
 
-// findRoom notes which of the items that were just offered found no room for their lanes,
-// and sees that there was none.
+// findRoom notes that items were offered, and which of them found no room for their
+// lanes, and sees that there was none.
 func (b *book) findRoom(items []*Item) {
 	known, most := len(b.w.m.lanes), b.w.plan.machine.MaxLanes
 	for _, it := range items {
@@ -196,7 +196,7 @@ func (b *book) findRoom(items []*Item) {
 				missing++
 			}
 		}
-		x.noRoom = missing > 0
+		x.place, x.noRoom = Waiting, missing > 0
 		x.run.crowded = x.run.crowded || x.noRoom
 		if x.noRoom && (most == 0 || known+missing <= most) {
 			b.w.failf("item %d has no lane, and there was room for %d beside %d", it.Seq, missing, known)

@@ -281,11 +281,13 @@ func (b *book) afterReady(ready Ready) {
 	}
 }
 
-// needed reports whether an item that is not over may have to do with the lane.
+// needed reports whether an item that the machine has and that is not over may have to do
+// with the lane.
 func (b *book) needed(lane string) bool {
 	for _, r := range b.runs {
 		for pool, line := range r.line {
-			if len(line) > 0 && slices.Contains(r.poolOf(pool).Lanes, lane) {
+			known := slices.ContainsFunc(line, func(x *bookItem) bool { return x.place != Nowhere && !x.noRoom })
+			if known && slices.Contains(r.poolOf(pool).Lanes, lane) {
 				return true
 			}
 		}
