@@ -26,8 +26,9 @@ const (
 
 	// DefaultIdleTTL is how long a lane that nobody uses is remembered. Longer
 	// than any hold or ramp, so that what is forgotten had nothing left to say. A lane
-	// that has stopped is remembered for as long as a run draws on it besides; who uses
-	// it after that asks its provider once more.
+	// that has stopped is remembered besides while a pool of an open run draws on it; a
+	// pool is open until a lane of it is forgotten. Who uses the lane after that asks its
+	// provider once more.
 	DefaultIdleTTL = 15 * time.Minute
 
 	// DefaultMaxLanes is how many lanes are known at once. Nobody has as many keys and

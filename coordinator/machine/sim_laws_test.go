@@ -281,12 +281,12 @@ func (b *book) afterReady(ready Ready) {
 	}
 }
 
-// needed reports whether an item that the machine has and that is not over may have to do
-// with the lane.
+// needed reports whether an item that the machine has, and that may be tried yet, may have
+// to do with the lane.
 func (b *book) needed(lane string) bool {
 	for _, r := range b.runs {
 		for pool, line := range r.line {
-			known := slices.ContainsFunc(line, func(x *bookItem) bool { return x.place != Nowhere && !x.noRoom })
+			known := slices.ContainsFunc(line, func(x *bookItem) bool { return x.place != Nowhere && x.item.place != Releasing })
 			if known && slices.Contains(r.poolOf(pool).Lanes, lane) {
 				return true
 			}
