@@ -69,8 +69,11 @@ func (m *Machine) learnLate(now time.Time, it *Item, o *Outcome) {
 		if o.Signal == Succeeded && o.Latency > 0 {
 			l.latency.Observe(o.Latency)
 		}
+		l.letIn()
 	case Throttled, Overloaded:
 		m.refusedLate(now, it, o)
+	case Failed:
+		l.letIn()
 	case Exhausted:
 		m.exhausted(now, it, o)
 	}

@@ -178,6 +178,10 @@ func (b *book) after(e Event, before moment) {
 		}
 	case evOffered:
 		b.findRoom(e.items)
+	case evLaneReset:
+		if l := b.lanes[e.name]; l != nil {
+			l.letIn = b.w.now // another law ends no wait: what holds the lane back stays
+		}
 	case evResumed: // its items wait from now on
 		for _, l := range b.lanes {
 			l.ill = time.Time{}

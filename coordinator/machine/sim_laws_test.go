@@ -57,7 +57,7 @@ func (b *book) transition(t Transition) {
 // beginLaw: a person has reset the lane, or wants another law. What it may draw is there
 // again, and what left before was charged to another law.
 func (l *bookLane) beginLaw(now time.Time, c LaneConfig, epoch uint64) {
-	l.config, l.began, l.buckets, l.letIn = c, epoch, buckets{}, now
+	l.config, l.began, l.buckets = c, epoch, buckets{}
 	l.buckets.set(now, c.Limits)
 }
 

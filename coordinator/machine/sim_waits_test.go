@@ -28,6 +28,9 @@ func (b *book) longWait(lw LongWait) {
 func (b *book) itemWaits(lw LongWait) {
 	i := slices.IndexFunc(b.items, func(x *bookItem) bool { return x.run.id == lw.Run && x.item.Seq == lw.Item })
 	x := b.items[i]
+	if x.place == Releasing {
+		return // its time was up as well, or it was not wanted any more: that was found by the same look
+	}
 	if x.back != lw.Since || x.grant.Lane != lw.Lane || x.last.Signal == Failed != (lw.Cause == NoReason) {
 		b.w.failf("%v: item %d of run %d is back on %s since %v", lw, x.item.Seq, x.run.id, x.grant.Lane, x.back)
 	}
@@ -84,7 +87,7 @@ func (b *book) isSaid() {
 		if l.ill.IsZero() {
 			l.ill = b.w.m.now
 		}
-		if d := b.w.m.now.Sub(latest(l.ill, latestOffer)); d > b.w.m.cfg.LongWait && !l.told.After(l.letIn) {
+		if d := b.w.m.now.Sub(latest(l.ill, latestOffer)); d > b.w.m.cfg.LongWait && (l.told.IsZero() || l.told.Before(l.letIn)) {
 			b.w.failf("lane %s is %v and lets nothing in for %v, and nobody was told", name, l.phase, d)
 		}
 	}
