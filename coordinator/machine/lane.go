@@ -114,7 +114,7 @@ func (l *lane) begin(now time.Time, rng *rand.Rand) {
 
 func (l *lane) beginLaw(now time.Time, rng *rand.Rand) {
 	l.law = limiter.NewLaw(l.cfg.law(), now, rng)
-	l.held, l.began = false, l.epoch
+	l.held, l.slowed, l.began = false, 0, l.epoch
 }
 
 // laneNamed finds a lane, or makes it.

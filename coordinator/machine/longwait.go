@@ -233,7 +233,7 @@ const farthest = 24 * time.Hour
 // an outage whose every failure names ten minutes is one story.
 func (m *Machine) waitsAlone(it *Item, cause Reason, why string) {
 	l, bound := it.lane, m.cfg.LongWait
-	if bound < 0 || it.due.Sub(it.since) <= bound {
+	if bound < 0 || it.due.Sub(it.since) <= bound || it.expired(it.due) { // its own time is up before that
 		return
 	}
 	if l.wait == nil {

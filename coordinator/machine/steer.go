@@ -157,7 +157,7 @@ func (m *Machine) reset(now time.Time, name string) {
 // measured stays.
 func (l *lane) forgive() {
 	l.vouched = l.epoch
-	l.broke, l.slowed, l.unclear, l.revived = false, 0, 0, false
+	l.broke, l.unclear, l.revived = false, 0, false
 	l.cause, l.until, l.wave = nil, time.Time{}, 0
 	l.reserved, l.overdue = nil, time.Time{}
 	l.ill = NoReason
