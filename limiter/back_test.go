@@ -25,12 +25,39 @@ func TestPlainLawComesBack(t *testing.T) {
 // The same on numbers that it was not made on.
 func TestPlainLawComesBackElsewhere(t *testing.T) {
 	for _, b := range []badTime{
-		{2, "bucket of 1 s", "one in fifty", true, 20}, {2, "spacing", "a tenth", false, 150}, {2, "bucket of 5 s", "half", false, 150},
-		{7, "bucket of 1 s", "a tenth", false, 150}, {7, "spacing", "one in fifty", true, 150}, {7, "spacing", "half", false, 20},
-		{100, "bucket of 1 s", "half", true, 150}, {100, "spacing", "a tenth", true, 20}, {500, "bucket of 1 s", "one in fifty", false, 20},
+		{2, "bucket of 1 s", "one in fifty", true, 20},
+		{2, "spacing", "a tenth", false, 150},
+		{2, "bucket of 5 s", "half", false, 150},
+		{7, "bucket of 1 s", "a tenth", false, 150},
+		{7, "spacing", "one in fifty", true, 150},
+		{7, "spacing", "half", false, 20},
+		{100, "bucket of 1 s", "half", true, 150},
+		{100, "spacing", "a tenth", true, 20},
+		{500, "bucket of 1 s", "one in fifty", false, 20},
 	} {
 		comesBack(t, b)
 	}
+}
+
+// Where to climb back to is learned from refusals that nothing but the rate led to: not from
+// that of a first burst, nor from one in a ramp, which says what the server takes now.
+func TestPlainLawAimsAtWhatItWasRefusedInTheOpen(t *testing.T) {
+	p := NewPlainLaw(LawConfig{Rate: RateConfig{Initial: 20}}, noon, seeded(1))
+	refuse := func(s float64) {
+		for i := range 40 {
+			p.Sent(at(s-2+float64(i)/20), one, 0)
+		}
+		p.Refused(at(s), News{Sent: at(s), Cost: one, Present: true})
+		p.Resume(at(s + 1))
+		p.Climb(at(s + 1))
+	}
+	refuse(2)
+	near(t, "goal after the first burst", p.rate.goal, 0, 0)
+	refuse(4)
+	want(t, "it was refused in a ramp", p.ramp.Ends(), at(7.5))
+	near(t, "goal", p.rate.goal, 0, 0)
+	refuse(20)
+	near(t, "goal, in the open", p.rate.goal, p.rate.Limit()/DefaultRateDecrease, 1e-9)
 }
 
 // A badTime is a server with a limit that lets in less of what it is asked, for a while.

@@ -67,7 +67,8 @@ func TestRateIncreasesAdditively(t *testing.T) {
 			near(t, "far from the goal", second(i), 70+3*float64(i+1), 1e-6)
 		}
 		i := 6
-		for ; second(i) < 90; i++ {
+		for second(i) < 90 {
+			i++
 		}
 		for began := i; r.Limit() < 100; i++ {
 			before := r.Limit()
