@@ -74,7 +74,7 @@ type lane struct {
 
 	pools      []*pool
 	onePool    [1]*pool  // the room of pools while there is but one
-	reserved   *pool     // the next call is for its head; nil: for whoever asks
+	promised   *pool     // the next call is for its head; nil: for whoever asks
 	prev, next *lane     // by time of use
 	used       time.Time // latest grant or end
 	counts     tally
@@ -89,7 +89,7 @@ type lane struct {
 	wave    int       // calls that met the refusals of this cooldown
 	vouched uint64    // the epoch that a person began: older refusals for good are void
 	refusal limiter.MeanLatency
-	overdue time.Time // when a reservation that was not used is void
+	overdue time.Time // when a promise that was not used is void
 	wait    *wait     // what is known of its long waits; nil: it never had to wait
 	alarm   alarm
 }
@@ -147,7 +147,7 @@ func (l *lane) admit(now time.Time, p *pool, cost limiter.Cost) time.Duration {
 		wait, _ = l.law.Wait(now, cost)
 	}
 	l.held = l.held || wait > 0
-	if l.reserved != nil && l.reserved != p {
+	if l.promised != nil && l.promised != p {
 		wait = max(wait, l.overdue.Sub(now))
 	}
 	return wait
@@ -172,19 +172,19 @@ func (l *lane) full(now time.Time) bool {
 
 func over(n, window int) bool { return window > 0 && n >= window }
 
-// reserveGrace is how late a pool may come for the call that was reserved for it:
+// promiseGrace is how late a pool may come for the call that it was promised:
 // longer than any owner looks late, and little to lose when it does not come.
-const reserveGrace = 250 * time.Millisecond
+const promiseGrace = 250 * time.Millisecond
 
-// reserve keeps the next call for a pool whose head must wait for it. The pools
+// promise keeps the next call for a pool whose head must wait for it. The pools
 // of a lane may belong to several runs: one with small items would otherwise take
 // each token that comes in, and a large item of another would never see enough.
-func (l *lane) reserve(now time.Time, p *pool, wait time.Duration) {
-	overdue := now.Add(wait + reserveGrace)
+func (l *lane) promise(now time.Time, p *pool, wait time.Duration) {
+	overdue := now.Add(wait + promiseGrace)
 	switch {
-	case l.reserved == nil || !now.Before(l.overdue):
-		l.reserved, l.overdue = p, overdue
-	case l.reserved == p:
+	case l.promised == nil || !now.Before(l.overdue):
+		l.promised, l.overdue = p, overdue
+	case l.promised == p:
 		l.overdue = latest(l.overdue, overdue) // the others have set their alarms by the old one
 	}
 }

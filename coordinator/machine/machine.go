@@ -258,7 +258,7 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 	m.mustWait(now, p)
 	if wait != forever {
 		m.setAlarm(p, now.Add(wait))
-		l.reserve(now, p, wait)
+		l.promise(now, p, wait)
 	}
 	return false
 }

@@ -94,8 +94,8 @@ func TestEndToldTwiceIsOneEnd(t *testing.T) {
 	}
 }
 
-// A pause gives up what the run had reserved: the other runs need not wait for it.
-func TestPauseReservesNothing(t *testing.T) {
+// A pause gives up what the run was promised: the other runs need not wait for it.
+func TestPauseKeepsNoPromise(t *testing.T) {
 	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{TPM: 6000}}, RunConfig{})
 	b.Step(b.now, RunOpened(2, RunConfig{}))
 	b.offer(1, "", 5000) // all that the bucket holds

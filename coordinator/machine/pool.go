@@ -137,11 +137,11 @@ func (p *pool) index(i int) int {
 	return (p.turn + i) % len(p.lanes)
 }
 
-// letGo gives up what the pool has reserved: it was served, or has nothing left.
+// letGo gives up what the pool was promised: it was served, or has nothing left.
 func (p *pool) letGo() {
 	for _, l := range p.lanes {
-		if l.reserved == p {
-			l.reserved = nil
+		if l.promised == p {
+			l.promised = nil
 			l.wake()
 		}
 	}

@@ -42,7 +42,7 @@ var laneFields = map[string]atReset{
 	"unclear":  {"", func(_ *Machine, l *lane) { l.unclear = unclearMost - 1 }, func(l *lane) bool { return l.unclear == 0 }},
 	"wave":     {"", func(_ *Machine, l *lane) { l.wave = 9 }, func(l *lane) bool { return l.wave == 0 }},
 	"revived":  {"what an earlier machine knew is gone with the law", func(_ *Machine, l *lane) { l.revived = true }, func(l *lane) bool { return !l.revived }},
-	"reserved": {"", func(_ *Machine, l *lane) { l.reserved = spoiltPool }, func(l *lane) bool { return l.reserved == nil }},
+	"promised": {"", func(_ *Machine, l *lane) { l.promised = spoiltPool }, func(l *lane) bool { return l.promised == nil }},
 	"ill":      {"", func(_ *Machine, l *lane) { l.ill = ByThrottle }, func(l *lane) bool { return l.ill == NoReason }},
 	"wait":     {"it is over; items that wait for themselves still do", func(_ *Machine, l *lane) { l.wait = &wait{since: spoiltAt, own: spoiltAt} }, func(l *lane) bool { return !l.wait.under() && l.wait.own.Equal(spoiltAt) }},
 	"overdue":  {"", func(_ *Machine, l *lane) { l.overdue = spoiltAt }, func(l *lane) bool { return l.overdue.IsZero() }},

@@ -58,7 +58,7 @@ func (m *Machine) steer(r *run, kind eventKind) {
 	}
 }
 
-// pause holds a run back, and what its pools have reserved is for the others.
+// pause holds a run back, and what its pools were promised is for the others.
 func (m *Machine) pause(r *run) {
 	r.paused = true
 	for _, p := range r.opened {
@@ -159,7 +159,7 @@ func (l *lane) forgive() {
 	l.vouched = l.epoch
 	l.broke, l.unclear, l.revived = false, 0, false
 	l.cause, l.until, l.wave = nil, time.Time{}, 0
-	l.reserved, l.overdue = nil, time.Time{}
+	l.promised, l.overdue = nil, time.Time{}
 	l.ill = NoReason
 	l.wait.end()
 }
