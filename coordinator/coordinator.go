@@ -89,7 +89,7 @@ func (c *Coordinator) Define(lane string, cfg machine.LaneConfig) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	c.tell(machine.LaneDefined(lane, cfg))
+	c.fact(machine.LaneDefined(lane, cfg))
 	return nil
 }
 
@@ -98,14 +98,14 @@ func (c *Coordinator) SetLimits(lane string, l limiter.Limits) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	c.tell(machine.LimitsChanged(lane, l))
+	c.fact(machine.LimitsChanged(lane, l))
 	return nil
 }
 
 // ResetLane lets a lane flow again at once, with nothing held against it.
-func (c *Coordinator) ResetLane(lane string) { c.tell(machine.LaneReset(lane)) }
+func (c *Coordinator) ResetLane(lane string) { c.fact(machine.LaneReset(lane)) }
 
-func (c *Coordinator) tell(e machine.Event) { c.send(message{fact: e}) }
+func (c *Coordinator) fact(e machine.Event) { c.send(message{fact: e}) }
 
 // send leaves a message. It waits at most for one pass of the loop, and for
 // nothing once the loop has returned: what is said after the end is not heard.

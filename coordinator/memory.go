@@ -78,6 +78,6 @@ func (c *Coordinator) RestoreLane(name string, k machine.LaneMemory) error {
 	if err := k.Validate(); err != nil {
 		return err
 	}
-	c.tell(machine.LaneRestored(name, k))
+	c.fact(machine.LaneRestored(name, k))
 	return nil
 }

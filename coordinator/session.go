@@ -50,30 +50,30 @@ func (s *Session) Offer(items []*machine.Item) {
 
 // EndInput says that nothing more will be offered. Work is closed once the
 // items that were have ended.
-func (s *Session) EndInput() { s.c.tell(machine.InputEnded(s.id)) }
+func (s *Session) EndInput() { s.c.fact(machine.InputEnded(s.id)) }
 
 // Settle says that the item of a grant has ended.
-func (s *Session) Settle(g machine.Grant, o machine.Outcome) { s.c.tell(machine.Settled(g, o)) }
+func (s *Session) Settle(g machine.Grant, o machine.Outcome) { s.c.fact(machine.Settled(g, o)) }
 
 // HandOver gives the item of a grant back, to be given out again. The caller
 // must not touch it afterwards.
-func (s *Session) HandOver(g machine.Grant, o machine.Outcome) { s.c.tell(machine.HandedOver(g, o)) }
+func (s *Session) HandOver(g machine.Grant, o machine.Outcome) { s.c.fact(machine.HandedOver(g, o)) }
 
 // Withdraw says that an item of this run need not be run any more: it comes out of
 // Work with a verdict that says so, unless its call is under way, which is then its last.
 // It may be told before the item is offered, or at the same time: it is remembered, in
 // the item, which from then on may be offered here and nowhere else.
-func (s *Session) Withdraw(it *machine.Item) { s.c.tell(machine.Withdrawn(it)) }
+func (s *Session) Withdraw(it *machine.Item) { s.c.fact(machine.Withdrawn(it)) }
 
 // Pause stops grants to this run until Resume.
-func (s *Session) Pause() { s.c.tell(machine.Paused(s.id)) }
+func (s *Session) Pause() { s.c.fact(machine.Paused(s.id)) }
 
 // Resume takes Pause back.
-func (s *Session) Resume() { s.c.tell(machine.Resumed(s.id)) }
+func (s *Session) Resume() { s.c.fact(machine.Resumed(s.id)) }
 
 // Drain starts no further call: what is in flight may end, what waits comes out
 // of Work with a verdict that says so.
-func (s *Session) Drain() { s.c.tell(machine.Drained(s.id)) }
+func (s *Session) Drain() { s.c.fact(machine.Drained(s.id)) }
 
 // Status is [Coordinator.Status] with this run in it as well.
 func (s *Session) Status(ctx context.Context, n int) (machine.Status, error) {

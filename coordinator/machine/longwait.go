@@ -35,7 +35,7 @@ type LongWait struct {
 // the room.
 type wait struct {
 	since time.Time // when items wait and nothing is let in; zero: that is not so
-	told  bool      // that this wait is long was said
+	said  bool      // that this wait is long was said
 	own   time.Time // the end of an item's own wait that was said to be long
 }
 
@@ -58,7 +58,7 @@ func (m *Machine) beginWait(now time.Time, l *lane) {
 	if l.wait == nil {
 		l.wait = &wait{}
 	}
-	l.wait.since, l.wait.told = now, false
+	l.wait.since, l.wait.said = now, false
 	m.lookBy(now.Add(m.cfg.LongWait))
 	if l.phase == Cooling {
 		m.foresee(l)
@@ -77,7 +77,7 @@ func (w *wait) end() {
 
 // foresee looks at the waits at once if the end of a cooldown is known to be far.
 func (m *Machine) foresee(l *lane) {
-	if w := l.wait; w.under() && !w.told && isLong(m.now, w.since, l.until, m.cfg.LongWait) {
+	if w := l.wait; w.under() && !w.said && isLong(m.now, w.since, l.until, m.cfg.LongWait) {
 		m.lookBy(m.now)
 	}
 }
@@ -109,7 +109,7 @@ func (m *Machine) look(now time.Time) {
 	}
 	m.lookAt = time.Time{}
 	for l := m.idle.first; l != nil; l = l.next {
-		if l.wait.under() && !l.wait.told {
+		if l.wait.under() && !l.wait.said {
 			m.lookAtLane(now, l)
 		}
 	}
@@ -135,7 +135,7 @@ func (m *Machine) lookAtLane(now time.Time, l *lane) {
 		m.lookBy(since.Add(m.cfg.LongWait))
 		return
 	}
-	l.wait.told = true
+	l.wait.said = true
 	m.out.LongWaits = append(m.out.LongWaits, LongWait{
 		At: now, Lane: l.name, Phase: l.phase, Cause: l.ill, Why: why, Since: since, Until: until, Items: items,
 	})

@@ -33,7 +33,7 @@ type Machine struct {
 	stepped bool      // a fact was absorbed since the latest Ready
 	warmth  uint64    // of what was warmed; it means nothing, and keeps a compiler from leaving it out
 	out     Ready
-	told    int // transitions in the latest answer
+	said    int // transitions in the latest answer
 }
 
 // Ready is everything that follows from what a machine was told. Its slices
@@ -166,7 +166,7 @@ func (m *Machine) Ready(now time.Time) Ready {
 	m.look(now)
 	m.out.WakeAt = m.wakeAt()
 	ready := m.out
-	m.told = len(ready.Transitions)
+	m.said = len(ready.Transitions)
 	m.out.Transitions, m.out.Stranded, m.out.LongWaits = m.out.Transitions[:0], nil, m.out.LongWaits[:0] // Step adds to these,
 	m.out.Lengthened = false                                                                             // and sets this
 	return ready
@@ -187,8 +187,8 @@ func (m *Machine) takeBackAnswer() {
 	clear(m.out.Grants)
 	clear(m.out.Finished)
 	m.out.Grants, m.out.Finished = m.out.Grants[:0], m.out.Finished[:0]
-	if n := len(m.out.Transitions); n < m.told {
-		clear(m.out.Transitions[n:m.told])
+	if n := len(m.out.Transitions); n < m.said {
+		clear(m.out.Transitions[n:m.said])
 	}
 }
 

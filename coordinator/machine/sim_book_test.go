@@ -52,7 +52,7 @@ type bookLane struct {
 	slowed   bool      // at some time, by its error window
 	halved   bool      // as it was told last
 	letIn    time.Time // when a call was last let in while it was well
-	told     time.Time // when its wait was last said
+	said     time.Time // when its wait was last said
 	ill      time.Time // since when it is ill and items wait for it
 	buckets  buckets
 }

@@ -48,12 +48,12 @@ func (b *book) laneWaits(lw LongWait) {
 		w.failf("%v: the lane is %v", lw, l.phase)
 	case lw.Since.Before(l.letIn):
 		w.failf("%v: a call was let in at %v", lw, l.letIn)
-	case !l.told.IsZero() && !l.letIn.After(l.told) && !l.told.Before(first):
-		w.failf("%v: that was said at %v", lw, l.told)
+	case !l.said.IsZero() && !l.letIn.After(l.said) && !l.said.Before(first):
+		w.failf("%v: that was said at %v", lw, l.said)
 	case (l.phase == Flowing || l.phase == Ramping) && l.inEpoch > 0:
 		w.failf("%v: %d calls are under way", lw, l.inEpoch)
 	}
-	l.told = lw.At
+	l.said = lw.At
 }
 
 // waitFor counts the items that wait for a lane, whose run could send one, and says
@@ -87,7 +87,7 @@ func (b *book) isSaid() {
 		if l.ill.IsZero() {
 			l.ill = b.w.m.now
 		}
-		if d := b.w.m.now.Sub(latest(l.ill, latestOffer)); d > b.w.m.cfg.LongWait && (l.told.IsZero() || l.told.Before(l.letIn)) {
+		if d := b.w.m.now.Sub(latest(l.ill, latestOffer)); d > b.w.m.cfg.LongWait && (l.said.IsZero() || l.said.Before(l.letIn)) {
 			b.w.failf("lane %s is %v and lets nothing in for %v, and nobody was told", name, l.phase, d)
 		}
 	}

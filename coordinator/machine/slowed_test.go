@@ -41,19 +41,19 @@ func TestSlowedLaneSaysSo(t *testing.T) {
 		if l.View.Binds.By != limiter.ByErrors || l.View.Binds.Pace > 6 {
 			t.Errorf("%v: bound by %v", law, l.View.Binds)
 		}
-		told := b.told[len(b.told)-1]
+		told := b.said[len(b.said)-1]
 		if told.Reason != ByErrors || told.From != Flowing || told.To != Flowing || told.Slowed != 0.5 || told.Errors <= 0.3 || told.Span != time.Minute {
 			t.Errorf("%v: %v", law, told)
 		}
 		for range b.calls {
 			b.end(0, Outcome{})
 		}
-		before, sent := len(b.told), len(b.calls)
+		before, sent := len(b.said), len(b.calls)
 		b.wait(3 * time.Minute)
-		if len(b.told) != before+1 || len(b.calls) == sent {
-			t.Fatalf("%v: %d transitions, %d calls", law, len(b.told)-before, len(b.calls)-sent)
+		if len(b.said) != before+1 || len(b.calls) == sent {
+			t.Fatalf("%v: %d transitions, %d calls", law, len(b.said)-before, len(b.calls)-sent)
 		}
-		if told := b.told[before]; told.Reason != ByAnswers || told.Slowed != 0 || told.Errors != 0 || told.To != Flowing {
+		if told := b.said[before]; told.Reason != ByAnswers || told.Slowed != 0 || told.Errors != 0 || told.To != Flowing {
 			t.Errorf("%v: %v", law, told)
 		}
 	}
@@ -67,11 +67,11 @@ func TestResetLaneIsNotSlowed(t *testing.T) {
 	if l := b.Status(b.now, 1).Lanes[0]; l.Slowed != 0 || l.Errors != 0 {
 		t.Errorf("%+v", l)
 	}
-	if told := b.told[len(b.told)-1]; told.Reason != ByHand {
+	if told := b.said[len(b.said)-1]; told.Reason != ByHand {
 		t.Errorf("%v", told)
 	}
 	b.wait(3 * time.Minute)
-	if told := b.told[len(b.told)-1]; told.Reason != ByHand {
+	if told := b.said[len(b.said)-1]; told.Reason != ByHand {
 		t.Errorf("%v", told)
 	}
 }

@@ -15,7 +15,7 @@ type bed struct {
 	now   time.Time
 	seq   uint64
 	calls []Grant
-	told  []Transition
+	said  []Transition
 }
 
 func newBed(c LaneConfig, r RunConfig) *bed {
@@ -37,7 +37,7 @@ func (b *bed) offer(n int, pool string, tokens float64) {
 func (b *bed) decide() Ready {
 	ready := b.Ready(b.now)
 	b.calls = append(b.calls, ready.Grants...)
-	b.told = append(b.told, ready.Transitions...)
+	b.said = append(b.said, ready.Transitions...)
 	return ready
 }
 

@@ -42,7 +42,7 @@ func play(t *testing.T, path string) {
 		if do(s, words); d.Cmd != "machine" && d.Cmd != "clock-back" {
 			s.pass()
 		}
-		if told := s.told(); told != "" || setUp[d.Cmd] {
+		if told := s.said(); told != "" || setUp[d.Cmd] {
 			return told
 		}
 		return "nothing happens\n"

@@ -43,8 +43,8 @@ func (s *story) say(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf("%-8s %s", at, fmt.Sprintf(format, args...)))
 }
 
-// told gives what was written down since it was last called.
-func (s *story) told() string {
+// said gives what was written down since it was last called.
+func (s *story) said() string {
 	if len(s.lines) == 0 {
 		return ""
 	}
