@@ -89,7 +89,7 @@ func (s BreakerState) String() string {
 type Breaker struct {
 	state       BreakerState // Open may be HalfOpen by now: see State
 	consecutive int          // failures since the last success
-	calls       window
+	calls       tallies
 	until       time.Time // of the open interval, zero while closed
 	reopened    int       // times since it was last closed
 	probing     bool      // half-open: the permit is out

@@ -32,7 +32,7 @@ func (m *ModelLaw) Answered(now time.Time, n News) {
 		}
 		m.latency += latencyWeight * (n.Latency.Seconds() - m.latency)
 	}
-	m.settle(t, &n)
+	m.correctCost(t, &n)
 	m.see(t, &n)
 	m.ripen(t, 0)
 }
@@ -50,7 +50,7 @@ func (m *ModelLaw) Failed(now time.Time, n News) {
 		m.neverLeft(t, &n)
 		return
 	}
-	m.settle(t, &n)
+	m.correctCost(t, &n)
 	m.see(t, &n)
 	m.ripen(t, 0)
 }
@@ -122,10 +122,10 @@ func (m *ModelLaw) gone(t float64, fault bool) {
 	}
 }
 
-// settle corrects the token gauges by what the call really drew. At most what
+// correctCost corrects the token gauges by what the call really drew. At most what
 // was charged comes back, and a debt stays bounded, so that one absurd report
 // cannot undo a model. Headers need no help.
-func (m *ModelLaw) settle(t float64, n *News) {
+func (m *ModelLaw) correctCost(t float64, n *News) {
 	if !n.Measured {
 		return
 	}

@@ -59,7 +59,7 @@ type ErrorWindow struct {
 	slowed  bool
 	down    bool // a breaker is open
 	row     uint32
-	calls   window
+	calls   tallies
 	holding time.Duration      // slowed: the earliest time to be restored; this and the next two since the window began
 	closed  time.Duration      // a breaker was last: what left before does not count; 0: none was
 	rowAt   time.Duration      // when the row of failures began

@@ -68,7 +68,7 @@ func (g *gauge) known() bool { return g.source != Unknown }
 
 // draw is what other clients take, as far as it is more than noise.
 func (g *gauge) draw() float64 {
-	if g.others >= neighbourFloor*g.refill && !g.windowed() {
+	if g.others >= neighbourFloor*g.refill && !g.isFixed() {
 		return g.others
 	}
 	return 0
@@ -79,8 +79,8 @@ func (g *gauge) levelAt(t float64) float64 {
 	switch {
 	case t <= g.at:
 		return g.level
-	case g.windowed():
-		return g.window.levelAt(g.level, t)
+	case g.isFixed():
+		return g.fixed.levelAt(g.level, t)
 	}
 	return min(g.capacity, g.level+(g.refill-g.draw())*(t-g.at))
 }
@@ -88,8 +88,8 @@ func (g *gauge) levelAt(t float64) float64 {
 func (g *gauge) advance(t float64) {
 	if t > g.at {
 		g.level = g.levelAt(t)
-		if g.windowed() {
-			g.window.advance(t)
+		if g.isFixed() {
+			g.fixed.advance(t)
 		}
 		g.at = t
 	}
@@ -97,8 +97,8 @@ func (g *gauge) advance(t float64) {
 
 // most is what the level may come to: nobody waits for more.
 func (g *gauge) most() float64 {
-	if g.windowed() {
-		return min(g.capacity, g.window.most)
+	if g.isFixed() {
+		return min(g.capacity, g.fixed.most)
 	}
 	return g.capacity
 }
@@ -142,7 +142,7 @@ func (g *gauge) burstSeconds() float64 {
 // spacing reports whether one call at a time is let in: they must then arrive as
 // evenly as the bucket refills.
 func (g *gauge) spacing(k int) bool {
-	return k == dimRequests && g.source == Seen && g.capacity < 2 && !g.windowed()
+	return k == dimRequests && g.source == Seen && g.capacity < 2 && !g.isFixed()
 }
 
 // toldBurst is how many seconds of a told limit may be saved up where its burst is

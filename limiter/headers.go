@@ -18,10 +18,10 @@ type shown struct {
 	jitter  float64 // seconds by which calls overtake each other; 0: leastJitter
 	shape   shapeGuess
 	brim    brim
-	window  *fixedWindow // nil: it refills all the time
+	fixed   *fixedWindow // nil: it refills all the time
 }
 
-func (g *gauge) windowed() bool { return g.shown != nil && g.window != nil }
+func (g *gauge) isFixed() bool { return g.shown != nil && g.fixed != nil }
 
 // recheck has the next sighting looked at in any case.
 func (g *gauge) recheck() {
@@ -61,16 +61,16 @@ func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) (changed b
 		full := s.Remaining + back
 		capacity = min(s.Limit, max(full, min(g.capacity, full+1)))
 		level = min(s.Remaining+1, max(s.Remaining, capacity-back))
-		if g.shape.falls(full, s.Reset.Seconds()) && g.window == nil {
-			g.window = &fixedWindow{}
+		if g.shape.falls(full, s.Reset.Seconds()) && g.fixed == nil {
+			g.fixed = &fixedWindow{}
 		}
 	} else {
 		capacity = g.brim.capacity(s)
 	}
 	g.source, g.refill, g.capacity = Seen, refill, capacity
-	if g.window != nil {
-		g.window.see(s, sent)
-		g.capacity = max(s.Limit, g.window.most)
+	if g.fixed != nil {
+		g.fixed.see(s, sent)
+		g.capacity = max(s.Limit, g.fixed.most)
 		g.level, g.at = own.replay(k, level, 0, g.capacity, sent, now), now
 		g.sighted, g.seenAt = true, sent
 		return changed
@@ -179,7 +179,7 @@ func (g *gauge) periodOf(s Sighting) float64 {
 	if g.named = s.Window > 0; g.named {
 		return s.Window.Seconds()
 	}
-	if !g.windowed() {
+	if !g.isFixed() {
 		g.period.learn(s)
 	}
 	return g.period.period()
@@ -217,7 +217,7 @@ func (g *gauge) compare(k int, own *sends, sent, left float64, reset bool) {
 // outgrown reports whether more flows in than the limit allows, and tries the next
 // shorter period. Where there is none the headers are wrong.
 func (g *gauge) outgrown() (wrong bool) {
-	if g.shown == nil || g.lag < lagMost+lagSpread*g.refill || g.windowed() {
+	if g.shown == nil || g.lag < lagMost+lagSpread*g.refill || g.isFixed() {
 		return false
 	}
 	g.lag = 0

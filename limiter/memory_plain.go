@@ -50,7 +50,7 @@ func (p *PlainLaw) Restore(now time.Time, k Memory) error {
 func (p *PlainLaw) recallRate(now time.Time, k *PlainMemory) {
 	c := p.rated.withDefaults()
 	if rate := sane(k.Rate, 1e-6, MaxRate); rate > 0 {
-		p.rate.settle(c, rate)
+		p.rate.put(c, rate)
 		p.rate.Aim(now, sane(k.Goal, 1e-6, MaxRate))
 		p.rate.cut, p.climbed = true, true
 	}

@@ -128,7 +128,7 @@ func (m *ModelLaw) recallShown(r *recall, g *gauge, k *LimitMemory) {
 		ends = r.seconds(w.Ends)
 	}
 	// Nothing corrects a window that is too small for a call: it would never be made.
-	g.window = &fixedWindow{ends: ends, period: w.Period, most: max(w.Most, g.capacity)}
+	g.fixed = &fixedWindow{ends: ends, period: w.Period, most: max(w.Most, g.capacity)}
 }
 
 // recallLevel lets flow in what has since the memory was saved, but never above what may
@@ -142,11 +142,11 @@ func (m *ModelLaw) recallLevel(r *recall, d int, k *LimitMemory) {
 	if d != dimRequests {
 		call = MinTokenCapacity
 	}
-	if !g.windowed() {
+	if !g.isFixed() {
 		g.level = max(g.level, min(g.capacity, call)-debtWaits*g.refill)
 	}
 	g.take(0)
-	if g.source == Seen && !g.windowed() {
+	if g.source == Seen && !g.isFixed() {
 		g.others = min(0.9*g.refill, sane(k.Others, 0, g.refill))
 	}
 }

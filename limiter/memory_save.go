@@ -33,8 +33,8 @@ func (m *ModelLaw) Save(now time.Time) Memory {
 	if law.mean != nil {
 		k.Window = law.mean.size
 	}
-	if law.pace(t) < 1 {
-		k.Ramp = &RampMemory{At: at(law.paceAt), Share: law.paceFrom, Double: law.paceTime}
+	if law.opened(t) < 1 {
+		k.Ramp = &RampMemory{At: at(law.openAt), Share: law.openFrom, Double: law.openTime}
 	}
 	law.saveBeliefs(&k, at)
 	return k
@@ -68,8 +68,8 @@ func (m *ModelLaw) saveLimit(d int, t float64, at func(float64) time.Time) Limit
 		return k
 	}
 	k.Period, k.Jitter = g.period.found, g.jitter
-	if g.window != nil {
-		w := *g.window
+	if g.fixed != nil {
+		w := *g.fixed
 		w.advance(t)
 		k.Window = &WindowMemory{Ends: at(w.ends), Period: w.period, Most: w.most}
 	}

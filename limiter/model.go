@@ -64,9 +64,9 @@ type ModelLaw struct {
 
 	hold     float64 // nothing leaves before
 	ticked   float64 // when time taught last
-	paceFrom float64 // share of the pace at paceAt; it doubles from there
-	paceAt   float64
-	paceTime float64 // seconds in which it doubles
+	openFrom float64 // share of the full rate at openAt; it doubles from there
+	openAt   float64
+	openTime float64 // seconds in which it doubles
 	reserve  float64 // seconds of refill kept back
 	credit   float64 // calls that may leave at once
 	credited float64 // when the credit was that: the latest call left
@@ -111,7 +111,7 @@ type ModelLaw struct {
 // NewModelLaw starts a law with the limits that the user told.
 func NewModelLaw(c LawConfig, now time.Time, rng *rand.Rand) *ModelLaw {
 	m := &ModelLaw{
-		begin: now, latest: now, rng: rng, paceFrom: 1, paceTime: backDoubling, paceAt: -longHold, reserve: leastReserve,
+		begin: now, latest: now, rng: rng, openFrom: 1, openTime: backDoubling, openAt: -longHold, reserve: leastReserve,
 		factor: 1, credit: 1, gap: 1 / firstRate, lastPace: firstRate, delay: firstDelay, recent: ^uint64(0),
 		errors: NewErrorWindow(c.Errors), serves: c.Local,
 	}

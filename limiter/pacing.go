@@ -10,25 +10,25 @@ import (
 
 var unlimited = math.Inf(1)
 
-// pace is the share of the full rate that may be used: after an outage it starts low
+// opened is the share of the full rate that may be used: after an outage it starts low
 // and doubles, without a bound, as it only limits the burst.
-func (m *ModelLaw) pace(t float64) float64 {
-	if doublings := (t - m.paceAt) / m.paceTime; doublings < unbounded {
-		return m.paceFrom * math.Exp2(doublings)
+func (m *ModelLaw) opened(t float64) float64 {
+	if doublings := (t - m.openAt) / m.openTime; doublings < unbounded {
+		return m.openFrom * math.Exp2(doublings)
 	}
 	return unlimited
 }
 
 // fullAt is when a slow start has led to the whole of what the limits allow.
-func (m *ModelLaw) fullAt() float64 { return m.paceAt + m.paceTime*math.Log2(1/m.paceFrom) }
+func (m *ModelLaw) fullAt() float64 { return m.openAt + m.openTime*math.Log2(1/m.openFrom) }
 
 // unbounded is how many doublings take every share that is begun with, a quarter or
-// more, past the fastest that is ever asked for, burstCap. From then on the pace
+// more, past the fastest that is ever asked for, burstCap. From then on the start
 // bounds nothing, and need not be computed for every call.
 const unbounded = 6
 
 func (m *ModelLaw) slowStart(t, share, time float64) {
-	m.paceFrom, m.paceAt, m.paceTime = share, t, time
+	m.openFrom, m.openAt, m.openTime = share, t, time
 }
 
 const (
@@ -52,7 +52,7 @@ func (m *ModelLaw) reserveNow(t float64) float64 {
 // that left before it.
 func (m *ModelLaw) spare(g *gauge, t, cost float64) float64 {
 	switch {
-	case g.windowed():
+	case g.isFixed():
 		return 0
 	case g.source != Seen:
 		return min(m.reserveNow(t)*g.refill, 0.35*g.capacity)
@@ -63,13 +63,13 @@ func (m *ModelLaw) spare(g *gauge, t, cost float64) float64 {
 	return max(min(1.5*cost, g.capacity), min(headerSpare*g.refill, g.capacity/4))
 }
 
-// rate is how many calls of that cost may leave per second.
-func (m *ModelLaw) rate(t float64, cost [dims]float64) float64 {
+// paceOf is how many calls of that cost may leave per second.
+func (m *ModelLaw) paceOf(t float64, cost [dims]float64) float64 {
 	r, ending := unlimited, m.ending(t)
-	fastest := min(burstCap, m.pace(t))
+	fastest := min(burstCap, m.opened(t))
 	for k := range m.used {
 		if g := &m.gauges[k]; g.known() && cost[k] > 0 {
-			r = min(r, m.gaugeRate(k, t, cost[k], fastest, ending)/cost[k])
+			r = min(r, m.gaugePace(k, t, cost[k], fastest, ending)/cost[k])
 		}
 	}
 	if s := m.estimate.search; s != nil && !m.queues() {
@@ -98,8 +98,8 @@ func (m *ModelLaw) slowed(t float64) bool {
 	return m.errors.slowed && m.errors.Slowed(m.time(t)) > 0
 }
 
-// gaugeRate is what one limit allows, in units per second.
-func (m *ModelLaw) gaugeRate(k int, t, cost, fastest float64, ending bool) float64 {
+// gaugePace is what one limit allows, in units per second.
+func (m *ModelLaw) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {
 	g := &m.gauges[k]
 	level, spare, keep := g.levelAt(t), 0.0, margin
 	if !ending {
@@ -111,8 +111,8 @@ func (m *ModelLaw) gaugeRate(k int, t, cost, fastest float64, ending bool) float
 	x := keep*g.refill - g.draw() + (level+cost/2-spare)/horizon
 	most := max(fastest*g.refill, level/longBurst)
 	switch try := m.estimate.try; {
-	case g.windowed():
-		x = g.window.rate(t, level, x)
+	case g.isFixed():
+		x = g.fixed.rate(t, level, x)
 		if ending {
 			x = most
 		}
@@ -173,7 +173,7 @@ func (m *ModelLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
 	}
 	charge := m.weigh(c)
 	cost := spread(charge)
-	r := m.rate(t, cost)
+	r := m.paceOf(t, cost)
 	m.quoted.at, m.quoted.rate, m.quoted.cost = t, r, charge
 	if credit := m.creditAt(t, r); credit < 1-1e-9 {
 		return min(AskAgain, ceilSeconds((1-credit)/r)), m.pacedBy(t, r)
@@ -243,8 +243,8 @@ func (m *ModelLaw) debtWait(t float64, cost [dims]float64) (time.Duration, Dimen
 
 // until is how many seconds it takes until the level is that high.
 func (g *gauge) until(t, level float64) float64 {
-	if g.windowed() {
-		return max(windowEdge, g.window.ends+windowEdge-t)
+	if g.isFixed() {
+		return max(windowEdge, g.fixed.ends+windowEdge-t)
 	}
 	return (level - g.levelAt(t)) / max(g.refill-g.draw(), 0.05*g.refill)
 }
@@ -263,7 +263,7 @@ func (m *ModelLaw) Sent(now time.Time, c Cost, beside int) (k Ticket) {
 	cost := spread(charge)
 	r := m.quoted.rate
 	if m.quoted.at != t || m.quoted.cost != charge || r == 0 {
-		r = m.rate(t, cost)
+		r = m.paceOf(t, cost)
 	}
 	m.quoted = quote{}
 	m.credit = m.creditAt(t, r) - 1

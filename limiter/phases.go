@@ -86,7 +86,7 @@ func (m *ModelLaw) Climb(now time.Time) time.Time {
 		// it was refused.
 		return now.Add(ceilSeconds(m.searchTime() * math.Log2(s.over/s.pace)))
 	}
-	if m.pace(t) >= 1 {
+	if m.opened(t) >= 1 {
 		return now
 	}
 	return now.Add(ceilSeconds(m.fullAt() - t))
@@ -97,7 +97,7 @@ func (m *ModelLaw) SetRamp(time.Time, RampConfig) time.Time { return time.Time{}
 
 // Pace is part of [Law].
 func (m *ModelLaw) Pace(now time.Time) float64 {
-	return m.rate(m.seconds(now), [dims]float64{dimRequests: 1})
+	return m.paceOf(m.seconds(now), [dims]float64{dimRequests: 1})
 }
 
 // Rate is part of [Law].

@@ -134,7 +134,7 @@ func (p *PlainLaw) Sent(now time.Time, c Cost, beside int) Ticket {
 
 // Answered is part of [Law].
 func (p *PlainLaw) Answered(now time.Time, n News) {
-	p.settle(now, n)
+	p.correctCost(now, n)
 	p.ended(now, n.Sent, false)
 	if n.Good {
 		p.answered.Add(p.flowed(now))
@@ -154,9 +154,9 @@ func (p *PlainLaw) Answered(now time.Time, n News) {
 	}
 }
 
-// settle puts right what a call was thought to cost. What a call from before the
+// correctCost puts right what a call was thought to cost. What a call from before the
 // quota was emptied did not need cannot come back: it is gone with the rest.
-func (p *PlainLaw) settle(now time.Time, n News) {
+func (p *PlainLaw) correctCost(now time.Time, n News) {
 	if !n.Measured {
 		return
 	}
@@ -171,7 +171,7 @@ func (p *PlainLaw) wipedOut(n News) bool { return !n.Sent.After(p.drained) && !p
 
 // Failed is part of [Law].
 func (p *PlainLaw) Failed(now time.Time, n News) {
-	p.settle(now, n)
+	p.correctCost(now, n)
 	p.neverLeft(now, n)
 	if p.mean != nil && n.Timeout {
 		p.mean.Faulted(now)
@@ -211,7 +211,7 @@ func (p *PlainLaw) used(now time.Time, pace float64) float64 {
 
 // Refused is part of [Law].
 func (p *PlainLaw) Refused(now time.Time, n News) Refusal {
-	p.settle(now, n)
+	p.correctCost(now, n)
 	p.short = !n.Overloaded
 	pace, free := p.Pace(now), p.climbed && !p.ramp.Active(now)
 	p.ramp.Stop()
@@ -235,7 +235,7 @@ func (p *PlainLaw) Refused(now time.Time, n News) Refusal {
 
 // Straggled is part of [Law].
 func (p *PlainLaw) Straggled(now time.Time, n News) time.Time {
-	p.settle(now, n)
+	p.correctCost(now, n)
 	if !p.wipedOut(n) {
 		p.quota.Refund(now, n.Cost)
 	}

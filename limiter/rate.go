@@ -141,7 +141,7 @@ func (r *Rate) Anchor(observed float64) {
 	if r.limit > 0 || !positive(observed) {
 		return
 	}
-	r.settle(r.config.withDefaults(), observed)
+	r.put(r.config.withDefaults(), observed)
 }
 
 // Success learns from a call that was answered, and how long that took.
@@ -256,7 +256,7 @@ func (r *Rate) decrease(now time.Time, c RateConfig, observed float64) {
 		from = orElse(r.answered.PerSecond(now), rateBlind)
 	}
 	r.cut, r.since, r.grew = true, 0, now
-	r.settle(c, from*c.Decrease)
+	r.put(c, from*c.Decrease)
 }
 
-func (r *Rate) settle(c RateConfig, x float64) { r.limit = c.clamp(x) }
+func (r *Rate) put(c RateConfig, x float64) { r.limit = c.clamp(x) }

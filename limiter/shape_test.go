@@ -100,24 +100,24 @@ func TestLevelAtIsAdvance(t *testing.T) {
 		}
 		if seed%3 > 1 {
 			period := 60 * rng.Float64()
-			g.shown = &shown{window: &fixedWindow{ends: g.at + period*rng.Float64(), period: period, most: g.capacity}}
+			g.shown = &shown{fixed: &fixedWindow{ends: g.at + period*rng.Float64(), period: period, most: g.capacity}}
 		}
 		until := g.at + 200*rng.Float64() - 20
 		before, window := g, fixedWindow{}
-		if g.windowed() {
-			window = *g.window
+		if g.isFixed() {
+			window = *g.fixed
 		}
 		later := until + 0.5*rng.Float64()
 		level, then := g.levelAt(until), g.levelAt(later)
-		if want(t, "the gauge after it was asked", g, before); g.windowed() {
-			want(t, "its window", *g.window, window)
+		if want(t, "the gauge after it was asked", g, before); g.isFixed() {
+			want(t, "its window", *g.fixed, window)
 		}
-		if !g.windowed() && level > g.capacity {
+		if !g.isFixed() && level > g.capacity {
 			t.Fatalf("a level of %v in a bucket of %v", level, g.capacity)
 		}
 		g.advance(until)
 		near(t, "level", g.level, level, 1e-9)
-		if g.windowed() && later > g.window.ends {
+		if g.isFixed() && later > g.fixed.ends {
 			continue // another window has begun
 		}
 		near(t, "level a moment later", g.levelAt(later), then, 1e-6)

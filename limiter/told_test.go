@@ -88,7 +88,7 @@ func TestLargeCallLeavesWhenAWindowEnds(t *testing.T) {
 		}
 		m.Answered(at(s+0.1), News{Ticket: k, Sent: at(s), Cost: small, Present: true, Good: true, Sightings: []Sighting{seen}})
 	}
-	if g := &m.gauges[dimTokens]; !g.windowed() || g.window.most > 100 {
+	if g := &m.gauges[dimTokens]; !g.isFixed() || g.fixed.most > 100 {
 		t.Fatalf("no small window: %+v", g)
 	}
 	now, asked := at(20), 0

@@ -25,8 +25,8 @@ func (m *ModelLaw) limitView(k int, t float64) LimitView {
 		Source: g.source, Refill: g.refill, Capacity: g.capacity, Level: g.levelAt(t),
 		Others: max(0, g.draw()), Ceiling: g.ceiling,
 	}
-	if g.windowed() {
-		w := *g.window
+	if g.isFixed() {
+		w := *g.fixed
 		w.advance(t)
 		v.Period, v.Ends = w.named(), m.time(w.ends)
 	}
@@ -73,7 +73,7 @@ func (m *ModelLaw) viewBounds(v *View, t float64, cost [dims]float64) {
 	if m.slowed(t) {
 		v.bind(ByErrors, float64(m.eased))
 	}
-	if v.Pace = m.rate(t, cost); t < m.hold {
+	if v.Pace = m.paceOf(t, cost); t < m.hold {
 		v.Pace = 0
 	}
 }
@@ -81,15 +81,15 @@ func (m *ModelLaw) viewBounds(v *View, t float64, cost [dims]float64) {
 // gaugeBound is what one limit allows, in units per second, and whether it is the limit
 // itself that says so.
 func (m *ModelLaw) gaugeBound(k int, t, cost float64) (Binding, float64) {
-	fastest, ending := min(burstCap, m.pace(t)), m.ending(t)
-	rate := m.gaugeRate(k, t, cost, fastest, ending)
-	if fastest < burstCap && m.gaugeRate(k, t, cost, burstCap, ending) > rate {
+	fastest, ending := min(burstCap, m.opened(t)), m.ending(t)
+	rate := m.gaugePace(k, t, cost, fastest, ending)
+	if fastest < burstCap && m.gaugePace(k, t, cost, burstCap, ending) > rate {
 		return ByRamp, rate
 	}
 	if g := &m.gauges[k]; g.draw() > 0 {
 		alone := *m
 		alone.gauges[k].others = 0
-		if alone.gaugeRate(k, t, cost, fastest, ending) > rate {
+		if alone.gaugePace(k, t, cost, fastest, ending) > rate {
 			return ByOthers, rate
 		}
 	}
@@ -114,7 +114,7 @@ func (m *ModelLaw) viewBeliefs(v *View, t float64) {
 		v.Window = m.mean.Size()
 	}
 	if m.refusals > 0 {
-		bin := paceBin(min(m.lastPace, m.rate(t, [dims]float64{dimRequests: 1}))) // the latest may have left faster than is believed now
+		bin := paceBin(min(m.lastPace, m.paceOf(t, [dims]float64{dimRequests: 1}))) // the latest may have left faster than is believed now
 		v.Chance = m.chance.share(bin)
 		_, v.ChanceSeen = m.chance.paces.below(bin)
 	}
@@ -136,7 +136,7 @@ func (m *ModelLaw) viewUnderWay(v *View, t float64) {
 			v.Pause = m.time(m.lastRefused)
 		}
 	}
-	if m.pace(t) < 1 {
+	if m.opened(t) < 1 {
 		v.Ramp = m.time(m.fullAt())
 	}
 	if m.trial != nil {

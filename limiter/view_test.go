@@ -91,9 +91,9 @@ func contents(law Law) any {
 	for k := range c.gauges {
 		if s := m.gauges[k].shown; s != nil {
 			copied := *s
-			if s.window != nil {
-				window := *s.window
-				copied.window = &window
+			if s.fixed != nil {
+				window := *s.fixed
+				copied.fixed = &window
 			}
 			c.gauges[k].shown = &copied
 		}
