@@ -25,12 +25,9 @@ func ask(law Law, rng *rand.Rand, from, to time.Time) {
 			law.Wait(now, c)
 			law.ProbeWait(now, one)
 			law.Window(now)
-			law.Pace(now)
-			law.Rate(now)
-			law.Errors(now)
-			law.Escalation()
-			law.Warm()
-			law.Level(now, Dimension(rng.IntN(5)))
+			lookAt(law, now)
+			law.View(now, c)
+			Warm(law)
 		}
 	}
 }
@@ -152,7 +149,7 @@ func TestWatchingSpeedsNothingUp(t *testing.T) {
 			w.watch = func(from, to time.Time) {
 				for now := from; now.Before(to); now = now.Add(100 * time.Microsecond) {
 					w.law.Wait(now, one)
-					w.law.Pace(now)
+					lookAt(w.law, now)
 				}
 			}
 		}

@@ -63,8 +63,8 @@
 // independent of the original; one of a law may be asked, and not taught.
 //
 // Asking changes nothing. Time teaches in Tick alone, news in the methods that take
-// [News], and a call that leaves in Sent; whatever is asked besides (Wait, Pace, Level,
-// Window, View, Save) leaves the law as it was, however often and with whatever times it
+// [News], and a call that leaves in Sent; whatever is asked besides (Wait, Window,
+// View, Save) leaves the law as it was, however often and with whatever times it
 // is asked. Of the parts likewise: a method named like a question never writes.
 //
 // Take of a part succeeds exactly when Wait is 0. If nothing was taken in between, it is

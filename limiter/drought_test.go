@@ -85,14 +85,14 @@ func TestOutageTeachesNoRate(t *testing.T) {
 			return up(t, beside)
 		})
 		w.run(120, 1e9)
-		before := w.law.Rate(at(120))
+		before := lookAt(w.law, at(120)).Rate
 		calls := len(w.sent)
 		w.run(180, 1e9)
 		if n := len(w.sent) - calls; n > 90 {
 			t.Errorf("seed %d: %d calls in a minute of outage", seed, n)
 		}
 		w.run(240, 1e9)
-		near(t, "rate", w.law.Rate(at(240)), before, 0.3*before)
+		near(t, "rate", lookAt(w.law, at(240)).Rate, before, 0.3*before)
 		near(t, "calls a second", w.between(200, 240), 10, 2)
 	}
 }
@@ -104,8 +104,8 @@ func TestLimitsToldInADroughtStay(t *testing.T) {
 	m.drought = &drought{began: 0, refusals: 5, busy: true, lesson: &lesson{before: old}}
 	m.SetLimits(at(10), Limits{RPM: 20})
 	m.endDrought(100)
-	near(t, "rate", m.Rate(at(100)), 20.0/60, 1e-9)
-	if pace := m.Pace(at(130)); pace > 2 {
+	near(t, "rate", lookAt(m, at(100)).Rate, 20.0/60, 1e-9)
+	if pace := lookAt(m, at(130)).Most; pace > 2 {
 		t.Errorf("%v calls a second of 20 a minute", pace)
 	}
 }
@@ -118,5 +118,5 @@ func TestProbeAfterAnOutageIsCharged(t *testing.T) {
 	m.drought = &drought{began: 0, refusals: 5, busy: true, lesson: &lesson{before: m.beliefs()}}
 	m.Sent(at(19), Cost{Requests: 1}, 0)
 	m.endDrought(20)
-	near(t, "level", m.Level(at(20), Requests), 10+20-1, 1e-9)
+	near(t, "level", lookAt(m, at(20)).Level(Requests), 10+20-1, 1e-9)
 }

@@ -78,14 +78,14 @@ func TestRetryAfterOfNothingIsNone(t *testing.T) {
 func TestRefusalsGiveTheirChargeBack(t *testing.T) {
 	l := newModel(LawConfig{Limits: Limits{TPM: 600_000, Burst: time.Minute}}, noon)
 	c := Cost{Requests: 1, Input: 1000, Output: 1000}
-	before := l.Level(noon, Tokens)
+	before := lookAt(l, noon).Level(Tokens)
 	first, second := leave(l, noon, c), leave(l, noon, c)
-	want(t, "charged for two", before-l.Level(noon, Tokens), 4000)
+	want(t, "charged for two", before-lookAt(l, noon).Level(Tokens), 4000)
 	l.Refused(noon, first)
-	want(t, "charged once one was refused", before-l.Level(noon, Tokens), 2000)
+	want(t, "charged once one was refused", before-lookAt(l, noon).Level(Tokens), 2000)
 	second.Present = false
 	l.Straggled(noon, second)
-	want(t, "charged once both were", before-l.Level(noon, Tokens), 0)
+	want(t, "charged once both were", before-lookAt(l, noon).Level(Tokens), 0)
 }
 
 // A call that never left gives back its charge, whether it vanished or failed, and is none
@@ -96,7 +96,7 @@ func TestCallsThatNeverLeftCostNothing(t *testing.T) {
 		for _, failed := range []bool{false, true} {
 			for _, unsent := range []bool{false, true} {
 				l, c := law(), Cost{Requests: 1, Input: 1000}
-				requests, tokens := l.Level(noon, Requests), l.Level(noon, Tokens)
+				requests, tokens := lookAt(l, noon).Level(Requests), lookAt(l, noon).Level(Tokens)
 				n := leave(l, noon, c)
 				n.Unsent = unsent
 				if failed {
@@ -104,7 +104,7 @@ func TestCallsThatNeverLeftCostNothing(t *testing.T) {
 				} else {
 					l.Vanished(noon, n)
 				}
-				back := l.Level(noon, Requests) == requests && l.Level(noon, Tokens) == tokens
+				back := lookAt(l, noon).Level(Requests) == requests && lookAt(l, noon).Level(Tokens) == tokens
 				want(t, fmt.Sprintf("failed: %v, unsent: %v: the charge is back", failed, unsent), back, unsent)
 			}
 		}
@@ -144,13 +144,13 @@ func TestErrorsHalveThePace(t *testing.T) {
 			m.Answered(at(0.1), n)
 		}
 		failing(t, m, 1, 30, 0)
-		full := m.Pace(at(30))
+		full := lookAt(m, at(30)).Most
 		failing(t, m, 30, 90, 2)
-		if half := m.Pace(at(90)); half > 0.51*m.Rate(at(90)) || half < 0.2*m.Rate(at(90)) {
-			t.Errorf("%s: %v calls a second while every second one breaks, of %v", name, half, m.Rate(at(90)))
+		if half := lookAt(m, at(90)).Most; half > 0.51*lookAt(m, at(90)).Rate || half < 0.2*lookAt(m, at(90)).Rate {
+			t.Errorf("%s: %v calls a second while every second one breaks, of %v", name, half, lookAt(m, at(90)).Rate)
 		}
 		failing(t, m, 90, 300, 0)
-		if again := m.Pace(at(300)); again < 0.9*full && again < 9 {
+		if again := lookAt(m, at(300)).Most; again < 0.9*full && again < 9 {
 			t.Errorf("%s: %v calls a second when none breaks any more, %v before", name, again, full)
 		}
 	}
@@ -160,7 +160,7 @@ func TestErrorsHalveThePace(t *testing.T) {
 func TestFewErrorsSlowNothing(t *testing.T) {
 	m := newModel(LawConfig{Limits: Limits{RPM: 600, Burst: time.Minute}}, noon)
 	failing(t, m, 0, 90, 15)
-	if pace := m.Pace(at(90)); pace < 9 {
+	if pace := lookAt(m, at(90)).Most; pace < 9 {
 		t.Errorf("%v calls a second", pace)
 	}
 }
@@ -184,13 +184,13 @@ func said(let int, limit float64) *ModelLaw {
 // What a refusal says of the limit is believed if what was let in fits it, and not if it
 // contradicts it: ten times as many were let in, or a tenth.
 func TestWordsAreBelievedIfTheyFit(t *testing.T) {
-	near(t, "rate by words that fit", said(600, 600).Rate(at(60.1)), 10, 1e-9)
+	near(t, "rate by words that fit", lookAt(said(600, 600), at(60.1)).Rate, 10, 1e-9)
 	for _, c := range []struct {
 		let   int
 		limit float64
 	}{{600, 60}, {60, 6000}} {
 		m := said(c.let, c.limit)
-		if rate := m.Rate(at(60.1)); rate == c.limit/60 || m.gauges[dimRequests].source == Seen {
+		if rate := lookAt(m, at(60.1)).Rate; rate == c.limit/60 || m.gauges[dimRequests].source == Seen {
 			t.Errorf("%d were let in, %v a minute were named, and %v a second are believed", c.let, c.limit, rate)
 		}
 	}
@@ -205,9 +205,9 @@ func TestChanceLiftsNothingOverTheUsersLimit(t *testing.T) {
 		g.source, g.refill, g.capacity = Learned, 0.8*g.ceiling, 1
 		m.refusals, m.luckless = 1, luckless
 		m.tryMore(0, g, g.ceiling, 0)
-		near(t, "calls a minute", 60*m.Pace(at(1)), 20, 1e-6)
+		near(t, "calls a minute", 60*lookAt(m, at(1)).Most, 20, 1e-6)
 		m.gauges[dimRequests].ceiling = 0
-		near(t, "without the user's limit", 60*m.Pace(at(1))*(1-luckless), 20, 1e-6)
+		near(t, "without the user's limit", 60*lookAt(m, at(1)).Most*(1-luckless), 20, 1e-6)
 	}
 }
 
@@ -217,8 +217,8 @@ func TestHeadersNeedNoProof(t *testing.T) {
 	n := leave(m, noon, one)
 	n.Good, n.Sightings = true, []Sighting{{Dimension: Requests, Limit: 6000, Window: time.Minute, Remaining: 5999}}
 	m.Answered(at(1), n)
-	near(t, "rate", m.Rate(at(1)), 100, 1e-9)
-	if pace := m.Pace(at(1)); pace < 90 { // at once: a limit that is shown is permitted
+	near(t, "rate", lookAt(m, at(1)).Rate, 100, 1e-9)
+	if pace := lookAt(m, at(1)).Most; pace < 90 { // at once: a limit that is shown is permitted
 		t.Errorf("%v calls a second, and 100 are allowed", pace)
 	}
 }

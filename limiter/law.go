@@ -18,6 +18,9 @@ import (
 //
 // Time teaches in Tick alone, and news in the methods that take [News]; whatever is
 // asked of a law changes nothing.
+//
+// The laws are those of this package: a type of another one can embed one, and be told
+// what that is told, but not be one.
 type Law interface {
 	// Tick says that time has passed and that a call wants to leave. held is whether
 	// Wait held one back since the latest Sent.
@@ -67,21 +70,9 @@ type Law interface {
 	// it ends, or the zero time if there is none.
 	SetRamp(now time.Time, c RampConfig) (until time.Time)
 
-	// Pace is how many calls may leave per second; +Inf while nothing limits them.
-	Pace(now time.Time) float64
-	// Rate is what the server is believed to allow, in calls per second; +Inf while
-	// nothing is known.
-	Rate(now time.Time) float64
-	// Level is how many units a limit has left; +Inf if it is not known.
-	Level(now time.Time, d Dimension) float64
-	// Errors is the share of calls that broke, 0..1.
-	Errors(now time.Time) float64
 	// Slowed is what is left of the pace that calls left at, in 0..1, while too many of them
 	// break; 0: the lane is not slowed down.
 	Slowed(now time.Time) float64
-	// Escalation is how many waves there were since the last answer.
-	Escalation() int
-
 	// View is what is believed now, and what binds a call of that cost. It is for looking
 	// at: it is not cheap, and changes nothing.
 	View(now time.Time, c Cost) View
@@ -94,12 +85,14 @@ type Law interface {
 	// error, an [ErrMemory], says why.
 	Restore(now time.Time, m Memory) error
 
-	// Warm reads a word of each line of memory that a call will touch, and does
-	// nothing. Who is about to ask many laws, one after the other, warms them all
-	// first: a processor fetches the memory of many at once, but not that of one whose
-	// turn is far ahead. The answer means nothing.
-	Warm() uint64
+	warm() uint64 // for [Warm]
 }
+
+// Warm reads a word of each line of memory that a call will touch, and does nothing. Who
+// is about to ask many laws, one after the other, warms them all first: a processor
+// fetches the memory of many at once, but not that of one whose turn is far ahead. The
+// answer means nothing.
+func Warm(l Law) uint64 { return l.warm() }
 
 // News is what the end of one call tells its law.
 type News struct {

@@ -82,7 +82,7 @@ func untilLeave(t *testing.T, name string, law Law, now time.Time, cost Cost) ti
 	began := now
 	for {
 		law.Tick(now, true)
-		pace := law.Pace(now)
+		pace := lookAt(law, now).Most
 		if !(pace >= floorRate) && lawsOf[name].Law != Plain || math.IsNaN(pace) || pace < 0 {
 			t.Fatalf("%s: a pace of %v", name, pace)
 		}

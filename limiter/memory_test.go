@@ -152,7 +152,7 @@ func TestDebtsAge(t *testing.T) {
 	k.Limits = []LimitMemory{{On: "requests", Source: "learned", Refill: 10, Capacity: 45, Debt: 50}}
 	for seconds, level := range map[float64]float64{-60: -5, 0: -5, 1: 5, 4: 35, 5: 45, 3600: 45, 1e6: 45} {
 		m := restored(t, at(seconds), k, LawConfig{})
-		near(t, "level", m.Level(at(seconds), Requests), level, 1e-6)
+		near(t, "level", lookAt(m, at(seconds)).Level(Requests), level, 1e-6)
 	}
 }
 
@@ -292,15 +292,15 @@ func TestPlainLawRemembers(t *testing.T) {
 	if err := next.Restore(now, k); err != nil {
 		t.Fatal(err)
 	}
-	near(t, "rate", next.Rate(now), p.Rate(now), 1e-9)
+	near(t, "rate", lookAt(next, now).Rate, lookAt(p, now).Rate, 1e-9)
 	want(t, "cooldown", next.cooldown.Until(), p.cooldown.Until())
 	want(t, "escalation", next.Escalation(), 1)
 	near(t, "ramp", next.ramp.Rate(now), 3, 1e-9)
 	want(t, "ramp's end", next.ramp.Ends(), at(100))
 	next.rate.Success(at(100), 0)
-	near(t, "during the ramp", next.Rate(now), 7, 0)
+	near(t, "during the ramp", lookAt(next, now).Rate, 7, 0)
 	next.rate.Success(at(101), 0)
-	near(t, "after it", next.Rate(now), 7.3, 1e-9)
+	near(t, "after it", lookAt(next, now).Rate, 7.3, 1e-9)
 	late := NewPlainLaw(LawConfig{}, at(3600), seeded(1))
 	if err := late.Restore(at(3600), k); err != nil {
 		t.Fatal(err)

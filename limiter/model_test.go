@@ -60,7 +60,7 @@ func TestDayLimitIsNotRationed(t *testing.T) {
 	m.slowStart(-60, 1, doubling)
 	see := Sighting{Dimension: Requests, Limit: 14400, Window: 24 * time.Hour, Remaining: 14000, Reset: 40 * time.Minute, HasReset: true}
 	m.Answered(now, News{Ticket: m.Sent(now, one, 0), Sent: now, Cost: one, Good: true, Sightings: []Sighting{see}})
-	if rate := m.Pace(now.Add(time.Second)); rate < 100 {
+	if rate := lookAt(m, now.Add(time.Second)).Most; rate < 100 {
 		t.Errorf("%v calls a second, of 14,000 that are left", rate)
 	}
 }
@@ -88,15 +88,15 @@ func TestRefusalForTokens(t *testing.T) {
 	now := time.Unix(0, 0)
 	m := newModel(LawConfig{Limits: Limits{RPM: 600, TPM: 60_000, Burst: time.Minute}}, now)
 	c := Cost{Requests: 1, Input: 10}
-	rate := m.Rate(now)
+	rate := lookAt(m, now).Rate
 	m.Refused(now, News{Ticket: m.Sent(now, c, 0), Sent: now, Cost: c, Present: true, On: Tokens})
-	if got := m.Rate(now); got != rate {
+	if got := lookAt(m, now).Rate; got != rate {
 		t.Errorf("%v requests a second after a refusal for tokens, %v before", got, rate)
 	}
-	if level := m.Level(now, Tokens); level > 0 {
+	if level := lookAt(m, now).Level(Tokens); level > 0 {
 		t.Errorf("%v tokens are thought to be left", level)
 	}
-	if level := m.Level(now, Requests); level < 500 {
+	if level := lookAt(m, now).Level(Requests); level < 500 {
 		t.Errorf("%v requests are thought to be left", level)
 	}
 }
@@ -111,7 +111,7 @@ func TestDebtIsBoundedAfterACut(t *testing.T) {
 		m.Sent(now.Add(time.Second/2), one, 0)
 	}
 	m.Refused(now.Add(time.Second), News{Ticket: first, Sent: now, Cost: one, Present: true})
-	if level, bound := m.Level(now.Add(time.Second), Requests), 60*m.Rate(now); level < -max(bound, leastDebt)-1e-9 {
+	if level, bound := lookAt(m, now.Add(time.Second)).Level(Requests), 60*lookAt(m, now).Rate; level < -max(bound, leastDebt)-1e-9 {
 		t.Errorf("a debt of %v, with %v a minute", -level, bound)
 	}
 }

@@ -95,13 +95,10 @@ func (m *ModelLaw) Climb(now time.Time) time.Time {
 // SetRamp is part of [Law]. The model climbs by what it knows, in no shape of the user's.
 func (m *ModelLaw) SetRamp(time.Time, RampConfig) time.Time { return time.Time{} }
 
-// Pace is part of [Law].
-func (m *ModelLaw) Pace(now time.Time) float64 {
-	return m.paceOf(m.seconds(now), [dims]float64{dimRequests: 1})
+// pace is how many calls may leave per second that draw one request and nothing else.
+func (m *ModelLaw) pace(t float64) float64 {
+	return m.paceOf(t, [dims]float64{dimRequests: 1})
 }
-
-// Rate is part of [Law].
-func (m *ModelLaw) Rate(time.Time) float64 { return m.believed() }
 
 // believed is the rate of requests that is believed, or searched at.
 func (m *ModelLaw) believed() float64 {
@@ -114,23 +111,10 @@ func (m *ModelLaw) believed() float64 {
 	return unlimited
 }
 
-// Level is part of [Law].
-func (m *ModelLaw) Level(now time.Time, d Dimension) float64 {
-	k := index(d)
-	if k < 0 || !m.gauges[k].known() {
-		return unlimited
-	}
-	return m.gauges[k].levelAt(m.seconds(now))
-}
-
-// Errors is part of [Law].
-func (m *ModelLaw) Errors(now time.Time) float64 { return m.errors.Rate(now) }
-
 // Slowed is part of [Law].
 func (m *ModelLaw) Slowed(now time.Time) float64 { return m.errors.Slowed(now) }
 
-// Warm is part of [Law].
-func (m *ModelLaw) Warm() uint64 {
+func (m *ModelLaw) warm() uint64 {
 	n := m.answered.warm() + m.errors.calls.warm() + uint64(m.used)
 	for k := range m.used {
 		n += m.gauges[k].warm()
@@ -145,7 +129,7 @@ func (m *ModelLaw) Warm() uint64 {
 	return n + uint64(int64(m.hold+m.credited+m.remains.Requests))
 }
 
-// Escalation is part of [Law].
+// Escalation is how many refused probes there were since the last answer; tests watch it.
 func (m *ModelLaw) Escalation() int {
 	if m.drought == nil {
 		return 0

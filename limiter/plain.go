@@ -84,7 +84,7 @@ func (p *PlainLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
 // hold calls to theirs, but while too many break all of them are halved.
 func (p *PlainLaw) paced(now time.Time) (rate float64, word string) {
 	if p.Slowed(now) > 0 {
-		return p.Pace(now), "errors"
+		return p.pace(now), "errors"
 	}
 	return p.rate.Limit(), "rate"
 }
@@ -95,11 +95,8 @@ func (p *PlainLaw) ProbeWait(now time.Time, c Cost) time.Duration {
 	return wait
 }
 
-// Rate is part of [Law].
-func (p *PlainLaw) Rate(time.Time) float64 { return p.rate.Limit() }
-
-// Pace is part of [Law].
-func (p *PlainLaw) Pace(now time.Time) float64 {
+// pace is how many calls may leave per second, as far as tokens let them.
+func (p *PlainLaw) pace(now time.Time) float64 {
 	pace := min(p.rate.Limit(), p.ramp.Rate(now))
 	if told := p.quota.Limits().RPM / 60; told > 0 {
 		pace = min(pace, told)
@@ -213,7 +210,7 @@ func (p *PlainLaw) used(now time.Time, pace float64) float64 {
 func (p *PlainLaw) Refused(now time.Time, n News) Refusal {
 	p.correctCost(now, n)
 	p.short = !n.Overloaded
-	pace, free := p.Pace(now), p.climbed && !p.ramp.Active(now)
+	pace, free := p.pace(now), p.climbed && !p.ramp.Active(now)
 	p.ramp.Stop()
 	// A refused probe says that the wait was too short: the rate was not used, and
 	// what was observed of late is that of probes. A ramp that a user shaped is a
@@ -368,17 +365,10 @@ func (p *PlainLaw) Window(time.Time) int {
 // SetLimits is part of [Law].
 func (p *PlainLaw) SetLimits(now time.Time, l Limits) { p.quota.SetLimits(now, l) }
 
-// Level is part of [Law].
-func (p *PlainLaw) Level(now time.Time, d Dimension) float64 { return p.quota.Level(now, d) }
-
-// Errors is part of [Law].
-func (p *PlainLaw) Errors(now time.Time) float64 { return p.errors.Rate(now) }
-
-// Warm is part of [Law].
-func (p *PlainLaw) Warm() uint64 {
+func (p *PlainLaw) warm() uint64 {
 	n := p.count + p.sent.warm() + p.answered.warm() + p.rate.answered.warm() + p.errors.calls.warm()
 	return n + uint64(p.rate.since+p.cooldown.escalation+int(p.ramp.credit+p.quota.free.cost.Requests+p.pacer.credit))
 }
 
-// Escalation is part of [Law].
+// Escalation is how many waves there were since the last answer; tests watch it.
 func (p *PlainLaw) Escalation() int { return p.cooldown.Escalation() }

@@ -69,7 +69,7 @@ func TestWhatIsLeftCountsUnderTheUsersLimit(t *testing.T) {
 	n := leave(m, noon, one)
 	n.Good, n.Sightings = true, []Sighting{{Dimension: Requests, Limit: 6000, Window: time.Minute, Remaining: 3}}
 	m.Answered(at(0.1), n)
-	if level := m.Level(at(0.1), Requests); level > 4 {
+	if level := lookAt(m, at(0.1)).Level(Requests); level > 4 {
 		t.Errorf("%v calls are thought to be left, and 3 are shown", level)
 	}
 }
@@ -112,8 +112,8 @@ func TestLoweredLimitLeavesSomething(t *testing.T) {
 		m.Answered(at(float64(s)+0.1), News{Ticket: k, Sent: at(float64(s)), Cost: one, Present: true, Good: true, Sightings: []Sighting{seen}})
 	}
 	m.SetLimits(at(30), Limits{RPM: 20})
-	before := m.Level(at(31), Requests)
-	if after := m.Level(at(600), Requests); after < before {
+	before := lookAt(m, at(31)).Level(Requests)
+	if after := lookAt(m, at(600)).Level(Requests); after < before {
 		t.Errorf("the level falls from %v to %v, and nobody calls", before, after)
 	}
 	sent := 0

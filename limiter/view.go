@@ -13,11 +13,14 @@ type View struct {
 	Limits [dims]LimitView // of requests, tokens, input tokens and output tokens, in that order
 
 	Pace  float64 // at which calls may leave; 0 while they may not, +Inf while nothing limits them
+	Most  float64 // pace of a call that draws one request and nothing else, held or not; +Inf while nothing limits it
+	Rate  float64 // that the server is believed to allow, or that is searched at; +Inf while nothing is known
 	Binds Bound   // what gives the least rate
 	Next  Bound   // what would, if that were gone
 
 	Cap        int     // calls that are let in at once, at most; 0: none is believed
 	Window     int     // calls in flight at which the mean latency stays at its target; 0: it has none
+	Errors     float64 // share of calls that broke, 0..1, over the error window
 	Chance     float64 // share of calls that is refused at whatever pace, 0..1, as far as slower ones have shown it
 	ChanceSeen float64 // refusals of late that speak for it
 	Search     float64 // the rate that is tried while none is believed; 0: there is no search
@@ -43,12 +46,22 @@ type LimitView struct {
 	Source   Source
 	Refill   float64
 	Capacity float64 // units that may be saved up; 0: not known
-	Level    float64 // units that are left; negative is debt
+	Level    float64 // units that are left; negative is debt; see [View.Level]
 	Others   float64 // rate that other clients draw, as far as it is more than noise
 	Ceiling  float64 // the user's limit as a rate; 0: none
 
 	Period time.Duration // of a window, which is whole again all at once; 0: it refills all the time
 	Ends   time.Time     // of the window
+}
+
+// Level is how many units a limit has left; negative is debt. It is +Inf if the limit is
+// not known, or if nothing of it is but a rate that was learned.
+func (v *View) Level(d Dimension) float64 {
+	k := index(d)
+	if k < 0 || !v.Limits[k].Known() || v.Limits[k].Source == Learned && v.Limits[k].Capacity == 0 {
+		return unlimited
+	}
+	return v.Limits[k].Level
 }
 
 // Known reports whether anything is known of the limit.

@@ -6,7 +6,10 @@ import "time"
 func (m *ModelLaw) View(now time.Time, c Cost) View {
 	asked := *m // what follows may use whatever the law itself decides by, and reach nothing of it
 	t := asked.seconds(now)
-	v := View{At: now, Binds: nothing, Next: nothing}
+	v := View{
+		At: now, Binds: nothing, Next: nothing,
+		Most: asked.pace(t), Rate: asked.believed(), Errors: asked.errors.Rate(now),
+	}
 	for k := range asked.used {
 		v.Limits[k] = asked.limitView(k, t)
 	}
@@ -114,7 +117,7 @@ func (m *ModelLaw) viewBeliefs(v *View, t float64) {
 		v.Window = m.mean.Size()
 	}
 	if m.refusals > 0 {
-		bin := paceBin(min(m.lastPace, m.paceOf(t, [dims]float64{dimRequests: 1}))) // the latest may have left faster than is believed now
+		bin := paceBin(min(m.lastPace, v.Most)) // the latest may have left faster than is believed now
 		v.Chance = m.chance.share(bin)
 		_, v.ChanceSeen = m.chance.paces.below(bin)
 	}

@@ -8,7 +8,10 @@ import (
 // View is part of [Law].
 func (p *PlainLaw) View(now time.Time, c Cost) View {
 	asked := *p
-	v := View{At: now, Binds: nothing, Next: nothing}
+	v := View{
+		At: now, Binds: nothing, Next: nothing,
+		Most: asked.pace(now), Rate: asked.rate.Limit(), Errors: asked.errors.Rate(now),
+	}
 	if until := asked.cooldown.Until(); now.Before(until) {
 		v.Hold = until
 		v.bind(ByHold, 0)
@@ -19,16 +22,16 @@ func (p *PlainLaw) View(now time.Time, c Cost) View {
 			v.bind(ByRequests+Binding(k), v.Limits[k].Refill/cost)
 		}
 	}
-	if rate := asked.Rate(now); !math.IsInf(rate, 1) {
-		asked.learnedView(&v.Limits[dimRequests], rate)
-		v.bind(ByRequests, rate)
+	if !math.IsInf(v.Rate, 1) {
+		asked.learnedView(&v.Limits[dimRequests], v.Rate)
+		v.bind(ByRequests, v.Rate)
 	}
 	if asked.ramp.Active(now) {
 		v.Ramp = asked.ramp.Ends()
 		v.bind(ByRamp, asked.ramp.Rate(now))
 	}
 	if asked.Slowed(now) > 0 {
-		v.bind(ByErrors, asked.Pace(now))
+		v.bind(ByErrors, v.Most)
 	}
 	v.Pace = v.Binds.Pace
 	if p.mean != nil {

@@ -119,7 +119,7 @@ func TestViewBindsThePace(t *testing.T) {
 			for range 600 {
 				v := r.run(300 * time.Millisecond).view()
 				by[v.Binds.By]++
-				pace := r.law.Pace(r.now)
+				pace := lookAt(r.law, r.now).Most
 				switch {
 				case v.Binds.Pace > v.Next.Pace:
 					t.Fatalf("%s, %s: %v binds, and %v less", law, world, v.Binds, v.Next)
@@ -191,5 +191,41 @@ func TestViewOfALocalServer(t *testing.T) {
 	searched := func() bool { return r.view().Search > 0 }
 	if r.runUntil(5*time.Minute, searched); !searched() {
 		t.Errorf("it refuses: %+v", r.view())
+	}
+}
+
+// The level of a limit is what the law goes by, and +Inf where it knows of none: a rate
+// that the plain law learned has no level, and one that was told keeps its own.
+func TestViewLevels(t *testing.T) {
+	learned := 0
+	for world, g := range worlds {
+		for law, c := range lawsOf {
+			r := newRig(NewLaw(c, noon, seeded(1)), g())
+			for range 300 {
+				v := r.run(300 * time.Millisecond).view()
+				for k, d := range dimensionOf {
+					level := unlimited
+					switch l := r.law.(type) {
+					case *PlainLaw:
+						level = l.quota.Level(r.now, d)
+						if v.Limits[k].Source == Learned {
+							learned++
+						}
+					case *ModelLaw:
+						if l.gauges[k].known() {
+							level = l.gauges[k].levelAt(l.seconds(r.now))
+						}
+					}
+					if got := v.Level(d); got != level {
+						t.Fatalf("%s, %s: %v %v are left, the law goes by %v", law, world, got, d, level)
+					}
+				}
+			}
+			v := r.view()
+			want(t, "level of nothing", v.Level(None), unlimited)
+		}
+	}
+	if learned == 0 {
+		t.Error("the plain law never learned a rate")
 	}
 }

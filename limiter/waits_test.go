@@ -102,7 +102,7 @@ func TestGrowthThatIsMindedIsSlowed(t *testing.T) {
 		n := leave(m, at(0), one)
 		n.Slow = slow
 		m.Refused(at(1), n)
-		return m.Pace(at(1 + after))
+		return lookAt(m, at(1+after)).Most
 	}
 	for _, c := range []struct{ after, share float64 }{{0, 0.5}, {30, 0.5 * 1.4142}} {
 		near(t, "share of the rate", pace(true, c.after)/100, c.share, 0.01)
@@ -127,15 +127,15 @@ func TestStragglersGiveTheirChargeBack(t *testing.T) {
 			first, second := leave(l, noon, c), leave(l, noon, c)
 			first.Overloaded = busy
 			l.Refused(noon, first)
-			requests, tokens := l.Level(noon, Requests), l.Level(noon, Tokens)
+			requests, tokens := lookAt(l, noon).Level(Requests), lookAt(l, noon).Level(Tokens)
 			second.Present = false
 			l.Straggled(noon, second)
 			_, plain := l.(*PlainLaw)
 			if plain && !busy { // it was emptied
 				c = Cost{}
 			}
-			want(t, "requests that are back", l.Level(noon, Requests)-requests, c.Requests)
-			want(t, "tokens that are back", l.Level(noon, Tokens)-tokens, c.Input)
+			want(t, "requests that are back", lookAt(l, noon).Level(Requests)-requests, c.Requests)
+			want(t, "tokens that are back", lookAt(l, noon).Level(Tokens)-tokens, c.Input)
 		}
 	})
 }

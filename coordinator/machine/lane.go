@@ -190,7 +190,7 @@ func (l *lane) promise(now time.Time, p *pool, wait time.Duration) {
 }
 
 func (l *lane) warm() uint64 {
-	return uint64(l.inFlight) + l.counts[calls] + uint64(l.unclear) + l.latency.Warm() + l.breaker.Warm() + l.law.Warm()
+	return uint64(l.inFlight) + l.counts[calls] + uint64(l.unclear) + l.latency.Warm() + l.breaker.Warm() + limiter.Warm(l.law)
 }
 
 // usable reports whether the lane is well, if perhaps busy.

@@ -299,10 +299,11 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 	if to == Flowing || to == Probing {
 		m.alarms.clear(&l.alarm)
 	}
+	v := l.law.View(now, l.nextCost())
 	m.out.Transitions = append(m.out.Transitions, Transition{
 		At: now, Lane: l.name, From: l.phase, To: to, Reason: reason, Epoch: l.epoch,
-		Until: l.alarmAt(), Wave: l.wave, Rate: l.law.Rate(now), Cause: l.cause,
-		Belief: l.belief(now),
+		Until: l.alarmAt(), Wave: l.wave, Rate: v.Rate, Cause: l.cause,
+		Belief: l.belief(&v),
 	})
 	if l.phase, l.reason = to, reason; to == Cooling {
 		l.ill = reason

@@ -129,10 +129,13 @@ func (r *bookRun) poolOf(name string) PoolConfig {
 // A moment is what a fact may change: the epoch and the escalation of each lane.
 type moment map[*lane][2]uint64
 
+// escalation is how many waves the lane has met since the last answer.
+func (l *lane) escalation() int { return l.law.(interface{ Escalation() int }).Escalation() }
+
 func (b *book) before(Event) moment {
 	at := moment{}
 	for _, l := range b.w.m.lanes {
-		at[l] = [2]uint64{l.epoch, uint64(l.law.Escalation())}
+		at[l] = [2]uint64{l.epoch, uint64(l.escalation())}
 	}
 	return at
 }

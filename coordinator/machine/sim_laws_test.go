@@ -330,19 +330,19 @@ func (b *book) sameLane(name string, l *bookLane) {
 	if s.Phase != l.phase || s.Epoch != l.epoch || s.InFlight != l.inFlight || is.inEpoch != l.inEpoch || is.answers != l.answers {
 		b.w.failf("lane %s is %+v, in epoch %d, answers %d; the book says %+v", name, s, is.inEpoch, is.answers, *l)
 	}
-	b.checkDebts(is)
-	l.slowed = l.slowed || is.law.Errors(b.w.m.now) > 0
+	b.checkDebts(is, &s.View)
+	l.slowed = l.slowed || s.Errors > 0
 }
 
 // checkDebts: what a lane owes is at most a minute of the limit, be it told, learned or shown.
-func (b *book) checkDebts(l *lane) {
-	now, server := b.w.m.now, b.w.servers[l.name]
+func (b *book) checkDebts(l *lane, v *limiter.View) {
+	server := b.w.servers[l.name]
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
 		most := l.cfg.Limits.PerMinute(d)*limiter.DebtBudget + 1e-6
 		if l.cfg.Law == limiter.Model {
-			most = max(most, 60*l.law.Rate(now)+1e-6, server.shownPerMinute(d))
+			most = max(most, 60*v.Rate+1e-6, server.shownPerMinute(d))
 		}
-		if level := l.law.Level(now, d); level < -most {
+		if level := v.Level(d); level < -most {
 			b.w.failf("lane %s owes %v %v, %v at most", l.name, -level, d, most)
 		}
 	}

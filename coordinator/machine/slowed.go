@@ -20,9 +20,10 @@ func (m *Machine) heed(now time.Time, l *lane) {
 	if share == 0 {
 		reason = ByAnswers
 	}
+	v := l.law.View(now, l.nextCost())
 	m.out.Transitions = append(m.out.Transitions, Transition{
 		At: now, Lane: l.name, From: l.phase, To: l.phase, Reason: reason, Epoch: l.epoch,
-		Until: l.alarmAt(), Wave: l.wave, Rate: l.law.Pace(now), Belief: l.belief(now),
-		Slowed: share, Errors: l.law.Errors(now), Span: cmp.Or(max(0, l.cfg.Errors.Window), limiter.DefaultErrorWindow),
+		Until: l.alarmAt(), Wave: l.wave, Rate: v.Most, Belief: l.belief(&v),
+		Slowed: share, Errors: v.Errors, Span: cmp.Or(max(0, l.cfg.Errors.Window), limiter.DefaultErrorWindow),
 	})
 }

@@ -134,18 +134,19 @@ func busier(a, b *lane) int {
 }
 
 func (l *lane) status(now time.Time) LaneStatus {
+	v := l.law.View(now, l.nextCost())
 	s := LaneStatus{
 		Name: l.name, Phase: l.phase, Reason: l.reason, Cause: l.cause,
-		Until: l.alarmAt(), Epoch: l.epoch, Rate: l.allowed(now),
+		Until: l.alarmAt(), Epoch: l.epoch, Rate: l.allowed(&v),
 		InFlight: l.inFlight, Parked: l.parked, Delayed: l.delayed,
 		Breaker: l.breaker.State(now), Failures: l.breaker.FailuresInRow(),
-		Latency: l.latency.Mean(), P95: l.latency.P95(), Errors: l.law.Errors(now), Slowed: l.law.Slowed(now),
-		Counters: l.counts.counters(), View: l.law.View(now, l.nextCost()),
+		Latency: l.latency.Mean(), P95: l.latency.P95(), Errors: v.Errors, Slowed: l.law.Slowed(now),
+		Counters: l.counts.counters(), View: v,
 		Level: Levels{
-			Requests:     l.law.Level(now, limiter.Requests),
-			Tokens:       l.law.Level(now, limiter.Tokens),
-			InputTokens:  l.law.Level(now, limiter.InputTokens),
-			OutputTokens: l.law.Level(now, limiter.OutputTokens),
+			Requests:     v.Level(limiter.Requests),
+			Tokens:       v.Level(limiter.Tokens),
+			InputTokens:  v.Level(limiter.InputTokens),
+			OutputTokens: v.Level(limiter.OutputTokens),
 		},
 	}
 	s.Speed, s.Why, s.Wait = l.holdup(now)
@@ -175,19 +176,19 @@ func (l *lane) dues() (first, last time.Time) {
 
 // belief is what the law believes, in words. That of the plain law is a rate, which
 // whoever tells of the lane tells already.
-func (l *lane) belief(now time.Time) string {
+func (l *lane) belief(v *limiter.View) string {
 	if l.cfg.Law != limiter.Model {
 		return ""
 	}
-	return l.law.View(now, l.nextCost()).String()
+	return v.String()
 }
 
 // allowed is the rate at which calls may leave now, in calls per second.
-func (l *lane) allowed(now time.Time) float64 {
+func (l *lane) allowed(v *limiter.View) float64 {
 	if l.phase == Cooling || l.phase == Stopped {
 		return 0
 	}
-	return l.law.Pace(now)
+	return v.Most
 }
 
 // nextCost is what the next call draws, as far as one is in sight.
