@@ -133,7 +133,7 @@ func (m *ModelLaw) endDrought(t float64) {
 		}
 		m.trial, m.lastPace = nil, d.pace
 		m.slowStart(t, backShare, backDoubling)
-	case d.lesson != nil && d.wasWindow(t, m.believed()):
+	case d.lesson != nil && d.wasFixed(t, m.believed()):
 		m.remake(d.lesson, t)
 	}
 }

@@ -63,9 +63,9 @@
 // independent of the original; one of a law may be asked, and not taught.
 //
 // Asking changes nothing. Time teaches in Tick alone, news in the methods that take
-// [News], and a call that leaves in Sent; whatever is asked besides (Wait, Window,
-// View, Save) leaves the law as it was, however often and with whatever times it
-// is asked. Of the parts likewise: a method named like a question never writes.
+// [News], and a call that leaves in Sent; whatever is asked besides (Wait, Window, View,
+// Save) leaves the law as it was, however often and with whatever times it is asked. Of
+// the parts likewise: a method named like a question never writes.
 //
 // Take of a part succeeds exactly when Wait is 0. If nothing was taken in between, it is
 // 0 at the instant that Wait named; a wait cut short by [MaxWait] is the exception, and
@@ -89,4 +89,16 @@
 // Limits are per minute, as providers publish them. Rates (Pacer, Ramp, Rate,
 // Meter, and all of a law) are per second. What a bucket holds are units: requests in
 // one, tokens in another. +Inf is a rate without a limit.
+//
+// # Words
+//
+//	pace          at which calls leave, or may: calls per second
+//	rate          what the server takes, as believed, learned or shown: units per second
+//	share         of a whole, 0..1
+//	window        calls in flight, at most; an error window is a span of time behind now
+//	fixed window  a limit of a provider's that is whole again all at once
+//	reserve       level of a limit that is kept back
+//	told          said by the user; headers show, refusals say, calls teach
+//	probe         one call, to find out whether calls are let in again; a try asks for more
+//	settle        an item's end, in the machine; of a Quota: the real cost for the estimate
 package limiter

@@ -10,14 +10,14 @@ const (
 	busyGrowth    = 2.0
 	busyPatience  = 30   // refusals, more than a minute, after which it is asked less and less often: being asked may be what keeps it from letting anything in
 	downAfter     = 15.0 // seconds without a call let in, by 503 alone: the server was down
-	windowEnd     = 2.0  // seconds of drought at least, and
-	windowCalls   = 8    // calls' time, after which calls are let in because a window has ended
+	fixedEnd      = 2.0  // seconds of drought at least, and
+	fixedCalls    = 8    // calls' time, after which calls are let in because a window has ended
 )
 
 // A drought is a time in which nothing at all is let in. It lengthens the holds, and
 // only its first refusal teaches anything.
 type drought struct {
-	began    float64 // when the lane was told to hold
+	began    float64 // when the hold began
 	refusals int     // with nothing let in between
 	busy     bool    // all of them said busy, and nothing of a rate
 	pace     float64 // at which calls were let in before
@@ -35,9 +35,9 @@ func (d *drought) hold(delay, gap float64, overloaded bool) float64 {
 	return min(droughtMost, busyMost*patience, first*math.Pow(busyGrowth, float64(d.refusals-1)))
 }
 
-// wasWindow reports whether it was the rest of a window, now that calls are let in.
-func (d *drought) wasWindow(t, rate float64) bool {
-	return t-d.began >= max(windowEnd, windowCalls/rate)
+// wasFixed reports whether it was the rest of a window, now that calls are let in.
+func (d *drought) wasFixed(t, rate float64) bool {
+	return t-d.began >= max(fixedEnd, fixedCalls/rate)
 }
 
 // wasDown reports whether the server was down, now that calls are let in.

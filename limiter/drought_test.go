@@ -50,7 +50,7 @@ func TestWhatADroughtWas(t *testing.T) {
 		{true, 1000, 10, true, true},
 	} {
 		d := drought{began: 50, busy: c.busy}
-		want(t, "a window's end", d.wasWindow(50+c.lasted, c.rate), c.window)
+		want(t, "a window's end", d.wasFixed(50+c.lasted, c.rate), c.window)
 		want(t, "down", d.wasDown(50+c.lasted), c.down)
 	}
 }

@@ -253,20 +253,20 @@ type shapeGuess struct {
 }
 
 const (
-	windowShare     = 0.8 // of the most is well under it,
-	windowRounding  = 2   // less what the rounding of remaining and reset amounts to
-	windowSightings = 5
-	windowLeast     = 3.0 // seconds; a shorter window has ended before its answers say so
+	fixedShare     = 0.8 // of the most is well under it,
+	fixedRounding  = 2   // less what the rounding of remaining and reset amounts to
+	fixedSightings = 5
+	fixedLeast     = 3.0 // seconds; a shorter window has ended before its answers say so
 )
 
 // falls takes a sighting, and reports whether this is a window.
 func (g *shapeGuess) falls(full, reset float64) bool {
 	g.most, g.longest = max(g.most, full), max(g.longest, reset)
 	g.falling++
-	if full >= windowShare*g.most-windowRounding {
+	if full >= fixedShare*g.most-fixedRounding {
 		g.falling = 0
 	}
-	return g.falling >= windowSightings && g.longest > windowLeast
+	return g.falling >= fixedSightings && g.longest > fixedLeast
 }
 
 // A fixedWindow is a limit that is whole again all at once. Nothing flows in before it
@@ -277,9 +277,9 @@ type fixedWindow struct {
 	most   float64 // units, the most that was ever left
 }
 
-// windowEdge is how many seconds who waits for the end of a window waits longer: a
+// fixedEdge is how many seconds who waits for the end of a window waits longer: a
 // hop's usual spread, as what arrives before it is refused.
-const windowEdge = 0.020
+const fixedEdge = 0.020
 
 func (w *fixedWindow) see(s Sighting, sent float64) {
 	w.ends = sent + s.Reset.Seconds()
@@ -288,14 +288,14 @@ func (w *fixedWindow) see(s Sighting, sent float64) {
 }
 
 func (w *fixedWindow) levelAt(level, t float64) float64 {
-	if t < w.ends+windowEdge {
+	if t < w.ends+fixedEdge {
 		return level
 	}
 	return w.most
 }
 
 func (w *fixedWindow) advance(t float64) {
-	if t >= w.ends+windowEdge {
-		w.ends += w.period * math.Ceil(max(1e-9, t-windowEdge-w.ends)/max(w.period, windowLeast))
+	if t >= w.ends+fixedEdge {
+		w.ends += w.period * math.Ceil(max(1e-9, t-fixedEdge-w.ends)/max(w.period, fixedLeast))
 	}
 }

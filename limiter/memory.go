@@ -34,7 +34,7 @@ type Memory struct {
 	ReserveAt time.Time        `json:"reserve_at,omitzero"`
 	Hold      time.Time        `json:"hold,omitzero"` // nothing may leave before
 	Refused   time.Time        `json:"refused_at,omitzero"`
-	Lied      float64          `json:"lied,omitempty"` // the rate that headers told and that was wrong
+	Lied      float64          `json:"lied,omitempty"` // the rate that headers showed and that was wrong
 	Local     float64          `json:"local,omitempty"`
 	Window    float64          `json:"window,omitempty"` // calls in flight at which the mean latency was at its target
 	Ramp      *RampMemory      `json:"ramp,omitempty"`

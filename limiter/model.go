@@ -101,7 +101,7 @@ type ModelLaw struct {
 	windowAt    float64
 	rng         *rand.Rand
 	lastRefused float64 // when the latest refused call left
-	lied        float64 // calls per second that headers told and that were found wrong; 0: none
+	lied        float64 // calls per second that headers showed and that were found wrong; 0: none
 	reserveAt   float64
 	chance      chance
 	crowd       crowd

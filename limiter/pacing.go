@@ -127,10 +127,10 @@ func (m *ModelLaw) gaugePace(k int, t, cost, fastest float64, ending bool) float
 
 // rate spreads what is left of a window over what is left of its time.
 func (w *fixedWindow) rate(t, level, least float64) float64 {
-	if t >= w.ends+windowEdge {
-		return max(least, w.most/max(w.period, windowLeast))
+	if t >= w.ends+fixedEdge {
+		return max(least, w.most/max(w.period, fixedLeast))
 	}
-	return max(least, level/max(w.ends-t, windowEdge))
+	return max(least, level/max(w.ends-t, fixedEdge))
 }
 
 // ending reports whether what remains of the batch fits the levels: then the
@@ -244,7 +244,7 @@ func (m *ModelLaw) debtWait(t float64, cost [dims]float64) (time.Duration, Dimen
 // until is how many seconds it takes until the level is that high.
 func (g *gauge) until(t, level float64) float64 {
 	if g.isFixed() {
-		return max(windowEdge, g.fixed.ends+windowEdge-t)
+		return max(fixedEdge, g.fixed.ends+fixedEdge-t)
 	}
 	return (level - g.levelAt(t)) / max(g.refill-g.draw(), 0.05*g.refill)
 }

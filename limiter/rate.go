@@ -108,7 +108,7 @@ type Rate struct {
 	goal     float64   // the rate to climb back to; 0: none was refused
 	goalAt   time.Time // when that was refused
 	grew     time.Time // until when the limit has climbed
-	told     bool      // a directed refusal was the last news
+	directed bool      // a directed refusal was the last news
 	cut      bool      // there was a decrease
 	since    int       // samples since the last decrease, where latency is judged
 	latency  MeanLatency
@@ -146,7 +146,7 @@ func (r *Rate) Anchor(observed float64) {
 
 // Success learns from a call that was answered, and how long that took.
 func (r *Rate) Success(now time.Time, latency time.Duration) {
-	r.told = false
+	r.directed = false
 	if r.limit <= 0 {
 		r.answered.Add(now) // it tells a first decrease where to start, and later ones start from the limit
 	}
@@ -207,10 +207,10 @@ func (r *Rate) Aim(now time.Time, perSecond float64) {
 // refusal with no success in between is about the wait, which was too short, and not
 // about the rate, which was not used.
 func (r *Rate) Refused(now time.Time, observed float64, directed bool) {
-	if directed && r.told {
+	if directed && r.directed {
 		return
 	}
-	r.told = directed
+	r.directed = directed
 	r.decrease(now, r.config.withDefaults(), observed)
 }
 

@@ -43,7 +43,7 @@ func TestWindowsAreToldFromBuckets(t *testing.T) {
 func TestOddSightingsMakeNoWindow(t *testing.T) {
 	var g, short shapeGuess
 	for range 50 {
-		for range windowSightings - 1 {
+		for range fixedSightings - 1 {
 			if g.falls(100, 60) {
 				t.Fatal("found among odd sightings")
 			}
@@ -65,11 +65,11 @@ func TestWindowIsWholeWhenItEnds(t *testing.T) {
 	w.see(Sighting{Remaining: 599, Reset: 50 * time.Second}, 10)
 	want(t, "level at once", w.levelAt(120, 10), 120)
 	want(t, "level before the end", w.levelAt(120, 60), 120)
-	want(t, "level after it", w.levelAt(120, 60+2*windowEdge), 600)
-	for _, now := range []float64{30, 60 + 2*windowEdge, 200, 10_000} {
+	want(t, "level after it", w.levelAt(120, 60+2*fixedEdge), 600)
+	for _, now := range []float64{30, 60 + 2*fixedEdge, 200, 10_000} {
 		x := w
 		x.advance(now)
-		if ahead := x.ends + windowEdge - now; ahead <= 0 || ahead > max(50, 60-now+1) {
+		if ahead := x.ends + fixedEdge - now; ahead <= 0 || ahead > max(50, 60-now+1) {
 			t.Errorf("at %v s the window ends in %v s", now, ahead)
 		}
 		if rest := math.Mod(x.ends-60, 50); math.Abs(rest) > 1e-6 && math.Abs(rest-50) > 1e-6 {

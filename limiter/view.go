@@ -25,7 +25,7 @@ type View struct {
 	ChanceSeen float64 // refusals of late that speak for it
 	Search     float64 // the rate that is tried while none is believed; 0: there is no search
 	Over       float64 // the rate at which a search was last refused; 0: it was not
-	Lied       float64 // the rate that headers told and that was found wrong; 0: they were not
+	Lied       float64 // the rate that headers showed and that was found wrong; 0: they were not
 	Tried      float64 // of Try
 
 	Hold    time.Time // nothing leaves before
