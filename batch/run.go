@@ -7,8 +7,6 @@ import (
 	"iter"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/headrace/headrace/coordinator"
 )
 
@@ -130,8 +128,8 @@ type run[In, Out any] struct {
 
 	coordinator *coordinator.Coordinator
 	session     *coordinator.Session
-	group       errgroup.Group // everything that runs
-	workers     errgroup.Group
+	group       goroutines // everything that runs
+	workers     goroutines
 	saver       *saver // nil: nothing is saved
 
 	vacant   chan int           // holds how many more workers may be started; closed: none
@@ -184,9 +182,9 @@ func (r *run[In, Out]) open(ctx context.Context) error {
 		r.coordinator = r.shared.coordinator
 	} else {
 		r.coordinator = r.newCoordinator(min(r.limits.Concurrency+spareMessages, coordinator.DefaultMailbox))
-		r.group.Go(func() error { r.coordinator.Run(); return nil })
+		r.group.Go(r.coordinator.Run)
 		if r.saver = r.newSaver(r.coordinator); r.saver != nil {
-			r.group.Go(func() error { r.saver.run(); return nil })
+			r.group.Go(r.saver.run)
 		}
 	}
 	s, err := r.coordinator.Open(ctx, r.limits)
@@ -207,10 +205,11 @@ func (r *run[In, Out]) unbegun(err error) error {
 	if errors.Is(err, ErrConfig) {
 		r.abort(err)
 		r.summarize(Summary{})
-		return errors.Join(err, r.group.Wait())
+		r.group.Wait()
+		return err
 	}
 	if r.observer != nil {
-		r.group.Go(func() error { r.lastWord(); return nil })
+		r.group.Go(r.lastWord)
 	}
 	return errors.Join(err, r.conclude())
 }
@@ -250,17 +249,17 @@ func (r *run[In, Out]) launch(ctx context.Context) {
 	r.vacant = make(chan int, 1)
 	r.vacant <- r.limits.Concurrency
 	r.hire(ctx)
-	r.group.Go(func() error { r.read(); return nil })
-	r.group.Go(func() error { r.feed(); return nil })
-	r.group.Go(func() error { r.steward(ctx, finished); return nil })
+	r.group.Go(r.read)
+	r.group.Go(r.feed)
+	r.group.Go(func() { r.steward(ctx, finished) })
 	if r.observer != nil {
-		r.group.Go(func() error { r.observe(ctx); return nil })
+		r.group.Go(func() { r.observe(ctx) })
 	}
-	r.group.Go(func() error {
+	r.group.Go(func() {
 		defer r.release()
 		defer close(r.results)
 		defer close(finished)
-		return r.workers.Wait()
+		r.workers.Wait()
 	})
 }
 
@@ -383,10 +382,10 @@ func (r *run[In, Out]) conclude() error {
 	r.sum.Elapsed, r.sum.Total = r.elapsed(), r.limits.Total
 	r.sum.SaveErr = r.saver.wait()
 	r.over <- r.sum
-	err := r.group.Wait()
+	r.group.Wait()
 	r.abort(nil)
 	r.summarize(r.sum)
-	return errors.Join(err, r.observerErr)
+	return r.observerErr
 }
 
 // verdict is the run's error: why something of the input was not run.

@@ -45,7 +45,7 @@ func (r *run[In, Out]) hire(ctx context.Context) bool {
 		default:
 			r.vacant <- n - 1
 		}
-		r.workers.Go(func() error { r.work(ctx); return nil })
+		r.workers.Go(func() { r.work(ctx) })
 	default:
 	}
 	return true
@@ -101,7 +101,7 @@ func (r *run[In, Out]) gone(ctx context.Context, j *job[In, Out], g machine.Gran
 	j.note(g.Lane, ending{}, errGone)
 	j.finish(errGone, true)
 	r.settle(j, g, machine.Outcome{})
-	r.workers.Go(func() error { r.work(ctx); return nil })
+	r.workers.Go(func() { r.work(ctx) })
 }
 
 // call runs the function, bounded in time, with a recorder in its context.
