@@ -55,7 +55,7 @@ func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) (changed b
 		return false
 	}
 	level := s.Remaining + half
-	capacity := s.Limit
+	var capacity float64
 	if s.HasReset {
 		back := s.Reset.Seconds() * printed
 		full := s.Remaining + back

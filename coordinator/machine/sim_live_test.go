@@ -24,7 +24,6 @@ type liveWorld struct {
 	calm   time.Duration // when the troubles are over
 	seq    uint64
 	good   []time.Duration // when calls were answered as hoped
-	flying int
 }
 
 // liveConcurrency is how many calls may be in flight: more than is needed for any limit
