@@ -110,12 +110,13 @@ func TestChangedLawBeginsAfresh(t *testing.T) {
 		}
 		b.wait(c.wait)
 		law := b.lanes[DefaultPool].law
+		b.lanes[DefaultPool].slowed = 0.5 // by that law
 		b.redefined(func(c *LaneConfig) { c.Law = limiter.Model })
 		l, is := b.lanes[DefaultPool], b.lane()
 		if is.Phase != c.phase && c.phase != Flowing || l.reason != c.why && c.phase != Flowing || max(0, is.Until.Sub(b.now)) != c.left && c.phase == Cooling || is.Epoch != c.epoch {
 			t.Errorf("%s: %v (%v) for %v in epoch %d", name, is.Phase, is.Reason, is.Until.Sub(b.now), is.Epoch)
 		}
-		if _, model := l.law.(*limiter.ModelLaw); !model || l.law == law {
+		if _, model := l.law.(*limiter.ModelLaw); !model || l.law == law || l.slowed > 0 {
 			t.Errorf("%s: it follows %T", name, l.law)
 		}
 	}
