@@ -64,7 +64,7 @@ const (
 // fast as calls left of late, and no faster than half of what is believed to flow in. So
 // neither a level that is saved up nor what else is learned meanwhile makes up for it.
 func (m *ModelLaw) ended(now, sent time.Time, failed bool) {
-	if !m.errors.Concerns(sent) || !m.errors.Record(now, failed) {
+	if !m.errors.Concerns(sent) || !m.errors.heed(now, failed) {
 		return
 	}
 	t := m.seconds(now)

@@ -54,7 +54,7 @@ func (c ErrorWindowConfig) withDefaults() ErrorWindowConfig {
 //	│ answered, broke │ a row of failures ─▶ Broken ─▶ probes ─▶ Closed │ answered, broke │
 //	└──── counted ────┘ └──────────── not counted, whenever it ends ──┘ └──── counted ────┘
 //
-// Only Record, Broken and Closed write. The zero value has the default configuration.
+// Only Count, Record, Broken and Closed write. The zero value has the default configuration.
 type ErrorWindow struct {
 	slowed  bool
 	down    bool // a breaker is open
@@ -91,9 +91,8 @@ func (e *ErrorWindow) Concerns(sent time.Time) bool {
 	return !e.down && (e.closed == 0 || sent.Sub(e.calls.origin) >= e.closed)
 }
 
-// Record counts the end of one call, and reports whether the lane is to be slowed down
-// with this.
-func (e *ErrorWindow) Record(now time.Time, failed bool) bool {
+// Count counts the end of one call, and decides nothing.
+func (e *ErrorWindow) Count(now time.Time, failed bool) {
 	e.begin(now)
 	// What came true before this call, unseen, stays true after it.
 	if e.slowed && e.restored(now) {
@@ -101,11 +100,31 @@ func (e *ErrorWindow) Record(now time.Time, failed bool) bool {
 	}
 	e.calls.add(now, failed)
 	e.inRow(now, failed)
+}
+
+// Record counts the end of one call, and reports whether the lane is to be slowed down
+// with this.
+func (e *ErrorWindow) Record(now time.Time, failed bool) bool {
+	e.Count(now, failed)
 	if e.slowed || !e.tooMany() {
 		return false
 	}
 	e.slowed, e.holding = true, now.Sub(e.calls.origin)+e.settings().Hold
 	return true
+}
+
+// errorLook is how long a law looks on before it goes slower: in its first seconds it
+// feels for its pace, and half of what that is then is no pace to keep for a minute. It
+// is also long enough for a share that is under High not to be over it by chance.
+const errorLook = 10 * time.Second
+
+// heed is Record for a law, which looks on at first.
+func (e *ErrorWindow) heed(now time.Time, failed bool) bool {
+	if !e.calls.begun() || now.Sub(e.calls.origin) < errorLook {
+		e.Count(now, failed)
+		return false
+	}
+	return e.Record(now, failed)
 }
 
 func (e *ErrorWindow) begin(now time.Time) {

@@ -180,7 +180,7 @@ func (p *PlainLaw) Failed(now time.Time, n News) {
 // fast as calls left of late, as half of a rate that is not used would be no slower. A
 // ramp says itself how fast that is.
 func (p *PlainLaw) ended(now, sent time.Time, failed bool) {
-	if !p.errors.Concerns(sent) || !p.errors.Record(now, failed) {
+	if !p.errors.Concerns(sent) || !p.errors.heed(now, failed) {
 		return
 	}
 	p.eased = math.Inf(1)

@@ -187,3 +187,28 @@ func TestSlowedNotByABreakersOutage(t *testing.T) {
 		}
 	}
 }
+
+// A law does not halve what it feels its way with: in its first ten seconds it looks on,
+// and judges by all that it saw then.
+func TestFirstSecondsAreNotHalved(t *testing.T) {
+	bothLaws(t, LawConfig{}, func(t *testing.T, law func() Law) {
+		l := law()
+		end := func(now time.Time, broke bool) {
+			n := leave(l, now, Cost{Requests: 1})
+			if broke {
+				l.Failed(now, n)
+			} else {
+				n.Good = true
+				l.Answered(now, n)
+			}
+		}
+		for i := range 100 {
+			end(at(float64(i)/100), i%2 > 0)
+		}
+		near(t, "slowed in the first second", l.Slowed(at(1)), 0, 0)
+		end(at(9.9), true)
+		near(t, "slowed after ten", l.Slowed(at(9.9)), 0, 0)
+		end(at(10), true)
+		near(t, "slowed then", l.Slowed(at(10)), 0.5, 0)
+	})
+}

@@ -148,7 +148,7 @@ func TestSimulatedLanesComeBack(t *testing.T) {
 			mu     sync.Mutex
 			shares []float64
 		)
-		eachSeed(t, func(seed uint64) {
+		eachSeed(t, 1, func(seed uint64) {
 			if seed%liveEach != 0 {
 				return
 			}

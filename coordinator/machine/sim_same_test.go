@@ -93,7 +93,7 @@ func retold(p *plan, watcher *watcher) (sum, lines uint64) {
 // moment, decides the same at the same moments as one that nobody looks at, and knows the
 // same in the end.
 func TestSimulationIsTheSameWhenWatched(t *testing.T) {
-	eachSeed(t, func(seed uint64) {
+	eachSeed(t, 8, func(seed uint64) {
 		by := &watcher{rng: rand.New(rand.NewPCG(seed, 3)), next: storyStart}
 		if seed%2 == 0 {
 			by.every = 200 * time.Millisecond
@@ -108,7 +108,7 @@ func TestSimulationIsTheSameWhenWatched(t *testing.T) {
 // To say long waits changes nothing: a machine that is woken to look for them decides the
 // same at the same moments as one that never says any.
 func TestSayingLongWaitsChangesNothing(t *testing.T) {
-	eachSeed(t, func(seed uint64) {
+	eachSeed(t, 4, func(seed uint64) {
 		quiet := newPlan(seed, 1<<30, 0)
 		quiet.machine.LongWait = -1
 		silent, lines := retold(quiet, nil)
