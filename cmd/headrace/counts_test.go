@@ -106,7 +106,7 @@ func TestWaitStory(t *testing.T) {
 		"l: an item waits by itself: its call broke, and the provider named the wait: it is tried again at 14:41:08, in 10 min": {
 			Own: true, Item: 3, Why: "backoff", Since: at, Until: in(10 * time.Minute), Items: 1,
 		},
-		"l: an item waits by itself: it was refused, and the others were not: it is tried again at 14:41:08, in 10 min": {
+		"l: an item waits by itself: it was refused, and its lane was not held for that: it is tried again at 14:41:08, in 10 min": {
 			Own: true, Item: 3, Cause: machine.ByThrottle, Why: "refused", Since: at, Until: in(10 * time.Minute), Items: 1,
 		},
 	} {

@@ -29,7 +29,7 @@ func waitVerb(n int) string {
 
 func whyAlone(w batch.LongWait) string {
 	if w.Cause == machine.ByThrottle {
-		return "it was refused, and the others were not"
+		return "it was refused, and its lane was not held for that"
 	}
 	return "its call broke, and the provider named the wait"
 }

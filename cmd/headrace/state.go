@@ -73,7 +73,7 @@ func (r *runner) recall() {
 	}
 	r.state = s
 	switch {
-	case r.flags.fresh, r.flags.forget:
+	case r.flags.forget:
 		_ = os.Remove(s.path) // if it stays, it is replaced, or too old one day
 	case err != nil:
 		r.console.notice(fmt.Sprintf("%s is not used: %v; what it knew of the provider is learned again", s.path, err))
