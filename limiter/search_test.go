@@ -10,7 +10,7 @@ import (
 func TestFailuresSlowASearch(t *testing.T) {
 	m := newModel(LawConfig{}, noon)
 	now := noon
-	for i := range 60 {
+	for i := range 120 {
 		now = now.Add(100 * time.Millisecond)
 		k := m.Sent(now, Cost{Requests: 1}, 0)
 		n := News{Ticket: k, Sent: now, Cost: Cost{Requests: 1}, Present: true, Latency: time.Second}
