@@ -25,6 +25,7 @@ func TestInputOrderWithASlowHead(t *testing.T) {
 		fn := func(ctx context.Context, i int) (int, error) {
 			if i == 0 {
 				pause(ctx, time.Minute)
+				synctest.Wait() // the reader waits for leave; what it wrote is read here
 				atHead = taken
 			}
 			return i, nil

@@ -163,7 +163,8 @@ func TestLearnedLimitOutlivesProcess(t *testing.T) {
 			t.Fatal(err, sum.SaveErr)
 		}
 		m := kept.read(t)
-		if got := m[machine.DefaultPool].Law; len(got.Limits) == 0 || math.Abs(got.Limits[0].Refill-10) > 2 {
+		if got := m[machine.DefaultPool].Law; len(got.Limits) == 0 || math.Abs(got.Limits[0].Refill-10) > 4 {
+			// One in thirty is saved while a guess a quarter too high is being tried.
 			t.Fatalf("%+v", got)
 		}
 		anew := f.refused

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -10,7 +11,8 @@ import (
 // all that it has linked together.
 func (m *Machine) check(b *book) {
 	c := newCensus(m)
-	for _, x := range b.items {
+	b.living = slices.DeleteFunc(b.living, func(x *bookItem) bool { return x.place == Over && x.item.place == Over })
+	for _, x := range b.living {
 		if place := x.item.place; place != Nowhere && place != Over {
 			c.count(b, x)
 		}

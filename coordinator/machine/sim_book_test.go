@@ -13,14 +13,15 @@ import (
 // fact, whether a lane was forgotten, whether a refused item waits alone and until
 // when, and whether a backoff is over.
 type book struct {
-	w     *world
-	runs  map[RunID]*bookRun
-	lanes map[string]*bookLane
-	items []*bookItem // offered, in that order
-	of    map[*Item]*bookItem
-	early map[*Item]bool // withdrawn before they were offered
-	out   int            // grants that were not ended
-	total tally          // of the kinds that the world can count
+	w      *world
+	runs   map[RunID]*bookRun
+	lanes  map[string]*bookLane
+	items  []*bookItem // offered, in that order
+	living []*bookItem // those that are not over, and some that lately were
+	of     map[*Item]*bookItem
+	early  map[*Item]bool // withdrawn before they were offered
+	out    int            // grants that were not ended
+	total  tally          // of the kinds that the world can count
 }
 
 type bookRun struct {
@@ -61,10 +62,11 @@ type bookItem struct {
 	item   *Item
 	run    *bookRun
 	pool   string
-	cost   float64 // tokens
-	place  Place   // Nowhere: the machine has not heard of it; Waiting: never called, or back for no reason
-	grant  Grant   // the latest
-	last   Outcome // of the latest call
+	lanes  []string // that its pool may use
+	cost   float64  // tokens
+	place  Place    // Nowhere: the machine has not heard of it; Waiting: never called, or back for no reason
+	grant  Grant    // the latest
+	last   Outcome  // of the latest call
 	back   time.Time
 	alone  time.Time // until when it alone waits after a refusal; zero: it does not
 	first  time.Time // its first call
@@ -101,8 +103,8 @@ func (b *book) define(name string, c LaneConfig) {
 func (b *book) offer(id RunID, items []*Item) {
 	r := b.runs[id]
 	for _, it := range items {
-		x := &bookItem{item: it, run: r, pool: it.Pool, cost: it.Cost.Tokens(), wanted: !b.early[it]}
-		b.items, b.of[it] = append(b.items, x), x
+		x := &bookItem{item: it, run: r, pool: it.Pool, lanes: r.poolOf(it.Pool).Lanes, cost: it.Cost.Tokens(), wanted: !b.early[it]}
+		b.items, b.living, b.of[it] = append(b.items, x), append(b.living, x), x
 		r.line[it.Pool] = append(r.line[it.Pool], x)
 		r.open++
 		b.count(r, offered)

@@ -268,7 +268,7 @@ func (b *book) afterReady(ready Ready) {
 		w.failf("the machine wants to sleep for %v", ready.WakeAt.Sub(w.m.now))
 	}
 	if b.out == 0 && w.m.decidesAt().IsZero() {
-		for _, x := range b.items {
+		for _, x := range b.living {
 			if x.place != Over && x.run.paused == 0 {
 				w.failf("item %d of run %d waits, nothing flies, and nobody will wake up", x.item.Seq, x.run.id)
 			}
@@ -326,12 +326,13 @@ func (b *book) sameLane(name string, l *bookLane) {
 	if b.w.bare {
 		return
 	}
-	s := is.status(b.w.m.now)
-	if s.Phase != l.phase || s.Epoch != l.epoch || s.InFlight != l.inFlight || is.inEpoch != l.inEpoch || is.answers != l.answers {
-		b.w.failf("lane %s is %+v, in epoch %d, answers %d; the book says %+v", name, s, is.inEpoch, is.answers, *l)
+	now := b.w.m.now
+	if is.phase != l.phase || is.epoch != l.epoch || is.inFlight != l.inFlight || is.inEpoch != l.inEpoch || is.answers != l.answers {
+		b.w.failf("lane %s is %+v, in epoch %d, answers %d; the book says %+v", name, is.status(now), is.inEpoch, is.answers, *l)
 	}
-	b.checkDebts(is, &s.View)
-	l.slowed = l.slowed || s.Errors > 0
+	v := is.law.View(now, is.nextCost())
+	b.checkDebts(is, &v)
+	l.slowed = l.slowed || v.Errors > 0
 }
 
 // checkDebts: what a lane owes is at most a minute of the limit, be it told, learned or shown.

@@ -59,12 +59,11 @@ func (b *book) laneWaits(lw LongWait) {
 // waitFor counts the items that wait for a lane, whose run could send one, and says
 // when the first of them was offered.
 func (b *book) waitFor(lane string) (n int, first time.Time) {
-	for _, x := range b.items {
-		waits := x.place == Waiting || x.place == Parked || x.place == Delayed
-		if !waits || x.item.place == Releasing || x.run.paused > 0 || x.run.busy >= withDefault(x.run.config.Concurrency) {
+	for _, x := range b.living {
+		if !x.couldGo() {
 			continue
 		}
-		for _, name := range x.run.poolOf(x.pool).Lanes {
+		for _, name := range x.lanes {
 			if name == lane {
 				if n++; n == 1 || x.item.Offered.Before(first) {
 					first = x.item.Offered
@@ -79,8 +78,12 @@ func (b *book) waitFor(lane string) (n int, first time.Time) {
 // all the time and for no other, was said to wait, if each of them came that long ago.
 func (b *book) isSaid() {
 	for name, l := range b.lanes {
+		if l.phase != Cooling && l.phase != Probing {
+			l.ill = time.Time{}
+			continue
+		}
 		some, latestOffer := b.onlyFor(name)
-		if !some || (l.phase != Cooling && l.phase != Probing) {
+		if !some {
 			l.ill = time.Time{}
 			continue
 		}
@@ -96,13 +99,16 @@ func (b *book) isSaid() {
 // onlyFor reports whether items wait that no other lane could take, and when the latest
 // of them was offered.
 func (b *book) onlyFor(lane string) (some bool, offered time.Time) {
-	for _, x := range b.items {
-		c := x.run.poolOf(x.pool)
-		waits := x.place == Waiting || x.place == Parked || x.place == Delayed
-		if waits && x.item.place != Releasing && x.run.paused == 0 && x.run.busy < withDefault(x.run.config.Concurrency) &&
-			len(c.Lanes) == 1 && c.Lanes[0] == lane {
+	for _, x := range b.living {
+		if x.couldGo() && len(x.lanes) == 1 && x.lanes[0] == lane {
 			some, offered = true, latest(offered, x.item.Offered)
 		}
 	}
 	return some, offered
+}
+
+// couldGo reports whether an item waits, and nothing but its lanes keeps it from a call.
+func (x *bookItem) couldGo() bool {
+	waits := x.place == Waiting || x.place == Parked || x.place == Delayed
+	return waits && x.item.place != Releasing && x.run.paused == 0 && x.run.busy < withDefault(x.run.config.Concurrency)
 }
