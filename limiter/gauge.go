@@ -66,10 +66,12 @@ type gauge struct {
 
 func (g *gauge) known() bool { return g.source != Unknown }
 
-// draw is what other clients take, as far as it is more than noise.
+// draw is what other clients take, as far as it is more than noise. It is less than the
+// refill, which may have been lowered since: else the level would fall for ever, and
+// nothing would leave again.
 func (g *gauge) draw() float64 {
 	if g.others >= neighbourFloor*g.refill && !g.isFixed() {
-		return g.others
+		return min(g.others, othersMost*g.refill)
 	}
 	return 0
 }
@@ -174,7 +176,6 @@ func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 		g.refill, g.capacity = refill, capacity
 	default: // found out, and now bounded
 		g.refill, g.capacity = min(g.refill, refill), min(g.capacity, capacity)
-		g.others = min(g.others, othersMost*g.refill) // or the level would fall for ever
 	}
 	if g.source != Seen {
 		g.source = Told

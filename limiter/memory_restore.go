@@ -147,7 +147,7 @@ func (m *ModelLaw) recallLevel(r *recall, d int, k *LimitMemory) {
 	}
 	g.take(0)
 	if g.source == Seen && !g.isFixed() {
-		g.others = min(0.9*g.refill, sane(k.Others, 0, g.refill))
+		g.others = min(othersMost*g.refill, sane(k.Others, 0, g.refill))
 	}
 }
 

@@ -102,16 +102,25 @@ func TestLargeCallLeavesWhenAWindowEnds(t *testing.T) {
 	}
 }
 
-// A limit that the user lowers while headers show that others draw on it is not used up by
-// them for ever: the level rises, and calls leave.
+// A rate that is lowered while headers show that others draw on it, by the user or because
+// of refusals, is not used up by them for ever: the level rises, and calls leave.
 func TestLoweredLimitLeavesSomething(t *testing.T) {
+	for name, lower := range map[string]func(m *ModelLaw){
+		"by the user": func(m *ModelLaw) { m.SetLimits(at(30), Limits{RPM: 20}) },
+		"by a trial":  func(m *ModelLaw) { m.slower(20.0 / 60) },
+	} {
+		t.Run(name, func(t *testing.T) { leavesSomething(t, lower) })
+	}
+}
+
+func leavesSomething(t *testing.T, lower func(m *ModelLaw)) {
 	m := newModel(LawConfig{}, noon)
 	for s := 0; s < 30; s++ {
 		k := m.Sent(at(float64(s)), one, 0)
 		seen := Sighting{Dimension: Requests, Limit: 600, Window: time.Minute, Remaining: float64(590 - 9*s)} // of ten a second nine are others'
 		m.Answered(at(float64(s)+0.1), News{Ticket: k, Sent: at(float64(s)), Cost: one, Present: true, Good: true, Sightings: []Sighting{seen}})
 	}
-	m.SetLimits(at(30), Limits{RPM: 20})
+	lower(m)
 	before := lookAt(m, at(31)).Level(Requests)
 	if after := lookAt(m, at(600)).Level(Requests); after < before {
 		t.Errorf("the level falls from %v to %v, and nobody calls", before, after)
