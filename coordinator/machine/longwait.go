@@ -145,22 +145,40 @@ func (m *Machine) lookAtLane(now time.Time, l *lane) {
 // most: the lane may have begun to wait for others, which have gone.
 func (l *lane) wantedBy() (items int, since time.Time) {
 	for _, p := range l.pools {
-		it := p.head()
-		if it == nil && !l.usable() { // a lane that is well has nothing to do with an item's own wait
-			it = p.delayed.top()
-		}
-		if it == nil || p.run.paused || !p.run.free() || !p.asks(l) {
+		if p.run.paused || !p.run.free() || !p.asks(l) {
 			continue
 		}
-		if from := latest(it.Offered, p.run.resumed); items == 0 || from.Before(since) {
+		n, first := p.lined(!l.usable()) // a lane that is well has nothing to do with an item's own wait
+		if n == 0 {
+			continue
+		}
+		if from := latest(first, p.run.resumed); items == 0 || from.Before(since) {
 			since = from
 		}
-		items += p.waiting.n + p.returned.len()
-		if !l.usable() {
-			items += p.delayed.len()
-		}
+		items += n
 	}
 	return items, since
+}
+
+// lined counts the items that wait in the pool, with those that wait for themselves or
+// without them, and says when the first of them was offered. It looks at each that was
+// called before, so it is for looks only.
+func (p *pool) lined(alone bool) (n int, first time.Time) {
+	if it := p.waiting.first; it != nil {
+		n, first = p.waiting.n, it.Offered
+	}
+	count := func(items []*Item) {
+		for _, it := range items {
+			if n++; n == 1 || it.Offered.Before(first) {
+				first = it.Offered
+			}
+		}
+	}
+	count(p.returned.items)
+	if alone {
+		count(p.delayed.items)
+	}
+	return n, first
 }
 
 // asks reports whether the pool's next item could go out on the lane.

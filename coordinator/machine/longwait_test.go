@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -44,6 +45,29 @@ func TestLongWaitOfALaneThatFlows(t *testing.T) {
 	}
 	if off := sent.Sub(said[0].Until).Abs(); off > time.Second {
 		t.Errorf("a call left %v away from what was said", off)
+	}
+}
+
+// Whoever waits longest for a lane counts, though another is next in line: an item that
+// waits for its own backoff waits for the lane as well while that lets nothing in.
+func TestLongWaitOfWhoIsNotNext(t *testing.T) {
+	b := newBed(LaneConfig{Breaker: limiter.BreakerConfig{Consecutive: 1}}, RunConfig{})
+	b.offer(1, "", 0)
+	var said []LongWait
+	for own := time.Hour; b.now.Sub(storyStart) < 20*time.Minute; own = time.Minute {
+		if len(b.calls) > 0 {
+			b.Step(b.now, HandedOver(b.calls[0], Outcome{Signal: Failed, Latency: time.Millisecond, Directed: true, RetryAfter: own}))
+			b.calls = b.calls[1:]
+		}
+		if own == time.Hour {
+			b.until(50 * time.Second)
+			b.offer(1, "", 0)
+		}
+		said = append(said, b.until(10*time.Second)...)
+	}
+	said = slices.DeleteFunc(said, func(lw LongWait) bool { return lw.Own })
+	if len(said) != 1 || !said[0].Since.Equal(storyStart) || said[0].At.Sub(storyStart) != DefaultLongWait {
+		t.Errorf("said %v", said)
 	}
 }
 
