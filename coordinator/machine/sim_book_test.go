@@ -13,15 +13,16 @@ import (
 // fact, whether a lane was forgotten, whether a refused item waits alone and until
 // when, and whether a backoff is over.
 type book struct {
-	w      *world
-	runs   map[RunID]*bookRun
-	lanes  map[string]*bookLane
-	items  []*bookItem // offered, in that order
-	living []*bookItem // those that are not over, and some that lately were
-	of     map[*Item]*bookItem
-	early  map[*Item]bool // withdrawn before they were offered
-	out    int            // grants that were not ended
-	total  tally          // of the kinds that the world can count
+	w       *world
+	runs    map[RunID]*bookRun
+	lanes   map[string]*bookLane
+	items   []*bookItem // offered, in that order
+	living  []*bookItem // those that are not over, and some that lately were
+	of      map[*Item]*bookItem
+	early   map[*Item]bool  // withdrawn before they were offered
+	stopped map[string]bool // lanes that did at some time, also if they were forgotten since
+	out     int             // grants that were not ended
+	total   tally           // of the kinds that the world can count
 }
 
 type bookRun struct {
@@ -49,7 +50,6 @@ type bookLane struct {
 	inEpoch  int
 	answers  int
 	began    uint64    // the epoch in which its law did
-	stopped  bool      // at some time
 	slowed   bool      // at some time, by its error window
 	halved   bool      // as it was told last
 	letIn    time.Time // when a call was last let in while it was well
@@ -75,7 +75,7 @@ type bookItem struct {
 }
 
 func newBook(w *world) *book {
-	return &book{w: w, runs: map[RunID]*bookRun{}, lanes: map[string]*bookLane{}, of: map[*Item]*bookItem{}, early: map[*Item]bool{}}
+	return &book{w: w, runs: map[RunID]*bookRun{}, lanes: map[string]*bookLane{}, of: map[*Item]*bookItem{}, early: map[*Item]bool{}, stopped: map[string]bool{}}
 }
 
 func (b *book) open(id RunID, c RunConfig) {

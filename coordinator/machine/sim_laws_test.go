@@ -51,7 +51,9 @@ func (b *book) transition(t Transition) {
 		l.inEpoch = 0
 	}
 	l.phase, l.epoch = t.To, t.Epoch
-	l.stopped = l.stopped || t.To == Stopped
+	if t.To == Stopped {
+		b.stopped[t.Lane] = true
+	}
 }
 
 // beginLaw: a person has reset the lane, or wants another law. What it may draw is there
@@ -219,7 +221,7 @@ func (b *book) ends(g Grant, x *bookItem) {
 		}
 		ok = !errors.Is(g.Cause, ErrTooManyLanes)
 		for _, name := range x.run.poolOf(x.pool).Lanes {
-			ok = ok && b.lane(name).stopped
+			ok = ok && b.stopped[name]
 		}
 	}
 	if !ok {
@@ -238,7 +240,7 @@ func (b *book) strand(s Stranding) {
 	}
 	for _, c := range r.config.Pools {
 		for _, name := range c.Lanes {
-			if !b.lane(name).stopped {
+			if !b.stopped[name] {
 				b.w.failf("run %d is stranded, but lane %s never stopped", s.Run, name)
 			}
 		}
