@@ -122,6 +122,10 @@ func (m *Machine) lookAtLane(now time.Time, l *lane) {
 	case l.phase == Probing && l.inEpoch > 0: // who waits is the probe: its end tells more
 		m.lookBy(now.Add(m.cfg.LongWait))
 		return
+	case (l.phase == Cooling || l.phase == Probing) && len(l.pools) > 0: // when a full run has room again, nobody asks a lane that is ill
+		l.wait.since = now
+		m.lookBy(now.Add(m.cfg.LongWait))
+		return
 	default:
 		l.wait.end()
 		return

@@ -71,6 +71,37 @@ func TestLongWaitOfWhoIsNotNext(t *testing.T) {
 	}
 }
 
+// A run has all its calls in flight on another lane when the wait of a lane that is ill is
+// looked at. When it has room again nobody asks the lane, as it cools; it waits from then
+// on at the latest, and that is said.
+func TestLongWaitBehindAFullRun(t *testing.T) {
+	b := newBed(LaneConfig{Breaker: limiter.BreakerConfig{Consecutive: 1}}, RunConfig{Concurrency: 1})
+	fails := func() {
+		b.Step(b.now, HandedOver(b.calls[0], Outcome{Signal: Failed, Latency: time.Second, Directed: true, RetryAfter: 4 * time.Minute}))
+		b.calls = b.calls[1:]
+	}
+	b.offer(2, "ill", 0)
+	fails()
+	b.until(4*time.Minute + time.Second)
+	b.offer(1, "well", 0)
+	fails() // a probe
+	said := b.until(3 * time.Minute)
+	if len(said) > 0 || len(b.calls) != 1 || b.calls[0].Lane != "well" {
+		t.Fatalf("said %v, calls %v", said, b.calls)
+	}
+	freed := b.now
+	b.Step(b.now, Settled(b.calls[0], Outcome{Signal: Succeeded, Latency: 3 * time.Minute}))
+	b.calls = b.calls[1:]
+	for b.now.Sub(freed) < 20*time.Minute {
+		if said = append(said, b.until(time.Second)...); len(b.calls) > 0 {
+			fails()
+		}
+	}
+	if len(said) != 1 || said[0].Lane != "ill" || said[0].At.Sub(freed) > DefaultLongWait {
+		t.Errorf("said %v, free since %v", said, freed)
+	}
+}
+
 // An only item that a server which is down keeps failing waits for its lane, though it
 // is never in line for it: it is being tried, or waits for its own backoff.
 func TestLongWaitOfAnOnlyItem(t *testing.T) {
