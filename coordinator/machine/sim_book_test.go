@@ -86,7 +86,7 @@ func (b *book) lane(name string) *bookLane {
 	l := b.lanes[name]
 	if l == nil {
 		l = &bookLane{of: b.w.m.lanes[name], config: *b.w.m.laneConfig(name)}
-		l.buckets.set(b.w.now, l.config.Limits)
+		l.buckets.set(b.w.now, l.config.Limits, b.w.servers[name])
 		b.lanes[name] = l
 	}
 	return l
@@ -96,7 +96,7 @@ func (b *book) lane(name string) *bookLane {
 func (b *book) define(name string, c LaneConfig) {
 	if l := b.lanes[name]; l != nil {
 		l.config = c
-		l.buckets.set(b.w.now, c.Limits)
+		l.buckets.set(b.w.now, c.Limits, b.w.servers[name])
 	}
 }
 

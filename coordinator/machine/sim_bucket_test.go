@@ -19,11 +19,11 @@ type bucket struct {
 
 var dimensions = [4]limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
 
-func (bs *buckets) set(now time.Time, l limiter.Limits) {
+func (bs *buckets) set(now time.Time, l limiter.Limits, s *server) {
 	for i, d := range dimensions {
 		b := &bs[i]
 		b.refill(now)
-		known := b.perMinute > 0
+		known := b.perMinute > 0 && !s.showsWithin(d, b.perMinute) // else this was not what held calls back
 		b.perMinute, b.depth = l.PerMinute(d), l.Capacity(d)
 		if !known {
 			b.level = b.depth

@@ -43,7 +43,7 @@ func (b *book) transition(t Transition) {
 	}
 	switch {
 	case t.Reason == ByHand:
-		l.beginLaw(b.w.now, *b.w.m.laneConfig(t.Lane), t.Epoch)
+		l.beginLaw(b.w.now, *b.w.m.laneConfig(t.Lane), t.Epoch, b.w.servers[t.Lane])
 	case t.To == Cooling:
 		b.total[cooldowns]++
 	}
@@ -58,9 +58,9 @@ func (b *book) transition(t Transition) {
 
 // beginLaw: a person has reset the lane, or wants another law. What it may draw is there
 // again, and what left before was charged to another law.
-func (l *bookLane) beginLaw(now time.Time, c LaneConfig, epoch uint64) {
+func (l *bookLane) beginLaw(now time.Time, c LaneConfig, epoch uint64, s *server) {
 	l.config, l.began, l.buckets = c, epoch, buckets{}
-	l.buckets.set(now, c.Limits)
+	l.buckets.set(now, c.Limits, s)
 }
 
 // grant: the right item, at the right time, to a lane that may take it.
