@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/race"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -27,7 +28,7 @@ const flatMemory = 20 << 20
 // One that finds results already remembers a small number of bytes for each. FEW and
 // MANY set the two sizes.
 func TestMemoryIsFlat(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the command is built without the race detector: nothing of it would be found here")
 	}
 	few, many := setting(t, "FEW", 20_000), setting(t, "MANY", 200_000)

@@ -10,17 +10,17 @@ import (
 // check recounts everything that the machine keeps count of, and walks through
 // all that it has linked together.
 func (m *Machine) check(b *book) {
-	c := newCensus(m)
+	c := newCensus(m, b)
 	b.living = slices.DeleteFunc(b.living, func(x *bookItem) bool { return x.place == Over && x.item.place == Over })
 	for _, x := range b.living {
 		if place := x.item.place; place != Nowhere && place != Over {
-			c.count(b, x)
+			c.count(x)
 		}
 	}
 	total := 0
 	for _, r := range m.runs {
-		if r.held != c.held[r] || r.busy != b.runs[r.id].busy {
-			b.w.failf("run %d: %d held, %d busy; counted %d, %d", r.id, r.held, r.busy, c.held[r], b.runs[r.id].busy)
+		if held := b.runs[r.id].held; r.held != held || r.busy != b.runs[r.id].busy {
+			b.w.failf("run %d: %d held, %d busy; counted %d, %d", r.id, r.held, r.busy, held, b.runs[r.id].busy)
 		}
 		total += r.held
 		m.checkRun(b, r, c)
@@ -38,49 +38,94 @@ func (m *Machine) check(b *book) {
 	m.checkIdle(b)
 }
 
-// A census counts the items by what the machine counts them by.
+// A census counts the items by what the machine counts them by. It is taken at each
+// decision, so an item remembers where it was counted last.
 type census struct {
-	m        *Machine
-	lanes    map[*lane]*laneCensus
-	inFlight map[*pool]int
-	lined    map[*pool]int // items that wait in it
-	held     map[*run]int
+	m     *Machine
+	b     *book
+	lanes map[*lane]*laneCensus
+	pools map[*pool]*poolCensus
 }
 
 type laneCensus struct{ inFlight, inEpoch, parked, delayed int }
 
-func newCensus(m *Machine) census {
-	c := census{m, map[*lane]*laneCensus{}, map[*pool]int{}, map[*pool]int{}, map[*run]int{}}
-	for _, l := range m.lanes {
-		c.lanes[l] = &laneCensus{}
+type poolCensus struct{ inFlight, lined int } // lined: items that wait in it
+
+// newCensus is one in which nothing is counted.
+func newCensus(m *Machine, b *book) census {
+	c := b.census
+	if c.m != m {
+		c = census{m, b, map[*lane]*laneCensus{}, map[*pool]*poolCensus{}}
 	}
+	for _, r := range b.runs {
+		r.held = 0
+	}
+	for p, n := range c.pools {
+		if *n = (poolCensus{}); m.runs[p.run.id] != p.run {
+			delete(c.pools, p)
+		}
+	}
+	for l, n := range c.lanes {
+		if *n = (laneCensus{}); m.lanes[l.name] != l {
+			delete(c.lanes, l)
+		}
+	}
+	for _, l := range m.lanes {
+		if c.lanes[l] == nil {
+			c.lanes[l] = &laneCensus{}
+		}
+	}
+	b.census = c
 	return c
 }
 
-func (c census) count(b *book, x *bookItem) {
+func (c census) count(x *bookItem) {
 	it := x.item
-	switch it.place {
-	case InFlight:
-		c.inFlight[it.pool]++
-	case Releasing:
+	if it.place == Releasing {
 		if x.place != Releasing { // not lent yet
-			c.held[it.run]++
+			x.run.held++
 		}
 		return
-	default:
-		c.held[it.run]++
-		c.lined[it.pool]++
-		c.m.checkIn(b, it)
+	}
+	n := c.pool(x)
+	if it.place == InFlight {
+		n.inFlight++
+	} else {
+		x.run.held++
+		n.lined++
+		c.m.checkIn(c.b, it)
 	}
 	if it.lane != nil {
-		c.countLane(b, it)
+		c.countLane(x)
 	}
 }
 
-func (c census) countLane(b *book, it *Item) {
-	n := c.lanes[it.lane]
+// pool is where the items of an item's pool are counted.
+func (c census) pool(x *bookItem) *poolCensus {
+	p := x.item.pool
+	if x.in == p {
+		return x.inCensus
+	}
+	if p.run.pools[p.name] != p {
+		c.b.w.failf("item %d is in a pool that was closed", x.item.Seq)
+	}
+	n := c.pools[p]
 	if n == nil {
-		b.w.failf("item %d is %v on a lane that was forgotten", it.Seq, it.place)
+		n = &poolCensus{}
+		c.pools[p] = n
+	}
+	x.in, x.inCensus = p, n
+	return n
+}
+
+func (c census) countLane(x *bookItem) {
+	it := x.item
+	if x.on != it.lane || c.m.lanes[it.lane.name] != it.lane {
+		x.on, x.onCensus = it.lane, c.lanes[it.lane]
+	}
+	n := x.onCensus
+	if n == nil {
+		c.b.w.failf("item %d is %v on a lane that was forgotten", it.Seq, it.place)
 	}
 	switch it.place {
 	case InFlight:
@@ -98,9 +143,6 @@ func (c census) countLane(b *book, it *Item) {
 // checkIn: an item that waits is where it says.
 func (m *Machine) checkIn(b *book, it *Item) {
 	p := it.pool
-	if p.run.pools[p.name] != p {
-		b.w.failf("item %d waits in a pool that was closed", it.Seq)
-	}
 	in := false
 	switch {
 	case it.place == Delayed:
@@ -123,6 +165,11 @@ func (m *Machine) checkRun(b *book, r *run, c census) {
 	if len(r.opened) != len(r.pools) {
 		fail("run %d opened %d pools and names %d", r.id, len(r.opened), len(r.pools))
 	}
+	for _, p := range r.opened {
+		if r.pools[p.name] != p {
+			fail("pool %s of run %d was closed", p.name, r.id)
+		}
+	}
 	queued := 0
 	for p := r.runnable.first; p != nil; p = p.next {
 		if queued++; !p.queued {
@@ -133,8 +180,12 @@ func (m *Machine) checkRun(b *book, r *run, c census) {
 		fail("run %d has %d pools in line, counted %d", r.id, r.runnable.n, queued)
 	}
 	for _, p := range r.opened {
-		if n := p.waiting.n + p.returned.len() + p.delayed.len(); n != c.lined[p] || p.inFlight != c.inFlight[p] {
-			fail("pool %s: %d wait, %d in flight; counted %d, %d", p.name, n, p.inFlight, c.lined[p], c.inFlight[p])
+		var counted poolCensus
+		if n := c.pools[p]; n != nil {
+			counted = *n
+		}
+		if is := (poolCensus{p.inFlight, p.waiting.n + p.returned.len() + p.delayed.len()}); is != counted {
+			fail("pool %s: %+v; counted %+v", p.name, is, counted)
 		}
 		if !p.returned.isHeap() || !p.delayed.isHeap() {
 			fail("pool %s: its heaps are no heaps", p.name)

@@ -23,6 +23,7 @@ type book struct {
 	stopped map[string]bool // lanes that did at some time, also if they were forgotten since
 	out     int             // grants that were not ended
 	total   tally           // of the kinds that the world can count
+	census  census
 }
 
 type bookRun struct {
@@ -37,6 +38,7 @@ type bookRun struct {
 	unserved bool // some item ended because no lane could take it
 	busy     int
 	open     int // items that are not over
+	held     int // of the census
 	counts   tally
 	line     map[string][]*bookItem // by pool: who waits, in order of offer
 }
@@ -72,6 +74,11 @@ type bookItem struct {
 	first  time.Time // its first call
 	wanted bool
 	noRoom bool // a lane of its pool would have been one too many
+
+	in       *pool // where it was counted last
+	inCensus *poolCensus
+	on       *lane // likewise
+	onCensus *laneCensus
 }
 
 func newBook(w *world) *book {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/headrace/headrace/internal/race"
 )
 
 // simSeeds is how many worlds a plain test run simulates: enough that each of the
@@ -31,11 +33,6 @@ func TestSimulation(t *testing.T) {
 	})
 }
 
-// slowedByRace is how many times fewer worlds there are under the race detector, where a
-// plain run would else take longer than a package may. There is little for it to find in
-// a value with one owner.
-const slowedByRace = 10
-
 // eachSeed tries the seeds, simSeeds or SEEDS of them from SEED_BASE or 0 on, until one
 // fails; or SEED alone. Where a seed costs more than its world, one of so many is enough. What is tried does not depend on chance unless the caller's choice
 // of SEED_BASE does.
@@ -45,11 +42,9 @@ func eachSeed(t *testing.T, oneOf uint64, try func(seed uint64)) {
 		try(seed)
 		return
 	}
-	seeds := uint64(simSeeds)
+	seeds := uint64(race.Fewer(simSeeds))
 	if n, ok := number("SEEDS"); ok {
 		seeds = n
-	} else if raceDetector {
-		seeds /= slowedByRace
 	}
 	seeds = max(1, seeds/oneOf)
 	base, _ := number("SEED_BASE")

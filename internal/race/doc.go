@@ -1,0 +1,6 @@
+// Package race says whether the race detector is on, to tests that would take too long
+// under it.
+//
+//	value with one owner ── a tenth of the worlds: there is nothing to race
+//	goroutines           ── all of it
+package race

@@ -1,0 +1,9 @@
+//go:build !race
+
+package race
+
+// Enabled reports whether the race detector is on.
+const Enabled = false
+
+// Fewer is a tenth of n, at least 1, under the race detector, and n without it.
+func Fewer(n int) int { return n }
