@@ -87,9 +87,6 @@ func (l *lane) busy() bool {
 // latest call was on it wait for another. A lane that has stopped is wanted by every run
 // that draws on it: it is all that keeps the run's items from being tried.
 func (l *lane) wanted() bool {
-	if l.parked > 0 || l.delayed > 0 {
-		return true
-	}
 	for _, p := range l.pools {
 		if l.phase == Stopped || !p.empty() || p.inFlight > 0 {
 			return true

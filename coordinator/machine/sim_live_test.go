@@ -142,7 +142,7 @@ func TestSimulatedLanesComeBack(t *testing.T) {
 		average float64 // of the limit, over all
 	}{
 		{limiter.Model, 3 * time.Minute, 0.005, 0.8},
-		{limiter.Plain, 3 * time.Minute, 0, 0.3},
+		{limiter.Plain, 3 * time.Minute, 0.001, 0.8},
 	} {
 		var (
 			mu     sync.Mutex
