@@ -125,11 +125,21 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 	if x.grant.Epoch < l.began {
 		return // another law was charged for it
 	}
+	charged := l.charged(x.item.Cost)
 	if o.Measured {
-		l.buckets.give(now, 0, x.item.Cost.Minus(o.Actual))
+		l.buckets.give(now, 0, charged.Minus(o.Actual))
 	}
 	refused := o.Signal == Throttled || o.Signal == Overloaded
 	if o.Unsent || refused && (!present || l.config.Law == limiter.Model) { // nothing of it was served
-		l.buckets.give(now, 1, x.item.Cost)
+		l.buckets.give(now, 1, charged)
 	}
+}
+
+// charged is what a call is charged at least: a model finds out that estimates of input are
+// too high, and believes in half of them at least.
+func (l *bookLane) charged(c limiter.Cost) limiter.Cost {
+	if l.config.Law == limiter.Model {
+		c.Input /= 2
+	}
+	return c
 }
