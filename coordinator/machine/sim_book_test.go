@@ -9,9 +9,9 @@ import (
 
 // A book is what the world knows by itself of its runs, lanes and items: from what
 // it told and was granted, never from what the machine believes. The machine is
-// looked into for five things only: epoch and escalation before and after a
+// looked into for six things only: epoch and escalation before and after a
 // fact, whether a lane was forgotten, whether a refused item waits alone and until
-// when, and whether a backoff is over.
+// when, whether a backoff is over, and by what factor a call was charged.
 type book struct {
 	w       *world
 	runs    map[RunID]*bookRun

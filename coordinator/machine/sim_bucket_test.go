@@ -125,7 +125,7 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 	if x.grant.Epoch < l.began {
 		return // another law was charged for it
 	}
-	charged := l.charged(x.item.Cost)
+	charged := l.charged(x.item)
 	if o.Measured {
 		l.buckets.give(now, 0, charged.Minus(o.Actual))
 	}
@@ -135,11 +135,12 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 	}
 }
 
-// charged is what a call is charged at least: a model finds out that estimates of input are
-// too high, and believes in half of them at least.
-func (l *bookLane) charged(c limiter.Cost) limiter.Cost {
+// charged is what a call is charged: a model finds out by how much estimates of input are
+// wrong, and how that goes is not checked here.
+func (l *bookLane) charged(it *Item) limiter.Cost {
+	c := it.Cost
 	if l.config.Law == limiter.Model {
-		c.Input /= 2
+		c.Input *= float64(it.ticket.Factor)
 	}
 	return c
 }

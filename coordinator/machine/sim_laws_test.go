@@ -113,7 +113,7 @@ func (b *book) call(g Grant, x *bookItem) {
 	case x.timeUp(w.m.now):
 		w.failf("%v: its time is up", g)
 	}
-	if !l.buckets.take(w.m.now, 1, l.charged(g.Item.Cost), l.config.Law == limiter.Plain, w.servers[g.Lane]) {
+	if !l.buckets.take(w.m.now, 1, l.charged(g.Item), l.config.Law == limiter.Plain, w.servers[g.Lane]) {
 		w.failf("%v: the bucket has not that much: %+v", g, l.buckets)
 	}
 	b.isInTurn(g, x)
