@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/headrace/headrace/internal/race"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -33,7 +34,7 @@ func (s Scenario) held() float64 {
 // Whatever the provider, every item is answered once, and in a time that has
 // something to do with what the provider allows. WORLDS says how many to try.
 func TestRandomWorlds(t *testing.T) {
-	worlds := uint64(200)
+	worlds := uint64(race.Fewer(200))
 	if n, err := strconv.ParseUint(os.Getenv("WORLDS"), 10, 64); err == nil {
 		worlds = n
 	}

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/race"
 )
 
 var update = flag.Bool("update", false, "write anew which worlds meet their target")
@@ -36,6 +38,7 @@ func (r Result) keeps() bool {
 // still do.
 func TestEveryWorld(t *testing.T) {
 	worlds := Worlds(Usual)
+	worlds = worlds[:race.Fewer(len(worlds))]
 	results := Measure(worlds, headrace(), []uint64{keptSeed}, runtime.GOMAXPROCS(0))
 	if *update {
 		writeKept(t, worlds, results)
@@ -52,6 +55,9 @@ func TestEveryWorld(t *testing.T) {
 		delete(must, r.World)
 	}
 	for world := range must {
+		if race.Enabled { // which tries few
+			break
+		}
 		t.Errorf("%s lists %q, and there is no such world", kept, world)
 	}
 }
