@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"testing"
 	"unicode/utf8"
@@ -48,7 +49,9 @@ func promptSlowly(body []byte) float64 {
 func contentSlowly(v gjson.Result, depth int) float64 {
 	switch {
 	case v.Type == gjson.String:
-		return weighSlowly([]byte(v.Str))
+		var text string // by encoding/json: gjson drops what follows half a surrogate pair
+		_ = json.Unmarshal([]byte(v.Raw), &text)
+		return weighSlowly([]byte(text))
 	case v.Type == gjson.Number:
 		return 1
 	case !v.IsArray() && !v.IsObject(), depth == 0:

@@ -144,6 +144,8 @@ func TestDoRefusesBeforeSending(t *testing.T) {
 		{Endpoint: "", Body: []byte("{}")},
 		{Endpoint: "/v1/chat/completions"},
 		{Endpoint: "/v1/chat/completions", Body: []byte(`{"model":"m","stream":true}`)},
+		{Endpoint: "/v1/chat/completions", Body: []byte(" {\n\"a\":[{\"stream\":1}], \"str\\u0065am\" : true }")},
+		{Endpoint: "/v1/responses", Body: []byte(`{"model":"m","stream":false,"background":true}`)},
 	} {
 		ctx, rec := provider.WithRecorder(context.Background())
 		_, err := newClient(t, url).Do(ctx, r)

@@ -4,18 +4,19 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // Do sends a request's body as it is and returns the answer's as it came. It
 // refuses, before anything is sent and with kind Invalid, an endpoint it does
-// not know, an empty body and "stream":true: a line of results is one JSON
-// value, and a stream that ends early would look like a shorter answer.
+// not know, an empty body, "stream":true and "background":true: a line of results
+// is one JSON value, a stream that ends early would look like a shorter answer,
+// and what goes on in the background is no answer yet.
 func (c *Client) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
 	req, err := c.request(ctx, r)
 	if err != nil {
@@ -39,8 +40,8 @@ func (c *Client) request(ctx context.Context, r provider.Request) (*http.Request
 	if len(r.Body) == 0 {
 		return nil, errors.New("the request has no body")
 	}
-	if gjson.GetBytes(r.Body, "stream").Type == gjson.True {
-		return nil, errors.New(`"stream":true is not supported: a result is one JSON value; leave it out`)
+	if word := notAtOnce(r.Body); word != "" {
+		return nil, fmt.Errorf("%q:true is not supported: a result is one JSON value, and whole; leave it out", word)
 	}
 	req := blank.WithContext(ctx)
 	if c.foreign {
@@ -50,6 +51,22 @@ func (c *Client) request(ctx context.Context, r provider.Request) (*http.Request
 	req.Body, _ = reader()
 	req.GetBody, req.ContentLength = reader, int64(len(r.Body)) // for a connection that was closed as it was used
 	return req, nil
+}
+
+// notAtOnce names what in a body asks for anything but the whole answer in one value: a
+// stream, or a task that goes on in the background and is answered with its id.
+func notAtOnce(body []byte) string {
+	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
+		switch string(w.Name) {
+		case "stream", "background":
+			if string(w.Skip()) == "true" {
+				return string(w.Name)
+			}
+		default:
+			w.Skip()
+		}
+	}
+	return ""
 }
 
 // blanks are requests without bodies, by path without the version: what is the same

@@ -9,6 +9,6 @@
 // give up, and reads a text once. It is for bodies that are passed on as they came,
 // by the thousand a second; whoever wants values from a text decodes it.
 //
-// The functions beside Parser walk over texts that are known to be valid; on others
-// they may panic, or never end.
+// A Walk, and the functions beside it, go over a text without checking it. What they say
+// of a valid one is right; on any other they come to an end, and say what they like.
 package rawjson

@@ -3,6 +3,9 @@ package rawjson
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Valid reports whether b is one JSON value that nests at most MaxNesting deep.
@@ -19,32 +22,25 @@ type Member struct {
 	Start, End int    // where the name's quote opens, where the value has ended
 }
 
-// Members appends the members of obj to ms. Here and below the text is known to
-// be valid JSON: that is what makes so little code enough.
+// Members appends the members of obj to ms.
 func Members(obj []byte, ms []Member) []Member {
-	i := SkipSpace(obj, 1)
-	for obj[i] != '}' {
-		m := Member{Start: i}
-		i = SkipString(obj, i)
-		m.Name = Unquote(obj[m.Start:i])
-		i = SkipSpace(obj, SkipSpace(obj, i)+1)
-		m.End = SkipValue(obj, i)
-		m.Value, m.Raw = obj[i:m.End], obj[m.Start:m.End]
-		ms = append(ms, m)
-		if i = SkipSpace(obj, m.End); obj[i] == ',' {
-			i = SkipSpace(obj, i+1)
-		}
+	for w := WalkIn(obj); w.Next(); {
+		value := w.Skip()
+		ms = append(ms, Member{Name: w.Name, Value: value, Raw: obj[w.start:w.i], Start: w.start, End: w.i})
 	}
 	return ms
 }
 
-// First is the first element of a valid array, nil if it is empty.
+// First is the first element of an array, nil if it is empty, or no array.
 func First(array []byte) []byte {
-	i := SkipSpace(array, 1)
-	if array[i] == ']' {
+	if len(array) == 0 || array[0] != '[' {
 		return nil
 	}
-	return array[i:SkipValue(array, i)]
+	w := WalkIn(array)
+	if !w.Next() {
+		return nil
+	}
+	return w.Skip()
 }
 
 // SkipSpace gives the index of the first byte from i on that is no white space.
@@ -69,11 +65,14 @@ func IsSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\
 
 // SkipString gives the index after the string whose opening quote is at i.
 func SkipString(b []byte, i int) int {
-	open := i
-	for i++; ; i++ {
-		i += bytes.IndexByte(b[i:], '"')
+	for open := i; ; {
+		quote := bytes.IndexByte(b[i+1:], '"')
+		if quote < 0 {
+			return len(b)
+		}
+		i += quote + 1
 		slashes := 0
-		for j := i - 1; j > open && b[j] == '\\'; j-- {
+		for b[i-1-slashes] == '\\' && i-1-slashes > open {
 			slashes++
 		}
 		if slashes%2 == 0 {
@@ -82,7 +81,7 @@ func SkipString(b []byte, i int) int {
 	}
 }
 
-// SkipValue gives the index after the value that begins at i.
+// SkipValue gives the index after the value that begins at i, which is beyond i.
 func SkipValue(b []byte, i int) int {
 	switch b[i] {
 	case '"':
@@ -94,7 +93,7 @@ func SkipValue(b []byte, i int) int {
 }
 
 func skipNested(b []byte, i int) int {
-	for depth := 0; ; {
+	for depth := 0; i < len(b); {
 		switch b[i] {
 		case '"':
 			i = SkipString(b, i)
@@ -108,11 +107,13 @@ func skipNested(b []byte, i int) int {
 			return i
 		}
 	}
+	return len(b)
 }
 
-// SkipScalar passes over a number or a literal: whatever ends one is not in one.
+// SkipScalar passes over a number or a literal, and over one byte at least: whatever
+// ends one is not in one.
 func SkipScalar(b []byte, i int) int {
-	for i < len(b) && b[i] != ',' && b[i] != '}' && b[i] != ']' && b[i] > ' ' {
+	for i++; i < len(b) && b[i] != ',' && b[i] != '}' && b[i] != ']' && b[i] > ' '; {
 		i++
 	}
 	return i
@@ -121,17 +122,68 @@ func SkipScalar(b []byte, i int) int {
 // Unquote undoes quotes and escapes; without escapes the answer points into quoted.
 func Unquote(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
-		return quoted[1 : len(quoted)-1]
+		return Inner(quoted)
 	}
 	var s string
 	if json.Unmarshal(quoted, &s) != nil {
-		return quoted[1 : len(quoted)-1]
+		return Inner(quoted)
 	}
 	return []byte(s)
 }
 
+// Inner is a string without its quotes, escapes as they stand.
+func Inner(quoted []byte) []byte { return quoted[1:max(1, len(quoted)-1)] }
+
+// AppendEscaped appends the character that the escape at the beginning of text stands
+// for, and tells how many bytes the escape has. Half a surrogate pair is U+FFFD.
+func AppendEscaped(dst, text []byte) ([]byte, int) {
+	if len(text) < 2 {
+		return dst, len(text)
+	}
+	switch c := text[1]; c {
+	case 'u':
+		r, size := hexRune(text), 6
+		if utf16.IsSurrogate(r) && len(text) >= 12 && text[6] == '\\' && text[7] == 'u' {
+			if whole := utf16.DecodeRune(r, hexRune(text[6:])); whole != utf8.RuneError {
+				r, size = whole, 12
+			}
+		}
+		return utf8.AppendRune(dst, r), min(size, len(text))
+	case 'b', 'f', 'n', 'r', 't':
+		return append(dst, "\b\f\n\r\t"[bytes.IndexByte([]byte("bfnrt"), c)]), 2
+	default:
+		return append(dst, c), 2
+	}
+}
+
+// hexRune is the rune of an escape with four digits.
+func hexRune(text []byte) rune {
+	if len(text) < 6 {
+		return utf8.RuneError
+	}
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 32)
+	if err != nil {
+		return utf8.RuneError
+	}
+	return rune(n)
+}
+
+// Number is the value of a number, 0 of anything else. Beyond the greatest it is infinite.
+func Number(value []byte) float64 {
+	if len(value) == 0 || value[0] != '-' && !isDigit(value[0]) {
+		return 0
+	}
+	n, _ := strconv.ParseFloat(string(value), 64)
+	return n
+}
+
 // IsString reports whether a valid value is a string; nil is none.
 func IsString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
+
+// IsWord reports whether a value is that string.
+func IsWord(value []byte, word string) bool {
+	return len(value) >= len(word)+2 && value[0] == '"' && string(Unquote(value)) == word
+}
 
 // IsNull reports whether a valid value is null, or nil.
 func IsNull(value []byte) bool { return len(value) == 0 || value[0] == 'n' }
