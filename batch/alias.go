@@ -76,6 +76,7 @@ const (
 	Unauthorized   = provider.Unauthorized
 	Timeout        = provider.Timeout
 	TransportFault = provider.TransportFault
+	EmptyAnswer    = provider.EmptyAnswer
 	Server         = provider.Server
 	Invalid        = provider.Invalid
 	Refused        = provider.Refused

@@ -28,6 +28,7 @@ func TestJudgeEveryKind(t *testing.T) {
 		provider.Unauthorized:   {yes, no, no, machine.Exhausted},
 		provider.Timeout:        {yes, yes, no, machine.Failed},
 		provider.TransportFault: {yes, yes, no, machine.Failed},
+		provider.EmptyAnswer:    {yes, yes, no, machine.Failed},
 		provider.Server:         {yes, yes, no, machine.Failed},
 		provider.Invalid:        {no, yes, no, machine.Answered},
 		provider.Refused:        {no, yes, no, machine.Answered},

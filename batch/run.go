@@ -35,7 +35,7 @@ import (
 //
 //	kind                             tried again                         the lane
 //	Unknown, Server, Timeout,        until WithMaxAttempts have          counts it for its breaker
-//	TransportFault                   failed, each after a backoff        and its error window
+//	TransportFault, EmptyAnswer      failed, each after a backoff        and its error window
 //	Throttled                        until MaxRefusals, when the         holds, goes slower, or lets
 //	                                 lane, or the server's wait, allows  the item alone wait
 //	Overloaded                       likewise, for OverloadPatience      likewise

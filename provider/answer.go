@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 )
@@ -19,6 +20,9 @@ type answer struct {
 	words []string
 	// text is the message in lower case, with an upstream's message behind it.
 	text string
+	// wait is one that stands in the body as a number of its own, if hasWait.
+	wait    time.Duration
+	hasWait bool
 	// google holds what only Google's error details say.
 	google googleDetails
 	// isJSON is false for plain text, HTML and nothing.
@@ -82,9 +86,13 @@ func (a *answer) readJSON(root gjson.Result) {
 func (a *answer) readNode(e gjson.Result) {
 	a.code, a.kind = word(e.Get("code")), either(word(e.Get("type")), word(e.Get("status")))
 	a.param, a.message = word(e.Get("param")), messageOf(e)
-	for _, path := range [...]string{"code", "innererror.code", "type", "error_type", "metadata.error_type", "status"} {
+	for _, path := range [...]string{
+		"metadata.reason", "metadata.limit_source", // OpenRouter
+		"code", "innererror.code", "details.error_code", "type", "error_type", "metadata.error_type", "status",
+	} {
 		a.addWord(word(e.Get(path)))
 	}
+	a.readWait(e.Get("metadata"))
 	// OpenRouter passes on what its upstream said.
 	if raw := e.Get("metadata.raw"); raw.Type == gjson.String {
 		a.text = raw.Str
@@ -92,10 +100,32 @@ func (a *answer) readNode(e gjson.Result) {
 	if e.Get("metadata.reasons").IsArray() && e.Get("metadata.flagged_input").Exists() {
 		a.addWord("moderation")
 	}
-	a.google = readGoogle(e.Get("details"))
+	if details := e.Get("details"); details.IsArray() { // Anthropic's is an object
+		a.google = readGoogle(details)
+	}
 	for _, reason := range a.google.reasons {
 		a.addWord(reason)
 	}
+}
+
+// readWait reads the wait that OpenRouter puts into the body, and not always into a
+// header: in seconds, or as its upstream's header.
+func (a *answer) readWait(metadata gjson.Result) {
+	if a.wait, a.hasWait = waitIn(metadata.Get("retry_after_seconds")); a.hasWait {
+		return
+	}
+	metadata.Get("headers").ForEach(func(name, value gjson.Result) bool {
+		if strings.EqualFold(name.Str, "Retry-After") {
+			a.wait, a.hasWait = waitIn(value)
+		}
+		return !a.hasWait
+	})
+}
+
+// waitIn is a number of seconds, which may be written as a text.
+func waitIn(v gjson.Result) (time.Duration, bool) {
+	x, ok := number(word(v))
+	return bounded(x), ok && x >= 0
 }
 
 func (a *answer) addWord(w string) {

@@ -18,7 +18,8 @@ const unclearHold = time.Minute
 
 // Classify says what a response means. It is nil if the response is fine: a 2xx
 // that ClassifyOK accepts. The first of these decides: the size of the request
-// against the limit, the provider's codes and types, phrases of its prose, the
+// against the limit, codes and types of an empty account, prose and headers that
+// outweigh the code beside them, all other codes and types, all other prose, the
 // status. x-should-retry has the last word over all but quotas, keys and
 // filters. 408 counts as Timeout; 409, 425 and 499 as Server, for they speak of
 // the state of things and not of the request.
@@ -30,14 +31,17 @@ func Classify(status int, h http.Header, body []byte) *Error {
 }
 
 // ClassifyOK says what is wrong with the body of a response whose status is
-// 200; nil if nothing is. An empty body, HTML and JSON that is cut short are of
-// kind TransportFault. An error object without any answer beside it, as OpenRouter
-// sends it, is classified by its own code as if that were the status.
+// 200; nil if nothing is. HTML and JSON that is cut short are of kind TransportFault.
+// A body that is empty, or holds no answer in any provider's form, is of kind
+// EmptyAnswer, but for one with a reason for its end. An error object without any
+// answer beside it, as OpenRouter sends it, is classified by its own code as if that
+// were the status; a prompt that Gemini blocked is Refused.
 func ClassifyOK(body []byte) *Error { return classifyOK(http.StatusOK, nil, body) }
 
 func classifyOK(status int, h http.Header, body []byte) *Error {
-	l, fault := lookAt(body)
-	return l.judge(fault, status, h, body)
+	var l look
+	kind, fault := l.at(body)
+	return l.judge(kind, fault, status, h, body)
 }
 
 // statusWithin finds the status that an error in a 200 stands for, 0 if it does
@@ -72,7 +76,15 @@ func judge(a *answer, body []byte) *Error {
 	e.exhaust(a)
 	e.slow(a)
 	e.nameTooLong(a)
+	e.sayNoQuota(a)
 	return e
+}
+
+// sayNoQuota adds to a message that speaks of a rate what the headers say beside it.
+func (e *Error) sayNoQuota(a *answer) {
+	if name := a.noQuota(); name != "" && e.Kind == QuotaExhausted {
+		e.Message = clip(e.Message+": no quota for this model, its limit is 0 ("+name+")", maxMessage)
+	}
 }
 
 // nameTooLong gives a prompt that is too long the code for it, unless the
@@ -94,12 +106,18 @@ func verdict(a *answer, e *Error) (kind Kind, sure bool) {
 		return Invalid, true
 	}
 	for _, w := range a.words { // an empty balance outweighs all else
-		if strongWords[w] == QuotaExhausted {
-			return QuotaExhausted, true
+		if k, _ := strongWord(w); k == QuotaExhausted {
+			return k, true
 		}
 	}
+	if k, ok := byLoudPhrase(a); ok {
+		return k, true
+	}
+	if a.noQuota() != "" {
+		return QuotaExhausted, true
+	}
 	for _, w := range a.words {
-		if k, ok := strongWords[w]; ok {
+		if k, ok := strongWord(w); ok {
 			return k, true
 		}
 	}
@@ -141,6 +159,8 @@ func (e *Error) directed(a *answer) {
 		return
 	}
 	switch {
+	case a.hasWait:
+		e.RetryAfter, e.HasRetryAfter = a.wait, true
 	case a.google.hasRetry:
 		e.RetryAfter, e.HasRetryAfter = a.google.retry, true
 	case e.Quota.TryAgain > 0:

@@ -23,8 +23,7 @@ func FuzzClassify(f *testing.F) {
 			if status/100 != 2 {
 				t.Fatalf("status %d is an error and gave none", status)
 			}
-			provider.UsageOf(body)
-			provider.FinishOf(body)
+			provider.ReplyOf(status, h, body)
 			return
 		}
 		if e.RetryAfter < 0 || e.RetryAfter > provider.MaxRetryAfter || e.Quota.TryAgain < 0 || e.Quota.TryAgain > provider.MaxRetryAfter {
@@ -108,15 +107,5 @@ func BenchmarkRateLimits(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		provider.RateLimits(openAILimits, noon)
-	}
-}
-
-func BenchmarkUsageOf(b *testing.B) {
-	body := []byte(`{"id":"x","choices":[{"message":{"content":"` + strings.Repeat("word ", 400) + `"},"finish_reason":"stop"}],` +
-		`"usage":{"prompt_tokens":9,"completion_tokens":400,"prompt_tokens_details":{"cached_tokens":4}}}`)
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		provider.UsageOf(body)
 	}
 }

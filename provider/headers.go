@@ -251,7 +251,8 @@ func until(at time.Time, h http.Header, now time.Time) (time.Duration, bool) {
 
 // requestIDs are the headers that carry a request's id, the most telling first.
 var requestIDs = []string{
-	"X-Request-Id", "Request-Id", "Apim-Request-Id", "X-Ms-Request-Id", "X-Amzn-Requestid", "Cf-Ray",
+	"X-Request-Id", "Request-Id", "Apim-Request-Id", "X-Ms-Request-Id", "X-Amzn-Requestid",
+	"X-Generation-Id", "Mistral-Correlation-Id", "X-Kong-Request-Id", "X-Goog-Request-Id", "Cf-Ray",
 }
 
 // RequestID returns the id by which the provider knows the request, "" if the

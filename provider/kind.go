@@ -27,6 +27,10 @@ const (
 	// refused connection, HTML where JSON was due, a body cut short. Its word is
 	// "transport"; the name Transport belongs to the http.RoundTripper.
 	TransportFault
+	// EmptyAnswer is a good status with no answer in it: no body, {}, an empty list
+	// of choices. An answer without text, whose end the provider gives a reason for, is
+	// an answer.
+	EmptyAnswer
 	// Server is a fault of the provider's own: 500, 502, 504.
 	Server
 	// Invalid is a request that no repetition will make acceptable.
@@ -82,6 +86,7 @@ var kinds = [...]struct {
 	Unauthorized:   {"unauthorized", stopsLane, exitStopped},
 	Timeout:        {"timeout", again | attempt | breaker, exitItemsFailed},
 	TransportFault: {"transport", again | attempt | breaker, exitItemsFailed},
+	EmptyAnswer:    {"empty_answer", again | attempt | breaker, exitItemsFailed},
 	Server:         {"server", again | attempt | breaker, exitItemsFailed},
 	Invalid:        {"invalid", 0, exitItemsFailed},
 	Refused:        {"refused", 0, exitItemsFailed},

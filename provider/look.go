@@ -3,24 +3,28 @@ package provider
 import (
 	"net/http"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// ReplyOf is Classify, UsageOf and FinishOf in one pass over an answer, for calls
-// by the thousand a second. With an error there is no usage.
+// ReplyOf is what a response says: a good answer with its usage and why it ended, or an
+// error, as Classify has it, and then no usage. It is the one way to read an answer, in
+// one pass, for calls by the thousand a second.
+//
+// Usage is read in the spellings of chat completions, completions, embeddings, Responses,
+// Anthropic's messages, Gemini's generateContent, Bedrock's Converse, Cohere and Ollama;
+// so is the reason for the end, in the provider's own word.
 func ReplyOf(status int, h http.Header, body []byte) (Reply, *Error) {
 	reply := Reply{Status: status, RequestID: RequestID(h), Body: body}
 	if status < 200 || status >= 300 {
 		return reply, Classify(status, h, body)
 	}
-	l, fault := lookAt(body)
-	if e := l.judge(fault, status, h, body); e != nil {
+	var l look
+	kind, fault := l.at(body)
+	if e := l.judge(kind, fault, status, h, body); e != nil {
 		return reply, e
 	}
 	if !l.listed {
-		reply.Usage, reply.HasUsage = usageIn(gjson.Parse(string(l.usage)))
+		reply.Usage, reply.HasUsage = l.tokens()
 		reply.Finish = l.finish()
 	}
 	return reply, nil
@@ -32,34 +36,38 @@ type look struct {
 	root   []byte // of an array, its first element
 	listed bool   // it was an array
 
-	err, status, kind, object      []byte
-	choices, data, output, content []byte
-	usage, stop, incomplete        []byte
-	choice                         choice // the first
+	err, status, kind, object, feedback []byte
+
+	choices, data, output, content, candidates []byte // where an answer stands
+	message                                    []byte // Cohere, Ollama
+	other                                      []byte // where else one may stand
+
+	usage, metadata, promptCount, count []byte // what it cost
+
+	ending, stop, stopCamel, done, incomplete []byte // why it ended, at the top
+
+	choice choice // the first, or the first candidate
 }
 
 // choice is what is asked about a choice of a chat completion.
 type choice struct{ raw, err, finish []byte }
 
-// usualMembers is how many members an answer has room for on the stack; they have
-// six to a dozen.
-const usualMembers = 16
-
-// lookAt looks at a body that should be JSON, and says what it is if it is not.
-func lookAt(body []byte) (l look, fault string) {
+// at looks at a body that should be JSON, and says what it is if it is not.
+func (l *look) at(body []byte) (kind Kind, fault string) {
 	trimmed := rawjson.Trim(body) // of JSON's own white space: what is saved as JSON must be JSON
 	switch {
 	case len(trimmed) == 0:
-		return l, "an empty body"
+		return EmptyAnswer, "an empty body"
 	case trimmed[0] == '<':
-		return l, prose(trimmed)
+		return TransportFault, prose(trimmed)
 	case !rawjson.Valid(trimmed):
-		return l, "the body is cut short or not JSON"
+		return TransportFault, "the body is cut short or not JSON"
 	}
 	l.read(trimmed)
-	return l, ""
+	return Unknown, ""
 }
 
+// read takes the values that are asked for: of two of a name, the first.
 func (l *look) read(body []byte) {
 	if l.root, l.listed = body, body[0] == '['; l.listed {
 		l.root = rawjson.First(body)
@@ -67,13 +75,15 @@ func (l *look) read(body []byte) {
 	if !isObject(l.root) {
 		return
 	}
-	var room [usualMembers]rawjson.Member
-	for _, m := range rawjson.Members(l.root, room[:0]) {
-		if to := l.field(m.Name); to != nil && *to == nil { // of two of a name, the first
-			*to = m.Value
+	for w := rawjson.WalkIn(l.root); w.Next(); {
+		value := w.Skip()
+		if to := l.field(w.Name); to != nil && *to == nil {
+			*to = value
 		}
 	}
-	l.choice.read(firstOf(l.choices))
+	if l.choice.read(rawjson.First(l.choices)); rawjson.IsNull(l.choice.raw) {
+		l.choice.read(rawjson.First(l.candidates))
+	}
 }
 
 // field is where the value of a key goes, nil if nobody asks for it.
@@ -102,6 +112,33 @@ func (l *look) field(key []byte) *[]byte {
 	case "incomplete_details":
 		return &l.incomplete
 	}
+	return l.nativeField(key)
+}
+
+// nativeField is field for what OpenAI's and Anthropic's answers have not.
+func (l *look) nativeField(key []byte) *[]byte {
+	switch string(key) {
+	case "candidates":
+		return &l.candidates
+	case "promptFeedback":
+		return &l.feedback
+	case "usageMetadata":
+		return &l.metadata
+	case "stopReason":
+		return &l.stopCamel
+	case "message":
+		return &l.message
+	case "finish_reason":
+		return &l.ending
+	case "done_reason":
+		return &l.done
+	case "prompt_eval_count":
+		return &l.promptCount
+	case "eval_count":
+		return &l.count
+	case "results", "embeddings", "embedding", "response", "completion", "text":
+		return &l.other
+	}
 	return nil
 }
 
@@ -109,45 +146,39 @@ func (c *choice) read(raw []byte) {
 	if c.raw = raw; !isObject(raw) {
 		return
 	}
-	var room [usualMembers]rawjson.Member
-	for _, m := range rawjson.Members(raw, room[:0]) {
+	for w := rawjson.WalkIn(raw); w.Next(); {
+		value := w.Skip()
 		switch {
-		case c.err == nil && string(m.Name) == "error":
-			c.err = m.Value
-		case c.finish == nil && string(m.Name) == "finish_reason":
-			c.finish = m.Value
+		case c.err == nil && string(w.Name) == "error":
+			c.err = value
+		case c.finish == nil && (string(w.Name) == "finish_reason" || string(w.Name) == "finishReason"):
+			c.finish = value
 		}
 	}
 }
 
 func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
 
-// firstOf is the first element of an array, nil if there is none.
-func firstOf(raw []byte) []byte {
-	if len(raw) == 0 || raw[0] != '[' {
-		return nil
-	}
-	return rawjson.First(raw)
-}
-
-// is reports whether a value is that string.
-func is(raw []byte, word string) bool {
-	return rawjson.IsString(raw) && string(rawjson.Unquote(raw)) == word
-}
-
 // isPresent reports whether a value says something.
 func isPresent(raw []byte) bool {
 	switch string(raw) {
-	case "", "null", "false", `""`, "{}":
+	case "", "null", "false", `""`, "{}", "[]":
 		return false
 	}
 	return true
 }
 
-// judge says what is wrong with an answer of a good status; nil if nothing is.
-func (l *look) judge(fault string, status int, h http.Header, body []byte) *Error {
+// begins reports whether a value is a list with anything in it.
+func begins(raw []byte) bool { return !rawjson.IsNull(rawjson.First(raw)) }
+
+// holds reports whether a value has an answer in it, as a list or in any other form.
+func holds(raw []byte) bool { return begins(raw) || isPresent(raw) && raw[0] != '[' }
+
+// judge says what is wrong with an answer of a good status; nil if nothing is. kind and
+// fault are of a body that is no JSON.
+func (l *look) judge(kind Kind, fault string, status int, h http.Header, body []byte) *Error {
 	if fault != "" {
-		return &Error{Kind: TransportFault, Status: status, RequestID: RequestID(h), Message: clip(fault, maxMessage), Body: bound(body)}
+		return &Error{Kind: kind, Status: status, RequestID: RequestID(h), Message: clip(fault, maxMessage), Body: bound(body)}
 	}
 	part, failed := l.failure()
 	if !failed {
@@ -157,48 +188,68 @@ func (l *look) judge(fault string, status int, h http.Header, body []byte) *Erro
 	a.status = statusWithin(a)
 	e := judge(a, body)
 	e.Status = status
+	if !l.blames() {
+		l.explain(e)
+	}
 	return e
 }
 
+// explain says why there is no answer where the provider does not call it an error.
+func (l *look) explain(e *Error) {
+	if reason := rawjson.Lookup(l.feedback, "blockReason"); rawjson.IsString(reason) {
+		e.Kind, e.Code = Refused, clip(string(rawjson.Unquote(reason)), maxWord)
+		e.Message = "the prompt was blocked"
+		return
+	}
+	if e.Kind != Unknown || isPresent(l.root) && !isObject(l.root) { // in some way it did
+		return
+	}
+	if e.Kind = EmptyAnswer; e.Message == "" {
+		e.Message = "there is no answer in it"
+	}
+}
+
+// blames reports whether an answer calls itself an error.
+func (l *look) blames() bool {
+	return isPresent(l.err) || isPresent(l.choice.err) || rawjson.IsWord(l.kind, "error") || rawjson.IsWord(l.object, "error")
+}
+
 // failure finds the error in an answer that carries one instead of a result, and
-// returns the JSON to classify.
+// returns the JSON to classify. One that holds no result at all is a failure, too,
+// unless the provider says why it ended: a model may have nothing to say.
 func (l *look) failure() (part []byte, failed bool) {
 	if !isObject(l.root) {
 		return l.root, true // a bare string or number answers no request
 	}
-	if isPresent(l.choice.err) && is(l.choice.finish, "error") {
+	if isPresent(l.choice.err) && rawjson.IsWord(l.choice.finish, "error") {
 		return l.choice.raw, true
 	}
-	failed = isPresent(l.err)
-	if failed && is(l.status, "failed") { // Responses, perhaps with a part of the output
+	if isPresent(l.err) && rawjson.IsWord(l.status, "failed") { // Responses, perhaps with a part of the output
 		return l.root, true
 	}
-	if l.choice.raw != nil || firstOf(l.data) != nil || firstOf(l.output) != nil || firstOf(l.content) != nil {
+	if !rawjson.IsNull(l.choice.raw) || begins(l.data) || begins(l.output) || begins(l.content) {
 		return nil, false
 	}
-	return l.root, failed || is(l.kind, "error") || is(l.object, "error")
+	return l.root, l.blames() || !l.answers() && l.finish() == ""
+}
+
+// answers reports whether there is an answer in any other form than a list. A message
+// that is a text is an error's.
+func (l *look) answers() bool {
+	return holds(l.data) || holds(l.output) || holds(l.content) || holds(l.other) ||
+		isObject(l.message) && isPresent(l.message)
 }
 
 // finish is why the answer ended, in the provider's own word.
 func (l *look) finish() string {
-	for _, v := range [...][]byte{l.choice.finish, l.stop, l.reason()} {
+	for _, v := range [...][]byte{
+		l.choice.finish, l.stop, rawjson.Lookup(l.incomplete, "reason"), l.stopCamel, l.ending, l.done,
+	} {
 		if rawjson.IsString(v) && len(v) > len(`""`) {
 			return ownWord(rawjson.Unquote(v))
 		}
 	}
 	return ""
-}
-
-// reason is why a Responses answer is incomplete.
-func (l *look) reason() []byte {
-	if isObject(l.incomplete) {
-		for _, m := range rawjson.Members(l.incomplete, nil) {
-			if string(m.Name) == "reason" {
-				return m.Value
-			}
-		}
-	}
-	return nil
 }
 
 // ownWord is a word that does not hold on to the answer it was read from.
@@ -212,6 +263,8 @@ func ownWord(word []byte) string {
 		return "tool_calls"
 	case "end_turn":
 		return "end_turn"
+	case "STOP":
+		return "STOP"
 	}
 	return clip(string(word), maxWord)
 }

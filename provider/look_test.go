@@ -23,19 +23,145 @@ func failureByPaths(body []byte) (string, bool) {
 	if !root.IsObject() {
 		return root.Raw, true
 	}
-	if first := firstByPath(root, "choices"); present(first.Get("error")) && first.Get("finish_reason").Str == "error" {
+	first := firstByPath(root, "choices")
+	if !first.Exists() || first.Type == gjson.Null {
+		first = firstByPath(root, "candidates")
+	}
+	blamed := first.IsObject() && present(first.Get("error"))
+	if blamed && finishByPaths(first) == "error" {
 		return first.Raw, true
 	}
 	failed := present(root.Get("error"))
 	if failed && root.Get("status").Str == "failed" {
 		return root.Raw, true
 	}
-	for _, path := range [...]string{"choices", "data", "output", "content"} {
-		if firstByPath(root, path).Exists() {
+	for _, path := range [...]string{"choices", "data", "output", "content", "candidates"} {
+		if first := firstByPath(root, path); first.Exists() && first.Type != gjson.Null {
 			return "", false
 		}
 	}
-	return root.Raw, failed || root.Get("type").Str == "error" || root.Get("object").Str == "error"
+	if blamed || failed || root.Get("type").Str == "error" || root.Get("object").Str == "error" {
+		return root.Raw, true
+	}
+	return root.Raw, !answersByPaths(root) && endByPaths(root, first) == ""
+}
+
+func answersByPaths(root gjson.Result) (found bool) {
+	others := false // of several of these names, the first
+	root.ForEach(func(name, value gjson.Result) bool {
+		switch name.Str {
+		case "results", "embeddings", "embedding", "response", "completion", "text":
+			found, others = found || !others && heldByPaths(value), true
+		}
+		return true
+	})
+	return found || heldByPaths(root.Get("data")) || heldByPaths(root.Get("output")) || heldByPaths(root.Get("content")) ||
+		root.Get("message").IsObject() && present(root.Get("message"))
+}
+
+func heldByPaths(v gjson.Result) bool {
+	if v.IsArray() {
+		return v.Get("0").Exists() && v.Get("0").Type != gjson.Null
+	}
+	return present(v)
+}
+
+// finishByPaths is the first of a choice's two spellings.
+func finishByPaths(choice gjson.Result) (word string) {
+	seen := false
+	if !choice.IsObject() {
+		return ""
+	}
+	choice.ForEach(func(name, value gjson.Result) bool {
+		if seen = name.Str == "finish_reason" || name.Str == "finishReason"; seen {
+			word = value.Str
+		}
+		return !seen
+	})
+	return word
+}
+
+func endByPaths(root, choice gjson.Result) string {
+	if word := finishByPaths(choice); word != "" {
+		return clip(word, maxWord)
+	}
+	for _, path := range [...]string{"stop_reason", "incomplete_details", "stopReason", "finish_reason", "done_reason"} {
+		v := root.Get(path)
+		if path == "incomplete_details" {
+			if v.IsArray() {
+				continue
+			}
+			v = v.Get("reason")
+		}
+		if v.Str != "" {
+			return clip(v.Str, maxWord)
+		}
+	}
+	return ""
+}
+
+// tokensByPaths is the slow twin of look.tokens, as far as the settling.
+func tokensByPaths(body []byte) (Usage, bool) {
+	root := gjson.ParseBytes(body)
+	var c counts
+	countByPaths(&c, root.Get("usage"))
+	if !c.told {
+		countByPaths(&c, root.Get("usageMetadata"))
+	}
+	if eval := root.Get("eval_count"); !c.told && eval.Exists() {
+		c.input, c.output, c.told = countSlowly(root.Get("prompt_eval_count")), countSlowly(eval), true
+	}
+	return c.settle(), c.told
+}
+
+func countByPaths(c *counts, v gjson.Result) {
+	if !v.IsObject() {
+		return
+	}
+	inside := func(v gjson.Result, name string) gjson.Result {
+		if v.IsObject() {
+			return v.Get(name)
+		}
+		return gjson.Result{}
+	}
+	v.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens":
+			c.input, c.told = countSlowly(value), true
+		case "completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens":
+			c.output, c.told = countSlowly(value), true
+		case "total_tokens", "totalTokenCount", "totalTokens":
+			c.total = countSlowly(value)
+		case "prompt_tokens_details", "input_tokens_details":
+			c.cached = max(c.cached, countSlowly(inside(value, "cached_tokens")))
+		case "completion_tokens_details", "output_tokens_details":
+			c.reasoning = max(c.reasoning, countSlowly(inside(value, "reasoning_tokens")))
+		case "prompt_cache_hit_tokens", "cachedContentTokenCount":
+			c.cached = max(c.cached, countSlowly(value))
+		case "cache_read_input_tokens", "cacheReadInputTokens":
+			c.read = countSlowly(value)
+		case "cache_creation_input_tokens", "cacheWriteInputTokens":
+			c.written = countSlowly(value)
+		case "thoughtsTokenCount":
+			c.reasoning, c.thoughts = countSlowly(value), true
+		case "toolUsePromptTokenCount":
+			c.toolUse = countSlowly(value)
+		case "tokens":
+			countByPaths(c, value)
+		case "billed_units":
+			if !c.told {
+				countByPaths(c, value)
+			}
+		}
+		return true
+	})
+}
+
+func countSlowly(v gjson.Result) int64 {
+	if v.Type != gjson.Number {
+		return 0
+	}
+	return int64(min(max(v.Num, 0), maxTokenCount))
 }
 
 // firstByPath is the first element of the array of that name.
@@ -47,7 +173,7 @@ func firstByPath(root gjson.Result, name string) gjson.Result {
 }
 
 func present(v gjson.Result) bool {
-	return v.Exists() && v.Type != gjson.Null && v.Type != gjson.False && v.Raw != `""` && v.Raw != "{}"
+	return v.Exists() && v.Type != gjson.Null && v.Type != gjson.False && v.Raw != `""` && v.Raw != "{}" && v.Raw != "[]"
 }
 
 // oddAnswers are those in which the fast way could see something else than the slow.
@@ -60,6 +186,10 @@ var oddAnswers = []string{
 	`{"\u0065rror":{"code":"escaped"}}`, `{"object":"error","message":"m"}`, `{"data":[]}`, `{"data":[0]}`,
 	`{"stop_reason":"end_turn","content":[{}]}`, `{"incomplete_details":{"reason":"max_output_tokens"},"output":[{}]}`,
 	`[{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":9}}]`, `[]`, `[[1]]`, `{}`, `null`, `"x"`, `7`, ` {"data":[1]} `,
+	`{"candidates":[{"finishReason":"SAFETY","finish_reason":"x"}],"usageMetadata":{"promptTokenCount":5,"thoughtsTokenCount":7,"totalTokenCount":12}}`,
+	`{"output":{"message":{}},"stopReason":"end_turn","usage":{"inputTokens":5,"cacheReadInputTokens":1e1,"tokens":{"input_tokens":4},"billed_units":{"input_tokens":2}}}`,
+	`{"promptFeedback":{"blockReason":"SAFETY"}}`, `{"message":{"content":"x"},"done_reason":"stop","eval_count":3,"prompt_eval_count":2}`,
+	`{"message":"gone"}`, `{"text":[],"results":[1]}`, `{"content":[],"stop_reason":"end_turn"}`, `{"choices":[{}],"candidates":[1]}`,
 	`{"choices":[{"finish_reason":"a  reason\nof its own"}]}`, `{"choices":[["finish_reason"]]}`,
 }
 
@@ -69,7 +199,8 @@ func FuzzLook(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		l, fault := lookAt(body)
+		var l look
+		_, fault := l.at(body)
 		if (fault == "") != json.Valid(body) {
 			t.Fatalf("%q: %q, and valid is %v", body, fault, json.Valid(body))
 		}
@@ -87,13 +218,21 @@ func FuzzLook(f *testing.F) {
 		if e != nil {
 			return
 		}
-		if usage, ok := UsageOf(body); usage != reply.Usage || ok != reply.HasUsage {
+		if l.listed {
+			return
+		}
+		if usage, ok := tokensByPaths(body); usage != reply.Usage || ok != reply.HasUsage {
 			t.Errorf("%q: usage %+v, %v, want %+v, %v", body, reply.Usage, reply.HasUsage, usage, ok)
 		}
-		if choices := gjson.GetBytes(body, "choices"); choices.Exists() && !choices.IsArray() {
-			return // a path finds "0" in an object, too
+		if u := reply.Usage; u.CachedTokens > u.InputTokens || u.ReasoningTokens > u.OutputTokens {
+			t.Errorf("%q: a part is more than the whole: %+v", body, u)
 		}
-		if finish := FinishOf(body); finish != reply.Finish {
+		root := gjson.ParseBytes(body)
+		first := firstByPath(root, "choices")
+		if !first.Exists() || first.Type == gjson.Null {
+			first = firstByPath(root, "candidates")
+		}
+		if finish := endByPaths(root, first); finish != reply.Finish {
 			t.Errorf("%q: finish %q, want %q", body, reply.Finish, finish)
 		}
 	})

@@ -36,6 +36,9 @@ func TestClassifyRecordings(t *testing.T) {
 			case !c.Fine:
 				c.Check(t, e)
 			}
+			if reply, _ := provider.ReplyOf(c.Status, c.Header, c.Body); c.Fine {
+				c.CheckReply(t, reply)
+			}
 			if c.Limits >= 0 && len(provider.RateLimits(c.Header, time.Now())) != c.Limits {
 				t.Errorf("limits %+v, want %d", provider.RateLimits(c.Header, time.Now()), c.Limits)
 			}
@@ -75,6 +78,7 @@ func TestKindTable(t *testing.T) {
 		{provider.Unauthorized, "unauthorized", false, false, false, false, true, false, false, 3},
 		{provider.Timeout, "timeout", true, true, false, true, false, false, false, 1},
 		{provider.TransportFault, "transport", true, true, false, true, false, false, false, 1},
+		{provider.EmptyAnswer, "empty_answer", true, true, false, true, false, false, false, 1},
 		{provider.Server, "server", true, true, false, true, false, false, false, 1},
 		{provider.Invalid, "invalid", false, false, false, false, false, false, false, 1},
 		{provider.Refused, "refused", false, false, false, false, false, false, false, 1},
@@ -337,16 +341,15 @@ func TestDeepJSONIsHarmless(t *testing.T) {
 	if e := provider.ClassifyOK(deep); e == nil {
 		t.Error("no error")
 	}
-	provider.UsageOf(deep)
-	provider.FinishOf(deep)
+	provider.ReplyOf(200, nil, deep)
 }
 
 // A good answer is nil as a pointer and its parts are not mistaken for errors.
 func TestGoodAnswers(t *testing.T) {
 	for _, body := range []string{
 		`{"choices":[{"message":{"content":"{\"error\":1}"}}]}`,
-		`{"error":null,"output":[],"status":"completed"}`,
-		`{"error":null,"choices":[]}`,
+		`{"error":null,"output":[{}],"status":"completed"}`,
+		`{"error":null,"choices":[{}]}`,
 		`{"data":[{"embedding":[1]}],"error":null}`,
 		`{"type":"message","content":[{"type":"text","text":"error"}],"stop_reason":"end_turn"}`,
 		" {\"choices\":[{}]}\r\n",
@@ -362,7 +365,8 @@ func TestGoodAnswers(t *testing.T) {
 		`{"object":"error","message":"m","code":400}`:                              provider.Invalid,
 		`{"error":{"code":"402"}}`:                                                 provider.QuotaExhausted,
 		`[{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}]`:                   provider.Throttled,
-		`"text"`: provider.Unknown, `5`: provider.Unknown, `null`: provider.Unknown,
+		`"text"`: provider.Unknown, `5`: provider.Unknown,
+		`null`: provider.EmptyAnswer, `{"error":null,"choices":[]}`: provider.EmptyAnswer, `{"error":null,"output":[],"status":"completed"}`: provider.EmptyAnswer,
 	} {
 		if e := provider.ClassifyOK([]byte(body)); e == nil || e.Kind != want || e.Status != 200 {
 			t.Errorf("%s: %+v, want %v", body, e, want)

@@ -1,7 +1,9 @@
 package provider
 
 import (
-	"github.com/tidwall/gjson"
+	"strings"
+
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // maxTokenCount bounds a reported count: far over any model's context, far
@@ -21,70 +23,132 @@ func (u Usage) Add(v Usage) Usage {
 	return u
 }
 
-// UsageOf reads the usage from a body in the shape of chat completions,
-// completions, embeddings, Responses or Anthropic's messages. It is false if
-// the body reports none.
-func UsageOf(body []byte) (Usage, bool) { return usageIn(gjson.GetBytes(body, "usage")) }
+// counts are what an answer says of its tokens, before it is settled which of them
+// are parts of others.
+type counts struct {
+	told bool // of input or output at all
 
-// usageIn reads the usage from the value of that name.
-func usageIn(v gjson.Result) (Usage, bool) {
-	var (
-		u      Usage
-		beside int64 // read from or written to a cache, counted outside input_tokens
-		seen   bool
-	)
-	v.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "prompt_tokens", "input_tokens":
-			u.InputTokens, seen = count(value), true
-		case "completion_tokens", "output_tokens":
-			u.OutputTokens, seen = count(value), true
+	input, output, total int64
+	toolUse              int64 // Gemini: input beside input
+	reasoning            int64
+	thoughts             bool  // Gemini's name for reasoning, which stands beside the output
+	cached               int64 // read from a cache, as a part of the input
+	read, written        int64 // from and to a cache, by names that may mean tokens beside the input
+}
+
+// tokens reads what an answer has used, false if it says nothing of it.
+func (l *look) tokens() (Usage, bool) {
+	var c counts
+	c.readFrom(l.usage)
+	if !c.told {
+		c.readFrom(l.metadata)
+	}
+	if !c.told && l.count != nil { // Ollama; a prompt that was cached is not counted
+		c.input, c.output, c.told = tokenCount(l.promptCount), tokenCount(l.count), true
+	}
+	return c.settle(), c.told
+}
+
+// readFrom reads the object in which a provider counts.
+func (c *counts) readFrom(raw []byte) {
+	if !isObject(raw) {
+		return
+	}
+	for w := rawjson.WalkIn(raw); w.Next(); {
+		value := w.Skip()
+		switch string(w.Name) {
+		case "prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens":
+			c.input, c.told = tokenCount(value), true
+		case "completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens":
+			c.output, c.told = tokenCount(value), true
+		case "total_tokens", "totalTokenCount", "totalTokens":
+			c.total = tokenCount(value)
 		case "prompt_tokens_details", "input_tokens_details":
-			u.CachedTokens = max(u.CachedTokens, count(value.Get("cached_tokens")))
+			c.cached = max(c.cached, tokenCount(rawjson.Lookup(value, "cached_tokens")))
 		case "completion_tokens_details", "output_tokens_details":
-			u.ReasoningTokens = count(value.Get("reasoning_tokens"))
-		case "prompt_cache_hit_tokens": // DeepSeek, a part of prompt_tokens
-			u.CachedTokens = max(u.CachedTokens, count(value))
-		case "cache_read_input_tokens": // Anthropic, beside input_tokens
-			u.CachedTokens = max(u.CachedTokens, count(value))
-			beside += count(value)
-		case "cache_creation_input_tokens":
-			beside += count(value)
-		}
-		return true
-	})
-	u.InputTokens += beside
-	return u, seen
-}
-
-// count reads a token count; what is not a number, or negative, is 0.
-func count(v gjson.Result) int64 {
-	if v.Type != gjson.Number {
-		return 0
-	}
-	return int64(min(max(v.Num, 0), maxTokenCount))
-}
-
-// FinishOf reads why the answer ended, in the provider's own word: the first
-// choice's finish_reason, Anthropic's stop_reason, or the reason for which a
-// Responses answer is incomplete. It is "" if the body does not say.
-func FinishOf(body []byte) string {
-	for _, path := range [...]string{"choices.0.finish_reason", "stop_reason", "incomplete_details.reason"} {
-		if v := gjson.GetBytes(body, path); v.Type == gjson.String && v.Str != "" {
-			return clip(v.Str, maxWord)
+			c.reasoning = max(c.reasoning, tokenCount(rawjson.Lookup(value, "reasoning_tokens")))
+		default:
+			c.rarer(string(w.Name), value)
 		}
 	}
-	return ""
+}
+
+// rarer reads the counts that one provider has, or two.
+func (c *counts) rarer(name string, value []byte) {
+	switch name {
+	case "prompt_cache_hit_tokens", "cachedContentTokenCount": // DeepSeek, Gemini
+		c.cached = max(c.cached, tokenCount(value))
+	case "cache_read_input_tokens", "cacheReadInputTokens": // Anthropic, Converse
+		c.read = tokenCount(value)
+	case "cache_creation_input_tokens", "cacheWriteInputTokens":
+		c.written = tokenCount(value)
+	case "thoughtsTokenCount":
+		c.reasoning, c.thoughts = tokenCount(value), true
+	case "toolUsePromptTokenCount":
+		c.toolUse = tokenCount(value)
+	case "tokens": // Cohere: what was read and written
+		c.readFrom(value)
+	case "billed_units": // and what is paid of it, which counts if it is all that is told
+		if !c.told {
+			c.readFrom(value)
+		}
+	}
+}
+
+// settle makes one convention of all: input is all that was read, cache included, and
+// output all that is billed as output. Where a total is told, what it has more than its
+// parts shows which counts stand beside them. Without one, the names do: the caches of
+// Anthropic and Converse, the thoughts of Gemini. If the total is less than its parts,
+// they are believed.
+func (c *counts) settle() Usage {
+	cache := max(c.cached, c.read) + c.written
+	c.input += c.toolUse
+	gap := c.total - c.input - c.output
+	switch {
+	case c.total == 0:
+		if c.input += c.read + c.written; c.thoughts {
+			c.output += c.reasoning
+		}
+	case gap <= 0: // they are inside
+	case gap == cache:
+		c.input += gap
+	case gap == c.reasoning, c.reasoning == 0:
+		c.output += gap
+	case gap == cache+c.reasoning:
+		c.input, c.output = c.input+cache, c.output+c.reasoning
+	}
+	cached := max(c.cached, c.read)
+	return Usage{
+		InputTokens: max(c.input, cached), OutputTokens: max(c.output, c.reasoning), // a part is no more than the whole
+		CachedTokens: cached, ReasoningTokens: c.reasoning,
+	}
+}
+
+// tokenCount reads a token count; what is not a number, or negative, is 0.
+func tokenCount(raw []byte) (n int64) {
+	for _, c := range raw {
+		if c < '0' || c > '9' || n > maxTokenCount {
+			return int64(min(max(rawjson.Number(raw), 0), maxTokenCount))
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return min(n, maxTokenCount)
 }
 
 // FinishKind says whether a finish reason marks the answer as Truncated or
-// Refused; both are answers all the same. It is false for every other reason.
+// Refused, in small letters or capitals; both are answers all the same. It is false
+// for every other reason.
 func FinishKind(finish string) (Kind, bool) {
-	switch finish {
+	switch word := strings.ToLower(finish); word {
 	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded":
 		return Truncated, true
-	case "content_filter", "refusal", "safety":
+	case "content_filter", "content_filtered", "refusal", "safety", "guardrail_intervened",
+		"recitation", "language", "blocklist", "prohibited_content", "spii": // the filters of Gemini
 		return Refused, true
+	default:
+		if strings.HasPrefix(word, "image_") { // Gemini's, of pictures
+			return Refused, true
+		}
 	}
 	return Unknown, false
 }

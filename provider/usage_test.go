@@ -1,50 +1,175 @@
 package provider_test
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/headrace/headrace/provider"
 )
 
-// Usage is read from every provider's shape into the same convention: cached
-// tokens are part of the input, reasoning tokens part of the output.
-func TestUsageOf(t *testing.T) {
-	for body, want := range map[string]*provider.Usage{
-		`{"usage":{"prompt_tokens":9,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":5}}}`: {InputTokens: 9, OutputTokens: 12, CachedTokens: 4, ReasoningTokens: 5},
-		`{"usage":{"input_tokens":9,"output_tokens":12,"input_tokens_details":{"cached_tokens":4},"output_tokens_details":{"reasoning_tokens":5}}}`:           {InputTokens: 9, OutputTokens: 12, CachedTokens: 4, ReasoningTokens: 5},
-		`{"data":[],"usage":{"prompt_tokens":8,"total_tokens":8}}`:                                                                                            {InputTokens: 8},
-		`{"usage":{"input_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"output_tokens":3}}`:                                       {InputTokens: 125, OutputTokens: 3, CachedTokens: 100},
-		`{"usage":{"prompt_tokens":10,"prompt_cache_hit_tokens":6,"prompt_tokens_details":{"cached_tokens":6},"completion_tokens":1}}`:                        {InputTokens: 10, OutputTokens: 1, CachedTokens: 6},
-		`{"usage":{"prompt_tokens":-3,"completion_tokens":1e300}}`:                                                                                            {OutputTokens: 1 << 40},
-		`{"usage":{"prompt_tokens":"9"}}`:             {},
-		`{"choices":[{"usage":{"prompt_tokens":9}}]}`: nil,
-		`{"usage":null}`:                              nil, `{"usage":{}}`: nil, `{}`: nil, ``: nil, `[]`: nil, `nonsense`: nil,
+// Usage is read from every provider's shape into one convention: cached tokens are part
+// of the input, reasoning tokens part of the output. Where a total is told, what it has
+// more than its parts shows which of them stand beside it.
+func TestUsage(t *testing.T) {
+	type u = provider.Usage
+	for members, want := range map[string]*u{
+		`"usage":{"prompt_tokens":9,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":5}}`: {InputTokens: 9, OutputTokens: 12, CachedTokens: 4, ReasoningTokens: 5},
+		`"usage":{"input_tokens":9,"output_tokens":12,"input_tokens_details":{"cached_tokens":4},"output_tokens_details":{"reasoning_tokens":5}}`:           {InputTokens: 9, OutputTokens: 12, CachedTokens: 4, ReasoningTokens: 5},
+		`"usage":{"prompt_tokens":8,"total_tokens":8}`:                                                                               {InputTokens: 8},
+		`"usage":{"input_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"output_tokens":3}`:                {InputTokens: 125, OutputTokens: 3, CachedTokens: 100},
+		`"usage":{"prompt_tokens":10,"prompt_cache_hit_tokens":6,"prompt_tokens_details":{"cached_tokens":6},"completion_tokens":1}`: {InputTokens: 10, OutputTokens: 1, CachedTokens: 6},
+		`"usage":{"prompt_tokens":-3,"completion_tokens":1e300}`:                                                                     {OutputTokens: 1 << 40},
+		`"usage":{"prompt_tokens":99999999999999999999,"completion_tokens":1.9e1}`:                                                   {InputTokens: 1 << 40, OutputTokens: 19},
+		`"usage":{"prompt_tokens":"9"}`:                                                                                              {},
+		`"usage":[{"prompt_tokens":9}]`:                                                                                              nil,
+		`"x":{"usage":{"prompt_tokens":9}}`:                                                                                          nil,
+		`"usage":null`:                                                                                                               nil,
+		`"usage":{}`:                                                                                                                 nil,
+		`"usage":{"total_tokens":8}`:                                                                                                 nil,
+		`"usage":null,"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2,"thoughtsTokenCount":7}`:                                        {InputTokens: 5, OutputTokens: 9, ReasoningTokens: 7},
+		`"usage":{"tokens":{"input_tokens":71,"output_tokens":15},"billed_units":{"input_tokens":5,"output_tokens":10}}`:                             {InputTokens: 71, OutputTokens: 15},
+		`"usage":{"billed_units":{"input_tokens":5,"output_tokens":10}}`:                                                                             {InputTokens: 5, OutputTokens: 10},
+		`"usage":{"inputTokens":5,"outputTokens":2,"cacheReadInputTokens":10,"cacheWriteInputTokens":3}`:                                             {InputTokens: 18, OutputTokens: 2, CachedTokens: 10},
+		`"usage":{"inputTokens":18,"outputTokens":2,"totalTokens":20,"cacheReadInputTokens":10,"cacheWriteInputTokens":3}`:                           {InputTokens: 18, OutputTokens: 2, CachedTokens: 10},
+		`"usage":{"inputTokens":5,"outputTokens":2,"totalTokens":20,"cacheReadInputTokens":10,"cacheWriteInputTokens":3}`:                            {InputTokens: 18, OutputTokens: 2, CachedTokens: 10},
+		`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":14}`:                                                                        {InputTokens: 5, OutputTokens: 9},
+		`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":3}}`:                            {InputTokens: 5, OutputTokens: 9, CachedTokens: 3},
+		`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":14,"completion_tokens_details":{"reasoning_tokens":7}}`:                     {InputTokens: 5, OutputTokens: 9, ReasoningTokens: 7},
+		`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":14,"completion_tokens_details":{"reasoning_tokens":1}}`:                     {InputTokens: 5, OutputTokens: 2, ReasoningTokens: 1},
+		`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":3}`:                                                                         {InputTokens: 5, OutputTokens: 2},
+		`"usage":{"prompt_tokens":5,"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":7}}`:                                       {InputTokens: 5, OutputTokens: 7, ReasoningTokens: 7},
+		`"usage":{"input_tokens":5,"output_tokens":2,"total_tokens":24,"cache_read_input_tokens":10,"output_tokens_details":{"reasoning_tokens":7}}`: {InputTokens: 15, OutputTokens: 9, CachedTokens: 10, ReasoningTokens: 7},
+		`"prompt_eval_count":26,"eval_count":298`:                                                                                                    {InputTokens: 26, OutputTokens: 298},
+		`"eval_count":298`: {OutputTokens: 298},
 	} {
-		got, ok := provider.UsageOf([]byte(body))
-		if ok != (want != nil) || want != nil && got != *want {
-			t.Errorf("%s: %+v, %v, want %+v", body, got, ok, want)
+		reply, e := provider.ReplyOf(200, nil, []byte(`{"choices":[{"index":0}],`+members+`}`))
+		if e != nil || reply.HasUsage != (want != nil) || want != nil && reply.Usage != *want {
+			t.Errorf("%s: %+v, %v, %v, want %+v", members, reply.Usage, reply.HasUsage, e, want)
+		}
+	}
+	for _, none := range []string{``, `{}`, `[]`, `nonsense`, `[{"choices":[1],"usage":{"prompt_tokens":9}}]`} {
+		if reply, _ := provider.ReplyOf(200, nil, []byte(none)); reply.HasUsage {
+			t.Errorf("%s: %+v", none, reply.Usage)
 		}
 	}
 }
 
-// The finish reason is read from every shape, and its meaning is known.
-func TestFinishOf(t *testing.T) {
+// The finish reason is read from every shape.
+func TestFinish(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"choices":[{"finish_reason":"length"},{"finish_reason":"stop"}]}`:           "length",
 		`{"stop_reason":"max_tokens"}`:                                                "max_tokens",
 		`{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}`: "max_output_tokens",
+		`{"candidates":[{"finishReason":"STOP"}]}`:                                    "STOP",
+		`{"output":{"message":{}},"stopReason":"end_turn"}`:                           "end_turn",
+		`{"message":{"role":"assistant"},"finish_reason":"COMPLETE"}`:                 "COMPLETE",
+		`{"message":{"role":"assistant"},"done_reason":"stop"}`:                       "stop",
 		`{"choices":[{"finish_reason":null}]}`:                                        "", `{}`: "", ``: "",
 	} {
-		if got := provider.FinishOf([]byte(body)); got != want {
-			t.Errorf("%s: %q, want %q", body, got, want)
+		if reply, _ := provider.ReplyOf(200, nil, []byte(body)); reply.Finish != want {
+			t.Errorf("%s: %q, want %q", body, reply.Finish, want)
 		}
 	}
+}
+
+// What an end means is known in whatever letters a provider writes it, and of no other
+// word anything is made.
+func TestFinishKind(t *testing.T) {
 	for finish, want := range map[string]provider.Kind{
 		"length": provider.Truncated, "max_tokens": provider.Truncated, "max_output_tokens": provider.Truncated,
-		"content_filter": provider.Refused, "refusal": provider.Refused, "stop": provider.Unknown, "": provider.Unknown,
+		"MAX_TOKENS": provider.Truncated, "model_length": provider.Truncated, "model_context_window_exceeded": provider.Truncated,
+		"content_filter": provider.Refused, "refusal": provider.Refused, "content_filtered": provider.Refused, "guardrail_intervened": provider.Refused,
+		"SAFETY": provider.Refused, "RECITATION": provider.Refused, "LANGUAGE": provider.Refused, "BLOCKLIST": provider.Refused,
+		"PROHIBITED_CONTENT": provider.Refused, "SPII": provider.Refused, "IMAGE_SAFETY": provider.Refused, "IMAGE_RECITATION": provider.Refused,
+		"stop": provider.Unknown, "STOP": provider.Unknown, "": provider.Unknown, "OTHER": provider.Unknown, "NO_IMAGE": provider.Unknown,
+		"MALFORMED_FUNCTION_CALL": provider.Unknown, "tool_use": provider.Unknown, "COMPLETE": provider.Unknown, "ERROR": provider.Unknown,
 	} {
 		if got, marked := provider.FinishKind(finish); got != want || marked != (want != provider.Unknown) {
 			t.Errorf("%q: %v, %v, want %v", finish, got, marked, want)
+		}
+	}
+}
+
+// A body that holds no answer is none, one that holds any is one, and a model that had
+// nothing to say has answered.
+func TestEmptyAnswer(t *testing.T) {
+	for _, empty := range []string{
+		``, ` `, `{}`, `[]`, `[{}]`, `null`, `""`, `{"choices":[]}`, `{"choices":null}`, `{"choices":[null]}`,
+		`{"data":[]}`, `{"output":[]}`, `{"output":{}}`, `{"content":""}`, `{"candidates":[]}`, `{"message":"hello"}`, `{"message":{}}`,
+		`{"embeddings":[]}`, `{"status":"ok"}`, `{"usage":{"prompt_tokens":9}}`, `{"error":null}`, `{"error":{}}`, `{"code":0,"data":null}`,
+		`{"choices":[],"error":[]}`, `{"stop_reason":null,"content":[]}`,
+	} {
+		e := provider.ClassifyOK([]byte(empty))
+		if e == nil || e.Kind != provider.EmptyAnswer || e.Message == "" || e.Status != 200 {
+			t.Errorf("%s: %v", empty, e)
+		}
+	}
+	for _, answer := range []string{
+		`{"choices":[{"message":{"content":""},"finish_reason":"stop"}]}`, `{"data":[0]}`, `{"data":[{"embedding":[]}]}`, `{"content":"x"}`,
+		`{"output":{"message":{"content":[]}}}`, `{"candidates":[{"finishReason":"STOP"}]}`, `{"message":{"content":""}}`,
+		`{"embeddings":[[0.5]]}`, `{"embedding":[0]}`, `{"results":[{"flagged":false}]}`, `{"response":"x","done":true}`, `{"completion":"x"}`,
+		`{"content":[],"stop_reason":"end_turn"}`, `{"output":[],"status":"incomplete","incomplete_details":{"reason":"content_filter"}}`,
+	} {
+		if e := provider.ClassifyOK([]byte(answer)); e != nil {
+			t.Errorf("%s: %v", answer, e)
+		}
+	}
+}
+
+// A refusal of 0 requests a minute is one for ever only where 0 is said: not every
+// header that says 0, not with any other status, and not what is left of a limit.
+func TestNoQuota(t *testing.T) {
+	for name, want := range map[string]provider.Kind{
+		"x-ratelimit-limit-req-minute": provider.QuotaExhausted, "x-ratelimit-limit-tokens-minute": provider.QuotaExhausted,
+		"x-ratelimit-remaining-req-minute": provider.Throttled, "x-ratelimit-limit-tokens": provider.Throttled,
+	} {
+		if e := provider.Classify(429, header(name, "0"), nil); e.Kind != want {
+			t.Errorf("%s: %v, want %v", name, e, want)
+		}
+		if e := provider.Classify(500, header(name, "0"), nil); e.Kind != provider.Server {
+			t.Errorf("%s: %v", name, e)
+		}
+	}
+}
+
+// What a prompt says decides nothing: words of the loud kind count in refusals that
+// they come in, and a request that is merely bad stays the item's failure.
+func TestLoudWordsOfOtherStatuses(t *testing.T) {
+	const body = `{"error":{"message":"experiencing high demand; used all available credits"}}`
+	for status, want := range map[int]provider.Kind{
+		404: provider.ModelNotFound, 500: provider.Server, 503: provider.Overloaded, 401: provider.Unauthorized, 409: provider.Server,
+	} {
+		if e := provider.Classify(status, nil, []byte(body)); e.Kind != want {
+			t.Errorf("%d: %v, want %v", status, e, want)
+		}
+	}
+	const demand = `{"error":{"message":"experiencing high demand"}}`
+	if e := provider.Classify(400, nil, []byte(demand)); e.Kind != provider.Invalid {
+		t.Errorf("%v", e)
+	}
+}
+
+// Whatever counts a provider tells, in any combination, no part is more than its whole,
+// and nothing is negative or beyond the bound of sums.
+func TestUsageIsSane(t *testing.T) {
+	names := []string{
+		"prompt_tokens", "completion_tokens", "total_tokens", "cache_read_input_tokens", "cache_creation_input_tokens",
+		"thoughtsTokenCount", "toolUsePromptTokenCount", "cachedContentTokenCount", "output_tokens",
+	}
+	numbers := []string{"0", "1", "7", "-5", "1e300", "99999999999999999999", "null", `"3"`}
+	rng := rand.New(rand.NewPCG(3, 3))
+	for range 20_000 {
+		body := `{"choices":[1],"usage":{"x":0`
+		for _, name := range names {
+			if rng.IntN(2) == 0 {
+				body += `,"` + name + `":` + numbers[rng.IntN(len(numbers))]
+			}
+		}
+		reply, e := provider.ReplyOf(200, nil, []byte(body+"}}"))
+		u := reply.Usage
+		if e != nil || u.CachedTokens > u.InputTokens || u.ReasoningTokens > u.OutputTokens || min(u.CachedTokens, u.ReasoningTokens) < 0 ||
+			max(u.InputTokens, u.OutputTokens) > 1<<43 {
+			t.Fatalf("%s: %+v, %v", body, u, e)
 		}
 	}
 }

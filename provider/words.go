@@ -1,6 +1,9 @@
 package provider
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 const tooLongCode = "context_length_exceeded"
 
@@ -20,6 +23,12 @@ var strongWords = map[string]Kind{
 	"billing_error":                     QuotaExhausted, // Anthropic
 	"exceeded_current_quota_error":      QuotaExhausted, // Moonshot
 	"servicequotaexceededexception":     QuotaExhausted, // Bedrock
+	"blocked_api_access":                QuotaExhausted, // Groq, as a 400: its spend limit is reached
+
+	// OpenRouter, as a 402: what is in flight reserves credit, and gives it back.
+	"in_flight_budget_exhausted":  Throttled,
+	"weight_exceeds_budget":       Invalid, // this request alone is too dear
+	"openrouter_in_flight_budget": Throttled,
 
 	"rate_limit_exceeded":            Throttled,
 	"rate_limit_error":               Throttled,
@@ -74,6 +83,7 @@ var strongWords = map[string]Kind{
 	"moderation":                           Refused,
 	"data_inspection_failed":               Refused, // Alibaba
 	tooLongCode:                            Invalid,
+	"exceed_context_size_error":            Invalid, // llama.cpp
 	"request_too_large":                    Invalid,
 	"string_above_max_length":              Invalid,
 	"validationexception":                  Invalid,
@@ -102,16 +112,68 @@ var weakWords = map[string]int{
 	"service_unavailable":   http.StatusServiceUnavailable,
 }
 
+// spendWords begin the codes that Groq has for its spend limits.
+const spendWords = "spend_"
+
+// strongWord is the kind that a code or type decides.
+func strongWord(w string) (Kind, bool) {
+	if strings.HasPrefix(w, spendWords) {
+		return QuotaExhausted, true
+	}
+	k, ok := strongWords[w]
+	return k, ok
+}
+
 // tooLong finds the prompt that does not fit the model, which most providers
 // say in prose only.
 func (a *answer) tooLong() bool {
 	for _, w := range a.words {
-		if w == tooLongCode {
+		if w == tooLongCode || w == "exceed_context_size_error" {
 			return true
 		}
 	}
 	return a.says("maximum context length", "prompt is too long", "exceed context limit",
-		"context length exceeded", "context window", "exceeds the maximum number of tokens", "too many input tokens")
+		"context length exceeded", "context window", "exceeds the maximum number of tokens", "too many input tokens",
+		"exceeds the available context size", "input is too long for requested model") // llama.cpp, Bedrock
+}
+
+// byLoudPhrase decides by prose that outweighs codes and types, for those that come with
+// it are a throttle's, an invalid request's or a refused key's.
+func byLoudPhrase(a *answer) (Kind, bool) {
+	switch a.status {
+	case http.StatusBadRequest, http.StatusPaymentRequired, http.StatusForbidden, http.StatusPreconditionFailed,
+		http.StatusUnprocessableEntity, http.StatusTooManyRequests, 0:
+	default:
+		return Unknown, false
+	}
+	switch {
+	case a.says("you have reached your specified") && a.says("api usage limits"), // Anthropic, as a 400
+		a.says("prepayment credits are depleted"),                                                        // Gemini, as resource_exhausted
+		a.says("is suspended, possibly due to"),                                                          // Fireworks, as a 412
+		a.says("used all available credits", "reached its monthly spending limit", "run out of credits"), // xAI, as a 403 or 429
+		a.says("credit balance is too low", "insufficient balance"):
+		return QuotaExhausted, true
+	case a.status == http.StatusTooManyRequests && a.says("experiencing high demand"): // Azure
+		return Overloaded, true
+	}
+	return Unknown, false
+}
+
+// noQuotaHeaders are the limits of Mistral that are 0 for a model which is not on the
+// plan. Others' zeros mean nothing: Azure shows them on every answer of some models.
+var noQuotaHeaders = [...]string{"X-Ratelimit-Limit-Req-Minute", "X-Ratelimit-Limit-Tokens-Minute"}
+
+// noQuota names the header by which a refusal says that there is no quota at all, ""
+// if none does.
+func (a *answer) noQuota() string {
+	if a.status == http.StatusTooManyRequests {
+		for _, name := range noQuotaHeaders {
+			if strings.TrimSpace(first(a.header, name)) == "0" {
+				return strings.ToLower(name)
+			}
+		}
+	}
+	return ""
 }
 
 // byPhrase decides by prose, where it is the only thing that tells two meanings
@@ -129,8 +191,6 @@ func byPhrase(a *answer) (Kind, bool) {
 
 func byRefusalPhrase(a *answer) (Kind, bool) {
 	switch {
-	case a.says("credit balance is too low", "insufficient balance"):
-		return QuotaExhausted, true
 	case a.says("content filter", "content management policy", "input was flagged", "prompt was flagged"):
 		return Refused, true
 	case a.says("unexpected end of data"):
@@ -161,7 +221,7 @@ func byStatus(a *answer, e *Error) Kind {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return Unauthorized
 	case http.StatusPaymentRequired:
-		if e.HasRetryAfter {
+		if e.HasRetryAfter || a.hasWait {
 			return Throttled
 		}
 		return QuotaExhausted

@@ -19,6 +19,5 @@
 //	            one verdict for all three: provider.ReplyOf
 //
 // go-openai makes requests and reads no answers: its errors lose the headers and
-// most of the body, and of a 200 with an error object they know nothing. A typed
-// answer that has choices and no "error" anywhere needs no verdict.
+// most of the body, and of a 200 with an error object they know nothing.
 package openai

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,11 +20,6 @@ func (c *Client) Chat(ctx context.Context, r openai.ChatCompletionRequest) (open
 	err := c.typed(ctx, &resp, func(ctx context.Context) error {
 		_, err := c.api.CreateChatCompletion(ctx, r)
 		return err
-	}, func() (string, bool) {
-		if len(resp.Choices) == 0 {
-			return "", false
-		}
-		return string(resp.Choices[0].FinishReason), true
 	})
 	if err != nil {
 		return openai.ChatCompletionResponse{}, err
@@ -39,7 +33,7 @@ func (c *Client) Embed(ctx context.Context, r openai.EmbeddingRequest) (openai.E
 	err := c.typed(ctx, &resp, func(ctx context.Context) error {
 		_, err := c.api.CreateEmbeddings(ctx, r)
 		return err
-	}, func() (string, bool) { return "", len(resp.Data) > 0 })
+	})
 	if err != nil {
 		return openai.EmbeddingResponse{}, err
 	}
@@ -47,38 +41,21 @@ func (c *Client) Embed(ctx context.Context, r openai.EmbeddingRequest) (openai.E
 }
 
 // typed has go-openai make a request, sends it, and reads the answer into resp.
-// finish then tells why the answer ended, and whether there is one in resp at all.
 //
 // go-openai would read the answer, too; but it stops reading at the first value,
 // says nothing of the rest, and forgets the headers of a failure.
-func (c *Client) typed(ctx context.Context, resp openai.Response, call func(context.Context) error, finish func() (string, bool)) error {
+func (c *Client) typed(ctx context.Context, resp openai.Response, call func(context.Context) error) error {
 	x := pending{Context: ctx}
 	if err := call(&x); !errors.Is(err, errTaken) {
 		return c.own(err)
 	}
 	resp.SetHeader(x.header)
-	var shape error
-	if x.err == nil && x.status/100 == 2 {
-		shape = json.Unmarshal(x.body, resp)
-	}
-	if why, ok := finish(); ok && shape == nil && x.err == nil && !bytes.Contains(x.body, []byte(`"error"`)) {
-		reply := provider.Reply{Finish: why}
-		reply.Usage, reply.HasUsage = provider.UsageOf(x.body)
-		note(ctx, &reply)
-		return nil
-	}
-	return c.odd(ctx, &x.exchange, shape)
-}
-
-// odd judges what is not plainly an answer: a failure, or an answer with an error in
-// it, or in a shape that does not fit.
-func (c *Client) odd(ctx context.Context, x *exchange, shape error) error {
-	reply, e := c.answer(ctx, *x)
+	reply, e := c.answer(ctx, x.exchange)
 	if e != nil {
 		return e
 	}
 	note(ctx, &reply)
-	if shape != nil {
+	if shape := json.Unmarshal(x.body, resp); shape != nil {
 		// The answer is whole and is JSON, yet of another shape than OpenAI's:
 		// another try would be paid for and be of the same.
 		return &provider.Error{

@@ -42,10 +42,14 @@ type Case struct {
 	// Limits is how many rate limits the headers show; −1 if that is not of
 	// interest here.
 	Limits int
+	// Says is a part of the error's text, for what a person must be told.
+	Says string
 	// Note and Usage are expected if not nil, Finish if not "".
 	Note   *provider.QuotaNote
 	Usage  *provider.Usage
 	Finish string
+	// Mark is what Finish marks a good answer as, Unknown if it does not.
+	Mark provider.Kind
 
 	raw []byte
 }
@@ -121,8 +125,12 @@ func (c *Case) expect(key, value string) (err error) {
 		c.Limits, err = strconv.Atoi(value)
 	case "status":
 		c.Status, err = strconv.Atoi(value)
+	case "says":
+		c.Says = value
 	case "finish":
 		c.Finish = value
+	case "mark":
+		c.Mark, _, err = kindOf(value)
 	case "usage":
 		c.Usage = new(provider.Usage)
 		u := c.Usage

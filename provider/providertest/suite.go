@@ -179,23 +179,37 @@ func (c Case) Check(t *testing.T, e *provider.Error) {
 	if c.RequestID != "" && e.RequestID != c.RequestID {
 		t.Errorf("request id %q, want %q", e.RequestID, c.RequestID)
 	}
+	if !strings.Contains(e.Error(), c.Says) {
+		t.Errorf("%v: says nothing of %q", e, c.Says)
+	}
 	if c.Note != nil && e.Quota != *c.Note {
 		t.Errorf("note %+v, want %+v", e.Quota, *c.Note)
 	}
 }
 
+// CheckReply compares what was read of a good answer with what the recording says of it.
+func (c Case) CheckReply(t *testing.T, r provider.Reply) {
+	t.Helper()
+	if c.Usage != nil && (!r.HasUsage || r.Usage != *c.Usage) {
+		t.Errorf("usage %+v, %v, want %+v", r.Usage, r.HasUsage, *c.Usage)
+	}
+	if c.Finish != "" && r.Finish != c.Finish {
+		t.Errorf("finish %q, want %q", r.Finish, c.Finish)
+	}
+	if mark, _ := provider.FinishKind(r.Finish); mark != c.Mark {
+		t.Errorf("%q marks the answer as %v, want %v", r.Finish, mark, c.Mark)
+	}
+}
+
 func (c Case) checkRecord(t *testing.T, r provider.Record) {
 	t.Helper()
+	if c.Fine {
+		c.CheckReply(t, provider.Reply{Usage: r.Usage, HasUsage: r.HasUsage, Finish: r.Finish})
+	}
 	if c.Limits >= 0 && len(r.Limits) != c.Limits {
 		t.Errorf("recorded %d limits, want %d: %+v", len(r.Limits), c.Limits, r.Limits)
 	}
 	if c.RequestID != "" && r.RequestID != c.RequestID {
 		t.Errorf("recorded request id %q, want %q", r.RequestID, c.RequestID)
-	}
-	if c.Usage != nil && (!r.HasUsage || r.Usage != *c.Usage) {
-		t.Errorf("recorded usage %+v, %v, want %+v", r.Usage, r.HasUsage, *c.Usage)
-	}
-	if c.Finish != "" && r.Finish != c.Finish {
-		t.Errorf("recorded finish %q, want %q", r.Finish, c.Finish)
 	}
 }

@@ -47,12 +47,16 @@ func (p plain) Do(ctx context.Context, r provider.Request) (provider.Reply, erro
 		e.RequestID = string(provider.Redact([]byte(e.RequestID), providertest.Key))
 		return provider.Reply{}, e
 	}
-	rec := provider.RecorderFrom(ctx)
-	if u, ok := provider.UsageOf(body); ok {
-		rec.Usage(u)
+	reply, e := provider.ReplyOf(resp.StatusCode, resp.Header, body)
+	if e != nil {
+		return provider.Reply{}, e
 	}
-	rec.Finish(provider.FinishOf(body))
-	return provider.Reply{Status: resp.StatusCode, Body: body}, nil
+	rec := provider.RecorderFrom(ctx)
+	if reply.HasUsage {
+		rec.Usage(reply.Usage)
+	}
+	rec.Finish(reply.Finish)
+	return reply, nil
 }
 
 func (p plain) classify(ctx context.Context, err error) error {
