@@ -19,7 +19,8 @@ type Pooled interface{ Pool() string }
 type Costed interface{ Cost() Cost }
 
 // Measured is an answer that says what it has used. One that came over
-// [provider.Transport] or from a client of ours need not.
+// [provider.Transport] as one JSON value, or from a client of ours, need not, and is not
+// asked; one that was streamed must, or its usage is not known.
 type Measured interface{ Usage() provider.Usage }
 
 // hints is what a run knows of its items beside their type. Neither is nil.

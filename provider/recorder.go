@@ -57,6 +57,7 @@ func (r Record) Failure(err error) *Error {
 type Recorder struct {
 	mu      sync.Mutex
 	record  Record
+	heard   *Reply // what Transport read from good answers, nil if nothing
 	secrets []string
 	room    [1]string // for secrets: nearly every request has one
 }
@@ -112,7 +113,8 @@ func (r *Recorder) Response(status int, h http.Header) {
 	}
 }
 
-// Usage adds the tokens of one call.
+// Usage adds the tokens of one call. What is told here counts, and what Transport has
+// read from answers of the attempt does not.
 func (r *Recorder) Usage(u Usage) {
 	if r == nil {
 		return
@@ -141,11 +143,38 @@ func (r *Recorder) Snapshot() Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rec := r.record
+	if r.heard != nil {
+		rec.take(r.heard)
+	}
 	if len(rec.ErrorBody) > 0 {
 		rec.ErrorBody = bytes.Clone(bound(Redact(rec.ErrorBody, r.secrets...)))
 	}
 	rec.RequestID = redactText(rec.RequestID, r.secrets)
 	return rec
+}
+
+// hears records what Transport has read from a good answer.
+func (r *Recorder) hears(reply *Reply) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.heard == nil {
+		r.heard = new(Reply)
+	}
+	if reply.HasUsage {
+		r.heard.Usage, r.heard.HasUsage = r.heard.Usage.Add(reply.Usage), true
+	}
+	r.heard.Finish = reply.Finish
+}
+
+// take adds what was heard where the client has told nothing itself: it may well have
+// read the same answer.
+func (r *Record) take(heard *Reply) {
+	if !r.HasUsage {
+		r.Usage, r.HasUsage = heard.Usage, heard.HasUsage
+	}
+	if r.Finish == "" {
+		r.Finish = heard.Finish
+	}
 }
 
 // sent records that a request goes out, with the credentials that no record of

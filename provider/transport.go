@@ -2,7 +2,6 @@ package provider
 
 import (
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -10,13 +9,19 @@ import (
 )
 
 // Transport is an http.RoundTripper that tells the Recorder in a request's
-// context what the response's headers say, of failed responses too. It changes
-// nothing: any SDK works over it. Requests whose context carries no Recorder
-// pass through.
+// context what the response's headers say, of failed responses too, and of a good
+// answer its usage and why it ended. It changes nothing: any SDK works over it.
+// Requests whose context carries no Recorder pass through.
+//
+// Usage is known once the answer was read or closed, if it is one JSON value of at
+// most MaxHeard bytes that comes unpacked, or that Base unpacks. Of a stream it is not.
 type Transport struct {
 	// Base does the work; nil means http.DefaultTransport, which keeps two
 	// idle connections per host only. See NewHTTPTransport.
 	Base http.RoundTripper
+	// HeadersOnly leaves good answers' bodies alone, which otherwise are kept until
+	// they have come whole: for clients that tell the Recorder what they have used.
+	HeadersOnly bool
 }
 
 // RoundTrip does what Base does.
@@ -30,9 +35,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	rec.Response(resp.StatusCode, resp.Header)
-	if resp.StatusCode >= http.StatusBadRequest && resp.Body != nil {
-		resp.Body = &overheard{ReadCloser: resp.Body, rec: rec}
-	}
+	t.hear(resp, rec)
 	return resp, err
 }
 
@@ -48,21 +51,6 @@ func (t *Transport) base() http.RoundTripper {
 		return http.DefaultTransport
 	}
 	return t.Base
-}
-
-// overheard is a failed answer's body that the Recorder sees as its owner reads
-// it. Nothing is read ahead, so the owner's timing and errors are its own.
-type overheard struct {
-	io.ReadCloser
-	rec *Recorder
-}
-
-func (o *overheard) Read(p []byte) (int, error) {
-	n, err := o.ReadCloser.Read(p)
-	if n > 0 {
-		o.rec.errorBody(p[:n])
-	}
-	return n, err
 }
 
 // The times of NewHTTPTransport, all of them about connections: how long an

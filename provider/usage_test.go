@@ -19,7 +19,7 @@ func TestUsage(t *testing.T) {
 		`"usage":{"input_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"output_tokens":3}`:                {InputTokens: 125, OutputTokens: 3, CachedTokens: 100},
 		`"usage":{"prompt_tokens":10,"prompt_cache_hit_tokens":6,"prompt_tokens_details":{"cached_tokens":6},"completion_tokens":1}`: {InputTokens: 10, OutputTokens: 1, CachedTokens: 6},
 		`"usage":{"prompt_tokens":-3,"completion_tokens":1e300}`:                                                                     {OutputTokens: 1 << 40},
-		`"usage":{"prompt_tokens":99999999999999999999,"completion_tokens":1.9e1}`:                                                   {InputTokens: 1 << 40, OutputTokens: 19},
+		`"usage":{"prompt_tokens":18446744073709551621,"completion_tokens":1.9e1}`:                                                   {InputTokens: 1 << 40, OutputTokens: 19},
 		`"usage":{"prompt_tokens":"9"}`:                                                                                              {},
 		`"usage":[{"prompt_tokens":9}]`:                                                                                              nil,
 		`"x":{"usage":{"prompt_tokens":9}}`:                                                                                          nil,
@@ -128,6 +128,29 @@ func TestNoQuota(t *testing.T) {
 		}
 		if e := provider.Classify(500, header(name, "0"), nil); e.Kind != provider.Server {
 			t.Errorf("%s: %v", name, e)
+		}
+	}
+}
+
+// One sign is enough where a provider gives several: OpenRouter's reason, the source of
+// its limit or the wait alone make a throttle of a 402, and the code or the prose alone
+// name a prompt that is too long.
+func TestOneSignIsEnough(t *testing.T) {
+	for metadata, want := range map[string]provider.Kind{
+		`{"reason":"in_flight_budget_exhausted"}`: provider.Throttled, `{"limit_source":"openrouter_in_flight_budget"}`: provider.Throttled,
+		`{"retry_after_seconds":3}`: provider.Throttled, `{"retry_after_seconds":-3}`: provider.QuotaExhausted, `{"headers":{"Retry-After":"soon"}}`: provider.QuotaExhausted,
+		`{"limit_source":"openrouter_credits"}`: provider.QuotaExhausted, `{"reason":"weight_exceeds_budget","retry_after_seconds":3}`: provider.Invalid,
+	} {
+		if e := provider.Classify(402, nil, []byte(`{"error":{"code":402,"message":"m","metadata":`+metadata+`}}`)); e.Kind != want {
+			t.Errorf("%s: %v, want %v", metadata, e, want)
+		}
+	}
+	for _, body := range []string{
+		`{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it"}}`,
+		`{"error":{"code":400,"message":"too much","type":"exceed_context_size_error"}}`, `{"message":"Input is too long for requested model."}`,
+	} {
+		if e := provider.Classify(400, nil, []byte(body)); e.Kind != provider.Invalid || e.Code != "context_length_exceeded" {
+			t.Errorf("%s: %+v", body, e)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func httpClient(cfg Config) *http.Client {
 			h.Transport = provider.NewHTTPTransport(conns)
 		}
 	}
-	h.Transport = &provider.Transport{Base: h.Transport}
+	h.Transport = &provider.Transport{Base: h.Transport, HeadersOnly: true}
 	h.CheckRedirect = redirects(h.CheckRedirect)
 	return &h
 }
