@@ -57,7 +57,7 @@ type heard struct {
 
 	mu   sync.Mutex // a body may be closed while it is read
 	kept []byte
-	over bool // it was told, or is too long
+	long bool // it is too long to be kept
 }
 
 func (b *heard) Read(p []byte) (int, error) {
@@ -75,7 +75,7 @@ func (b *heard) Close() error {
 func (b *heard) keep(p []byte, last bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.over = b.over || len(b.kept)+len(p) > MaxHeard; b.over {
+	if b.long = b.long || len(b.kept)+len(p) > MaxHeard; b.long {
 		b.kept = nil
 		return
 	}
@@ -85,5 +85,5 @@ func (b *heard) keep(p []byte, last bool) {
 	if reply, e := ReplyOf(b.status, nil, b.kept); e == nil {
 		b.rec.hears(&reply)
 	}
-	b.over, b.kept = true, nil
+	b.kept = nil // of nothing, nothing is told a second time
 }

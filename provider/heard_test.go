@@ -34,7 +34,7 @@ func TestTransportHearsUsage(t *testing.T) {
 		known  bool
 	}{
 		{"to its end", write(heardAnswer), all, true},
-		{"decoded", write(heardAnswer + "\n\n"), func(body io.Reader) { _ = json.NewDecoder(body).Decode(new(any)) }, true},
+		{"decoded", write(heardAnswer + strings.Repeat("\n", 64<<10)), func(body io.Reader) { _ = json.NewDecoder(body).Decode(new(any)) }, true},
 		{"without a type", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header()["Content-Type"] = nil
 			_, _ = io.WriteString(w, heardAnswer)
@@ -95,7 +95,7 @@ func heard(t *testing.T, answer http.HandlerFunc, read func(io.Reader), transpor
 }
 
 // An answer counts once: over two transports, and where the client says itself what it
-// has used. Several answers of one attempt add up.
+// has used.
 func TestHeardUsageCountsOnce(t *testing.T) {
 	answer := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, heardAnswer) }
 	failure := func(w http.ResponseWriter, _ *http.Request) {
@@ -125,15 +125,56 @@ func TestHeardUsageCountsOnce(t *testing.T) {
 
 // A body may be closed while it is read.
 func TestHeardBodyIsClosedWhileItIsRead(t *testing.T) {
-	answer := func(w http.ResponseWriter, _ *http.Request) {
-		for range 50 {
-			_, _ = io.WriteString(w, strings.Repeat(" ", 1000))
-		}
-		_, _ = io.WriteString(w, heardAnswer)
+	ctx, rec := provider.WithRecorder(context.Background())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&provider.Transport{Base: endless{}}).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
 	}
 	var reading sync.WaitGroup
-	heard(t, answer, func(body io.Reader) {
-		reading.Go(func() { _, _ = io.Copy(io.Discard, body) })
-	}, &provider.Transport{Base: provider.NewHTTPTransport(1)}).Snapshot()
+	reading.Go(func() { _, _ = io.CopyN(io.Discard, resp.Body, 1000) })
+	_ = resp.Body.Close()
 	reading.Wait()
+	if rec.Snapshot().HasUsage {
+		t.Error("usage of an answer that never came")
+	}
+}
+
+// endless answers with a body that does not end, and knows no close.
+type endless struct{}
+
+func (endless) RoundTrip(req *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Request: req, Body: io.NopCloser(endless{})}, nil
+}
+
+func (endless) Read(p []byte) (int, error) {
+	p[0] = ' '
+	return 1, nil
+}
+
+// Several answers of one attempt add up, and the last one says why it ended.
+func TestHeardAnswersAddUp(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, heardAnswer) }))
+	t.Cleanup(server.Close)
+	client := &http.Client{Transport: &provider.Transport{Base: provider.NewHTTPTransport(1)}}
+	t.Cleanup(client.CloseIdleConnections)
+	ctx, rec := provider.WithRecorder(context.Background())
+	for range 3 {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+	if u := rec.Snapshot().Usage; u.InputTokens != 27 || u.OutputTokens != 12 {
+		t.Errorf("%+v", u)
+	}
 }

@@ -186,7 +186,7 @@ func (r *Recorder) sent(req *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.record.Sent = true
-	r.secrets = appendCredentials(r.room[:0], req.Header)
+	r.secrets = appendCredentials(r.room[:0], req)
 }
 
 // errorBody records a piece of a failed answer's body, up to MaxErrorBody in all.

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"bytes"
-	"net/http"
 	"strings"
 )
 
@@ -49,19 +48,4 @@ func cutBeginning(body []byte, secret string) []byte {
 		}
 	}
 	return body
-}
-
-// appendCredentials appends the values of the headers by which providers are given
-// keys.
-func appendCredentials(out []string, h http.Header) []string {
-	for _, name := range [...]string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
-		for _, v := range h[name] {
-			// "Bearer KEY": an echo may have the key alone.
-			if _, key, ok := strings.Cut(v, " "); ok {
-				v = key
-			}
-			out = append(out, v)
-		}
-	}
-	return out
 }
