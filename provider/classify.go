@@ -107,7 +107,7 @@ func verdict(a *answer, e *Error) (kind Kind, sure bool) {
 	}
 	for _, w := range a.words { // an empty balance outweighs all else
 		if k, _ := strongWord(w); k == QuotaExhausted {
-			return k, true
+			return QuotaExhausted, true
 		}
 	}
 	if k, ok := byLoudPhrase(a); ok {

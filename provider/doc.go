@@ -5,17 +5,17 @@
 //
 // It promises that everything it reads is untrusted and everything it keeps is
 // bounded: no header, body or message makes it panic, wait for years or hold
-// more than MaxErrorBody of a failed answer.
+// more than MaxErrorBody of a failed answer, or MaxHeard of a good one.
 //
 //	 the user's function, any SDK          provider/openai
 //	               │                             │
 //	               └──────── http.Client ────────┘
 //	                             │
-//	    Recorder ◀── headers ── Transport ──▶ the provider
+//	    Recorder ◀ headers, usage Transport ──▶ the provider
 //	(in the context)             │
 //	       │              status, headers, body
 //	       │                     ▼
-//	       │     Classify: size ▸ codes and types ▸ prose ▸ status ▸ x-should-retry
+//	       │     Classify: size ▸ empty account ▸ codes and types ▸ prose ▸ status ▸ x-should-retry
 //	       ▼                     ▼
 //	    Record                 Error{Kind, RetryAfter, Quota, …}
 //	       └─────────┬───────────┘

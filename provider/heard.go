@@ -62,7 +62,7 @@ type heard struct {
 
 func (b *heard) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.keep(p[:n], err == io.EOF) //nolint:errorlint // readers return it as it is
+	b.keep(p[:n], err == io.EOF)
 	return n, err
 }
 
