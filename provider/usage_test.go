@@ -26,7 +26,7 @@ func TestUsage(t *testing.T) {
 		`"usage":null`:                                                                                                               nil,
 		`"usage":{}`:                                                                                                                 nil,
 		`"usage":{"total_tokens":8}`:                                                                                                 nil,
-		`"usage":null,"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2,"thoughtsTokenCount":7}`:                        {InputTokens: 5, OutputTokens: 9, ReasoningTokens: 7},
+		`"usage":null,"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2,"thoughtsTokenCount":7}`:                                        {InputTokens: 5, OutputTokens: 9, ReasoningTokens: 7},
 		`"usage":{"tokens":{"input_tokens":71,"output_tokens":15},"billed_units":{"input_tokens":5,"output_tokens":10}}`:                             {InputTokens: 71, OutputTokens: 15},
 		`"usage":{"billed_units":{"input_tokens":5,"output_tokens":10}}`:                                                                             {InputTokens: 5, OutputTokens: 10},
 		`"usage":{"inputTokens":5,"outputTokens":2,"cacheReadInputTokens":10,"cacheWriteInputTokens":3}`:                                             {InputTokens: 18, OutputTokens: 2, CachedTokens: 10},
