@@ -12,39 +12,42 @@ import (
 // more than its parts shows which of them stand beside it.
 func TestUsage(t *testing.T) {
 	type u = provider.Usage
-	for members, want := range map[string]*u{
-		`"usage":{"prompt_tokens":9,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":5}}`: {InputTokens: 9, OutputTokens: 12, CachedTokens: 4, ReasoningTokens: 5},
-		`"usage":{"input_tokens":9,"output_tokens":12,"input_tokens_details":{"cached_tokens":4},"output_tokens_details":{"reasoning_tokens":5}}`:           {InputTokens: 9, OutputTokens: 12, CachedTokens: 4, ReasoningTokens: 5},
-		`"usage":{"prompt_tokens":8,"total_tokens":8}`:                                                                               {InputTokens: 8},
-		`"usage":{"input_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"output_tokens":3}`:                {InputTokens: 125, OutputTokens: 3, CachedTokens: 100},
-		`"usage":{"prompt_tokens":10,"prompt_cache_hit_tokens":6,"prompt_tokens_details":{"cached_tokens":6},"completion_tokens":1}`: {InputTokens: 10, OutputTokens: 1, CachedTokens: 6},
-		`"usage":{"prompt_tokens":-3,"completion_tokens":1e300}`:                                                                     {OutputTokens: 1 << 40},
-		`"usage":{"prompt_tokens":18446744073709551621,"completion_tokens":1.9e1}`:                                                   {InputTokens: 1 << 40, OutputTokens: 19},
-		`"usage":{"prompt_tokens":"9"}`:                                                                                              {},
-		`"usage":[{"prompt_tokens":9}]`:                                                                                              nil,
-		`"x":{"usage":{"prompt_tokens":9}}`:                                                                                          nil,
-		`"usage":null`:                                                                                                               nil,
-		`"usage":{}`:                                                                                                                 nil,
-		`"usage":{"total_tokens":8}`:                                                                                                 nil,
-		`"usage":null,"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2,"thoughtsTokenCount":7}`:                                        {InputTokens: 5, OutputTokens: 9, ReasoningTokens: 7},
-		`"usage":{"tokens":{"input_tokens":71,"output_tokens":15},"billed_units":{"input_tokens":5,"output_tokens":10}}`:                             {InputTokens: 71, OutputTokens: 15},
-		`"usage":{"billed_units":{"input_tokens":5,"output_tokens":10}}`:                                                                             {InputTokens: 5, OutputTokens: 10},
-		`"usage":{"inputTokens":5,"outputTokens":2,"cacheReadInputTokens":10,"cacheWriteInputTokens":3}`:                                             {InputTokens: 18, OutputTokens: 2, CachedTokens: 10},
-		`"usage":{"inputTokens":18,"outputTokens":2,"totalTokens":20,"cacheReadInputTokens":10,"cacheWriteInputTokens":3}`:                           {InputTokens: 18, OutputTokens: 2, CachedTokens: 10},
-		`"usage":{"inputTokens":5,"outputTokens":2,"totalTokens":20,"cacheReadInputTokens":10,"cacheWriteInputTokens":3}`:                            {InputTokens: 18, OutputTokens: 2, CachedTokens: 10},
-		`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":14}`:                                                                        {InputTokens: 5, OutputTokens: 9},
-		`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":3}}`:                            {InputTokens: 5, OutputTokens: 9, CachedTokens: 3},
-		`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":14,"completion_tokens_details":{"reasoning_tokens":7}}`:                     {InputTokens: 5, OutputTokens: 9, ReasoningTokens: 7},
-		`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":14,"completion_tokens_details":{"reasoning_tokens":1}}`:                     {InputTokens: 5, OutputTokens: 2, ReasoningTokens: 1},
-		`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":3}`:                                                                         {InputTokens: 5, OutputTokens: 2},
-		`"usage":{"prompt_tokens":5,"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":7}}`:                                       {InputTokens: 5, OutputTokens: 7, ReasoningTokens: 7},
-		`"usage":{"input_tokens":5,"output_tokens":2,"total_tokens":24,"cache_read_input_tokens":10,"output_tokens_details":{"reasoning_tokens":7}}`: {InputTokens: 15, OutputTokens: 9, CachedTokens: 10, ReasoningTokens: 7},
-		`"prompt_eval_count":26,"eval_count":298`:                                                                                                    {InputTokens: 26, OutputTokens: 298},
-		`"eval_count":298`: {OutputTokens: 298},
+	for _, c := range []struct {
+		members string
+		want    *u
+	}{
+		{`"usage":{"prompt_tokens":9,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":5}}`, &u{InputTokens: 9, OutputTokens: 12, CachedTokens: 4, ReasoningTokens: 5}},
+		{`"usage":{"input_tokens":5,"output_tokens":2,"total_tokens":24,"cache_read_input_tokens":10,"output_tokens_details":{"reasoning_tokens":7}}`, &u{InputTokens: 15, OutputTokens: 9, CachedTokens: 10, ReasoningTokens: 7}},
+		{`"usage":{"input_tokens":9,"output_tokens":12,"input_tokens_details":{"cached_tokens":4},"output_tokens_details":{"reasoning_tokens":5}}`, &u{InputTokens: 9, OutputTokens: 12, CachedTokens: 4, ReasoningTokens: 5}},
+		{`"usage":{"prompt_tokens":10,"prompt_cache_hit_tokens":6,"prompt_tokens_details":{"cached_tokens":6},"completion_tokens":1}`, &u{InputTokens: 10, OutputTokens: 1, CachedTokens: 6}},
+		{`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":14,"completion_tokens_details":{"reasoning_tokens":7}}`, &u{InputTokens: 5, OutputTokens: 9, ReasoningTokens: 7}},
+		{`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":14,"completion_tokens_details":{"reasoning_tokens":1}}`, &u{InputTokens: 5, OutputTokens: 2, ReasoningTokens: 1}},
+		{`"usage":{"inputTokens":18,"outputTokens":2,"totalTokens":20,"cacheReadInputTokens":10,"cacheWriteInputTokens":3}`, &u{InputTokens: 18, OutputTokens: 2, CachedTokens: 10}},
+		{`"usage":{"inputTokens":5,"outputTokens":2,"totalTokens":20,"cacheReadInputTokens":10,"cacheWriteInputTokens":3}`, &u{InputTokens: 18, OutputTokens: 2, CachedTokens: 10}},
+		{`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":3}}`, &u{InputTokens: 5, OutputTokens: 9, CachedTokens: 3}},
+		{`"usage":{"tokens":{"input_tokens":71,"output_tokens":15},"billed_units":{"input_tokens":5,"output_tokens":10}}`, &u{InputTokens: 71, OutputTokens: 15}},
+		{`"usage":{"input_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"output_tokens":3}`, &u{InputTokens: 125, OutputTokens: 3, CachedTokens: 100}},
+		{`"usage":{"prompt_tokens":5,"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":7}}`, &u{InputTokens: 5, OutputTokens: 7, ReasoningTokens: 7}},
+		{`"usage":null,"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2,"thoughtsTokenCount":7}`, &u{InputTokens: 5, OutputTokens: 9, ReasoningTokens: 7}},
+		{`"usage":{"inputTokens":5,"outputTokens":2,"cacheReadInputTokens":10,"cacheWriteInputTokens":3}`, &u{InputTokens: 18, OutputTokens: 2, CachedTokens: 10}},
+		{`"usage":{"prompt_tokens":18446744073709551621,"completion_tokens":1.9e1}`, &u{InputTokens: 1 << 40, OutputTokens: 19}},
+		{`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":14}`, &u{InputTokens: 5, OutputTokens: 9}},
+		{`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":3}`, &u{InputTokens: 5, OutputTokens: 2}},
+		{`"usage":{"billed_units":{"input_tokens":5,"output_tokens":10}}`, &u{InputTokens: 5, OutputTokens: 10}},
+		{`"usage":{"prompt_tokens":-3,"completion_tokens":1e300}`, &u{OutputTokens: 1 << 40}},
+		{`"usage":{"prompt_tokens":8,"total_tokens":8}`, &u{InputTokens: 8}},
+		{`"prompt_eval_count":26,"eval_count":298`, &u{InputTokens: 26, OutputTokens: 298}},
+		{`"x":{"usage":{"prompt_tokens":9}}`, nil},
+		{`"usage":{"prompt_tokens":"9"}`, &u{}},
+		{`"usage":[{"prompt_tokens":9}]`, nil},
+		{`"usage":{"total_tokens":8}`, nil},
+		{`"eval_count":298`, &u{OutputTokens: 298}},
+		{`"usage":null`, nil},
+		{`"usage":{}`, nil},
 	} {
-		reply, e := provider.ReplyOf(200, nil, []byte(`{"choices":[{"index":0}],`+members+`}`))
-		if e != nil || reply.HasUsage != (want != nil) || want != nil && reply.Usage != *want {
-			t.Errorf("%s: %+v, %v, %v, want %+v", members, reply.Usage, reply.HasUsage, e, want)
+		reply, e := provider.ReplyOf(200, nil, []byte(`{"choices":[{"index":0}],`+c.members+`}`))
+		if e != nil || reply.HasUsage != (c.want != nil) || c.want != nil && reply.Usage != *c.want {
+			t.Errorf("%s: %+v, %v, %v, want %+v", c.members, reply.Usage, reply.HasUsage, e, c.want)
 		}
 	}
 	for _, none := range []string{``, `{}`, `[]`, `nonsense`, `[{"choices":[1],"usage":{"prompt_tokens":9}}]`} {
