@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/sim"
@@ -30,7 +30,7 @@ func (b *backend) serves(baseURL string) []string {
 	if b.books == nil && baseURL == "" {
 		return nil
 	}
-	return append(jsonl.Endpoints(), jsonl.Messages)
+	return append(prompts.Endpoints(), prompts.Messages)
 }
 
 func (b *backend) do(ctx context.Context, r provider.Request) (provider.Reply, error) {

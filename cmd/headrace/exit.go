@@ -60,12 +60,17 @@ func oneLine(s string) string {
 	return s
 }
 
-// plainText is an error without the name of the package it comes from, which
-// tells a user nothing.
+// ownPackages are those whose names begin errors that a user is shown.
+var ownPackages = []string{"promptfile: ", "prompts: ", "journal: ", "saver: ", "sim: ", "batch: ", "machine: "}
+
+// plainText is an error without the names of the packages it comes from, which tell
+// a user nothing. One that joins several has a line for each.
 func plainText(err error) string {
-	text := err.Error()
-	for _, own := range []string{"jsonl: ", "sim: ", "batch: ", "machine: "} {
-		text = strings.TrimPrefix(text, own)
+	lines := strings.Split(err.Error(), "\n")
+	for i := range lines {
+		for _, own := range ownPackages {
+			lines[i] = strings.TrimPrefix(lines[i], own)
+		}
 	}
-	return text
+	return strings.Join(lines, "\n")
 }

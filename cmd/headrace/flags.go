@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
@@ -99,7 +99,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	registerLaw(fs, &f.law)
 	fs.StringVar(&f.keyEnv, "api-key-env", defaultKeyEnv, "environment variable that holds the key")
 	fs.StringVar(&f.model, "model", "", "model of lines that name none")
-	fs.StringVar(&f.endpoint, "endpoint", jsonl.ChatCompletions, "endpoint of lines that name none")
+	fs.StringVar(&f.endpoint, "endpoint", prompts.ChatCompletions, "endpoint of lines that name none")
 	fs.StringVar(&f.format, "format", formatAuto, "how the input holds its items: jsonl, text (a prompt a line), csv (a row each), or auto (csv by the name's ending, else jsonl)")
 	fs.StringVar(&f.template, "template", "", "Go template that makes the prompt of an item's fields, such as \"Translate: {{.text}}\"")
 	fs.StringVar(&f.onBadLine, "on-bad-line", badLineFail, "fail (nothing is called) or skip (bad lines go to the errors file)")

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/batch/saver"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -38,7 +39,7 @@ func (f *runFlags) checkProvider() error {
 }
 
 func (f *runFlags) checkEndpoint() error {
-	return oneOf("endpoint", f.endpoint, jsonl.ChatCompletions, jsonl.Embeddings, jsonl.Responses, jsonl.Completions)
+	return oneOf("endpoint", f.endpoint, prompts.ChatCompletions, prompts.Embeddings, prompts.Responses, prompts.Completions)
 }
 
 func (f *runFlags) limits() limiter.Limits {
@@ -69,7 +70,7 @@ func (f *runFlags) parseTemplate() (err error) {
 	if f.template == "" {
 		return nil
 	}
-	if f.parsed, err = jsonl.ParseTemplate(f.template); err != nil {
+	if f.parsed, err = prompts.ParseTemplate(f.template); err != nil {
 		return fmt.Errorf("--template: %s: write fields as in {{.text}}", plainText(err))
 	}
 	return nil
@@ -77,7 +78,7 @@ func (f *runFlags) parseTemplate() (err error) {
 
 // formatOf is how an input of that name holds its items. What it is packed with does
 // not count.
-func (f *runFlags) formatOf(name string) jsonl.Format {
+func (f *runFlags) formatOf(name string) prompts.Format {
 	format := f.format
 	if format == formatAuto {
 		name = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(name), ".gz"), ".zst")
@@ -87,20 +88,20 @@ func (f *runFlags) formatOf(name string) jsonl.Format {
 	}
 	switch format {
 	case formatText:
-		return jsonl.FormatText
+		return prompts.FormatText
 	case formatCSV:
-		return jsonl.FormatCSV
+		return prompts.FormatCSV
 	}
-	return jsonl.FormatJSONL
+	return prompts.FormatJSONL
 }
 
 func (f *runFlags) skipsBadLines() bool { return f.onBadLine == badLineSkip }
 
-func (f *runFlags) durability() jsonl.Durability {
+func (f *runFlags) durability() saver.Durability {
 	if f.durable == durableOS {
-		return jsonl.OS
+		return saver.OS
 	}
-	return jsonl.Sync
+	return saver.Sync
 }
 
 func atLeast[N int | time.Duration](flag string, n, least N) error {

@@ -8,7 +8,8 @@ import (
 	"iter"
 	"os"
 
-	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -39,10 +40,10 @@ func (w *world) source(path string) (source, error) {
 
 // survey is what the check of a file has found, before any call.
 type survey struct {
-	items  int                // of the whole input, or of its first --limit
-	done   int                // of these, in the output already
-	failed int                // of these, in the errors file already
-	bad    []*jsonl.LineError // the first of them
+	items  int                  // of the whole input, or of its first --limit
+	done   int                  // of these, in the output already
+	failed int                  // of these, in the errors file already
+	bad    []*prompts.LineError // the first of them
 	badAll int
 }
 
@@ -62,7 +63,7 @@ func (r *runner) survey(src source, past *past) (survey, error) {
 	defer func() { _ = file.Close() }() // it was only read
 	cfg := r.readerConfig(src.name, false)
 	cfg.Passing, cfg.NoKeys = true, past.empty()
-	for req, err := range jsonl.NewReader(file, cfg).All() {
+	for req, err := range prompts.NewReader(file, cfg).All() {
 		if r.halt.called() {
 			return s, r.haltedEarly()
 		}
@@ -81,7 +82,7 @@ func (r *runner) survey(src source, past *past) (survey, error) {
 
 // nameFirst completes complaints about ids used twice: of most ids the reader
 // remembers only that they were used, not where.
-func (r *runner) nameFirst(src source, bad []*jsonl.LineError) error {
+func (r *runner) nameFirst(src source, bad []*prompts.LineError) error {
 	if len(bad) == 0 {
 		return nil
 	}
@@ -90,14 +91,14 @@ func (r *runner) nameFirst(src source, bad []*jsonl.LineError) error {
 		return refuse("%v: the input cannot be read", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	if err := jsonl.FirstLines(file, r.readerConfig(src.name, true), bad); err != nil {
+	if err := prompts.FirstLines(file, r.readerConfig(src.name, true), bad); err != nil {
 		return refuse("%s", plainText(err))
 	}
 	return nil
 }
 
 // note counts one line. The error is one that ends the reading.
-func (s *survey) note(req jsonl.Request, err error, past *past) error {
+func (s *survey) note(req prompts.Request, err error, past *past) error {
 	if err != nil {
 		return s.noteBad(err)
 	}
@@ -112,18 +113,18 @@ func (s *survey) note(req jsonl.Request, err error, past *past) error {
 }
 
 func (s *survey) noteBad(err error) error {
-	var bad *jsonl.LineError
+	var bad *prompts.LineError
 	if !errors.As(err, &bad) {
 		return err
 	}
-	if s.badAll++; len(s.bad) < jsonl.MaxComplaints {
+	if s.badAll++; len(s.bad) < prompts.MaxComplaints {
 		s.bad = append(s.bad, bad)
 	}
 	return nil
 }
 
-func (r *runner) readerConfig(name string, checked bool) jsonl.ReaderConfig {
-	return jsonl.ReaderConfig{
+func (r *runner) readerConfig(name string, checked bool) prompts.Config {
+	return prompts.Config{
 		Name: name, DefaultModel: r.backend.model, DefaultEndpoint: r.flags.endpoint, Checked: checked,
 		System: r.flags.system, Serves: r.backend.serves(r.flags.baseURL),
 		Format: r.flags.formatOf(name), Template: r.flags.parsed, Limit: r.flags.limit,
@@ -170,7 +171,7 @@ func (in *intake) items() iter.Seq[*item] {
 }
 
 // take gives the item of a request, nil if it has ended in an earlier run.
-func (in *intake) take(req jsonl.Request) *item {
+func (in *intake) take(req prompts.Request) *item {
 	in.seen++
 	switch in.past.of(req.Key) {
 	case endedWell:
@@ -196,7 +197,7 @@ func (in *intake) skip(err error) bool {
 	if !in.flags.skipsBadLines() {
 		return false
 	}
-	var bad *jsonl.LineError
+	var bad *prompts.LineError
 	if !errors.As(err, &bad) {
 		return false
 	}
@@ -205,7 +206,7 @@ func (in *intake) skip(err error) bool {
 		return true
 	}
 	in.skipped++
-	in.put(output{line: bad.Failed(), failed: true})
+	in.put(output{line: promptfile.FailedLine(bad), failed: true})
 	return true
 }
 
@@ -216,17 +217,17 @@ func (in *intake) fail(err error) {
 }
 
 // lines reads a file as it stands, and a stream so that it can be left.
-func (in *intake) lines() iter.Seq2[jsonl.Request, error] {
+func (in *intake) lines() iter.Seq2[prompts.Request, error] {
 	if in.src.stream {
 		return newStream(in).all
 	}
-	return func(yield func(jsonl.Request, error) bool) {
+	return func(yield func(prompts.Request, error) bool) {
 		file, err := in.src.open()
 		if err != nil {
-			yield(jsonl.Request{}, err)
+			yield(prompts.Request{}, err)
 			return
 		}
 		defer func() { _ = file.Close() }() // it was only read
-		jsonl.NewReader(file, in.readerConfig(in.src.name, !in.flags.skipsBadLines())).All()(yield)
+		prompts.NewReader(file, in.readerConfig(in.src.name, !in.flags.skipsBadLines())).All()(yield)
 	}
 }

@@ -5,14 +5,14 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
 
 // item is one request of the input on its way through a run.
 type item struct {
-	jsonl.Request
+	prompts.Request
 	lane string // provider/model: one quota
 	cost limiter.Cost
 }

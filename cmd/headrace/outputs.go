@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
-	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/saver"
 )
 
 // stdoutErrors is where failed items of a run to standard output go.
@@ -15,7 +17,7 @@ const stdoutErrors = "headrace.errors.jsonl"
 
 // past is what earlier runs to the same output have ended.
 type past struct {
-	results, errors *jsonl.Journal
+	results, errors *journal.Journal
 	retry           bool // what failed is to be tried again
 }
 
@@ -56,7 +58,7 @@ func (f *runFlags) errorsPath() string {
 	case f.toStdout():
 		return stdoutErrors
 	}
-	return jsonl.ErrorsPath(f.output)
+	return journal.ErrorsPath(f.output)
 }
 
 // lock keeps other processes from the output, until the returned function is called.
@@ -65,7 +67,7 @@ func (r *runner) lock() (unlock func(), err error) {
 	if info, err := os.Stat(r.flags.output); r.flags.toStdout() || err == nil && !info.Mode().IsRegular() {
 		return func() {}, nil
 	}
-	l, err := jsonl.LockOutput(r.flags.output)
+	l, err := journal.LockOutput(r.flags.output)
 	if err != nil {
 		return nil, r.outputFault(err)
 	}
@@ -89,7 +91,7 @@ func (r *runner) startOver(p *past) (*past, error) {
 		if path == "-" {
 			continue
 		}
-		kept, err := jsonl.StartOver(path, others...)
+		kept, err := journal.StartOver(path, others...)
 		if err != nil {
 			return nil, r.outputFault(err)
 		}
@@ -106,9 +108,9 @@ func (r *runner) dropSuperseded(p *past) error {
 	if !r.flags.retryFailed || p.errors.Lines == 0 || p.results == nil {
 		return nil
 	}
-	now, err := jsonl.ReadJournal(r.flags.output)
+	now, err := journal.ReadJournal(r.flags.output)
 	if err == nil {
-		_, err = jsonl.DropSuperseded(r.flags.errorsPath(), &now.Keys)
+		_, err = journal.DropSuperseded(r.flags.errorsPath(), &now.Keys)
 	}
 	return err
 }
@@ -136,11 +138,11 @@ func (r *runner) journals() (*past, error) {
 		err error
 	)
 	if !r.flags.toStdout() {
-		if p.results, err = jsonl.ReadJournal(r.flags.output, r.input); err != nil {
+		if p.results, err = journal.ReadJournal(r.flags.output, r.input); err != nil {
 			return nil, r.outputFault(err)
 		}
 	}
-	if p.errors, err = jsonl.ReadErrorsJournal(r.flags.errorsPath(), r.input, r.flags.output); err != nil {
+	if p.errors, err = journal.ReadErrorsJournal(r.flags.errorsPath(), r.input, r.flags.output); err != nil {
 		return nil, r.outputFault(err)
 	}
 	return &p, nil
@@ -150,8 +152,8 @@ func (r *runner) journals() (*past, error) {
 // of them, or because the disk will not have it.
 func (r *runner) outputFault(err error) error {
 	for _, choice := range []error{
-		jsonl.ErrForeign, jsonl.ErrDamaged, jsonl.ErrOtherKind, jsonl.ErrChanged,
-		jsonl.ErrLocked, jsonl.ErrDirectory, jsonl.ErrSameFile, jsonl.ErrNotEmpty,
+		journal.ErrForeign, journal.ErrDamaged, journal.ErrOtherKind, journal.ErrChanged,
+		journal.ErrLocked, journal.ErrDirectory, journal.ErrSameFile, journal.ErrNotEmpty,
 	} {
 		if errors.Is(err, choice) {
 			return refuse("%s", plainText(err))
@@ -164,13 +166,19 @@ func (r *runner) outputFault(err error) error {
 }
 
 // outputs are the two result files, open for writing.
-type outputs struct{ results, errors *jsonl.Writer }
+type outputs struct {
+	stdout  io.Writer
+	results *journal.Tail // nil: standard output
+	errors  *journal.Tail
+}
 
 // openOutputs cuts torn lines off and opens both files. The errors file is made
 // with the first failed item.
 func (r *runner) openOutputs(p *past) (*outputs, error) {
-	o := &outputs{results: jsonl.NewWriter(r.stdout, "standard output")}
-	var err error
+	var (
+		o   = outputs{stdout: r.stdout}
+		err error
+	)
 	if p.results != nil {
 		r.sayTorn(p.results, r.flags.output)
 		if o.results, err = p.results.Append(); err != nil {
@@ -179,12 +187,27 @@ func (r *runner) openOutputs(p *past) (*outputs, error) {
 	}
 	r.sayTorn(p.errors, r.flags.errorsPath())
 	if o.errors, err = p.errors.AppendLazily(); err != nil {
-		return nil, errors.Join(r.outputFault(err), o.results.Close())
+		return nil, errors.Join(r.outputFault(err), o.close())
 	}
-	return o, nil
+	return &o, nil
 }
 
-func (r *runner) sayTorn(j *jsonl.Journal, name string) {
+// saver saves results.
+func (o *outputs) saver(cfg saver.Config) *saver.Saver {
+	if o.results == nil {
+		return saver.To(o.stdout, "standard output", cfg)
+	}
+	return saver.New(o.results, cfg)
+}
+
+func (o *outputs) close() error {
+	if o.results == nil {
+		return nil
+	}
+	return o.results.Close()
+}
+
+func (r *runner) sayTorn(j *journal.Journal, name string) {
 	if j.Torn > 0 {
 		r.console.notice(fmt.Sprintf("%s ended in a line torn after %d bytes: it is cut off, its item is run again", name, j.Torn))
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
@@ -79,7 +79,7 @@ func (f *planFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.baseURL, "base-url", "", "the server that run would call; it tells the preset")
 	registerPreset(fs, &f.preset)
 	fs.StringVar(&f.model, "model", "", "model of lines that name none")
-	fs.StringVar(&f.endpoint, "endpoint", jsonl.ChatCompletions, "endpoint of lines that name none")
+	fs.StringVar(&f.endpoint, "endpoint", prompts.ChatCompletions, "endpoint of lines that name none")
 	fs.IntVarP(&f.concurrency, "concurrency", "c", batch.DefaultConcurrency, "most calls in flight")
 	fs.Float64Var(&f.limits.RPM, "rpm", 0, "requests a minute that each model is allowed; 0 is not told")
 	fs.Float64Var(&f.limits.TPM, "tpm", 0, "tokens a minute that each model is allowed; 0 is not told")

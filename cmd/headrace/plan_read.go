@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cmd/headrace/internal/forecast"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
@@ -62,7 +62,7 @@ func (s *scheme) read() error {
 		return refuse("%v: the input cannot be read", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	reader := jsonl.NewReader(file, s.readerConfig(src.name))
+	reader := prompts.NewReader(file, s.readerConfig(src.name))
 	var found survey
 	for req, err := range reader.All() {
 		if err := found.note(req, err, &past{}); err != nil {
@@ -82,16 +82,16 @@ func (s *scheme) read() error {
 	return nil
 }
 
-func (s *scheme) readerConfig(name string) jsonl.ReaderConfig {
+func (s *scheme) readerConfig(name string) prompts.Config {
 	model := s.flags.model
 	if model == "" && s.flags.provider == providerSim {
 		model = simDefaultModel
 	}
-	return jsonl.ReaderConfig{Name: name, DefaultModel: model, DefaultEndpoint: s.flags.endpoint, Passing: true, NoKeys: true}
+	return prompts.Config{Name: name, DefaultModel: model, DefaultEndpoint: s.flags.endpoint, Passing: true, NoKeys: true}
 }
 
 // take counts one item.
-func (s *scheme) take(req jsonl.Request) {
+func (s *scheme) take(req prompts.Request) {
 	m := s.modelOf(req.Model)
 	input, output := provider.PromptTokens(req.Body), s.outputOf(req)
 	s.items++
@@ -127,8 +127,8 @@ func (s *scheme) modelOf(model string) *modelPlan {
 
 // outputOf is how long the answer is taken to be: as long as it may, or else the
 // assumption. Embeddings have none.
-func (s *scheme) outputOf(req jsonl.Request) float64 {
-	if req.Endpoint == jsonl.Embeddings {
+func (s *scheme) outputOf(req prompts.Request) float64 {
+	if req.Endpoint == prompts.Embeddings {
 		return 0
 	}
 	if most := provider.MaxOutput(req.Body); most > 0 {
@@ -147,7 +147,7 @@ func (s *scheme) latencyOf(output float64) time.Duration {
 
 // costOf is what the call draws: by the provider's rule, and where output has a
 // limit of its own, what is expected of it.
-func (s *scheme) costOf(req jsonl.Request, m *modelPlan, input, output float64) limiter.Cost {
+func (s *scheme) costOf(req prompts.Request, m *modelPlan, input, output float64) limiter.Cost {
 	if m.limits.OutputTPM > 0 {
 		return limiter.Cost{Requests: 1, Input: input, Output: output}
 	}

@@ -8,7 +8,9 @@ import (
 	"syscall"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/saver"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -17,7 +19,7 @@ type result = batch.Result[*item, provider.Reply]
 // sink is where result lines go: each of the two files has a saver, which commits
 // in groups what comes while the disk works.
 type sink struct {
-	results, errors *jsonl.Saver
+	results, errors *saver.Saver
 	failed          atomic.Int64 // items that went to the errors file
 	unsaved         int          // lines that could not be kept; to be read after close
 	turns           *turns       // nil where results stand as they come
@@ -33,7 +35,7 @@ type sink struct {
 }
 
 type output struct {
-	line   jsonl.Line
+	line   journal.Line
 	failed bool
 }
 
@@ -42,7 +44,7 @@ func newSink(o *outputs, flags *runFlags, fault func(error)) *sink {
 	s := &sink{room: make(chan struct{}, flags.concurrency), faulted: make(chan struct{})}
 	first := make(chan struct{}, 1)
 	first <- struct{}{}
-	cfg := jsonl.SaverConfig{Durability: flags.durability(), Fault: func(err error) {
+	cfg := saver.Config{Durability: flags.durability(), Fault: func(err error) {
 		select {
 		case <-first:
 			close(s.faulted)
@@ -53,16 +55,16 @@ func newSink(o *outputs, flags *runFlags, fault func(error)) *sink {
 	if flags.order == orderInput {
 		s.turns = newTurns(flags.folder(), s.save, fault)
 	}
-	s.errors = jsonl.NewSaver(o.errors, cfg)
+	s.errors = saver.New(o.errors, cfg)
 	cfg.Written = s.leave
-	s.results = jsonl.NewSaver(o.results, cfg)
+	s.results = o.saver(cfg)
 	return s
 }
 
 // end takes the line of the item of that index, nil for one that was not run.
 func (s *sink) end(index int, o *output) {
 	if s.turns != nil {
-		var line *jsonl.Line
+		var line *journal.Line
 		if o != nil && !o.failed {
 			line = &o.line
 		}
@@ -73,7 +75,7 @@ func (s *sink) end(index int, o *output) {
 	}
 }
 
-func (s *sink) save(l jsonl.Line) { s.put(output{line: l}) }
+func (s *sink) save(l journal.Line) { s.put(output{line: l}) }
 
 // put hands over one line. Many goroutines may call it.
 func (s *sink) put(o output) {
@@ -122,7 +124,7 @@ func (s *sink) close() error {
 	}
 	faults = append(faults, s.results.Close(), s.errors.Close())
 	for _, err := range faults {
-		var unsaved *jsonl.SaveError
+		var unsaved *saver.Error
 		if errors.As(err, &unsaved) {
 			s.unsaved += unsaved.Lines
 		}
@@ -146,20 +148,20 @@ func isClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 // lineOf is the output line of a result.
 func lineOf(r *result, redact func(string) string) output {
 	it := r.Item
-	l := jsonl.LineFor(&it.Request)
+	l := promptfile.LineFor(&it.Request)
 	l.Headrace.Attempts, l.Headrace.Lane = r.Attempts, r.Lane
-	l.Headrace.Usage = jsonl.Usage{
+	l.Headrace.Usage = journal.Usage{
 		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, CachedTokens: r.Usage.CachedTokens,
 	}
 	l.Headrace.QueuedMS, l.Headrace.WaitedMS, l.Headrace.LatencyMS = r.Queued.Milliseconds(), r.Waited.Milliseconds(), r.Latency.Milliseconds()
 	if r.Err == nil {
 		// The client lets nothing through as an answer but valid JSON.
-		l.Response = &jsonl.Response{StatusCode: r.Value.Status, RequestID: r.Value.RequestID, Body: r.Value.Body, Checked: true}
+		l.Response = &journal.Response{StatusCode: r.Value.Status, RequestID: r.Value.RequestID, Body: r.Value.Body, Checked: true}
 		return output{line: l}
 	}
-	l.Error = &jsonl.Failure{Code: codeOf(r.Err), Message: redact(messageOf(r.Err))}
+	l.Error = &journal.Failure{Code: codeOf(r.Err), Message: redact(messageOf(r.Err))}
 	if e := faultOf(r.Err); e != nil && e.Status != 0 {
-		l.Response = &jsonl.Response{StatusCode: e.Status, RequestID: e.RequestID, Body: e.Body}
+		l.Response = &journal.Response{StatusCode: e.Status, RequestID: e.RequestID, Body: e.Body}
 	}
 	return output{line: l, failed: true}
 }

@@ -13,7 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/prompts"
 )
 
 // statusFlags are the flags of status.
@@ -54,7 +55,7 @@ func (w *world) status(flags *statusFlags, output string) error {
 	if err := oneOf("format", of.format, formatAuto, formatJSONL, formatText, formatCSV); err != nil {
 		return usage(err)
 	}
-	p, err := jsonl.ReadProgress(output, of.errorsPath())
+	p, err := journal.ReadProgress(output, of.errorsPath())
 	if err != nil {
 		return refuse("%s", plainText(err))
 	}
@@ -80,15 +81,15 @@ func (w *world) countItems(of *runFlags, input string) (int, error) {
 		return 0, refuse("%v: the input cannot be read", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	cfg := jsonl.ReaderConfig{Name: src.name, DefaultModel: simDefaultModel, Checked: true, Format: of.formatOf(src.name)}
-	sum, _, err := jsonl.Check(jsonl.NewReader(file, cfg))
+	cfg := prompts.Config{Name: src.name, DefaultModel: simDefaultModel, Checked: true, Format: of.formatOf(src.name)}
+	sum, _, err := prompts.Check(prompts.NewReader(file, cfg))
 	if err != nil {
 		return 0, refuse("%s", plainText(err))
 	}
 	return sum.Items + sum.Bad, nil
 }
 
-func printStatus(out io.Writer, of *runFlags, p *jsonl.Progress, input string, items int) {
+func printStatus(out io.Writer, of *runFlags, p *journal.Progress, input string, items int) {
 	row := func(name string, format string, args ...any) {
 		fmt.Fprintf(out, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
@@ -109,14 +110,14 @@ func printStatus(out io.Writer, of *runFlags, p *jsonl.Progress, input string, i
 	}
 }
 
-func spanWords(p *jsonl.Progress) string {
+func spanWords(p *journal.Progress) string {
 	if p.LastLine == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" (lines %d to %d were reached)", p.FirstLine, p.LastLine)
 }
 
-func spentWords(p *jsonl.Progress) string {
+func spentWords(p *journal.Progress) string {
 	text := fmt.Sprintf("%d tokens in, %d out, in %d calls", p.Usage.InputTokens, p.Usage.OutputTokens, p.Attempts)
 	if p.Unpriced < p.Done {
 		text += fmt.Sprintf("; %.4f USD", p.CostUSD)

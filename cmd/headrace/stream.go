@@ -1,6 +1,6 @@
 package main
 
-import "github.com/headrace/headrace/batch/jsonl"
+import "github.com/headrace/headrace/batch/prompts"
 
 // stream reads an input that can be read only once, in a goroutine of its own.
 // Nothing ends a read from a terminal or a pipe that stalls, so a run that is over
@@ -12,7 +12,7 @@ type stream struct {
 }
 
 type streamed struct {
-	req jsonl.Request
+	req prompts.Request
 	err error
 }
 
@@ -21,7 +21,7 @@ func newStream(in *intake) *stream {
 }
 
 // all yields the lines until the input ends or the run is to take no more.
-func (s *stream) all(yield func(jsonl.Request, error) bool) {
+func (s *stream) all(yield func(prompts.Request, error) bool) {
 	defer close(s.left)
 	go s.read()
 	for {
@@ -44,14 +44,14 @@ func (s *stream) read() {
 	defer close(s.lines)
 	file, err := s.in.src.open()
 	if err != nil {
-		s.give(jsonl.Request{}, err)
+		s.give(prompts.Request{}, err)
 		return
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	jsonl.NewReader(file, s.in.readerConfig(s.in.src.name, false)).All()(s.give)
+	prompts.NewReader(file, s.in.readerConfig(s.in.src.name, false)).All()(s.give)
 }
 
-func (s *stream) give(req jsonl.Request, err error) bool {
+func (s *stream) give(req prompts.Request, err error) bool {
 	select {
 	case s.lines <- streamed{req, err}:
 		return true

@@ -4,37 +4,38 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/saver"
 )
 
 // turns makes results stand in the order of the input. What is ahead of its turn
 // waits in memory, and beyond a bound in a file beside the output; it is not saved
 // meanwhile. It belongs to the goroutine that takes the results.
 type turns struct {
-	order *jsonl.Reorder
+	order *saver.Reorder
 	fault func(error)
 	buf   []byte
 	lost  int   // results that could not be kept while they waited
 	err   error // the first fault
 }
 
-func newTurns(folder string, save func(jsonl.Line), fault func(error)) *turns {
+func newTurns(folder string, save func(journal.Line), fault func(error)) *turns {
 	emit := func(text []byte) error {
-		var l jsonl.Line
+		var l journal.Line
 		if err := json.Unmarshal(text, &l); err != nil {
 			return fmt.Errorf("a result that waited for its turn: %w", err)
 		}
 		save(l)
 		return nil
 	}
-	return &turns{order: jsonl.NewReorder(folder, 0, emit), fault: fault}
+	return &turns{order: saver.NewReorder(folder, 0, emit), fault: fault}
 }
 
 // take gives an index its turn. nil is an item without a result.
-func (t *turns) take(index int, l *jsonl.Line) {
+func (t *turns) take(index int, l *journal.Line) {
 	t.buf = t.buf[:0]
 	if l != nil {
-		t.buf = jsonl.AppendLine(t.buf, l)
+		t.buf = journal.AppendLine(t.buf, l)
 	}
 	if err := t.order.Put(index, t.buf); err != nil {
 		t.note(err)

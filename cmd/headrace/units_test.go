@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
@@ -302,7 +302,7 @@ func TestStoppedByALongWait(t *testing.T) {
 
 // A panic is a failed item, without its stack in the file.
 func TestLineOfAPanic(t *testing.T) {
-	o := lineOf(&result{Item: &item{Request: jsonl.Request{ID: "a"}}, Err: &batch.PanicError{Value: "oh", Stack: []byte("goroutine 1")}}, func(s string) string { return s })
+	o := lineOf(&result{Item: &item{Request: prompts.Request{ID: "a"}}, Err: &batch.PanicError{Value: "oh", Stack: []byte("goroutine 1")}}, func(s string) string { return s })
 	if !o.failed || o.line.Error.Code != "panic" || o.line.Error.Message != "panic: oh" || o.line.Response != nil {
 		t.Errorf("%+v", o.line.Error)
 	}

@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/batch/saver"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
 )
@@ -39,7 +40,7 @@ func (r *runner) badLines(s survey) error {
 	noModel := false
 	for _, bad := range s.bad {
 		end.list = append(end.list, bad)
-		noModel = noModel || errors.Is(bad, jsonl.ErrNoModel)
+		noModel = noModel || errors.Is(bad, prompts.ErrNoModel)
 	}
 	if noModel {
 		end.text = "--model NAME gives lines a model that name none\n" + end.text
@@ -107,16 +108,15 @@ func (r *runner) goOn(reason string) string {
 // unwritable is the end of a run whose results could not all be kept, or whose
 // files are not what was written.
 func (r *runner) unwritable(err error) error {
-	var unsaved *jsonl.SaveError
+	var unsaved *saver.Error
 	advice := "make room or see to the disk"
 	switch {
-	case errors.Is(err, jsonl.ErrReplaced):
+	case errors.Is(err, saver.ErrReplaced):
 		advice = "what is not in the file will be asked again"
 	case errors.As(err, &unsaved):
 		advice = "make room or see to the disk: only what is not saved is asked again"
 	}
-	text := strings.ReplaceAll(plainText(err), "\njsonl: ", "\n") // one of each file
-	return r.failAgain(exitOutput, "%s\n%s", text, r.goOn(advice))
+	return r.failAgain(exitOutput, "%s\n%s", plainText(err), r.goOn(advice))
 }
 
 // stoppedBy is the end of a run that the provider would serve no more.

@@ -1,6 +1,4 @@
-// My prompts are in a file: how do I get each answer into another, once?
-//
-// jsonl.OpenJob ties the two files. Run again, it asks only what has no answer on disk.
+// My prompts are in a file: how do I get each answer into another, once? OpenJob ties the two.
 package main
 
 import (
@@ -12,28 +10,30 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/batch/jsonl"
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/sim"
 )
 
-const prompts = `{"id":"mill","prompt":"What turns the wheel of a mill?","model":"sim-1"}
+const questions = `{"id":"mill","prompt":"What turns the wheel of a mill?","model":"sim-1"}
 {"id":"race","prompt":"What is a headrace?","model":"sim-1"}`
 
 // answer asks what is left of in, and tells how many items that was.
 func answer(client *openai.Client, in, out string) (asked int) {
-	job, err := jsonl.OpenJob(in, out, jsonl.ReaderConfig{})
+	job, err := promptfile.OpenJob(in, out, prompts.Config{})
 	check(err)
-	call := func(ctx context.Context, r jsonl.Request) (provider.Reply, error) {
+	call := func(ctx context.Context, r prompts.Request) (provider.Reply, error) {
 		return client.Do(ctx, provider.Request{Endpoint: r.Endpoint, Model: r.Model, Body: r.Body})
 	}
 	for r, err := range batch.Stream(context.Background(), job.Requests(), call) {
 		check(err) // the run's own; a failed item is a result with an Err
-		line := jsonl.LineFor(&r.Item)
-		line.Response = &jsonl.Response{StatusCode: r.Value.Status, RequestID: r.Value.RequestID, Body: r.Value.Body}
+		line := promptfile.LineFor(&r.Item)
+		line.Response = &journal.Response{StatusCode: r.Value.Status, RequestID: r.Value.RequestID, Body: r.Value.Body}
 		if r.Err != nil {
-			line.Error = &jsonl.Failure{Code: "failed", Message: r.Err.Error()}
+			line.Error = &journal.Failure{Code: "failed", Message: r.Err.Error()}
 		}
 		job.Save(line)
 		asked++
@@ -49,7 +49,7 @@ func main() {
 	check(err)
 	defer func() { check(os.RemoveAll(folder)) }()
 	in, out := folder+"/prompts.jsonl", folder+"/results.jsonl"
-	check(os.WriteFile(in, []byte(prompts), 0o600))
+	check(os.WriteFile(in, []byte(questions), 0o600))
 	fmt.Printf("first run: %d asked\nsecond run: %d asked\n", answer(client, in, out), answer(client, in, out))
 }
 

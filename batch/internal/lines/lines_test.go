@@ -1,0 +1,32 @@
+package lines
+
+import (
+	"strings"
+	"testing"
+)
+
+// The buffer of a long line is not held while short ones follow.
+func TestLongLinesBufferIsGivenBack(t *testing.T) {
+	r := New(strings.NewReader(strings.Repeat("a", 2*KeepBuffer)+"\nb\n"), 3*KeepBuffer)
+	for _, want := range []int{2 * KeepBuffer, 1} {
+		if text, err := r.Next(); err != nil || len(text) != want {
+			t.Fatalf("%d bytes, %v", len(text), err)
+		}
+	}
+	if held := cap(r.long); held > KeepBuffer {
+		t.Errorf("%d bytes held", held)
+	}
+}
+
+// A clipped text ends with a whole character.
+func TestClip(t *testing.T) {
+	for n := range 3 {
+		text := strings.Repeat("a", n) + strings.Repeat("€", 2*shown)
+		if got := Clip(text); !strings.HasPrefix(text, strings.TrimSuffix(got, "…")) || len(got) > shown+len("…") || len(got) < shown-2 {
+			t.Errorf("%q", got)
+		}
+	}
+	if got := Clip("short"); got != "short" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,110 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/headrace/headrace/batch/internal/disk"
+)
+
+// Why a file is not written to; errors.Is finds them in what Create returns.
+var (
+	ErrNotEmpty  = errors.New("it holds something already: move it away, or name another file")
+	ErrDirectory = errors.New("it is a directory: name a file in it")
+	ErrSameFile  = errors.New("it is a file of this run already: name another")
+)
+
+// fileMode lets nobody else read prompts and answers.
+const fileMode = 0o600
+
+// Create makes the file at path, mode 0600, and gives its Tail. A file that holds
+// something is never overwritten (ErrNotEmpty), nor is a directory (ErrDirectory)
+// or one of the files at others, whatever name it goes by (ErrSameFile): the
+// input, or another output. Names in others that are no file do not matter.
+func Create(path string, others ...string) (*Tail, error) {
+	t, err := CreateLazily(path, others...)
+	if err != nil {
+		return nil, err
+	}
+	return t.now()
+}
+
+// CreateLazily is Create for a file that may turn out not to be needed, such as
+// that of the errors: it refuses at once what Create refuses, but makes the file
+// with the first line.
+func CreateLazily(path string, others ...string) (*Tail, error) {
+	if err := mayWrite(path, others); err != nil {
+		return nil, fmt.Errorf("journal: create %s: %w", path, err)
+	}
+	return &Tail{name: path, open: func() (*os.File, error) { return openEmpty(path) }}, nil
+}
+
+// mayWrite finds whatever stands at path and should stay.
+func mayWrite(path string, others []string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return sameName(path, others)
+	}
+	if err != nil {
+		return disk.Bare(err)
+	}
+	if info.IsDir() {
+		return ErrDirectory
+	}
+	for _, other := range others {
+		if its, err := os.Stat(other); err == nil && os.SameFile(info, its) {
+			return ErrSameFile
+		}
+	}
+	if info.Size() > 0 {
+		return ErrNotEmpty
+	}
+	return nil
+}
+
+// sameName compares names where there is no file yet to compare: two outputs of
+// one run, made lazily.
+func sameName(path string, others []string) error {
+	for _, other := range others {
+		if filepath.Clean(other) == filepath.Clean(path) {
+			return ErrSameFile
+		}
+	}
+	return nil
+}
+
+// openEmpty opens for appending, so that not even a second process that came
+// between the check and here can have its lines overwritten.
+func openEmpty(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, fileMode)
+	if err != nil {
+		return nil, fmt.Errorf("journal: create %s: %w", path, disk.Bare(err))
+	}
+	info, err := file.Stat()
+	if err == nil && info.Size() > 0 {
+		err = ErrNotEmpty
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("journal: create %s: %w", path, disk.Bare(err))
+	}
+	return file, nil
+}
+
+// ErrorsPath is where the failed items of an output go if nothing else is said:
+// output with .errors before its ending, or before the two endings of a
+// compressed file. Standard output ("-") has no such place: the answer is "".
+func ErrorsPath(output string) string {
+	if output == "-" {
+		return ""
+	}
+	ending := filepath.Ext(output)
+	if ending == ".gz" || ending == ".zst" {
+		ending = filepath.Ext(strings.TrimSuffix(output, ending)) + ending
+	}
+	return strings.TrimSuffix(output, ending) + ".errors" + ending
+}

@@ -1,0 +1,173 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/headrace/headrace/batch/internal/lines"
+)
+
+func full() Line {
+	cost := 0.000012
+	return Line{
+		ID: "hr-1", CustomID: "a",
+		Response: &Response{StatusCode: 200, RequestID: "req_1", Body: json.RawMessage(`{"choices":[]}`)},
+		Headrace: Headrace{
+			Line: 42, Key: "k", Attempts: 2, Lane: "sim/gpt", Model: "gpt",
+			Usage:   Usage{InputTokens: 9, OutputTokens: 12, CachedTokens: 3},
+			CostUSD: &cost, WaitedMS: 1200, LatencyMS: 830, QueuedMS: 1,
+			Metadata: json.RawMessage(`{"k":"v"}`),
+		},
+	}
+}
+
+// A result line is, to the byte, what the documentation of output lines shows, but
+// for its sum.
+func TestAppendLineOfSuccess(t *testing.T) {
+	l := full()
+	const want = `{"id":"hr-1","custom_id":"a","response":{"status_code":200,"request_id":"req_1","body":{"choices":[]}},` +
+		`"error":null,"headrace":{"line":42,"key":"k","attempts":2,"lane":"sim/gpt","model":"gpt",` +
+		`"usage":{"input_tokens":9,"output_tokens":12,"cached_tokens":3},"cost_usd":0.000012,` +
+		`"queued_ms":1,"waited_ms":1200,"latency_ms":830,"metadata":{"k":"v"}}}` + "\n"
+	if got := unsummed(string(AppendLine([]byte("x"), &l))); got != "x"+want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// A failed item that was never answered has no response; an unknown cost and no
+// metadata are left out.
+func TestAppendLineOfFailure(t *testing.T) {
+	l := Line{ID: "hr-2", CustomID: "b", Error: &Failure{Code: "timeout", Message: "no answer\nin 2m"}}
+	const want = `{"id":"hr-2","custom_id":"b","response":null,"error":{"code":"timeout","message":"no answer\nin 2m"},` +
+		`"headrace":{"line":0,"key":"","attempts":0,"lane":"","model":"",` +
+		`"usage":{"input_tokens":0,"output_tokens":0,"cached_tokens":0},"queued_ms":0,"waited_ms":0,"latency_ms":0}}` + "\n"
+	if got := unsummed(string(AppendLine(nil, &l))); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, unknown := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		l.Headrace.CostUSD = &unknown
+		if got := unsummed(string(AppendLine(nil, &l))); got != want {
+			t.Errorf("a cost of %v: %s", unknown, got)
+		}
+	}
+}
+
+// A body goes into the line as it came; what would break the line or its JSON is
+// tamed and nothing else.
+func TestBodiesInLines(t *testing.T) {
+	tests := []struct{ body, want string }{
+		{`{"a": 1.50, "b":"\u00e9"}`, `{"a": 1.50, "b":"\u00e9"}`},
+		{"{\n  \"a\": [1, 2],\r\n  \"b c\": \"x \\n\\\"}\",\n  \"d\": {}\n}\n", `{"a":[1,2],"b c":"x \n\"}","d":{}}`},
+		{"{\"a\" :\r1}", `{"a":1}`},
+		{"[ true ,\nnull , -1e5 ]", `[true,null,-1e5]`},
+		{"", "null"},
+		{" \n", "null"},
+		{"<html>\n\"502\"\x00</html>", `"<html>\n\"502\"\u0000</html>"`},
+		{`{"cut":"sho`, `"{\"cut\":\"sho"`},
+		{"bad\xff", `"bad` + "\uFFFD" + `"`},
+		{"{\"a\":\"bad\xff\"}", `{"a":"bad` + "\uFFFD" + `"}`},
+		{"a\u2028b\u2029c", `"a\u2028b\u2029c"`},
+		{strings.Repeat("[", 20000), `"` + strings.Repeat("[", 20000) + `"`},
+	}
+	for _, tt := range tests {
+		for _, known := range []bool{false, json.Valid([]byte(tt.body))} {
+			if got := string(appendJSON(nil, []byte(tt.body), known)); got != tt.want {
+				t.Errorf("%q, known %t: got %s, want %s", lines.Clip(tt.body), known, lines.Clip(got), lines.Clip(tt.want))
+			}
+		}
+	}
+}
+
+// The line of an item has an id that is made of its key.
+func TestLineOf(t *testing.T) {
+	h := Headrace{Line: 3, Key: "0123456789abcdef0123456789abcdef", Model: "m", Metadata: json.RawMessage(`{}`)}
+	want := Line{ID: "hr-0123456789abcdef01234567", CustomID: "a", Headrace: h}
+	if got := LineOf("a", h); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+	if got := LineOf("a", Headrace{}); got.ID != "hr-" {
+		t.Errorf("a line without key gets id %q", got.ID)
+	}
+}
+
+// savedLine is the line of item n, as a run makes it.
+func savedLine(n int) Line {
+	id := fmt.Sprintf("item-%d", n)
+	l := LineOf(id, Headrace{Line: n, Model: "m", Key: keyOf(id)})
+	l.Response = &Response{StatusCode: 200, Body: []byte(`{"n":1}`)}
+	return l
+}
+
+// FuzzAppendLine: any strings and bodies give one line of UTF-8 that encoding/json
+// reads back as what was written.
+func FuzzAppendLine(f *testing.F) {
+	f.Add("a\"\\\n\u2028", []byte("{\n\"a\" : [1, {\"b\":\"\\\"\"}]}"), 0.5, int64(3))
+	f.Add("\x00\x7f\xff\U0001F600", []byte("<html>\xff"), 1e-12, int64(-1))
+	f.Add("0", []byte("\"\xc1\xc1\""), 74.5, int64(3))
+	f.Add("", []byte(nil), 0.0, int64(1)<<62)
+	f.Fuzz(func(t *testing.T, s string, body []byte, cost float64, n int64) {
+		l := Line{
+			ID: s, CustomID: s, Response: &Response{StatusCode: int(n), RequestID: s, Body: body}, Error: &Failure{Code: s, Message: s},
+			Headrace: Headrace{Lane: s, Usage: Usage{InputTokens: n}, CostUSD: &cost, LatencyMS: n, Metadata: body},
+		}
+		text := AppendLine(nil, &l)
+		if l.Response.Checked = json.Valid(body); string(AppendLine(nil, &l)) != string(text) {
+			t.Fatalf("that the body is known makes another line of %q", text)
+		}
+		if !utf8.Valid(text) || bytes.IndexByte(text, '\n') != len(text)-1 || bytes.IndexByte(text, '\r') >= 0 {
+			t.Fatalf("not one line: %q", text)
+		}
+		var got Line
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		checkSame(t, "id", got.ID, readable(l.ID))
+		checkSame(t, "message", got.Error.Message, readable(l.ID))
+		checkSame(t, "request id", got.Response.RequestID, readable(l.ID))
+		checkSame(t, "input tokens", got.Headrace.Usage.InputTokens, n)
+		if !math.IsNaN(cost) && !math.IsInf(cost, 0) {
+			checkSame(t, "cost", *got.Headrace.CostUSD, cost)
+		}
+		checkSame(t, "body", canonicalBody(t, got.Response.Body), canonicalBody(t, body))
+	})
+}
+
+// readable replaces each byte that is no UTF-8, as encoding/json would.
+func readable(s string) string { return string([]rune(s)) }
+
+// canonicalBody is the meaning of a body: its JSON in compact form, or its text.
+func canonicalBody(t *testing.T, body []byte) string {
+	t.Helper()
+	var text string
+	if json.Unmarshal(body, &text) == nil {
+		return text
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, body) == nil {
+		return readable(compact.String())
+	}
+	return readable(strings.Trim(string(body), " \t\r\n"))
+}
+
+func checkSame[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// A body that is said to be JSON and is not ends all the same.
+func TestWrongWordForABodyEnds(t *testing.T) {
+	for _, body := range []string{"{}\n\f", "\f\n{}", "[\n\x01]"} {
+		l := Line{Response: &Response{Body: []byte(body), Checked: true}}
+		if got := AppendLine(nil, &l); len(got) == 0 {
+			t.Errorf("%q gave nothing", body)
+		}
+	}
+}

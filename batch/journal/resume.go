@@ -1,0 +1,256 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"github.com/headrace/headrace/batch/internal/disk"
+	"github.com/headrace/headrace/batch/internal/keys"
+	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// Why an output of an earlier run is not written to; errors.Is finds them in what
+// ReadJournal and Append return. The file is as it was.
+var (
+	ErrForeign   = errors.New("it is not a result file of headrace: move it away, or name another file")
+	ErrDamaged   = errors.New("the line is damaged: move the file away, or restore it from a copy")
+	ErrOtherKind = errors.New("output and errors file are mixed up: name each by its own flag")
+	ErrChanged   = errors.New("it changed while it was read: is another run using it?")
+)
+
+// MaxJournalLine is the longest line that a journal may have, in bytes: an answer
+// of 64 MiB that is no JSON, each byte of it escaped in six, and some room.
+const MaxJournalLine = 512 << 20
+
+// ResumeBytesPerItem bounds what a KeySet remembers of each key: 8 bytes and the
+// room to grow in. It is the mean of many; a fixed 400 KB come to it.
+const ResumeBytesPerItem = 9.5
+
+// keyWidth makes 78 bits of a key. To take two different requests for one would
+// lose an answer: among ten million, the chance is 10⁻⁹.
+const keyWidth = 8
+
+// KeySet is a set of keys of items that earlier runs have ended. The zero value
+// is empty.
+type KeySet struct{ sums keys.Set }
+
+// Has reports whether an item with this key has ended; false for what is no key.
+func (s *KeySet) Has(key string) bool {
+	sum, ok := keys.Parse([]byte(key))
+	if !ok {
+		return false
+	}
+	return s.sums.Has(sum)
+}
+
+// Len is how many keys there are.
+func (s *KeySet) Len() int { return s.sums.Len() }
+
+// add reports whether the key was not there yet.
+func (s *KeySet) add(sum keys.Sum) bool {
+	s.sums.Width = keyWidth
+	return s.sums.Add(sum)
+}
+
+// Journal is a result file as an earlier run left it: what ended is in Keys, and
+// a last line that was not written to its end is Torn bytes long. A file that is
+// not there is an empty journal.
+type Journal struct {
+	Keys  KeySet
+	Lines int   // whole lines
+	Size  int64 // their bytes
+	Torn  int64
+
+	// Repeated counts lines whose item has a line above already; RepeatedLine is the
+	// number of the first of them, 0 if there is none. In an output there should be
+	// none; in an errors file they are what a later try has made of the item.
+	Repeated, RepeatedLine int
+
+	path   string
+	failed bool // it holds failed items
+	there  bool
+}
+
+// ReadJournal reads the output at path and changes nothing. A file that headrace
+// has not written (ErrForeign), that has a damaged line (ErrDamaged) or that
+// holds failed items (ErrOtherKind) is refused, and so is what Create refuses.
+func ReadJournal(path string, others ...string) (*Journal, error) {
+	return readJournal(path, false, others)
+}
+
+// ReadErrorsJournal is ReadJournal for a file of failed items.
+func ReadErrorsJournal(path string, others ...string) (*Journal, error) {
+	return readJournal(path, true, others)
+}
+
+func readJournal(path string, failed bool, others []string) (*Journal, error) {
+	j := &Journal{path: path, failed: failed}
+	err := mayWrite(path, others)
+	if errors.Is(err, ErrNotEmpty) {
+		j.there = true
+		err = j.read()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal: open %s: %w", path, err)
+	}
+	return j, nil
+}
+
+func (j *Journal) read() error {
+	file, err := os.Open(j.path)
+	if err != nil {
+		return disk.Bare(err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return j.scan(file)
+}
+
+// scan reads line by line. What follows the last line feed is the torn line.
+func (j *Journal) scan(in io.Reader) error {
+	r := lines.New(in, MaxJournalLine)
+	var parse journalParser
+	for {
+		text, whole, err := r.Cut()
+		switch {
+		case err != nil && !lines.AtEnd(err):
+			return disk.Bare(err)
+		case !whole:
+			return j.complain()
+		case err != nil:
+			return j.tear(text)
+		}
+		sum, fault := parse.key(text, j.failed)
+		if errors.Is(fault, ErrOtherKind) {
+			return fmt.Errorf("line %d: %w", j.Lines+1, fault)
+		}
+		if fault != nil {
+			return j.complain()
+		}
+		j.Lines++
+		if !j.Keys.add(sum) {
+			if j.Repeated++; j.Repeated == 1 {
+				j.RepeatedLine = j.Lines
+			}
+		}
+		j.Size += int64(len(text))
+	}
+}
+
+// complain names the line after the last good one. If that is the first, the
+// file was never ours.
+func (j *Journal) complain() error {
+	if j.Lines == 0 {
+		return ErrForeign
+	}
+	return fmt.Errorf("line %d: %w", j.Lines+1, ErrDamaged)
+}
+
+// lineBegins is how each line of ours begins.
+const lineBegins = `{"id":"hr-`
+
+// tear takes the rest of a file for a torn line if a line of ours may begin so.
+// Behind lines of ours it may also be zeros: a file system that lost its power
+// can have made the file longer before it filled it.
+func (j *Journal) tear(rest []byte) error {
+	n := min(len(rest), len(lineBegins))
+	zeros := j.Lines > 0 && len(bytes.Trim(rest, "\x00")) == 0
+	if string(rest[:n]) != lineBegins[:n] && !zeros {
+		return j.complain()
+	}
+	j.Torn = int64(len(rest))
+	return nil
+}
+
+// journalParser reads keys off lines.
+type journalParser struct {
+	line  rawjson.Parser
+	inner []rawjson.Member
+}
+
+var errNotOurs = errors.New("not a line of ours")
+
+// key gives the key of a whole line.
+func (p *journalParser) key(text []byte, failed bool) (sum keys.Sum, err error) {
+	if !bytes.HasPrefix(text, []byte(lineBegins)) || !sumHolds(text) || !p.line.Parse(text) || !p.line.ASCII() && !utf8.Valid(text) {
+		return sum, errNotOurs
+	}
+	line := p.line.Members
+	id, fault, head := find(line, "id"), find(line, "error"), find(line, "headrace")
+	if len(fault) == 0 || len(head) == 0 || head[0] != '{' {
+		return sum, errNotOurs
+	}
+	p.inner = rawjson.Members(head, p.inner[:0])
+	key := find(p.inner, "key")
+	if !rawjson.IsString(key) || !rawjson.IsString(id) {
+		return sum, errNotOurs
+	}
+	sum, ok := keys.Parse(rawjson.Unquote(key))
+	if !ok || string(rawjson.Unquote(id)) != resultID(sum.String()) {
+		return sum, errNotOurs // the id is made of the key: a flipped bit in either shows
+	}
+	if failed == rawjson.IsNull(fault) {
+		return sum, ErrOtherKind
+	}
+	return sum, nil
+}
+
+// find gives the value of a member, nil if it is not there.
+func find(ms []rawjson.Member, name string) []byte {
+	for _, m := range ms {
+		if string(m.Name) == name {
+			return m.Value
+		}
+	}
+	return nil
+}
+
+// Append cuts the torn line off and gives the Tail behind the last whole one; a file
+// that is not there is made. A file that is not as it was read is refused (ErrChanged).
+func (j *Journal) Append() (*Tail, error) { return j.tail().now() }
+
+// AppendLazily is Append for a file that may turn out not to be needed: one that
+// is not there is made with the first line.
+func (j *Journal) AppendLazily() (*Tail, error) {
+	if j.there {
+		return j.Append()
+	}
+	return j.tail(), nil
+}
+
+func (j *Journal) tail() *Tail { return &Tail{name: j.path, size: j.Size, open: j.open} }
+
+func (j *Journal) open() (*os.File, error) {
+	if !j.there {
+		return openEmpty(j.path)
+	}
+	file, err := os.OpenFile(j.path, os.O_RDWR|os.O_APPEND, fileMode)
+	if err == nil {
+		if err = j.cut(file); err != nil {
+			_ = file.Close()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal: open %s: %w", j.path, disk.Bare(err))
+	}
+	return file, nil
+}
+
+// cut makes the file end with its last whole line.
+func (j *Journal) cut(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() != j.Size+j.Torn {
+		return ErrChanged
+	}
+	if j.Torn == 0 {
+		return nil
+	}
+	return file.Truncate(j.Size)
+}

@@ -1,0 +1,118 @@
+package journal
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/headrace/headrace/batch/internal/keys"
+)
+
+// maxNames is how many models, and how many codes of failures, a Progress counts by
+// name: a file has a handful, and one with another on each line must not fill memory.
+const maxNames = 1000
+
+// Progress is what two result files tell of a run.
+type Progress struct {
+	Done     int            // items with a result
+	Failed   int            // items that failed for good; not those with a result by now
+	Failures map[string]int // failed items by code, a thousand of them
+	Models   map[string]int // results by model, likewise
+	Attempts int64          // that were made for the items with a result
+	Usage    Usage          // of the items with a result
+	CostUSD  float64        // known costs of them
+	Unpriced int            // results of unknown cost
+	// FirstLine and LastLine are the lowest and the highest line number of the input
+	// that has ended either way; 0 if none has.
+	FirstLine, LastLine int
+	Torn                int64     // bytes of a torn last line of the output: a run was killed, or writes just now
+	Changed             time.Time // when the output was last written to; zero if it is not there
+}
+
+// ReadProgress reads an output and its errors file and changes neither; a run may
+// be writing to them. A file that is not there counts as empty. The errors are those of ReadJournal.
+func ReadProgress(output, errorsPath string) (*Progress, error) {
+	p := &Progress{Failures: make(map[string]int), Models: make(map[string]int)}
+	results, err := ReadJournal(output)
+	if err != nil {
+		return nil, err
+	}
+	p.Torn = results.Torn
+	if err := p.read(results, func(keys.Sum) bool { return true }, p.addResult); err != nil {
+		return nil, err
+	}
+	failures, err := ReadErrorsJournal(errorsPath, output)
+	if err != nil {
+		return nil, err
+	}
+	var seen KeySet
+	fresh := func(sum keys.Sum) bool { return !results.Keys.sums.Has(sum) && seen.add(sum) }
+	if err := p.read(failures, fresh, p.addFailure); err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(output); err == nil && info.Mode()&fs.ModeType == 0 {
+		p.Changed = info.ModTime()
+	}
+	return p, nil
+}
+
+// progressLine is what a status needs of a line; the rest is not decoded.
+type progressLine struct {
+	Error    *Failure `json:"error"`
+	Headrace Headrace `json:"headrace"`
+}
+
+func (p *Progress) read(j *Journal, counts func(keys.Sum) bool, add func(*progressLine)) error {
+	err := j.each(func(_ int, sum keys.Sum, text []byte) error {
+		if !counts(sum) {
+			return nil
+		}
+		var l progressLine
+		if err := json.Unmarshal(text, &l); err != nil {
+			return ErrDamaged
+		}
+		add(&l)
+		p.span(l.Headrace.Line)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("journal: read %s: %w", j.path, err)
+	}
+	return nil
+}
+
+func (p *Progress) addResult(l *progressLine) {
+	h := &l.Headrace
+	p.Done++
+	p.Attempts += int64(h.Attempts)
+	p.Usage.InputTokens += h.Usage.InputTokens
+	p.Usage.OutputTokens += h.Usage.OutputTokens
+	p.Usage.CachedTokens += h.Usage.CachedTokens
+	if h.CostUSD == nil {
+		p.Unpriced++
+	} else {
+		p.CostUSD += *h.CostUSD
+	}
+	countName(p.Models, h.Model)
+}
+
+func (p *Progress) addFailure(l *progressLine) {
+	p.Failed++
+	countName(p.Failures, l.Error.Code)
+}
+
+// countName counts by name as long as the names are few.
+func countName(names map[string]int, name string) {
+	if _, known := names[name]; known || len(names) < maxNames {
+		names[name]++
+	}
+}
+
+func (p *Progress) span(line int) {
+	if p.FirstLine == 0 || line < p.FirstLine {
+		p.FirstLine = line
+	}
+	p.LastLine = max(p.LastLine, line)
+}

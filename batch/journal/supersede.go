@@ -1,0 +1,133 @@
+package journal
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/headrace/headrace/batch/internal/disk"
+	"github.com/headrace/headrace/batch/internal/keys"
+	"github.com/headrace/headrace/batch/internal/lines"
+)
+
+// DropSuperseded rewrites the errors file at path without lines that a later try
+// has made obsolete: those of items that have a result by now, and those that a
+// later line of the same item follows. So an item that was tried again has one line
+// in both files together. It tells how many lines went; if none, nothing is written.
+//
+// The new file takes the old one's place at once or not at all: whoever pulls the
+// plug finds one of the two, whole. Until it was called, an item that was tried
+// again may have a line in both, and then the one in the output counts. No Writer
+// may be open on the file, and the caller holds the lock.
+func DropSuperseded(path string, results *KeySet) (dropped int, err error) {
+	journal, err := ReadErrorsJournal(path)
+	if err != nil {
+		return 0, err
+	}
+	last := newLastLines(journal)
+	if err := journal.each(func(line int, sum keys.Sum, _ []byte) error { last.see(line, sum); return nil }); err != nil {
+		return 0, err
+	}
+	keep := func(line int, sum keys.Sum) bool { return !results.sums.Has(sum) && last.is(line, sum) }
+	if dropped, err = journal.count(keep); err != nil || dropped == 0 {
+		return 0, err
+	}
+	if err := journal.rewrite(keep); err != nil {
+		return 0, fmt.Errorf("journal: rewrite %s: %w", path, disk.Bare(err))
+	}
+	return dropped, nil
+}
+
+// lastLines knows which line of an item is its last. Only of items that have
+// several is anything remembered beside the journal's own set of keys.
+type lastLines struct {
+	several map[keys.Sum]int
+	seen    KeySet
+}
+
+func newLastLines(j *Journal) *lastLines {
+	if j.Repeated == 0 {
+		return &lastLines{}
+	}
+	return &lastLines{several: make(map[keys.Sum]int)}
+}
+
+func (l *lastLines) see(line int, sum keys.Sum) {
+	if l.several != nil && !l.seen.add(sum) {
+		l.several[sum] = line
+	}
+}
+
+func (l *lastLines) is(line int, sum keys.Sum) bool {
+	last, several := l.several[sum]
+	return !several || last == line
+}
+
+// each goes over the whole lines of a journal once more.
+func (j *Journal) each(visit func(line int, sum keys.Sum, text []byte) error) error {
+	if !j.there {
+		return nil
+	}
+	file, err := os.Open(j.path)
+	if err != nil {
+		return disk.Bare(err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	r := lines.New(io.LimitReader(file, j.Size), MaxJournalLine)
+	var parse journalParser
+	for n := 1; n <= j.Lines; n++ {
+		text, _, err := r.Cut()
+		if err != nil {
+			return ErrChanged
+		}
+		sum, err := parse.key(text, j.failed)
+		if err != nil {
+			return ErrChanged
+		}
+		if err := visit(n, sum, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *Journal) count(keep func(int, keys.Sum) bool) (dropped int, err error) {
+	err = j.each(func(line int, sum keys.Sum, _ []byte) error {
+		if !keep(line, sum) {
+			dropped++
+		}
+		return nil
+	})
+	return dropped, err
+}
+
+// rewrite makes the file anew beside the old one and then takes its place.
+func (j *Journal) rewrite(keep func(int, keys.Sum) bool) error {
+	file, err := os.CreateTemp(filepath.Dir(j.path), filepath.Base(j.path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(file)
+	err = j.each(func(line int, sum keys.Sum, text []byte) error {
+		if !keep(line, sum) {
+			return nil
+		}
+		_, err := out.Write(text)
+		return err
+	})
+	if err == nil {
+		err = errors.Join(out.Flush(), file.Sync())
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), j.path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+		return err
+	}
+	disk.SyncFolder(j.path)
+	return nil
+}

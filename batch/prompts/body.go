@@ -1,0 +1,260 @@
+package prompts
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// build makes what is sent: endpoint, model and body.
+func (r *Reader) build(req *Request, text []byte, f *fields) *LineError {
+	//exhaustive:enforce
+	switch req.Form {
+	case FormOpenAIBatch:
+		return r.buildBatch(req, f)
+	case FormBody:
+		return r.buildBare(req, text, f)
+	case FormAnthropicBatch:
+		return r.buildParams(req, f)
+	case FormPrompt, FormTemplate: // a filled template is a prompt
+	}
+	return r.buildPrompt(req, f)
+}
+
+// buildBatch takes the body as it stands, byte for byte, but for a missing model.
+func (r *Reader) buildBatch(req *Request, f *fields) (c *LineError) {
+	if c = f.checkMethod(); c != nil {
+		return c
+	}
+	if req.Endpoint, c = endpoint(f.url, r.cfg.DefaultEndpoint); c != nil {
+		return c
+	}
+	if f.body == nil || f.body[0] != '{' {
+		return complain(ErrShape, adviceFix, "no body object")
+	}
+	r.body = rawjson.Members(f.body, r.body[:0])
+	var in fields
+	if c = in.sort(r.body); c != nil {
+		return c
+	}
+	return r.finish(req, f.body, r.body, &in, keepAll)
+}
+
+// buildParams takes params as they stand, byte for byte, but for a missing model.
+func (r *Reader) buildParams(req *Request, f *fields) (c *LineError) {
+	req.Endpoint = Messages
+	if f.params[0] != '{' {
+		return complain(ErrShape, adviceFix, "params is %s, not an object", rawjson.KindOf(f.params))
+	}
+	r.body = rawjson.Members(f.params, r.body[:0])
+	var in fields
+	if c = in.sort(r.body); c != nil {
+		return c
+	}
+	return r.finish(req, f.params, r.body, &in, keepAll)
+}
+
+// buildBare takes the line as the body, without what is the user's own.
+func (r *Reader) buildBare(req *Request, text []byte, f *fields) (c *LineError) {
+	if req.Endpoint, c = endpoint(nil, r.bareEndpoint(f)); c != nil {
+		return c
+	}
+	return r.finish(req, text, r.line.Members, f, own)
+}
+
+// bareEndpoint tells where a body without url belongs. messages are a chat. input
+// is what embeddings and responses both have: the default decides if it is one of
+// them, else what only embeddings have, a setting of theirs or a model named so.
+func (r *Reader) bareEndpoint(f *fields) string {
+	byDefault := r.cfg.DefaultEndpoint
+	switch {
+	case f.messages != nil:
+		return ChatCompletions
+	case byDefault == Embeddings || byDefault == Responses:
+		return byDefault
+	case f.dimensions != nil || f.encodingForm != nil:
+		return Embeddings
+	}
+	model, _, _ := r.model(f)
+	if strings.Contains(strings.ToLower(model), "embed") {
+		return Embeddings
+	}
+	return Responses
+}
+
+// finish checks what every body must keep to, and copies it out of the read buffer.
+func (r *Reader) finish(req *Request, obj []byte, ms []rawjson.Member, f *fields, drop func(rawjson.Member) bool) *LineError {
+	if c := f.checkStream(); c != nil {
+		return c
+	}
+	model, supplied, c := r.model(f)
+	if c != nil {
+		return c
+	}
+	req.Model = model
+	switch {
+	case supplied:
+		req.Body = r.splice(obj, ms, func(m rawjson.Member) bool { return drop(m) || string(m.Name) == "model" }, model)
+	case anyOf(ms, drop):
+		req.Body = r.splice(obj, ms, drop, "")
+	default:
+		req.Body = r.own(obj)
+	}
+	return nil
+}
+
+// own gives what lies in the read buffer as the request's own.
+func (r *Reader) own(text []byte) []byte {
+	if r.cfg.Passing {
+		return text
+	}
+	return bytes.Clone(text)
+}
+
+// space gives room for a body of at most n bytes.
+func (r *Reader) space(n int) []byte {
+	if !r.cfg.Passing {
+		return make([]byte, 0, n)
+	}
+	if n > cap(r.room) || cap(r.room) > lines.KeepBuffer {
+		r.room = make([]byte, 0, n)
+	}
+	return r.room
+}
+
+func keepAll(rawjson.Member) bool { return false }
+
+// own tells the fields of a bare body that are the user's, not the provider's.
+func own(m rawjson.Member) bool {
+	switch string(m.Name) {
+	case "custom_id", "id", "metadata":
+		return true
+	}
+	return false
+}
+
+// splice copies obj without the members to drop and with a model in front, unless
+// that is empty. Every other byte stays, but for the comma and the white space of what goes.
+func (r *Reader) splice(obj []byte, ms []rawjson.Member, drop func(rawjson.Member) bool, model string) []byte {
+	out := append(r.space(len(obj)+len(model)+len(`"model":"",`)), '{')
+	if model != "" {
+		out = rawjson.AppendString(append(out, `"model":`...), model)
+	}
+	for i, m := range ms {
+		if drop(m) {
+			continue
+		}
+		out = append(appendGap(out, obj, ms, i), m.Raw...)
+	}
+	if len(ms) == 0 {
+		return append(out, '}')
+	}
+	return append(out, obj[ms[len(ms)-1].End:]...)
+}
+
+// appendGap appends what stands before member i: its own comma and white space,
+// or a comma alone where the member before it is a new one.
+func appendGap(out, obj []byte, ms []rawjson.Member, i int) []byte {
+	switch {
+	case len(out) == 1:
+		return out
+	case i == 0:
+		return append(out, ',')
+	}
+	return append(out, obj[ms[i-1].End:ms[i].Start]...)
+}
+
+func anyOf(ms []rawjson.Member, drop func(rawjson.Member) bool) bool {
+	for _, m := range ms {
+		if drop(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// buildPrompt makes the body that the endpoint wants of a prompt: messages for a
+// chat, instructions and input for a response, input for an embedding, and the
+// prompt itself for a completion. Every field that is not the line's own goes
+// along as it stands.
+func (r *Reader) buildPrompt(req *Request, f *fields) (c *LineError) {
+	if req.Endpoint, c = endpoint(nil, r.cfg.DefaultEndpoint); c != nil {
+		return c
+	}
+	if c = f.checkStream(); c != nil {
+		return c
+	}
+	if req.Model, _, c = r.model(f); c != nil {
+		return c
+	}
+	system, c := r.system(req.Endpoint, f)
+	if c != nil {
+		return c
+	}
+	if isChat := req.Endpoint == ChatCompletions; isChat && !rawjson.IsString(f.prompt) {
+		return complain(ErrShape, adviceFix, "prompt is %s, not a string", rawjson.KindOf(f.prompt))
+	}
+	req.Body = r.promptBody(req, f.prompt, system)
+	return nil
+}
+
+// system gives the system message as JSON, nil if there is none.
+func (r *Reader) system(endpoint string, f *fields) ([]byte, *LineError) {
+	speaks := endpoint == ChatCompletions || endpoint == Responses
+	switch {
+	case rawjson.IsNull(f.system) && (r.cfg.System == "" || !speaks):
+		return nil, nil
+	case rawjson.IsNull(f.system):
+		return rawjson.AppendString(nil, r.cfg.System), nil
+	case !rawjson.IsString(f.system):
+		return nil, complain(ErrShape, adviceFix, "system is %s, not a string", rawjson.KindOf(f.system))
+	case !speaks:
+		return nil, complain(ErrShape, "remove it", "%s takes no system message", endpoint)
+	}
+	return f.system, nil
+}
+
+func (r *Reader) promptBody(req *Request, prompt, system []byte) []byte {
+	size := len(prompt) + len(system) + len(req.Model) + 128
+	for _, m := range r.line.Members {
+		size += m.End - m.Start + 1
+	}
+	out := rawjson.AppendString(append(r.space(size), `{"model":`...), req.Model)
+	out = appendQuestion(append(out, ','), req.Endpoint, prompt, system)
+	for _, m := range r.line.Members {
+		if !own(m) && !askedAlready(m) {
+			out = append(append(out, ','), m.Raw...)
+		}
+	}
+	return append(out, '}')
+}
+
+func appendQuestion(out []byte, endpoint string, prompt, system []byte) []byte {
+	switch endpoint {
+	case Embeddings:
+		return append(append(out, `"input":`...), prompt...)
+	case Completions:
+		return append(append(out, `"prompt":`...), prompt...)
+	case Responses:
+		if system != nil {
+			out = append(append(append(out, `"instructions":`...), system...), ',')
+		}
+		return append(append(out, `"input":`...), prompt...)
+	}
+	out = append(out, `"messages":[`...)
+	if system != nil {
+		out = append(append(append(out, `{"role":"system","content":`...), system...), `},`...)
+	}
+	return append(append(append(out, `{"role":"user","content":`...), prompt...), `}]`...)
+}
+
+// askedAlready tells the fields of a prompt line that appendQuestion has written.
+func askedAlready(m rawjson.Member) bool {
+	switch string(m.Name) {
+	case "prompt", "system", "model":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,63 @@
+package prompts
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/headrace/headrace/batch/internal/lines"
+)
+
+// The kinds of complaint about a line; errors.Is finds them in a LineError.
+var (
+	ErrTooLong     = lines.ErrTooLong
+	ErrText        = errors.New("not UTF-8 text")
+	ErrNotJSON     = errors.New("not JSON")
+	ErrShape       = errors.New("unknown shape")
+	ErrURL         = errors.New("unknown url")
+	ErrNoModel     = errors.New("no model")
+	ErrStream      = errors.New("streamed answer asked for")
+	ErrDuplicateID = errors.New("id used twice")
+	ErrUnsupported = errors.New("form not supported")
+)
+
+// LineError is a complaint about one line of input. The lines after it can
+// still be read.
+type LineError struct {
+	File   string // the reader's name for its input
+	Line   int    // from 1
+	Reason string // what is wrong
+	Advice string // what to do about it
+	Err    error  // the kind: ErrNotJSON, ErrShape, …
+
+	key   string // of what the line holds, see Key
+	id    string // of an id used twice: the id,
+	first int    // the line that had it first, 0 if not known,
+	bare  bool   // and whether the line would have got it by its number
+}
+
+// Error gives file, line, reason and what to do, on one line, in the form that
+// editors jump to: "prompts.jsonl:17: not JSON: …: fix the line or remove it".
+func (e *LineError) Error() string {
+	return fmt.Sprintf("%s:%d: %s: %s", e.File, e.Line, e.Reason, e.Advice)
+}
+
+// Unwrap gives the kind of the complaint.
+func (e *LineError) Unwrap() error { return e.Err }
+
+// Key is what a line that is no request is known by on a later run: 32 hex digits
+// made of what it holds, and of how many lines like it came before.
+func (e *LineError) Key() string { return e.key }
+
+// keyed gives the key of a line of which only the number and its file are known.
+func (e *LineError) keyed(r *Reader) *LineError {
+	first := r.keys.Bad([]byte(r.cfg.Name))
+	e.key = nth(first, r.bad.count(first)).String()
+	return e
+}
+
+// complain makes a LineError that knows everything but its place.
+func complain(kind error, advice, format string, args ...any) *LineError {
+	return &LineError{Err: kind, Advice: advice, Reason: fmt.Sprintf(format, args...)}
+}
+
+const adviceFix = "fix the line or remove it"

@@ -1,0 +1,247 @@
+package prompts
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// fields are the values that decide about a line, as the line writes them. A nil
+// slice is a field that is not there.
+type fields struct {
+	customID, id, metadata   []byte
+	method, url, body        []byte // the OpenAI batch form
+	params                   []byte // the Anthropic batch form
+	messages, input          []byte // a bare body
+	prompt, system           []byte // a prompt
+	model, stream            []byte // any body
+	dimensions, encodingForm []byte // only embeddings have these
+}
+
+// slot is where the value of a name belongs, nil for a name that decides nothing.
+func (f *fields) slot(name []byte) *[]byte {
+	switch string(name) {
+	case "custom_id":
+		return &f.customID
+	case "id":
+		return &f.id
+	case "metadata":
+		return &f.metadata
+	case "method":
+		return &f.method
+	case "url":
+		return &f.url
+	case "body":
+		return &f.body
+	case "params":
+		return &f.params
+	}
+	return f.bodySlot(name)
+}
+
+func (f *fields) bodySlot(name []byte) *[]byte {
+	switch string(name) {
+	case "messages":
+		return &f.messages
+	case "input":
+		return &f.input
+	case "prompt":
+		return &f.prompt
+	case "system":
+		return &f.system
+	case "model":
+		return &f.model
+	case "stream":
+		return &f.stream
+	case "dimensions":
+		return &f.dimensions
+	case "encoding_format":
+		return &f.encodingForm
+	}
+	return nil
+}
+
+// sort puts each member into its slot. A deciding name that comes twice is
+// refused: which of the two a server would read is anyone's guess.
+func (f *fields) sort(ms []rawjson.Member) *LineError {
+	for _, m := range ms {
+		at := f.slot(m.Name)
+		if at == nil {
+			continue
+		}
+		if *at != nil {
+			return complain(ErrShape, adviceFix, "field %q stands there twice", m.Name)
+		}
+		*at = m.Value
+	}
+	return nil
+}
+
+// recognise tells the form of the line that was parsed, and makes the request of it,
+// but for id and key.
+func (r *Reader) recognise(req *Request, text []byte) *LineError {
+	var f fields
+	if c := f.sort(r.line.Members); c != nil {
+		return c
+	}
+	form, c := f.form()
+	if c == nil {
+		req.Form = form
+		c = r.common(req, &f)
+	}
+	if c == nil {
+		c = r.build(req, text, &f)
+	}
+	if c == nil && !slices.Contains(r.cfg.Serves, req.Endpoint) {
+		c = complain(ErrUnsupported, `choose a provider that has it, or write the line in another form`,
+			"a line (%s) for %s, which this provider does not have", form, req.Endpoint)
+	}
+	return c
+}
+
+// form tells the forms apart by the field that only one of them has.
+func (f *fields) form() (Form, *LineError) {
+	switch {
+	case f.body != nil || f.url != nil:
+		return FormOpenAIBatch, nil
+	case f.params != nil:
+		return FormAnthropicBatch, nil
+	case f.prompt != nil && (f.messages != nil || f.input != nil):
+		return 0, complain(ErrShape, "keep one of them", "both a prompt and %s", f.question())
+	case f.prompt != nil:
+		return FormPrompt, nil
+	case f.messages != nil && f.input != nil:
+		return 0, complain(ErrShape, "keep one of them", "both messages and input")
+	case f.messages != nil || f.input != nil:
+		return FormBody, nil
+	}
+	return 0, complain(ErrShape, adviceFix, "unknown shape: none of body, messages, input and prompt is there")
+}
+
+// question names the field of a bare body that holds what is asked.
+func (f *fields) question() string {
+	if f.messages != nil {
+		return "messages"
+	}
+	return "input"
+}
+
+// common reads what every form may bear beside what is sent: id and metadata.
+func (r *Reader) common(req *Request, f *fields) (c *LineError) {
+	if !rawjson.IsNull(f.metadata) {
+		if f.metadata[0] != '{' {
+			return complain(ErrShape, adviceFix, "metadata is %s, not an object", rawjson.KindOf(f.metadata))
+		}
+		req.Metadata = r.own(f.metadata)
+	}
+	name, value := "custom_id", f.customID
+	if !rawjson.IsNull(f.id) && req.Form != FormOpenAIBatch && req.Form != FormAnthropicBatch {
+		if !rawjson.IsNull(f.customID) {
+			return complain(ErrShape, "keep one of them", "both custom_id and id")
+		}
+		name, value = "id", f.id
+	}
+	if rawjson.IsNull(value) {
+		return nil
+	}
+	req.HasID = true
+	r.id, c = readID(name, value)
+	return c
+}
+
+// readID takes strings, and numbers as they are written: data sets count their rows.
+func readID(name string, value []byte) (id []byte, c *LineError) {
+	switch value[0] {
+	case '"':
+		id = rawjson.Unquote(value)
+	case '{', '[', 't', 'f':
+		return nil, complain(ErrShape, adviceFix, "%s is %s, not a string", name, rawjson.KindOf(value))
+	default:
+		id = value
+	}
+	if len(id) == 0 {
+		return nil, complain(ErrShape, "name it or leave the field out", "%s is empty", name)
+	}
+	return id, nil
+}
+
+// checkMethod holds an OpenAI batch line to the one method that asks a model something.
+func (f *fields) checkMethod() *LineError {
+	if rawjson.IsNull(f.method) || strings.EqualFold(string(f.method), `"POST"`) {
+		return nil
+	}
+	return complain(ErrShape, `write "POST" or leave the field out`, "method is %s, not POST", lines.Clip(string(f.method)))
+}
+
+// endpoint reads url, which must be one of the known paths.
+func endpoint(url []byte, byDefault string) (string, *LineError) {
+	path := byDefault
+	if !rawjson.IsNull(url) {
+		path = lines.Clip(string(url))
+		if rawjson.IsString(url) {
+			path = string(rawjson.Unquote(url))
+		}
+	}
+	for _, known := range endpoints {
+		if path == known {
+			return known, nil
+		}
+	}
+	return "", complain(ErrURL, "a line may name one of "+endpointList(), "url %q is not known", lines.Clip(path))
+}
+
+// model gives the model that a body names, else the default; supplied says that
+// the body must be told.
+func (r *Reader) model(f *fields) (model string, supplied bool, c *LineError) {
+	switch {
+	case rawjson.IsNull(f.model) && r.cfg.DefaultModel == "":
+		return "", false, complain(ErrNoModel, "add a model to the line, or name one for all lines", "no model")
+	case rawjson.IsNull(f.model):
+		return r.cfg.DefaultModel, true, nil
+	case !rawjson.IsString(f.model):
+		return "", false, complain(ErrShape, adviceFix, "model is %s, not a string", rawjson.KindOf(f.model))
+	}
+	if model = r.intern(rawjson.Unquote(f.model)); model == "" {
+		return "", false, complain(ErrNoModel, "add a model to the line, or leave the field out", "model is empty")
+	}
+	return model, false, nil
+}
+
+// knownModels bounds the names that are kept to be shared by requests: a file
+// names a handful, and one that names a new one on each line must not fill memory.
+const knownModels = 256
+
+// intern gives the name as a string, the same one each time.
+func (r *Reader) intern(name []byte) string {
+	if s, ok := r.models[string(name)]; ok {
+		return s
+	}
+	s := string(name)
+	if len(r.models) < knownModels {
+		r.models[s] = s
+	}
+	return s
+}
+
+// checkStream refuses bodies that ask for an answer in pieces: a result is one line.
+func (f *fields) checkStream() *LineError {
+	if len(f.stream) > 0 && f.stream[0] == 't' {
+		return complain(ErrStream, "remove it: a result is written whole", `"stream": true`)
+	}
+	return nil
+}
+
+// invalidAt gives the first byte that is not UTF-8, from 1.
+func invalidAt(text []byte) int {
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i + 1
+		}
+		i += n
+	}
+	return len(text)
+}

@@ -1,0 +1,124 @@
+package prompts
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"strconv"
+	"strings"
+
+	"github.com/headrace/headrace/batch/internal/keys"
+)
+
+// BytesPerItem bounds what the reader remembers of each item, to tell an id used
+// twice or to number lines that ask the same without an id: 6 bytes, the room to
+// grow in, and a bit. It is the mean of many; a fixed 600 KB come to it.
+const BytesPerItem = 7.5
+
+const (
+	// idWidth makes 62 bits of a hash: among ten million ids two different ones are
+	// taken for one with a chance of 10⁻⁵. The hash has another seed in each process,
+	// so that another try sees them apart.
+	idWidth = 6
+	// namedIDs is how many ids are remembered with their line, so that a complaint
+	// names both: 200 KB. FirstLines finds the lines of the others.
+	namedIDs = 1 << 12
+)
+
+// idSet knows which ids are given.
+type idSet struct {
+	seeds [2]maphash.Seed
+	given keys.Set
+	first map[keys.Sum]int // the lines of the first ids
+	bare  []uint64         // a bit for each line that gave no id, and so bears LineID
+}
+
+func newIDSet() *idSet {
+	return &idSet{
+		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		given: keys.Set{Width: idWidth},
+		first: make(map[keys.Sum]int),
+	}
+}
+
+func (s *idSet) hash(id string) (h keys.Sum) {
+	binary.LittleEndian.PutUint64(h[:8], maphash.String(s.seeds[0], id))
+	binary.LittleEndian.PutUint64(h[8:], maphash.String(s.seeds[1], id))
+	return h
+}
+
+// give notes that line gave id. If the id is taken it changes nothing and tells
+// by which line, 0 if that is not remembered.
+func (s *idSet) give(id string, line int) (by int, taken bool) {
+	if n, ok := lineOfID(id); ok && s.isBare(n) {
+		return n, true
+	}
+	h := s.hash(id)
+	if !s.given.Add(h) {
+		return s.first[h], true
+	}
+	if len(s.first) < namedIDs {
+		s.first[h] = line
+	}
+	return 0, false
+}
+
+// generate notes that line gave no id and is to bear id, its LineID. If that is
+// taken it tells by which line, 0 if that is not remembered.
+func (s *idSet) generate(id string, line int) (by int, taken bool) {
+	if s.given.Len() > 0 {
+		if h := s.hash(id); s.given.Has(h) {
+			return s.first[h], true
+		}
+	}
+	for len(s.bare) <= line/64 {
+		s.bare = append(s.bare, 0)
+	}
+	s.bare[line/64] |= 1 << (line % 64)
+	return 0, false
+}
+
+func (s *idSet) isBare(line int) bool {
+	return line/64 < len(s.bare) && s.bare[line/64]&(1<<(line%64)) != 0
+}
+
+// lineOfID is LineID undone: false if id is not what LineID gives for any line.
+func lineOfID(id string) (int, bool) {
+	digits, ok := strings.CutPrefix(id, "line-")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(digits)
+	return n, err == nil && n > 0 && LineID(n) == id
+}
+
+// tally counts how often the same was asked, in a table of what was asked at least
+// n times. What it keeps is 6 bytes for each time, however the times are spread.
+type tally struct{ seen keys.Set }
+
+// count tells how often sum was counted before, and counts it.
+func (t *tally) count(sum keys.Sum) int {
+	if t.seen.Add(nth(sum, 0)) {
+		return 0 // as most are
+	}
+	low, high := 1, 2 // asked at least low times, and (in the end) less than high
+	for t.seen.Has(nth(sum, high-1)) {
+		low, high = high, 2*high
+	}
+	for low+1 < high {
+		if mid := (low + high) / 2; t.seen.Has(nth(sum, mid-1)) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	t.seen.Add(nth(sum, low))
+	return low
+}
+
+// nth makes another hash of sum for each n: odd multipliers mix all its bits.
+func nth(sum keys.Sum, n int) keys.Sum {
+	high, low := binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])
+	binary.BigEndian.PutUint64(sum[:8], high+uint64(n)*0x9E3779B97F4A7C15)
+	binary.BigEndian.PutUint64(sum[8:], low^uint64(n)*0xC2B2AE3D27D4EB4F)
+	return sum
+}

@@ -1,0 +1,347 @@
+package prompts
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"text/template"
+	"unicode/utf8"
+
+	"github.com/headrace/headrace/batch/internal/keys"
+	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// DefaultMaxLine is the longest line that is read, in bytes: 64 MiB, several
+// times what any provider accepts as one request, pictures included.
+const DefaultMaxLine = 64 << 20
+
+// Config says how to read. The zero value is usable.
+type Config struct {
+	Name            string // names the input in complaints; empty means "input"
+	DefaultModel    string // for lines that name none; empty means that each must
+	DefaultEndpoint string // for lines that name none; empty means ChatCompletions
+	System          string // system message for prompts without one; empty means none
+	MaxLine         int    // longest line in bytes; 0 means DefaultMaxLine
+
+	// Checked says that a Check of the same input has found no id used twice: the
+	// ids are not remembered again.
+	Checked bool
+
+	// Passing says that a request is only looked at until the next is asked for: its
+	// Body and Metadata then lie in the reader's own memory and are overwritten.
+	Passing bool
+	// NoKeys leaves the Key of requests empty: for whoever only wants to know whether
+	// the lines are good. A LineError has its key all the same.
+	NoKeys bool
+
+	Format   Format
+	Template *template.Template // makes prompts of fields, see ParseTemplate; nil for none
+	Limit    int                // how many requests are given at most; 0 means all
+	// Serves lists the endpoints that the provider has. Lines for others are refused.
+	// nil means those of OpenAI: all but Messages.
+	Serves []string
+}
+
+func (c Config) withDefaults() Config {
+	if c.Name == "" {
+		c.Name = "input"
+	}
+	if c.DefaultEndpoint == "" {
+		c.DefaultEndpoint = ChatCompletions
+	}
+	if c.Serves == nil {
+		c.Serves = endpoints
+	}
+	if c.MaxLine == 0 {
+		c.MaxLine = DefaultMaxLine
+	}
+	return c
+}
+
+// Reader reads requests from a prompt file. It belongs to one goroutine.
+type Reader struct {
+	cfg   Config
+	lines *lines.Reader
+	broke error // why the input cannot be read on, io.EOF included
+
+	ids    *idSet // nil if the ids are known to be good
+	asked  tally  // of lines without an id
+	keys   keys.Maker
+	line   rawjson.Parser   // of the line in hand
+	id     []byte           // the id that it gives
+	body   []rawjson.Member // of its body
+	room   []byte           // where bodies are made, if they are only passing
+	name   []byte           // where its key and id are put together
+	models map[string]string
+
+	columns []string // of a CSV
+	given   int      // requests
+	bad     tally    // lines that are no request
+}
+
+// NewReader gives a reader of in, which may be packed by gzip or zstd. It reads ahead no more than a buffer and a line.
+func NewReader(in io.Reader, cfg Config) *Reader {
+	cfg = cfg.withDefaults()
+	r := &Reader{
+		cfg:    cfg,
+		lines:  lines.New(&unpacker{in: in}, cfg.MaxLine),
+		asked:  tally{keys.Set{Width: idWidth}},
+		bad:    tally{keys.Set{Width: idWidth}},
+		models: make(map[string]string),
+	}
+	if !cfg.Checked {
+		r.ids = newIDSet()
+	}
+	return r
+}
+
+// Line is the number of the line that was read last, from 1; 0 before the first.
+func (r *Reader) Line() int { return r.lines.Line() }
+
+// Next gives the next request, skipping blank lines. The error is
+//   - io.EOF at the end of the input;
+//   - a *LineError when the line is not a request: go on with Next;
+//   - anything else when the input cannot be read, again and again from then on.
+//     A line torn by that is not given.
+func (r *Reader) Next() (Request, error) {
+	for r.broke == nil {
+		if r.cfg.Limit > 0 && r.given == r.cfg.Limit {
+			r.broke = io.EOF
+			break
+		}
+		text, err := r.text()
+		if err != nil {
+			if errors.Is(err, ErrTooLong) {
+				return Request{}, r.tooLong()
+			}
+			r.broke = r.readError(err)
+			break
+		}
+		if len(text) > 0 {
+			return r.request(text)
+		}
+	}
+	return Request{}, r.broke
+}
+
+func (r *Reader) tooLong() error {
+	return r.place(complain(ErrTooLong, "split or remove it", "line longer than %d bytes", r.cfg.MaxLine).keyed(r))
+}
+
+// text gives what holds one item: a line, or a row that may have several.
+func (r *Reader) text() ([]byte, error) {
+	if r.cfg.Format != FormatCSV {
+		return r.lines.Next()
+	}
+	for {
+		text, err := r.lines.Row()
+		if err != nil || len(text) == 0 || r.columns != nil {
+			return text, err
+		}
+		if err := r.header(text); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (r *Reader) readError(err error) error {
+	var header *LineError
+	if lines.AtEnd(err) || errors.As(err, &header) {
+		return err
+	}
+	return fmt.Errorf("prompts: read %s after line %d: %w", r.cfg.Name, r.lines.Line(), err)
+}
+
+// All ranges over what Next gives, up to the end of the input or the first error
+// that is not a *LineError, which is the last thing it yields.
+func (r *Reader) All() iter.Seq2[Request, error] {
+	return func(yield func(Request, error) bool) {
+		for {
+			req, err := r.Next()
+			if lines.AtEnd(err) {
+				return
+			}
+			if goOn := yield(req, err); !goOn || err != nil && !isLineError(err) {
+				return
+			}
+		}
+	}
+}
+
+func isLineError(err error) bool {
+	var bad *LineError
+	return errors.As(err, &bad)
+}
+
+// place puts a complaint where it belongs: this file, this line.
+func (r *Reader) place(c *LineError) error {
+	c.File, c.Line = r.cfg.Name, r.lines.First()
+	return c
+}
+
+// request understands one line. text is the read buffer's: whatever of it the
+// request keeps is copied on the way.
+func (r *Reader) request(text []byte) (req Request, err error) {
+	c := r.understand(&req, text)
+	if c == nil {
+		c = r.identify(&req)
+	}
+	if c != nil {
+		first := r.keys.Bad(text)
+		c.key = nth(first, r.bad.count(first)).String()
+		return Request{}, r.place(c)
+	}
+	r.given++
+	return req, nil
+}
+
+func (r *Reader) understand(req *Request, text []byte) (c *LineError) {
+	plain := r.cfg.Format == FormatJSONL
+	if plain {
+		c = r.checkJSON(text)
+	} else {
+		c = checkText(text)
+	}
+	if c == nil && (!plain || r.cfg.Template != nil) {
+		if text, c = r.convert(text); c == nil {
+			r.line.Parse(text) // for its members: what was made here is good
+		}
+	}
+	if c != nil {
+		return c
+	}
+	if c = r.recognise(req, text); r.cfg.Template != nil {
+		req.Form = FormTemplate
+	}
+	return c
+}
+
+// checkText finds what no line may be, cheapest check first.
+func checkText(text []byte) *LineError {
+	if i := bytes.IndexByte(text, 0); i >= 0 {
+		return complain(ErrText, "save the file as UTF-8 text", "NUL byte at byte %d", i+1)
+	}
+	if !utf8.Valid(text) {
+		return complain(ErrText, "save the file as UTF-8 text", "invalid UTF-8 at byte %d", invalidAt(text))
+	}
+	return nil
+}
+
+// checkJSON finds what no line of JSON may be, and the members of a good one. Of
+// several faults it tells the one of the text first; JSON has no NUL byte.
+func (r *Reader) checkJSON(text []byte) *LineError {
+	good := r.line.Parse(text)
+	if !good || !r.line.ASCII() {
+		if c := checkText(text); c != nil {
+			return c
+		}
+	}
+	if !good {
+		return complain(ErrNotJSON, adviceFix, "not JSON: %s", r.line.SyntaxError(text))
+	}
+	if text[0] != '{' {
+		return complain(ErrShape, adviceFix, "%s, not an object", rawjson.KindOf(text))
+	}
+	return nil
+}
+
+// identify completes what makes the request itself and no other: id and key.
+func (r *Reader) identify(req *Request) *LineError {
+	req.Line = r.lines.First()
+	r.name = r.name[:0]
+	if !r.cfg.NoKeys {
+		sum := r.key(req)
+		r.name = hex.AppendEncode(r.name, sum[:])
+	}
+	ends := len(r.name)
+	if req.HasID {
+		r.name = append(r.name, r.id...)
+	} else {
+		r.name = appendLineID(r.name, req.Line)
+	}
+	both := string(r.name) // one allocation for two strings that live as long
+	req.Key, req.ID = both[:ends], both[ends:]
+	return r.claim(req)
+}
+
+// key is the key of a request of which all is known but its id as a string.
+func (r *Reader) key(req *Request) keys.Sum {
+	if req.HasID {
+		return r.keys.Given(req.Endpoint, req.Body, r.id)
+	}
+	first := r.keys.Nth(req.Endpoint, req.Body, 0)
+	if n := r.asked.count(first); n > 0 {
+		return r.keys.Nth(req.Endpoint, req.Body, n)
+	}
+	return first
+}
+
+// claim complains if another line has the id already.
+func (r *Reader) claim(req *Request) *LineError {
+	if r.ids == nil {
+		return nil
+	}
+	var by int
+	var taken bool
+	if req.HasID {
+		by, taken = r.ids.give(req.ID, req.Line)
+	} else {
+		by, taken = r.ids.generate(req.ID, req.Line)
+	}
+	if !taken {
+		return nil
+	}
+	c := &LineError{Err: ErrDuplicateID, id: req.ID, bare: !req.HasID}
+	c.usedOn(by)
+	return c
+}
+
+// usedOn says which line had the id before, if that is known.
+func (e *LineError) usedOn(line int) {
+	where := "an earlier line"
+	if e.first = line; line > 0 {
+		where = fmt.Sprintf("line %d", line)
+	}
+	if e.bare {
+		e.Advice = "give this line an id of its own"
+		e.Reason = fmt.Sprintf("the line has no id, and the one it would get, %q, is used on %s already", e.id, where)
+		return
+	}
+	e.Advice = "give each line an id of its own"
+	e.Reason = fmt.Sprintf("custom_id %q is used on %s already", lines.Clip(e.id), where)
+}
+
+// FirstLines reads the input once more, from its beginning and with the same
+// settings, so that each complaint about an id used twice names the line that had
+// it first. A Reader knows that by itself only for the first 4,096 ids. It reads
+// no further than it must, and nothing if there is no such complaint.
+func FirstLines(in io.Reader, cfg Config, bad []*LineError) error {
+	wanted := make(map[string][]*LineError)
+	for _, e := range bad {
+		if errors.Is(e, ErrDuplicateID) && e.first == 0 {
+			wanted[e.id] = append(wanted[e.id], e)
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	cfg.Checked, cfg.Limit = true, 0 // no complaint about them again
+	cfg.Passing, cfg.NoKeys = true, true
+	for req, err := range NewReader(in, cfg).All() {
+		var complaint *LineError
+		if err != nil && !errors.As(err, &complaint) {
+			return err
+		}
+		for _, e := range wanted[req.ID] {
+			e.usedOn(req.Line)
+		}
+		if delete(wanted, req.ID); len(wanted) == 0 {
+			break
+		}
+	}
+	return nil
+}

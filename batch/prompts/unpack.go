@@ -1,0 +1,76 @@
+package prompts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/headrace/headrace/batch/internal/lines"
+)
+
+// ErrPacked says that a compressed input is cut short or corrupt.
+var ErrPacked = errors.New("cut short or corrupt: fetch it again, or compress it anew")
+
+// windowBytes bounds what a zstd stream may ask for to be read: what the strongest
+// usual setting (--ultra -22) uses. Only --long=28 and above asks for more.
+const windowBytes = 128 << 20
+
+var packings = []struct {
+	name, magic string
+	open        func(io.Reader) (io.Reader, error)
+}{
+	{"gzip", "\x1f\x8b", func(in io.Reader) (io.Reader, error) { return gzip.NewReader(in) }},
+	// One goroutine, ours: there is nothing to close.
+	{"zstd", "\x28\xb5\x2f\xfd", func(in io.Reader) (io.Reader, error) {
+		return zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(windowBytes))
+	}},
+}
+
+// unpacker reads gzip and zstd as what they hold, told by their first bytes, and
+// anything else as it is.
+type unpacker struct {
+	in      io.Reader
+	out     io.Reader // nil before the first read
+	packing string    // what in is packed with, "" if it is not
+}
+
+func (u *unpacker) Read(p []byte) (int, error) {
+	if u.out == nil {
+		if err := u.open(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := u.out.Read(p)
+	return n, u.name(err)
+}
+
+// open looks at the first bytes. A magic number may come in several reads.
+func (u *unpacker) open() (err error) {
+	head := make([]byte, 4)
+	n, err := io.ReadFull(u.in, head)
+	if err != nil && !lines.AtEnd(err) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	all := io.MultiReader(bytes.NewReader(head[:n]), u.in)
+	for _, p := range packings {
+		if bytes.HasPrefix(head[:n], []byte(p.magic)) {
+			u.packing = p.name
+			u.out, err = p.open(all)
+			return u.name(err)
+		}
+	}
+	u.out = all
+	return nil
+}
+
+// name says what is wrong with a packed input. Its end is no fault.
+func (u *unpacker) name(err error) error {
+	if err == nil || lines.AtEnd(err) || u.packing == "" {
+		return err
+	}
+	return fmt.Errorf("the %s data (%w) is %w", u.packing, err, ErrPacked)
+}

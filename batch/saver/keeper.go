@@ -1,0 +1,222 @@
+package saver
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/batch/internal/disk"
+	"github.com/headrace/headrace/batch/internal/lines"
+)
+
+// keeper is the committing end of a Saver. It belongs to one goroutine.
+type keeper struct {
+	w    *writer
+	cfg  Config
+	sync func(*os.File) error
+
+	ours  os.FileInfo // the file, as it was first seen: which one it is never changes
+	made  bool        // the folder knows the file
+	fault error       // the first failure: nothing is written after it but by close
+	lost  bool        // the fault is one of which no second try recovers
+	open  bundle      // written, and not known to be safe; without the text
+	held  bundle      // what was not written, for another try
+	err   error       // what Close says
+
+	clock  clockwork.Clock
+	timer  clockwork.Timer // of the next sync
+	armed  bool            // it runs
+	synced time.Time
+}
+
+func newKeeper(w *writer, cfg Config) keeper {
+	clock := cfg.Clock
+	if clock == nil {
+		clock = clockwork.NewRealClock()
+	}
+	// The length does not matter: it is stopped before it can tell anything.
+	timer := clock.NewTimer(syncEvery)
+	timer.Stop()
+	return keeper{w: w, cfg: cfg, sync: disk.SyncData, clock: clock, timer: timer}
+}
+
+// keep writes one bundle, and makes it safe when that is due. Once there was a fault,
+// it holds what comes.
+func (k *keeper) keep(b *bundle) {
+	if k.fault == nil {
+		err := k.write(b)
+		if err != nil || k.due() {
+			k.secure()
+		}
+		if err != nil && k.fault == nil {
+			k.fail(err)
+		}
+		if k.fault == nil {
+			return
+		}
+	}
+	k.hold(b)
+}
+
+// write takes over the lines of a bundle that are whole in the file.
+func (k *keeper) write(b *bundle) error {
+	n, err := k.w.writeLines(b)
+	k.open.items = append(k.open.items, b.items[:n]...)
+	k.open.awaits = k.open.awaits || b.awaits
+	b.forget(n)
+	if n > 0 && k.cfg.Written != nil {
+		k.cfg.Written(n)
+	}
+	if err == nil || k.w.out == nil {
+		return err // of a file that could not be made: it says so itself
+	}
+	return fmt.Errorf("saver: write %s: %w", k.w.name, disk.Bare(err))
+}
+
+// due reports whether to settle with the disk now; if not, the timer will say when.
+func (k *keeper) due() bool {
+	if k.cfg.Durability == OS || k.open.awaits || len(k.open.items) >= syncLines {
+		return true
+	}
+	wait := syncEvery - k.clock.Now().Sub(k.synced)
+	if wait > 0 && !k.armed {
+		k.timer.Reset(wait)
+		k.armed = true
+	}
+	return wait <= 0
+}
+
+// tick says that time passed. It is level-triggered: one that was on its way when its
+// timer was stopped finds that nothing is due.
+func (k *keeper) tick() {
+	k.armed = false
+	if len(k.open.items) > 0 && k.due() {
+		k.secure()
+	}
+}
+
+// secure settles with the disk: what was written is safe then, or lost.
+func (k *keeper) secure() {
+	if len(k.open.items) == 0 {
+		return
+	}
+	if k.armed {
+		k.timer.Stop()
+		k.armed = false
+	}
+	if err := k.settle(); err != nil {
+		// Pages that could not be written may be dropped, and the next sync succeeds
+		// all the same: after a failed one, nothing about the file is known.
+		k.lost = true
+		k.fail(fmt.Errorf("saver: save %s: %w", k.w.name, disk.Bare(err)))
+		k.giveUp(&k.open)
+		return
+	}
+	k.open.settle(nil)
+}
+
+// fail notes the first fault and tells it.
+func (k *keeper) fail(err error) {
+	if k.fault != nil {
+		return
+	}
+	if k.fault = err; k.cfg.Fault != nil {
+		k.cfg.Fault(err)
+	}
+}
+
+// settle waits for the disk, as far as that was asked for, and looks whether the
+// file is still the one that bears the name.
+func (k *keeper) settle() error {
+	if k.w.file == nil {
+		return nil
+	}
+	if err := k.see(); err != nil || !k.ours.Mode().IsRegular() {
+		return err
+	}
+	if k.cfg.Durability == Sync {
+		if err := k.sync(k.w.file); err != nil {
+			return err
+		}
+		k.synced = k.clock.Now()
+		if !k.made {
+			disk.SyncFolder(k.w.name)
+			k.made = true
+		}
+	}
+	return k.w.stillThere(k.ours)
+}
+
+// see looks which file it is that is written to.
+func (k *keeper) see() (err error) {
+	if k.ours == nil {
+		k.ours, err = k.w.file.Stat()
+	}
+	return err
+}
+
+// hold keeps what was not saved for close, as far as there is room.
+func (k *keeper) hold(b *bundle) {
+	if k.lost || len(k.held.buf)+len(b.buf) > heldBytes {
+		k.giveUp(&k.held) // it came first
+		k.giveUp(b)
+		return
+	}
+	before := len(k.held.buf)
+	k.held.buf = append(k.held.buf, b.buf...)
+	for _, item := range b.items {
+		item.end += before
+		k.held.items = append(k.held.items, item)
+	}
+	b.reset()
+}
+
+// giveUp notes what is not saved, and says so to those who wait for it.
+func (k *keeper) giveUp(b *bundle) {
+	if len(b.items) == 0 {
+		return
+	}
+	var unsaved *Error
+	if !errors.As(k.err, &unsaved) {
+		unsaved = &Error{File: k.w.name, Err: k.fault}
+		k.err = unsaved
+	}
+	unsaved.Lines += len(b.items)
+	for _, item := range b.items[:min(len(b.items), namedUnsaved-len(unsaved.IDs))] {
+		unsaved.IDs = append(unsaved.IDs, lines.Clip(item.id))
+	}
+	b.settle(k.fault)
+}
+
+// close makes safe what is written, tries once more to write what is held, and closes
+// the file.
+func (k *keeper) close() {
+	k.secure()
+	if len(k.held.items) > 0 && !k.lost && k.w.err == nil {
+		_ = k.write(&k.held) // what it could not write is given up below, with the first fault
+		k.secure()
+	}
+	k.giveUp(&k.held)
+	fault := k.finish()
+	if fault != nil {
+		k.fail(fault)
+	}
+	k.err = cmp.Or(k.err, fault)
+}
+
+// finish looks at the file one last time: a run may have long written nothing.
+func (k *keeper) finish() (err error) {
+	if k.w.file != nil && !k.lost {
+		if k.see() == nil && k.ours.Mode().IsRegular() {
+			err = k.w.stillThere(k.ours)
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("saver: save %s: %w", k.w.name, err)
+	}
+	return errors.Join(err, k.w.leave())
+}

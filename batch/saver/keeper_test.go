@@ -1,0 +1,170 @@
+package saver
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+)
+
+// watched is a saver whose writes and syncs are told, under a clock that stands still.
+type watched struct {
+	*Saver
+	clock   *clockwork.FakeClock
+	written chan int   // lines, one message for each write
+	syncs   chan error // asks what the next sync is to say
+	faults  chan error
+}
+
+func watch(t *testing.T) *watched {
+	w := &watched{clock: clockwork.NewFakeClock(), written: make(chan int, 1000), syncs: make(chan error), faults: make(chan error, 1)}
+	cfg := Config{Clock: w.clock, Written: func(n int) { w.written <- n }, Fault: func(err error) { w.faults <- err }}
+	w.Saver, _ = newSaver(t, cfg, func(s *Saver) {
+		s.keeper.sync = func(*os.File) error { return <-w.syncs }
+	})
+	return w
+}
+
+// save saves n lines for which nobody waits, from number from on, and sees them written.
+func (w *watched) save(from, n int) {
+	for i := range n {
+		w.Save(savedLine(from+i), nil)
+	}
+	for n > 0 {
+		n -= <-w.written
+	}
+}
+
+// pass lets time pass, once the saver waits for it.
+func (w *watched) pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	if err := w.clock.BlockUntilContext(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Advance(d)
+}
+
+// still reports that no sync is asked for: whatever the saver had to do it has done, as
+// a line more is written.
+func (w *watched) still(t *testing.T, line int) {
+	t.Helper()
+	w.Save(savedLine(line), nil)
+	select {
+	case <-w.written:
+	case w.syncs <- nil:
+		t.Fatal("a sync that need not be")
+	}
+}
+
+// A line that comes after a rest is synced at once; those that follow share one sync,
+// when 10 ms are over.
+func TestLinesShareASyncInTime(t *testing.T) {
+	w := watch(t)
+	w.save(0, 1)
+	w.syncs <- nil
+	w.save(1, 10)
+	w.still(t, 11)
+	w.pass(t, syncEvery)
+	w.syncs <- nil
+	w.save(12, 1)
+	w.still(t, 13)
+	go func() { w.syncs <- nil }()
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a loss of power takes is bounded: so many lines are synced though the time has
+// not come.
+func TestUnsyncedLinesAreBounded(t *testing.T) {
+	w := watch(t)
+	w.save(0, 1)
+	w.syncs <- nil
+	w.save(1, syncLines-2)
+	w.still(t, syncLines-1)
+	w.save(syncLines, 1)
+	w.syncs <- nil
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who waits for a line is not kept waiting for others.
+func TestWhoWaitsIsSyncedAtOnce(t *testing.T) {
+	w := watch(t)
+	w.save(0, 1)
+	w.syncs <- nil
+	w.save(1, 1)
+	safe := make(chan error, 1)
+	w.Save(savedLine(2), func(err error) { safe <- err })
+	w.syncs <- nil
+	if err := <-safe; err != nil {
+		t.Error(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A sync that fails takes with it all that was written since the last one: each line
+// is named, at once to whoever is told of faults, and at the end.
+func TestFailedSyncTakesAllSinceTheLast(t *testing.T) {
+	broken := errors.New("broken")
+	w := watch(t)
+	w.save(0, 1)
+	w.syncs <- nil
+	w.save(1, 3)
+	w.pass(t, syncEvery)
+	w.syncs <- broken
+	if err := <-w.faults; !errors.Is(err, broken) {
+		t.Errorf("the fault is %v", err)
+	}
+	w.Save(savedLine(4), nil)
+	err := w.Close()
+	var unsaved *Error
+	if !errors.As(err, &unsaved) || unsaved.Lines != 4 || !errors.Is(err, broken) {
+		t.Fatalf("%v", err)
+	}
+	if got := strings.Join(unsaved.IDs, " "); got != "item-1 item-2 item-3 item-4" {
+		t.Errorf("named are %s", got)
+	}
+}
+
+// A timer of a sync that was made for another reason makes none by itself, and the next
+// one is not forgotten for it.
+func TestOldTimerMakesNoSync(t *testing.T) {
+	w := watch(t)
+	w.save(0, 1)
+	w.syncs <- nil
+	w.save(1, 1) // at 0 ms: its sync is due at 10
+	w.pass(t, 4*time.Millisecond)
+	safe := make(chan error, 1)
+	w.Save(savedLine(2), func(err error) { safe <- err })
+	<-w.written
+	w.syncs <- nil // and made at 4
+	<-safe
+	w.clock.Advance(5 * time.Millisecond) // no timer runs: nothing is due
+	w.save(3, 1)                          // at 9: due at 14
+	w.pass(t, time.Millisecond)
+	w.still(t, 4)
+	w.pass(t, 4*time.Millisecond)
+	w.syncs <- nil
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The first fault is told, and no other: a write that fails, then the sync of what was
+// written before it.
+func TestOneFaultIsTold(t *testing.T) {
+	told := 0
+	k := newKeeper(&writer{name: "out"}, Config{Fault: func(error) { told++ }})
+	k.fail(errors.New("first"))
+	k.fail(errors.New("second"))
+	if told != 1 || k.fault.Error() != "first" {
+		t.Errorf("%d faults were told; the one that stays is %v", told, k.fault)
+	}
+}

@@ -1,0 +1,79 @@
+package saver
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Whatever order lines come in, and however little memory there is, they are given
+// in the order of their index, each once, and nothing is left in the folder.
+func TestReorder(t *testing.T) {
+	for _, limit := range []int{1, 500, 1 << 20} {
+		const items = 5000
+		r, dir := rand.New(rand.NewPCG(3, 4)), t.TempDir()
+		var got []string
+		most := 0
+		o := NewReorder(dir, limit, func(line []byte) error { got = append(got, string(line)); return nil })
+		indexes := r.Perm(items)
+		slices.SortFunc(indexes, func(a, b int) int { return a/700 - b/700 }) // late by 700 at most
+		for _, i := range indexes {
+			line := strconv.Itoa(i) + strings.Repeat("x", i%50)
+			if i%9 == 8 {
+				line = "" // it failed: its line is elsewhere
+			}
+			if err := o.Put(i, []byte(line)); err != nil {
+				t.Fatal(err)
+			}
+			if most = max(most, o.held); o.held > limit {
+				t.Fatalf("%d bytes in memory, allowed are %d", o.held, limit)
+			}
+		}
+		if err := o.Close(); err != nil || o.Waiting() != 0 {
+			t.Fatalf("%v, %d wait", err, o.Waiting())
+		}
+		at := 0
+		for i := range items {
+			if i%9 == 8 {
+				continue
+			}
+			if want := strconv.Itoa(i) + strings.Repeat("x", i%50); got[at] != want {
+				t.Fatalf("at %d: %s, want %s", at, got[at], want)
+			}
+			at++
+		}
+		if left, _ := os.ReadDir(dir); len(left) > 0 || at != len(got) {
+			t.Errorf("%d given, left in the folder: %v", len(got), left)
+		}
+	}
+}
+
+// A run that ends early gives what it has, in order; an index that comes twice is
+// refused; what emit says comes back.
+func TestReorderAtItsEdges(t *testing.T) {
+	var got []string
+	o := NewReorder(t.TempDir(), 3, func(line []byte) error { got = append(got, string(line)); return nil })
+	for _, i := range []int{5, 2, 9, 0} {
+		if err := o.Put(i, []byte("i"+strconv.Itoa(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o.Put(0, nil) == nil || o.Put(5, nil) == nil {
+		t.Error("an index came twice and went unseen")
+	}
+	if err := o.Close(); err != nil || !slices.Equal(got, []string{"i0", "i2", "i5", "i9"}) {
+		t.Errorf("%v %v", got, err)
+	}
+	full := errors.New("full")
+	o = NewReorder(t.TempDir(), 0, func([]byte) error { return full })
+	if err := errors.Join(o.Put(1, []byte("b")), o.Put(0, []byte("a"))); !errors.Is(err, full) {
+		t.Error(err)
+	}
+	if o = NewReorder(t.TempDir()+"/none", 1, nil); o.Put(1, []byte("bb")) == nil {
+		t.Error("a folder that is not there went unseen")
+	}
+}

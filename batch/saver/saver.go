@@ -1,0 +1,256 @@
+package saver
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/batch/journal"
+)
+
+// Durability says when a line counts as saved. The zero value is the safe one.
+type Durability uint8
+
+const (
+	// Sync waits until the disk has it: it survives the loss of power.
+	Sync Durability = iota
+	// OS waits until the operating system has it: it survives the end of this
+	// process, whatever ends it, but not that of the machine.
+	OS
+)
+
+const (
+	// commitBytes and commitLines are how much gathers while a commit runs. Beyond
+	// either, Save waits: memory stays bounded however slow the disk is.
+	commitBytes = 4 << 20
+	commitLines = 4096
+	// saveRoom is how many lines may be on their way to be gathered.
+	saveRoom = 256
+	// patience is how often a bundle lets others run before it is handed over. With 64
+	// calls in flight on two busy processors, three times make 6 % fewer writes, and
+	// further ones not much less. It is bounded, so that no crowd keeps a line waiting.
+	patience = 3
+	// heldBytes is how much is kept for another try after a failed write: the results
+	// of the calls that were in flight then, several thousand usual ones.
+	heldBytes = 64 << 20
+	// namedUnsaved is how many items a Error names; it counts the others.
+	namedUnsaved = 10
+	// syncEvery is how long lines for which nobody waits may be written and not on the
+	// disk yet, and syncLines how many. A sync takes the processor for 0.2 ms: one for
+	// each write would be a fifth of what a fast server leaves to do, one every 10 ms is
+	// lost in the rest. A single line is synced at once, if the last sync is older.
+	syncEvery = 10 * time.Millisecond
+	syncLines = 512
+)
+
+// Config says how to save. The zero value is usable.
+type Config struct {
+	Durability Durability
+	// Written is told how many lines more the operating system has, in the saver's
+	// goroutine: these survive the end of this process. nil means nobody is told.
+	Written func(lines int)
+	// Clock tells when a sync is due; nil is the real one.
+	Clock clockwork.Clock
+	// Fault is told the first failure, at once and once, in the saver's goroutine:
+	// what is answered from now on may not be kept. nil means nobody is.
+	Fault func(error)
+}
+
+// Saver writes lines to a file and says when each is safe. Lines that come while a
+// commit is under way gather and go out together in the next: one write and one
+// sync for all, however many they are. A line for which nobody waits shares its sync
+// with those of the next 10 ms. Save may be called by many goroutines.
+type Saver struct {
+	cfg     Config
+	lines   chan saving
+	commits chan *bundle
+	spare   chan *bundle // of the two, the one that is neither gathered nor committed
+	over    chan struct{}
+	keeper  keeper
+}
+
+// saving is one line on its way.
+type saving struct {
+	line journal.Line
+	done func(error)
+}
+
+// New takes the tail over and starts to save behind it. Whoever calls it calls Close.
+func New(tail *journal.Tail, cfg Config) *Saver { return start(newWriter(tail), cfg) }
+
+// To saves to what is no file of ours, such as standard output: it is neither synced
+// nor closed. name is for errors.
+func To(out io.Writer, name string, cfg Config) *Saver {
+	return start(&writer{name: name, out: out}, cfg)
+}
+
+func start(w *writer, cfg Config) *Saver {
+	s := &Saver{
+		cfg: cfg, lines: make(chan saving, saveRoom), commits: make(chan *bundle),
+		spare: make(chan *bundle, 2), over: make(chan struct{}),
+		keeper: newKeeper(w, cfg),
+	}
+	s.spare <- new(bundle)
+	s.spare <- new(bundle)
+	go s.gather()
+	go s.commit()
+	return s
+}
+
+// Save hands over a line. done, unless nil, is called once, in the order of the
+// calls of Save and in the saver's goroutine: with nil when the line is safe, whole,
+// in the file; with an error when it never will be. It must not block, nor call the
+// saver. Save waits only while the disk is thousands of lines behind.
+func (s *Saver) Save(l journal.Line, done func(error)) { s.lines <- saving{l, done} }
+
+// Close waits until every line is safe, or known not to be, and closes the file.
+// Lines that a full disk refused are tried once more: there may be room by now. The
+// error is a *Error if a line was not saved. Save must not be called any more.
+func (s *Saver) Close() error {
+	close(s.lines)
+	<-s.over
+	return s.keeper.err
+}
+
+// gather collects lines while a commit runs. A nil channel is a closed door.
+func (s *Saver) gather() {
+	defer close(s.commits)
+	b, open := <-s.spare, true
+	for open || len(b.items) > 0 {
+		in, out := s.lines, s.commits
+		if b.full() || !open {
+			in = nil
+		}
+		if len(b.items) == 0 || in != nil && s.more(b) {
+			out = nil // more is at the door: take it along
+		}
+		select {
+		case one, ok := <-in:
+			if open = ok; ok {
+				b.add(&one)
+			}
+		case out <- b:
+			b = <-s.spare // there is one: who takes a bundle has put back the last
+		}
+	}
+}
+
+// more reports whether lines are at the door. If none are, it first lets run whoever
+// may be about to bring one: where processors are busy a write takes more lines then,
+// and where they are not this returns at once and a single line waits for nobody.
+func (s *Saver) more(b *bundle) bool {
+	for len(s.lines) == 0 && b.yields < patience {
+		b.yields++
+		runtime.Gosched()
+	}
+	return len(s.lines) > 0
+}
+
+func (s *Saver) commit() {
+	defer close(s.over)
+	for open := true; open; {
+		select {
+		case b, ok := <-s.commits:
+			if open = ok; ok {
+				s.keeper.keep(b)
+				s.spare <- b
+			}
+		case <-s.keeper.timer.Chan():
+			s.keeper.tick()
+		}
+	}
+	s.keeper.close()
+}
+
+// bundle is what one commit writes.
+type bundle struct {
+	buf    []byte
+	items  []kept
+	awaits bool // somebody waits for one of its lines to be safe
+	yields int  // how often others were let run for its sake
+}
+
+// kept is one line of a bundle: where it ends in buf, and who wants to know.
+type kept struct {
+	end  int
+	id   string
+	done func(error)
+}
+
+func (b *bundle) add(s *saving) {
+	b.buf = journal.AppendLine(b.buf, &s.line)
+	b.items = append(b.items, kept{len(b.buf), s.line.CustomID, s.done})
+	b.awaits = b.awaits || s.done != nil
+}
+
+func (b *bundle) full() bool { return len(b.buf) >= commitBytes || len(b.items) >= commitLines }
+
+// settle tells all lines how they ended and forgets them.
+func (b *bundle) settle(err error) {
+	for i := range b.items {
+		if done := b.items[i].done; done != nil {
+			done(err)
+		}
+	}
+	b.reset()
+}
+
+// forget takes the first n lines out, who are somebody else's now.
+func (b *bundle) forget(n int) {
+	if n == len(b.items) {
+		b.reset()
+		return
+	}
+	cut := b.start(n)
+	b.buf = append(b.buf[:0], b.buf[cut:]...)
+	b.items = append(b.items[:0], b.items[n:]...)
+	for i := range b.items {
+		b.items[i].end -= cut
+	}
+}
+
+// start is where line n begins in buf.
+func (b *bundle) start(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return b.items[n-1].end
+}
+
+// reset empties b. One huge line must not hold its memory until the end of the run.
+func (b *bundle) reset() {
+	clear(b.items)
+	b.buf, b.items, b.yields, b.awaits = b.buf[:0], b.items[:0], 0, false
+	if cap(b.buf) > 2*commitBytes {
+		b.buf = nil
+	}
+}
+
+// Error says that lines were not saved, and which.
+type Error struct {
+	File  string
+	Lines int      // how many
+	IDs   []string // of the first ten of them
+	Err   error    // why: the first failure
+}
+
+// Error names the file, how many lines are missing and the first of them.
+func (e *Error) Error() string {
+	names := strings.Join(e.IDs, ", ")
+	if more := e.Lines - len(e.IDs); more > 0 {
+		names = fmt.Sprintf("%s and %d more", names, more)
+	}
+	return fmt.Sprintf("%v: %d results are not saved: %s", e.Err, e.Lines, names)
+}
+
+// Unwrap gives the first failure.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrReplaced says that the file under the output's name is not, or not as, what
+// was written.
+var ErrReplaced = errors.New("it was deleted, replaced or changed by another program during the run: restore it if you can")

@@ -1,0 +1,112 @@
+package saver
+
+import (
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/batch/internal/disk"
+	"github.com/headrace/headrace/batch/journal"
+)
+
+// BenchmarkSaver: results a second with 256 items in flight, each of which waits
+// until it is saved before the next comes. What is compared is sync with os.
+func BenchmarkSaver(b *testing.B) {
+	body := []byte(`{"choices":[{"message":{"content":"` + strings.Repeat("the mill wheel turns ", 50) + `"}}]}`)
+	for name, mode := range map[string]Durability{"sync": Sync, "os": OS} {
+		b.Run(name, func(b *testing.B) {
+			w, err := journal.Create(filepath.Join(b.TempDir(), "out"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			l := savedLine(1)
+			l.Response.Body = body
+			s := New(w, Config{Durability: mode})
+			flying := make(chan struct{}, 256)
+			b.ReportAllocs()
+			for b.Loop() {
+				flying <- struct{}{}
+				s.Save(l, func(error) { <-flying })
+			}
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+// BenchmarkSaverOfCalls: the same with calls that take a while, as calls do: 256
+// of them in flight, none of which waits for the disk: that is the saver's business.
+func BenchmarkSaverOfCalls(b *testing.B) {
+	for name, mode := range map[string]Durability{"sync": Sync, "os": OS} {
+		b.Run(name, func(b *testing.B) {
+			w, err := journal.Create(filepath.Join(b.TempDir(), "out"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			l := savedLine(1)
+			s := New(w, Config{Durability: mode})
+			b.SetParallelism(256 / runtime.GOMAXPROCS(0))
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					time.Sleep(20 * time.Millisecond) // the call
+					s.Save(l, nil)
+				}
+			})
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+// BenchmarkSaverAlone: how long one line takes that comes when nothing else does. To
+// gather must not cost it anything.
+func BenchmarkSaverAlone(b *testing.B) {
+	for name, mode := range map[string]Durability{"sync": Sync, "os": OS} {
+		b.Run(name, func(b *testing.B) {
+			s, _ := newSaver(b, Config{Durability: mode}, nil)
+			l, done := savedLine(1), make(chan error)
+			tell := func(err error) { done <- err }
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Save(l, tell)
+				if err := <-done; err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+// BenchmarkSaverOfWorkers: 64 workers that compute for ten microseconds and save, each
+// of which counts as busy until its line is safe. What counts beside the time is how
+// many lines share a sync.
+func BenchmarkSaverOfWorkers(b *testing.B) {
+	syncs := 0
+	s, _ := newSaver(b, Config{}, func(s *Saver) {
+		s.keeper.sync = func(f *os.File) error { syncs++; return disk.SyncData(f) }
+	})
+	const workers = 64
+	l, room := savedLine(1), make(chan struct{}, workers)
+	b.SetParallelism(workers / runtime.GOMAXPROCS(0))
+	b.RunParallel(func(pb *testing.PB) {
+		work := make([]byte, 20_000)
+		for pb.Next() {
+			room <- struct{}{}
+			sha256.Sum256(work)
+			s.Save(l, func(error) { <-room })
+		}
+	})
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.N)/float64(syncs), "lines/sync")
+}

@@ -1,0 +1,82 @@
+package saver
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/headrace/headrace/batch/internal/disk"
+	"github.com/headrace/headrace/batch/journal"
+)
+
+// writer writes whole lines behind a tail, or to what is no file of ours.
+type writer struct {
+	name string
+	tail *journal.Tail // nil if out is not ours to open, sync and close
+	out  io.Writer     // nil until the first line of a file that is made lazily
+	file *os.File      // nil if out is not ours, or not there yet
+	size int64         // bytes of whole lines in the file
+	err  error         // why no line may follow
+}
+
+func newWriter(tail *journal.Tail) *writer {
+	w := &writer{name: tail.Name(), tail: tail, size: tail.Size()}
+	if file := tail.File(); file != nil {
+		w.file, w.out = file, file
+	}
+	return w
+}
+
+// create makes the file of a lazy writer.
+func (w *writer) create() bool {
+	file, err := w.tail.Open()
+	if err != nil {
+		w.err = err
+		return false
+	}
+	w.file, w.out = file, file
+	return true
+}
+
+// writeLines writes a bundle and tells how many of its lines are whole in the file.
+// What a failed write has left of the next is cut off; where even that fails, no
+// line may follow.
+func (w *writer) writeLines(b *bundle) (n int, err error) {
+	if w.out == nil && !w.create() {
+		return 0, w.err
+	}
+	written, err := w.out.Write(b.buf)
+	if err == nil && written < len(b.buf) {
+		err = io.ErrShortWrite
+	}
+	for n < len(b.items) && b.items[n].end <= written {
+		n++
+	}
+	w.size += int64(b.start(n))
+	if err != nil && w.file != nil && written > b.start(n) {
+		if torn := w.file.Truncate(w.size); torn != nil {
+			w.err = torn
+		}
+	}
+	return n, err
+}
+
+// stillThere compares what was written with what stands under the name now.
+func (w *writer) stillThere(ours os.FileInfo) error {
+	named, err := os.Stat(w.name)
+	if err != nil || !os.SameFile(named, ours) || named.Size() != w.size {
+		return ErrReplaced
+	}
+	return nil
+}
+
+// leave closes the file without waiting for the disk.
+func (w *writer) leave() (err error) {
+	if w.file != nil {
+		if err = w.file.Close(); err != nil {
+			err = fmt.Errorf("saver: close %s: %w", w.name, disk.Bare(err))
+		}
+	}
+	w.file, w.out = nil, nil
+	return err
+}
