@@ -18,6 +18,10 @@ const BackupSuffix = ".bak"
 // it holds (a directory, a file of this run at others) is not moved either. The
 // caller holds the lock.
 func StartOver(path string, others ...string) (kept string, err error) {
+	return startOver(disk.Real(), path, others)
+}
+
+func startOver(d disk.Disk, path string, others []string) (kept string, err error) {
 	err = mayWrite(path, others)
 	switch {
 	case err == nil: // not there, or empty
@@ -26,10 +30,10 @@ func StartOver(path string, others ...string) (kept string, err error) {
 		return "", fmt.Errorf("journal: put %s aside: %w", path, err)
 	}
 	kept = freeName(path + BackupSuffix)
-	if err := os.Rename(path, kept); err != nil {
+	if err := d.Rename(path, kept); err != nil {
 		return "", fmt.Errorf("journal: put %s aside: %w", path, disk.Bare(err))
 	}
-	disk.SyncFolder(path)
+	d.SyncFolder(path)
 	return kept, nil
 }
 

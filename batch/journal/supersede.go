@@ -23,6 +23,10 @@ import (
 // again may have a line in both, and then the one in the output counts. No Writer
 // may be open on the file, and the caller holds the lock.
 func DropSuperseded(path string, results *KeySet) (dropped int, err error) {
+	return dropSuperseded(disk.Real(), path, results)
+}
+
+func dropSuperseded(d disk.Disk, path string, results *KeySet) (dropped int, err error) {
 	journal, err := ReadErrorsJournal(path)
 	if err != nil {
 		return 0, err
@@ -35,7 +39,7 @@ func DropSuperseded(path string, results *KeySet) (dropped int, err error) {
 	if dropped, err = journal.count(keep); err != nil || dropped == 0 {
 		return 0, err
 	}
-	if err := journal.rewrite(keep); err != nil {
+	if err := journal.rewrite(d, keep); err != nil {
 		return 0, fmt.Errorf("journal: rewrite %s: %w", path, disk.Bare(err))
 	}
 	return dropped, nil
@@ -105,7 +109,7 @@ func (j *Journal) count(keep func(int, keys.Sum) bool) (dropped int, err error) 
 }
 
 // rewrite makes the file anew beside the old one and then takes its place.
-func (j *Journal) rewrite(keep func(int, keys.Sum) bool) error {
+func (j *Journal) rewrite(d disk.Disk, keep func(int, keys.Sum) bool) error {
 	file, err := os.CreateTemp(filepath.Dir(j.path), filepath.Base(j.path)+".*.tmp")
 	if err != nil {
 		return err
@@ -119,15 +123,15 @@ func (j *Journal) rewrite(keep func(int, keys.Sum) bool) error {
 		return err
 	})
 	if err == nil {
-		err = errors.Join(out.Flush(), file.Sync())
+		err = errors.Join(out.Flush(), d.SyncData(file))
 	}
 	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), j.path)
+		err = d.Rename(file.Name(), j.path)
 	}
 	if err != nil {
 		_ = os.Remove(file.Name())
 		return err
 	}
-	disk.SyncFolder(j.path)
+	d.SyncFolder(j.path)
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 type keeper struct {
 	w    *writer
 	cfg  Config
-	sync func(*os.File) error
+	disk disk.Disk
 
 	ours  os.FileInfo // the file, as it was first seen: which one it is never changes
 	made  bool        // the folder knows the file
@@ -41,7 +41,7 @@ func newKeeper(w *writer, cfg Config) keeper {
 	// The length does not matter: it is stopped before it can tell anything.
 	timer := clock.NewTimer(syncEvery)
 	timer.Stop()
-	return keeper{w: w, cfg: cfg, sync: disk.SyncData, clock: clock, timer: timer}
+	return keeper{w: w, cfg: cfg, disk: disk.Real(), clock: clock, timer: timer}
 }
 
 // keep writes one bundle, and makes it safe when that is due. Once there was a fault,
@@ -139,12 +139,12 @@ func (k *keeper) settle() error {
 		return err
 	}
 	if k.cfg.Durability == Sync {
-		if err := k.sync(k.w.file); err != nil {
+		if err := k.disk.SyncData(k.w.file); err != nil {
 			return err
 		}
 		k.synced = k.clock.Now()
 		if !k.made {
-			disk.SyncFolder(k.w.name)
+			k.disk.SyncFolder(k.w.name)
 			k.made = true
 		}
 	}

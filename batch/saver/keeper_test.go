@@ -23,7 +23,7 @@ func watch(t *testing.T) *watched {
 	w := &watched{clock: clockwork.NewFakeClock(), written: make(chan int, 1000), syncs: make(chan error), faults: make(chan error, 1)}
 	cfg := Config{Clock: w.clock, Written: func(n int) { w.written <- n }, Fault: func(err error) { w.faults <- err }}
 	w.Saver, _ = newSaver(t, cfg, func(s *Saver) {
-		s.keeper.sync = func(*os.File) error { return <-w.syncs }
+		s.keeper.disk.SyncData = func(*os.File) error { return <-w.syncs }
 	})
 	return w
 }

@@ -92,7 +92,7 @@ func BenchmarkSaverAlone(b *testing.B) {
 func BenchmarkSaverOfWorkers(b *testing.B) {
 	syncs := 0
 	s, _ := newSaver(b, Config{}, func(s *Saver) {
-		s.keeper.sync = func(f *os.File) error { syncs++; return disk.SyncData(f) }
+		s.keeper.disk.SyncData = func(f *os.File) error { syncs++; return disk.Real().SyncData(f) }
 	})
 	const workers = 64
 	l, room := savedLine(1), make(chan struct{}, workers)

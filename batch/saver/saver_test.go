@@ -71,7 +71,7 @@ func TestSavedMeansInTheFile(t *testing.T) {
 func TestCommitsAreShared(t *testing.T) {
 	began, goOn, syncs := make(chan bool), make(chan bool), 0
 	s, _ := newSaver(t, Config{}, func(s *Saver) {
-		s.keeper.sync = func(*os.File) error {
+		s.keeper.disk.SyncData = func(*os.File) error {
 			if syncs++; syncs == 1 {
 				began <- true
 				<-goOn
@@ -145,7 +145,7 @@ func TestLinesAboutToComeGoAlong(t *testing.T) {
 // In mode os nothing waits for the disk.
 func TestOSModeDoesNotSync(t *testing.T) {
 	s, _ := newSaver(t, Config{Durability: OS}, func(s *Saver) {
-		s.keeper.sync = func(*os.File) error { t.Error("it syncs"); return nil }
+		s.keeper.disk.SyncData = func(*os.File) error { t.Error("it syncs"); return nil }
 	})
 	s.Save(savedLine(1), nil)
 	if err := s.Close(); err != nil {
@@ -159,7 +159,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 	var told []error
 	syncs := 0
 	s, _ := newSaver(t, Config{Fault: func(err error) { told = append(told, err) }}, func(s *Saver) {
-		s.keeper.sync = func(*os.File) error {
+		s.keeper.disk.SyncData = func(*os.File) error {
 			if syncs++; syncs == 2 {
 				return syscall.EIO
 			}

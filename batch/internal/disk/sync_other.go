@@ -4,5 +4,5 @@ package disk
 
 import "os"
 
-// SyncData waits until a file is on the disk.
-func SyncData(file *os.File) error { return file.Sync() }
+// syncData waits until a file is on the disk.
+func syncData(file *os.File) error { return file.Sync() }

@@ -1,0 +1,31 @@
+package disk
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Disk is what makes files last. A test gives its own, to see in which order things are
+// done, or to let one of them fail.
+type Disk struct {
+	// SyncData waits until the bytes of a file, and its length, are on the disk.
+	SyncData func(*os.File) error
+	// Rename gives a file its name, in the place of whatever bears it.
+	Rename func(from, to string) error
+	// SyncFolder makes the name of a file, new or taken over, survive the loss of power.
+	SyncFolder func(name string)
+}
+
+// Real is the disk of this machine.
+func Real() Disk { return Disk{SyncData: syncData, Rename: os.Rename, SyncFolder: syncFolder} }
+
+// syncFolder tells no error: not every system can sync a folder, and where it fails the
+// file is still as safe as its file system makes new names.
+func syncFolder(name string) {
+	folder, err := os.Open(filepath.Dir(name))
+	if err != nil {
+		return
+	}
+	_ = folder.Sync()
+	_ = folder.Close()
+}

@@ -1,0 +1,49 @@
+package disk
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The real disk is asked: a file that is not open cannot be synced.
+func TestSyncDataAsksTheSystem(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(Real().SyncData(file), file.Close()); err != nil {
+		t.Error(err)
+	}
+	if err := Real().SyncData(file); err == nil {
+		t.Error("a closed file was synced")
+	}
+}
+
+// A folder that is not there harms nobody, and one that is is not left open.
+func TestSyncFolderLeavesNothingOpen(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "f")
+	before, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip(err)
+	}
+	for range 10 {
+		Real().SyncFolder(name)
+		Real().SyncFolder(name + "/none/f")
+	}
+	if after, _ := os.ReadDir("/proc/self/fd"); len(after) > len(before) {
+		t.Errorf("%d files are open, %d were", len(after), len(before))
+	}
+}
+
+// An error without its names is what the system said.
+func TestBare(t *testing.T) {
+	_, missing := os.Open("none")
+	renamed := os.Rename("none", "other")
+	for _, err := range []error{missing, renamed} {
+		if got := Bare(err); !errors.Is(err, got) || got.Error() != "no such file or directory" {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+}
