@@ -20,7 +20,7 @@ const module = "github.com/headrace/headrace"
 // Of each it is said how many files it has at least.
 var lockFree = map[string]int{
 	".": 5, "../coordinator": 5, "../coordinator/machine": 5, "../limiter": 5,
-	"prompts": 5, "journal": 5, "saver": 4, "promptfile": 3, "internal/keys": 3, "internal/lines": 3, "internal/disk": 3,
+	"prompts": 5, "journal": 5, "saver": 4, "promptfile": 5, "internal/keys": 3, "internal/lines": 3, "internal/disk": 3,
 }
 
 var clockReads = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
@@ -118,6 +118,10 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		"batch/prompts":        {"batch/internal/keys", "batch/internal/lines", "provider/rawjson"},
 		"batch/journal":        {"batch/internal/disk", "batch/internal/keys", "batch/internal/lines", "provider/rawjson"},
 		"batch/saver":          {"batch/internal/disk", "batch/internal/keys", "batch/internal/lines", "batch/journal", "provider/rawjson"},
+		"batch/promptfile": {
+			"batch", "batch/internal/disk", "batch/internal/keys", "batch/internal/lines", "batch/journal", "batch/prompts", "batch/saver",
+			"coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson",
+		},
 	}
 	for pkg, may := range allowed {
 		for _, dep := range dependencies(t, pkg) {
@@ -140,6 +144,10 @@ func TestLibraryPullsInNothingOfTheCommands(t *testing.T) {
 		"batch/prompts": {"github.com/klauspost/compress"},
 		"batch/journal": {"github.com/gofrs/flock", "golang.org/x/sys"},
 		"batch/saver":   {"github.com/gofrs/flock", "golang.org/x/sys", "github.com/jonboulle/clockwork"},
+		"batch/promptfile": {
+			"github.com/gofrs/flock", "golang.org/x/sys", "github.com/jonboulle/clockwork", "github.com/klauspost/compress",
+			"github.com/tidwall/", "golang.org/x/sync/errgroup",
+		},
 	}
 	for pkg, may := range allowed {
 		for _, dep := range dependencies(t, pkg) {

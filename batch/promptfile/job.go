@@ -2,137 +2,158 @@ package promptfile
 
 import (
 	"errors"
-	"fmt"
-	"iter"
 	"os"
 
-	"github.com/headrace/headrace/batch/internal/disk"
 	"github.com/headrace/headrace/batch/journal"
-	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/batch/saver"
 )
 
-// Job is a prompt file and its result files, for programs that have no wishes but
-// the usual ones: it locks the output, checks the whole input before any call, knows
-// what earlier runs have ended, and saves each line before it counts.
-//
-//	job, err := promptfile.OpenJob("prompts.jsonl", "results.jsonl", prompts.Config{})
-//	for r, err := range batch.Stream(ctx, job.Requests(), call) { … job.Save(line) … }
-//	err = job.Close()
-//
-// The output is the journal: the same program, run again, goes on where it was.
+// Job is a prompt file and its result files, from Open to Close. It belongs to one
+// goroutine.
 type Job struct {
-	input           string
-	cfg             prompts.Config
-	lock            *journal.Lock
-	ended           [2]*journal.KeySet // of the output, of the errors file
-	results, failed *saver.Saver
-	broke           error // why the input could not be read on
+	cfg  Config
+	lock *journal.Lock // nil: there is no file to keep others from
+	past *past
+
+	plan    Plan
+	planned bool
+	files   *outputs // nil until Begin
 }
 
-// OpenJob opens both; failed items go to ErrorsPath(output). The input is a file
-// that can be read twice. If lines of it are no requests, the error names the first
-// of them and nothing was made but the lock, which is gone again.
-func OpenJob(input, output string, cfg prompts.Config) (*Job, error) {
-	if cfg.Name == "" {
-		cfg.Name = input
-	}
-	lock, err := journal.LockOutput(output)
-	if err != nil {
+// Open locks the output and reads what earlier runs have left there; it changes neither
+// file. The errors are those of journal.LockOutput and journal.ReadJournal. Whoever opens
+// a job closes it.
+func Open(cfg Config) (*Job, error) {
+	j := &Job{cfg: cfg.withDefaults()}
+	var err error
+	if j.lock, err = j.cfg.lock(); err != nil {
 		return nil, err
 	}
-	j := &Job{input: input, cfg: cfg, lock: lock}
-	if err = j.check(); err == nil {
-		err = j.open(output)
+	if j.past, err = j.cfg.readPast(); err != nil {
+		return nil, errors.Join(err, j.Close())
 	}
-	if err != nil {
-		return nil, errors.Join(err, lock.Unlock())
-	}
-	j.cfg.Checked = true
 	return j, nil
 }
 
-// check reads the input once, to find every line that is no request.
-func (j *Job) check() error {
-	var bad []*prompts.LineError
-	err := j.read(func(r *prompts.Reader) (err error) { _, bad, err = prompts.Check(r); return err })
-	if err != nil || len(bad) == 0 {
-		return err
+// lock keeps other processes from the output. What is no file, such as a pipe, is
+// nobody's alone.
+func (c *Config) lock() (*journal.Lock, error) {
+	if info, err := os.Stat(c.Output); c.Output == "" || err == nil && !info.Mode().IsRegular() {
+		return nil, nil //nolint:nilnil // nothing to lock, and nothing wrong
 	}
-	all := make([]error, len(bad))
-	for i, b := range bad {
-		all[i] = b
-	}
-	return errors.Join(all...)
+	return journal.LockOutput(c.Output)
 }
 
-func (j *Job) read(visit func(*prompts.Reader) error) error {
-	file, err := os.Open(j.input)
-	if err != nil {
-		return fmt.Errorf("promptfile: open %s: %w", j.input, disk.Bare(err))
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	return visit(prompts.NewReader(file, j.cfg))
-}
-
-func (j *Job) open(output string) error {
-	results, err := journal.ReadJournal(output, j.input)
-	if err != nil {
-		return err
-	}
-	failures, err := journal.ReadErrorsJournal(journal.ErrorsPath(output), j.input, output)
-	if err != nil {
-		return err
-	}
-	j.ended = [2]*journal.KeySet{&results.Keys, &failures.Keys}
-	out, err := results.Append()
-	if err != nil {
-		return err
-	}
-	errs, err := failures.AppendLazily()
-	if err != nil {
-		return errors.Join(err, out.Close())
-	}
-	j.results, j.failed = saver.New(out, saver.Config{}), saver.New(errs, saver.Config{})
-	return nil
-}
-
-// Requests yields what no earlier run has ended. What keeps it from reading on ends
-// it, and Close says so.
-func (j *Job) Requests() iter.Seq[prompts.Request] {
-	return func(yield func(prompts.Request) bool) {
-		j.broke = j.read(func(r *prompts.Reader) error {
-			for req, err := range r.All() {
-				if err != nil {
-					return err
-				}
-				if j.Ended(req.Key) {
-					continue
-				}
-				if !yield(req) {
-					return nil
-				}
-			}
-			return nil
-		})
-	}
-}
-
-// Ended reports whether an earlier run has ended the item with this key.
-func (j *Job) Ended(key string) bool { return j.ended[0].Has(key) || j.ended[1].Has(key) }
-
-// Save hands over the line of an item, made by LineFor: to the errors file if it
-// has an Error. A disk that has failed is told by Close.
-func (j *Job) Save(l journal.Line) {
-	if l.Error != nil {
-		j.failed.Save(l, nil)
-		return
-	}
-	j.results.Save(l, nil)
-}
-
-// Close waits until everything is on disk, unlocks the output, and tells whatever
-// went wrong with the files. It is called when no request is asked for any more.
+// Close lets others have the output.
 func (j *Job) Close() error {
-	return errors.Join(j.broke, j.results.Close(), j.failed.Close(), j.lock.Unlock())
+	var err error
+	if j.files != nil {
+		err = j.files.close()
+	}
+	if j.lock != nil {
+		err = errors.Join(err, j.lock.Unlock())
+		j.lock = nil
+	}
+	return err
+}
+
+// Begun says what Begin has done to the files.
+type Begun struct {
+	Fresh   bool   // old files are out of the way, to start over
+	Kept    []Kept // what they are called
+	Torn    []Torn // what was cut off
+	Results int    // lines that are in the output already
+}
+
+// Kept is a file that was put aside under another name.
+type Kept struct{ Name, As string }
+
+// Torn is a last line that an earlier run did not write to its end: its item is run again.
+type Torn struct {
+	Name  string
+	Bytes int64
+}
+
+// Begin puts old files aside, if that is wanted, cuts torn lines off, and opens the
+// files. The errors file is made with the first failed item. Run calls it if it was not
+// called. The errors are those of journal.StartOver and of Journal.Append.
+func (j *Job) Begin() (b Begun, err error) {
+	if j.cfg.Fresh {
+		if b.Kept, err = j.startOver(); err != nil {
+			return b, err
+		}
+		b.Fresh = true
+		if j.past, err = j.cfg.journals(); err != nil {
+			return b, err
+		}
+	}
+	if j.past.results != nil {
+		b.Results = j.past.results.Lines
+		b.tear(j.past.results, j.cfg.Output)
+	}
+	b.tear(j.past.errors, j.cfg.Errors)
+	j.files, err = j.open()
+	return b, err
+}
+
+func (j *Job) startOver() (all []Kept, err error) {
+	for _, f := range []struct {
+		path   string
+		others []string
+	}{{j.cfg.Output, []string{j.cfg.Input.Name}}, {j.cfg.Errors, []string{j.cfg.Input.Name, j.cfg.Output}}} {
+		if f.path == "" {
+			continue
+		}
+		as, err := journal.StartOver(f.path, f.others...)
+		if err != nil {
+			return all, err
+		}
+		if as != "" {
+			all = append(all, Kept{f.path, as})
+		}
+	}
+	return all, nil
+}
+
+func (b *Begun) tear(of *journal.Journal, name string) {
+	if of.Torn > 0 {
+		b.Torn = append(b.Torn, Torn{name, of.Torn})
+	}
+}
+
+// outputs are the two result files, open for writing.
+type outputs struct{ results, errors *journal.Tail } // results is nil where they are no file
+
+func (j *Job) open() (*outputs, error) {
+	var (
+		o   outputs
+		err error
+	)
+	if j.past.results != nil {
+		if o.results, err = j.past.results.Append(); err != nil {
+			return nil, err
+		}
+	}
+	if o.errors, err = j.past.errors.AppendLazily(); err != nil {
+		return nil, errors.Join(err, o.close())
+	}
+	return &o, nil
+}
+
+// saver saves results.
+func (j *Job) saver(cfg saver.Config) *saver.Saver {
+	if j.files.results == nil {
+		return saver.To(j.cfg.Stdout, "standard output", cfg)
+	}
+	return saver.New(j.files.results, cfg)
+}
+
+func (o *outputs) close() error {
+	var faults []error
+	for _, t := range []*journal.Tail{o.results, o.errors} {
+		if t != nil {
+			faults = append(faults, t.Close())
+		}
+	}
+	return errors.Join(faults...)
 }

@@ -1,22 +1,84 @@
 package promptfile
 
 import (
+	"errors"
+	"fmt"
+
+	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/provider"
 )
-
-// LineFor begins the output line of a request: what the request knows is filled in.
-func LineFor(req *prompts.Request) journal.Line {
-	return journal.LineOf(req.ID, journal.Headrace{Line: req.Line, Key: req.Key, Model: req.Model, Metadata: req.Metadata})
-}
 
 // CodeInvalidLine is the code of a line that is no request, in an errors file.
 const CodeInvalidLine = "invalid_line"
 
-// FailedLine is the line for the errors file of a line that is no request, where bad
-// lines are skipped rather than the end of all.
-func FailedLine(e *prompts.LineError) journal.Line {
-	l := LineFor(&prompts.Request{Line: e.Line, ID: prompts.LineID(e.Line), Key: e.Key()})
+// lineFor begins the output line of a request: what the request knows is filled in.
+func lineFor(req *prompts.Request) journal.Line {
+	return journal.LineOf(req.ID, journal.Headrace{Line: req.Line, Key: req.Key, Model: req.Model, Metadata: req.Metadata})
+}
+
+// badLine is the line for the errors file of a line that is no request, where bad lines
+// are skipped rather than the end of all.
+func badLine(e *prompts.LineError) journal.Line {
+	l := lineFor(&prompts.Request{Line: e.Line, ID: prompts.LineID(e.Line), Key: e.Key()})
 	l.Error = &journal.Failure{Code: CodeInvalidLine, Message: e.Error()}
 	return l
+}
+
+// lineOf is the output line of an item that ended: one with an Error is for the errors
+// file. An item that was not run has none.
+func (c *Config) lineOf(r *Result) (l journal.Line, ended bool) {
+	if errors.Is(r.Err, batch.ErrNotRun) {
+		return l, false
+	}
+	l = lineFor(&r.Item.Request)
+	l.Headrace.Attempts, l.Headrace.Lane = r.Attempts, r.Lane
+	l.Headrace.Usage = journal.Usage{
+		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, CachedTokens: r.Usage.CachedTokens,
+	}
+	l.Headrace.QueuedMS, l.Headrace.WaitedMS, l.Headrace.LatencyMS = r.Queued.Milliseconds(), r.Waited.Milliseconds(), r.Latency.Milliseconds()
+	if r.Err != nil {
+		addFailure(&l, r.Err, c.Redact)
+		return l, true
+	}
+	l.Response = &journal.Response{StatusCode: r.Value.Status, RequestID: r.Value.RequestID, Body: r.Value.Body, Checked: c.Checked}
+	return l, true
+}
+
+func addFailure(l *journal.Line, err error, redact func(string) string) {
+	l.Error = &journal.Failure{Code: codeOf(err), Message: redact(messageOf(err))}
+	if e := faultOf(err); e != nil && e.Status != 0 {
+		l.Response = &journal.Response{StatusCode: e.Status, RequestID: e.RequestID, Body: e.Body}
+	}
+}
+
+// faultOf is what the provider package made of an error; nil if it was not asked.
+func faultOf(err error) *provider.Error {
+	var e *provider.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return nil
+}
+
+// codeOf is the word for a failure in result files.
+func codeOf(err error) string {
+	var panicked *batch.PanicError
+	if errors.As(err, &panicked) {
+		return "panic"
+	}
+	if e := faultOf(err); e != nil {
+		return e.Kind.String()
+	}
+	return provider.Unknown.String()
+}
+
+// messageOf is one line about a failure. The stack of a panic is for the log.
+func messageOf(err error) string {
+	var panicked *batch.PanicError
+	if errors.As(err, &panicked) {
+		return fmt.Sprintf("panic: %v", panicked.Value)
+	}
+	return err.Error()
 }

@@ -2,13 +2,16 @@ package promptfile
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/provider"
 )
 
 // The output line of a request takes over what the request knows.
@@ -18,7 +21,7 @@ func TestLineForRequest(t *testing.T) {
 		ID: "hr-0123456789abcdef01234567", CustomID: "a",
 		Headrace: journal.Headrace{Line: 3, Key: req.Key, Model: "m", Metadata: req.Metadata},
 	}
-	if got := LineFor(&req); !reflect.DeepEqual(got, want) {
+	if got := lineFor(&req); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -38,7 +41,7 @@ func badLines(t *testing.T, text string) (bad []*prompts.LineError) {
 func TestSkippedLines(t *testing.T) {
 	path, file := filepath.Join(t.TempDir(), "errors"), ""
 	for _, b := range badLines(t, "{x\n{x\n[]\n"+strings.Repeat("a", 200)+"\n") {
-		l := FailedLine(b)
+		l := badLine(b)
 		file += string(journal.AppendLine(nil, &l))
 	}
 	write(t, path, file)
@@ -53,5 +56,23 @@ func TestSkippedLines(t *testing.T) {
 	}
 	if !strings.Contains(file, `"error":{"code":"invalid_line","message":"prompts.jsonl:1: not JSON`) {
 		t.Error(file)
+	}
+}
+
+// A panic is a failed item, without its stack in the file.
+func TestLineOfAPanic(t *testing.T) {
+	c := Config{}.withDefaults()
+	l, ended := c.lineOf(&Result{Item: &Item{Request: prompts.Request{ID: "a"}}, Err: &batch.PanicError{Value: "oh", Stack: []byte("goroutine 1")}})
+	if !ended || l.Error == nil || l.Error.Code != "panic" || l.Error.Message != "panic: oh" || l.Response != nil {
+		t.Errorf("%+v", l.Error)
+	}
+}
+
+// An item that was not run has no line, whatever kept it from being run.
+func TestNotRunHasNoLine(t *testing.T) {
+	c := Config{}.withDefaults()
+	err := fmt.Errorf("%w: %w", batch.ErrNotRun, &provider.Error{Kind: provider.QuotaExhausted, Status: 429})
+	if l, ended := c.lineOf(&Result{Item: &Item{}, Err: err}); ended {
+		t.Errorf("%+v", l)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cmd/headrace/internal/forecast"
 	"github.com/headrace/headrace/limiter"
@@ -57,27 +58,26 @@ func (s *scheme) read() error {
 	if err != nil {
 		return err
 	}
-	file, err := src.open()
+	file, err := src.Open()
 	if err != nil {
 		return refuse("%v: the input cannot be read", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	reader := prompts.NewReader(file, s.readerConfig(src.name))
-	var found survey
+	reader := prompts.NewReader(file, s.readerConfig(src.Name))
+	var bad promptfile.BadLines
 	for req, err := range reader.All() {
-		if err := found.note(req, err, &past{}); err != nil {
-			return refuse("%s", plainText(err))
-		}
 		if err == nil {
 			s.take(req)
+		} else if err = bad.Note(err); err != nil {
+			return refuse("%s", plainText(err))
 		}
 		if s.items == s.flags.limit && s.flags.limit > 0 {
 			break
 		}
 	}
 	s.lines = reader.Line()
-	if found.badAll > 0 {
-		return (&runner{world: s.world, flags: &runFlags{}, input: s.input}).badLines(found)
+	if bad.All > 0 {
+		return (&runner{world: s.world, flags: &runFlags{}, input: s.input}).badLines(&bad)
 	}
 	return nil
 }

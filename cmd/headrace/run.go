@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -85,8 +88,9 @@ type runner struct {
 	log     *slog.Logger
 	halt    *halt
 
-	startedOver bool    // the old files were put aside: to go on is not to start over again
-	report      *report // what the console says at the end; nil: nothing
+	failed      atomic.Int64 // lines that went to the errors file
+	startedOver bool         // the old files were put aside: to go on is not to start over again
+	report      *report      // what the console says at the end; nil: nothing
 
 	known batch.Memory // what an earlier run has learned of the lanes
 	state *stateFile   // where what is learned is kept; nil: nowhere
@@ -162,58 +166,71 @@ func (r *runner) run() error {
 	if err != nil {
 		return err
 	}
-	unlock, err := r.lock()
+	lowered := r.lowerConcurrency()
+	job, err := promptfile.Open(r.job(src))
+	if err != nil {
+		return r.outputFault(err)
+	}
+	defer r.closeJob(job)
+	plan, err := r.plan(job, src)
 	if err != nil {
 		return err
-	}
-	defer unlock()
-	past, err := r.readPast()
-	if err != nil {
-		return err
-	}
-	found := survey{items: unknownTotal}
-	if !src.stream {
-		if found, err = r.survey(src, past); err != nil {
-			return err
-		}
-		if found.badAll > 0 && !r.flags.skipsBadLines() {
-			return r.badLines(found)
-		}
 	}
 	if r.halt.expire(r.clock.Now()); r.halt.called() {
 		return r.haltedEarly()
 	}
-	if past, err = r.startOver(past); err != nil {
-		return err
-	}
-	files, err := r.openOutputs(past)
+	begun, err := r.begin(job)
 	if err != nil {
 		return err
 	}
-	r.introduce(src, past, found)
+	r.introduce(src, plan, begun, lowered)
 	r.recall()
-	return r.process(src, past, found, files)
+	return r.process(job, plan)
+}
+
+func (r *runner) closeJob(job *promptfile.Job) {
+	if err := job.Close(); err != nil {
+		r.log.Warn("the lock is left", "error", err)
+	}
+}
+
+// plan checks the input; nil is the plan of a stream, which cannot be read before it is run.
+func (r *runner) plan(job *promptfile.Job, src promptfile.Input) (*promptfile.Plan, error) {
+	plan, err := job.Plan()
+	switch {
+	case errors.Is(err, promptfile.ErrHalted):
+		return nil, r.haltedEarly()
+	case err != nil:
+		return nil, refuse("%s", plainText(err))
+	case src.Stream:
+		return nil, nil //nolint:nilnil // there is none
+	case plan.Bad.All > 0 && !r.flags.skipsBadLines():
+		return nil, r.badLines(&plan.Bad)
+	}
+	return &plan, nil
 }
 
 // introduce says what the user should know before the first call.
-func (r *runner) introduce(src source, past *past, found survey) {
+func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun promptfile.Begun, lowered string) {
 	for _, text := range r.backend.notice {
 		r.console.notice(text)
 	}
 	switch {
-	case src.stream && past.results != nil && past.results.Lines > 0:
-		r.console.notice(fmt.Sprintf("going on: %s in %s already; what is asked again is left out", countOf(past.results.Lines, "result"), r.flags.output))
-	case src.stream:
-	case found.items == 0 && found.badAll == 0:
-		r.console.notice(fmt.Sprintf("%s holds no items: there is nothing to do", src.name))
-	case found.done+found.failed > 0:
+	case plan == nil && begun.Results > 0:
+		r.console.notice(fmt.Sprintf("going on: %s in %s already; what is asked again is left out", countOf(begun.Results, "result"), r.flags.output))
+	case plan == nil:
+	case plan.Items == 0 && plan.Bad.All == 0:
+		r.console.notice(fmt.Sprintf("%s holds no items: there is nothing to do", src.Name))
+	case plan.Done+plan.Failed > 0:
 		r.console.notice(fmt.Sprintf("going on: of %s, %d are in %s already%s: %d to do",
-			countOf(found.items, "item"), found.done, r.flags.output, r.failedBefore(found.failed), found.left()))
+			countOf(plan.Items, "item"), plan.Done, r.flags.output, r.failedBefore(plan.Failed), plan.Left()))
 	}
-	if found.badAll > 0 {
-		r.console.notice(fmt.Sprintf("%s in %s skipped: see %s", countOf(found.badAll, "bad line"), src.name, r.flags.errorsPath()))
+	if plan != nil && plan.Bad.All > 0 {
+		r.console.notice(fmt.Sprintf("%s in %s skipped: see %s", countOf(plan.Bad.All, "bad line"), src.Name, r.flags.errorsPath()))
 	}
-	r.lowerConcurrency()
+	if lowered != "" {
+		r.console.notice(lowered)
+	}
 }
 
 func (r *runner) failedBefore(n int) string {
@@ -227,63 +244,47 @@ func (r *runner) failedBefore(n int) string {
 // streams, three files, the runtime's own, name lookups, and as much again.
 const ownFiles = 32
 
-// lowerConcurrency keeps a run from a storm of failures to open a socket.
-func (r *runner) lowerConcurrency() {
+// lowerConcurrency keeps a run from a storm of failures to open a socket, and tells
+// what is to be said of that.
+func (r *runner) lowerConcurrency() string {
 	limit := openFiles()
 	if limit == 0 || r.backend.books != nil || uint64(r.flags.concurrency)+ownFiles <= limit {
-		return
+		return ""
 	}
 	asked := r.flags.concurrency
 	r.flags.concurrency = max(1, int(limit)-ownFiles)
-	r.console.notice(fmt.Sprintf("at most %d files may be open here, too few for --concurrency %d: lowered to %d (ulimit -n raises it)",
-		limit, asked, r.flags.concurrency))
+	return fmt.Sprintf("at most %d files may be open here, too few for --concurrency %d: lowered to %d (ulimit -n raises it)",
+		limit, asked, r.flags.concurrency)
 }
 
 // process makes the calls.
-func (r *runner) process(src source, past *past, found survey, files *outputs) error {
-	in := &intake{runner: r, src: src, past: past, halted: make(chan struct{})}
-	out := newSink(files, r.flags, r.halt.fault)
-	in.put = out.put
+func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	defer tuneGarbage(r.env)()
 	began := r.clock.Now()
-	before := scale{began: began, total: found.items, before: found.done + found.failed, failed: out.failed.Load}
+	before := scale{began: began, total: unknownTotal, failed: r.failed.Load}
+	if plan != nil {
+		before.total, before.before = plan.Items, plan.Done+plan.Failed
+	}
 	r.console.tell(func(d display) { d.scale(before) })
-
 	r.halt.expire(began)
-	t := &tally{runner: r, in: in, out: out, control: batch.NewControl()}
-	var runErr error
-	for res, err := range batch.Stream(r.halt.ctx, in.items(), r.caller(out), r.options(t)...) {
-		if err != nil {
-			runErr = err
-			break
-		}
-		t.take(&res)
+	sums, _ := job.Run(r.halt.ctx, r.call, r.options()...) // its error is in the sums
+	r.sayUnsaved(sums.SaveErr)
+	if !isClosedPipe(sums.FilesErr) { // whoever read has gone: nobody asks how it went
+		r.report = r.reportOf(&sums, plan)
 	}
-	r.sayUnsaved(t.sum.SaveErr)
-	sinkErr := out.close()
-	if sinkErr == nil {
-		sinkErr = r.dropSuperseded(past)
-	}
-	if !isClosedPipe(sinkErr) { // whoever read has gone: nobody asks how it went
-		r.report = t.report(found)
-	}
-	return r.verdict(t, runErr, sinkErr)
+	return r.verdict(&sums)
 }
 
-func (r *runner) options(t *tally) []batch.Option {
+func (r *runner) options() []batch.Option {
 	seed := r.chance
 	if r.flags.seeded {
 		seed = r.flags.seed
 	}
 	opts := []batch.Option{
-		batch.WithConcurrency(r.flags.concurrency),
 		batch.WithLimits(r.flags.limits()),
 		batch.WithMaxAttempts(r.flags.maxAttempts),
 		batch.WithAttemptTimeout(r.flags.timeout),
 		batch.WithItemTimeout(r.flags.itemTimeout),
-		batch.WithDrain(r.halt.drain),
-		batch.WithControl(t.control),
-		batch.WithSummary(&t.sum),
 		batch.WithSeed(seed),
 		batch.WithClock(r.clock),
 		batch.WithLongWait(r.flags.longWait),
@@ -304,23 +305,11 @@ func (r *runner) observe(e batch.Event) {
 	r.console.observe(e)
 }
 
-// caller makes calls that are in flight until their answers are written.
-func (r *runner) caller(out *sink) batch.Func[*item, provider.Reply] {
-	return func(ctx context.Context, it *item) (provider.Reply, error) {
-		out.enter(ctx)
-		reply, err := r.call(ctx, it)
-		if err != nil {
-			out.leave(1)
-		}
-		return reply, err
-	}
-}
-
 // call makes one call of one item.
-func (r *runner) call(ctx context.Context, it *item) (provider.Reply, error) {
-	reply, err := r.backend.do(ctx, provider.Request{Endpoint: it.Endpoint, Model: it.Model, Body: it.Body})
+func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+	reply, err := r.backend.do(ctx, it.Asks())
 	if r.log.Enabled(ctx, slog.LevelDebug) {
-		r.log.Debug("call", "id", it.ID, "line", it.Line, "lane", it.lane, "status", reply.Status, "error", r.redactError(err))
+		r.log.Debug("call", "id", it.ID, "line", it.Line, "lane", it.Pool(), "status", reply.Status, "error", r.redactError(err))
 	}
 	return reply, err
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/headrace/headrace/batch/promptfile"
 )
 
 // Causes with which a run is stopped from outside.
@@ -86,11 +88,10 @@ func (h *halt) second(w *world, say func(string)) {
 	}
 }
 
-// fault stops the run because a result cannot be kept. While there may be room
-// again, what is in flight is worth waiting for; else it is abandoned.
+// fault says that a result cannot be kept, if there may be room again: what is in flight
+// is then worth waiting for. Else the run is being abandoned.
 func (h *halt) fault(err error) {
-	if !roomMayReturn(err) {
-		h.stop(err)
+	if !promptfile.DiskFull(err) {
 		return
 	}
 	select {

@@ -76,12 +76,12 @@ func (w *world) countItems(of *runFlags, input string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	file, err := src.open()
+	file, err := src.Open()
 	if err != nil {
 		return 0, refuse("%v: the input cannot be read", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	cfg := prompts.Config{Name: src.name, DefaultModel: simDefaultModel, Checked: true, Format: of.formatOf(src.name)}
+	cfg := prompts.Config{Name: src.Name, DefaultModel: simDefaultModel, Checked: true, Format: of.formatOf(src.Name)}
 	sum, _, err := prompts.Check(prompts.NewReader(file, cfg))
 	if err != nil {
 		return 0, refuse("%s", plainText(err))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -24,17 +25,17 @@ type report struct {
 	books     *sim.Books
 }
 
-func (t *tally) report(found survey) *report {
+func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *report {
 	rep := &report{
-		Summary: t.sum, truncated: t.truncated, kinds: t.kinds,
-		before: t.in.done + t.in.failed, errors: t.flags.errorsPath(), unsaved: t.out.unsaved, skipped: t.in.skipped,
+		Summary: s.Summary, truncated: s.Truncated, kinds: s.Kinds,
+		before: s.EarlierDone + s.EarlierFailed, errors: r.flags.errorsPath(), unsaved: s.Unsaved, skipped: s.Skipped,
 	}
 	rep.left = rep.NotRun
-	if found.items != unknownTotal {
-		rep.left = found.left() - rep.Succeeded - rep.Failed
+	if plan != nil {
+		rep.left = plan.Left() - rep.Succeeded - rep.Failed
 	}
-	if t.backend.books != nil {
-		books := t.backend.books()
+	if r.backend.books != nil {
+		books := r.backend.books()
 		rep.books = &books
 	}
 	return rep

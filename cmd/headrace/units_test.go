@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
@@ -284,7 +284,7 @@ func TestExitCodes(t *testing.T) {
 		r := &runner{world: &world{}, flags: &runFlags{}, backend: &backend{}}
 		cause := fmt.Errorf("%w: %w", batch.ErrNotRun, &provider.Error{Kind: kind})
 		var end *ending
-		if err := r.stoppedBy(&tally{runner: r, stopped: cause}); !errors.As(err, &end) || end.code != want {
+		if err := r.stoppedBy(&promptfile.Sums{Stopped: cause}); !errors.As(err, &end) || end.code != want {
 			t.Errorf("%v: %v", kind, err)
 		}
 	}
@@ -295,16 +295,8 @@ func TestStoppedByALongWait(t *testing.T) {
 	r := &runner{world: &world{}, flags: &runFlags{}, backend: &backend{}}
 	cause := fmt.Errorf("%w: %w", batch.ErrNotRun, fmt.Errorf("%w: 3h0m0s, at most 15m0s is waited", machine.ErrWaitTooLong))
 	var end *ending
-	if err := r.stoppedBy(&tally{runner: r, stopped: cause}); !errors.As(err, &end) || end.code != exitStopped || !strings.Contains(end.text, "too long a wait: 3h0m0s") {
+	if err := r.stoppedBy(&promptfile.Sums{Stopped: cause}); !errors.As(err, &end) || end.code != exitStopped || !strings.Contains(end.text, "too long a wait: 3h0m0s") {
 		t.Errorf("%+v", end)
-	}
-}
-
-// A panic is a failed item, without its stack in the file.
-func TestLineOfAPanic(t *testing.T) {
-	o := lineOf(&result{Item: &item{Request: prompts.Request{ID: "a"}}, Err: &batch.PanicError{Value: "oh", Stack: []byte("goroutine 1")}}, func(s string) string { return s })
-	if !o.failed || o.line.Error.Code != "panic" || o.line.Error.Message != "panic: oh" || o.line.Response != nil {
-		t.Errorf("%+v", o.line.Error)
 	}
 }
 

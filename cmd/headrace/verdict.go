@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/batch/saver"
 	"github.com/headrace/headrace/coordinator/machine"
@@ -35,17 +37,17 @@ func (r *runner) redactEarly(s string) string {
 
 // badLines is the end of a run whose input has faults: each is shown, up to a
 // bound.
-func (r *runner) badLines(s survey) error {
-	end := r.ending(exitUsage, "%s in %s, nothing was called: correct or remove them, then run:", countOf(s.badAll, "bad line"), r.input)
+func (r *runner) badLines(s *promptfile.BadLines) error {
+	end := r.ending(exitUsage, "%s in %s, nothing was called: correct or remove them, then run:", countOf(s.All, "bad line"), r.input)
 	noModel := false
-	for _, bad := range s.bad {
+	for _, bad := range s.First {
 		end.list = append(end.list, bad)
 		noModel = noModel || errors.Is(bad, prompts.ErrNoModel)
 	}
 	if noModel {
 		end.text = "--model NAME gives lines a model that name none\n" + end.text
 	}
-	if more := s.badAll - len(s.bad); more > 0 {
+	if more := s.All - len(s.First); more > 0 {
 		end.text = fmt.Sprintf("and %d more\n", more) + end.text
 	}
 	return end
@@ -66,28 +68,28 @@ func (r *runner) whyHalted() (code int, why string) {
 }
 
 // verdict is how a run has ended, the gravest cause first.
-func (r *runner) verdict(t *tally, runErr, sinkErr error) error {
+func (r *runner) verdict(s *promptfile.Sums) error {
 	switch {
-	case isClosedPipe(sinkErr):
+	case isClosedPipe(s.FilesErr):
 		return &ending{code: exitOutput} // quietly, as other tools do
-	case sinkErr != nil:
-		return r.unwritable(sinkErr)
-	case t.in.err != nil:
-		return r.failAgain(exitUsage, "%s\n%s", plainText(t.in.err), r.goOn("the input ends there for now: correct it"))
-	case t.stopped != nil:
-		return r.stoppedBy(t)
-	case r.halt.called() && (runErr != nil || t.in.left):
+	case s.FilesErr != nil:
+		return r.unwritable(s.FilesErr)
+	case s.InputErr != nil:
+		return r.failAgain(exitUsage, "%s\n%s", plainText(s.InputErr), r.goOn("the input ends there for now: correct it"))
+	case s.Stopped != nil:
+		return r.stoppedBy(s)
+	case r.halt.called() && (s.RunErr != nil || s.Left):
 		code, why := r.whyHalted()
-		return r.failAgain(code, "%s; %s: %s", why, t.saved(), r.goOn("the rest is left"))
-	case errors.Is(runErr, machine.ErrTooManyLanes):
+		return r.failAgain(code, "%s; %s: %s", why, r.saved(s), r.goOn("the rest is left"))
+	case errors.Is(s.RunErr, machine.ErrTooManyLanes):
 		return r.failAgain(exitBound, "the input names more models than may be at once (max-lanes in the file of --config); %s: %s",
-			t.saved(), r.goOn("raise it or see to the input"))
-	case errors.Is(runErr, batch.ErrConfig):
-		return refuse("%s", plainText(runErr))
-	case runErr != nil:
-		return r.failAgain(exitItemsFailed, "%s; %s", plainText(runErr), r.goOn(t.saved()))
+			r.saved(s), r.goOn("raise it or see to the input"))
+	case errors.Is(s.RunErr, batch.ErrConfig):
+		return refuse("%s", plainText(s.RunErr))
+	case s.RunErr != nil:
+		return r.failAgain(exitItemsFailed, "%s; %s", plainText(s.RunErr), r.goOn(r.saved(s)))
 	}
-	return r.itemsFailed(t)
+	return r.itemsFailed(s)
 }
 
 // goOn leads to the line that resumes.
@@ -120,9 +122,9 @@ func (r *runner) unwritable(err error) error {
 }
 
 // stoppedBy is the end of a run that the provider would serve no more.
-func (r *runner) stoppedBy(t *tally) error {
+func (r *runner) stoppedBy(s *promptfile.Sums) error {
 	code, advice := exitStopped, "see what the provider asks for"
-	cause := t.stopped
+	cause := s.Stopped
 	e := faultOf(cause)
 	if e != nil {
 		code, advice = e.Kind.ExitCode(), r.adviceFor(e)
@@ -130,14 +132,14 @@ func (r *runner) stoppedBy(t *tally) error {
 	} else {
 		cause = errors.Unwrap(cause)
 	}
-	what := plainText(t.stopped)
+	what := plainText(s.Stopped)
 	if cause != nil {
 		what = plainText(cause)
 	}
 	if e != nil && e.Kind == provider.Unauthorized && e.Status == 401 {
 		what = fmt.Sprintf("%s refuses the key: 401 %s", r.flags.provider, e.Code) // its prose repeats a part of the key
 	}
-	return r.failAgain(code, "stopped: %s\n%s: %s", what, t.saved(), r.goOn(advice))
+	return r.failAgain(code, "stopped: %s\n%s: %s", what, r.saved(s), r.goOn(advice))
 }
 
 func (r *runner) adviceFor(e *provider.Error) string {
@@ -155,29 +157,41 @@ func (r *runner) adviceFor(e *provider.Error) string {
 }
 
 // saved says what the run has come to so far.
-func (t *tally) saved() string {
-	text := fmt.Sprintf("%s saved", countOf(t.sum.Succeeded, "result"))
-	if t.sum.Failed > 0 {
-		text += fmt.Sprintf(", %s failed (%s)", countOf(t.sum.Failed, "item"), t.flags.errorsPath())
+func (r *runner) saved(s *promptfile.Sums) string {
+	text := fmt.Sprintf("%s saved", countOf(s.Succeeded, "result"))
+	if s.Failed > 0 {
+		text += fmt.Sprintf(", %s failed (%s)", countOf(s.Failed, "item"), r.flags.errorsPath())
 	}
 	return text
 }
 
 // itemsFailed is the end of a run that has gone through its whole input.
-func (r *runner) itemsFailed(t *tally) error {
-	failed := t.sum.Failed + t.in.failed
+func (r *runner) itemsFailed(s *promptfile.Sums) error {
+	failed := s.Failed + s.EarlierFailed
 	switch {
-	case failed == 0 && t.in.skipped == 0:
+	case failed == 0 && s.Skipped == 0:
 		return nil
 	case failed == 0:
-		return &ending{code: exitItemsFailed, text: fmt.Sprintf("%s skipped: see %s", countOf(t.in.skipped, "bad line"), r.flags.errorsPath())}
+		return &ending{code: exitItemsFailed, text: fmt.Sprintf("%s skipped: see %s", countOf(s.Skipped, "bad line"), r.flags.errorsPath())}
 	}
 	text := fmt.Sprintf("%s failed for good: see %s", countOf(failed, "item"), r.flags.errorsPath())
-	if t.in.failed > 0 && t.sum.Failed > 0 {
-		text = fmt.Sprintf("%s failed for good, %d of them in an earlier run: see %s", countOf(failed, "item"), t.in.failed, r.flags.errorsPath())
+	if s.EarlierFailed > 0 && s.Failed > 0 {
+		text = fmt.Sprintf("%s failed for good, %d of them in an earlier run: see %s", countOf(failed, "item"), s.EarlierFailed, r.flags.errorsPath())
 	}
-	if t.in.skipped > 0 {
-		text += fmt.Sprintf("; %s skipped", countOf(t.in.skipped, "bad line"))
+	if s.Skipped > 0 {
+		text += fmt.Sprintf("; %s skipped", countOf(s.Skipped, "bad line"))
 	}
 	return &ending{code: exitItemsFailed, text: text}
+}
+
+// isClosedPipe tells a reader that has gone (| head) from a fault.
+func isClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
+
+// faultOf is what the provider package made of an error; nil if it was not asked.
+func faultOf(err error) *provider.Error {
+	var e *provider.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return nil
 }

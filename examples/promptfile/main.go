@@ -1,4 +1,6 @@
-// My prompts are in a file: how do I get each answer into another, once? OpenJob ties the two.
+// My prompts are in a file: how do I get each answer into another, once?
+//
+// promptfile.Open ties the two files. Run again, it asks only what has no answer on disk.
 package main
 
 import (
@@ -9,10 +11,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
-	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
-	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/sim"
@@ -23,23 +22,16 @@ const questions = `{"id":"mill","prompt":"What turns the wheel of a mill?","mode
 
 // answer asks what is left of in, and tells how many items that was.
 func answer(client *openai.Client, in, out string) (asked int) {
-	job, err := promptfile.OpenJob(in, out, prompts.Config{})
+	input, err := promptfile.File(in)
 	check(err)
-	call := func(ctx context.Context, r prompts.Request) (provider.Reply, error) {
-		return client.Do(ctx, provider.Request{Endpoint: r.Endpoint, Model: r.Model, Body: r.Body})
-	}
-	for r, err := range batch.Stream(context.Background(), job.Requests(), call) {
-		check(err) // the run's own; a failed item is a result with an Err
-		line := promptfile.LineFor(&r.Item)
-		line.Response = &journal.Response{StatusCode: r.Value.Status, RequestID: r.Value.RequestID, Body: r.Value.Body}
-		if r.Err != nil {
-			line.Error = &journal.Failure{Code: "failed", Message: r.Err.Error()}
-		}
-		job.Save(line)
-		asked++
-	}
-	check(job.Close()) // everything is on disk
-	return asked
+	job, err := promptfile.Open(promptfile.Config{Input: input, Output: out})
+	check(err)
+	sums, err := job.Run(context.Background(), func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+		return client.Do(ctx, it.Asks())
+	})
+	check(err) // why not all of it was run; what was answered is on disk all the same
+	check(job.Close())
+	return sums.Items()
 }
 
 func main() {

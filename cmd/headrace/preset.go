@@ -5,23 +5,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
-
-// item is one request of the input on its way through a run.
-type item struct {
-	prompts.Request
-	lane string // provider/model: one quota
-	cost limiter.Cost
-}
-
-// Pool is where the item waits: hosted quotas are counted for each model.
-func (it *item) Pool() string { return it.lane }
-
-// Cost is what its call is expected to draw.
-func (it *item) Cost() limiter.Cost { return it.cost }
 
 // costOf estimates what its provider draws for a request when it lets it in. The
 // real usage puts it right after the call.

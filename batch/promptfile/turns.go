@@ -1,4 +1,4 @@
-package main
+package promptfile
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package main
+package promptfile
 
 import "github.com/headrace/headrace/batch/prompts"
 
@@ -32,8 +32,8 @@ func (s *stream) all(yield func(prompts.Request, error) bool) {
 			}
 			continue
 		case <-s.in.halted:
-		case <-s.in.halt.drain:
-		case <-s.in.halt.ctx.Done():
+		case <-s.in.drain:
+		case <-s.in.ctx.Done():
 		}
 		s.in.left = true
 		return
@@ -42,13 +42,13 @@ func (s *stream) all(yield func(prompts.Request, error) bool) {
 
 func (s *stream) read() {
 	defer close(s.lines)
-	file, err := s.in.src.open()
+	file, err := s.in.cfg.Input.Open()
 	if err != nil {
 		s.give(prompts.Request{}, err)
 		return
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	prompts.NewReader(file, s.in.readerConfig(s.in.src.name, false)).All()(s.give)
+	prompts.NewReader(file, s.in.cfg.reader(false)).All()(s.give)
 }
 
 func (s *stream) give(req prompts.Request, err error) bool {

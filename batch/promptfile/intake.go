@@ -1,0 +1,111 @@
+package promptfile
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/prompts"
+)
+
+// intake is the input as a run takes it. It is the run's reader that writes to
+// it; it may be read when the run is over.
+type intake struct {
+	*Job
+	ctx     context.Context
+	drain   <-chan struct{}
+	halted  chan struct{}      // closed when a stream is not to be waited for any more
+	putBad  func(journal.Line) // takes the lines of bad lines
+	latest  struct{ model, lane string }
+	done    int   // items that have a result of an earlier run
+	failed  int   // items that failed for good in one
+	skipped int   // bad lines that this run has put into the errors file
+	err     error // why it ended early
+	left    bool  // a stream was left before its end
+}
+
+// items yields what is left to do.
+func (in *intake) items() iter.Seq[*Item] {
+	return func(yield func(*Item) bool) {
+		for req, err := range in.lines() {
+			if err != nil && !in.skip(err) {
+				in.fail(err)
+				return
+			}
+			if err != nil {
+				continue
+			}
+			if it := in.take(req); it != nil && !yield(it) {
+				return
+			}
+		}
+	}
+}
+
+// take gives the item of a request, nil if it has ended in an earlier run.
+func (in *intake) take(req prompts.Request) *Item {
+	switch in.past.of(req.Key) {
+	case endedWell:
+		in.done++
+		return nil
+	case endedBadly:
+		in.failed++
+		return nil
+	}
+	it := &Item{Request: req, lane: in.lane(req.Model)}
+	it.cost = in.cfg.Cost(&it.Request)
+	return it
+}
+
+// lane is the lane of a model. Most files name one: it is joined once.
+func (in *intake) lane(model string) string {
+	if in.latest.lane == "" || in.latest.model != model {
+		in.latest.model, in.latest.lane = model, in.cfg.Lane(model)
+	}
+	return in.latest.lane
+}
+
+// skip puts a bad line into the errors file, if bad lines are to be skipped.
+func (in *intake) skip(err error) bool {
+	var bad *prompts.LineError
+	if !in.cfg.SkipBad || !errors.As(err, &bad) {
+		return false
+	}
+	if in.past.of(bad.Key()) == endedBadly {
+		in.failed++
+		return true
+	}
+	in.skipped++
+	if in.cfg.Watch.Skipped != nil {
+		in.cfg.Watch.Skipped(bad)
+	}
+	in.putBad(badLine(bad))
+	return true
+}
+
+// fail ends the input. What came before it is still run.
+func (in *intake) fail(err error) {
+	in.err = err
+	if in.cfg.Watch.Broke != nil {
+		in.cfg.Watch.Broke(err)
+	}
+}
+
+// lines reads a file as it stands, and a stream so that it can be left.
+func (in *intake) lines() iter.Seq2[prompts.Request, error] {
+	if in.cfg.Input.Stream {
+		return newStream(in).all
+	}
+	return in.file
+}
+
+func (in *intake) file(yield func(prompts.Request, error) bool) {
+	file, err := in.cfg.Input.Open()
+	if err != nil {
+		yield(prompts.Request{}, err)
+		return
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	prompts.NewReader(file, in.cfg.reader(!in.cfg.SkipBad)).All()(yield)
+}

@@ -1,0 +1,73 @@
+package promptfile
+
+import "github.com/headrace/headrace/batch/journal"
+
+// past is what earlier runs to the same output have ended.
+type past struct {
+	results, errors *journal.Journal // nil: nothing is known
+	retry           bool             // what failed is to be tried again
+}
+
+// What an earlier run has made of an item.
+type endedHow int
+
+const (
+	notEnded   endedHow = iota
+	endedWell           // it is in the output
+	endedBadly          // it is in the errors file: it failed for good
+)
+
+// empty reports that nothing has ended yet.
+func (p *past) empty() bool {
+	return p.results == nil || p.results.Keys.Len() == 0 && (p.retry || p.errors.Keys.Len() == 0)
+}
+
+// of says what was made of the item with that key.
+func (p *past) of(key string) endedHow {
+	switch {
+	case p.results == nil: // standard output keeps no record, so nothing is left out
+		return notEnded
+	case p.results.Keys.Has(key):
+		return endedWell
+	case !p.retry && p.errors.Keys.Has(key):
+		return endedBadly
+	}
+	return notEnded
+}
+
+// journals reads both result files and changes neither.
+func (c *Config) journals() (*past, error) {
+	var (
+		p   = past{retry: c.RetryFailed}
+		err error
+	)
+	if c.Output != "" {
+		if p.results, err = journal.ReadJournal(c.Output, c.Input.Name); err != nil {
+			return nil, err
+		}
+	}
+	if p.errors, err = journal.ReadErrorsJournal(c.Errors, c.Input.Name, c.Output); err != nil {
+		return nil, err
+	}
+	return &p, nil
+}
+
+// readPast is what is past to a run: nothing, to one that starts over.
+func (c *Config) readPast() (*past, error) {
+	if c.Fresh {
+		return &past{}, nil
+	}
+	return c.journals()
+}
+
+// dropSuperseded leaves one line in both files for an item that was tried again.
+func (c *Config) dropSuperseded(p *past) error {
+	if !c.RetryFailed || p.errors.Lines == 0 || p.results == nil {
+		return nil
+	}
+	now, err := journal.ReadJournal(c.Output)
+	if err == nil {
+		_, err = journal.DropSuperseded(c.Errors, &now.Keys)
+	}
+	return err
+}

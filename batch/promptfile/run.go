@@ -1,0 +1,224 @@
+package promptfile
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/provider"
+)
+
+// Sums are what a run comes to.
+type Sums struct {
+	batch.Summary
+	EarlierDone   int            // items of the input that have a result of an earlier run
+	EarlierFailed int            // items and bad lines that failed for good in one
+	Skipped       int            // bad lines that went into the errors file
+	Truncated     int            // answers that ended at their length limit
+	Kinds         map[string]int // failed items by code
+	Unsaved       int            // ended items whose line could not be kept
+	Left          bool           // a stream was left before its end: it may hold more
+
+	Stopped  error // why some items were not run, if the provider would not
+	InputErr error // why the input ended early
+	FilesErr error // why not all is kept, or the files are not what was written
+	RunErr   error // how batch.Stream has ended
+}
+
+// Err is all that kept the run from its end, the gravest first; nil if each item has
+// ended. That items failed is no error.
+func (s *Sums) Err() error { return errors.Join(s.FilesErr, s.InputErr, s.RunErr) }
+
+// Run makes the calls: each item that no earlier run has ended is asked by call, within
+// the options, and its line saved. Before that it checks the input, unless Plan did, and
+// opens the files, unless Begin did; bad lines are then the error, a *BadLines, and
+// nothing was called. It is called once.
+//
+// If results cannot be kept the run ends: softly while the disk is only full, since there
+// may be room again for what is in flight; else at once. Items that were not run are left
+// to the next run, which any of the errors allows. Options for concurrency, drain, control
+// and summary are the job's own.
+func (j *Job) Run(ctx context.Context, call batch.Func[*Item, provider.Reply], opts ...batch.Option) (Sums, error) {
+	if err := j.ready(); err != nil {
+		return Sums{RunErr: err}, err
+	}
+	r := j.start(ctx)
+	for res, err := range batch.Stream(r.ctx, r.in.items(), r.entering(call), r.options(opts)...) {
+		if err != nil {
+			r.sums.RunErr = err
+			break
+		}
+		r.take(&res)
+	}
+	r.end()
+	return r.sums, r.sums.Err()
+}
+
+// ready does what comes before the first call, as far as it was not done.
+func (j *Job) ready() error {
+	if !j.planned {
+		if _, err := j.Plan(); err != nil {
+			return err
+		}
+	}
+	if j.plan.Bad.All > 0 && !j.cfg.SkipBad {
+		return &j.plan.Bad
+	}
+	if j.files != nil {
+		return nil
+	}
+	_, err := j.Begin()
+	return err
+}
+
+// run is what Run holds.
+type run struct {
+	*Job
+	ctx      context.Context
+	abandon  context.CancelCauseFunc
+	in       *intake
+	out      *sink
+	sums     Sums
+	released bool // a stream is not waited for any more
+
+	full  chan struct{} // one place: the disk is full
+	drain chan struct{} // closed by Config.Drain, or by a full disk
+	over  chan struct{}
+	gone  chan struct{} // closed when who closes drain has gone
+}
+
+func (j *Job) start(ctx context.Context) *run {
+	r := &run{
+		Job: j, full: make(chan struct{}, 1), drain: make(chan struct{}),
+		over: make(chan struct{}), gone: make(chan struct{}),
+	}
+	r.ctx, r.abandon = context.WithCancelCause(ctx)
+	r.out = j.newSink(r.fault)
+	r.in = &intake{Job: j, ctx: r.ctx, drain: r.drain, halted: make(chan struct{}), putBad: r.out.put}
+	if j.halted() { // before the first call, and not soon after it
+		close(r.drain)
+		close(r.gone)
+		return r
+	}
+	go r.brake()
+	return r
+}
+
+// brake drains the run for whichever of the reasons comes first.
+func (r *run) brake() {
+	defer close(r.gone)
+	select {
+	case <-r.cfg.Drain:
+	case <-r.full:
+	case <-r.over:
+		return
+	}
+	close(r.drain)
+}
+
+// fault stops the run because a result cannot be kept. While there may be room
+// again, what is in flight is worth waiting for; else it is abandoned.
+func (r *run) fault(err error) {
+	if r.cfg.Watch.Fault != nil {
+		r.cfg.Watch.Fault(err)
+	}
+	if !DiskFull(err) {
+		r.abandon(err)
+		return
+	}
+	select {
+	case r.full <- struct{}{}:
+	default: // of the other file: it is stopping already
+	}
+}
+
+func (r *run) options(opts []batch.Option) []batch.Option {
+	return append(opts[:len(opts):len(opts)],
+		batch.WithConcurrency(r.cfg.Concurrency),
+		batch.WithDrain(r.drain),
+		batch.WithControl(r.cfg.Control),
+		batch.WithSummary(&r.sums.Summary),
+	)
+}
+
+// entering makes calls that are in flight until their answers are written.
+func (r *run) entering(call batch.Func[*Item, provider.Reply]) batch.Func[*Item, provider.Reply] {
+	return func(ctx context.Context, it *Item) (provider.Reply, error) {
+		r.out.enter(ctx)
+		reply, err := call(ctx, it)
+		if err != nil {
+			r.out.leave(1)
+		}
+		return reply, err
+	}
+}
+
+// take deals with one result: into the files, or not run and into none.
+func (r *run) take(res *Result) {
+	l, ended := r.cfg.lineOf(res)
+	if !ended {
+		r.notRun(res.Err)
+		r.out.end(res.Index, nil)
+		return
+	}
+	if kind, ok := provider.FinishKind(res.Finish); ok && kind == provider.Truncated {
+		r.sums.Truncated++
+	}
+	if l.Error != nil {
+		r.sums.count(l.Error.Code)
+	}
+	if r.cfg.Watch.Ended != nil {
+		r.cfg.Watch.Ended(res)
+	}
+	r.out.end(res.Index, &l)
+}
+
+func (s *Sums) count(code string) {
+	if s.Kinds == nil {
+		s.Kinds = map[string]int{}
+	}
+	s.Kinds[code]++
+}
+
+// notRun notes why an item was not run. Once no lane is left, nothing that a
+// stream may still bring can be run: it is not waited for.
+func (r *run) notRun(err error) {
+	e := faultOf(err)
+	if !errors.Is(err, machine.ErrWaitTooLong) && !errors.Is(err, machine.ErrLaneStopped) &&
+		(e == nil || !e.Kind.StopsLane() && !e.Kind.StopsLaneIfFirst()) {
+		return
+	}
+	r.sums.Stopped = err
+	if r.cfg.Input.Stream && !r.released && r.noLaneLeft() {
+		r.released = true
+		close(r.in.halted)
+	}
+}
+
+func (r *run) noLaneLeft() bool {
+	s, err := r.cfg.Control.Status(r.ctx, math.MaxInt)
+	if err != nil {
+		return true // the run is over
+	}
+	for _, l := range s.Lanes {
+		if l.Phase != machine.Stopped {
+			return false
+		}
+	}
+	return true
+}
+
+// end waits until all that was saved is safe, and completes the sums.
+func (r *run) end() {
+	s := &r.sums
+	if s.FilesErr = r.out.close(); s.FilesErr == nil {
+		s.FilesErr = r.cfg.dropSuperseded(r.past)
+	}
+	s.EarlierDone, s.EarlierFailed, s.Skipped = r.in.done, r.in.failed, r.in.skipped
+	s.Unsaved, s.InputErr, s.Left = r.out.unsaved, r.in.err, r.in.left
+	close(r.over)
+	<-r.gone
+	r.abandon(nil)
+}

@@ -1,0 +1,285 @@
+package promptfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/provider"
+)
+
+// desk is a folder with a prompt file, and a provider that notes what it is asked.
+type desk struct {
+	t       *testing.T
+	dir     string
+	in, out string
+	cfg     Config
+	asked   chan string
+	answer  func(it *Item) (provider.Reply, error)
+}
+
+func newDesk(t *testing.T, prompts ...string) *desk {
+	t.Helper()
+	d := &desk{t: t, dir: t.TempDir(), asked: make(chan string, 1000)}
+	d.in, d.out = filepath.Join(d.dir, "in.jsonl"), filepath.Join(d.dir, "out.jsonl")
+	write(t, d.in, strings.Join(prompts, "\n")+"\n")
+	d.answer = func(*Item) (provider.Reply, error) { return good, nil }
+	return d
+}
+
+var good = provider.Reply{Status: 200, RequestID: "r", Body: []byte(`{"ok":true}`)}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ask(id string) string { return fmt.Sprintf(`{"id":%q,"prompt":"p","model":"m"}`, id) }
+
+func (d *desk) open() *Job {
+	d.t.Helper()
+	if d.cfg.Input.open == nil {
+		var err error
+		if d.cfg.Input, err = File(d.in); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	d.cfg.Output = d.out
+	job, err := Open(d.cfg)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return job
+}
+
+// run runs the file in a bubble, one call after the other, and tells what was asked.
+func (d *desk) run(opts ...batch.Option) (sums Sums, asked string, err error) {
+	d.t.Helper()
+	d.cfg.Concurrency = 1
+	synctest.Test(d.t, func(t *testing.T) {
+		job := d.open()
+		sums, err = job.Run(t.Context(), func(_ context.Context, it *Item) (provider.Reply, error) {
+			d.asked <- it.ID
+			return d.answer(it)
+		}, opts...)
+		if fault := job.Close(); fault != nil {
+			t.Error(fault)
+		}
+	})
+	for len(d.asked) > 0 {
+		asked += <-d.asked + " "
+	}
+	return sums, strings.TrimSpace(asked), err
+}
+
+// progress is what the files tell.
+func (d *desk) progress() *journal.Progress {
+	d.t.Helper()
+	p, err := journal.ReadProgress(d.out, journal.ErrorsPath(d.out))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return p
+}
+
+// A run that stops at a quota leaves what it did not ask to the next one: it has no line
+// in either file, and is asked then, and only that.
+func TestNotRunIsAskedNextTime(t *testing.T) {
+	const items, quota = 50, 10
+	var lines []string
+	for n := range items {
+		lines = append(lines, ask(fmt.Sprint(n)))
+	}
+	d := newDesk(t, lines...)
+	left := quota
+	d.answer = func(*Item) (provider.Reply, error) {
+		if left--; left < 0 {
+			return provider.Reply{}, &provider.Error{Kind: provider.QuotaExhausted, Status: 429}
+		}
+		return good, nil
+	}
+	sums, _, err := d.run()
+	if !errors.Is(err, batch.ErrStopped) || sums.Stopped == nil || sums.Succeeded != quota || sums.Failed != 0 {
+		t.Errorf("the first run: %+v, %v", sums, err)
+	}
+	if p := d.progress(); p.Done != quota || p.Failed != 0 {
+		t.Errorf("after the first run: %+v", p)
+	}
+	d.answer = func(*Item) (provider.Reply, error) { return good, nil }
+	sums, asked, err := d.run()
+	if n := len(strings.Fields(asked)); n != items-quota || err != nil || sums.EarlierDone != quota {
+		t.Errorf("the second run asked %d: %+v, %v", n, sums, err)
+	}
+	if p := d.progress(); p.Done != items || p.Failed != 0 {
+		t.Errorf("in the end: %+v", p)
+	}
+}
+
+// A later run asks what has not ended. Items that failed for good have ended, unless
+// they are to be tried again; then each has one line in both files together.
+func TestGoesOn(t *testing.T) {
+	d := newDesk(t, ask("a"), ask("b"), ask("c"))
+	d.answer = func(it *Item) (provider.Reply, error) {
+		if it.ID == "b" {
+			return provider.Reply{}, batch.Permanent(errors.New("no"))
+		}
+		return good, nil
+	}
+	d.cfg.Reader.Limit = 2
+	if sums, asked, err := d.run(); err != nil || asked != "a b" || sums.Kinds["invalid"] != 1 {
+		t.Errorf("%s, %+v, %v", asked, sums, err)
+	}
+	d.cfg.Reader.Limit = 0
+	if sums, asked, err := d.run(); err != nil || asked != "c" || sums.EarlierDone != 1 || sums.EarlierFailed != 1 {
+		t.Errorf("%s, %+v, %v", asked, sums, err)
+	}
+	d.cfg.RetryFailed, d.answer = true, func(*Item) (provider.Reply, error) { return good, nil }
+	if _, asked, err := d.run(); err != nil || asked != "b" {
+		t.Errorf("%s, %v", asked, err)
+	}
+	if text, err := os.ReadFile(journal.ErrorsPath(d.out)); err != nil || len(text) > 0 {
+		t.Errorf("%v, left in the errors file: %s", err, text)
+	}
+	if p := d.progress(); p.Done != 3 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// Nothing is called and no file made if a line is bad, and each is named; skipped ones go
+// to the errors file.
+func TestBadLines(t *testing.T) {
+	d := newDesk(t, "{x", ask("a"), "[]")
+	_, asked, err := d.run()
+	var bad *BadLines
+	if !errors.As(err, &bad) || bad.All != 2 || asked != "" || !strings.Contains(err.Error(), "in.jsonl:1:") || !strings.Contains(err.Error(), "in.jsonl:3:") {
+		t.Errorf("%v, asked %q", err, asked)
+	}
+	if left, _ := os.ReadDir(d.dir); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+	d.cfg.SkipBad = true
+	if sums, asked, err := d.run(); err != nil || asked != "a" || sums.Skipped != 2 {
+		t.Errorf("%+v, %v, asked %q", sums, err, asked)
+	}
+	if p := d.progress(); p.Done != 1 || p.Failures[CodeInvalidLine] != 2 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// While a job is open nobody else gets the output; the input is never taken for it.
+func TestOneJobAnOutput(t *testing.T) {
+	d := newDesk(t, ask("a"))
+	job := d.open()
+	if _, err := Open(d.cfg); !errors.Is(err, journal.ErrLocked) {
+		t.Errorf("opened twice: %v", err)
+	}
+	if err := job.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := job.Close(); err != nil {
+		t.Errorf("closed twice: %v", err)
+	}
+	d.cfg.Output = d.in
+	if _, err := Open(d.cfg); !errors.Is(err, journal.ErrSameFile) {
+		t.Errorf("the input as output: %v", err)
+	}
+	if left, _ := os.ReadDir(d.dir); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// Begin says what it has done to the files, and a job that is not run closes them.
+func TestBegin(t *testing.T) {
+	d := newDesk(t, ask("a"), ask("b"))
+	d.run()
+	whole, _ := os.ReadFile(d.out)
+	write(t, d.out, string(whole)+`{"id":"hr-`)
+	job := d.open()
+	if plan, err := job.Plan(); err != nil || plan.Items != 2 || plan.Done != 2 || plan.Left() != 0 {
+		t.Errorf("%+v, %v", plan, err)
+	}
+	begun, err := job.Begin()
+	if err != nil || begun.Results != 2 || len(begun.Torn) != 1 || begun.Torn[0] != (Torn{d.out, 10}) || begun.Fresh {
+		t.Errorf("%+v, %v", begun, err)
+	}
+	if err := job.Close(); err != nil {
+		t.Error(err)
+	}
+	if text, _ := os.ReadFile(d.out); string(text) != string(whole) {
+		t.Errorf("the file holds %q", text)
+	}
+	d.cfg.Fresh = true
+	job = d.open()
+	begun, err = job.Begin()
+	if err := errors.Join(err, job.Close()); err != nil || !begun.Fresh || len(begun.Kept) != 1 || begun.Kept[0] != (Kept{d.out, d.out + ".bak"}) {
+		t.Errorf("%+v, %v", begun, err)
+	}
+}
+
+// A run that is told to stop before it begins calls nothing, and one without a file
+// knows no past.
+func TestDrainedBeforeTheFirstCall(t *testing.T) {
+	d := newDesk(t, ask("a"))
+	closed := make(chan struct{})
+	close(closed)
+	d.cfg.Drain = closed
+	if _, asked, err := d.run(); !errors.Is(err, ErrHalted) || asked != "" {
+		t.Errorf("%v, asked %q", err, asked)
+	}
+}
+
+// A stream is left where the run ends, though it never does: its goroutine ends with the
+// next read.
+func TestStreamIsLeft(t *testing.T) {
+	d := newDesk(t)
+	r, w := io.Pipe()
+	defer func() { _ = w.Close() }()
+	drain := make(chan struct{})
+	d.cfg.Input, d.cfg.Drain = Stream("pipe", r), drain
+	d.answer = func(*Item) (provider.Reply, error) { close(drain); return good, nil }
+	d.cfg.Concurrency = 1
+	job := d.open()
+	go func() { _, _ = io.WriteString(w, ask("a")+"\n") }()
+	sums, err := job.Run(t.Context(), func(_ context.Context, it *Item) (provider.Reply, error) { return d.answer(it) })
+	if err := errors.Join(err, job.Close()); err != nil || !sums.Left || sums.Succeeded != 1 {
+		t.Errorf("%+v, %v", sums, err)
+	}
+}
+
+// What cannot be kept ends the run, and says which items it was.
+func TestFaultEndsTheRun(t *testing.T) {
+	d := newDesk(t, ask("a"), ask("b"), ask("c"))
+	told := make(chan error, 2)
+	d.cfg.Watch.Fault = func(err error) { told <- err }
+	d.answer = func(it *Item) (provider.Reply, error) {
+		_ = os.Remove(d.out)
+		return good, nil
+	}
+	sums, asked, err := d.run()
+	if err == nil || sums.FilesErr == nil || sums.Unsaved == 0 || len(told) == 0 {
+		t.Errorf("%+v, %v, asked %q", sums, err, asked)
+	}
+}
+
+// Whoever gives no names gets those of the models, and one request a call.
+func TestItemsHaveLanesAndCosts(t *testing.T) {
+	d := newDesk(t, ask("a"))
+	d.answer = func(it *Item) (provider.Reply, error) {
+		if c := it.Cost(); it.Pool() != "m" || c.Requests != 1 || c.Input <= 0 || it.Asks().Endpoint != prompts.ChatCompletions {
+			t.Errorf("%s, %+v, %+v", it.Pool(), c, it.Asks())
+		}
+		return good, nil
+	}
+	d.run()
+}

@@ -1,0 +1,130 @@
+package promptfile
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/saver"
+)
+
+// sink is where result lines go: each of the two files has a saver, which commits
+// in groups what comes while the disk works.
+type sink struct {
+	results, errors *saver.Saver
+	unsaved         int    // lines that could not be kept; to be read after close
+	turns           *turns // nil where results stand as they come
+
+	// room has as many places as calls may be in flight. A call takes one before it
+	// is made, and leaves it when its answer is written: until then it counts as in
+	// flight. So a process that is killed never loses more than it was allowed to
+	// have in flight, and a disk that is slow slows the calls down. What a loss of power
+	// takes beside that is bounded by the saver: what it has written and not synced, 511
+	// lines and those of one write.
+	room    chan struct{}
+	faulted chan struct{} // closed by the first failure: nothing waits for room any more
+}
+
+// newSink takes the files over. fault is told the first failure of each.
+func (j *Job) newSink(fault func(error)) *sink {
+	s := &sink{room: make(chan struct{}, j.cfg.Concurrency), faulted: make(chan struct{})}
+	first := make(chan struct{}, 1)
+	first <- struct{}{}
+	cfg := saver.Config{Durability: j.cfg.Durability, Fault: func(err error) {
+		select {
+		case <-first:
+			close(s.faulted)
+		default: // of the other file
+		}
+		fault(err)
+	}}
+	if j.cfg.InputOrder {
+		s.turns = newTurns(j.cfg.folder(), s.put, fault)
+	}
+	s.errors = saver.New(j.files.errors, cfg)
+	cfg.Written = s.leave
+	s.results = j.saver(cfg)
+	j.files = nil // they are the savers'
+	return s
+}
+
+// end takes the line of the item of that index, nil for one that was not run.
+func (s *sink) end(index int, l *journal.Line) {
+	if s.turns == nil {
+		if l != nil {
+			s.put(*l)
+		}
+		return
+	}
+	if l != nil && l.Error != nil {
+		s.put(*l)
+		l = nil
+	}
+	s.turns.take(index, l)
+}
+
+// put hands over one line: of a failed item, or of a result. Many goroutines may call it.
+func (s *sink) put(l journal.Line) {
+	if l.Error != nil {
+		s.errors.Save(l, nil)
+		return
+	}
+	s.results.Save(l, nil)
+}
+
+// enter waits until there is room for one more call. Where answers wait for their
+// turn it is not asked for: the one whose turn it is could not come in.
+func (s *sink) enter(ctx context.Context) {
+	if s.turns != nil {
+		return
+	}
+	select { // there is room nearly always, and to ask for that alone is cheap
+	case s.room <- struct{}{}:
+		return
+	default:
+	}
+	select {
+	case s.room <- struct{}{}:
+	case <-s.faulted:
+	case <-ctx.Done():
+	}
+}
+
+// leave gives places back; after a fault an answer may have come in without one.
+func (s *sink) leave(places int) {
+	for range places {
+		select {
+		case <-s.room:
+		default:
+		}
+	}
+}
+
+// close waits until everything is saved, or known not to be.
+func (s *sink) close() error {
+	var faults []error
+	if s.turns != nil {
+		faults = append(faults, s.turns.close())
+		s.unsaved = s.turns.lost
+	}
+	faults = append(faults, s.results.Close(), s.errors.Close())
+	for _, err := range faults {
+		var unsaved *saver.Error
+		if errors.As(err, &unsaved) {
+			s.unsaved += unsaved.Lines
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// DiskFull tells a disk that is full, where there may be room again, from one that is
+// broken.
+func DiskFull(err error) bool {
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
+		if errors.Is(err, full) {
+			return true
+		}
+	}
+	return false
+}
