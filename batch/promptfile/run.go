@@ -44,6 +44,9 @@ func (j *Job) Run(ctx context.Context, call batch.Func[*Item, provider.Reply], o
 	if err := j.ready(); err != nil {
 		return Sums{RunErr: err}, err
 	}
+	if j.halted() { // what is drained from the start could still let a call leave
+		return Sums{RunErr: ErrHalted}, ErrHalted
+	}
 	r := j.start(ctx)
 	for res, err := range batch.Stream(r.ctx, r.in.items(), r.entering(call), r.options(opts)...) {
 		if err != nil {
@@ -97,11 +100,6 @@ func (j *Job) start(ctx context.Context) *run {
 	r.ctx, r.abandon = context.WithCancelCause(ctx)
 	r.out = j.newSink(r.fault)
 	r.in = &intake{Job: j, ctx: r.ctx, drain: r.drain, halted: make(chan struct{}), putBad: r.out.put}
-	if j.halted() { // before the first call, and not soon after it
-		close(r.drain)
-		close(r.gone)
-		return r
-	}
 	go r.brake()
 	return r
 }

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/batch/saver"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -227,15 +229,28 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// A run that is told to stop before it begins calls nothing, and one without a file
-// knows no past.
+// A run that is told to stop before it begins calls nothing, however far it was prepared.
 func TestDrainedBeforeTheFirstCall(t *testing.T) {
 	d := newDesk(t, ask("a"))
-	closed := make(chan struct{})
-	close(closed)
-	d.cfg.Drain = closed
-	if _, asked, err := d.run(); !errors.Is(err, ErrHalted) || asked != "" {
-		t.Errorf("%v, asked %q", err, asked)
+	for _, prepare := range []func(*Job) error{
+		func(*Job) error { return nil },
+		func(j *Job) error { _, err := j.Plan(); return err },
+		func(j *Job) error { _, err := j.Plan(); _, err2 := j.Begin(); return errors.Join(err, err2) },
+	} {
+		drain := make(chan struct{})
+		d.cfg.Drain = drain
+		job := d.open()
+		if err := prepare(job); err != nil {
+			t.Fatal(err)
+		}
+		close(drain)
+		sums, err := job.Run(t.Context(), func(context.Context, *Item) (provider.Reply, error) {
+			t.Error("it calls")
+			return good, nil
+		})
+		if fault := job.Close(); !errors.Is(err, ErrHalted) || sums.RunErr == nil || fault != nil {
+			t.Errorf("%v, %+v, %v", err, sums, fault)
+		}
 	}
 }
 
@@ -257,18 +272,46 @@ func TestStreamIsLeft(t *testing.T) {
 	}
 }
 
-// What cannot be kept ends the run, and says which items it was.
+// A disk that is full, or broken, ends the run soon, and what is not saved is counted.
 func TestFaultEndsTheRun(t *testing.T) {
-	d := newDesk(t, ask("a"), ask("b"), ask("c"))
-	told := make(chan error, 2)
-	d.cfg.Watch.Fault = func(err error) { told <- err }
-	d.answer = func(it *Item) (provider.Reply, error) {
-		_ = os.Remove(d.out)
-		return good, nil
+	var lines []string
+	for n := range 200 {
+		lines = append(lines, ask(fmt.Sprint(n)))
 	}
-	sums, asked, err := d.run()
-	if err == nil || sums.FilesErr == nil || sums.Unsaved == 0 || len(told) == 0 {
-		t.Errorf("%+v, %v, asked %q", sums, err, asked)
+	for name, full := range map[string]bool{"/dev/full": true, "gone": false} {
+		d := newDesk(t, lines...)
+		if full {
+			if _, err := os.Stat(name); err != nil {
+				t.Skip(err)
+			}
+			d.out = name
+			d.cfg.Errors = filepath.Join(d.dir, "errors")
+		}
+		told := make(chan error, 2)
+		d.cfg.Watch.Fault = func(err error) { told <- err }
+		d.answer = func(*Item) (provider.Reply, error) {
+			if !full {
+				_ = os.Remove(d.out)
+			}
+			return good, nil
+		}
+		sums, asked, err := d.run()
+		if n := len(strings.Fields(asked)); n == 0 || n > 50 || sums.Unsaved != n || sums.FilesErr == nil {
+			t.Errorf("%s: %d asked, %d not saved, %v", name, n, sums.Unsaved, err)
+		}
+		if len(told) != 1 || DiskFull(<-told) != full || !full && errors.Is(err, batch.ErrDrained) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A call that fails gives its place back: with one place, many failures are not the end.
+func TestFailedCallsGiveTheirPlaceBack(t *testing.T) {
+	d := newDesk(t, ask("a"), ask("b"), ask("c"))
+	d.answer = func(*Item) (provider.Reply, error) { return provider.Reply{}, batch.Permanent(errors.New("no")) }
+	d.cfg.Durability = saver.OS
+	if sums, asked, err := d.run(batch.WithAttemptTimeout(time.Minute)); err != nil || asked != "a b c" || sums.Failed != 3 || sums.Elapsed > 30*time.Second {
+		t.Errorf("%s, %+v, %v", asked, sums, err)
 	}
 }
 
