@@ -207,6 +207,7 @@ func TestBegin(t *testing.T) {
 	d.run()
 	whole, _ := os.ReadFile(d.out)
 	write(t, d.out, string(whole)+`{"id":"hr-`)
+	before, noProc := os.ReadDir("/proc/self/fd")
 	job := d.open()
 	if plan, err := job.Plan(); err != nil || plan.Items != 2 || plan.Done != 2 || plan.Left() != 0 {
 		t.Errorf("%+v, %v", plan, err)
@@ -217,6 +218,9 @@ func TestBegin(t *testing.T) {
 	}
 	if err := job.Close(); err != nil {
 		t.Error(err)
+	}
+	if after, _ := os.ReadDir("/proc/self/fd"); noProc == nil && len(after) > len(before) {
+		t.Errorf("%d files are open, %d were", len(after), len(before))
 	}
 	if text, _ := os.ReadFile(d.out); string(text) != string(whole) {
 		t.Errorf("the file holds %q", text)
