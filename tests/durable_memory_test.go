@@ -67,17 +67,27 @@ func peaksOf(t *testing.T, bin string, n int) (run, again int64) {
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// measured names the command whose peak a helper process measures.
-const measured = "HEADRACE_MEASURED"
+// measured names the command whose peak a helper process measures, and measuredCode the
+// exit code with which it is to end.
+const (
+	measured     = "HEADRACE_MEASURED"
+	measuredCode = "HEADRACE_MEASURED_CODE"
+)
 
 // peakOf runs the command to a good end and tells the most memory it had, in bytes.
+func peakOf(t *testing.T, args ...string) (peak int64, took time.Duration) {
+	t.Helper()
+	return peakOfEnding(t, 0, args...)
+}
+
+// peakOfEnding is peakOf for a command that ends with that exit code.
 //
 // A process that is begun inherits the peak of the one it was begun by, so that one
 // must be small: it is this test program once more, doing nothing else.
-func peakOf(t *testing.T, args ...string) (peak int64, took time.Duration) {
+func peakOfEnding(t *testing.T, code int, args ...string) (peak int64, took time.Duration) {
 	t.Helper()
 	helper := exec.Command(os.Args[0], "-test.run=^TestMeasure$", "-test.v")
-	helper.Env = append(os.Environ(), measured+"="+strings.Join(args, "\n"))
+	helper.Env = append(os.Environ(), measured+"="+strings.Join(args, "\n"), measuredCode+"="+strconv.Itoa(code))
 	began := time.Now()
 	text, err := helper.CombinedOutput()
 	_, rest, ok := strings.Cut(string(text), "peak: ")
@@ -97,7 +107,8 @@ func TestMeasure(t *testing.T) {
 		t.Skip("only for a helper process")
 	}
 	cmd := exec.Command(args[0], args[1:]...)
-	if text, err := cmd.CombinedOutput(); err != nil {
+	text, err := cmd.CombinedOutput()
+	if code := strconv.Itoa(cmd.ProcessState.ExitCode()); code != os.Getenv(measuredCode) {
 		t.Fatalf("%v: %s", err, text)
 	}
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)

@@ -55,7 +55,10 @@ func (r *runner) connect() (*backend, error) {
 	if err := r.findKey(b); err != nil {
 		return nil, err
 	}
-	client, err := openai.New(openai.Config{APIKey: b.key, BaseURL: r.flags.baseURL, Conns: r.flags.concurrency})
+	client, err := openai.New(openai.Config{
+		APIKey: b.key, BaseURL: r.flags.baseURL, Conns: r.flags.concurrency,
+		MaxBodies: int64(r.flags.maxBodies) * mebibyte,
+	})
 	if err != nil {
 		return nil, refuse("%s: correct --base-url or the key", configFault(err))
 	}

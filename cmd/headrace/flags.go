@@ -10,6 +10,7 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/provider/openai"
 )
 
 // runFlags are the flags of run, by name. The names are a promise.
@@ -28,6 +29,7 @@ type runFlags struct {
 	outputTPM         float64
 	burst             time.Duration
 	maxAttempts       int
+	maxBodies         int // MiB
 	latencyTarget     time.Duration
 	timeout           time.Duration
 	itemTimeout       time.Duration
@@ -55,6 +57,13 @@ type runFlags struct {
 
 // defaultKeyEnv holds OpenAI's key, as in their own libraries.
 const defaultKeyEnv = "OPENAI_API_KEY"
+
+// mebibyte is the unit of --max-bodies, in bytes, and mostBodies the most that can be
+// meant: a tebibyte.
+const (
+	mebibyte   = 1 << 20
+	mostBodies = 1 << 20
+)
 
 // Values of --progress.
 const (
@@ -112,6 +121,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.burst, "burst", 0, "how much of a told limit may be spent at once, in time: 1m where a minute's worth is there from the start (default 1s)")
 	fs.DurationVar(&f.latencyTarget, "latency-target", 0, "mean latency to keep, by fewer calls in flight where it would be longer; 0 lets answers take as long as they take")
 	fs.IntVar(&f.maxAttempts, "max-attempts", batch.DefaultMaxAttempts, "tries at an item; being throttled is none")
+	fs.IntVar(&f.maxBodies, "max-bodies", openai.DefaultMaxBodies/mebibyte, "MiB of long answers that are read at once, all calls together; more of them wait (the first 64 KiB of each do not count)")
 	fs.DurationVar(&f.timeout, "timeout", batch.DefaultAttemptTimeout, "longest call; waiting to be sent does not count, 0 is no bound")
 	fs.DurationVar(&f.itemTimeout, "item-timeout", 0, "longest time for one item in all, from its first call; 0 is no bound")
 	fs.DurationVar(&f.deadline, "deadline", 0, "longest time for the run in all: it then stops as at Ctrl-C, with exit code 4; 0 is no bound")
@@ -130,7 +140,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	nameValues(fs, map[string]string{
 		"output": "FILE", "errors": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
 		"model": "NAME", "endpoint": "PATH", "system": "TEXT",
-		"format": "NAME", "template": "TEXT", "on-bad-line": "MODE", "order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N",
+		"format": "NAME", "template": "TEXT", "on-bad-line": "MODE", "order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
 		"timeout": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "sim-profile": "NAME", "config": "FILE",
 		"durable": "MODE", "progress": "MODE", "log-level": "LEVEL", "limit": "N", "seed": "N",
 	})
@@ -186,6 +196,8 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		atLeast("concurrency", f.concurrency, 1),
 		atMost("concurrency", f.concurrency, machine.MaxConcurrency),
 		atLeast("max-attempts", f.maxAttempts, 1),
+		atLeast("max-bodies", f.maxBodies, 1),
+		atMost("max-bodies", f.maxBodies, mostBodies),
 		atLeast("limit", f.limit, 0),
 		atLeast("latency-target", f.latencyTarget, 0),
 		atLeast("timeout", f.timeout, 0),

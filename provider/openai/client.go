@@ -21,6 +21,9 @@ const (
 	// DefaultMaxBody is as long as an input line may be. The largest answers in
 	// use, embeddings of 2,048 texts, are near 60 MiB.
 	DefaultMaxBody = 64 << 20
+	// DefaultMaxBodies is four times that: four of the longest answers at once, or
+	// two thousand of 64 KiB more than are read without asking.
+	DefaultMaxBodies = 256 << 20
 )
 
 // apiPath is the version that OpenAI's paths begin with. An endpoint may have it
@@ -54,6 +57,13 @@ type Config struct {
 	// DefaultMaxBody). A longer one is a failure of kind Invalid: another try
 	// would be paid for again and be as long.
 	MaxBody int64
+	// MaxBodies bounds the bytes of all answers that are read at once, after
+	// decompression (default DefaultMaxBodies). Beyond it answers wait for others to
+	// end; none fails for that, but the wait is a part of its call's time. The first
+	// 64 KiB of each do not count: ordinary answers never wait. If it is less than
+	// twice MaxBody, one answer at a time may go beyond half of it, so that all end. For the moment in which an answer is put together it takes its
+	// length twice.
+	MaxBodies int64
 }
 
 // Client makes calls. It may be used by many goroutines at once and has none of
@@ -65,6 +75,7 @@ type Client struct {
 	base    string
 	key     string
 	maxBody int64
+	room    *room // for answers that are long
 
 	blanks map[string]*http.Request // for each endpoint, without the version; not to be changed
 }
@@ -90,6 +101,10 @@ func New(cfg Config) (*Client, error) {
 	if c.maxBody <= 0 {
 		c.maxBody = DefaultMaxBody
 	}
+	if cfg.MaxBodies <= 0 {
+		cfg.MaxBodies = DefaultMaxBodies
+	}
+	c.room = newRoom(cfg.MaxBodies, c.maxBody)
 	api := openai.DefaultConfig(key)
 	api.BaseURL, api.OrgID, api.HTTPClient = base, cfg.Organization, doer{c}
 	c.api = openai.NewClientWithConfig(api)

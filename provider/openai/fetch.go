@@ -13,8 +13,9 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// firstRead is up to which length a body gets its room before it has come. A server
-// may claim any length; beyond this it gets memory for what it sends.
+// firstRead is up to which length a body gets its memory before it has come, and without
+// asking for room. A server may claim any length; beyond this it gets memory for what it
+// sends, as there is room.
 const firstRead = 64 << 10
 
 // drain is how much of a failed answer is read beyond what is kept, so that its
@@ -22,7 +23,7 @@ const firstRead = 64 << 10
 const drain = 256 << 10
 
 // exchange is one call on the wire: an answer, or why there is none. A body that
-// broke off leaves both.
+// broke off leaves a status and an error.
 type exchange struct {
 	status int
 	header http.Header
@@ -39,7 +40,7 @@ func (c *Client) fetch(req *http.Request) exchange {
 	defer func() { _ = resp.Body.Close() }() // it was read: nothing is left that could fail
 	x := exchange{status: resp.StatusCode, header: resp.Header}
 	if resp.StatusCode/100 == 2 {
-		x.body, x.err = c.readAnswer(resp)
+		x.body, x.err = c.readAnswer(req.Context(), resp)
 	} else {
 		x.body = c.readFailure(resp)
 	}
@@ -84,19 +85,22 @@ func (r *replay) RoundTrip(req *http.Request) (*http.Response, error) {
 // errTooLong is the end of an answer over MaxBody.
 var errTooLong = errors.New("the answer is longer than allowed")
 
-func (c *Client) readAnswer(resp *http.Response) ([]byte, error) {
+func (c *Client) readAnswer(ctx context.Context, resp *http.Response) ([]byte, error) {
 	switch n := resp.ContentLength; {
 	case n > c.maxBody:
 		return nil, errTooLong
 	case n > 0 && n <= firstRead && !c.foreign: // a foreign transport may unpack, and leave the length as it was
 		return readAll(resp.Body, int(n))
 	}
-	var buf bytes.Buffer
-	n, err := buf.ReadFrom(io.LimitReader(resp.Body, c.maxBody+1))
-	if n > c.maxBody {
+	var head bytes.Buffer
+	n, err := head.ReadFrom(io.LimitReader(resp.Body, min(firstRead, c.maxBody+1)))
+	switch {
+	case n > c.maxBody:
 		return nil, errTooLong
+	case err != nil || n < firstRead:
+		return head.Bytes(), err
 	}
-	return buf.Bytes(), err
+	return c.readLong(ctx, resp.Body, head.Bytes())
 }
 
 // readAll reads a body of n bytes, and one more, which is its end: a body that was not

@@ -1,0 +1,122 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+)
+
+// piece is how much of a long answer is read for one place, in bytes: an answer a little
+// over firstRead takes little, and one of 64 MiB asks 512 times.
+const piece = 128 << 10
+
+// room bounds the bytes of all answers that are read at once. A long one is read piece by
+// piece, and each piece needs a place. The first half of the room is places for whoever
+// comes first. The second is leaves to go on to the end without one, as many as whole
+// answers fit in, and at least one. So of answers that have all taken something and find
+// no place, one can always finish and give back what it holds.
+type room struct {
+	places chan struct{} // the taken ones
+	leaves chan struct{} // likewise
+	spare  sync.Pool     // of *[piece]byte: what endless answers leave is used again
+}
+
+// newRoom makes room for that many bytes of answers of at most longest bytes each.
+func newRoom(bytes, longest int64) *room {
+	half := bytes / 2
+	return &room{
+		places: make(chan struct{}, max(1, half/piece)),
+		leaves: make(chan struct{}, max(1, half/longest)),
+	}
+}
+
+// long is an answer on its way that does not fit into firstRead.
+type long struct {
+	room   *room
+	pieces []*[piece]byte
+	size   int64 // in bytes
+	placed int   // how many places it has
+	leave  bool  // it needs no more of them
+}
+
+// readLong reads on, behind what is read already. Waiting for room is part of the call: it
+// ends with its context.
+func (c *Client) readLong(ctx context.Context, body io.Reader, head []byte) ([]byte, error) {
+	l := long{room: c.room}
+	defer l.giveBack()
+	for most := c.maxBody - int64(len(head)); ; {
+		if err := l.enter(ctx); err != nil {
+			return nil, err
+		}
+		err := l.read(body)
+		switch {
+		case l.size > most:
+			return nil, errTooLong
+		case errors.Is(err, io.EOF):
+			return l.join(head), nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// enter waits until one more piece may be read.
+func (l *long) enter(ctx context.Context) error {
+	if l.leave {
+		return nil
+	}
+	select { // a place that is free is better than a leave
+	case l.room.places <- struct{}{}:
+		l.placed++
+		return nil
+	default:
+	}
+	select {
+	case l.room.places <- struct{}{}:
+		l.placed++
+	case l.room.leaves <- struct{}{}:
+		l.leave = true
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// read reads one piece, a whole one unless there is an error. The end is io.EOF itself: a
+// body that breaks off has another.
+func (l *long) read(body io.Reader) (err error) {
+	p, ok := l.room.spare.Get().(*[piece]byte)
+	if !ok {
+		p = new([piece]byte)
+	}
+	l.pieces = append(l.pieces, p)
+	for n, m := 0, 0; n < piece && err == nil; n += m {
+		m, err = body.Read(p[n:])
+		l.size += int64(m)
+	}
+	return err
+}
+
+// join puts the answer together.
+func (l *long) join(head []byte) []byte {
+	body := make([]byte, 0, int64(len(head))+l.size)
+	body = append(body, head...)
+	for _, p := range l.pieces {
+		body = append(body, p[:min(piece, cap(body)-len(body))]...)
+	}
+	return body
+}
+
+// giveBack makes the room free for others.
+func (l *long) giveBack() {
+	for _, p := range l.pieces {
+		l.room.spare.Put(p)
+	}
+	for range l.placed {
+		<-l.room.places
+	}
+	if l.leave {
+		<-l.room.leaves
+	}
+}
