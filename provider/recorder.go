@@ -44,6 +44,7 @@ func (r Record) Failure(err error) *Error {
 		return e
 	}
 	e = Classify(r.Status, r.header, r.ErrorBody)
+	e.RequestID = r.RequestID // the header may have the key in it
 	e.Err = err
 	return e
 }
@@ -149,7 +150,8 @@ func (r *Recorder) Snapshot() Record {
 	if len(rec.ErrorBody) > 0 {
 		rec.ErrorBody = bytes.Clone(bound(Redact(rec.ErrorBody, r.secrets...)))
 	}
-	rec.RequestID = redactText(rec.RequestID, r.secrets)
+	rec.RequestID = RedactText(rec.RequestID, r.secrets...)
+	rec.Finish = RedactText(rec.Finish, r.secrets...)
 	return rec
 }
 

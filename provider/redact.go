@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 )
 
@@ -13,39 +14,137 @@ const minSecret = 8
 const redacted = "[redacted]"
 
 // Redact returns body without the given secrets: a gateway may echo what it was
-// sent. The beginning of a secret at the body's end goes, too, for there a body
-// is cut to its bound. Body itself is not changed, and is returned if it holds
-// none. Secrets shorter than 8 bytes are left.
+// sent. A secret is found as it is and as JSON may escape it, also in a text of JSON's
+// that is itself JSON; what was valid JSON stays so. The beginning of a secret at the
+// body's end goes, too, for there a body is cut to its bound. Body itself is not changed,
+// and is returned if it holds none. Secrets shorter than 8 bytes, and those that could be
+// numbers, are left.
 func Redact(body []byte, secrets ...string) []byte {
 	for _, s := range secrets {
-		if len(s) < minSecret {
-			continue
+		if mayHold(body, s) && isSecret(s) {
+			body = replaceSecret(body, s)
 		}
-		if bytes.Contains(body, []byte(s)) {
-			body = bytes.ReplaceAll(body, []byte(s), []byte(redacted))
+		if mayEndIn(body, s) && isSecret(s) {
+			body = cutBeginning(body, s)
 		}
-		body = cutBeginning(body, s)
 	}
 	return body
 }
 
-// redactText is Redact for short texts, which hold no secret nearly always.
-func redactText(text string, secrets []string) string {
+// RedactText is Redact for short texts, which hold no secret nearly always.
+func RedactText(text string, secrets ...string) string {
 	for _, s := range secrets {
-		if len(s) >= minSecret && strings.Contains(text, s[:minSecret]) {
+		if isSecret(s) && (strings.Contains(text, s[:minSecret]) || strings.IndexByte(text, '\\') >= 0) {
 			return string(Redact([]byte(text), secrets...))
 		}
 	}
 	return text
 }
 
+// isSecret tells secrets from placeholders. To take out one that could be a number would
+// make another number of what has it within.
+func isSecret(s string) bool { return len(s) >= minSecret && strings.Trim(s, "0123456789+-.eE") != "" }
+
+// rareEnd is how much of a secret's end is searched for: enough that nothing else has it,
+// and no more than processors find at once.
+const rareEnd = 31
+
+// mayHold is false for nearly all that holds no secret, and costs a call little: JSON has
+// no need to escape what keys are made of, but may.
+func mayHold(body []byte, secret string) bool {
+	return bytes.Contains(body, []byte(secret[max(0, len(secret)-rareEnd):])) ||
+		bytes.Contains(body, []byte(`\u00`)) ||
+		strings.IndexByte(secret, '/') >= 0 && bytes.Contains(body, []byte(`\/`))
+}
+
+func replaceSecret(body []byte, secret string) []byte {
+	var out []byte
+	rest := body
+	for i := 0; i < len(rest); i++ {
+		n, matched := spelled(rest[i:], secret)
+		if matched < len(secret) {
+			continue
+		}
+		out = append(append(out, beforeEscaped(rest[:i])...), redacted...)
+		rest, i = rest[i+n:], -1
+	}
+	if out == nil {
+		return body
+	}
+	return append(out, rest...)
+}
+
+// beforeEscaped is text without a backslash at its end that would escape what comes next.
+func beforeEscaped(text []byte) []byte {
+	if slashes := len(text) - len(bytes.TrimRight(text, `\`)); slashes%2 == 1 {
+		return text[:len(text)-1]
+	}
+	return text
+}
+
+// spelled is how many bytes of text, from its beginning, spell the secret, and how many
+// of its characters.
+func spelled(text []byte, secret string) (n, matched int) {
+	for matched < len(secret) {
+		one := spelledByte(text[n:], secret[matched])
+		if one == 0 {
+			break
+		}
+		n += one
+		matched++
+	}
+	return n, matched
+}
+
+// maxSlashes is how many backslashes an escape may have: JSON within JSON, three times over.
+const maxSlashes = 8
+
+// spelledByte is how many bytes of text, from its beginning, spell c: one, or those of
+// an escape with as many backslashes as it takes; 0 if they spell something else.
+func spelledByte(text []byte, c byte) int {
+	switch {
+	case len(text) == 0:
+		return 0
+	case text[0] == c:
+		return 1
+	case text[0] != '\\':
+		return 0
+	}
+	text = text[:min(len(text), maxSlashes+5)]
+	escape := bytes.TrimLeft(text, `\`)
+	slashes := len(text) - len(escape)
+	if len(escape) >= 5 && escape[0] == 'u' {
+		if x, err := strconv.ParseUint(string(escape[1:5]), 16, 16); err == nil && x == uint64(c) {
+			return slashes + 5
+		}
+	}
+	if c == '/' && len(escape) > 0 && escape[0] == '/' {
+		return slashes + 1
+	}
+	return 0
+}
+
+// mayEndIn is false for whole JSON: neither keys nor escapes have its last bytes.
+func mayEndIn(body []byte, secret string) bool {
+	if len(body) == 0 {
+		return false
+	}
+	last := body[len(body)-1]
+	return strings.IndexByte(secret, last) >= 0 || strings.IndexByte(`\u0123456789abcdefABCDEF`, last) >= 0
+}
+
 // cutBeginning takes the beginning of a secret, of at least minSecret bytes, off
 // the end of a body.
 func cutBeginning(body []byte, secret string) []byte {
-	for n := min(len(secret)-1, len(body)); n >= minSecret; n-- {
-		if bytes.HasSuffix(body, []byte(secret[:n])) {
-			return body[:len(body)-n]
+	for i := max(0, len(body)-(maxSlashes+5)*len(secret)); i < len(body); i++ {
+		if n, matched := spelled(body[i:], secret); matched >= minSecret && isCut(body[i+n:]) {
+			return body[:i]
 		}
 	}
 	return body
+}
+
+// isCut reports whether nothing follows, or an escape of which the end is missing.
+func isCut(rest []byte) bool {
+	return len(rest) == 0 || rest[0] == '\\' && len(rest) < maxSlashes+5 && len(bytes.TrimLeft(rest, `\`)) < 5
 }

@@ -256,7 +256,7 @@ func TestOwnHTTPClientIsCopied(t *testing.T) {
 			return
 		}
 		body, _ := io.ReadAll(r.Body)
-		_, _ = fmt.Fprintf(w, `{"data":[%q]}`, string(body)+r.Header.Get("Authorization"))
+		_, _ = fmt.Fprintf(w, `{"data":[%q,%t]}`, body, r.Header.Get("Authorization") == "Bearer "+providertest.Key)
 	}))
 	t.Cleanup(server.Close)
 	asked := 0
@@ -271,11 +271,28 @@ func TestOwnHTTPClientIsCopied(t *testing.T) {
 	}
 	t.Cleanup(c.CloseIdle)
 	reply, err := c.Do(context.Background(), provider.Request{Endpoint: "/v1/embeddings", Body: []byte("{}")})
-	if err != nil || string(reply.Body) != `{"data":["{}Bearer `+providertest.Key+`"]}` || asked != 1 {
+	if err != nil || string(reply.Body) != `{"data":["{}",true]}` || asked != 1 {
 		t.Errorf("got %s, %v after asking %d times", reply.Body, err, asked)
 	}
 	if own.Transport != base {
 		t.Error("the user's client was changed")
+	}
+}
+
+// Servers that check no key are given words: those stay in answers that use them.
+func TestPlaceholderStaysInAnswers(t *testing.T) {
+	for key, stays := range map[string]bool{"lm-studio": true, "not-needed": true, "sk-12345": false, "abcdefghijklmnop": false} {
+		answer := `{"choices":[{"message":{"content":"` + key + `"}}]}`
+		baseURL, _ := record(t, answer)
+		c, err := openai.New(openai.Config{APIKey: key, BaseURL: baseURL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.CloseIdle)
+		reply, err := c.Do(t.Context(), provider.Request{Endpoint: "/v1/chat/completions", Body: []byte("{}")})
+		if err != nil || (string(reply.Body) == answer) != stays {
+			t.Errorf("key %s: %s, %v", key, reply.Body, err)
+		}
 	}
 }
 

@@ -41,6 +41,9 @@ func (c *Client) fetch(req *http.Request) exchange {
 	x := exchange{status: resp.StatusCode, header: resp.Header}
 	if resp.StatusCode/100 == 2 {
 		x.body, x.err = c.readAnswer(req.Context(), resp)
+		if !isPlaceholder(c.key) {
+			x.body = c.redact(x.body)
+		}
 	} else {
 		x.body = c.readFailure(resp)
 	}
@@ -128,16 +131,24 @@ func (c *Client) keep(body []byte) []byte {
 	return body[:min(len(body), provider.MaxErrorBody)] // what replaces a key may be longer
 }
 
+// isPlaceholder tells the keys that servers which check none are given, such as
+// "lm-studio" and "not-needed": an answer may well use such a word. Keys have digits in
+// them, or are longer.
+func isPlaceholder(key string) bool { return len(key) < 16 && !strings.ContainsAny(key, "0123456789") }
+
 // answer is what an exchange comes to: a good answer, or an error.
 func (c *Client) answer(ctx context.Context, x exchange) (provider.Reply, *provider.Error) {
 	reply, e := c.judge(ctx, x)
 	if e == nil {
+		reply.RequestID = c.quietText(reply.RequestID)
 		return reply, nil
 	}
 	own := *e // e may be the redirect policy's or the user's transport's
 	own.Provider = name
 	own.Err = c.quiet(own.Err)
-	own.Message = c.quietText(own.Message)
+	for _, text := range []*string{&own.Message, &own.Code, &own.Type, &own.Param} {
+		*text = c.quietText(*text)
+	}
 	if own.Status == 0 {
 		own.Status = x.status
 	}
@@ -178,12 +189,7 @@ func ended(ctx context.Context) *provider.Error {
 
 func (c *Client) redact(body []byte) []byte { return provider.Redact(body, c.key) }
 
-func (c *Client) quietText(s string) string {
-	if c.key == "" || !strings.Contains(s, c.key) {
-		return s
-	}
-	return string(c.redact([]byte(s)))
-}
+func (c *Client) quietText(s string) string { return provider.RedactText(s, c.key) }
 
 // quiet replaces an error whose text has the key in it, chain and all. A
 // transport of the user's might make one.

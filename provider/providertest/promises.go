@@ -3,6 +3,7 @@ package providertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -15,18 +16,43 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
+// spellings are how a body may repeat the key: as it is, as JSON may escape it, and as
+// JSON in a text of JSON's.
+func spellings(key string) []string {
+	escaped := func(each string) string {
+		var all strings.Builder
+		for _, c := range []byte(key) {
+			fmt.Fprintf(&all, each, c)
+		}
+		return all.String()
+	}
+	return []string{
+		key,
+		strings.ReplaceAll(key, "-", `\u002d`), strings.ReplaceAll(key, "-", `\u002D`),
+		escaped(`\u%04x`), escaped(`\u%04X`),
+		strings.ReplaceAll(key, "-", `\\u002d`),
+	}
+}
+
 // echo proves that a gateway which repeats what it was sent does not bring the
-// key into an error, whichever way it fails.
+// key into an error or an answer, whichever way it fails or does not.
 func echo(t *testing.T, newClient func(string) Doer) {
-	for _, status := range []int{http.StatusOK, http.StatusUnauthorized, http.StatusInternalServerError} {
-		client, _ := serve(t, newClient, func(w http.ResponseWriter, r *http.Request) {
-			sent := r.Header.Get("Authorization") + r.Header.Get("X-Api-Key")
-			w.Header().Set("X-Request-Id", sent)
-			w.WriteHeader(status)
-			_, _ = io.WriteString(w, `{"error":{"message":"bad key `+sent+`","code":"`+sent+`","type":"`+sent+`","param":"`+sent+`"}}`)
-		})
-		if e, _ := ask(context.Background(), t, client); e == nil {
-			t.Errorf("status %d: no error", status)
+	bodies := map[string]int{
+		`{"error":{"message":"bad key Bearer KEY","code":"KEY","type":"KEY","param":"KEY"}}`:              http.StatusOK,
+		`{"error":{"message":"bad key KEY","code":"KEY","type":"KEY","param":"KEY"},"object":"error"}`:    http.StatusUnauthorized,
+		`{"error":{"message":"KEY!","code":500,"metadata":{"raw":"{\"m\":\"KEY\"}"}}}`:                    http.StatusInternalServerError,
+		`{"choices":[{"message":{"content":"it is KEY"},"finish_reason":"KEY"}],"usage":{"KEY":"\nKEY"}}`: http.StatusOK,
+	}
+	for body, status := range bodies {
+		for _, spelled := range spellings(Key) {
+			client, _ := serve(t, newClient, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("X-Request-Id", r.Header.Get("Authorization")+r.Header.Get("X-Api-Key"))
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, strings.ReplaceAll(body, "KEY", spelled))
+			})
+			if e, _ := ask(context.Background(), t, client); (e == nil) != strings.Contains(body, "choices") {
+				t.Errorf("status %d, %s: %v", status, body, e)
+			}
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (p plain) Do(ctx context.Context, r provider.Request) (provider.Reply, erro
 		e.RequestID = string(provider.Redact([]byte(e.RequestID), providertest.Key))
 		return provider.Reply{}, e
 	}
-	reply, e := provider.ReplyOf(resp.StatusCode, resp.Header, body)
+	reply, e := provider.ReplyOf(resp.StatusCode, resp.Header, provider.Redact(body, providertest.Key))
 	if e != nil {
 		return provider.Reply{}, e
 	}
@@ -56,6 +56,7 @@ func (p plain) Do(ctx context.Context, r provider.Request) (provider.Reply, erro
 		rec.Usage(reply.Usage)
 	}
 	rec.Finish(reply.Finish)
+	reply.RequestID = provider.RedactText(reply.RequestID, providertest.Key)
 	return reply, nil
 }
 
