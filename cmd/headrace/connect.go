@@ -113,6 +113,12 @@ func (r *runner) simulate() (*backend, error) {
 func (r *runner) findKey(b *backend) error {
 	key, _ := r.env(r.flags.keyEnv)
 	b.key = strings.TrimSpace(key)
+	if b.key != "" && !r.flags.keyEnvGiven && !mayHaveOpenAIKey(r.flags.baseURL) {
+		b.key = ""
+		b.notice = append(b.notice, fmt.Sprintf("the key in %s is OpenAI's and is not sent to %s: if it is that server's, say so with --api-key-env %[1]s",
+			r.flags.keyEnv, hostOf(r.flags.baseURL)))
+		return nil
+	}
 	if b.key == "" {
 		if !r.flags.keyEnvGiven && !isOpenAI(r.flags.baseURL) {
 			return nil
@@ -129,11 +135,22 @@ func (r *runner) findKey(b *backend) error {
 }
 
 func isOpenAI(base string) bool {
-	if base == "" {
-		return true
+	host := strings.ToLower(hostOf(base))
+	return base == "" || host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com") // regions have a name before it
+}
+
+// mayHaveOpenAIKey reports whether a server is given OPENAI_API_KEY without being asked
+// for: OpenAI's own, and one on this machine. To another provider the key says who has an
+// account with OpenAI, and it could use that.
+func mayHaveOpenAIKey(base string) bool { return isOpenAI(base) || isLoopback(hostOf(base)) }
+
+// hostOf is the name in a URL; "" if there is none.
+func hostOf(base string) string {
+	u, err := url.Parse(strings.TrimSpace(base))
+	if err != nil {
+		return ""
 	}
-	u, err := url.Parse(base)
-	return err == nil && strings.EqualFold(u.Hostname(), "api.openai.com")
+	return u.Hostname()
 }
 
 func isLoopback(host string) bool {

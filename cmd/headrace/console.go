@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 )
 
 // consoleRoom is how many things may wait to be shown. What a terminal is too slow
@@ -88,7 +89,7 @@ func (c *console) close(s *report) {
 // silent shows only what a user must know.
 type silent struct{ out io.Writer }
 
-func (s silent) notice(text string)          { fmt.Fprintf(s.out, "headrace: %s\n", text) }
+func (s silent) notice(text string)          { fmt.Fprintf(s.out, "headrace: %s\n", printable.Line(text)) }
 func (s silent) log(line []byte)             { _, _ = s.out.Write(line) } // a log that cannot be written is lost
 func (s silent) scale(scale)                 {}
 func (s silent) transition(batch.Transition) {}

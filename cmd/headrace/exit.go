@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 )
 
 // The exit codes are a promise: scripts are written against them.
@@ -29,7 +31,7 @@ func (e *ending) Error() string { return e.text }
 
 // refuse is an ending before anything was called.
 func refuse(format string, args ...any) error {
-	return &ending{code: exitUsage, text: fmt.Sprintf(format, args...)}
+	return &ending{code: exitUsage, text: sayf(format, args...)}
 }
 
 // report says how a command ended and gives its exit code. What resumes it is
@@ -40,16 +42,16 @@ func (w *world) report(err error) int {
 	}
 	var end *ending
 	if !errors.As(err, &end) { // cobra's own: an unknown command, for one
-		end = &ending{code: exitUsage, text: oneLine(err.Error()) + ": see headrace --help"}
+		end = &ending{code: exitUsage, text: printable.Line(oneLine(err.Error())) + ": see headrace --help"}
 	}
 	for _, complaint := range end.list {
-		fmt.Fprintln(w.stderr, complaint)
+		fmt.Fprintln(w.stderr, withoutKeys(linesOf(complaint)))
 	}
 	if end.text != "" {
-		fmt.Fprintf(w.stderr, "headrace: %s\n", strings.ReplaceAll(end.text, "\n", "\nheadrace: "))
+		fmt.Fprintf(w.stderr, "headrace: %s\n", strings.ReplaceAll(withoutKeys(end.text), "\n", "\nheadrace: "))
 	}
 	if end.resume != "" {
-		fmt.Fprintln(w.stderr, end.resume)
+		fmt.Fprintln(w.stderr, withoutKeys(end.resume))
 	}
 	return end.code
 }
@@ -66,7 +68,7 @@ var ownPackages = []string{"promptfile: ", "prompts: ", "journal: ", "saver: ", 
 // plainText is an error without the names of the packages it comes from, which tell
 // a user nothing. One that joins several has a line for each.
 func plainText(err error) string {
-	lines := strings.Split(err.Error(), "\n")
+	lines := strings.Split(linesOf(err), "\n")
 	for i := range lines {
 		for _, own := range ownPackages {
 			lines[i] = strings.TrimPrefix(lines[i], own)

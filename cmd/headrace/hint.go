@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 )
 
 // resultsName is the output that is proposed where none was named.
@@ -62,7 +65,8 @@ func toFile(args []string) []string {
 	return out
 }
 
-// shellQuote makes one word of s for a POSIX shell.
+// shellQuote makes one word of s for a POSIX shell, on one line and of printable signs
+// alone.
 func shellQuote(s string) string {
 	harmless := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@%+,", r)
@@ -70,5 +74,21 @@ func shellQuote(s string) string {
 	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !harmless(r) }) < 0 {
 		return s
 	}
+	if hidden := printable.Line(s) != s; hidden && !strings.HasSuffix(s, "\n") { // whose end the shell would cut off
+		return `"$(printf ` + shellQuote(octal(s)) + `)"`
+	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// octal writes s as the format of printf(1).
+func octal(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if c >= ' ' && c < 0x7f && c != '%' && c != '\\' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, `\%03o`, c)
+		}
+	}
+	return b.String()
 }

@@ -21,6 +21,7 @@ type world struct {
 	stdin   io.Reader
 	stdout  io.Writer
 	stderr  io.Writer
+	screen  io.Writer // stderr as it is, for what steers a terminal; run sets it
 	env     func(string) (string, bool)
 	clock   clockwork.Clock
 	chance  uint64           // seeds what the user does not seed

@@ -35,6 +35,7 @@ func newPlanCommand(w *world) *cobra.Command {
 		Args: oneInput,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w.release() // there is nothing to be saved: Ctrl-C has its usual effect
+			w.stdout = forPeople(w.stdout)
 			if err := flags.complete(cmd.Flags(), w.env); err != nil {
 				return err
 			}

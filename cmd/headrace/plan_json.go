@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
 
+	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -68,10 +70,15 @@ func (s *scheme) printJSON() error {
 	if s.items > 0 {
 		p.Notes = s.notes()
 	}
-	out := json.NewEncoder(s.stdout)
+	var text bytes.Buffer
+	out := json.NewEncoder(&text)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", "  ")
-	if err := out.Encode(p); err != nil {
+	err := out.Encode(p)
+	if err == nil {
+		_, err = s.stdout.Write(printable.JSON(text.Bytes()))
+	}
+	if err != nil {
 		return &ending{code: exitOutput, text: fmt.Sprintf("%v: the plan cannot be written", err)}
 	}
 	return nil

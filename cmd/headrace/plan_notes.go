@@ -79,7 +79,7 @@ func (s *scheme) unlimited() string {
 	var names []string
 	for _, m := range s.models {
 		if m.limits.Zero() {
-			names = append(names, printable(m.name))
+			names = append(names, shortName(m.name))
 		}
 	}
 	const most = 5

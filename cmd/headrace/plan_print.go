@@ -7,15 +7,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 	"github.com/headrace/headrace/limiter"
 )
 
 // print shows the plan to a person.
 func (s *scheme) print() {
-	fmt.Fprintf(s.stdout, "%s: %s, %s: no call was made\n", s.input, amountOf(s.lines, "line"), amountOf(s.items, "item"))
+	fmt.Fprintf(s.stdout, "%s: %s, %s: no call was made\n", printable.Line(s.input), amountOf(s.lines, "line"), amountOf(s.items, "item"))
 	if s.items == 0 {
 		return
 	}
@@ -39,7 +39,7 @@ func (s *scheme) printModels() {
 	for i, m := range models {
 		all = all.plus(*m)
 		if i < mostModels {
-			row(printable(m.name), *m, money(s.cost(m)))
+			row(shortName(m.name), *m, money(s.cost(m)))
 		} else {
 			rest = rest.plus(*m)
 		}
@@ -58,12 +58,10 @@ func (m modelPlan) plus(n modelPlan) modelPlan {
 	return m
 }
 
-// printable keeps a name out of a file from steering the terminal, and short.
-func printable(name string) string {
+// shortName is a name out of a file as a table shows it.
+func shortName(name string) string {
 	const longest = 48
-	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		name = strconv.QuoteToASCII(name)
-	}
+	name = printable.Line(name)
 	if utf8.RuneCountInString(name) > longest {
 		name = string([]rune(name)[:longest-1]) + "…"
 	}

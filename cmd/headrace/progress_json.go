@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
@@ -96,12 +97,12 @@ func (e *events) print(v any) {
 	if err != nil {
 		line, _ = json.Marshal(noticeEvent{"notice", err.Error()})
 	}
-	_, _ = e.out.Write(append(line, '\n')) // a progress that cannot be shown is lost
+	_, _ = e.out.Write(append(printable.JSON(line), '\n')) // a progress that cannot be shown is lost
 }
 
 func (e *events) scale(s scale)      { e.meter.scale = s }
 func (e *events) notice(text string) { e.print(noticeEvent{"notice", text}) }
-func (e *events) log(line []byte)    { _, _ = e.out.Write(line) } // likewise
+func (e *events) log(line []byte)    { _, _ = e.out.Write(printable.JSON(line)) } // likewise
 
 func (e *events) transition(t batch.Transition) {
 	out := transitionEvent{

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 )
 
 // liveEvery is the period of the live line: as often as eyes follow figures.
@@ -24,12 +25,13 @@ const eraseLine = "\r\x1b[K"
 // terminal: what has no room is left out.
 type live struct {
 	plain
-	width func() int
-	line  string // what is drawn now
+	screen io.Writer // is steered: by us alone
+	width  func() int
+	line   string // what is drawn now
 }
 
 func newLive(out io.Writer, width func() int) *live {
-	return &live{plain: plain{out: out}, width: width}
+	return &live{plain: plain{out: forPeople(out)}, screen: out, width: width}
 }
 
 func (l *live) notice(text string) { l.above(func() { l.plain.notice(text) }) }
@@ -41,13 +43,13 @@ func (l *live) longWait(w batch.LongWait) { l.above(func() { l.plain.longWait(w)
 
 func (l *live) status(s batch.Status) {
 	now := l.read(s)
-	l.line = fit(append(now.words(), wait(now.elapsed)), l.width()-1)
-	fmt.Fprint(l.out, eraseLine+l.line)
+	l.line = printable.Line(fit(append(now.words(), wait(now.elapsed)), l.width()-1))
+	fmt.Fprint(l.screen, eraseLine+l.line)
 }
 
 func (l *live) summary(s *report) {
 	if l.line != "" {
-		fmt.Fprint(l.out, eraseLine)
+		fmt.Fprint(l.screen, eraseLine)
 	}
 	l.line = ""
 	l.plain.summary(s)
@@ -59,9 +61,9 @@ func (l *live) above(write func()) {
 		write()
 		return
 	}
-	fmt.Fprint(l.out, eraseLine)
+	fmt.Fprint(l.screen, eraseLine)
 	write()
-	fmt.Fprint(l.out, l.line)
+	fmt.Fprint(l.screen, l.line)
 }
 
 // fit joins as many words as have room in width columns, in their order, and cuts

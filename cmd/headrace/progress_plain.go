@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 )
 
 // plainEvery is the period of plain lines: often enough to see that it goes on,
@@ -19,21 +20,24 @@ type plain struct {
 	meter
 }
 
+// say writes one line, whoever said what is in it.
+func (p *plain) say(line string) { fmt.Fprintln(p.out, printable.Line(line)) }
+
 func (p *plain) scale(s scale)      { p.meter.scale = s }
-func (p *plain) notice(text string) { fmt.Fprintf(p.out, "headrace: %s\n", text) }
+func (p *plain) notice(text string) { p.say("headrace: " + text) }
 func (p *plain) log(line []byte)    { _, _ = p.out.Write(line) } // a log that cannot be written is lost
 
 func (p *plain) transition(t batch.Transition) {
-	fmt.Fprintf(p.out, "%s  %s\n", clockTime(t.At.Sub(p.began)), story(t))
+	p.say(clockTime(t.At.Sub(p.began)) + "  " + story(t))
 }
 
 func (p *plain) longWait(w batch.LongWait) {
-	fmt.Fprintf(p.out, "%s  warning: %s\n", clockTime(w.At.Sub(p.began)), waitStory(w))
+	p.say(clockTime(w.At.Sub(p.began)) + "  warning: " + waitStory(w))
 }
 
 func (p *plain) status(s batch.Status) {
 	now := p.read(s)
-	fmt.Fprintf(p.out, "%s  %s\n", clockTime(now.elapsed), strings.Join(now.words(), "  "))
+	p.say(clockTime(now.elapsed) + "  " + strings.Join(now.words(), "  "))
 }
 
 func (p *plain) summary(s *report) {

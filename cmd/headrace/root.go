@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,6 +13,7 @@ import (
 
 // run is the command: it gives the exit code.
 func run(ctx context.Context, w *world) int {
+	w.screen, w.stderr = w.stderr, forPeople(w.stderr)
 	root := newRoot(w)
 	root.SetArgs(w.args)
 	root.SetIn(w.stdin)
@@ -41,18 +44,44 @@ func flagFault(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
 		invalid *pflag.InvalidValueError
+		missing *pflag.ValueRequiredError
 	)
 	advice := fmt.Sprintf("see %s --help", cmd.CommandPath())
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		return err
 	case errors.As(err, &unknown) && isKeyFlag(unknown.GetSpecifiedName()):
-		advice = "a key is never a flag: put it into OPENAI_API_KEY, or name another variable with --api-key-env"
+		advice = keyAdvice
+	case errors.As(err, &unknown) && !isFlagName(unknown.GetSpecifiedName()):
+		return refuse("a flag is not known, and it is not repeated here, as a key may be in it: %s", keyAdvice)
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
-		return refuse("--%s: %q is no %s: %s", f.Name, invalid.GetValue(), kindOfFlag(f), advice)
+		return refuse("--%s: %s is no %s: %s", f.Name, quotedUnlessKey(invalid.GetValue()), kindOfFlag(f), advice)
+	case !errors.As(err, &unknown) && !errors.As(err, &missing):
+		return refuse("a flag is not written as flags are: %s", advice) // its text has the whole word
 	}
 	return refuse("%v: %s", err, advice)
+}
+
+const keyAdvice = "a key is never a flag: put it into OPENAI_API_KEY, or name another variable with --api-key-env"
+
+// flagName is what flags are called, and slips when they are typed. Short ones that are
+// written together are none: the word after -k may be a key.
+var flagName = regexp.MustCompile(`^[a-z]{2,12}(-[a-z]{1,12}){0,2}$`)
+
+func isFlagName(name string) bool { return flagName.MatchString(name) && !keyShape.MatchString(name) }
+
+// keyShape is how the keys of providers begin, and enough of them to be of use.
+var keyShape = regexp.MustCompile(`\b(?:sk|rk|gsk|hf|r8|xai|nvapi|pplx|tgp)[-_][A-Za-z0-9_-]{8,}|\bAIza[A-Za-z0-9_-]{8,}`)
+
+// withoutKeys is a text that repeats what was typed, without what looks like a key.
+func withoutKeys(text string) string { return keyShape.ReplaceAllString(text, "[redacted]") }
+
+func quotedUnlessKey(value string) string {
+	if keyShape.MatchString(value) {
+		return "what it was given"
+	}
+	return strconv.Quote(value)
 }
 
 func isKeyFlag(name string) bool {

@@ -125,10 +125,10 @@ func (r *runner) manner() (display, func(*console) slog.Handler) {
 		if width == nil {
 			width = func() int { return defaultWidth }
 		}
-		return newLive(r.stderr, width), text
+		return newLive(r.screen, width), text
 	case progressAuto:
 		if r.width != nil {
-			return newLive(r.stderr, r.width), text
+			return newLive(r.screen, r.width), text
 		}
 	}
 	return &plain{out: r.stderr}, text

@@ -30,6 +30,11 @@ func TestKeyIsNowhere(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprintf(w, `{"error":{"message":"bad header Authorization: Bearer %s","code":"%s"}}`, key, key)
 		},
+		"echoed well": func(w http.ResponseWriter, key string) {
+			w.Header().Set("X-Request-Id", key)
+			escaped := strings.ReplaceAll(key, "-", `\u002d`)
+			fmt.Fprintf(w, `{"choices":[{"message":{"content":"%s and %s"},"finish_reason":"%s"}],"%s":1}`, escaped, key, escaped, escaped)
+		},
 		"html": func(w http.ResponseWriter, key string) { fmt.Fprintf(w, "<html>%s</html>", key) },
 		"moved": func(w http.ResponseWriter, key string) {
 			w.Header().Set("Location", "http://example.invalid/"+key)
@@ -56,6 +61,7 @@ func TestKeyIsNowhere(t *testing.T) {
 				_, stdout, stderr := inWorld(t, nil, map[string]string{"MY_KEY": testKey + "\n"}, "run", in, "-o", filepath.Join(dir, "out.jsonl"),
 					"--base-url", server.URL, "--api-key-env", "MY_KEY", "--model", "m", "--log-level", "debug", "--progress", progress, "--max-attempts", "1")
 				everything := stdout + stderr
+				asText := strings.NewReplacer(`\u002d`, "-", `\\u002d`, "-")
 				files, _ := filepath.Glob(filepath.Join(dir, "out*"))
 				for _, f := range files {
 					text, err := os.ReadFile(f)
@@ -64,6 +70,7 @@ func TestKeyIsNowhere(t *testing.T) {
 					}
 					everything += string(text)
 				}
+				everything = asText.Replace(everything)
 				if i := strings.Index(everything, testKey[:12]); i >= 0 {
 					t.Errorf("there is the key: …%s…", everything[max(0, i-80):min(len(everything), i+80)])
 				}
@@ -71,6 +78,59 @@ func TestKeyIsNowhere(t *testing.T) {
 					t.Error("there is the prompt")
 				}
 			})
+		}
+	}
+}
+
+// OpenAI's key goes to OpenAI and to servers on this machine; to any other host only if
+// its variable was named for it, and else a notice says that it stays here.
+func TestKeyGoesToItsOwnHost(t *testing.T) {
+	for _, c := range []struct {
+		base  string
+		named bool
+		sent  bool
+	}{
+		{"", false, true},
+		{"https://api.openai.com/v1", false, true},
+		{"https://EU.api.openai.com/v1", false, true},
+		{"http://127.0.0.1:8080/v1", false, true},
+		{"http://[::1]:8080/v1", false, true},
+		{"http://localhost:8080", false, true},
+		{"https://api.groq.com/openai/v1", false, false},
+		{"https://api.groq.com/openai/v1", true, true},
+		{"https://api.openai.com.example.test/v1", false, false},
+		{"https://notapi.openai.com/v1", false, false},
+		{"https://127.0.0.1.example.test/v1", false, false},
+	} {
+		r := &runner{
+			world: &world{env: func(string) (string, bool) { return testKey, true }},
+			flags: &runFlags{baseURL: c.base, keyEnv: defaultKeyEnv, keyEnvGiven: c.named},
+		}
+		b := &backend{}
+		if err := r.findKey(b); err != nil {
+			t.Fatal(err)
+		}
+		said := strings.Contains(strings.Join(b.notice, "\n"), "is not sent to")
+		if (b.key == testKey) != c.sent || said == c.sent {
+			t.Errorf("%+v: the key is %q, said: %q", c, b.key, b.notice)
+		}
+	}
+}
+
+// A key that was typed where none belongs is not repeated, wherever it stood.
+func TestTypedKeyIsNotRepeated(t *testing.T) {
+	const key = "sk-live-1234567890abcdefABCDEF"
+	in := filepath.Join(t.TempDir(), "in.jsonl")
+	for _, args := range [][]string{
+		{"run", in, "-k" + key}, {"run", in, "-k", key}, {"run", in, "--" + key}, {"run", in, "--" + key + "=1"}, {"run", in, "-" + key},
+		{"run", in, "-o", "x", "--api-key=" + key}, {"run", in, "-o", "x", "--api-key", key}, {"run", in, "--key:" + key}, {"run", in, "---" + key}, {"run", in, "--=" + key},
+		{"run", in, "-c" + key}, {"run", in, "-fo" + key}, {"run", in, "--rpm", key}, {"run", in, "-o", "x", "--progress", key}, {"run", in, "-o", "x", "--provider", key},
+		{"run", in, "-o", "x", "--api-key-env", key}, {"run", in, key}, {"run", key, "-o", "x"}, {key}, {"plan", in, "--tier", key}, {"plan", in, "--price", key},
+		{"run", in, "-o", "x", "--base-url", "https://" + key + "@host"}, {"run", in, "-o", "x", "--config", key}, {"status", key}, {"sim", "--errors", key}, {"sim", "--addr", key},
+	} {
+		_, stdout, stderr := inWorld(t, nil, map[string]string{}, args...)
+		if stderr == "" || strings.Contains(stdout+stderr, "1234567890") {
+			t.Errorf("%q: %s%s", args, stdout, stderr)
 		}
 	}
 }

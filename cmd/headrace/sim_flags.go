@@ -82,7 +82,7 @@ func (f *simFlags) config(fs *pflag.FlagSet) (sim.Config, error) {
 		cfg.Latency.Sigma = f.sigma
 	}
 	if err := cfg.Validate(); err != nil {
-		return cfg, refuse("%s: see headrace sim --help", strings.ReplaceAll(plainText(err), "\nsim: ", "\n"))
+		return cfg, refuse("%s: see headrace sim --help", ownLines(strings.ReplaceAll(plainText(err), "\nsim: ", "\n")))
 	}
 	return cfg, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 )
 
 // statusFlags are the flags of status.
@@ -65,7 +66,7 @@ func (w *world) status(flags *statusFlags, output string) error {
 			return err
 		}
 	}
-	printStatus(w.stdout, &of, p, flags.input, items)
+	printStatus(forPeople(w.stdout), &of, p, flags.input, items)
 	return nil
 }
 
@@ -91,9 +92,9 @@ func (w *world) countItems(of *runFlags, input string) (int, error) {
 
 func printStatus(out io.Writer, of *runFlags, p *journal.Progress, input string, items int) {
 	row := func(name string, format string, args ...any) {
-		fmt.Fprintf(out, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(out, "  %-10s %s\n", name, sayf(format, args...))
 	}
-	fmt.Fprintln(out, of.output)
+	fmt.Fprintln(out, printable.Line(of.output))
 	row("done", "%d%s", p.Done, inBrackets(p.Models, ""))
 	row("failed", "%d%s", p.Failed, inBrackets(p.Failures, "see "+of.errorsPath()))
 	if items == unknownTotal {

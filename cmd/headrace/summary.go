@@ -9,6 +9,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -46,7 +47,7 @@ func (s *report) text() string {
 	var b strings.Builder
 	c := s.Counters
 	row := func(name string, value any, more ...string) {
-		fmt.Fprintf(&b, "  %-14s %v%s\n", name, value, strings.Join(append([]string{""}, more...), "  "))
+		fmt.Fprintf(&b, "  %-14s %v%s\n", name, value, printable.Line(strings.Join(append([]string{""}, more...), "  ")))
 	}
 	fmt.Fprintf(&b, "\nsummary\n")
 	row("items", s.Succeeded+s.Failed+s.left, s.beforeWords()...)

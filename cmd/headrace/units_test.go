@@ -54,7 +54,7 @@ func TestPresetOf(t *testing.T) {
 
 // What is quoted comes out of a shell as it went in.
 func TestShellQuote(t *testing.T) {
-	for _, word := range []string{"plain-1_2.jsonl", "a b", "", "it's", `"`, "$HOME", "`x`", "a\nb", "*", "é", "~", "--x=y,z", "#"} {
+	for _, word := range []string{"plain-1_2.jsonl", "a b", "", "it's", `"`, "$HOME", "`x`", "a\nb", "a\n", "100%\x1b'\\\\ü\u202e", "*", "é", "~", "--x=y,z", "#"} {
 		quoted := shellQuote(word)
 		out, err := exec.Command("sh", "-c", "printf %s "+quoted).Output()
 		if err != nil || string(out) != word {

@@ -24,7 +24,7 @@ func (r *runner) ending(code int, format string, args ...any) *ending {
 	if r.startedOver {
 		command = notAgain(command)
 	}
-	return &ending{code: code, text: r.redactEarly(fmt.Sprintf(format, args...)), resume: r.commandLine(command, r.flags.toStdout())}
+	return &ending{code: code, text: r.redactEarly(sayf(format, args...)), resume: r.commandLine(command, r.flags.toStdout())}
 }
 
 // redactEarly is redact for when there may be no backend yet.
@@ -118,7 +118,7 @@ func (r *runner) unwritable(err error) error {
 	case errors.As(err, &unsaved):
 		advice = "make room or see to the disk: only what is not saved is asked again"
 	}
-	return r.failAgain(exitOutput, "%s\n%s", plainText(err), r.goOn(advice))
+	return r.failAgain(exitOutput, "%s\n%s", ownLines(plainText(err)), r.goOn(advice))
 }
 
 // stoppedBy is the end of a run that the provider would serve no more.
@@ -147,6 +147,9 @@ func (r *runner) adviceFor(e *provider.Error) string {
 	case provider.QuotaExhausted:
 		return "add credit or raise the quota (or wait until it is renewed)"
 	case provider.Unauthorized:
+		if r.backend.key == "" {
+			return "name the variable that holds that server's key: --api-key-env NAME"
+		}
 		return "put a valid key into " + r.flags.keyEnv + ", or ask for access to the model"
 	case provider.ModelNotFound:
 		return "check the model's name, --model and --base-url"

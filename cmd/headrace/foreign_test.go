@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jonboulle/clockwork"
+)
+
+// What others said stays on its line; errors that were joined have a line each, and our
+// own lines stay.
+func TestSayfKeepsLines(t *testing.T) {
+	two := errors.Join(errors.New("a\nb"), errors.New("c"))
+	for got, want := range map[string]string{
+		sayf("%s: %d: %q", "x\ny\x1b", 7, "z"):                       `x\ny\x1b: 7: "z"`,
+		sayf("%v!", two):                                             `a\nb` + "\nc!",
+		sayf("%v", fmt.Errorf("%w: %w", errors.New("a\n"), io.EOF)):  `a\n: EOF`,
+		sayf("%v", errors.Join(refuse("a\nb"), refuse("%s", "c\n"))): "a\nb\n" + `c\n`,
+		sayf("%s", ownLines("a\nb")):                                 "a\nb",
+		plainText(errors.New("batch: a\nb")):                         `a\nb`,
+		plainText(errors.Join(errors.New("x\ty"), errors.New("z"))):  `x\ty` + "\nz",
+		(&ending{code: exitUsage, text: "a\nb"}).Error():             "a\nb",
+		shellQuote("a\n\x1b[2Jb"):                                    `"$(printf 'a\012\033[2Jb')"`,
+		commandIn("headrace", "run", "a b", "\u202e"):                `headrace run 'a b' "$(printf '\342\200\256')"`,
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func commandIn(name string, args ...string) string {
+	return (&world{name: name, args: args}).resumeLine(false)
+}
+
+// Whoever writes to the terminal, and forgets what it writes, steers nothing: only the
+// live line has a way around.
+func TestTerminalIsNotSteered(t *testing.T) {
+	var out, errs strings.Builder
+	w := &world{
+		args: []string{"plan", "none.jsonl"}, stdout: &out, stderr: &errs, clock: clockwork.NewRealClock(), release: func() {},
+		env: func(string) (string, bool) { return "", false }, signals: make(chan os.Signal),
+	}
+	_ = run(t.Context(), w)
+	l := newLive(w.screen, func() int { return defaultWidth })
+	l.line = "live"
+	for _, to := range []io.Writer{w.stdout, w.stderr, writerFunc(func(p []byte) { l.log(p) })} {
+		if _, err := io.WriteString(to, "\x1b[2J"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := out.String() + strings.ReplaceAll(errs.String(), eraseLine, ""); strings.Contains(text, "\x1b") || strings.Count(text, `\x1b[2J`) != 3 {
+		t.Errorf("%q", text)
+	}
+}
+
+type writerFunc func(p []byte)
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f(p)
+	return len(p), nil
+}

@@ -1,0 +1,90 @@
+// Package printable makes text that others wrote harmless to terminals and logs: what
+// would steer a terminal, turn its text round or begin a line of its own is shown as it
+// would be written in Go, and does nothing. Letters of all languages stay.
+//
+// Line is for words of others that are put into a line, JSON for a line that programs
+// read, and a Writer stands before the terminal for whatever else there is.
+package printable
+
+import (
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Line returns s on one line: line feeds, tabs and all that is not graphic are escaped,
+// such as \n, \x1b and \u202e; bytes that are not UTF-8 as \xff.
+func Line(s string) string { return escape(s, "") }
+
+// Text is Line for a text that may have several lines: line feeds and tabs stay.
+func Text(s string) string { return escape(s, "\n\t") }
+
+// JSON returns a line of JSON in which nothing is left that is not graphic, with the same
+// meaning: what is not graphic can only stand in strings, where it may be escaped. Line
+// feeds stay. Line is not changed.
+func JSON(line []byte) []byte {
+	s := string(line)
+	if strings.IndexFunc(s, isHidden) < 0 {
+		return line
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n' || !isHidden(r):
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			unit(&b, high)
+			unit(&b, low)
+		default:
+			unit(&b, r)
+		}
+	}
+	return []byte(b.String())
+}
+
+// unit writes \u and four digits.
+func unit(b *strings.Builder, r rune) {
+	hex := strconv.FormatInt(int64(r), 16)
+	b.WriteString(`\u` + "0000"[len(hex):] + hex)
+}
+
+// escape escapes what is hidden, but for what may stay.
+func escape(s, stays string) string {
+	if utf8.ValidString(s) && strings.IndexFunc(s, isHidden) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			b.WriteString(`\x` + strconv.FormatInt(int64(s[0]), 16)) // at least 80: two digits
+		case strings.ContainsRune(stays, r) || !isHidden(r):
+			b.WriteString(s[:n])
+		default:
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
+
+// isHidden is true for what a terminal shows no sign for.
+func isHidden(r rune) bool { return !unicode.IsGraphic(r) }
+
+// A Writer writes texts to Out, each Write a whole one, without anything that a terminal
+// would obey but line feeds and tabs.
+type Writer struct{ Out io.Writer }
+
+// Write writes p as Text shows it.
+func (w Writer) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(w.Out, Text(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
