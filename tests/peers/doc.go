@@ -1,7 +1,7 @@
 // Package peers puts the law in front of limiters that others wrote, over real
 // HTTP. It is a module of its own, so that theirs are not among the product's.
 //
-//	run          the script: installs what it can, starts, measures, stops
+//	run          the script: starts, measures, stops; installs only with PEERS_INSTALL=1
 //	*_test.go    the law by the library, on a fast clock: what takes it long
 //	cmd/peers    the command as it was built, on the real clock, against a table of servers
 //	servers      those servers, and how each counts

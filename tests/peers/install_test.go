@@ -1,0 +1,44 @@
+package peers
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The script installs nothing unless it is told to, also as root, and says what it skips.
+func TestScriptInstallsNothingUnasked(t *testing.T) {
+	for _, told := range []string{"", "0"} {
+		bin := t.TempDir()
+		installed := filepath.Join(bin, "installed")
+		stub(t, bin, "id", "echo 0")
+		stub(t, bin, "apt-get", "echo \"$@\" >>"+installed)
+		stub(t, bin, "go", "exit 7") // what comes after that is not asked about
+		cmd := exec.Command("bash", "./run", "short")
+		cmd.Env = []string{
+			"PATH=" + bin + ":" + os.Getenv("PATH"), "TMPDIR=" + bin, "PEERS_INSTALL=" + told,
+			"BASH_FUNC_command%%=() { case $2 in nginx|haproxy) return 1;; esac; builtin command \"$@\"; }",
+		}
+		said, err := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != 7 {
+			t.Fatalf("%v: %s", err, said)
+		}
+		for _, server := range []string{"nginx", "haproxy"} {
+			if !strings.Contains(string(said), "skipped: all rows of "+server) {
+				t.Errorf("PEERS_INSTALL=%s: it does not say that %s is skipped: %s", told, server, said)
+			}
+		}
+		if what, err := os.ReadFile(installed); err == nil {
+			t.Errorf("PEERS_INSTALL=%s: installed: %s", told, what)
+		}
+	}
+}
+
+func stub(t *testing.T, dir, name, script string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
