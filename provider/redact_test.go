@@ -28,13 +28,20 @@ func TestRedact(t *testing.T) {
 		{`"\u00e9\u00"`, `"\u00e9\u00"`, ""},
 
 		// The beginning at the end, as it is and in the middle of an escape.
-		{"x sk-live-", "x ", ""}, {"x sk-live", "x sk-live", "sk-lived-long"}, {"x sk-live", "x sk-live", "sk-live9999"},
-		{`x sk\u002dlive\u002d`, "x ", ""}, {`x sk\u002dlive-0\u00`, "x ", ""}, {`x sk-live-0\`, "x ", ""},
+		{"x sk-live-", "x ", ""},
+		{"x sk-live", "x sk-live", "sk-lived-long"},
+		{"x sk-live", "x sk-live", "sk-live9999"},
+		{`x sk\u002dlive\u002d`, "x ", ""},
+		{`x sk\u002dlive-0\u00`, "x ", ""},
+		{`x sk-live-0\`, "x ", ""},
 		{`x \u0073\u006b\u002d\u006c\u0069\u0076\u0065\u002`, `x \u0073\u006b\u002d\u006c\u0069\u0076\u0065\u002`, ""}, // seven
-		{`x sk-live-0\u002`, "x ", ""}, {"x " + every[:len(every)-1], "x ", ""}, {"x sk-live-1", "x sk-live-1", ""},
+		{`x sk-live-0\u002`, "x ", ""},
+		{"x " + every[:len(every)-1], "x ", ""},
+		{"x sk-live-1", "x sk-live-1", ""},
 
 		// What looks like the secret behind a backslash begins with another character.
-		{`"\n1234567x"`, `"[redacted]x"`, "n1234567"}, {`"\\n1234567x"`, `"\\[redacted]x"`, "n1234567"},
+		{`"\n1234567x"`, `"[redacted]x"`, "n1234567"},
+		{`"\\n1234567x"`, `"\\[redacted]x"`, "n1234567"},
 		{`"\u006e1234567x"`, `"[redacted]x"`, "n1234567"},
 
 		{"seven77", "seven77", "seven77"},                                // too short

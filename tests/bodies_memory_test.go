@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/headrace/headrace/internal/race"
 )
 
 // bodiesMemory is what the command may take, in bytes, while every call in flight brings
@@ -23,7 +25,7 @@ const bodiesMemory = 600e6
 // and whether they are packed or not; the items fail, and the run ends. CALLS sets how
 // many are in flight.
 func TestBodiesOfAllCallsAreBounded(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the command is built without the race detector: nothing of it would be found here")
 	}
 	calls := setting(t, "CALLS", 64)

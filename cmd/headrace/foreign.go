@@ -33,7 +33,7 @@ func linesOf(err error) string {
 	if own, ok := err.(*ending); ok { //nolint:errorlint // it itself, not what it wraps
 		return own.text
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // likewise
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return printable.Line(err.Error())
 	}

@@ -18,7 +18,7 @@ func TestSayfKeepsLines(t *testing.T) {
 	for got, want := range map[string]string{
 		sayf("%s: %d: %q", "x\ny\x1b", 7, "z"):                       `x\ny\x1b: 7: "z"`,
 		sayf("%v!", two):                                             `a\nb` + "\nc!",
-		sayf("%v", fmt.Errorf("%w: %w", errors.New("a\n"), io.EOF)):  `a\n: EOF`,
+		sayf("%v", fmt.Errorf("%w: %w", errors.New("a\nb"), io.EOF)): `a\nb: EOF`,
 		sayf("%v", errors.Join(refuse("a\nb"), refuse("%s", "c\n"))): "a\nb\n" + `c\n`,
 		sayf("%s", ownLines("a\nb")):                                 "a\nb",
 		plainText(errors.New("batch: a\nb")):                         `a\nb`,

@@ -141,7 +141,7 @@ func jsonOnly(t *testing.T, text string) {
 	for d := json.NewDecoder(strings.NewReader(text)); ; {
 		var v any
 		switch err := d.Decode(&v); {
-		case err == io.EOF: //nolint:errorlint // as the decoder gives it
+		case err == io.EOF:
 			return
 		case err != nil:
 			if rest := text[d.InputOffset():]; !strings.HasPrefix(strings.TrimSpace(rest), "headrace: ") { // the ending is for people

@@ -122,11 +122,32 @@ func TestTypedKeyIsNotRepeated(t *testing.T) {
 	const key = "sk-live-1234567890abcdefABCDEF"
 	in := filepath.Join(t.TempDir(), "in.jsonl")
 	for _, args := range [][]string{
-		{"run", in, "-k" + key}, {"run", in, "-k", key}, {"run", in, "--" + key}, {"run", in, "--" + key + "=1"}, {"run", in, "-" + key},
-		{"run", in, "-o", "x", "--api-key=" + key}, {"run", in, "-o", "x", "--api-key", key}, {"run", in, "--key:" + key}, {"run", in, "---" + key}, {"run", in, "--=" + key},
-		{"run", in, "-c" + key}, {"run", in, "-fo" + key}, {"run", in, "--rpm", key}, {"run", in, "-o", "x", "--progress", key}, {"run", in, "-o", "x", "--provider", key},
-		{"run", in, "-o", "x", "--api-key-env", key}, {"run", in, key}, {"run", key, "-o", "x"}, {key}, {"plan", in, "--tier", key}, {"plan", in, "--price", key},
-		{"run", in, "-o", "x", "--base-url", "https://" + key + "@host"}, {"run", in, "-o", "x", "--config", key}, {"status", key}, {"sim", "--errors", key}, {"sim", "--addr", key},
+		{"run", in, "-k" + key},
+		{"run", in, "-k", key},
+		{"run", in, "--" + key},
+		{"run", in, "--" + key + "=1"},
+		{"run", in, "-" + key},
+		{"run", in, "-o", "x", "--api-key=" + key},
+		{"run", in, "-o", "x", "--api-key", key},
+		{"run", in, "--key:" + key},
+		{"run", in, "---" + key},
+		{"run", in, "--=" + key},
+		{"run", in, "-c" + key},
+		{"run", in, "-fo" + key},
+		{"run", in, "--rpm", key},
+		{"run", in, "-o", "x", "--progress", key},
+		{"run", in, "-o", "x", "--provider", key},
+		{"run", in, "-o", "x", "--api-key-env", key},
+		{"run", in, key},
+		{"run", key, "-o", "x"},
+		{key},
+		{"plan", in, "--tier", key},
+		{"plan", in, "--price", key},
+		{"run", in, "-o", "x", "--base-url", "https://" + key + "@host"},
+		{"run", in, "-o", "x", "--config", key},
+		{"status", key},
+		{"sim", "--errors", key},
+		{"sim", "--addr", key},
 	} {
 		_, stdout, stderr := inWorld(t, nil, map[string]string{}, args...)
 		if stderr == "" || strings.Contains(stdout+stderr, "1234567890") {
