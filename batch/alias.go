@@ -16,6 +16,9 @@ type (
 	// Usage is what calls used, as the provider reported it; see [provider.Usage].
 	Usage = provider.Usage
 
+	// WaitError is a wait that is too long; see [ErrWaitTooLong].
+	WaitError = machine.WaitError
+
 	// LaneConfig is what one lane is like; see [machine.LaneConfig].
 	LaneConfig = machine.LaneConfig
 	// LawName names a law of admission: [Model] or [Plain].

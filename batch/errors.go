@@ -21,7 +21,7 @@ var (
 	// ErrConfig: the options cannot be meant. Nothing was called.
 	ErrConfig = errors.New("batch: configuration")
 	// ErrStopped: the provider will serve this run, or one of its pools, no more (quota or
-	// balance used up, key refused), and items were left for that. errors.As with
+	// balance used up, key refused, too long a wait asked for, never an answer), and items were left for that. errors.As with
 	// *[provider.Error] tells what it said. The items of a pool with no lane left are
 	// [ErrNotRun] with that cause; those of another are run, and the input is read to its
 	// end, unless no pool has a lane left.
@@ -48,6 +48,14 @@ var (
 // Its items, and what was not read of the input by then, are not run, and those that have
 // a lane are: once the mistake is corrected, what is left can be.
 var ErrTooManyLanes = machine.ErrTooManyLanes
+
+// ErrNoAnswer is behind an [ErrStopped] whose lane was never answered: see
+// [WithFirstAnswer]. errors.Is and errors.As find what the latest call broke of as well.
+var ErrNoAnswer = machine.ErrNoAnswer
+
+// ErrWaitTooLong is behind an [ErrStopped] whose provider asked for a wait of more than 15
+// minutes. errors.As with *[WaitError] tells which, when it ends, and what was said.
+var ErrWaitTooLong = machine.ErrWaitTooLong
 
 // ErrNotRun is the kind of the error of an item that was taken from the input
 // but not answered, because the run ended first. Its calls, if it had any, were

@@ -79,7 +79,7 @@ func TestOutageIsOneLongWait(t *testing.T) {
 			}
 			return i, err
 		}
-		_, sum, err := proved(t.Context(), t, numbers(1000), fn, WithMaxAttempts(1000), waits(&told))
+		_, sum, err := proved(t.Context(), t, numbers(1000), fn, WithMaxAttempts(1000), WithFirstAnswer(0), waits(&told))
 		if err != nil || sum.Counters.Probes < 100 || len(told) != 1 {
 			t.Fatalf("%v, %+v, told %v", err, sum.Counters, told)
 		}

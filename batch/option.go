@@ -89,6 +89,7 @@ type config struct {
 	observer       func(Event)
 	every          time.Duration
 	longWait       time.Duration // 0: none is told
+	firstAnswer    time.Duration // 0: it is waited for, for ever
 	drain          <-chan struct{}
 	summary        *Summary
 	shared         *Shared
@@ -110,6 +111,7 @@ func configure(opts []Option) *config {
 		clock:          clockwork.NewRealClock(),
 		every:          time.Second,
 		longWait:       DefaultLongWait,
+		firstAnswer:    DefaultFirstAnswer,
 	}
 	for _, o := range opts {
 		if o.apply != nil { // the zero Option changes nothing
@@ -121,6 +123,7 @@ func configure(opts []Option) *config {
 		c.faults = append(c.faults, misplaced(opts, allRuns, "WithShared", "NewShared")...)
 	}
 	c.machine.LongWait = cmp.Or(c.longWait, -1) // which means none to the machine
+	c.machine.FirstAnswer = cmp.Or(c.firstAnswer, -1)
 	lane, err := c.lanes.compose(c.attemptTimeout)
 	c.machine.Lane = lane
 	c.faults = append(c.faults, err)
@@ -160,6 +163,7 @@ func (c *config) checkNumbers() error {
 		within("WithProgressEvery", c.every, 1, math.MaxInt64),
 		within("WithMaxLanes", c.machine.MaxLanes, 1, math.MaxInt),
 		within("WithLongWait", c.longWait, 0, math.MaxInt64),
+		within("WithFirstAnswer", c.firstAnswer, 0, math.MaxInt64),
 		within("WithIdleLanes", c.machine.IdleTTL, 1, math.MaxInt64),
 		said("WithBackoff", c.machine.Backoff.Validate()),
 	)

@@ -142,6 +142,23 @@ func WithLaneDefaults(l LaneConfig) Option {
 	return sharedOption(func(c *config) { c.lanes.defaults = l }, "WithLaneDefaults()")
 }
 
+// DefaultFirstAnswer is how long a lane that was never answered is tried.
+const DefaultFirstAnswer = machine.DefaultFirstAnswer
+
+// WithFirstAnswer sets for how long the calls of a lane that was never answered, nor
+// refused, may all break with errors of one [Kind], before it is taken that nobody is
+// there: the lane then stops, by [ErrNoAnswer]. Its breaker must be open, three tries, one
+// after the other, have broken, and none be under way that may yet be answered: so it is
+// no matter of a few items, and a server that is slow, or says that it is busy, has its
+// time. Once a lane was answered, or refused, its breaker waits. Default 30 s; 0 waits for
+// ever.
+//
+// On a [Shared] a lane that has stopped for this is tried anew by the first run to draw on
+// it once no other does, and after [Shared.ResetLane].
+func WithFirstAnswer(d time.Duration) Option {
+	return sharedOption(func(c *config) { c.firstAnswer = d }, "WithFirstAnswer(%v)", d)
+}
+
 // WithIdleLanes sets how long a lane is remembered that nobody uses: more than 0, default
 // 15 minutes. What it has learned is then forgotten, and its counters with it.
 func WithIdleLanes(ttl time.Duration) Option {

@@ -41,6 +41,7 @@ var optionTable = map[string]struct {
 	"WithCostOf":         {given(WithCostOf(func(int) Cost { return Cost{Requests: 1} })), aboutARun, []Option{WithCostOf[int](nil)}},
 	"WithDrain":          {given(WithDrain(make(chan struct{}))), aboutARun, []Option{WithDrain(nil)}},
 	"WithFallback":       {given(WithFallback("p", "a", "b")), aboutARun, []Option{WithFallback("p")}},
+	"WithFirstAnswer":    {given(WithFirstAnswer(time.Minute)), aboutLanes, []Option{WithFirstAnswer(-1)}},
 	"WithIdleLanes":      {given(WithIdleLanes(time.Minute)), aboutLanes, []Option{WithIdleLanes(0)}},
 	"WithInputOrder":     {given(WithInputOrder()), aboutARun, nil},
 	"WithItemTimeout":    {given(WithItemTimeout(time.Minute)), aboutARun, []Option{WithItemTimeout(-1)}},

@@ -71,6 +71,7 @@ func judge(e ending, attempts, refusals int, p policy) judgement {
 	if !errors.Is(e.err, fault.Kind) {
 		j.err = &failure{fault, e.err}
 	}
+	j.outcome.Cause, j.outcome.Way = j.err, uint8(fault.Kind)
 	if e.expired {
 		j.err = join(ErrItemTimeout, j.err)
 		return j
@@ -79,9 +80,6 @@ func judge(e ending, attempts, refusals int, p policy) judgement {
 	j.outcome.Slow, j.outcome.On = fault.Slow, dimensions[fault.Quota.On]
 	j.outcome.Unclear, j.outcome.Timeout = fault.Unclear, fault.Kind == provider.Timeout
 	j.outcome.Unsent = provider.Unsent(e.err)
-	if fault.Unclear {
-		j.outcome.Cause = j.err
-	}
 	if note, ok := noted(fault.Quota); ok {
 		j.outcome.Sightings = append(j.outcome.Sightings, note)
 	}
@@ -89,7 +87,7 @@ func judge(e ending, attempts, refusals int, p policy) judgement {
 	if j.outcome.Signal == machine.Exhausted {
 		// The item is not to blame. It comes back, to go out on another lane or,
 		// if there is none, to be released as not run.
-		j.again, j.outcome.Cause = true, j.err
+		j.again = true
 		j.outcome.OnlyIfFirst = fault.Kind.StopsLaneIfFirst()
 	}
 	return j

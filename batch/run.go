@@ -56,6 +56,7 @@ import (
 // the lane but one probe every 2.3 s (under the plain law after 4 s, then ever less often,
 // up to every 20 s), until one is answered. Items wait meanwhile, or go to another lane of
 // their pool; that costs them no attempt, and no item fails because a breaker is open.
+// Only of a lane that was never answered the end is not waited for: see [WithFirstAnswer].
 //
 // # Errors
 //
@@ -66,8 +67,8 @@ import (
 // The error of Run is the run's: nil if each item ended by a call, else one in which
 // errors.Is finds [ErrConfig], [ErrStopped], [ErrTooManyFailures], [ErrTooManyLanes],
 // [ErrDrained], [ErrClosed], [ErrInput], or ctx's cause; more than one of them if items were
-// left for more than one reason, and [ErrObserver] beside them or alone. The results there
-// are come with it in any case.
+// left for more than one reason, and [ErrObserver] beside them or alone. Behind ErrStopped
+// may be [ErrNoAnswer] or [ErrWaitTooLong]. The results there are come with it in any case.
 //
 // Where the provider stops serving one pool, the others are run to the end all the same;
 // the error is then ErrStopped, and the first pool's items are ErrNotRun.

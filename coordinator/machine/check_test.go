@@ -218,6 +218,8 @@ func (m *Machine) checkLane(b *book, l *lane) {
 		b.w.failf("lane %s is %v; its alarm is set: %v", l.name, l.phase, !timed)
 	case l.phase == Probing && l.inEpoch > 1, l.phase != Probing && !l.passAt.IsZero(), !l.passAt.IsZero() && l.inEpoch == 0:
 		b.w.failf("lane %s is %v with %d in flight, to be passed at %v", l.name, l.phase, l.inEpoch, l.passAt)
+	case l.usable() && l.cause != nil:
+		b.w.failf("lane %s is %v, and still says why it was not: %v", l.name, l.phase, l.cause)
 	case l.usable() && l.breaker.State(m.now) != 0:
 		b.w.failf("lane %s is %v; its breaker is %v", l.name, l.phase, l.breaker.State(m.now))
 	case l.phase == Probing && l.inEpoch == 0 && !breaker.Allow(m.now):

@@ -37,7 +37,7 @@ const (
 	DefaultMaxLanes = 100_000
 
 	// MaxDirected is the longest wait a server may ask for. One that asks for more
-	// means a daily quota or a mistake; the lane stops, and says so, instead of
+	// means a daily quota; the lane stops, and says so, instead of
 	// keeping a run alive for hours that does nothing.
 	MaxDirected = limiter.DefaultMaxDirected
 
@@ -59,6 +59,15 @@ const (
 	// should know.
 	DefaultLongWait = 5 * time.Minute
 
+	// DefaultFirstAnswer is how long a lane that was never heard may be silent: a server
+	// that restarts behind its proxy is back by then, and who has mistyped an address
+	// learns it within the minute.
+	DefaultFirstAnswer = 30 * time.Second
+
+	// MostDirected is the longest wait that a provider can mean: the longest quota that
+	// comes back by itself is one by the day. What asks for more names no wait.
+	MostDirected = 24 * time.Hour
+
 	// DefaultPool is the pool, and the lane, of items that name none.
 	DefaultPool = "default"
 )
@@ -77,6 +86,14 @@ type Config struct {
 	Seed     uint64                // of the jitter; same seed, same waits
 
 	LongWait time.Duration // a longer one is said; see [LongWait]; 0: DefaultLongWait, less: none is
+
+	// FirstAnswer is how long the calls of a lane that was never answered, nor refused, may
+	// all break in one way (see [Outcome].Way): it is then stopped by ErrNoAnswer, once its
+	// breaker is open, three tries, one after the other, have broken, and none is under
+	// way. A run that is the only one to draw on such a lane has it tried anew. 0:
+	// DefaultFirstAnswer; less: its breaker waits for ever, as it does on a lane that was
+	// heard.
+	FirstAnswer time.Duration
 }
 
 // LaneConfig is one quota's: what is known about it, and how it recovers.
@@ -213,15 +230,46 @@ func (c Config) withDefaults() Config {
 	if c.LongWait == 0 {
 		c.LongWait = DefaultLongWait
 	}
+	if c.FirstAnswer == 0 {
+		c.FirstAnswer = DefaultFirstAnswer
+	}
 	return c
 }
+
+// A WaitError says which wait is longer than is waited, and who asked for it. errors.Is
+// finds [ErrWaitTooLong] in it, and what the server said.
+type WaitError struct {
+	Lane  string
+	Wait  time.Duration // as the server named it
+	Until time.Time     // when it ends
+	Most  time.Duration // that would be waited
+	Cause error         // what the server said; nil: that is not known
+}
+
+func (e *WaitError) Error() string {
+	text := fmt.Sprintf("%v: %v on lane %s, until %s, at most %v is waited", ErrWaitTooLong, e.Wait, e.Lane, e.Until.Format(time.RFC3339), e.Most)
+	if e.Cause != nil {
+		text += ": " + e.Cause.Error()
+	}
+	return text
+}
+
+// Is says of which kind it is.
+func (e *WaitError) Is(target error) bool { return target == ErrWaitTooLong }
+
+// Unwrap gives what the server said.
+func (e *WaitError) Unwrap() error { return e.Cause }
 
 // Errors that say why items are released or a lane has stopped.
 var (
 	// ErrLaneStopped: the server refused the lane for good and did not say why.
 	ErrLaneStopped = errors.New("machine: lane stopped")
-	// ErrWaitTooLong: the server asked for a wait longer than MaxDirected.
+	// ErrWaitTooLong: the server asked for a wait longer than is waited. It is the kind of
+	// a [WaitError], which has the details.
 	ErrWaitTooLong = errors.New("machine: the server asks for too long a wait")
+	// ErrNoAnswer: no call of the lane was ever answered, nor refused, for as long as
+	// Config.FirstAnswer says. What the latest of them broke of is in the same error.
+	ErrNoAnswer = errors.New("machine: no call was ever answered")
 	// ErrTooManyLanes: an item needs a lane beyond Config.MaxLanes. The text says which.
 	ErrTooManyLanes = errors.New("machine: too many lanes")
 )

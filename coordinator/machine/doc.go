@@ -45,10 +45,15 @@
 //     one that waits first has the next call.
 //  8. The machine's counts equal the world's.
 //  9. Every debt is bounded: no wait computed exceeds its cap.
+//  10. A lane that was heard (answered or refused, once) is never given up because
+//     calls break: its breaker waits. One that never was is given up if and only if
+//     for [Config].FirstAnswer its calls have all broken in one way, enough of them to
+//     open its breaker, three one after the other, and none is under way that may yet be
+//     answered.
 //
 // Read it in this order: event.go (what it is told), machine.go (Step and
 // Ready), life.go (an item's way), pool.go, lane.go, recovery.go (what a lane
-// learns), probe.go (its way back), memory.go (what it knows after a restart), longwait.go,
+// learns), firstanswer.go (when it is given up unheard), probe.go (its way back), memory.go (what it knows after a restart), longwait.go,
 // status.go and trace.go (what it shows). Or read the stories in testdata, which tell the same by
 // example.
 package machine

@@ -31,16 +31,17 @@ type Outcome struct {
 	Signal     Signal
 	Latency    time.Duration      // from send to end; 0: not measured
 	Directed   bool               // the server named a wait
-	RetryAfter time.Duration      // that wait, if Directed
+	RetryAfter time.Duration      // that wait, if Directed; less than 0 or more than MostDirected names none
 	Unclear    bool               // of a refusal: it may mean a limit by the day; the third in a row is taken for that
 	Timeout    bool               // of Failed: it ran out of time
+	Way        uint8              // of Failed: how it broke; calls that broke alike have the same
 	Unsent     bool               // of Nothing or Failed: nothing of it reached the wire, so its charge comes back
 	Slow       bool               // the server minds the growth of the rate, not the rate
 	On         limiter.Dimension  // of a refusal: what it is short of; None: not said
 	Sightings  []limiter.Sighting // what the headers showed
 	Measured   bool               // the real cost is known
 	Actual     limiter.Cost       // that cost, if Measured
-	Cause      error              // for Exhausted: what the server said; kept and shown
+	Cause      error              // of a call that was not answered: what was said, or what broke it; kept and shown where it stops a lane or opens its breaker
 
 	// OnlyIfFirst makes Exhausted the lane's failure only if the lane never answered
 	// before; else it is an answer, and the failure of the item alone, which comes

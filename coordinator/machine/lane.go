@@ -81,7 +81,7 @@ type lane struct {
 	latency    latency // of answers
 	breaker    limiter.Breaker
 
-	cause   error     // of Stopped
+	cause   error     // of Stopped; while the breaker is not closed, what opened it
 	until   time.Time // the end of Cooling
 	passAt  time.Time // when a probe that was not refused has passed; zero: it must be answered
 	parked  int       // items whose latest call was refused here
@@ -91,6 +91,7 @@ type lane struct {
 	refusal limiter.MeanLatency
 	overdue time.Time // when a promise that was not used is void
 	wait    *wait     // what is known of its long waits; nil: it never had to wait
+	silence *silence  // how its calls break, if it was never heard; nil: none did, or it was
 	alarm   alarm
 }
 

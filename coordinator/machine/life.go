@@ -88,6 +88,7 @@ func (m *Machine) ended(now time.Time, e *Event) {
 	it.pool.inFlight--
 	o := &e.outcome
 	l.concerning(o)
+	o.disbelieve()
 	m.learn(now, it, o)
 	if e.kind == evSettled {
 		m.unexpire(it)

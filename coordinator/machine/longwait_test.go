@@ -106,6 +106,7 @@ func TestLongWaitBehindAFullRun(t *testing.T) {
 // is never in line for it: it is being tried, or waits for its own backoff.
 func TestLongWaitOfAnOnlyItem(t *testing.T) {
 	b := newBed(LaneConfig{Breaker: limiter.BreakerConfig{Consecutive: 1}}, RunConfig{})
+	b.cfg.FirstAnswer = -1 // its breaker waits, as that of a lane that was answered once
 	b.offer(1, "", 0)
 	var said []LongWait
 	for b.now.Sub(storyStart) < time.Hour {

@@ -56,7 +56,7 @@ func (l *lane) probeWait() time.Duration {
 // climb lets calls in again. Where the law has a way to climb the lane is Ramping
 // for as long as that takes.
 func (m *Machine) climb(now time.Time, l *lane, reason Reason) {
-	l.passAt = time.Time{}
+	l.passAt, l.cause = time.Time{}, nil
 	to, until := Flowing, l.law.Climb(now)
 	if until.After(now) {
 		to = Ramping

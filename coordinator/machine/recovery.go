@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -40,9 +39,9 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 		if l.isDaily(o, present) {
 			m.stop(now, l, o.Cause)
 		}
-		m.wasRefused(now, it, n)
+		m.wasRefused(now, it, n, o.Cause)
 	case Failed:
-		m.hasFailed(now, l, n)
+		m.hasFailed(now, it, n, o)
 		l.letIn()
 		m.heed(now, l) // after the breaker, which may take it upon itself
 	case Exhausted:
@@ -124,6 +123,13 @@ func newsOf(it *Item, o *Outcome, present bool) limiter.News {
 	}
 }
 
+// disbelieve drops a wait that no server can mean: it has named none.
+func (o *Outcome) disbelieve() {
+	if o.RetryAfter < 0 || o.RetryAfter > MostDirected {
+		o.Directed, o.RetryAfter = false, 0
+	}
+}
+
 // concerning finds out whom a refusal for good concerns, where the server does
 // not say.
 func (l *lane) concerning(o *Outcome) {
@@ -155,7 +161,7 @@ func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News) {
 // the lane cools; 2 is refused, which is the same wave and no second cooldown;
 // the lane is probed and climbs; 3, which left before the cooldown and took
 // long, is refused: that says nothing about now.
-func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News) {
+func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News, cause error) {
 	l := it.lane
 	it.due = time.Time{}
 	m.count(it.run, l, throttled)
@@ -169,8 +175,8 @@ func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News) {
 		m.straggled(now, it, n)
 		return
 	}
-	if l.refusedForLong(n) {
-		m.stop(now, l, fmt.Errorf("%w: %v, at most %v is waited", ErrWaitTooLong, n.RetryAfter, MaxDirected))
+	if most := l.mostDirected(); n.Directed && n.RetryAfter > most {
+		m.stop(now, l, &WaitError{Lane: l.name, Wait: n.RetryAfter, Until: now.Add(n.RetryAfter), Most: most, Cause: cause})
 		return
 	}
 	reason := ByThrottle
@@ -198,8 +204,14 @@ func (m *Machine) probeRefused(now time.Time, l *lane, n *limiter.News) {
 	}
 }
 
-// refusedForLong reports whether the server asks for a wait that is not worth it.
-func (l *lane) refusedForLong(n *limiter.News) bool { return n.Directed && n.RetryAfter > MaxDirected }
+// mostDirected is the longest wait that the server may ask for: of the plain law its
+// configuration may say less.
+func (l *lane) mostDirected() time.Duration {
+	if most := l.cfg.Cooldown.MaxDirected; l.cfg.Law == limiter.Plain && most > 0 {
+		return min(most, MaxDirected)
+	}
+	return MaxDirected
+}
 
 func (m *Machine) straggled(now time.Time, it *Item, n *limiter.News) {
 	l := it.lane
@@ -220,17 +232,22 @@ func (m *Machine) straggled(now time.Time, it *Item, n *limiter.News) {
 
 // hasFailed deals with calls that broke. A probe that broke was not refused,
 // and so has passed, unless it was the breaker's.
-func (m *Machine) hasFailed(now time.Time, l *lane, n *limiter.News) {
+func (m *Machine) hasFailed(now time.Time, it *Item, n *limiter.News, o *Outcome) {
+	l := it.lane
 	l.law.Failed(now, *n)
 	l.broke = true
-	if !n.Present || l.phase == Stopped {
+	if l.phase == Stopped {
 		return
 	}
+	opens := n.Present && l.breaker.Failure(now)
 	switch {
-	case l.breaker.Failure(now):
+	case m.staysSilent(now, it, o):
+		m.stop(now, l, l.unheard(now, o.Cause))
+	case opens:
 		l.law.Broken(now)
+		l.cause = o.Cause
 		m.cool(now, l, ByBreaker, time.Time{})
-	case l.phase == Probing && l.breaker.State(now) == limiter.Closed:
+	case n.Present && l.phase == Probing && l.breaker.State(now) == limiter.Closed:
 		m.climb(now, l, ByProbe)
 	}
 }
@@ -302,12 +319,20 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 	v := l.law.View(now, l.nextCost())
 	m.out.Transitions = append(m.out.Transitions, Transition{
 		At: now, Lane: l.name, From: l.phase, To: to, Reason: reason, Epoch: l.epoch,
-		Until: l.alarmAt(), Wave: l.wave, Rate: v.Rate, Cause: l.cause,
+		Until: l.alarmAt(), Wave: l.wave, Rate: v.Rate, Cause: l.told(to, reason),
 		Belief: l.belief(&v),
 	})
 	if l.phase, l.reason = to, reason; to == Cooling {
 		l.ill = reason
 	}
+}
+
+// told is what a transition tells of why: once, when the breaker opens or the lane stops.
+func (l *lane) told(to Phase, reason Reason) error {
+	if to == Stopped || reason == ByBreaker {
+		return l.cause
+	}
+	return nil
 }
 
 func latest(a, b time.Time) time.Time {

@@ -44,6 +44,7 @@ var laneFields = map[string]atReset{
 	"revived":  {"what an earlier machine knew is gone with the law", func(_ *Machine, l *lane) { l.revived = true }, func(l *lane) bool { return !l.revived }},
 	"promised": {"", func(_ *Machine, l *lane) { l.promised = spoiltPool }, func(l *lane) bool { return l.promised == nil }},
 	"ill":      {"", func(_ *Machine, l *lane) { l.ill = ByThrottle }, func(l *lane) bool { return l.ill == NoReason }},
+	"silence":  {"it has its time anew to be heard", func(_ *Machine, l *lane) { l.silence = &silence{tries: silentTries} }, func(l *lane) bool { return l.silence == nil }},
 	"wait":     {"it is over; items that wait for themselves still do", func(_ *Machine, l *lane) { l.wait = &wait{since: spoiltAt, own: spoiltAt} }, func(l *lane) bool { return !l.wait.under() && l.wait.own.Equal(spoiltAt) }},
 	"overdue":  {"", func(_ *Machine, l *lane) { l.overdue = spoiltAt }, func(l *lane) bool { return l.overdue.IsZero() }},
 

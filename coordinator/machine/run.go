@@ -86,6 +86,9 @@ func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
 			c = known
 		}
 	}
+	for _, lane := range c.Lanes {
+		m.newcomer(lane)
+	}
 	p := newPool(r, c)
 	if p.shut = m.roomFor(c.Lanes); p.shut != nil {
 		m.giveUp(r, p.shut)

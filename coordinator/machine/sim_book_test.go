@@ -9,9 +9,10 @@ import (
 
 // A book is what the world knows by itself of its runs, lanes and items: from what
 // it told and was granted, never from what the machine believes. The machine is
-// looked into for six things only: epoch and escalation before and after a
-// fact, whether a lane was forgotten, whether a refused item waits alone and until
-// when, whether a backoff is over, and by what factor a call was charged.
+// looked into for seven things only: epoch and escalation before and after a
+// fact, whether a breaker is open, whether a lane was forgotten, whether a refused item
+// waits alone and until when, whether a backoff is over, and by what factor a call was
+// charged.
 type book struct {
 	w       *world
 	runs    map[RunID]*bookRun
@@ -58,6 +59,8 @@ type bookLane struct {
 	said     time.Time // when its wait was last said
 	ill      time.Time // since when it is ill and items wait for it
 	buckets  buckets
+	silence  bookSilence
+	givenUp  bool // as it was never answered, by the fact that is being told
 }
 
 type bookItem struct {
@@ -153,6 +156,7 @@ func (b *book) before(Event) moment {
 // the present epoch only.
 func (b *book) after(e Event, before moment) {
 	b.closePages()
+	b.breakSilences(e)
 	now, news, present := b.before(e), "", false
 	if e.kind == evSettled || e.kind == evHandedOver {
 		news, present = b.end(e, before)
@@ -238,6 +242,7 @@ func (b *book) end(e Event, before moment) (lane string, present bool) {
 	was := before[b.w.m.lanes[lane]]
 	present = x.grant.Epoch == was[0]
 	b.lanes[lane].ended(b.w.now, x, e.outcome, present)
+	b.givesUp(lane)
 	x.last, x.back = e.outcome, b.w.now
 	b.countEnd(x, e.outcome, present)
 	if e.kind == evSettled {

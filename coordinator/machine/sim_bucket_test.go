@@ -122,7 +122,8 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 	if (answered || o.Signal == Failed) && (l.phase == Flowing || l.phase == Ramping) {
 		l.letIn = now
 	}
-	if x.grant.Epoch < l.began {
+	late := x.grant.Epoch < l.began
+	if l.silence.ended(now, x.item.Sent, o, late); late {
 		return // another law was charged for it
 	}
 	charged := l.charged(x.item)

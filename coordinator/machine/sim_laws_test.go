@@ -54,6 +54,7 @@ func (b *book) transition(t Transition) {
 	if t.To == Stopped {
 		b.stopped[t.Lane] = true
 	}
+	l.givenUp = t.To == Stopped && errors.Is(t.Cause, ErrNoAnswer)
 }
 
 // beginLaw: a person has reset the lane, or wants another law. What it may draw is there

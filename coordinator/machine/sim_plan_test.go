@@ -37,6 +37,7 @@ const (
 	tokens    // buckets of tokens
 	slowness  // refusals that take as long as answers
 	riddles   // refusals that may mean the day, or mind the growth; calls that ran out of time
+	silences  // of servers that are not there
 	troubles  = iota
 )
 
@@ -84,6 +85,7 @@ func newPlan(seed uint64, maxItem int, without trouble) *plan {
 	}
 	p.prioritize()
 	p.machine.LongWait = longWaitOf(seed)
+	p.fromSilence()
 	return p
 }
 

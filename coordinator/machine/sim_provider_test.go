@@ -40,6 +40,12 @@ type server struct {
 	unclear  float64 // share of refusals that may mean the day
 	minds    float64 // share of refusals that mind the growth
 	timeouts float64 // share of what breaks that ran out of time
+
+	nobody   bool          // is there: each call breaks,
+	deadline time.Duration // after so long,
+	back     time.Duration // until then; 0: for ever
+	fickle   bool          // and in two ways by turns
+	turn     bool          // whose turn it is
 }
 
 func (p *plan) server() server {

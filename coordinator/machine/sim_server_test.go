@@ -14,11 +14,17 @@ type answer struct {
 	latency time.Duration
 }
 
-var errSimExhausted = errors.New("sim: the account is empty")
+var (
+	errSimExhausted = errors.New("sim: the account is empty")
+	errSimBroke     = errors.New("sim: it broke")
+)
 
 // call answers a call of that cost that arrives now, so long after the world began.
 func (s *server) call(rng *rand.Rand, now time.Time, age time.Duration, c limiter.Cost) answer {
 	a := s.judge(rng, now, age, c)
+	if gone, is := s.absent(age); is {
+		return gone
+	}
 	s.tell(rng, &a.outcome)
 	return a
 }
@@ -32,7 +38,7 @@ func (s *server) judge(rng *rand.Rand, now time.Time, age time.Duration, c limit
 	case s.exhaustedAt > 0 && age >= s.exhaustedAt:
 		return s.end(Exhausted, s.refusal)
 	case within(s.outage, age) && s.outageKind == Nothing:
-		return s.end(Failed, 30*time.Second) // the attempt's timeout
+		return s.breaks(byTimeout, 30*time.Second) // the attempt's timeout
 	case within(s.outage, age):
 		return s.refused(rng, s.outageKind)
 	case within(s.storm, age), s.crowded(), rng.Float64() < s.shed, !s.admits(now):
@@ -44,9 +50,18 @@ func (s *server) judge(rng *rand.Rand, now time.Time, age time.Duration, c limit
 		}
 		return a
 	case rng.Float64() < s.errors:
-		return s.end([]Signal{Failed, Failed, Answered}[rng.IntN(3)], took)
+		a := s.breaks(byError, took)
+		a.outcome.Signal = []Signal{Failed, Failed, Answered}[rng.IntN(3)]
+		return a
 	}
 	return s.end(Succeeded, took)
+}
+
+// breaks is the end of a call that breaks in that way.
+func (s *server) breaks(way uint8, took time.Duration) answer {
+	a := s.end(Failed, took)
+	a.outcome.Way, a.outcome.Cause = way, errSimBroke
+	return a
 }
 
 func (s *server) crowded() bool { return s.places > 0 && s.flying >= s.places }

@@ -41,7 +41,7 @@ type LaneStatus struct {
 	Name     string
 	Phase    Phase
 	Reason   Reason
-	Cause    error // of Stopped
+	Cause    error // of Stopped; while the breaker is not closed, what the calls broke of; nil: nobody said
 	Speed    Speed
 	Why      string        // what the next call waits for; "" if it does not wait
 	Wait     time.Duration // how long, as far as time alone decides

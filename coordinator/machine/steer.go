@@ -52,7 +52,7 @@ func (m *Machine) steer(r *run, kind eventKind) {
 	case evPaused:
 		m.pause(r)
 	case evResumed:
-		r.paused, r.resumed = false, m.now
+		m.resume(r)
 	case evDrained:
 		m.drain(r)
 	}
@@ -63,6 +63,18 @@ func (m *Machine) pause(r *run) {
 	r.paused = true
 	for _, p := range r.opened {
 		p.letGo()
+	}
+}
+
+// resume takes a pause back. Nobody has tried the run's lanes meanwhile.
+func (m *Machine) resume(r *run) {
+	r.paused, r.resumed = false, m.now
+	for _, p := range r.opened {
+		for _, l := range p.lanes {
+			if l.phase != Stopped {
+				l.listen()
+			}
+		}
 	}
 }
 
@@ -159,6 +171,7 @@ func (l *lane) forgive() {
 	l.vouched = l.epoch
 	l.broke, l.unclear, l.revived = false, 0, false
 	l.cause, l.until, l.wave = nil, time.Time{}, 0
+	l.listen()
 	l.promised, l.overdue = nil, time.Time{}
 	l.ill = NoReason
 	l.wait.end()

@@ -55,8 +55,8 @@ var setUp = map[string]bool{"machine": true, "restart": true, "open": true, "def
 // The commands. Each is one sentence about the world; what follows from it is
 // decided when the command is over.
 var commands = map[string]func(*story, words){
-	"machine": func(s *story, w words) { // idle=D long-wait=D: another machine, and no calls in flight
-		s.m = New(Config{IdleTTL: w.span("idle"), LongWait: cmp.Or(w.span("long-wait"), -1), Lane: w.lane()})
+	"machine": func(s *story, w words) { // idle=D long-wait=D first-answer=D: another machine, and no calls in flight
+		s.m = New(Config{IdleTTL: w.span("idle"), LongWait: cmp.Or(w.span("long-wait"), -1), FirstAnswer: w.span("first-answer"), Lane: w.lane()})
 		s.server = nil
 		clear(s.lent)
 	},
@@ -78,17 +78,19 @@ var commands = map[string]func(*story, words){
 		s.end(w, Settled, Outcome{Signal: Succeeded, Measured: w.has("tokens"), Actual: w.cost(), Sightings: w.sightings()})
 	},
 	"reject": func(s *story, w words) { s.end(w, Settled, Outcome{Signal: Answered}) }, // ITEMS: 400, for good
-	"refuse": func(s *story, w words) { // ITEMS after=D retry-after=D headers=(LIMIT,REMAINING,RESET) on=tokens: 429
+	"refuse": func(s *story, w words) { // ITEMS after=D retry-after=D headers=(LIMIT,REMAINING,RESET) on=tokens cause=WORD: 429
 		s.end(w, HandedOver, Outcome{
 			Signal: Throttled, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after"),
-			Sightings: w.sightings(), On: dimensionNamed[w.text("on", "")],
+			Sightings: w.sightings(), On: dimensionNamed[w.text("on", "")], Cause: w.causeOr(nil),
 		})
 	},
 	"overload": func(s *story, w words) { // ITEMS after=D retry-after=D: 503
 		s.end(w, HandedOver, Outcome{Signal: Overloaded, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after")})
 	},
-	"fail": func(s *story, w words) { // ITEMS after=D retry-after=D: 500, tried again
-		s.end(w, HandedOver, Outcome{Signal: Failed, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after")})
+	"fail": func(s *story, w words) { // ITEMS after=D retry-after=D way=N cause=WORD: 500, tried again
+		s.end(w, HandedOver, Outcome{
+			Signal: Failed, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after"), Way: uint8(w.number("way")), Cause: w.causeOr(nil),
+		})
 	},
 	"give-up": func(s *story, w words) { s.end(w, Settled, Outcome{Signal: Failed}) }, // ITEMS: 500, once too often
 	"exhaust": func(s *story, w words) { // ITEMS cause=WORD: no quota, or the key refused
@@ -107,7 +109,7 @@ var commands = map[string]func(*story, words){
 	"resume": func(s *story, w words) { s.m.Step(s.now, Resumed(w.run())) },
 	"drain":  func(s *story, w words) { s.m.Step(s.now, Drained(w.run())) },
 	"reset":  func(s *story, w words) { s.m.Step(s.now, LaneReset(w.text("lane", DefaultPool))) },
-	"define": func(s *story, w words) { // lane=NAME law=model rpm=N tpm=N burst=D window=N rate=N ramp=(FROM,TO,D)
+	"define": func(s *story, w words) { // lane=NAME law=model rpm=N tpm=N burst=D window=N rate=N breaker=N max-directed=D ramp=(FROM,TO,D)
 		s.m.Step(s.now, LaneDefined(w.text("lane", DefaultPool), w.lane()))
 	},
 	"limits": func(s *story, w words) { // lane=NAME rpm=N tpm=N burst=D
@@ -115,7 +117,7 @@ var commands = map[string]func(*story, words){
 	},
 	"advance":     func(s *story, w words) { s.until(s.now.Add(w.first())) }, // D
 	"until-quiet": func(s *story, w words) { s.untilQuiet() },
-	"serve":       func(s *story, w words) { s.serve(w.first(), max(time.Second, w.span("every")), w.server(s.server)) }, // D every=D latency=D places=N each=N rate=N breaks=N others=N refusal=503 retry-after=D headers=shown until=refused
+	"serve":       func(s *story, w words) { s.serve(w.first(), max(time.Second, w.span("every")), w.server(s.server)) }, // D every=D latency=D places=N each=N rate=N breaks=N cause=WORD others=N refusal=503 retry-after=D headers=shown until=refused
 	"in-flight":   func(s *story, w words) { s.say("in flight: %v", slices.Sorted(maps.Keys(s.lent))) },
 	"status":      func(s *story, w words) { s.status() },
 	"clock-back": func(s *story, w words) { // D: one look at a clock that was set back
@@ -216,7 +218,14 @@ func (w words) duration(text string) time.Duration {
 func (w words) span(key string) time.Duration { return w.duration(w.text(key, "0s")) }
 func (w words) first() time.Duration          { return w.duration(w.args[0].Key) }
 func (w words) run() RunID                    { return RunID(max(1, w.number("run"))) }
-func (w words) cause() error                  { return errors.New(w.text("cause", "insufficient_quota")) }
+func (w words) cause() error                  { return w.causeOr(errors.New("insufficient_quota")) }
+
+func (w words) causeOr(otherwise error) error {
+	if !w.has("cause") {
+		return otherwise
+	}
+	return errors.New(w.text("cause", ""))
+}
 
 func (w words) cost() limiter.Cost { return limiter.Cost{Requests: 1, Input: w.number("tokens")} }
 
@@ -250,7 +259,8 @@ func (w words) lane() LaneConfig {
 		Limits:   limiter.Limits{RPM: w.number("rpm"), TPM: w.number("tpm"), Burst: w.span("burst")},
 		Window:   int(w.number("window")),
 		Rate:     limiter.RateConfig{Initial: w.number("rate")},
-		Cooldown: limiter.CooldownConfig{Jitter: -1},
+		Breaker:  limiter.BreakerConfig{Consecutive: int(w.number("breaker"))},
+		Cooldown: limiter.CooldownConfig{Jitter: -1, MaxDirected: w.span("max-directed")},
 	}
 	if v := w.vals("ramp"); v != nil {
 		from, _ := strconv.ParseFloat(v[0], 64)

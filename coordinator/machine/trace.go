@@ -18,7 +18,7 @@ type Transition struct {
 	Until    time.Time // when time alone ends To; zero: it does not
 	Wave     int       // calls that met the refusals of the latest cooldown so far
 	Rate     float64   // calls per second that were learned; +Inf: unlimited
-	Cause    error     // of Stopped
+	Cause    error     // of Stopped, and of Cooling by ByBreaker: what the calls broke of; nil: nobody said
 	Belief   string    // what the law believed, in words; "": nothing
 
 	Slowed float64       // of ByErrors: what is left of the pace, 0..1
