@@ -68,7 +68,7 @@ func judge(a *answer, body []byte) *Error {
 		a.google.note.TryAgain = e.Quota.TryAgain
 		e.Quota = a.google.note
 	}
-	e.RetryAfter, e.HasRetryAfter = ParseRetryAfter(a.header, time.Now())
+	e.RetryAfter, e.HasRetryAfter, e.OddWait = retryAfter(a.header, time.Now())
 	var sure bool
 	e.Kind, sure = verdict(a, e)
 	obeyShouldRetry(a, e, sure)

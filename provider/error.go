@@ -41,6 +41,9 @@ type Error struct {
 	// MaxRetryAfter. It means something only if HasRetryAfter.
 	RetryAfter    time.Duration
 	HasRetryAfter bool
+	// OddWait is the header by which the server asked for a wait that none can mean: over
+	// MaxRetryAfter, negative, or no wait at all. It counts as unnamed; "" if there is none.
+	OddWait string
 	// Slow says that the server minds the growth of the rate rather than the
 	// rate (slow_down, acceleration limits): come back slower than usual.
 	Slow bool
@@ -124,13 +127,16 @@ func Permanent(err error) error {
 
 // RetryAfter says that the call behind err was throttled and that its lane is
 // to wait for d: the result is an error of kind Throttled that wraps err. A
-// negative d counts as 0, one over MaxRetryAfter as that. RetryAfter(d, nil) is
-// nil: a call that did not fail has nothing to wait for.
+// negative d counts as 0; one over MaxRetryAfter, which no server can mean, as if none were
+// named. RetryAfter(d, nil) is nil: a call that did not fail has nothing to wait for.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		return nil
 	}
-	d = min(max(d, 0), MaxRetryAfter)
+	if d > MaxRetryAfter {
+		return &Error{Kind: Throttled, OddWait: d.String(), Err: err}
+	}
+	d = max(d, 0)
 	return &Error{Kind: Throttled, RetryAfter: d, HasRetryAfter: true, Err: err}
 }
 

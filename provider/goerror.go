@@ -44,6 +44,10 @@ func kindOf(err error) Kind {
 	return Unknown
 }
 
+// opProxy is the operation of a net.OpError whose connection failed at a proxy: net/http's
+// own word.
+const opProxy = "proxyconnect"
+
 // Unsent reports whether a call certainly never reached the server: no connection to it
 // was made. What it would have drawn was not drawn.
 func Unsent(err error) bool {
@@ -51,7 +55,7 @@ func Unsent(err error) bool {
 		op  *net.OpError
 		dns *net.DNSError
 	)
-	return errors.As(err, &dns) || errors.As(err, &op) && op.Op == "dial"
+	return errors.As(err, &dns) || errors.As(err, &op) && (op.Op == "dial" || op.Op == opProxy)
 }
 
 // isMisconfigured finds what no repetition mends.

@@ -8,14 +8,18 @@ import (
 	"time"
 )
 
-// MaxRetryAfter caps every wait that a server asks for. A daily quota is the
-// longest wait with a sense; a server that asks for more (ten years have been
-// seen in tests of other clients) is not cooling down but closed.
+// MaxRetryAfter is the longest wait that a server can mean: a daily quota is the
+// longest one that comes back by itself. One whose headers ask for more (ten years have
+// been seen in tests of other clients) has named no wait.
 const MaxRetryAfter = 24 * time.Hour
 
 // maxReset caps the reset of a rate limit: the longest period in use is a
 // month. A longer one is not believed at all.
 const maxReset = 32 * 24 * time.Hour
+
+// maxOdd bounds what is kept of a header that makes no sense, in bytes: enough to know it
+// by.
+const maxOdd = 80
 
 // maxWord bounds short words of a provider's: codes, types, request ids.
 const maxWord = 256
@@ -164,24 +168,46 @@ func number(s string) (float64, bool) {
 // retry-after as a number of seconds, then as an HTTP date, the order of the
 // providers' own libraries. A date is compared with the response's own Date, so
 // that a wrong local clock does no harm, or with now if it has none; one in the
-// past means 0. Negative values and garbage count as absent; more than
-// MaxRetryAfter is MaxRetryAfter.
+// past means 0. Negative values, garbage and more than MaxRetryAfter count as absent.
 func ParseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
-	if ms, ok := number(strings.TrimSpace(first(h, "Retry-After-Ms"))); ok && ms >= 0 {
-		return bounded(ms / 1000), true
+	wait, named, _ := retryAfter(h, now)
+	return wait, named
+}
+
+// retryAfter is ParseRetryAfter, and what the headers name instead of a wait that a
+// provider can mean, "" if nothing.
+func retryAfter(h http.Header, now time.Time) (wait time.Duration, named bool, odd string) {
+	millis := strings.TrimSpace(first(h, "Retry-After-Ms"))
+	if ms, ok := number(millis); ok {
+		if wait, named = meant(ms / 1000); named {
+			return wait, true, ""
+		}
 	}
 	s := strings.TrimSpace(first(h, "Retry-After"))
-	if s == "" {
-		return 0, false
+	switch {
+	case s == "" && millis == "":
+		return 0, false, ""
+	case s == "":
+		return 0, false, clip("retry-after-ms: "+millis, maxOdd)
 	}
 	if x, ok := number(s); ok {
-		return bounded(x), x >= 0
+		wait, named = meant(x)
+	} else if at, err := http.ParseTime(s); err == nil {
+		wait = max(0, at.Sub(serverNow(h, now)))
+		named = wait <= MaxRetryAfter
 	}
-	at, err := http.ParseTime(s)
-	if err != nil {
+	if !named {
+		return 0, false, clip("retry-after: "+s, maxOdd)
+	}
+	return wait, true, ""
+}
+
+// meant is a wait of so many seconds, if a provider can mean that.
+func meant(seconds float64) (time.Duration, bool) {
+	if seconds < 0 || seconds > MaxRetryAfter.Seconds() {
 		return 0, false
 	}
-	return min(max(at.Sub(serverNow(h, now)), 0), MaxRetryAfter), true
+	return bounded(seconds), true
 }
 
 // bounded turns seconds into a duration between 0 and MaxRetryAfter. It compares

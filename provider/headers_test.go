@@ -3,6 +3,7 @@ package provider_test
 import (
 	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,8 +33,8 @@ func TestParseRetryAfter(t *testing.T) {
 		{"float", header("retry-after", " 1.5 "), 1500 * time.Millisecond, true},
 		{"zero", header("retry-after", "0"), 0, true},
 		{"negative", header("retry-after", "-1"), 0, false},
-		{"ten years", header("retry-after", "315360000"), provider.MaxRetryAfter, true},
-		{"overflow", header("retry-after", "1e300"), provider.MaxRetryAfter, true},
+		{"ten years", header("retry-after", "315360000"), 0, false},
+		{"overflow", header("retry-after", "1e300"), 0, false},
 		{"infinite", header("retry-after", "1e999"), 0, false},
 		{"inf", header("retry-after", "inf"), 0, false},
 		{"nan", header("retry-after", "nan"), 0, false},
@@ -41,8 +42,11 @@ func TestParseRetryAfter(t *testing.T) {
 		{"garbage", header("retry-after", "in a while"), 0, false},
 		{"date", header("retry-after", noon.Add(90*time.Second).Format(http.TimeFormat)), 90 * time.Second, true},
 		{"date in the past", header("retry-after", noon.Add(-time.Hour).Format(http.TimeFormat)), 0, true},
-		{"date in ten years", header("retry-after", noon.AddDate(10, 0, 0).Format(http.TimeFormat)), provider.MaxRetryAfter, true},
-		{"date in the year 9999", header("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT"), provider.MaxRetryAfter, true},
+		{"date in ten years", header("retry-after", noon.AddDate(10, 0, 0).Format(http.TimeFormat)), 0, false},
+		{"date in the year 9999", header("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT"), 0, false},
+		{"a day", header("retry-after", "86400"), provider.MaxRetryAfter, true},
+		{"a second more than a day", header("retry-after", "86401"), 0, false},
+		{"milliseconds of a year", header("retry-after", "9", "retry-after-ms", "31536000000"), 9 * time.Second, true},
 		{"milliseconds first", header("retry-after", "9", "retry-after-ms", "250"), 250 * time.Millisecond, true},
 		{"milliseconds garbage", header("retry-after", "9", "retry-after-ms", "soon"), 9 * time.Second, true},
 		{"milliseconds negative", header("retry-after", "9", "retry-after-ms", "-4"), 9 * time.Second, true},
@@ -54,6 +58,30 @@ func TestParseRetryAfter(t *testing.T) {
 		if got, found := provider.ParseRetryAfter(c.h, noon); got != c.want || found != c.found {
 			t.Errorf("%s: %v, %v, want %v, %v", c.name, got, found, c.want, c.found)
 		}
+	}
+}
+
+// A wait that no server can mean is kept as it came, cut to a line, so that it can be said;
+// one that can be meant, or none, is not odd.
+func TestOddWaitIsKept(t *testing.T) {
+	for odd, h := range map[string]http.Header{
+		"":                        header("retry-after", "86400", "retry-after-ms", "soon"),
+		"retry-after: 315360000":  header("retry-after", "315360000"),
+		"retry-after: -5":         header("retry-after", "-5"),
+		"retry-after: in a while": header("retry-after", "in a\x1bwhile"),
+		"retry-after-ms: 1e300":   header("retry-after-ms", "1e300"),
+		"retry-after: Fri, 31 Dec 9999 23:59:59 GMT": header("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT"),
+	} {
+		e := provider.Classify(429, h, nil)
+		if e.OddWait != odd || e.HasRetryAfter != (odd == "") || e.Kind.StopsLane() != (odd == "") {
+			t.Errorf("%v: odd %q, want %q; %v, after %v", h, e.OddWait, odd, e, e.RetryAfter)
+		}
+	}
+	if e := provider.Classify(429, nil, nil); e.OddWait != "" {
+		t.Errorf("none was named: %q", e.OddWait)
+	}
+	if e := provider.Classify(429, header("retry-after", strings.Repeat("9", 10_000)), nil); len(e.OddWait) > 100 {
+		t.Errorf("%d bytes are kept", len(e.OddWait))
 	}
 }
 

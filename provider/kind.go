@@ -19,12 +19,12 @@ const (
 	// QuotaExhausted is an empty balance, a spend limit or a quota that comes
 	// back in hours: waiting a little does not help.
 	QuotaExhausted
-	// Unauthorized is a refused key, region or permission.
+	// Unauthorized is a refused key, region or permission, in the provider's own words.
 	Unauthorized
 	// Timeout is an attempt that ran out of time.
 	Timeout
 	// TransportFault is an answer that never came, or not whole: reset, EOF, DNS,
-	// refused connection, HTML where JSON was due, a body cut short. Its word is
+	// refused connection, HTML where JSON was due, also as a 403, a body cut short. Its word is
 	// "transport"; the name Transport belongs to the http.RoundTripper.
 	TransportFault
 	// EmptyAnswer is a good status with no answer in it: no body, {}, an empty list

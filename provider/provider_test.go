@@ -106,7 +106,7 @@ func TestKindTable(t *testing.T) {
 func TestClassifyByStatusAlone(t *testing.T) {
 	for status, want := range map[int]provider.Kind{
 		100: provider.Unknown, 302: provider.Unknown, 400: provider.Invalid, 401: provider.Unauthorized,
-		402: provider.QuotaExhausted, 403: provider.Unauthorized, 404: provider.ModelNotFound, 405: provider.Invalid,
+		402: provider.QuotaExhausted, 404: provider.ModelNotFound, 405: provider.Invalid,
 		407: provider.Misconfigured, 408: provider.Timeout, 409: provider.Server, 410: provider.ModelNotFound,
 		413: provider.Invalid, 415: provider.Invalid, 422: provider.Invalid, 425: provider.Server,
 		429: provider.Throttled, 499: provider.Server, 500: provider.Server, 501: provider.Invalid,
@@ -118,6 +118,28 @@ func TestClassifyByStatusAlone(t *testing.T) {
 				t.Errorf("%d %q: got %v, want %v", status, body, e, want)
 			}
 		}
+	}
+}
+
+// A 403 in JSON is the provider's, and refuses the key. One in another form is that of a
+// firewall or proxy on the way, whatever its status means there.
+func TestForbiddenByWhom(t *testing.T) {
+	for body, want := range map[string]provider.Kind{
+		`{"error":{"message":"no access to this model"}}`: provider.Unauthorized,
+		`{}`:                           provider.Unauthorized,
+		`"forbidden"`:                  provider.Unauthorized,
+		"":                             provider.TransportFault,
+		"Forbidden":                    provider.TransportFault,
+		"<html><title>Blocked</title>": provider.TransportFault,
+		`{"error":{"message":"cut o`:   provider.TransportFault,
+	} {
+		if e := provider.Classify(403, nil, []byte(body)); e.Kind != want {
+			t.Errorf("%s: %v, want %v", body, e, want)
+		}
+	}
+	h := http.Header{"X-Amzn-Errortype": {"AccessDeniedException:"}}
+	if e := provider.Classify(403, h, nil); e.Kind != provider.Unauthorized {
+		t.Errorf("its header names the provider: %v", e)
 	}
 }
 
@@ -285,14 +307,15 @@ func TestErrorTextAndChain(t *testing.T) {
 	}
 }
 
-// RetryAfter's wait has the bounds of a header's.
+// RetryAfter's wait has the bounds of a header's: what no server can mean is not named.
 func TestRetryAfterIsBounded(t *testing.T) {
 	for d, want := range map[time.Duration]time.Duration{
-		-time.Second: 0, 0: 0, time.Minute: time.Minute, 1000 * time.Hour: provider.MaxRetryAfter,
+		-time.Second: 0, 0: 0, time.Minute: time.Minute, provider.MaxRetryAfter: provider.MaxRetryAfter, 1000 * time.Hour: -1,
 	} {
 		e := provider.ClassifyErr(provider.RetryAfter(d, io.EOF))
-		if e.RetryAfter != want || !e.HasRetryAfter || !errors.Is(e, io.EOF) {
-			t.Errorf("%v became %v, %v", d, e.RetryAfter, e.HasRetryAfter)
+		named := want >= 0
+		if e.RetryAfter != max(0, want) || e.HasRetryAfter != named || (e.OddWait == "") != named || e.Kind != provider.Throttled || !errors.Is(e, io.EOF) {
+			t.Errorf("%v became %v, %v, odd %q", d, e.RetryAfter, e.HasRetryAfter, e.OddWait)
 		}
 	}
 }

@@ -178,6 +178,15 @@ func TestRefuseForeignRedirect(t *testing.T) {
 			t.Errorf("%s: %v, want allowed %v", s, err, allowed)
 		}
 	}
+	for s, says := range map[string]string{
+		"http://api.host/v1/x":       "redirect from https to http refused: try http://api.host",
+		"https://api.host:8443/v1/x": "redirect to another port refused: https://api.host:8443",
+		"http://evil.host/v1/x":      "redirect to another host refused: http://evil.host:80",
+	} {
+		if err := provider.RefuseForeignRedirect(request("POST", s), []*http.Request{first}); !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want it to say %q", s, err, says)
+		}
+	}
 	via := make([]*http.Request, 10)
 	for i := range via {
 		via[i] = first

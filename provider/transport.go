@@ -1,7 +1,9 @@
 package provider
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -85,6 +87,7 @@ func NewHTTPTransport(conns int) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            dialer.DialContext,
+		OnProxyConnectResponse: refusedByProxy,
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           conns,
 		MaxIdleConnsPerHost:    conns,
@@ -94,6 +97,19 @@ func NewHTTPTransport(conns int) *http.Transport {
 		MaxResponseHeaderBytes: maxHeader,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReceiveBufferPerStream: maxUnread},
 	}
+}
+
+// refusedByProxy makes an error of a proxy's answer that names the proxy. net/http would
+// give its status alone, which looks like the provider's.
+func refusedByProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	err := &net.OpError{Op: opProxy, Net: "tcp", Err: errors.New(clip("the proxy at "+proxy.Host+" answers "+resp.Status, maxWord))}
+	if resp.StatusCode == http.StatusProxyAuthRequired {
+		return &Error{Kind: Misconfigured, Err: err}
+	}
+	return err
 }
 
 // maxRedirects is net/http's own bound.
@@ -114,13 +130,24 @@ func RefuseForeignRedirect(req *http.Request, via []*http.Request) error {
 	case len(via) >= maxRedirects:
 		why = "too many redirects"
 	case origin(req.URL) != origin(first.URL):
-		why = "redirect to another host refused: " + origin(req.URL)
+		why = elsewhere(req.URL, first.URL)
 	case req.Method != first.Method:
 		why = "redirect that drops the request's body refused"
 	default:
 		return nil
 	}
 	return &Error{Kind: Misconfigured, Err: errors.New(why)}
+}
+
+// elsewhere says whereto a redirect leads that is refused.
+func elsewhere(to, from *url.URL) string {
+	switch {
+	case to.Hostname() != from.Hostname():
+		return "redirect to another host refused: " + origin(to)
+	case to.Scheme != from.Scheme:
+		return fmt.Sprintf("redirect from %s to %s refused: try %s://%s", from.Scheme, to.Scheme, to.Scheme, to.Host)
+	}
+	return "redirect to another port refused: " + origin(to)
 }
 
 // origin is scheme, host and port, with the scheme's own port written out.

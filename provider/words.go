@@ -196,6 +196,8 @@ func byRefusalPhrase(a *answer) (Kind, bool) {
 	case a.says("unexpected end of data"):
 		// The server got less than was sent: the way there failed, not the request.
 		return TransportFault, true
+	case a.says("client sent an http request to an https server", "plain http request was sent to https port"):
+		return Misconfigured, true
 	case a.says("api key not valid", "location is not supported"): // Google, as a 400
 		return Unauthorized, true
 	case a.says("model not exist", "is not a valid model"):
@@ -218,8 +220,10 @@ func byStatus(a *answer, e *Error) Kind {
 		return Throttled
 	case http.StatusServiceUnavailable, statusOverloaded, statusFlexCapacity:
 		return Overloaded
-	case http.StatusUnauthorized, http.StatusForbidden:
+	case http.StatusUnauthorized:
 		return Unauthorized
+	case http.StatusForbidden:
+		return forbidden(a)
 	case http.StatusPaymentRequired:
 		if e.HasRetryAfter || a.hasWait {
 			return Throttled
@@ -249,6 +253,16 @@ func byClass(status int) Kind {
 		return Server
 	}
 	return Unknown
+}
+
+// forbidden tells the provider, which refuses the key, from a firewall or proxy on the
+// way, which dislikes something in this request, or all that comes from here: an answer
+// that is not JSON is not the provider's.
+func forbidden(a *answer) Kind {
+	if !a.isJSON {
+		return TransportFault
+	}
+	return Unauthorized
 }
 
 // notFound tells a model, or an address, that is not there from an object that
