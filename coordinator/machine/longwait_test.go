@@ -52,6 +52,7 @@ func TestLongWaitOfALaneThatFlows(t *testing.T) {
 // waits for its own backoff waits for the lane as well while that lets nothing in.
 func TestLongWaitOfWhoIsNotNext(t *testing.T) {
 	b := newBed(LaneConfig{Breaker: limiter.BreakerConfig{Consecutive: 1}}, RunConfig{})
+	b.cfg.FirstAnswer = -1 // its breaker waits, as that of a lane that was answered once
 	b.offer(1, "", 0)
 	var said []LongWait
 	for own := time.Hour; b.now.Sub(storyStart) < 20*time.Minute; own = time.Minute {
@@ -76,6 +77,7 @@ func TestLongWaitOfWhoIsNotNext(t *testing.T) {
 // on at the latest, and that is said.
 func TestLongWaitBehindAFullRun(t *testing.T) {
 	b := newBed(LaneConfig{Breaker: limiter.BreakerConfig{Consecutive: 1}}, RunConfig{Concurrency: 1})
+	b.cfg.FirstAnswer = -1 // its breaker waits, as that of a lane that was answered once
 	fails := func() {
 		b.Step(b.now, HandedOver(b.calls[0], Outcome{Signal: Failed, Latency: time.Second, Directed: true, RetryAfter: 4 * time.Minute}))
 		b.calls = b.calls[1:]
