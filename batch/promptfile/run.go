@@ -184,7 +184,7 @@ func (s *Sums) count(code string) {
 // stream may still bring can be run: it is not waited for.
 func (r *run) notRun(err error) {
 	e := faultOf(err)
-	if !errors.Is(err, machine.ErrWaitTooLong) && !errors.Is(err, machine.ErrLaneStopped) &&
+	if !errors.Is(err, machine.ErrNoAnswer) && !errors.Is(err, machine.ErrWaitTooLong) && !errors.Is(err, machine.ErrLaneStopped) &&
 		(e == nil || !e.Kind.StopsLane() && !e.Kind.StopsLaneIfFirst()) {
 		return
 	}

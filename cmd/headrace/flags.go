@@ -35,6 +35,7 @@ type runFlags struct {
 	itemTimeout       time.Duration
 	deadline          time.Duration
 	longWait          time.Duration
+	firstAnswer       time.Duration
 	config            string
 	configBaseURL     bool          // the config file says whom to call
 	lanes             *laneSettings // that the config file has; nil: there is no such file
@@ -123,6 +124,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.maxAttempts, "max-attempts", batch.DefaultMaxAttempts, "tries at an item; being throttled is none")
 	fs.IntVar(&f.maxBodies, "max-bodies", openai.DefaultMaxBodies/mebibyte, "MiB of long answers that are read at once, all calls together; more of them wait (the first 64 KiB of each do not count)")
 	fs.DurationVar(&f.timeout, "timeout", batch.DefaultAttemptTimeout, "longest call; waiting to be sent does not count, 0 is no bound")
+	fs.DurationVar(&f.firstAnswer, "first-answer", batch.DefaultFirstAnswer, "stop, with exit code 3, if no call of a model was ever answered and all have broken in one way for so long; 0 waits for ever")
 	fs.DurationVar(&f.itemTimeout, "item-timeout", 0, "longest time for one item in all, from its first call; 0 is no bound")
 	fs.DurationVar(&f.deadline, "deadline", 0, "longest time for the run in all: it then stops as at Ctrl-C, with exit code 4; 0 is no bound")
 	fs.DurationVar(&f.longWait, "long-wait", batch.DefaultLongWait, "warn of a model or an item that waits for longer; 0 warns of none")
@@ -141,7 +143,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 		"output": "FILE", "errors": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
 		"model": "NAME", "endpoint": "PATH", "system": "TEXT",
 		"format": "NAME", "template": "TEXT", "on-bad-line": "MODE", "order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
-		"timeout": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "sim-profile": "NAME", "config": "FILE",
+		"timeout": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "sim-profile": "NAME", "config": "FILE",
 		"durable": "MODE", "progress": "MODE", "log-level": "LEVEL", "limit": "N", "seed": "N",
 	})
 }
@@ -204,6 +206,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		atLeast("item-timeout", f.itemTimeout, 0),
 		atLeast("deadline", f.deadline, 0),
 		atLeast("long-wait", f.longWait, 0),
+		atLeast("first-answer", f.firstAnswer, 0),
 		oneOf("sim-profile", f.simProfile, profileDemo, profileFast),
 		oneOf("order", f.order, orderCompletion, orderInput),
 		oneOf("format", f.format, formatAuto, formatJSONL, formatText, formatCSV),

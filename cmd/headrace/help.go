@@ -21,7 +21,7 @@ var runGroups = []flagGroup{
 	{"Whom to call", "provider base-url api-key-env model endpoint preset sim-profile"},
 	{"Input", "format template system on-bad-line order limit"},
 	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},
-	{"How long", "max-attempts timeout item-timeout deadline"},
+	{"How long", "max-attempts timeout first-answer item-timeout deadline"},
 	{"What is shown", "progress long-wait log-level"},
 	{"The rest", "config seed help"},
 }

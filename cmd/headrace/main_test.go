@@ -47,7 +47,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"provider": startProvider, "books": checkBooks, "prompts": writePrompts,
+			"provider": startProvider, "books": checkBooks, "prompts": writePrompts, "wrongserver": startWrongServer,
 			"lines": countLines, "cut": cutFile, "lastline": checkLastLine,
 		},
 	})

@@ -50,6 +50,7 @@ type picture struct {
 	broke             float64       // the greatest share of calls that broke on one of these
 	belief            string        // of the only lane, if there is but one
 	open, halfOpen    int           // breakers
+	cause             string        // why the busiest model that has stopped, or whose breaker is not closed, is so; "" if none is
 }
 
 func (m *meter) read(s batch.Status) picture {
@@ -91,6 +92,9 @@ func (p *picture) addLane(l machine.LaneStatus, now time.Time) {
 	if l.Slowed > 0 {
 		p.slowed++
 		p.broke = max(p.broke, l.Errors)
+	}
+	if p.cause == "" {
+		p.cause = reasonOf(l.Cause)
 	}
 	if l.Phase == machine.Flowing {
 		return

@@ -59,6 +59,7 @@ type lane struct {
 	Belief   string   `json:"belief,omitempty"` // what its limit is believed to be, in words
 	Breaker  string   `json:"breaker"`          // closed, open or half-open
 	Failures int      `json:"failures_in_row"`  // calls that broke since the latest success
+	Cause    string   `json:"cause,omitempty"`  // why it has stopped, or what opened its breaker
 	FirstS   *float64 `json:"first_due_s"`      // until the first delayed item may go again; null: there is none
 	LastS    *float64 `json:"last_due_s"`       // and the last
 	Level    levels   `json:"level"`
@@ -85,7 +86,8 @@ type transitionEvent struct {
 	Reason   string   `json:"reason,omitempty"`
 	Epoch    uint64   `json:"epoch"`
 	ForS     float64  `json:"for_s,omitempty"`
-	Met      int      `json:"met"` // calls that met the latest wave of refusals
+	Cause    string   `json:"cause,omitempty"` // why it has stopped, or what opened its breaker
+	Met      int      `json:"met"`             // calls that met the latest wave of refusals
 	Rate     *float64 `json:"per_second"`
 	Belief   string   `json:"belief,omitempty"`
 	Slowed   float64  `json:"slowed,omitempty"`     // what is left of the pace because calls break
@@ -108,7 +110,7 @@ func (e *events) transition(t batch.Transition) {
 	out := transitionEvent{
 		Event: "transition", ElapsedS: seconds(t.At.Sub(e.began)), Lane: t.Lane,
 		From: t.From.String(), To: t.To.String(), Reason: t.Reason.String(),
-		Epoch: t.Epoch, Met: t.Wave, Rate: finite(t.Rate), Belief: t.Belief,
+		Epoch: t.Epoch, Met: t.Wave, Rate: finite(t.Rate), Belief: t.Belief, Cause: reasonOf(t.Cause),
 	}
 	if t.Span > 0 {
 		out.Slowed, out.Errors = round(t.Slowed), finite(t.Errors)
@@ -134,7 +136,7 @@ func (e *events) status(s batch.Status) {
 			Name: l.Name, Phase: l.Phase.String(), Speed: l.Speed.String(), Why: l.Why, WaitS: seconds(l.Wait),
 			Epoch: l.Epoch, Rate: finite(l.Rate), InFlight: l.InFlight, Parked: l.Parked, Delayed: l.Delayed,
 			MeanMS: l.Latency.Milliseconds(), P95MS: l.P95.Milliseconds(), Errors: round(l.Errors), Slowed: round(l.Slowed),
-			Belief: l.View.String(), Breaker: l.Breaker.String(), Failures: l.Failures,
+			Belief: l.View.String(), Breaker: l.Breaker.String(), Failures: l.Failures, Cause: reasonOf(l.Cause),
 			FirstS: until(s.At, l.FirstDue), LastS: until(s.At, l.LastDue), Level: levelsOf(l.Level),
 		})
 	}

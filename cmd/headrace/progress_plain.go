@@ -75,6 +75,9 @@ func (p picture) words() []string {
 	if p.belief != "" {
 		words = append(words, "("+p.belief+")")
 	}
+	if p.cause != "" {
+		words = append(words, p.cause)
+	}
 	return words
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,7 +36,7 @@ beats the environment, that beats the file.
 Ctrl-C finishes what is in flight; a second one abandons it. Files are whole either way.
 
 Exit codes: 0 every item succeeded; 1 some items failed; 2 usage, configuration or input
-is wrong; 3 stopped by the provider (quota, balance, key); 4 stopped by a bound of yours
+is wrong; 3 stopped by the provider (quota, balance, key, never an answer); 4 stopped by a bound of yours
 (--deadline); 5 the output cannot be written; 130 interrupted.`
 
 func newRunCommand(w *world) *cobra.Command {
@@ -91,6 +92,10 @@ type runner struct {
 	failed      atomic.Int64 // lines that went to the errors file
 	startedOver bool         // the old files were put aside: to go on is not to start over again
 	report      *report      // what the console says at the end; nil: nothing
+
+	troubles troubles
+	oddOnce  sync.Once                      // whether it was said that a wait cannot be meant
+	latest   atomic.Pointer[provider.Error] // the latest call that was not answered, of the workers; nil: all were
 
 	known batch.Memory // what an earlier run has learned of the lanes
 	state *stateFile   // where what is learned is kept; nil: nowhere
@@ -288,6 +293,7 @@ func (r *runner) options() []batch.Option {
 		batch.WithSeed(seed),
 		batch.WithClock(r.clock),
 		batch.WithLongWait(r.flags.longWait),
+		batch.WithFirstAnswer(r.flags.firstAnswer),
 		batch.WithObserver(r.observe),
 		batch.WithProgressEvery(r.every()),
 	}
@@ -299,6 +305,7 @@ func (r *runner) options() []batch.Option {
 // observe passes on what the run tells of itself: to the log what is a warning, and all
 // to the console.
 func (r *runner) observe(e batch.Event) {
+	e = r.hear(e)
 	if w := e.LongWait; w != nil {
 		r.log.Warn("long wait", waitAttrs(w)...)
 	}
@@ -308,6 +315,9 @@ func (r *runner) observe(e batch.Event) {
 // call makes one call of one item.
 func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
 	reply, err := r.backend.do(ctx, it.Asks())
+	if err != nil {
+		r.noteFault(err)
+	}
 	if r.log.Enabled(ctx, slog.LevelDebug) {
 		r.log.Debug("call", "id", it.ID, "line", it.Line, "lane", it.Pool(), "status", reply.Status, "error", r.redactError(err))
 	}

@@ -22,6 +22,8 @@ type report struct {
 	unsaved   int // of those that ended, the ones that could not be kept
 	truncated int
 	kinds     map[string]int
+	troubles  troubles
+	stopped   string // why the provider serves some items no more; "" if it serves all
 	errors    string // name of the errors file
 	books     *sim.Books
 }
@@ -30,6 +32,7 @@ func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *report {
 	rep := &report{
 		Summary: s.Summary, truncated: s.Truncated, kinds: s.Kinds,
 		before: s.EarlierDone + s.EarlierFailed, errors: r.flags.errorsPath(), unsaved: s.Unsaved, skipped: s.Skipped,
+		troubles: r.troubles, stopped: r.redact(reasonOf(s.Stopped)),
 	}
 	rep.left = rep.NotRun
 	if plan != nil {
@@ -67,6 +70,12 @@ func (s *report) text() string {
 	row("redistributed", c.Redistributed)
 	for _, r := range s.waitRows() {
 		row(r.name, r.count, r.words)
+	}
+	if n := s.troubles.opened; n > 0 {
+		row("breaker opened", n, "latest: "+s.troubles.why)
+	}
+	if s.stopped != "" {
+		row("stopped", s.stopped)
 	}
 	row("elapsed", wait(s.Elapsed))
 	row("speed", s.speed())
@@ -186,6 +195,9 @@ type summaryEvent struct {
 	Parked        uint64         `json:"parked"`
 	Delayed       uint64         `json:"delayed"`
 	Stragglers    uint64         `json:"stragglers"`
+	BreakerOpened int            `json:"breaker_opened"`
+	Broke         string         `json:"broke,omitempty"`   // what the calls broke of that opened it last
+	Stopped       string         `json:"stopped,omitempty"` // why the provider serves some items no more
 	PerSecond     float64        `json:"per_second"`
 	InputTokens   int64          `json:"input_tokens"`
 	OutputTokens  int64          `json:"output_tokens"`
@@ -200,6 +212,7 @@ func (s *report) event() summaryEvent {
 		Succeeded: s.Succeeded, Truncated: s.truncated, Failed: s.Failed, FailedBy: s.kinds, NotRun: s.NotRun, Left: s.left, Unsaved: s.unsaved, BadLines: s.skipped,
 		Offered: c.Offered, Settled: c.Settled, Released: c.Released, Calls: c.Calls, HandedOver: c.HandedOver,
 		Throttled: c.Throttled, Cooldowns: c.Cooldowns, Participants: c.Participants, Probes: c.Probes,
+		BreakerOpened: s.troubles.opened, Broke: s.troubles.why, Stopped: s.stopped,
 		Redistributed: c.Redistributed, Parked: c.Parked, Delayed: c.Delayed, Stragglers: c.Stragglers, Proved: s.Proves(),
 		InputTokens: s.Usage.InputTokens, OutputTokens: s.Usage.OutputTokens, CachedTokens: s.Usage.CachedTokens,
 	}

@@ -188,6 +188,7 @@ func TestStory(t *testing.T) {
 	in := func(d time.Duration) time.Time { return at.Add(d) }
 	tests := map[string]batch.Transition{
 		"l: rate limit hit: cooling for 2.0 s (epoch 3)":                                              {To: machine.Cooling, Reason: machine.ByThrottle, Until: in(2 * time.Second), Epoch: 3},
+		"l: calls break, the provider seems to be down (EOF): cooling for 4.0 s (epoch 0)":            {To: machine.Cooling, Reason: machine.ByBreaker, Until: in(4 * time.Second), Cause: io.EOF},
 		"l: calls break, the provider seems to be down: cooling for 4.0 s (epoch 0)":                  {To: machine.Cooling, Reason: machine.ByBreaker, Until: in(4 * time.Second)},
 		"l: the provider is overloaded: cooling for 500 ms (epoch 0)":                                 {To: machine.Cooling, Reason: machine.ByOverload, Until: in(500 * time.Millisecond)},
 		"l: cooled; 47 calls met that wave: sending one probe":                                        {To: machine.Probing, Wave: 47},
@@ -276,10 +277,10 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// A run that was stopped, fails by the exit code of its cause.
+// A run that the provider stopped has its exit code, whatever the cause: calls were made.
 func TestExitCodes(t *testing.T) {
 	for kind, want := range map[provider.Kind]int{
-		provider.QuotaExhausted: 3, provider.Unauthorized: 3, provider.ModelNotFound: 3, provider.Misconfigured: 2,
+		provider.QuotaExhausted: 3, provider.Unauthorized: 3, provider.ModelNotFound: 3, provider.Misconfigured: 3,
 	} {
 		r := &runner{world: &world{}, flags: &runFlags{}, backend: &backend{}}
 		cause := fmt.Errorf("%w: %w", batch.ErrNotRun, &provider.Error{Kind: kind})
@@ -293,10 +294,17 @@ func TestExitCodes(t *testing.T) {
 // A wait that is too long stops a run too, and its reason is told.
 func TestStoppedByALongWait(t *testing.T) {
 	r := &runner{world: &world{}, flags: &runFlags{}, backend: &backend{}}
-	cause := fmt.Errorf("%w: %w", batch.ErrNotRun, fmt.Errorf("%w: 3h0m0s, at most 15m0s is waited", machine.ErrWaitTooLong))
-	var end *ending
-	if err := r.stoppedBy(&promptfile.Sums{Stopped: cause}); !errors.As(err, &end) || end.code != exitStopped || !strings.Contains(end.text, "too long a wait: 3h0m0s") {
-		t.Errorf("%+v", end)
+	at := time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
+	refusal := &provider.Error{Kind: provider.Throttled, Status: 429, Message: "come back later"}
+	for wait, want := range map[time.Duration]string{
+		3 * time.Hour:  "stopped: the provider asks to wait for 3.0 h, until 15:00:00 (throttled: 429: come back later); at most 15 min is waited\n",
+		20 * time.Hour: "stopped: the provider asks to wait for 20.0 h, until 2026-01-02 15:00:00 (throttled: 429: come back later); at most 15 min is waited\n",
+	} {
+		cause := fmt.Errorf("%w: %w", batch.ErrNotRun, &batch.WaitError{Lane: "openai/m", Wait: wait, Until: at, Most: machine.MaxDirected, Cause: refusal})
+		var end *ending
+		if err := r.stoppedBy(&promptfile.Sums{Stopped: cause}); !errors.As(err, &end) || end.code != exitStopped || !strings.HasPrefix(end.text, want) || !strings.Contains(end.text, "wait until then") {
+			t.Errorf("%+v", end)
+		}
 	}
 }
 

@@ -121,44 +121,6 @@ func (r *runner) unwritable(err error) error {
 	return r.failAgain(exitOutput, "%s\n%s", ownLines(plainText(err)), r.goOn(advice))
 }
 
-// stoppedBy is the end of a run that the provider would serve no more.
-func (r *runner) stoppedBy(s *promptfile.Sums) error {
-	code, advice := exitStopped, "see what the provider asks for"
-	cause := s.Stopped
-	e := faultOf(cause)
-	if e != nil {
-		code, advice = e.Kind.ExitCode(), r.adviceFor(e)
-		cause = e
-	} else {
-		cause = errors.Unwrap(cause)
-	}
-	what := plainText(s.Stopped)
-	if cause != nil {
-		what = plainText(cause)
-	}
-	if e != nil && e.Kind == provider.Unauthorized && e.Status == 401 {
-		what = fmt.Sprintf("%s refuses the key: 401 %s", r.flags.provider, e.Code) // its prose repeats a part of the key
-	}
-	return r.failAgain(code, "stopped: %s\n%s: %s", what, r.saved(s), r.goOn(advice))
-}
-
-func (r *runner) adviceFor(e *provider.Error) string {
-	switch e.Kind {
-	case provider.QuotaExhausted:
-		return "add credit or raise the quota (or wait until it is renewed)"
-	case provider.Unauthorized:
-		if r.backend.key == "" {
-			return "name the variable that holds that server's key: --api-key-env NAME"
-		}
-		return "put a valid key into " + r.flags.keyEnv + ", or ask for access to the model"
-	case provider.ModelNotFound:
-		return "check the model's name, --model and --base-url"
-	case provider.Misconfigured:
-		return "check --base-url and its certificate"
-	}
-	return "see what the provider asks for"
-}
-
 // saved says what the run has come to so far.
 func (r *runner) saved(s *promptfile.Sums) string {
 	text := fmt.Sprintf("%s saved", countOf(s.Succeeded, "result"))
@@ -184,7 +146,7 @@ func (r *runner) itemsFailed(s *promptfile.Sums) error {
 	if s.Skipped > 0 {
 		text += fmt.Sprintf("; %s skipped", countOf(s.Skipped, "bad line"))
 	}
-	return &ending{code: exitItemsFailed, text: text}
+	return &ending{code: exitItemsFailed, text: text + string(r.unanswered(s))}
 }
 
 // isClosedPipe tells a reader that has gone (| head) from a fault.

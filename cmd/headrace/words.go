@@ -27,13 +27,13 @@ func step(t batch.Transition) string {
 	}
 	switch t.To {
 	case machine.Cooling:
-		return fmt.Sprintf("%s: %s: cooling for %s (epoch %d)", t.Lane, whyCooling(t.Reason), wait(t.Until.Sub(t.At)), t.Epoch)
+		return fmt.Sprintf("%s: %s: cooling for %s (epoch %d)", t.Lane, whyCooling(t.Reason)+because(t.Cause), wait(t.Until.Sub(t.At)), t.Epoch)
 	case machine.Probing:
 		return fmt.Sprintf("%s: cooled; %s met that wave: sending one probe", t.Lane, countOf(t.Wave, "call"))
 	case machine.Ramping:
 		return fmt.Sprintf("%s: %s: ramping up%s over %s", t.Lane, whyRamping(t), upTo(" to ", t.Rate), wait(t.Until.Sub(t.At)))
 	case machine.Stopped:
-		return fmt.Sprintf("%s: stopped: the provider serves it no more", t.Lane)
+		return fmt.Sprintf("%s: stopped: the provider serves it no more%s", t.Lane, because(t.Cause))
 	case machine.Flowing:
 		if t.Reason == machine.ByHand {
 			return fmt.Sprintf("%s: reset by hand: flowing", t.Lane)
@@ -44,6 +44,14 @@ func step(t batch.Transition) string {
 		return fmt.Sprintf("%s: cooled: flowing%s", t.Lane, upTo(" at up to ", t.Rate))
 	}
 	return t.String()
+}
+
+// because adds the cause, if there is one.
+func because(cause error) string {
+	if cause == nil {
+		return ""
+	}
+	return " (" + reasonOf(cause) + ")"
 }
 
 // toShare says what of the pace is left.

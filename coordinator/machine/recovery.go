@@ -175,8 +175,8 @@ func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News, cause err
 		m.straggled(now, it, n)
 		return
 	}
-	if most := l.mostDirected(); n.Directed && n.RetryAfter > most {
-		m.stop(now, l, &WaitError{Lane: l.name, Wait: n.RetryAfter, Until: now.Add(n.RetryAfter), Most: most, Cause: cause})
+	if n.Directed && n.RetryAfter > MaxDirected {
+		m.stop(now, l, &WaitError{Lane: l.name, Wait: n.RetryAfter, Until: now.Add(n.RetryAfter), Most: MaxDirected, Cause: cause})
 		return
 	}
 	reason := ByThrottle
@@ -202,15 +202,6 @@ func (m *Machine) probeRefused(now time.Time, l *lane, n *limiter.News) {
 	} else {
 		l.breaker.Abandon(now)
 	}
-}
-
-// mostDirected is the longest wait that the server may ask for: of the plain law its
-// configuration may say less.
-func (l *lane) mostDirected() time.Duration {
-	if most := l.cfg.Cooldown.MaxDirected; l.cfg.Law == limiter.Plain && most > 0 {
-		return min(most, MaxDirected)
-	}
-	return MaxDirected
 }
 
 func (m *Machine) straggled(now time.Time, it *Item, n *limiter.News) {

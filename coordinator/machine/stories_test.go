@@ -109,7 +109,7 @@ var commands = map[string]func(*story, words){
 	"resume": func(s *story, w words) { s.m.Step(s.now, Resumed(w.run())) },
 	"drain":  func(s *story, w words) { s.m.Step(s.now, Drained(w.run())) },
 	"reset":  func(s *story, w words) { s.m.Step(s.now, LaneReset(w.text("lane", DefaultPool))) },
-	"define": func(s *story, w words) { // lane=NAME law=model rpm=N tpm=N burst=D window=N rate=N breaker=N max-directed=D ramp=(FROM,TO,D)
+	"define": func(s *story, w words) { // lane=NAME law=model rpm=N tpm=N burst=D window=N rate=N breaker=N ramp=(FROM,TO,D)
 		s.m.Step(s.now, LaneDefined(w.text("lane", DefaultPool), w.lane()))
 	},
 	"limits": func(s *story, w words) { // lane=NAME rpm=N tpm=N burst=D
@@ -260,7 +260,7 @@ func (w words) lane() LaneConfig {
 		Window:   int(w.number("window")),
 		Rate:     limiter.RateConfig{Initial: w.number("rate")},
 		Breaker:  limiter.BreakerConfig{Consecutive: int(w.number("breaker"))},
-		Cooldown: limiter.CooldownConfig{Jitter: -1, MaxDirected: w.span("max-directed")},
+		Cooldown: limiter.CooldownConfig{Jitter: -1},
 	}
 	if v := w.vals("ramp"); v != nil {
 		from, _ := strconv.ParseFloat(v[0], 64)

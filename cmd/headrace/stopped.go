@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/provider"
+)
+
+// stoppedBy is the end of a run that the provider would serve no more.
+func (r *runner) stoppedBy(s *promptfile.Sums) error {
+	return r.failAgain(exitStopped, "stopped: %s\n%s: %s", reasonOf(s.Stopped), r.saved(s), r.goOn(r.adviceFor(s.Stopped)))
+}
+
+// adviceFor is what a person may do about what stopped a run.
+func (r *runner) adviceFor(stopped error) string {
+	e := faultOf(stopped)
+	switch {
+	case errors.Is(stopped, batch.ErrWaitTooLong):
+		return "wait until then"
+	case errors.Is(stopped, batch.ErrNoAnswer):
+		return toCheck(stopped)
+	case e == nil:
+		return "see what the provider asks for"
+	}
+	switch e.Kind {
+	case provider.QuotaExhausted:
+		return "add credit or raise the quota (or wait until it is renewed)"
+	case provider.Unauthorized:
+		if r.backend.key == "" {
+			return "name the variable that holds that server's key: --api-key-env NAME"
+		}
+		return "put a valid key into " + r.flags.keyEnv + ", or ask for access to the model"
+	case provider.ModelNotFound:
+		return "check the model's name, --model and --base-url"
+	case provider.Misconfigured:
+		return toCheck(stopped)
+	}
+	return "see what the provider asks for"
+}
+
+// troubles is what a run hears of breakers that open. It is the observer's, until the run
+// is over.
+type troubles struct {
+	opened int    // times that one did
+	why    string // what the calls broke of, the latest time
+}
+
+// hear makes reasons of what an event says of calls that break, and notes them.
+func (r *runner) hear(e batch.Event) batch.Event {
+	if e.Transition != nil {
+		t := *e.Transition // it is told to others as well
+		t.Cause = r.reason(t.Cause)
+		if t.Reason == machine.ByBreaker && t.To == machine.Cooling {
+			r.troubles.opened++
+			r.troubles.why = reasonOf(t.Cause)
+		}
+		e.Transition = &t
+	}
+	if e.Status != nil {
+		for i := range e.Status.Lanes {
+			l := &e.Status.Lanes[i]
+			l.Cause = r.reason(l.Cause)
+		}
+	}
+	return e
+}
+
+// reason is reasonOf without the key; nil for nil.
+func (r *runner) reason(err error) error {
+	if err == nil {
+		return nil
+	}
+	return reason(r.redact(reasonOf(err)))
+}
+
+// noteFault notes a call that was not answered, and says once that a server names a wait
+// that none can mean.
+func (r *runner) noteFault(err error) {
+	e := faultOf(err)
+	if e == nil {
+		return
+	}
+	r.latest.Store(e)
+	if e.OddWait != "" {
+		r.oddOnce.Do(func() {
+			r.console.notice(fmt.Sprintf("the provider names a wait that it cannot mean (%s): it counts as none", shown(r.redact(e.OddWait))))
+		})
+	}
+}
+
+// unanswered says why a run in which no call was answered has nothing to show; "" if one
+// was, or if that is not known.
+func (r *runner) unanswered(s *promptfile.Sums) ownLines {
+	e := r.latest.Load()
+	if e == nil || s.Succeeded+s.EarlierDone > 0 {
+		return ""
+	}
+	text := "\nno call was answered: " + r.redact(reasonOf(e))
+	if e.Kind.BreakerCounts() {
+		text += "\n" + toCheck(e)
+	}
+	return ownLines(text)
+}
