@@ -78,7 +78,13 @@ func TestFirstAnswerIsWaitedFor(t *testing.T) {
 			return since(time.Second, takes(100*time.Second), since(90*time.Second, nobody, double))
 		}},
 		"answered once": {fn: func() Func[int, int] { return since(time.Second, double, since(20*time.Minute, nobody, double)) }},
-		"for ever":      {fn: func() Func[int, int] { return since(20*time.Minute, nobody, double) }, opts: []Option{WithFirstAnswer(0)}},
+		"now so, now so": {fn: func() Func[int, int] {
+			var calls journal
+			return since(10*time.Minute, func(context.Context, int) (int, error) {
+				return 0, []Kind{Server, TransportFault}[calls.add("")%2]
+			}, double)
+		}},
+		"for ever": {fn: func() Func[int, int] { return since(20*time.Minute, nobody, double) }, opts: []Option{WithFirstAnswer(0)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

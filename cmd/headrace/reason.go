@@ -159,7 +159,7 @@ func certificateToCheck(err error) string {
 		authority x509.UnknownAuthorityError
 		host      x509.HostnameError
 		invalid   x509.CertificateInvalidError
-		any       *tls.CertificateVerificationError
+		unproven  *tls.CertificateVerificationError
 	)
 	switch {
 	case errors.As(err, &authority):
@@ -168,7 +168,7 @@ func certificateToCheck(err error) string {
 		return "check the host in --base-url: the certificate is for another"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "the certificate has expired, or the clock here is wrong: tell who runs the server"
-	case errors.As(err, &any):
+	case errors.As(err, &unproven):
 		return "check --base-url and the certificate (SSL_CERT_FILE names those that are trusted)"
 	}
 	return ""

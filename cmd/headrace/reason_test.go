@@ -10,7 +10,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/provider"
@@ -57,6 +60,18 @@ func TestReasonsAndWhatToCheck(t *testing.T) {
 	if got := reasonOf(nil); got != "" {
 		t.Errorf("%q for nothing", got)
 	}
+}
+
+// How long the first answer is waited for is told to the run.
+func TestFirstAnswerReachesTheRun(t *testing.T) {
+	w := &world{clock: clockwork.NewRealClock()}
+	r := &runner{world: w, flags: &runFlags{firstAnswer: 42 * time.Second}, halt: &halt{}}
+	for _, o := range r.options(&tally{control: batch.NewControl()}) {
+		if o.String() == "WithFirstAnswer(42s)" {
+			return
+		}
+	}
+	t.Error("it is not")
 }
 
 // A reason is one line that a terminal can show, whatever a server or a certificate says,
