@@ -66,7 +66,7 @@ func TestReasonsAndWhatToCheck(t *testing.T) {
 func TestFirstAnswerReachesTheRun(t *testing.T) {
 	w := &world{clock: clockwork.NewRealClock()}
 	r := &runner{world: w, flags: &runFlags{firstAnswer: 42 * time.Second}, halt: &halt{}}
-	for _, o := range r.options(&tally{control: batch.NewControl()}) {
+	for _, o := range r.options() {
 		if o.String() == "WithFirstAnswer(42s)" {
 			return
 		}
