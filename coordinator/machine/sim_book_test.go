@@ -242,7 +242,7 @@ func (b *book) end(e Event, before moment) (lane string, present bool) {
 	was := before[b.w.m.lanes[lane]]
 	present = x.grant.Epoch == was[0]
 	b.lanes[lane].ended(b.w.now, x, e.outcome, present)
-	b.givesUp(lane)
+	b.givesUp(lane, e.outcome.Signal == Failed && x.grant.Epoch >= b.lanes[lane].began)
 	x.last, x.back = e.outcome, b.w.now
 	b.countEnd(x, e.outcome, present)
 	if e.kind == evSettled {

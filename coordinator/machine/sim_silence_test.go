@@ -88,13 +88,14 @@ func (l *bookLane) isDead(now time.Time, bound time.Duration) bool {
 	return bound >= 0 && !s.heard && enough && now.Sub(s.since) >= bound && l.inFlight == 0
 }
 
-// givesUp: a lane is given up, after the end of a call, if and only if nothing speaks for it.
-func (b *book) givesUp(lane string) {
+// givesUp: a lane is given up, when a call broke that its law let go, if and only if nothing
+// speaks for it. A call that ends otherwise gives none up.
+func (b *book) givesUp(lane string, broke bool) {
 	l := b.lanes[lane]
 	switch dead := l.isDead(b.w.m.now, b.w.m.cfg.FirstAnswer); {
 	case l.givenUp && !dead:
 		b.w.failf("lane %s is given up: %+v, %d in flight", lane, l.silence, l.inFlight)
-	case dead && l.phase != Stopped:
+	case broke && dead && l.phase != Stopped:
 		b.w.failf("lane %s is %v, and nothing speaks for it: %+v", lane, l.phase, l.silence)
 	}
 	l.givenUp = false
