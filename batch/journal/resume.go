@@ -61,10 +61,11 @@ func (s *KeySet) add(sum keys.Sum) bool {
 // a last line that was not written to its end is Torn bytes long. A file that is
 // not there is an empty journal.
 type Journal struct {
-	Keys  KeySet
-	Lines int   // whole lines
-	Size  int64 // their bytes
-	Torn  int64
+	Keys   KeySet
+	Lines  int   // whole lines
+	Size   int64 // their bytes in the file
+	Torn   int64
+	NoFeed bool // the last whole line lacks its line feed, and nothing else
 
 	// Repeated counts lines whose item has a line above already; RepeatedLine is the
 	// number of the first of them, 0 if there is none. In an output there should be
@@ -110,7 +111,8 @@ func (j *Journal) read() error {
 	return j.scan(file)
 }
 
-// scan reads line by line. What follows the last line feed is the torn line.
+// scan reads line by line. What follows the last line feed is a line that is whole but
+// for it, or the torn one.
 func (j *Journal) scan(in io.Reader) error {
 	r := lines.New(in, MaxJournalLine)
 	var parse journalParser
@@ -121,25 +123,42 @@ func (j *Journal) scan(in io.Reader) error {
 			return disk.Bare(err)
 		case !whole:
 			return j.complain()
+		case err != nil && sumHolds(fed(text)):
+			j.NoFeed = true
 		case err != nil:
 			return j.tear(text)
 		}
-		sum, fault := parse.key(text, j.failed)
-		if errors.Is(fault, ErrOtherKind) {
-			return fmt.Errorf("line %d: %w", j.Lines+1, fault)
+		if err := j.take(&parse, text); err != nil || j.NoFeed {
+			return err
 		}
-		if fault != nil {
-			return j.complain()
-		}
-		j.Lines++
-		if !j.Keys.add(sum) {
-			if j.Repeated++; j.Repeated == 1 {
-				j.RepeatedLine = j.Lines
-			}
-		}
-		j.Size += int64(len(text))
 	}
 }
+
+// take counts one line.
+func (j *Journal) take(parse *journalParser, text []byte) error {
+	n := int64(len(text))
+	if j.NoFeed {
+		text = fed(text)
+	}
+	sum, fault := parse.key(text, j.failed)
+	if errors.Is(fault, ErrOtherKind) {
+		return fmt.Errorf("line %d: %w", j.Lines+1, fault)
+	}
+	if fault != nil {
+		return j.complain()
+	}
+	j.Lines++
+	if !j.Keys.add(sum) {
+		if j.Repeated++; j.Repeated == 1 {
+			j.RepeatedLine = j.Lines
+		}
+	}
+	j.Size += n
+	return nil
+}
+
+// fed is a copy of a last line, with the line feed that it lacks.
+func fed(text []byte) []byte { return append(text[:len(text):len(text)], '\n') }
 
 // complain names the line after the last good one. If that is the first, the
 // file was never ours.
@@ -150,16 +169,17 @@ func (j *Journal) complain() error {
 	return fmt.Errorf("line %d: %w", j.Lines+1, ErrDamaged)
 }
 
-// lineBegins is how each line of ours begins.
-const lineBegins = `{"id":"hr-`
-
 // tear takes the rest of a file for a torn line if a line of ours may begin so.
-// Behind lines of ours it may also be zeros: a file system that lost its power
-// can have made the file longer before it filled it.
+// Behind lines of ours a few bytes will do, and they may end in zeros: a file system
+// that lost its power can have made the file longer before it filled it. Where no line
+// says that the file is ours, the rest must say it itself, by a whole beginning.
 func (j *Journal) tear(rest []byte) error {
-	n := min(len(rest), len(lineBegins))
-	zeros := j.Lines > 0 && len(bytes.Trim(rest, "\x00")) == 0
-	if string(rest[:n]) != lineBegins[:n] && !zeros {
+	written := rest
+	if j.Lines > 0 {
+		written = bytes.TrimRight(rest, "\x00")
+	}
+	says := j.Lines > 0 || len(rest) == 0 || len(rest) >= len(opening)
+	if !says || !opens(written) {
 		return j.complain()
 	}
 	j.Torn = int64(len(rest))
@@ -176,7 +196,7 @@ var errNotOurs = errors.New("not a line of ours")
 
 // key gives the key of a whole line.
 func (p *journalParser) key(text []byte, failed bool) (sum keys.Sum, err error) {
-	if !bytes.HasPrefix(text, []byte(lineBegins)) || !sumHolds(text) || !p.line.Parse(text) || !p.line.ASCII() && !utf8.Valid(text) {
+	if len(text) < len(opening) || !opens(text) || !sumHolds(text) || !p.line.Parse(text) || !p.line.ASCII() && !utf8.Valid(text) {
 		return sum, errNotOurs
 	}
 	line := p.line.Members
@@ -209,8 +229,8 @@ func find(ms []rawjson.Member, name string) []byte {
 	return nil
 }
 
-// Append cuts the torn line off and gives the Tail behind the last whole one; a file
-// that is not there is made. A file that is not as it was read is refused (ErrChanged).
+// Append cuts the torn line off, or gives the last line the line feed that it lacks, and
+// gives the Tail behind the last whole one; a file that is not there is made. A file that is not as it was read is refused (ErrChanged).
 func (j *Journal) Append() (*Tail, error) { return j.tail().now() }
 
 // AppendLazily is Append for a file that may turn out not to be needed: one that
@@ -222,7 +242,13 @@ func (j *Journal) AppendLazily() (*Tail, error) {
 	return j.tail(), nil
 }
 
-func (j *Journal) tail() *Tail { return &Tail{name: j.path, size: j.Size, open: j.open} }
+func (j *Journal) tail() *Tail {
+	size := j.Size
+	if j.NoFeed {
+		size++
+	}
+	return &Tail{name: j.path, size: size, open: j.open}
+}
 
 func (j *Journal) open() (*os.File, error) {
 	if !j.there {
@@ -230,7 +256,7 @@ func (j *Journal) open() (*os.File, error) {
 	}
 	file, err := os.OpenFile(j.path, os.O_RDWR|os.O_APPEND, fileMode)
 	if err == nil {
-		if err = j.cut(file); err != nil {
+		if err = j.mend(file); err != nil {
 			_ = file.Close()
 		}
 	}
@@ -240,14 +266,18 @@ func (j *Journal) open() (*os.File, error) {
 	return file, nil
 }
 
-// cut makes the file end with its last whole line.
-func (j *Journal) cut(file *os.File) error {
+// mend makes the file end with its last whole line, and that with a line feed.
+func (j *Journal) mend(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
 		return err
 	}
 	if info.Size() != j.Size+j.Torn {
 		return ErrChanged
+	}
+	if j.NoFeed {
+		_, err = file.WriteString("\n")
+		return err
 	}
 	if j.Torn == 0 {
 		return nil

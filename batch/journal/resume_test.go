@@ -76,7 +76,7 @@ func TestJournalGoesOn(t *testing.T) {
 // A last line that is torn, at whatever byte, is cut off, and its item has not ended.
 func TestTornLineAtEveryByte(t *testing.T) {
 	whole, last := journalLine("a", ""), journalLine("b", "")
-	for n := range len(last) {
+	for n := range len(last) - 1 { // one byte less is whole: only its line feed is missing
 		path := writeFile(t, whole+last[:n])
 		j, err := ReadJournal(path)
 		if err != nil {
@@ -98,10 +98,11 @@ func TestTornLineAtEveryByte(t *testing.T) {
 	}
 }
 
-// The only line of a file may be torn too, and zeros may follow a whole one.
+// The only line of a file may be torn too, as long as its beginning says whose it is;
+// and zeros may follow a whole one, or the beginning of one.
 func TestTornLineAlone(t *testing.T) {
 	one := journalLine("a", "")
-	for _, text := range []string{one[:1], one[:len(one)-1], one + "\x00\x00\x00"} {
+	for _, text := range []string{one[:len(opening)], one[:len(one)-2], one + "\x00\x00\x00", one + one[:20] + "\x00\x00"} {
 		path := writeFile(t, text)
 		j, err := ReadJournal(path)
 		if err != nil {
@@ -112,9 +113,77 @@ func TestTornLineAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = w.Close()
-		if got := textOf(t, path); got != text[:j.Size] {
+		if got := textOf(t, path); j.Torn == 0 || got != text[:j.Size] {
 			t.Errorf("%q became %q", lines.Clip(text), got)
 		}
+	}
+}
+
+// What each line begins with is what is looked for where a line is torn.
+func TestOpening(t *testing.T) {
+	text := journalLine("a", "")
+	want := `{"id":"hr-` + keyOf("a")[:idDigits] + `","custom_id":"`
+	if text[:len(opening)] != want || !opens([]byte(want)) {
+		t.Errorf("lines begin %q", text[:len(opening)])
+	}
+	for n := range len(want) {
+		if !opens([]byte(want[:n])) {
+			t.Errorf("a line may begin %q", want[:n])
+		}
+		other := []byte(want)
+		if other[n] ^= 0x40; opens(other) || opens(other[:n+1]) {
+			t.Errorf("no line begins %q", other[:n+1])
+		}
+	}
+}
+
+// A last line that lacks only its line feed, as editors and cut | paste leave it, is
+// whole: its item has ended, and what comes next begins a line of its own.
+func TestLastLineWithoutLineFeed(t *testing.T) {
+	for _, before := range []string{"", journalLine("a", "")} {
+		text := before + journalLine("b", "")
+		path := writeFile(t, text[:len(text)-1])
+		j, err := ReadJournal(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j.Torn != 0 || !j.NoFeed || j.Size != int64(len(text)-1) || j.Lines != strings.Count(text, "\n") || !j.Keys.Has(keyOf("b")) {
+			t.Errorf("%+v", j)
+		}
+		if got := textOf(t, path); got != text[:len(text)-1] {
+			t.Error("reading has changed the file")
+		}
+		w, err := j.Append()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.Size() != int64(len(text)) {
+			t.Errorf("goes on behind %d of %d bytes", w.Size(), len(text))
+		}
+		_, err = w.File().WriteString(journalLine("c", ""))
+		if err := errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got := textOf(t, path); got != text+journalLine("c", "") {
+			t.Errorf("the file holds %q", got)
+		}
+	}
+	text := journalLine("a", "invalid")
+	if _, err := ReadJournal(writeFile(t, text[:len(text)-1])); !errors.Is(err, ErrOtherKind) {
+		t.Errorf("a failed item without its line feed: %v", err)
+	}
+}
+
+// Whatever goes over the lines once more finds the last one too.
+func TestLastLineWithoutLineFeedIsRewritten(t *testing.T) {
+	text := journalLine("a", "invalid") + journalLine("b", "invalid") + journalLine("a", "timeout")
+	path := writeFile(t, text[:len(text)-1])
+	dropped, err := DropSuperseded(path, new(KeySet))
+	if err != nil || dropped != 1 {
+		t.Fatalf("%d, %v", dropped, err)
+	}
+	if got := textOf(t, path); got != text[len(journalLine("a", "invalid")):] {
+		t.Errorf("the file holds %q", got)
 	}
 }
 
@@ -130,6 +199,14 @@ func TestForeignAndDamagedFiles(t *testing.T) {
 		{"notes", "buy milk\n", ErrForeign},
 		{"notes without line feed", "buy milk", ErrForeign},
 		{"zeros", "\x00\x00\x00", ErrForeign},
+		{"a brace", "{", ErrForeign},
+		{"a prompt file without line feed", `{"id":"p1","prompt":"hi"}`, ErrForeign},
+		{"a prompt whose id begins like ours", `{"id":"hr-2024-survey","prompt":"hi"}`, ErrForeign},
+		{"a brace and an id", `{"id":"hr-`, ErrForeign},
+		{"another program's ids", `{"id":"hr-0123456789abcdef01234567","name":"Ann"}`, ErrForeign},
+		{"capital digits", `{"id":"hr-0123456789ABCDEF01234567","custom_id":"a`, ErrForeign},
+		{"less than the whole beginning", good[:len(opening)-1], ErrForeign},
+		{"a prompt after ours without line feed", good + `{"id":"hr-2024-survey","prompt":"hi"}`, ErrDamaged},
 		{"a prompt file", `{"prompt":"hi"}` + "\n", ErrForeign},
 		{"another batch's output", foreign, ErrForeign},
 		{"an empty line first", "\n" + good, ErrForeign},
@@ -303,7 +380,7 @@ func FuzzResume(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		path := writeFile(t, string(text))
 		j, err := ReadJournal(path)
-		if err == nil && j.there && j.Size+j.Torn != int64(len(text)) {
+		if err == nil && j.there && j.Size+j.Torn != int64(len(text)) || err == nil && j.NoFeed && j.Torn > 0 {
 			t.Errorf("%d and %d of %d bytes", j.Size, j.Torn, len(text))
 		}
 	})

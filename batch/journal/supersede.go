@@ -84,6 +84,9 @@ func (j *Journal) each(visit func(line int, sum keys.Sum, text []byte) error) er
 	var parse journalParser
 	for n := 1; n <= j.Lines; n++ {
 		text, _, err := r.Cut()
+		if err != nil && j.NoFeed && n == j.Lines && lines.AtEnd(err) {
+			text, err = fed(text), nil
+		}
 		if err != nil {
 			return ErrChanged
 		}
