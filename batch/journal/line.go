@@ -43,7 +43,9 @@ type Headrace struct {
 	Attempts int    `json:"attempts"`
 	Lane     string `json:"lane"`
 	Model    string `json:"model"`
-	Usage    Usage  `json:"usage"`
+	// Simulated says that no provider was asked: the answer is made up.
+	Simulated bool  `json:"simulated,omitempty"`
+	Usage     Usage `json:"usage"`
 	// CostUSD is nil when it is not known: an unknown cost is never 0.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 	// Where the time went, in milliseconds: before the first call, between calls,
@@ -121,6 +123,9 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	dst = appendNumber(dst, `,"attempts":`, int64(h.Attempts))
 	dst = appendField(dst, `,"lane":`, h.Lane)
 	dst = appendField(dst, `,"model":`, h.Model)
+	if h.Simulated {
+		dst = append(dst, `,"simulated":true`...)
+	}
 	dst = appendUsage(dst, h.Usage)
 	dst = appendCost(dst, h.CostUSD)
 	dst = appendNumber(dst, `,"queued_ms":`, h.QueuedMS)

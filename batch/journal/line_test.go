@@ -40,6 +40,21 @@ func TestAppendLineOfSuccess(t *testing.T) {
 	}
 }
 
+// A line that was simulated says so, and is read back so; any other says nothing of it.
+func TestAppendLineOfSimulated(t *testing.T) {
+	l := full()
+	plain := string(AppendLine(nil, &l))
+	l.Headrace.Simulated = true
+	text := AppendLine(nil, &l)
+	if !strings.Contains(string(text), `"model":"gpt","simulated":true,"usage"`) || strings.Contains(plain, "simulated") {
+		t.Errorf("%s%s", plain, text)
+	}
+	var back Line
+	if err := json.Unmarshal(text, &back); err != nil || !back.Headrace.Simulated {
+		t.Errorf("%+v, %v", back, err)
+	}
+}
+
 // A failed item that was never answered has no response; an unknown cost and no
 // metadata are left out.
 func TestAppendLineOfFailure(t *testing.T) {

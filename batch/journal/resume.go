@@ -67,6 +67,8 @@ type Journal struct {
 	Torn   int64
 	NoFeed bool // the last whole line lacks its line feed, and nothing else
 
+	Simulated int // lines that say so of themselves
+
 	// Repeated counts lines whose item has a line above already; RepeatedLine is the
 	// number of the first of them, 0 if there is none. In an output there should be
 	// none; in an errors file they are what a later try has made of the item.
@@ -148,6 +150,9 @@ func (j *Journal) take(parse *journalParser, text []byte) error {
 		return j.complain()
 	}
 	j.Lines++
+	if parse.simulated {
+		j.Simulated++
+	}
 	if !j.Keys.add(sum) {
 		if j.Repeated++; j.Repeated == 1 {
 			j.RepeatedLine = j.Lines
@@ -190,6 +195,8 @@ func (j *Journal) tear(rest []byte) error {
 type journalParser struct {
 	line  rawjson.Parser
 	inner []rawjson.Member
+
+	simulated bool // the line read last is
 }
 
 var errNotOurs = errors.New("not a line of ours")
@@ -216,6 +223,7 @@ func (p *journalParser) key(text []byte, failed bool) (sum keys.Sum, err error) 
 	if failed == rawjson.IsNull(fault) {
 		return sum, ErrOtherKind
 	}
+	p.simulated = string(find(p.inner, "simulated")) == "true"
 	return sum, nil
 }
 

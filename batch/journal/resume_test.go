@@ -364,6 +364,24 @@ func TestFlippedBitsAnywhere(t *testing.T) {
 	}
 }
 
+// Lines that were simulated are counted, wherever a model speaks of it.
+func TestSimulatedLinesAreCounted(t *testing.T) {
+	made := func(id string, simulated bool) string {
+		l := LineOf(id, Headrace{Line: 1, Model: `"simulated":true`, Key: keyOf(id), Simulated: simulated})
+		l.Response = &Response{StatusCode: 200, Body: []byte(`{"headrace":{"simulated":true}}`)}
+		return string(AppendLine(nil, &l))
+	}
+	text := made("a", true) + made("b", false) + made("c", true)
+	j, err := ReadJournal(writeFile(t, text[:len(text)-1]))
+	if err != nil || j.Lines != 3 || j.Simulated != 2 {
+		t.Errorf("%+v, %v", j, err)
+	}
+	p, err := ReadProgress(writeFile(t, text), filepath.Join(t.TempDir(), "none"))
+	if err != nil || p.Done != 3 || p.Simulated != 2 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 // An item that has two lines is named.
 func TestRepeatedLines(t *testing.T) {
 	j, err := ReadJournal(writeFile(t, journalLine("a", "")+journalLine("b", "")+journalLine("a", "")+journalLine("b", "")))

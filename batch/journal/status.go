@@ -16,14 +16,15 @@ const maxNames = 1000
 
 // Progress is what two result files tell of a run.
 type Progress struct {
-	Done     int            // items with a result
-	Failed   int            // items that failed for good; not those with a result by now
-	Failures map[string]int // failed items by code, a thousand of them
-	Models   map[string]int // results by model, likewise
-	Attempts int64          // that were made for the items with a result
-	Usage    Usage          // of the items with a result
-	CostUSD  float64        // known costs of them
-	Unpriced int            // results of unknown cost
+	Done      int            // items with a result
+	Failed    int            // items that failed for good; not those with a result by now
+	Simulated int            // of both, those that no provider was asked about
+	Failures  map[string]int // failed items by code, a thousand of them
+	Models    map[string]int // results by model, likewise
+	Attempts  int64          // that were made for the items with a result
+	Usage     Usage          // of the items with a result
+	CostUSD   float64        // known costs of them
+	Unpriced  int            // results of unknown cost
 	// FirstLine and LastLine are the lowest and the highest line number of the input
 	// that has ended either way; 0 if none has.
 	FirstLine, LastLine int
@@ -74,6 +75,9 @@ func (p *Progress) read(j *Journal, counts func(keys.Sum) bool, add func(*progre
 			return ErrDamaged
 		}
 		add(&l)
+		if l.Headrace.Simulated {
+			p.Simulated++
+		}
 		p.span(l.Headrace.Line)
 		return nil
 	})

@@ -42,6 +42,9 @@ type Config struct {
 	Lane func(model string) string
 	// Cost estimates what a call draws; nil means one request and tokens as OpenAI counts them.
 	Cost func(*prompts.Request) batch.Cost
+	// Simulated says that answers are made up: each line says so too. Files that hold
+	// answers of the other sort are refused.
+	Simulated bool
 	// Checked says that answers are known to be valid JSON, as those of provider/openai
 	// are: they are not parsed once more.
 	Checked bool

@@ -80,7 +80,9 @@ func (in *intake) skip(err error) bool {
 	if in.cfg.Watch.Skipped != nil {
 		in.cfg.Watch.Skipped(bad)
 	}
-	in.putBad(badLine(bad))
+	l := badLine(bad)
+	l.Headrace.Simulated = in.cfg.Simulated
+	in.putBad(l)
 	return true
 }
 

@@ -21,8 +21,9 @@ type Job struct {
 }
 
 // Open locks the output and reads what earlier runs have left there; it changes neither
-// file. The errors are those of journal.LockOutput and journal.ReadJournal. Whoever opens
-// a job closes it.
+// file. The errors are those of journal.LockOutput and journal.ReadJournal, and
+// ErrSimulated or ErrReal where answers that are made up and real ones would mix. Whoever
+// opens a job closes it.
 func Open(cfg Config) (*Job, error) {
 	j := &Job{cfg: cfg.withDefaults()}
 	var err error

@@ -33,7 +33,7 @@ func (c *Config) lineOf(r *Result) (l journal.Line, ended bool) {
 		return l, false
 	}
 	l = lineFor(&r.Item.Request)
-	l.Headrace.Attempts, l.Headrace.Lane = r.Attempts, r.Lane
+	l.Headrace.Attempts, l.Headrace.Lane, l.Headrace.Simulated = r.Attempts, r.Lane, c.Simulated
 	l.Headrace.Usage = journal.Usage{
 		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, CachedTokens: r.Usage.CachedTokens,
 	}

@@ -1,6 +1,18 @@
 package promptfile
 
-import "github.com/headrace/headrace/batch/journal"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/headrace/headrace/batch/journal"
+)
+
+// Why a run does not go on with the files of an earlier one; errors.Is finds them in
+// what Open and Begin return. The files are as they were.
+var (
+	ErrSimulated = errors.New("its answers are simulated, and this run's are not: start over with --fresh, which keeps the old file, or name another")
+	ErrReal      = errors.New("its answers are not simulated, and this run's are: start over with --fresh, which keeps the old file, or name another")
+)
 
 // past is what earlier runs to the same output have ended.
 type past struct {
@@ -49,7 +61,24 @@ func (c *Config) journals() (*past, error) {
 	if p.errors, err = journal.ReadErrorsJournal(c.Errors, c.Input.Name, c.Output); err != nil {
 		return nil, err
 	}
-	return &p, nil
+	return &p, p.mixes(c)
+}
+
+// mixes refuses to let made-up answers and real ones stand for each other.
+func (p *past) mixes(c *Config) error {
+	for _, f := range []struct {
+		name string
+		j    *journal.Journal
+	}{{c.Output, p.results}, {c.Errors, p.errors}} {
+		switch {
+		case f.j == nil:
+		case !c.Simulated && f.j.Simulated > 0:
+			return fmt.Errorf("promptfile: go on with %s: %w", f.name, ErrSimulated)
+		case c.Simulated && f.j.Simulated < f.j.Lines:
+			return fmt.Errorf("promptfile: go on with %s: %w", f.name, ErrReal)
+		}
+	}
+	return nil
 }
 
 // readPast is what is past to a run: nothing, to one that starts over.

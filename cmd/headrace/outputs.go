@@ -33,6 +33,7 @@ func (r *runner) outputFault(err error) error {
 	for _, choice := range []error{
 		journal.ErrForeign, journal.ErrDamaged, journal.ErrOtherKind, journal.ErrChanged,
 		journal.ErrLocked, journal.ErrDirectory, journal.ErrSameFile, journal.ErrNotEmpty,
+		promptfile.ErrSimulated, promptfile.ErrReal,
 	} {
 		if errors.Is(err, choice) {
 			return refuse("%s", plainText(err))
@@ -57,8 +58,9 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 		RetryFailed: r.flags.retryFailed, Fresh: r.flags.fresh, InputOrder: r.flags.order == orderInput, Durability: r.flags.durability(),
 		Concurrency: r.flags.concurrency, Drain: r.halt.drain,
 		Lane: r.backend.lane, Cost: func(q *prompts.Request) batch.Cost { return costOf(preset, q.Body) },
-		Checked: true, // the client lets nothing through as an answer but valid JSON
-		Redact:  r.redact, Watch: r.watchJob(in.Name),
+		Simulated: r.backend.books != nil,
+		Checked:   true, // the client lets nothing through as an answer but valid JSON
+		Redact:    r.redact, Watch: r.watchJob(in.Name),
 	}
 }
 

@@ -97,6 +97,9 @@ func printStatus(out io.Writer, of *runFlags, p *journal.Progress, input string,
 	fmt.Fprintln(out, printable.Line(of.output))
 	row("done", "%d%s", p.Done, inBrackets(p.Models, ""))
 	row("failed", "%d%s", p.Failed, inBrackets(p.Failures, "see "+of.errorsPath()))
+	if p.Simulated > 0 {
+		row("simulated", "%d: made up, no provider was asked", p.Simulated)
+	}
 	if items == unknownTotal {
 		row("remaining", "not known without the input: name it with --input FILE%s", spanWords(p))
 	} else {

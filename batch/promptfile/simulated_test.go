@@ -1,0 +1,89 @@
+package promptfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/provider"
+)
+
+// Simulated answers never stand in for real ones, nor real ones for simulated: not in
+// the output, not in the errors file, not where bad lines are skipped, and whatever the
+// order of results. What is refused stays as it is; to go on in the same way is fine.
+func TestSimulatedAndRealNeverMix(t *testing.T) {
+	answers := map[string]func(*Item) (provider.Reply, error){
+		"results":  func(*Item) (provider.Reply, error) { return good, nil },
+		"failures": func(*Item) (provider.Reply, error) { return provider.Reply{}, batch.Permanent(errors.New("no")) },
+	}
+	for what, answer := range answers {
+		for _, simulated := range []bool{true, false} {
+			for _, inOrder := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, simulated %t, in order %t", what, simulated, inOrder), func(t *testing.T) {
+					d := newDesk(t, ask("a"), "[]", ask("b"))
+					d.answer, d.cfg.Simulated, d.cfg.SkipBad, d.cfg.InputOrder = answer, simulated, true, inOrder
+					d.mixes()
+				})
+			}
+		}
+	}
+}
+
+func (d *desk) mixes() {
+	d.t.Helper()
+	if sums, _, err := d.run(); err != nil || sums.Skipped != 1 {
+		d.t.Fatalf("%+v, %v", sums, err)
+	}
+	if sums, asked, err := d.run(); err != nil || asked != "" || sums.EarlierDone+sums.EarlierFailed != 3 {
+		d.t.Errorf("gone on in the same way: %q, %+v, %v", asked, sums, err)
+	}
+	before := d.files()
+	d.cfg.Simulated = !d.cfg.Simulated
+	want := ErrSimulated
+	if d.cfg.Simulated {
+		want = ErrReal
+	}
+	if _, err := Open(d.cfg); !errors.Is(err, want) {
+		d.t.Errorf("gone on in the other way: %v", err)
+	}
+	if d.files() != before {
+		d.t.Error("a file was changed")
+	}
+	d.cfg.Fresh = true
+	if sums, asked, err := d.run(); err != nil || asked != "a b" {
+		d.t.Errorf("started over: %q, %+v, %v", asked, sums, err)
+	}
+}
+
+// files is what stands in both.
+func (d *desk) files() string {
+	d.t.Helper()
+	var all string
+	for _, name := range []string{d.out, journal.ErrorsPath(d.out)} {
+		text, err := os.ReadFile(name)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			d.t.Fatal(err)
+		}
+		all += string(text) + "\x00"
+	}
+	return all
+}
+
+// The errors file alone is enough to refuse: a run to standard output has no other.
+func TestSimulatedErrorsBesideStandardOutput(t *testing.T) {
+	d := newDesk(t, ask("a"))
+	l := journal.LineOf("a", journal.Headrace{Key: "00112233445566778899aabbccddeeff", Simulated: true})
+	l.Error = &journal.Failure{Code: "invalid"}
+	name := journal.ErrorsPath(d.out)
+	write(t, name, string(journal.AppendLine(nil, &l)))
+	in, err := File(d.in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Config{Input: in, Stdout: os.Stdout, Errors: name}); !errors.Is(err, ErrSimulated) {
+		t.Errorf("%v", err)
+	}
+}
