@@ -1,6 +1,7 @@
 package prompts
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -23,11 +24,51 @@ var packings = []struct {
 	name, magic string
 	open        func(io.Reader) (io.Reader, error)
 }{
-	{"gzip", "\x1f\x8b", func(in io.Reader) (io.Reader, error) { return gzip.NewReader(in) }},
+	{"gzip", "\x1f\x8b", openMembers},
 	// One goroutine, ours: there is nothing to close.
 	{"zstd", "\x28\xb5\x2f\xfd", func(in io.Reader) (io.Reader, error) {
 		return zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(windowBytes))
 	}},
+}
+
+// members reads gzip files that stand behind one another. Where one follows is seen here
+// and not by the gzip reader, which takes a header that is cut for the end of them all.
+type members struct {
+	in  *bufio.Reader
+	one *gzip.Reader
+}
+
+func openMembers(in io.Reader) (io.Reader, error) {
+	m := &members{in: bufio.NewReaderSize(in, lines.ReadBuffer), one: new(gzip.Reader)}
+	return m, m.next()
+}
+
+// next goes on to the member that begins here.
+func (m *members) next() error {
+	err := m.one.Reset(m.in)
+	if lines.AtEnd(err) {
+		err = io.ErrUnexpectedEOF // of its header
+	}
+	m.one.Multistream(false)
+	return err
+}
+
+func (m *members) Read(p []byte) (int, error) {
+	for {
+		n, err := m.one.Read(p)
+		if n > 0 && lines.AtEnd(err) {
+			return n, nil
+		}
+		if n > 0 || !lines.AtEnd(err) {
+			return n, err
+		}
+		if _, err := m.in.Peek(1); err != nil {
+			return 0, err
+		}
+		if err := m.next(); err != nil {
+			return 0, err
+		}
+	}
 }
 
 // unpacker reads gzip and zstd as what they hold, told by their first bytes, and

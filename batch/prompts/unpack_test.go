@@ -1,0 +1,94 @@
+package prompts
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"testing/iotest"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// gzipped is one member with all that a header may hold.
+func gzipped(t *testing.T, text string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	w.Name, w.Comment, w.Extra = "prompts.jsonl", "of today", []byte("extra")
+	_, err := io.WriteString(w, text)
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func zstandard(t *testing.T, text string) []byte {
+	t.Helper()
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.EncodeAll([]byte(text), nil)
+}
+
+// A packed input that is cut at whatever byte, that of its header included, is said to
+// be cut. It is never taken for one that ends there: not even where a whole one stands
+// before it, as when files are put behind one another.
+func TestPackedInputCutAnywhere(t *testing.T) {
+	const text = `{"prompt":"one","model":"m"}` + "\n"
+	packed := map[string][]byte{"gzip": gzipped(t, text), "zstd": zstandard(t, text)}
+	magic := map[string]int{"gzip": 2, "zstd": 4}
+	for name, one := range packed {
+		two := slices.Concat(one, one)
+		for n := magic[name]; n <= len(two); n++ {
+			whole := n == len(one) || n == len(two)
+			for _, in := range []io.Reader{bytes.NewReader(two[:n]), iotest.OneByteReader(bytes.NewReader(two[:n]))} {
+				items, err := readThrough(in)
+				if whole && (err != nil || items != n/len(one)) {
+					t.Errorf("%s, whole after %d bytes: %d items, %v", name, n, items, err)
+				}
+				if !whole && !errors.Is(err, ErrPacked) {
+					t.Errorf("%s, cut after %d of %d bytes: %d items, %v", name, n, len(two), items, err)
+				}
+			}
+		}
+	}
+}
+
+// readThrough gives how many items there are, and why there are no more but for the end.
+func readThrough(in io.Reader) (items int, err error) {
+	r := NewReader(in, Config{Name: "in", Checked: true})
+	for {
+		_, err := r.Next()
+		if err == io.EOF { //nolint:errorlint // a wrapped one is what is looked for
+			return items, nil
+		}
+		if err != nil {
+			return items, err
+		}
+		items++
+	}
+}
+
+// What cannot be read on is no fault of the packing's.
+func TestPackedInputThatBreaks(t *testing.T) {
+	broken := errors.New("the disk is gone")
+	one := gzipped(t, `{"prompt":"one","model":"m"}`+"\n")
+	for _, n := range []int{1, 5, len(one) - 4, len(one)} {
+		_, err := readThrough(io.MultiReader(bytes.NewReader(one[:n]), iotest.ErrReader(broken)))
+		if !errors.Is(err, broken) {
+			t.Errorf("broken after %d bytes: %v", n, err)
+		}
+	}
+}
+
+// What follows a member and is no further one is not passed over.
+func TestNotesBehindGzip(t *testing.T) {
+	in := append(gzipped(t, `{"prompt":"one","model":"m"}`+"\n"), "notes of mine"...)
+	if items, err := readThrough(bytes.NewReader(in)); !errors.Is(err, ErrPacked) {
+		t.Errorf("%d items, %v", items, err)
+	}
+}
