@@ -16,5 +16,5 @@
 // An item that failed and is tried again gets a second line, in the output or in the
 // errors file; DropSuperseded takes the first one away. If a crash comes between, the
 // output counts before the errors file, and there the last line. ReadProgress sums both
-// up, while a run is on or after it.
+// up, while a run is on or after it. Of a file that is damaged, Repair keeps each good line.
 package journal

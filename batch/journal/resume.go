@@ -18,7 +18,7 @@ import (
 // ReadJournal and Append return. The file is as it was.
 var (
 	ErrForeign   = errors.New("it is not a result file of headrace: move it away, or name another file")
-	ErrDamaged   = errors.New("the line is damaged: move the file away, or restore it from a copy")
+	ErrDamaged   = errors.New("the line is damaged: headrace repair keeps the good ones, or restore the file from a copy")
 	ErrOtherKind = errors.New("output and errors file are mixed up: name each by its own flag")
 	ErrChanged   = errors.New("it changed while it was read: is another run using it?")
 )

@@ -111,30 +111,37 @@ func (j *Journal) count(keep func(int, keys.Sum) bool) (dropped int, err error) 
 	return dropped, err
 }
 
-// rewrite makes the file anew beside the old one and then takes its place.
+// rewrite makes the file anew without what is not kept.
 func (j *Journal) rewrite(d disk.Disk, keep func(int, keys.Sum) bool) error {
-	file, err := os.CreateTemp(filepath.Dir(j.path), filepath.Base(j.path)+".*.tmp")
+	return replace(d, j.path, func(out *bufio.Writer) error {
+		return j.each(func(line int, sum keys.Sum, text []byte) error {
+			if !keep(line, sum) {
+				return nil
+			}
+			_, err := out.Write(text)
+			return err
+		})
+	})
+}
+
+// replace makes a file anew beside the old one and then takes its place: at once, and
+// when it is on the disk, or not at all.
+func replace(d disk.Disk, path string, write func(*bufio.Writer) error) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(file)
-	err = j.each(func(line int, sum keys.Sum, text []byte) error {
-		if !keep(line, sum) {
-			return nil
-		}
-		_, err := out.Write(text)
-		return err
-	})
-	if err == nil {
+	if err = write(out); err == nil {
 		err = errors.Join(out.Flush(), d.SyncData(file))
 	}
 	if err = errors.Join(err, file.Close()); err == nil {
-		err = d.Rename(file.Name(), j.path)
+		err = d.Rename(file.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(file.Name())
 		return err
 	}
-	d.SyncFolder(j.path)
+	d.SyncFolder(path)
 	return nil
 }

@@ -12,6 +12,7 @@
 //	      │                          input ─ items ────────┘      └─▶ console ─▶ terminal
 //	      ├─ plan ─ the same input ─▶ internal/forecast      (one goroutine writes to it)
 //	      ├─ status ─ what the files of a run hold
+//	      ├─ repair ─ keeps the good lines of damaged ones
 //	      ├─ sim ─ provider/sim over HTTP
 //	      └─ version
 //

@@ -34,7 +34,7 @@ allows, without tripping its limits twice, without losing or repeating an item.`
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(flagFault)
-	root.AddCommand(newRunCommand(w), newPlanCommand(w), newStatusCommand(w), newSimCommand(w), newVersionCommand(), newConfigTopic())
+	root.AddCommand(newRunCommand(w), newPlanCommand(w), newStatusCommand(w), newRepairCommand(w), newSimCommand(w), newVersionCommand(), newConfigTopic())
 	return root
 }
 
