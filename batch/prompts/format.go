@@ -2,15 +2,11 @@ package prompts
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"text/template"
-
-	"github.com/headrace/headrace/batch/internal/lines"
 )
 
 // Format is how an input holds its items. The zero value is a line of JSON for each.
@@ -60,7 +56,7 @@ func (r *Reader) convert(text []byte) ([]byte, *LineError) {
 	case r.cfg.Format == FormatText:
 		return r.fromFields(map[string]any{"prompt": string(text)})
 	case r.cfg.Format == FormatCSV:
-		return r.fromRow(text)
+		return r.fromRow()
 	case r.cfg.Template == nil:
 		return text, nil
 	}
@@ -103,72 +99,4 @@ func (r *Reader) fromFields(fields map[string]any) ([]byte, *LineError) {
 // templateFault is an error of a template on one line, clipped where it repeats values.
 func templateFault(err error) string {
 	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: "), "\n", " ")
-}
-
-// fromRow makes a prompt line of a row. Cells that are empty are not there, but for
-// a template, which knows every column.
-func (r *Reader) fromRow(text []byte) ([]byte, *LineError) {
-	cells, c := parseRow(text)
-	if c != nil {
-		return nil, c
-	}
-	if len(cells) != len(r.columns) {
-		return nil, complain(ErrShape, adviceFix, "%d cells under %d columns", len(cells), len(r.columns))
-	}
-	fields, rest := make(map[string]any), make(map[string]any)
-	for i, name := range r.columns {
-		switch {
-		case name == "prompt", slices.Contains(ownFields[:4], name), r.cfg.Template != nil:
-			if cells[i] != "" || r.cfg.Template != nil && !slices.Contains(ownFields[:4], name) {
-				fields[name] = cells[i]
-			}
-		case cells[i] != "":
-			rest[name] = cells[i]
-		}
-	}
-	if len(rest) > 0 {
-		fields["metadata"] = rest
-	}
-	if _, clash := fields["metadata"].(string); clash {
-		delete(fields, "metadata") // a cell is no object
-	}
-	return r.fromFields(fields)
-}
-
-// header reads the names of the columns. A header that cannot be used is the end.
-func (r *Reader) header(text []byte) error {
-	names, c := parseRow(text)
-	switch {
-	case c != nil:
-	case slices.Contains(names, ""):
-		c = complain(ErrShape, "name it", "column %d has no name", slices.Index(names, "")+1)
-	case len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names):
-		c = complain(ErrShape, "give each a name of its own", "two columns have one name")
-	case r.cfg.Template == nil && !slices.Contains(names, "prompt"):
-		c = complain(ErrShape, "name one so, or make prompts by a template", "no column is named prompt")
-	default:
-		r.columns = names
-		return nil
-	}
-	return fmt.Errorf("prompts: header of %w", r.place(c))
-}
-
-// parseRow splits one row, which the reader of lines has cut out.
-func parseRow(text []byte) ([]string, *LineError) {
-	parser := csv.NewReader(bytes.NewReader(text))
-	parser.FieldsPerRecord = -1 // counted against the header, in our words
-	cells, err := parser.Read()
-	if err == nil {
-		if _, more := parser.Read(); !lines.AtEnd(more) {
-			err = csv.ErrQuote
-		}
-	}
-	if err != nil {
-		var at *csv.ParseError
-		if errors.As(err, &at) {
-			err = at.Err
-		}
-		return nil, complain(ErrShape, adviceFix, "not a row of CSV: %v", err)
-	}
-	return cells, nil
 }

@@ -2,14 +2,18 @@ package prompts
 
 import (
 	"bytes"
+	"encoding/csv"
 	"errors"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/headrace/headrace/batch/internal/lines"
 )
 
 // bodies gives what is sent for each item of a text.
@@ -105,11 +109,11 @@ func TestCSVFormat(t *testing.T) {
 	if !slices.Equal(bodies(reqs), want) || reqs[0].ID != "1" || string(reqs[0].Metadata) != `{"city":"Ulm"}` || reqs[0].Line != 2 || reqs[1].Line != 7 {
 		t.Errorf("%q %+v", bodies(reqs), reqs)
 	}
-	var lines []int
+	var at []int
 	for _, b := range bad {
-		lines = append(lines, b.Line)
+		at = append(at, b.Line)
 	}
-	if !slices.Equal(lines, []int{5, 6, 8}) {
+	if !slices.Equal(at, []int{5, 6, 8}) {
 		t.Errorf("complaints %v", bad)
 	}
 }
@@ -124,14 +128,89 @@ func TestCSVOpenQuoteIsBounded(t *testing.T) {
 	}
 }
 
-// A header that cannot be used ends the reading, and is named.
+// A header that cannot be used ends the reading, and is named: it is no bad line, after
+// which one could go on.
 func TestCSVHeader(t *testing.T) {
-	for text, want := range map[string]string{"a,b\n1,2\n": "no column is named prompt", "prompt,prompt\n": "one name", "prompt,\n": "column 2 has no name"} {
-		_, err := NewReader(strings.NewReader(text), Config{Name: "p.csv", Format: FormatCSV}).Next()
-		if err == nil || !strings.Contains(err.Error(), "p.csv:1: ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", text, err)
+	for text, want := range map[string]string{
+		"a,b\n1,2\n": "no column is named prompt", "prompt,prompt\n": "one name", "prompt,\n": "column 2 has no name",
+		"5\" disk,prompt\na,b\n": "bare", "p\x00r\x00\nprompt\n": "NUL byte", strings.Repeat("a", 101) + "\nprompt\nx\n": "longer than 100",
+		"\"prompt\n1\n2": "lines 1 to 3 are one row",
+	} {
+		r := NewReader(strings.NewReader(text), Config{Name: "p.csv", Format: FormatCSV, MaxLine: 100})
+		ended := 0
+		for _, err := range r.All() {
+			if ended++; ended > 1 || !errors.Is(err, ErrHeader) || !strings.Contains(err.Error(), "p.csv:1: ") || !strings.Contains(err.Error(), want) {
+				t.Fatalf("%q, error %d: %v", text, ended, err)
+			}
+		}
+		if _, again := r.Next(); ended != 1 || !errors.Is(again, ErrHeader) {
+			t.Errorf("%q: %d errors, then %v", text, ended, again)
 		}
 	}
+	if reqs, bad := read(t, " id , prompt \n1,a\n", Config{DefaultModel: "m", Format: FormatCSV}); len(bad) > 0 || len(reqs) != 1 || reqs[0].ID != "1" {
+		t.Errorf("%v %v", reqs, bad)
+	}
+}
+
+// A quote within a cell is no beginning of one: that row is named, and no other row is
+// part of it.
+func TestCSVBareQuote(t *testing.T) {
+	text := "id,prompt\na,one\nb,a 5\" disk\nc,three\nd,\"four\ne,five\nf,\"six\"\ng,seven\n"
+	reqs, bad := read(t, text, Config{DefaultModel: "m", Format: FormatCSV})
+	var ids string
+	for _, r := range reqs {
+		ids += r.ID
+	}
+	if ids != "acg" || len(bad) != 2 || bad[0].Line != 3 || !strings.Contains(bad[0].Reason, "bare") {
+		t.Fatalf("%s, %v", ids, bad)
+	}
+	if bad[1].Line != 5 || !strings.Contains(bad[1].Reason, "lines 5 to 7 are one row") {
+		t.Errorf("what a quote has taken is not named: %v", bad[1])
+	}
+}
+
+// The memory of one long row is not held while short ones follow.
+func TestLongRowsMemoryIsGivenBack(t *testing.T) {
+	text := "prompt\n\"" + strings.Repeat("aaaaaaaaa\n", lines.KeepBuffer/5) + "\"\nb\n"
+	r := NewReader(strings.NewReader(text), Config{DefaultModel: "m", Format: FormatCSV})
+	for range 2 {
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if held := cap(r.rows.text); held > lines.KeepBuffer {
+		t.Errorf("%d bytes held", held)
+	}
+}
+
+var whiteLine = regexp.MustCompile(`(^|\n)[ \t\r]+(\n|$)`)
+
+// FuzzCSV: the rows are those of encoding/csv, each a request or a complaint.
+func FuzzCSV(f *testing.F) {
+	for _, s := range []string{"a\n\"b\nc\"\r\n\r\n5\" disk\n\"x\"y\nz,z\n", "\"open\n\n", "\r\"a\"\r", "\"a\r\n\n  b\"\n\"\"\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if strings.HasPrefix(text, "\xEF\xBB\xBF") || whiteLine.MatchString(text) {
+			return // a mark, and lines of white space between rows, encoding/csv does not know
+		}
+		got := newRows(lines.New(strings.NewReader(text), len(text)), len(text))
+		want := csv.NewReader(strings.NewReader(text))
+		want.FieldsPerRecord = -1
+		for {
+			_, end := got.next()
+			cells, err := want.Read()
+			if (end == nil) != (cells != nil || err != nil && !lines.AtEnd(err)) {
+				t.Fatalf("%q: %v, want %v %v", text, end, cells, err)
+			}
+			if end != nil {
+				return
+			}
+			if (got.fault == nil) != (err == nil) || err == nil && !slices.Equal(got.cells, cells) {
+				t.Fatalf("%q: %q %v, want %q %v", text, got.cells, got.fault, cells, err)
+			}
+		}
+	})
 }
 
 // A template makes prompts of any fields; a line that lacks one is named, and so is

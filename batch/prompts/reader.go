@@ -66,6 +66,8 @@ func (c Config) withDefaults() Config {
 type Reader struct {
 	cfg   Config
 	lines *lines.Reader
+	rows  *rows // of a CSV, else nil
+	first int   // the first line of what is in hand
 	broke error // why the input cannot be read on, io.EOF included
 
 	ids    *idSet // nil if the ids are known to be good
@@ -92,6 +94,9 @@ func NewReader(in io.Reader, cfg Config) *Reader {
 		asked:  tally{keys.Set{Width: idWidth}},
 		bad:    tally{keys.Set{Width: idWidth}},
 		models: make(map[string]string),
+	}
+	if cfg.Format == FormatCSV {
+		r.rows = newRows(r.lines, cfg.MaxLine)
 	}
 	if !cfg.Checked {
 		r.ids = newIDSet()
@@ -129,28 +134,25 @@ func (r *Reader) Next() (Request, error) {
 }
 
 func (r *Reader) tooLong() error {
-	return r.place(complain(ErrTooLong, "split or remove it", "line longer than %d bytes", r.cfg.MaxLine).keyed(r))
+	what := "line"
+	if last := r.lines.Line(); last > r.first {
+		what = fmt.Sprintf("row (by its quotes it goes on to line %d)", last)
+	}
+	return r.place(complain(ErrTooLong, "split or remove it", "%s longer than %d bytes", what, r.cfg.MaxLine).keyed(r))
 }
 
 // text gives what holds one item: a line, or a row that may have several.
 func (r *Reader) text() ([]byte, error) {
-	if r.cfg.Format != FormatCSV {
-		return r.lines.Next()
+	if r.rows != nil {
+		return r.row()
 	}
-	for {
-		text, err := r.lines.Row()
-		if err != nil || len(text) == 0 || r.columns != nil {
-			return text, err
-		}
-		if err := r.header(text); err != nil {
-			return nil, err
-		}
-	}
+	text, err := r.lines.Next()
+	r.first = r.lines.Line()
+	return text, err
 }
 
 func (r *Reader) readError(err error) error {
-	var header *LineError
-	if lines.AtEnd(err) || errors.As(err, &header) {
+	if lines.AtEnd(err) || errors.Is(err, ErrHeader) {
 		return err
 	}
 	return fmt.Errorf("prompts: read %s after line %d: %w", r.cfg.Name, r.lines.Line(), err)
@@ -179,7 +181,7 @@ func isLineError(err error) bool {
 
 // place puts a complaint where it belongs: this file, this line.
 func (r *Reader) place(c *LineError) error {
-	c.File, c.Line = r.cfg.Name, r.lines.First()
+	c.File, c.Line = r.cfg.Name, r.first
 	return c
 }
 
@@ -201,9 +203,12 @@ func (r *Reader) request(text []byte) (req Request, err error) {
 
 func (r *Reader) understand(req *Request, text []byte) (c *LineError) {
 	plain := r.cfg.Format == FormatJSONL
-	if plain {
+	switch {
+	case plain:
 		c = r.checkJSON(text)
-	} else {
+	case r.rows != nil:
+		c = r.rows.check()
+	default:
 		c = checkText(text)
 	}
 	if c == nil && (!plain || r.cfg.Template != nil) {
@@ -251,7 +256,7 @@ func (r *Reader) checkJSON(text []byte) *LineError {
 
 // identify completes what makes the request itself and no other: id and key.
 func (r *Reader) identify(req *Request) *LineError {
-	req.Line = r.lines.First()
+	req.Line = r.first
 	r.name = r.name[:0]
 	if !r.cfg.NoKeys {
 		sum := r.key(req)

@@ -22,7 +22,8 @@ const (
 	margin = len("\xEF\xBB\xBF\r\n")
 )
 
-var byteOrderMark = []byte("\xEF\xBB\xBF")
+// ByteOrderMark may stand before the first line.
+var ByteOrderMark = []byte("\xEF\xBB\xBF")
 
 // Reader cuts a stream into lines of at most max bytes.
 type Reader struct {
@@ -30,8 +31,6 @@ type Reader struct {
 	max  int
 	long []byte // a line that did not fit into in's buffer
 	line int    // the number of the line read last
-	// extra is how many lines beyond its first the row given last has.
-	extra int
 }
 
 // New gives a reader of in, whose lines may have limit bytes, white space around them
@@ -43,21 +42,16 @@ func New(in io.Reader, limit int) *Reader {
 // Line is the number of the line that was read last, from 1; 0 before the first.
 func (l *Reader) Line() int { return l.line }
 
-// First is the number of the first line of what was given last: a row may have several.
-func (l *Reader) First() int { return l.line - l.extra }
-
 // Next gives one line without the white space around it, valid until the next
 // call. ErrTooLong says that this one was skipped; io.EOF that there is none; any
 // other error that the stream is broken, and then the torn line is not given.
 func (l *Reader) Next() ([]byte, error) {
-	l.extra = 0
 	text, whole, err := l.Cut()
 	if err != nil && !(AtEnd(err) && len(text) > 0) {
 		return nil, err
 	}
-	l.line++
 	if l.line == 1 {
-		text = bytes.TrimPrefix(text, byteOrderMark)
+		text = bytes.TrimPrefix(text, ByteOrderMark)
 	}
 	text = rawjson.Trim(text)
 	if !whole || len(text) > l.max {
@@ -73,6 +67,14 @@ func AtEnd(err error) bool { return err == io.EOF } //nolint:errorlint // see ab
 // Cut reads up to and with the next line feed. Most lines lie in the reader's
 // buffer and are not copied; of a line over the bound, only its beginning is kept.
 func (l *Reader) Cut() (text []byte, whole bool, err error) {
+	text, whole, err = l.cut()
+	if err == nil || AtEnd(err) && len(text) > 0 {
+		l.line++
+	}
+	return text, whole, err
+}
+
+func (l *Reader) cut() (text []byte, whole bool, err error) {
 	if cap(l.long) > KeepBuffer {
 		l.long = nil
 	}
@@ -91,32 +93,4 @@ func (l *Reader) Cut() (text []byte, whole bool, err error) {
 		}
 		part, err = l.in.ReadSlice('\n')
 	}
-}
-
-// Row gives the next row: lines until the quotes are even. A quote that is never
-// closed makes one row of the rest, which ends at the bound of a line.
-func (l *Reader) Row() ([]byte, error) {
-	l.extra = 0
-	var row []byte
-	for quotes, first := 0, l.line+1; ; {
-		part, whole, err := l.Cut()
-		if err != nil && !(AtEnd(err) && len(part)+len(row) > 0) {
-			return nil, err
-		}
-		if len(part) > 0 {
-			l.line++
-		}
-		l.extra = l.line - first
-		if !whole || len(row)+len(part) > l.max+margin {
-			return nil, ErrTooLong
-		}
-		quotes += bytes.Count(part, []byte{'"'})
-		if row = append(row, part...); quotes%2 == 0 || err != nil {
-			break
-		}
-	}
-	if l.line-l.extra == 1 {
-		row = bytes.TrimPrefix(row, byteOrderMark)
-	}
-	return rawjson.Trim(row), nil
 }

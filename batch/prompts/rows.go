@@ -1,0 +1,204 @@
+package prompts
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// ErrHeader says that the first row of a CSV does not name its columns.
+var ErrHeader = errors.New("the header cannot be used")
+
+// rows are those of a CSV, by the rules of encoding/csv. It is given line by line and
+// takes none before it needs it: so it is known which lines a row has, and a quote that
+// is never closed costs no more memory than a line may.
+type rows struct {
+	lines *lines.Reader
+	csv   *csv.Reader
+	max   int // bytes of a row
+
+	text  []byte   // the lines of the row in hand
+	rest  []byte   // what of it the parser has not taken yet
+	cells []string // valid until the next row
+	fault error    // why it has none: a *csv.ParseError
+	first int      // its first line, 0 before that was read
+	end   error    // why there is no further line
+}
+
+func newRows(in *lines.Reader, longest int) *rows {
+	t := &rows{lines: in, max: longest}
+	t.renew()
+	return t
+}
+
+// renew drops the memory of a long row.
+func (t *rows) renew() {
+	t.text = nil
+	t.csv = csv.NewReader(t)
+	t.csv.FieldsPerRecord = -1 // counted against the header, in our words
+	t.csv.ReuseRecord = true
+}
+
+// next gives the text of one row, valid until the next call; its cells, or why it has
+// none, are then in hand. lines.ErrTooLong says that it is longer than a line may be.
+func (t *rows) next() ([]byte, error) {
+	if cap(t.text) > lines.KeepBuffer {
+		t.renew()
+	}
+	t.text, t.rest, t.first = t.text[:0], nil, 0
+	var (
+		fault *csv.ParseError
+		err   error
+	)
+	t.fault = nil
+	if t.cells, err = t.csv.Read(); errors.As(err, &fault) {
+		t.fault, err = fault, nil
+	}
+	return rawjson.Trim(t.text), err
+}
+
+// Read gives the parser at most the rest of one line.
+func (t *rows) Read(p []byte) (int, error) {
+	if len(t.rest) == 0 {
+		if err := t.line(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, t.rest)
+	t.rest = t.rest[n:]
+	return n, nil
+}
+
+// line reads one more line of the row. Blank lines between rows belong to none.
+func (t *rows) line() error {
+	for t.end == nil {
+		part, whole, err := t.lines.Cut()
+		if t.end = err; err != nil && !(lines.AtEnd(err) && len(part) > 0) {
+			break
+		}
+		if t.lines.Line() == 1 {
+			part = bytes.TrimPrefix(part, lines.ByteOrderMark)
+		}
+		if t.first == 0 && len(rawjson.Trim(part)) == 0 {
+			continue
+		}
+		if t.first == 0 {
+			t.first = t.lines.Line()
+		}
+		if !whole || len(t.text)+len(bytes.TrimRight(part, "\r\n")) > t.max {
+			return lines.ErrTooLong
+		}
+		t.text = append(t.text, part...)
+		t.rest = t.text[len(t.text)-len(part):]
+		return nil
+	}
+	return t.end
+}
+
+// check finds what no row may be.
+func (t *rows) check() *LineError {
+	if c := checkText(t.text); c != nil {
+		return c
+	}
+	var at *csv.ParseError
+	if errors.As(t.fault, &at) {
+		return t.complain(`write a cell that has quotes as "5"" disk", or remove the row`, "not a row of CSV: %v", at.Err)
+	}
+	return nil
+}
+
+// complain says which lines the complaint is about: what was meant to be rows may have
+// become part of this one, by a quote that nothing closes.
+func (t *rows) complain(advice, format string, args ...any) *LineError {
+	c := complain(ErrShape, advice, format, args...)
+	if last := t.lines.Line(); last > t.first {
+		c.Reason += fmt.Sprintf(" (by its quotes, lines %d to %d are one row)", t.first, last)
+	}
+	return c
+}
+
+// row gives what holds one item of a CSV. A header that cannot be used is the end.
+func (r *Reader) row() ([]byte, error) {
+	if r.columns == nil {
+		if err := r.header(); err != nil {
+			return nil, err
+		}
+	}
+	text, err := r.rows.next()
+	r.first = r.rows.first
+	return text, err
+}
+
+// header reads the names of the columns.
+func (r *Reader) header() error {
+	_, err := r.rows.next()
+	r.first = r.rows.first
+	var c *LineError
+	switch {
+	case errors.Is(err, lines.ErrTooLong):
+		c = complain(ErrTooLong, "is it a CSV?", "line longer than %d bytes", r.cfg.MaxLine)
+	case err != nil:
+		return err
+	default:
+		c = r.nameColumns()
+	}
+	if c == nil {
+		return nil
+	}
+	// It is not a LineError: what is behind it cannot be read.
+	return fmt.Errorf("prompts: %w: %s", ErrHeader, r.place(c).Error())
+}
+
+// nameColumns takes the row in hand for the names of the columns.
+func (r *Reader) nameColumns() *LineError {
+	if c := r.rows.check(); c != nil {
+		return c
+	}
+	names := make([]string, len(r.rows.cells))
+	for i, cell := range r.rows.cells {
+		names[i] = strings.TrimSpace(cell)
+	}
+	switch {
+	case slices.Contains(names, ""):
+		return complain(ErrShape, "name it", "column %d has no name", slices.Index(names, "")+1)
+	case len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names):
+		return complain(ErrShape, "give each a name of its own", "two columns have one name")
+	case r.cfg.Template == nil && !slices.Contains(names, "prompt"):
+		return complain(ErrShape, "name one so, or make prompts by a template", "no column is named prompt")
+	}
+	r.columns = names
+	return nil
+}
+
+// fromRow makes a prompt line of the row in hand. Cells that are empty are not there, but for
+// a template, which knows every column.
+func (r *Reader) fromRow() ([]byte, *LineError) {
+	cells := r.rows.cells
+	if len(cells) != len(r.columns) {
+		return nil, r.rows.complain(adviceFix, "%d cells under %d columns", len(cells), len(r.columns))
+	}
+	fields, rest := make(map[string]any), make(map[string]any)
+	for i, name := range r.columns {
+		switch {
+		case name == "prompt", slices.Contains(ownFields[:4], name), r.cfg.Template != nil:
+			if cells[i] != "" || r.cfg.Template != nil && !slices.Contains(ownFields[:4], name) {
+				fields[name] = cells[i]
+			}
+		case cells[i] != "":
+			rest[name] = cells[i]
+		}
+	}
+	if len(rest) > 0 {
+		fields["metadata"] = rest
+	}
+	if _, clash := fields["metadata"].(string); clash {
+		delete(fields, "metadata") // a cell is no object
+	}
+	return r.fromFields(fields)
+}
