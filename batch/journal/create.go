@@ -46,33 +46,16 @@ func CreateLazily(path string, others ...string) (*Tail, error) {
 // mayWrite finds whatever stands at path and should stay.
 func mayWrite(path string, others []string) error {
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return sameName(path, others)
-	}
-	if err != nil {
+	there := !errors.Is(err, fs.ErrNotExist)
+	switch {
+	case there && err != nil:
 		return disk.Bare(err)
-	}
-	if info.IsDir() {
+	case there && info.IsDir():
 		return ErrDirectory
-	}
-	for _, other := range others {
-		if its, err := os.Stat(other); err == nil && os.SameFile(info, its) {
-			return ErrSameFile
-		}
-	}
-	if info.Size() > 0 {
+	case sameAsAny(path, others):
+		return ErrSameFile
+	case there && info.Size() > 0:
 		return ErrNotEmpty
-	}
-	return nil
-}
-
-// sameName compares names where there is no file yet to compare: two outputs of
-// one run, made lazily.
-func sameName(path string, others []string) error {
-	for _, other := range others {
-		if filepath.Clean(other) == filepath.Clean(path) {
-			return ErrSameFile
-		}
 	}
 	return nil
 }

@@ -3,19 +3,22 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/gofrs/flock"
 
 	"github.com/headrace/headrace/batch/internal/disk"
-	"github.com/headrace/headrace/batch/internal/lines"
 )
 
-// ErrLocked says that another process writes the output.
-var ErrLocked = errors.New("it is in use: wait for that run to end, or name another output")
+// Why an output is not locked; errors.Is finds them in what LockOutput returns.
+var (
+	ErrLocked      = errors.New("it is in use: wait for that run to end, or name another output")
+	ErrForeignLock = errors.New("it is a link, or no lock of headrace: look what it is and move it away, or name another output")
+)
 
 // LockSuffix is what the name of an output's lock file ends in.
 const LockSuffix = ".lock"
@@ -26,29 +29,54 @@ type Lock struct{ held *flock.Flock }
 
 // LockOutput locks the output at path by the file path + ".lock", which holds the
 // pid of this process. If another process has it the error is ErrLocked and names
-// that one's pid. Links to one output are locked as one, if it is there already.
-func LockOutput(path string) (*Lock, error) {
-	name := path + LockSuffix
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		name = target + LockSuffix
+// that one's pid; if one of the locks at others is on the same output, it is
+// ErrSameFile. Links to one output are locked as one. A lock file that is a link, or
+// holds what no lock does, is ErrForeignLock, and stays as it is.
+func LockOutput(path string, others ...*Lock) (*Lock, error) {
+	l, err := lockName(realName(path)+LockSuffix, others)
+	if err != nil {
+		return nil, fmt.Errorf("journal: lock %s: %w", path, err)
 	}
+	return l, nil
+}
+
+func lockName(name string, others []*Lock) (*Lock, error) {
 	for {
-		held := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(fileMode))
+		if err := mayLock(name); err != nil {
+			return nil, err
+		}
+		held := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR|disk.NoFollow), flock.SetPermissions(fileMode))
 		ours, err := held.TryLock()
 		if err != nil {
-			return nil, fmt.Errorf("journal: lock %s: %w", path, disk.Bare(err))
+			return nil, disk.Bare(err)
 		}
 		if !ours {
-			return nil, fmt.Errorf("journal: lock %s: process %s writes to it: %w", path, holder(name), ErrLocked)
+			return nil, lockedBy(name, others)
 		}
 		if isStill(held, name) {
-			// The pid is for people: without it, the lock holds all the same.
-			_ = os.WriteFile(name, []byte(strconv.Itoa(os.Getpid())+"\n"), fileMode)
-			return &Lock{held}, nil
+			return sign(held, name)
 		}
 		_ = held.Close()
 	}
 }
+
+// mayLock finds what no lock file is. What comes under the name after that is not
+// followed if it is a link.
+func mayLock(name string) error {
+	info, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return disk.Bare(err)
+	}
+	if !info.Mode().IsRegular() {
+		return foreignLock(name)
+	}
+	return nil
+}
+
+func foreignLock(name string) error { return fmt.Errorf("%s: %w", name, ErrForeignLock) }
 
 // isStill tells the file that was locked from one that has come under its name
 // since: between our opening it and locking it, its holder may have removed it.
@@ -57,17 +85,64 @@ func isStill(held *flock.Flock, name string) bool {
 	if err != nil {
 		return false
 	}
-	named, err := os.Stat(name)
+	named, err := os.Lstat(name)
 	return err == nil && os.SameFile(ours, named)
 }
 
-// holder reads the pid from a lock file. Its holder writes it right after locking.
-func holder(name string) string {
-	text, err := os.ReadFile(name)
-	if pid := strings.TrimSpace(string(text)); err == nil && pid != "" {
-		return lines.Clip(pid)
+// sign puts our pid into the file that was locked. It is for people: where it cannot be
+// written, the lock holds all the same.
+func sign(held *flock.Flock, name string) (*Lock, error) {
+	file, err := os.OpenFile(name, os.O_RDWR|disk.NoFollow, fileMode)
+	if err != nil {
+		return &Lock{held}, nil
 	}
-	return "(unknown)"
+	defer func() { _ = file.Close() }() // what it holds matters to nobody's lock
+	if _, ok := pidIn(file); !ok {
+		return nil, errors.Join(foreignLock(name), held.Close())
+	}
+	if err := file.Truncate(0); err == nil {
+		_, _ = file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+	return &Lock{held}, nil
+}
+
+// maxPid is the longest text of a lock file, in bytes: 19 digits and a line feed.
+const maxPid = 20
+
+// pidIn reads the pid from a lock file, and reports false for a file that is none. One
+// that lost its power may be empty, or hold zeros.
+func pidIn(file io.Reader) (pid string, ok bool) {
+	text, err := io.ReadAll(io.LimitReader(file, maxPid+1))
+	pid = strings.Trim(string(text), "\x00\r\n")
+	return pid, err == nil && len(text) <= maxPid && strings.Trim(pid, "0123456789") == ""
+}
+
+// lockedBy says who has a lock: this run, by another name, or another process, which
+// wrote its pid right after it had locked.
+func lockedBy(name string, others []*Lock) error {
+	named, err := os.Lstat(name)
+	for _, l := range others {
+		if l == nil || err != nil {
+			continue
+		}
+		if ours, err := l.held.Stat(); err == nil && os.SameFile(ours, named) {
+			return ErrSameFile
+		}
+	}
+	return fmt.Errorf("process %s writes to it: %w", holder(name), ErrLocked)
+}
+
+func holder(name string) string {
+	const unknown = "(unknown)"
+	file, err := os.OpenFile(name, os.O_RDONLY|disk.NoFollow, 0)
+	if err != nil {
+		return unknown
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	if pid, ok := pidIn(file); ok && pid != "" {
+		return pid
+	}
+	return unknown
 }
 
 // Unlock lets others in and removes the lock file, in the order in which no two can

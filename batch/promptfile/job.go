@@ -11,50 +11,58 @@ import (
 // Job is a prompt file and its result files, from Open to Close. It belongs to one
 // goroutine.
 type Job struct {
-	cfg  Config
-	lock *journal.Lock // nil: there is no file to keep others from
-	past *past
+	cfg   Config
+	locks []*journal.Lock // of the files that others are kept from
+	past  *past
 
 	plan    Plan
 	planned bool
 	files   *outputs // nil until Begin
 }
 
-// Open locks the output and reads what earlier runs have left there; it changes neither
-// file. The errors are those of journal.LockOutput and journal.ReadJournal, and
-// ErrSimulated or ErrReal where answers that are made up and real ones would mix. Whoever
-// opens a job closes it.
+// Open locks the output and the errors file, and reads what earlier runs have left there;
+// it changes neither. The errors are those of journal.LockOutput and journal.ReadJournal,
+// and ErrSimulated or ErrReal where answers that are made up and real ones would mix.
+// Whoever opens a job closes it.
 func Open(cfg Config) (*Job, error) {
 	j := &Job{cfg: cfg.withDefaults()}
-	var err error
-	if j.lock, err = j.cfg.lock(); err != nil {
-		return nil, err
+	err := j.lock()
+	if err == nil {
+		j.past, err = j.cfg.readPast()
 	}
-	if j.past, err = j.cfg.readPast(); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	return j, nil
 }
 
-// lock keeps other processes from the output. What is no file, such as a pipe, is
-// nobody's alone.
-func (c *Config) lock() (*journal.Lock, error) {
-	if info, err := os.Stat(c.Output); c.Output == "" || err == nil && !info.Mode().IsRegular() {
-		return nil, nil //nolint:nilnil // nothing to lock, and nothing wrong
+// lock keeps other processes from the files, the output first. What is no file, such as a
+// pipe, is nobody's alone. That both are one file shows here, whatever they are called,
+// and so does a folder in which nothing can be written.
+func (j *Job) lock() error {
+	for _, path := range []string{j.cfg.Output, j.cfg.Errors} {
+		if info, err := os.Stat(path); path == "" || err == nil && !info.Mode().IsRegular() {
+			continue
+		}
+		l, err := journal.LockOutput(path, j.locks...)
+		if err != nil {
+			return err
+		}
+		j.locks = append(j.locks, l)
 	}
-	return journal.LockOutput(c.Output)
+	return nil
 }
 
-// Close lets others have the output.
+// Close lets others have the files.
 func (j *Job) Close() error {
 	var err error
 	if j.files != nil {
 		err = j.files.close()
 	}
-	if j.lock != nil {
-		err = errors.Join(err, j.lock.Unlock())
-		j.lock = nil
+	for _, l := range j.locks {
+		err = errors.Join(err, l.Unlock())
 	}
+	j.locks = nil
 	return err
 }
 

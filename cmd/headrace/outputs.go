@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
@@ -11,7 +12,7 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 )
 
-// stdoutErrors is where failed items of a run to standard output go.
+// stdoutErrors is where failed items of a run to standard output, or to a device, go.
 const stdoutErrors = "headrace.errors.jsonl"
 
 func (f *runFlags) toStdout() bool { return f.output == "-" }
@@ -21,18 +22,28 @@ func (f *runFlags) errorsPath() string {
 	switch {
 	case f.errors != "":
 		return f.errors
-	case f.toStdout():
+	case f.toStdout(), isNoFile(f.output):
 		return stdoutErrors
 	}
 	return journal.ErrorsPath(f.output)
 }
 
+// isNoFile reports whether something is there that is no file, such as /dev/null: beside
+// it nothing can be kept.
+func isNoFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
 // outputFault is the end of a run whose files cannot be used: by the user's choice
 // of them, or because the disk will not have it.
 func (r *runner) outputFault(err error) error {
+	if errors.Is(err, journal.ErrLocked) && r.flags.errors == "" && r.flags.errorsPath() == stdoutErrors {
+		return refuse("%s, or another errors file by --errors", plainText(err))
+	}
 	for _, choice := range []error{
 		journal.ErrForeign, journal.ErrDamaged, journal.ErrOtherKind, journal.ErrChanged,
-		journal.ErrLocked, journal.ErrDirectory, journal.ErrSameFile, journal.ErrNotEmpty,
+		journal.ErrLocked, journal.ErrForeignLock, journal.ErrDirectory, journal.ErrSameFile, journal.ErrNotEmpty,
 		promptfile.ErrSimulated, promptfile.ErrReal,
 	} {
 		if errors.Is(err, choice) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
 )
 
 // statePath is where the state of an output is: its name with .state.json for its ending,
@@ -32,7 +33,7 @@ func (r *runner) stateFile() *stateFile {
 	}
 	s := &stateFile{path: statePath(r.flags.output), law: r.flags.law, now: r.clock.Now}
 	for _, other := range []string{r.input, r.flags.output, r.flags.errorsPath()} {
-		if filepath.Clean(other) == filepath.Clean(s.path) {
+		if journal.SameFile(other, s.path) {
 			return nil
 		}
 	}

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package disk
+
+// NoFollow is nothing where the system cannot be asked for it.
+const NoFollow = 0

@@ -1,0 +1,63 @@
+package journal
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// SameFile reports whether two names are one file, or will be when it is made: by
+// whatever spelling, and through whatever links. An empty name is no file.
+func SameFile(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	one, err := os.Stat(a)
+	other, err2 := os.Stat(b)
+	if err != nil || err2 != nil {
+		return err != nil && err2 != nil && fullName(a) == fullName(b)
+	}
+	return os.SameFile(one, other)
+}
+
+func sameAsAny(path string, others []string) bool {
+	for _, other := range others {
+		if SameFile(path, other) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxLinks is how many links in a row are followed: as many as Linux follows.
+const maxLinks = 40
+
+// realName is where the file at path lies, or will lie when it is made: links are
+// followed, also one that leads to no file yet. Of a folder that is not there the
+// name stays as it is.
+func realName(path string) string {
+	for range maxLinks {
+		folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return path
+		}
+		path = filepath.Join(folder, filepath.Base(path))
+		to, err := os.Readlink(path)
+		if err != nil { // it is no link
+			return path
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(folder, to)
+		}
+		path = to
+	}
+	return path
+}
+
+// fullName is realName from the root on.
+func fullName(path string) string {
+	path = realName(path)
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
+}

@@ -1,0 +1,118 @@
+package journal
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A lock file that is a link, or anything that no lock is, is refused, and what it leads
+// to or holds stays as it was.
+func TestLockIsNoLinkAndNobodyElses(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	const text = "the only copy"
+	write(t, at("victim"), text)
+	if err := errors.Join(
+		os.Symlink(at("victim"), at("soft"+LockSuffix)), os.Symlink(at("made"), at("dangling"+LockSuffix)),
+		os.Link(at("victim"), at("hard"+LockSuffix)), os.Mkdir(at("folder"+LockSuffix), 0o700),
+	); err != nil {
+		t.Fatal(err)
+	}
+	write(t, at("long"+LockSuffix), strings.Repeat("1", maxPid+1))
+	for _, name := range []string{"soft", "dangling", "hard", "folder", "long"} {
+		lock, err := LockOutput(at(name))
+		if !errors.Is(err, ErrForeignLock) || !strings.Contains(err.Error(), name+LockSuffix) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if lock != nil {
+			_ = lock.Unlock()
+		}
+		if _, err := os.Lstat(at(name + LockSuffix)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := textOf(t, at("victim")); got != text {
+		t.Errorf("the file holds %q", got)
+	}
+	if _, err := os.Lstat(at("made")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file was made through a link: %v", err)
+	}
+}
+
+// What a crash, or the loss of power, leaves of a lock is taken over.
+func TestStaleLocks(t *testing.T) {
+	for _, text := range []string{"", "1234\n", "12", "\x00\x00\x00"} {
+		path := filepath.Join(t.TempDir(), "out")
+		write(t, path+LockSuffix, text)
+		lock, err := LockOutput(path)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// An output that is not there yet has one lock, by its own name and through links in its
+// way, also through one that leads to nothing yet. Its own run is told that it is one
+// file; others, that it is in use.
+func TestLockOfALinkToNothing(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(
+		os.Mkdir(at("real"), 0o700), os.Symlink("real", at("folder")), os.Symlink(filepath.Join("folder", "out"), at("link")),
+		os.Symlink(at("link"), at("link of link")), os.Symlink("loop", at("loop")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	first, err := LockOutput(at("real/out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"real/out", "real/../real/./out", "folder/out", "link", "link of link"} {
+		if _, err := LockOutput(at(name)); !errors.Is(err, ErrLocked) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := LockOutput(at(name), nil, first); !errors.Is(err, ErrSameFile) {
+			t.Errorf("%s, by its own run: %v", name, err)
+		}
+		if !SameFile(at(name), at("real/out")) {
+			t.Errorf("%s is taken for another file", name)
+		}
+	}
+	if _, err := LockOutput(at("none/out")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+	if other, err := LockOutput(at("loop"), first); err == nil {
+		_ = other.Unlock()
+	}
+	if err := first.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Names are one file if they lead to one, whether it is there or not.
+func TestSameFile(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write(t, "a", "x")
+	if err := errors.Join(os.Link("a", "hard"), os.Symlink("new", "soft"), os.Symlink("a", "to a")); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"a", "./a", true}, {"a", "hard", true}, {"a", "to a", true}, {"a", filepath.Join(dir, "a"), true}, {"a", "new", false},
+		{"new", "soft", true}, {"new", filepath.Join(dir, "x", "..", "new"), true}, {"new", "other", false}, {"", "", false}, {".", "", false},
+	} {
+		if got := SameFile(tt.a, tt.b); got != tt.want {
+			t.Errorf("%q and %q: %v", tt.a, tt.b, got)
+		}
+	}
+}
