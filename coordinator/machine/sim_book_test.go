@@ -193,7 +193,7 @@ func (b *book) after(e Event, before moment) {
 			x.wanted = false
 		}
 	case evOffered:
-		b.findRoom(e.items)
+		b.findRoom(e.items, len(before))
 	case evLaneReset:
 		if l := b.lanes[e.name]; l != nil {
 			l.letIn = b.w.now // another law ends no wait: what holds the lane back stays
@@ -207,7 +207,10 @@ func (b *book) after(e Event, before moment) {
 
 // findRoom notes that items were offered, and which of them found no room for their
 // lanes, and sees that there was none.
-func (b *book) findRoom(items []*Item) {
+//
+// One that came before another of the same offer may have found none where that other makes
+// some: its lane was given up unheard, and is forgotten to be tried anew.
+func (b *book) findRoom(items []*Item, were int) {
 	known, most := len(b.w.m.lanes), b.w.plan.machine.MaxLanes
 	for _, it := range items {
 		x, missing := b.of[it], 0
@@ -216,9 +219,10 @@ func (b *book) findRoom(items []*Item) {
 				missing++
 			}
 		}
-		x.place, x.noRoom = Waiting, missing > 0
+		early := it.place == Releasing && most > 0 && were+len(x.lanes) > most
+		x.place, x.noRoom = Waiting, missing > 0 || early
 		x.run.crowded = x.run.crowded || x.noRoom
-		if x.noRoom && (most == 0 || known+missing <= most) {
+		if missing > 0 && (most == 0 || known+missing <= most) {
 			b.w.failf("item %d has no lane, and there was room for %d beside %d", it.Seq, missing, known)
 		}
 	}

@@ -125,6 +125,7 @@ func (w *world) cost() limiter.Cost {
 // tell tells the machine a fact, and sees that it made of it what it may.
 func (w *world) tell(e Event) {
 	w.say("%v", e)
+	w.book.breakSilences(e) // before it as well: it may bring who draws on a lane again
 	before := w.book.before(e)
 	w.m.Step(w.now, e)
 	w.hear(w.m.out.Transitions)
