@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"context"
 	"errors"
 	"runtime/debug"
 
@@ -29,6 +30,18 @@ func WithRetryHook(f func(Retry)) Option {
 	}, "WithRetryHook()")
 }
 
+// WithGate calls f before each call, behind which the call is made: f may wait for a
+// place, as at a disk that has to keep up. It runs in the worker that makes the call, which
+// counts as in flight meanwhile; neither the call's timeout nor its latency counts it, so
+// that no provider is blamed for it. ctx ends when the run is abandoned: then f returns at
+// once, and the call is not made. If f panics, that is the item's error, likewise.
+func WithGate(f func(ctx context.Context)) Option {
+	return runOption(func(c *config) {
+		c.gate = f
+		c.fault(notNil("WithGate", f == nil))
+	}, "WithGate()")
+}
+
 // WithClassifier says what the errors of one's own function mean. f is asked once for
 // each, in the worker, so several may be asked at once; the [Kind] that it answers decides
 // alone: whether the item is tried again, whether that uses an attempt, and what its lane
@@ -54,6 +67,18 @@ func (r *run[In, Out]) announce(j *job[In, Out], g machine.Grant) error {
 		Calls: j.Calls - 1, Attempts: j.Attempts, Err: j.result.Err,
 	}
 	return guarded(func() { r.retryHook(retry) })
+}
+
+// pass waits at the gate. The error is that of a gate that panicked, or of a run that was
+// abandoned meanwhile.
+func (c *config) pass(ctx context.Context) error {
+	if c.gate == nil {
+		return nil
+	}
+	if err := guarded(func() { c.gate(ctx) }); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // classified is the error of a call with the kind that the classifier gives it.

@@ -77,6 +77,33 @@ func TestRetryHookThatMisbehaves(t *testing.T) {
 	})
 }
 
+// What a call waits for at the gate is in no latency, and in no attempt's time; a gate that
+// panics is its item's error, and the call is not made. A run that is abandoned makes no
+// call behind it.
+func TestGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		fn := func(ctx context.Context, i int) (int, error) { calls++; return i, pause(ctx, 30*time.Second) }
+		slow := func(ctx context.Context) { _ = pause(ctx, time.Hour) }
+		results, sum, err := proved(t.Context(), t, numbers(2), fn, WithGate(slow), WithAttemptTimeout(time.Minute), WithConcurrency(1))
+		if err != nil || sum.Succeeded != 2 || calls != 2 || results[0].Latency != 30*time.Second {
+			t.Errorf("%v, %d calls: %+v", err, calls, results)
+		}
+		calls = 0
+		var panicked *PanicError
+		results, sum, err = proved(t.Context(), t, numbers(1), fn, WithGate(func(context.Context) { panic("gate") }))
+		if err != nil || calls != 0 || sum.Failed != 1 || !errors.As(results[0].Err, &panicked) {
+			t.Errorf("%v, %d calls: %+v", err, calls, results)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Minute, cancel)
+		results, sum, err = proved(ctx, t, numbers(3), fn, WithGate(slow), WithConcurrency(2))
+		if !errors.Is(err, context.Canceled) || calls != 0 || sum.NotRun != 3 || sum.Elapsed != time.Minute || !errors.Is(results[0].Err, ErrNotRun) {
+			t.Errorf("%v, %d calls, %+v: %+v", err, calls, sum, results)
+		}
+	})
+}
+
 // The charge of a call that was not made comes back: its lane learns nothing else of it.
 func TestCallThatWasNotMadeIsNotCharged(t *testing.T) {
 	for _, unsent := range []bool{true, false} {

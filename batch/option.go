@@ -2,6 +2,7 @@ package batch
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -96,6 +97,7 @@ type config struct {
 	control        *Control
 	classifier     func(error) Kind
 	retryHook      func(Retry)
+	gate           func(context.Context)
 	save           func(Memory) error
 	poolOf, costOf any // func(In) string, func(In) Cost
 	faults         []error

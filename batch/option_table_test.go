@@ -64,6 +64,7 @@ var optionTable = map[string]struct {
 	"WithProgressEvery":  {given(WithProgressEvery(time.Minute)), aboutARun, []Option{WithProgressEvery(0)}},
 	"WithRamp":           {given(WithRamp(1, 2, 3)), aboutLanes, []Option{WithRamp(-1, 0, 0)}},
 	"WithReadAhead":      {given(WithReadAhead(2)), everywhere, []Option{WithReadAhead(0)}},
+	"WithGate":           {given(WithGate(func(context.Context) {})), aboutARun, []Option{WithGate(nil)}},
 	"WithRetryHook":      {given(WithRetryHook(func(Retry) {})), aboutARun, []Option{WithRetryHook(nil)}},
 	"WithSeed":           {given(WithSeed(1)), aboutLanes, nil},
 	"WithShared":         {func(t *testing.T) Option { return WithShared(newShared(t)) }, aboutARun, []Option{WithShared(nil), WithShared(&Shared{})}},

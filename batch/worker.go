@@ -109,6 +109,9 @@ func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant) (value O
 	if err := r.announce(j, g); err != nil {
 		return value, ending{err: err, unsent: true}
 	}
+	if err := r.pass(l.parent); err != nil {
+		return value, ending{err: err, unsent: true, left: l.parent.Err() != nil}
+	}
 	begun := r.clock.Now()
 	e.sinceOne, e.probe = begun.Sub(j.First), j.Probe
 	limit, cause := r.bound(begun, j.Expires)

@@ -38,8 +38,8 @@ func (s *Sums) Err() error { return errors.Join(s.FilesErr, s.InputErr, s.RunErr
 //
 // If results cannot be kept the run ends: softly while the disk is only full, since there
 // may be room again for what is in flight; else at once. Items that were not run are left
-// to the next run, which any of the errors allows. Options for concurrency, drain, control
-// and summary are the job's own.
+// to the next run, which any of the errors allows. Options for concurrency, drain, control,
+// gate and summary are the job's own.
 func (j *Job) Run(ctx context.Context, call batch.Func[*Item, provider.Reply], opts ...batch.Option) (Sums, error) {
 	if err := j.ready(); err != nil {
 		return Sums{RunErr: err}, err
@@ -48,7 +48,7 @@ func (j *Job) Run(ctx context.Context, call batch.Func[*Item, provider.Reply], o
 		return Sums{RunErr: ErrHalted}, ErrHalted
 	}
 	r := j.start(ctx)
-	for res, err := range batch.Stream(r.ctx, r.in.items(), r.entering(call), r.options(opts)...) {
+	for res, err := range batch.Stream(r.ctx, r.in.items(), r.leaving(call), r.options(opts)...) {
 		if err != nil {
 			r.sums.RunErr = err
 			break
@@ -136,19 +136,24 @@ func (r *run) options(opts []batch.Option) []batch.Option {
 	return append(opts[:len(opts):len(opts)],
 		batch.WithConcurrency(r.cfg.Concurrency),
 		batch.WithDrain(r.drain),
+		batch.WithGate(r.out.enter),
 		batch.WithControl(r.cfg.Control),
 		batch.WithSummary(&r.sums.Summary),
 	)
 }
 
-// entering makes calls that are in flight until their answers are written.
-func (r *run) entering(call batch.Func[*Item, provider.Reply]) batch.Func[*Item, provider.Reply] {
+// leaving makes calls that give their place back if they bring no answer; the others do
+// when it is written.
+func (r *run) leaving(call batch.Func[*Item, provider.Reply]) batch.Func[*Item, provider.Reply] {
 	return func(ctx context.Context, it *Item) (provider.Reply, error) {
-		r.out.enter(ctx)
+		answered := false
+		defer func() {
+			if !answered { // nor if it panics
+				r.out.leave(1)
+			}
+		}()
 		reply, err := call(ctx, it)
-		if err != nil {
-			r.out.leave(1)
-		}
+		answered = err == nil
 		return reply, err
 	}
 }

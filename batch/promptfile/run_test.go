@@ -319,6 +319,58 @@ func TestFailedCallsGiveTheirPlaceBack(t *testing.T) {
 	}
 }
 
+// stalling is a disk that takes its time for each write.
+type stalling struct{ d time.Duration }
+
+func (s stalling) Write(p []byte) (int, error) { time.Sleep(s.d); return len(p), nil }
+
+// A disk that stalls is not the provider's fault: no call is cut off for it, no latency
+// counts it, and no cooldown follows.
+func TestStallIsNotTheProviders(t *testing.T) {
+	var lines []string
+	for n := range 20 {
+		lines = append(lines, ask(fmt.Sprint(n)))
+	}
+	d := newDesk(t, lines...)
+	d.cfg.Errors = filepath.Join(d.dir, "errors")
+	d.cfg.Stdout, d.cfg.Concurrency = stalling{10 * time.Minute}, 2
+	d.cfg.Watch.Ended = func(r *Result) {
+		if r.Latency != time.Second || r.Calls != 1 {
+			t.Errorf("%s: latency %v, %d calls, %v", r.Item.ID, r.Latency, r.Calls, r.Err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d.cfg.Input, _ = File(d.in)
+		job, err := Open(d.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums, err := job.Run(t.Context(), func(ctx context.Context, _ *Item) (provider.Reply, error) {
+			select {
+			case <-time.After(time.Second):
+				return good, nil
+			case <-ctx.Done():
+				return provider.Reply{}, ctx.Err()
+			}
+		}, batch.WithAttemptTimeout(time.Minute))
+		if err := errors.Join(err, job.Close()); err != nil || sums.Succeeded != len(lines) || sums.Counters.Cooldowns != 0 {
+			t.Errorf("%+v, %v", sums, err)
+		}
+		if sums.Elapsed < 10*time.Minute {
+			t.Errorf("nothing has stalled: %v", sums.Elapsed)
+		}
+	})
+}
+
+// A call that panics gives its place back, as one that fails.
+func TestPanicsGiveTheirPlaceBack(t *testing.T) {
+	d := newDesk(t, ask("a"), ask("b"), ask("c"))
+	d.answer = func(*Item) (provider.Reply, error) { panic("no") }
+	if sums, asked, err := d.run(); err != nil || asked != "a b c" || sums.Kinds["panic"] != 3 {
+		t.Errorf("%s, %+v, %v", asked, sums, err)
+	}
+}
+
 // Whoever gives no names gets those of the models, and one request a call.
 func TestItemsHaveLanesAndCosts(t *testing.T) {
 	d := newDesk(t, ask("a"))
