@@ -9,10 +9,10 @@ import (
 
 // A book is what the world knows by itself of its runs, lanes and items: from what
 // it told and was granted, never from what the machine believes. The machine is
-// looked into for seven things only: epoch and escalation before and after a
+// looked into for these things only: epoch and escalation before and after a
 // fact, whether a breaker is open, whether a lane was forgotten, whether a refused item
-// waits alone and until when, whether a backoff is over, and by what factor a call was
-// charged.
+// waits alone and until when, whether a backoff is over, whether an item was turned away
+// when it came, and by what factor a call was charged.
 type book struct {
 	w       *world
 	runs    map[RunID]*bookRun
@@ -219,7 +219,7 @@ func (b *book) findRoom(items []*Item, were int) {
 				missing++
 			}
 		}
-		early := it.place == Releasing && most > 0 && were+len(x.lanes) > most
+		early := it.pool != nil && it.pool.shut != nil && were+len(x.lanes) > most
 		x.place, x.noRoom = Waiting, missing > 0 || early
 		x.run.crowded = x.run.crowded || x.noRoom
 		if missing > 0 && (most == 0 || known+missing <= most) {
