@@ -95,7 +95,7 @@ type runner struct {
 
 	troubles troubles
 	oddOnce  sync.Once                      // whether it was said that a wait cannot be meant
-	latest   atomic.Pointer[provider.Error] // the latest call that was not answered, of the workers; nil: all were
+	latest   atomic.Pointer[provider.Error] // why the latest call failed, of the workers; nil: none did
 
 	known batch.Memory // what an earlier run has learned of the lanes
 	state *stateFile   // where what is learned is kept; nil: nowhere

@@ -92,12 +92,15 @@ func (r *runner) noteFault(err error) {
 	}
 }
 
-// unanswered says why a run in which no call was answered has nothing to show; "" if one
-// was, or if that is not known.
-func (r *runner) unanswered(s *promptfile.Sums) ownLines {
+// whyFailed says why the latest call failed, and, where none was answered at all, what to
+// check; "" if nothing failed in this run, or that is not known.
+func (r *runner) whyFailed(s *promptfile.Sums) ownLines {
 	e := r.latest.Load()
-	if e == nil || s.Succeeded+s.EarlierDone > 0 {
+	switch {
+	case e == nil || s.Failed == 0:
 		return ""
+	case s.Succeeded+s.EarlierDone > 0:
+		return ownLines("\nthe latest call that failed: " + r.redact(reasonOf(e)))
 	}
 	text := "\nno call was answered: " + r.redact(reasonOf(e))
 	if e.Kind.BreakerCounts() {

@@ -146,7 +146,7 @@ func (r *runner) itemsFailed(s *promptfile.Sums) error {
 	if s.Skipped > 0 {
 		text += fmt.Sprintf("; %s skipped", countOf(s.Skipped, "bad line"))
 	}
-	return &ending{code: exitItemsFailed, text: text + string(r.unanswered(s))}
+	return &ending{code: exitItemsFailed, text: text + string(r.whyFailed(s))}
 }
 
 // isClosedPipe tells a reader that has gone (| head) from a fault.
