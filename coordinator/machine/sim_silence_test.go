@@ -51,6 +51,7 @@ func (s *server) absent(age time.Duration) (a answer, is bool) {
 // bookSilence is what the book knows of a lane that was never heard.
 type bookSilence struct {
 	heard bool
+	vague bool // a lane beside it was forgotten: whether it listens anew depends on pools that drew on both
 	way   uint8
 	since time.Time // when the first call that broke so left
 	broke int
@@ -72,7 +73,7 @@ func (s *bookSilence) ended(now, sent time.Time, o Outcome, late bool) {
 
 func (s *bookSilence) hears(now, sent time.Time, way uint8) {
 	if s.broke == 0 || s.way != way {
-		*s = bookSilence{heard: s.heard, way: way, since: sent}
+		*s = bookSilence{heard: s.heard, vague: s.vague, way: way, since: sent}
 	}
 	s.broke++
 	if !sent.Before(s.seen) {
@@ -93,6 +94,7 @@ func (l *bookLane) isDead(now time.Time, bound time.Duration) bool {
 func (b *book) givesUp(lane string, broke bool) {
 	l := b.lanes[lane]
 	switch dead := l.isDead(b.w.m.now, b.w.m.cfg.FirstAnswer); {
+	case l.silence.vague:
 	case l.givenUp && !dead:
 		b.w.failf("lane %s is given up: %+v, %d in flight", lane, l.silence, l.inFlight)
 	case broke && dead && l.phase != Stopped:
@@ -115,4 +117,11 @@ func (b *book) breakSilences(e Event) {
 func (b *book) drawnOn(run RunID, lane string) bool {
 	r := b.w.m.runs[run]
 	return r != nil && b.w.m.lanes[lane] != nil && r.drawsOn(b.w.m.lanes[lane])
+}
+
+// blurSilences: a lane was forgotten, and pools that drew on others as well were closed.
+func (b *book) blurSilences() {
+	for _, l := range b.lanes {
+		l.silence.vague = true
+	}
 }
