@@ -4,19 +4,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
 
 // The script installs nothing unless it is told to, also as root, and says what it skips.
 func TestScriptInstallsNothingUnasked(t *testing.T) {
+	_, here, _, _ := runtime.Caller(0) // the script runs these tests from another folder
 	for _, told := range []string{"", "0"} {
 		bin := t.TempDir()
 		installed := filepath.Join(bin, "installed")
 		stub(t, bin, "id", "echo 0")
 		stub(t, bin, "apt-get", "echo \"$@\" >>"+installed)
 		stub(t, bin, "go", "exit 7") // what comes after that is not asked about
-		cmd := exec.Command("bash", "./run", "short")
+		cmd := exec.Command("bash", filepath.Join(filepath.Dir(here), "run"), "short")
 		cmd.Env = []string{
 			"PATH=" + bin + ":" + os.Getenv("PATH"), "TMPDIR=" + bin, "PEERS_INSTALL=" + told,
 			"BASH_FUNC_command%%=() { case $2 in nginx|haproxy) return 1;; esac; builtin command \"$@\"; }",
