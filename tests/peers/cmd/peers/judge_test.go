@@ -40,15 +40,18 @@ func TestJudge(t *testing.T) {
 		took    time.Duration
 		counted servers.Tally
 		want    string
+		unlucky bool
 	}{
-		{whole, 11 * time.Second, servers.Tally{Answered: 100, Refused: 10}, "ok"},
-		{whole, 13 * time.Second, servers.Tally{Answered: 100, Refused: 11}, "misses: ratio over 1.20, over 10 refused"},
-		{whole, 28 * time.Second, servers.Tally{Answered: 100, Refused: 33}, "FAIL: ratio over 2.75, over 32 refused"},
-		{whole, 11 * time.Second, servers.Tally{Answered: 101}, "FAIL: 101 answers for 100 items"},
-		{said{Succeeded: 99, Proved: true}, 11 * time.Second, servers.Tally{Answered: 99}, "FAIL: 99 of 100 done"},
+		{whole, 11 * time.Second, servers.Tally{Answered: 100, Refused: 10}, "ok", false},
+		{whole, 13 * time.Second, servers.Tally{Answered: 100, Refused: 11}, "misses: ratio over 1.20, over 10 refused", false},
+		{whole, 28 * time.Second, servers.Tally{Answered: 100, Refused: 33}, "FAIL: ratio over 2.75, over 32 refused", true},
+		{whole, 28 * time.Second, servers.Tally{Answered: 101}, "FAIL: ratio over 2.75, 101 answers for 100 items", false},
+		{whole, 11 * time.Second, servers.Tally{Answered: 101}, "FAIL: 101 answers for 100 items", false},
+		{said{Succeeded: 99, Proved: true}, 11 * time.Second, servers.Tally{Answered: 99}, "FAIL: 99 of 100 done", false},
 	} {
-		if got := judge(r, c.s, c.took, c.counted).verdict(); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
+		o := judge(r, c.s, c.took, c.counted)
+		if got := o.verdict(); got != c.want || o.unlucky(r) != c.unlucky {
+			t.Errorf("got %q, unlucky %v; want %q, %v", got, o.unlucky(r), c.want, c.unlucky)
 		}
 	}
 }
