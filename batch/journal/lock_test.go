@@ -108,8 +108,16 @@ func TestSameFile(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{"a", "./a", true}, {"a", "hard", true}, {"a", "to a", true}, {"a", filepath.Join(dir, "a"), true}, {"a", "new", false},
-		{"new", "soft", true}, {"new", filepath.Join(dir, "x", "..", "new"), true}, {"new", "other", false}, {"", "", false}, {".", "", false},
+		{"a", "./a", true},
+		{"a", "hard", true},
+		{"a", "to a", true},
+		{"a", filepath.Join(dir, "a"), true},
+		{"a", "new", false},
+		{"new", "soft", true},
+		{"new", filepath.Join(dir, "x", "..", "new"), true},
+		{"new", "other", false},
+		{"", "", false},
+		{".", "", false},
 	} {
 		if got := SameFile(tt.a, tt.b); got != tt.want {
 			t.Errorf("%q and %q: %v", tt.a, tt.b, got)

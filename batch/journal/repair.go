@@ -126,16 +126,15 @@ func (s *salvage) line(n int, text []byte, whole bool) error {
 
 // keep writes a line whose sum holds. One that is none of ours for all that is dropped.
 func (s *salvage) keep(n int, text []byte) error {
-	_, err := s.parse.key(text, s.failed)
-	if errors.Is(err, ErrOtherKind) {
+	switch _, err := s.parse.key(text, s.failed); {
+	case errors.Is(err, ErrOtherKind):
 		return fmt.Errorf("line %d: %w", n, err)
-	}
-	if err != nil {
+	case err != nil:
 		s.drop(n, text)
-		return nil
+		return nil //nolint:nilerr // that it is none is the answer
 	}
 	s.Kept++
-	_, err = s.out.Write(text)
+	_, err := s.out.Write(text)
 	return err
 }
 
