@@ -41,26 +41,35 @@ func (w *world) repair(of *runFlags) error {
 	if _, err := os.Stat(of.output); errors.Is(err, fs.ErrNotExist) {
 		return refuse("%s: there is no such file: check the name of the output", of.output)
 	}
-	lock, err := journal.LockOutput(of.output)
+	output, err := journal.LockOutput(of.output)
 	if err != nil {
 		return repairFault(err)
 	}
-	r, err := journal.Repair(of.output)
+	failed, err := journal.LockOutput(of.errorsPath(), output)
 	if err == nil {
-		w.sayRepaired(of.output, r)
-		if r, err = journal.RepairErrors(of.errorsPath()); err == nil && r.As != "" {
-			w.sayRepaired(of.errorsPath(), r)
-		}
+		err = errors.Join(w.repairBoth(of), failed.Unlock())
 	}
-	if err = errors.Join(err, lock.Unlock()); err != nil {
+	if err = errors.Join(err, output.Unlock()); err != nil {
 		return repairFault(err)
 	}
 	return nil
 }
 
+func (w *world) repairBoth(of *runFlags) error {
+	r, err := journal.Repair(of.output)
+	if err != nil {
+		return err
+	}
+	w.sayRepaired(of.output, r)
+	if r, err = journal.RepairErrors(of.errorsPath()); err == nil && r.As != "" {
+		w.sayRepaired(of.errorsPath(), r)
+	}
+	return err
+}
+
 // repairFault tells what the files are to blame for from what the disk is.
 func repairFault(err error) error {
-	for _, theirs := range []error{journal.ErrForeign, journal.ErrOtherKind, journal.ErrLocked, journal.ErrDirectory, journal.ErrSameFile} {
+	for _, theirs := range []error{journal.ErrForeign, journal.ErrOtherKind, journal.ErrLocked, journal.ErrForeignLock, journal.ErrDirectory, journal.ErrSameFile} {
 		if errors.Is(err, theirs) {
 			return refuse("%s", plainText(err))
 		}
