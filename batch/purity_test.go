@@ -20,7 +20,7 @@ const module = "github.com/headrace/headrace"
 // Of each it is said how many files it has at least.
 var lockFree = map[string]int{
 	".": 5, "../coordinator": 5, "../coordinator/machine": 5, "../limiter": 5,
-	"prompts": 5, "journal": 5, "saver": 4, "promptfile": 5, "internal/keys": 3, "internal/lines": 3, "internal/disk": 3,
+	"prompts": 5, "journal": 5, "saver": 4, "promptfile": 5, "internal/keys": 3, "internal/lines": 3, "../internal/disk": 3,
 }
 
 var clockReads = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
@@ -112,14 +112,14 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		"provider":             {"provider/rawjson"},
 		"provider/openai":      {"provider", "provider/rawjson"},
 		"batch":                {"coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson"},
-		"batch/internal/disk":  {},
+		"internal/disk":        {},
 		"batch/internal/keys":  {"provider/rawjson"},
 		"batch/internal/lines": {"provider/rawjson"},
 		"batch/prompts":        {"batch/internal/keys", "batch/internal/lines", "provider/rawjson"},
-		"batch/journal":        {"batch/internal/disk", "batch/internal/keys", "batch/internal/lines", "provider/rawjson"},
-		"batch/saver":          {"batch/internal/disk", "batch/internal/keys", "batch/internal/lines", "batch/journal", "provider/rawjson"},
+		"batch/journal":        {"internal/disk", "batch/internal/keys", "batch/internal/lines", "provider/rawjson"},
+		"batch/saver":          {"internal/disk", "batch/internal/keys", "batch/internal/lines", "batch/journal", "provider/rawjson"},
 		"batch/promptfile": {
-			"batch", "batch/internal/disk", "batch/internal/keys", "batch/internal/lines", "batch/journal", "batch/prompts", "batch/saver",
+			"batch", "internal/disk", "batch/internal/keys", "batch/internal/lines", "batch/journal", "batch/prompts", "batch/saver",
 			"coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson",
 		},
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/headrace/headrace/batch/internal/disk"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // Why a file is not written to; errors.Is finds them in what Create returns.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/headrace/headrace/batch/internal/disk"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // watched is a disk that notes what is done, and what stood in a file when it was synced.

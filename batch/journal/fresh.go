@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/headrace/headrace/batch/internal/disk"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // BackupSuffix is what the name of an output that was put aside ends in.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/headrace/headrace/batch/internal/disk"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // Why an output is not locked; errors.Is finds them in what LockOutput returns.

@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/headrace/headrace/batch/internal/disk"
 	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/provider/rawjson"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headrace/headrace/batch/internal/disk"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // A page of zeros costs the lines that it touches and no other, wherever it lies before

@@ -8,9 +8,9 @@ import (
 	"os"
 	"unicode/utf8"
 
-	"github.com/headrace/headrace/batch/internal/disk"
 	"github.com/headrace/headrace/batch/internal/keys"
 	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/provider/rawjson"
 )
 

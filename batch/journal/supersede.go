@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/headrace/headrace/batch/internal/disk"
 	"github.com/headrace/headrace/batch/internal/keys"
 	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // DropSuperseded rewrites the errors file at path without lines that a later try

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/headrace/headrace/batch/internal/disk"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // Tail is the end of a result file, behind which lines may be written: the last whole

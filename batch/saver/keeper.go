@@ -9,8 +9,8 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
-	"github.com/headrace/headrace/batch/internal/disk"
 	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // keeper is the committing end of a Saver. It belongs to one goroutine.

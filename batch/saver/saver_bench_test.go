@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headrace/headrace/batch/internal/disk"
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // BenchmarkSaver: results a second with 256 items in flight, each of which waits

@@ -5,8 +5,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/headrace/headrace/batch/internal/disk"
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // writer writes whole lines behind a tail, or to what is no file of ours.

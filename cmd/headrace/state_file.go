@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // What is known of the lanes lies beside the output from one run to the next: for
@@ -97,14 +98,14 @@ func (s *stateFile) load() (batch.Memory, error) {
 func (s *stateFile) read() ([]byte, error) {
 	named, err := os.Lstat(s.path)
 	if err != nil {
-		return nil, bareError(err)
+		return nil, disk.Bare(err)
 	}
 	if !named.Mode().IsRegular() {
 		return nil, errNotOurs
 	}
 	file, err := os.Open(s.path)
 	if err != nil {
-		return nil, bareError(err)
+		return nil, disk.Bare(err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	if opened, err := file.Stat(); err != nil || !os.SameFile(named, opened) {
@@ -112,7 +113,7 @@ func (s *stateFile) read() ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxState+1))
 	if err != nil {
-		return nil, bareError(err)
+		return nil, disk.Bare(err)
 	}
 	if len(text) > maxState {
 		return nil, errNotOurs
@@ -205,7 +206,7 @@ func (s *stateFile) write(text []byte) error {
 	_ = os.Remove(next) // a process that was killed may have left it
 	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return bareError(err)
+		return disk.Bare(err)
 	}
 	_, err = file.Write(text)
 	if err = errors.Join(err, file.Close()); err == nil {
@@ -214,20 +215,5 @@ func (s *stateFile) write(text []byte) error {
 	if err != nil {
 		_ = os.Remove(next)
 	}
-	return bareError(err)
-}
-
-// bareError is an error of the file system without the names, which are said already.
-func bareError(err error) error {
-	var (
-		path *fs.PathError
-		link *os.LinkError
-	)
-	switch {
-	case errors.As(err, &path):
-		return path.Err
-	case errors.As(err, &link):
-		return link.Err
-	}
-	return err
+	return disk.Bare(err)
 }
