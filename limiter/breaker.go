@@ -193,7 +193,7 @@ func (b *Breaker) count(now time.Time, failed bool) {
 	if !b.calls.begun() {
 		b.calls.begin(now, b.config.withDefaults().Window, breakerSlots)
 	}
-	b.calls.add(now, failed)
+	b.calls.add(now.Sub(b.calls.origin), failed)
 }
 
 func (b *Breaker) tooMany(now time.Time) bool {

@@ -92,25 +92,14 @@ func (e *ErrorWindow) Concerns(sent time.Time) bool {
 }
 
 // Count counts the end of one call, and decides nothing.
-func (e *ErrorWindow) Count(now time.Time, failed bool) {
-	e.begin(now)
-	// What came true before this call, unseen, stays true after it.
-	if e.slowed && e.restored(now) {
-		e.slowed = false
-	}
-	e.calls.add(now, failed)
-	e.inRow(now, failed)
-}
+func (e *ErrorWindow) Count(now time.Time, failed bool) { e.count(e.since(now), failed) }
 
 // Record counts the end of one call, and reports whether the lane is to be slowed down
 // with this.
 func (e *ErrorWindow) Record(now time.Time, failed bool) bool {
-	e.Count(now, failed)
-	if e.slowed || !e.tooMany() {
-		return false
-	}
-	e.slowed, e.holding = true, now.Sub(e.calls.origin)+e.settings().Hold
-	return true
+	since := e.since(now)
+	e.count(since, failed)
+	return e.decide(since)
 }
 
 // errorLook is how long a law looks on before it goes slower: in its first seconds it
@@ -120,27 +109,49 @@ const errorLook = 10 * time.Second
 
 // heed is Record for a law, which looks on at first.
 func (e *ErrorWindow) heed(now time.Time, failed bool) bool {
-	if !e.calls.begun() || now.Sub(e.calls.origin) < errorLook {
-		e.Count(now, failed)
-		return false
+	since := e.since(now)
+	e.count(since, failed)
+	return since >= errorLook && e.decide(since)
+}
+
+// since is how long ago the window began; it begins now at the latest.
+func (e *ErrorWindow) since(now time.Time) time.Duration {
+	if !e.calls.begun() {
+		e.begin(now)
 	}
-	return e.Record(now, failed)
+	return now.Sub(e.calls.origin)
 }
 
 func (e *ErrorWindow) begin(now time.Time) {
-	if !e.calls.begun() {
-		c := e.settings()
-		e.calls.begin(now, c.Window, c.Buckets)
+	c := e.settings()
+	e.calls.begin(now, c.Window, c.Buckets)
+}
+
+func (e *ErrorWindow) count(since time.Duration, failed bool) {
+	// What came true before this call, unseen, stays true after it.
+	if e.slowed && e.restored(since) {
+		e.slowed = false
 	}
+	e.calls.add(since, failed)
+	e.inRow(since, failed)
+}
+
+// decide slows the lane down, if what was counted demands it.
+func (e *ErrorWindow) decide(since time.Duration) bool {
+	if e.slowed || !e.tooMany() {
+		return false
+	}
+	e.slowed, e.holding = true, since+e.settings().Hold
+	return true
 }
 
 // inRow keeps the row of failures.
-func (e *ErrorWindow) inRow(now time.Time, failed bool) {
+func (e *ErrorWindow) inRow(since time.Duration, failed bool) {
 	switch {
 	case !failed:
 		e.row = 0
 	case e.row == 0:
-		e.row, e.rowAt = 1, now.Sub(e.calls.origin)
+		e.row, e.rowAt = 1, since
 	default:
 		e.row++
 	}
@@ -165,8 +176,7 @@ func (e *ErrorWindow) Broken() {
 // Closed says that calls are let in again. It closes the breaker, if one was open.
 func (e *ErrorWindow) Closed(now time.Time) {
 	if e.down {
-		e.begin(now)
-		e.down, e.closed = false, max(1, now.Sub(e.calls.origin))
+		e.down, e.closed = false, max(1, e.since(now))
 	}
 }
 
@@ -176,7 +186,7 @@ func (e *ErrorWindow) Rate(now time.Time) float64 { return e.calls.count(now).ra
 
 // Factor is what to multiply the pace by: 1, or the configured factor while slowed.
 func (e *ErrorWindow) Factor(now time.Time) float64 {
-	if e.slowed && !e.restored(now) {
+	if e.slowed && !e.restored(now.Sub(e.calls.origin)) {
 		return e.settings().Factor
 	}
 	return 1
@@ -184,6 +194,9 @@ func (e *ErrorWindow) Factor(now time.Time) float64 {
 
 // Slowed is that factor while slowed, and else 0.
 func (e *ErrorWindow) Slowed(now time.Time) float64 {
+	if !e.slowed {
+		return 0 // for nearly every call that ends
+	}
 	if f := e.Factor(now); f < 1 {
 		return f
 	}
@@ -197,16 +210,16 @@ func (e *ErrorWindow) tooMany() bool {
 }
 
 // restored reports whether the rate was under Low at any moment from the end of the
-// hold to now. Between two calls it changes only as slots are forgotten, so looking at
-// the slots is looking at every moment; and since it looks at all of them, the answer
-// does not depend on whether anybody asked in between.
-func (e *ErrorWindow) restored(now time.Time) bool {
-	if !e.slowed || now.Sub(e.calls.origin) < e.holding {
+// hold to this long after the window began. Between two calls it changes only as slots
+// are forgotten, so looking at the slots is looking at every moment; and since it looks
+// at all of them, the answer does not depend on whether anybody asked in between.
+func (e *ErrorWindow) restored(since time.Duration) bool {
+	if !e.slowed || since < e.holding {
 		return false
 	}
 	w := &e.calls
 	empty := w.head + w.slots // in this slot everything is forgotten
-	last := min(w.slotAt(now), empty)
+	last := min(w.slotSince(since), empty)
 	for slot := min(w.slotSince(e.holding), empty); slot <= last; slot++ {
 		if w.countAt(slot).rate() < e.settings().Low {
 			return true

@@ -94,9 +94,9 @@ func (m *ModelLaw) gross(net float64) float64 {
 }
 
 // slowed reports whether the lane goes slower because too many calls break.
-func (m *ModelLaw) slowed(t float64) bool {
-	return m.errors.slowed && m.errors.Slowed(m.time(t)) > 0
-}
+func (m *ModelLaw) slowed(t float64) bool { return m.errors.slowed && m.stillSlowed(t) }
+
+func (m *ModelLaw) stillSlowed(t float64) bool { return m.errors.Slowed(m.time(t)) > 0 }
 
 // gaugePace is what one limit allows, in units per second.
 func (m *ModelLaw) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {

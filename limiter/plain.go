@@ -83,7 +83,7 @@ func (p *PlainLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
 // paced is the rate that calls are spaced at, and the word for it. The quota and the ramp
 // hold calls to theirs, but while too many break all of them are halved.
 func (p *PlainLaw) paced(now time.Time) (rate float64, word string) {
-	if p.Slowed(now) > 0 {
+	if p.errors.slowed && p.Slowed(now) > 0 {
 		return p.pace(now), "errors"
 	}
 	return p.rate.Limit(), "rate"
@@ -276,6 +276,9 @@ func (p *PlainLaw) stop(now time.Time) {
 func (p *PlainLaw) flowed(now time.Time) time.Time {
 	if !p.stopped.IsZero() {
 		now = p.stopped
+	}
+	if p.paused == 0 {
+		return now // for nearly all lanes, and spares each call two sums
 	}
 	return now.Add(-p.paused)
 }

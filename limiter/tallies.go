@@ -77,8 +77,9 @@ func (c *tallies) slotSince(since time.Duration) int64 {
 	return int64(since / c.width)
 }
 
-func (c *tallies) add(now time.Time, failed bool) {
-	if slot := c.slotAt(now); slot != c.head {
+// add counts an event that long after the origin.
+func (c *tallies) add(since time.Duration, failed bool) {
+	if slot := c.slotSince(since); slot != c.head {
 		c.forward(slot)
 	}
 	c.filling.total++

@@ -231,9 +231,13 @@ func (l *lane) alarmAt() time.Time {
 // Without it the first of them would get each call that a full window lets go.
 func (l *lane) lastInLine(p *pool) {
 	if last := len(l.pools) - 1; last > 0 && l.pools[last] != p {
-		l.forget(p)
-		l.draw(p)
+		l.moveBack(p)
 	}
+}
+
+func (l *lane) moveBack(p *pool) {
+	l.forget(p)
+	l.draw(p)
 }
 
 // draw has a pool draw on the lane.
