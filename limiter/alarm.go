@@ -139,12 +139,14 @@ func (m *ModelLaw) endDrought(t float64) {
 }
 
 // restore puts beliefs back, at the level that has come in since, less what was let in:
-// the probe that has just been answered, at least.
+// the probe that left at t and was answered, at least, and what left after it, which is
+// known to the gauge that goes.
 func (m *ModelLaw) restore(b beliefs, t float64) {
 	m.estimate = b.estimate
 	g := &m.gauges[dimRequests]
+	to := max(t, g.at)
 	*g = b.gauge
 	from := g.at
-	g.advance(t)
-	g.take(m.sends.accepted(from, t))
+	g.advance(to)
+	g.take(m.sends.accepted(from, to))
 }

@@ -120,3 +120,16 @@ func TestProbeAfterAnOutageIsCharged(t *testing.T) {
 	m.endDrought(20)
 	near(t, "level", lookAt(m, at(20)).Level(Requests), 10+20-1, 1e-9)
 }
+
+// It turns out when the fate of the probe is known, and by then calls have left after it:
+// the level that is put back has paid for them too.
+func TestCallsBeforeAnOutageIsFoundOutAreCharged(t *testing.T) {
+	m := newModel(LawConfig{Limits: Limits{RPM: 60, Burst: time.Minute}}, noon)
+	m.gauges[dimRequests].take(50)
+	m.drought = &drought{began: 0, refusals: 5, busy: true, lesson: &lesson{before: m.beliefs()}}
+	for _, left := range []float64{19, 21, 22} {
+		m.Sent(at(left), Cost{Requests: 1}, 0)
+	}
+	m.endDrought(19)
+	near(t, "level", lookAt(m, at(23)).Level(Requests), 10+23-3, 1e-9)
+}
