@@ -194,3 +194,28 @@ func TestTooLongAWaitIsNamed(t *testing.T) {
 		}
 	})
 }
+
+// What a lane waits at most is the user's to say, and a longer wait is not cut to that: the
+// call after it would be refused again.
+func TestWaitIsTooLongForItsLane(t *testing.T) {
+	for wait, stops := range map[time.Duration]bool{50 * time.Second: false, 2 * time.Minute: true} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			fn := func(context.Context, int) (int, error) {
+				if asked++; asked > 1 {
+					return 0, nil
+				}
+				return 0, &provider.Error{Kind: provider.Throttled, RetryAfter: wait, HasRetryAfter: true}
+			}
+			patience := LaneConfig{Law: Plain, Cooldown: CooldownConfig{MaxDirected: time.Minute, Jitter: -1}}
+			_, _, err := proved(t.Context(), t, numbers(3), fn, WithConcurrency(1), WithLaneDefaults(patience))
+			var w *WaitError
+			switch stopped := errors.As(err, &w); {
+			case stopped != stops:
+				t.Errorf("%v: %v", wait, err)
+			case stopped && (w.Wait != wait || w.Most != time.Minute || asked != 1):
+				t.Errorf("%+v, after %d calls", w, asked)
+			}
+		})
+	}
+}

@@ -56,7 +56,7 @@ func (s *laneSettings) table() []laneSetting {
 		{"ramp.duration", &s.ramp.Duration, millisecond, 7 * day, "how long it climbs, in a straight line"},
 		{"cooldown.base", &s.cooldown.Base, millisecond, day, "first wait after a refusal that names none; it doubles"},
 		{"cooldown.max", &s.cooldown.Max, millisecond, day, "longest such wait"},
-		{"cooldown.max-directed", &s.cooldown.MaxDirected, millisecond, machine.MaxDirected.Seconds(), "longest wait that the provider may ask for"},
+		{"cooldown.max-directed", &s.cooldown.MaxDirected, millisecond, machine.MaxDirected.Seconds(), "longest wait that the provider may ask for; a longer one stops the run"},
 		{"cooldown.jitter", &s.cooldown.Jitter, 0, 1, "share by which waits are lengthened by chance"},
 		{"error-window.length", &s.errors.Window, 1, day, "how far back calls that break are counted"},
 		{"error-window.high", &s.errors.High, 0.001, 1, "share of them above which the pace is lowered"},

@@ -108,7 +108,7 @@ type LaneConfig struct {
 	Target   time.Duration             // latency: the mean stays within limiter.MeanTolerance of it; 0: it may be any. Of Local: what the 90th percentile stays under; 0: limiter.DefaultLocalTarget
 	Rate     limiter.RateConfig        // of the plain law; the model law takes Initial, as a first guess
 	Ramp     limiter.RampConfig        // of the plain law; zero: limiter.RampShare of the known rate to all of it in limiter.RampTime; else the rate goes on from its Target
-	Cooldown limiter.CooldownConfig    // of the plain law
+	Cooldown limiter.CooldownConfig    // of the plain law; a wait over its MaxDirected stops the lane
 	Breaker  limiter.BreakerConfig     // zero under the model law: as usual, but open for ModelOpen at a time
 	Errors   limiter.ErrorWindowConfig // when failures slow the lane down
 }
@@ -234,6 +234,15 @@ func (c Config) withDefaults() Config {
 		c.FirstAnswer = DefaultFirstAnswer
 	}
 	return c
+}
+
+// longestWait is how long a wait the server may ask for before the lane stops: what the
+// user says, within MaxDirected.
+func (c *LaneConfig) longestWait() time.Duration {
+	if most := c.Cooldown.MaxDirected; most > 0 {
+		return min(most, MaxDirected)
+	}
+	return MaxDirected
 }
 
 // A WaitError says which wait is longer than is waited, and who asked for it. errors.Is

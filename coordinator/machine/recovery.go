@@ -86,7 +86,7 @@ func (m *Machine) refusedLate(now time.Time, it *Item, o *Outcome) {
 		return
 	}
 	m.count(it.run, l, stragglers)
-	if o.Directed && o.RetryAfter <= MaxDirected && l.phase == Cooling {
+	if o.Directed && o.RetryAfter <= l.cfg.longestWait() && l.phase == Cooling {
 		m.coolUntil(l, now.Add(o.RetryAfter))
 	}
 }
@@ -175,8 +175,8 @@ func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News, cause err
 		m.straggled(now, it, n)
 		return
 	}
-	if n.Directed && n.RetryAfter > MaxDirected {
-		m.stop(now, l, &WaitError{Lane: l.name, Wait: n.RetryAfter, Until: now.Add(n.RetryAfter), Most: MaxDirected, Cause: cause})
+	if most := l.cfg.longestWait(); n.Directed && n.RetryAfter > most {
+		m.stop(now, l, &WaitError{Lane: l.name, Wait: n.RetryAfter, Until: now.Add(n.RetryAfter), Most: most, Cause: cause})
 		return
 	}
 	reason := ByThrottle
@@ -207,7 +207,7 @@ func (m *Machine) probeRefused(now time.Time, l *lane, n *limiter.News) {
 func (m *Machine) straggled(now time.Time, it *Item, n *limiter.News) {
 	l := it.lane
 	m.count(it.run, l, stragglers)
-	n.Directed = n.Directed && n.RetryAfter <= MaxDirected && l.phase == Cooling
+	n.Directed = n.Directed && n.RetryAfter <= l.cfg.longestWait() && l.phase == Cooling
 	until := l.law.Straggled(now, *n)
 	if l.phase != Cooling {
 		return
