@@ -91,9 +91,9 @@ func causeOf(err error) string {
 func waitReason(w *batch.WaitError) string {
 	text := fmt.Sprintf("the provider asks to wait for %s, until %s", wait(w.Wait), moment(w.Until, w.Wait))
 	if e := faultOf(w.Cause); e != nil {
-		text += fmt.Sprintf(" (%s)", answerReason(e))
+		text += fmt.Sprintf(" (%s)", shown(answerReason(e)))
 	}
-	return shown(text) + fmt.Sprintf("; at most %s is waited", wait(w.Most))
+	return text + fmt.Sprintf("; at most %s is waited", wait(w.Most))
 }
 
 // moment is a moment of the clock, with its day if that is another.

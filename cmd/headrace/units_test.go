@@ -306,6 +306,12 @@ func TestStoppedByALongWait(t *testing.T) {
 			t.Errorf("%+v", end)
 		}
 	}
+	refusal.Message = strings.Repeat("long-winded ", 40)
+	w := &batch.WaitError{Lane: "openai/m", Wait: 3 * time.Hour, Until: at, Most: machine.MaxDirected, Cause: refusal}
+	told := story(batch.Transition{Lane: "openai/m", To: machine.Stopped, Cause: w})
+	if !strings.HasPrefix(told, "openai/m: stopped: the provider asks to wait for 3.0 h") || !strings.HasSuffix(told, "…); at most 15 min is waited") {
+		t.Error(told)
+	}
 }
 
 // The version is what the build knows.

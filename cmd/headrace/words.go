@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -33,7 +34,7 @@ func step(t batch.Transition) string {
 	case machine.Ramping:
 		return fmt.Sprintf("%s: %s: ramping up%s over %s", t.Lane, whyRamping(t), upTo(" to ", t.Rate), wait(t.Until.Sub(t.At)))
 	case machine.Stopped:
-		return fmt.Sprintf("%s: stopped: the provider serves it no more%s", t.Lane, because(t.Cause))
+		return fmt.Sprintf("%s: stopped: %s", t.Lane, whyStopped(t.Cause))
 	case machine.Flowing:
 		if t.Reason == machine.ByHand {
 			return fmt.Sprintf("%s: reset by hand: flowing", t.Lane)
@@ -44,6 +45,14 @@ func step(t batch.Transition) string {
 		return fmt.Sprintf("%s: cooled: flowing%s", t.Lane, upTo(" at up to ", t.Rate))
 	}
 	return t.String()
+}
+
+// whyStopped is why a lane is served no more. A wait that is too long says that itself.
+func whyStopped(cause error) string {
+	if w := new(batch.WaitError); errors.As(cause, &w) {
+		return waitReason(w)
+	}
+	return "the provider serves it no more" + because(cause)
 }
 
 // because adds the cause, if there is one.
