@@ -14,6 +14,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -89,11 +90,11 @@ func causeOf(err error) string {
 
 // waitReason names a wait that is too long, when it ends, and at whose word.
 func waitReason(w *batch.WaitError) string {
-	text := fmt.Sprintf("the provider asks to wait for %s, until %s", wait(w.Wait), moment(w.Until, w.Wait))
+	text := fmt.Sprintf("the provider asks to wait for %s, until %s", words.Wait(w.Wait), moment(w.Until, w.Wait))
 	if e := faultOf(w.Cause); e != nil {
 		text += fmt.Sprintf(" (%s)", answerReason(e))
 	}
-	return shown(text) + fmt.Sprintf("; at most %s is waited", wait(w.Most))
+	return shown(text) + fmt.Sprintf("; at most %s is waited", words.Wait(w.Most))
 }
 
 // moment is a moment of the clock, with its day if that is another.

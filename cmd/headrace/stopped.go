@@ -87,7 +87,7 @@ func (r *runner) noteFault(err error) {
 	r.latest.Store(e)
 	if e.OddWait != "" {
 		r.oddOnce.Do(func() {
-			r.console.notice(fmt.Sprintf("the provider names a wait that it cannot mean (%s): it counts as none", shown(r.redact(e.OddWait))))
+			r.console.Notice(fmt.Sprintf("the provider names a wait that it cannot mean (%s): it counts as none", shown(r.redact(e.OddWait))))
 		})
 	}
 }
