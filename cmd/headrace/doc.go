@@ -6,11 +6,10 @@
 //
 //	main ─ world: arguments, environment, clock, signals, terminal
 //	  │
-//	root ─┬─ run ─ flags ─ connect ─ outputs ─ survey ─▶ batch.Stream ─▶ sink ─▶ files
-//	      │      ▲     (all of this may refuse: exit 2)    ▲      │
-//	      │      └ the file of --config                    │      │
-//	      │                          input ─ items ────────┘      └─▶ console ─▶ terminal
-//	      ├─ plan ─ the same input ─▶ internal/forecast      (one goroutine writes to it)
+//	root ─┬─ run ─ flags ─ connect ─ source ─▶ batch/promptfile: open, plan, begin, run ─▶ files
+//	      │      ▲     (all of this may refuse: exit 2)    │
+//	      │      └ the file of --config                    └─▶ internal/progress ─▶ terminal
+//	      ├─ plan ─ the same source ─▶ internal/plan ─▶ internal/forecast
 //	      ├─ status ─ what the files of a run hold
 //	      ├─ repair ─ keeps the good lines of damaged ones
 //	      ├─ sim ─ provider/sim over HTTP

@@ -12,6 +12,8 @@ import (
 
 	"github.com/jonboulle/clockwork"
 	"golang.org/x/term"
+
+	"github.com/headrace/headrace/cmd/headrace/internal/progress"
 )
 
 // world is everything outside that the command touches.
@@ -60,7 +62,7 @@ func widthOf(f *os.File) func() int {
 		if columns, _, err := term.GetSize(fd); err == nil && columns > 0 {
 			return columns
 		}
-		return defaultWidth
+		return progress.DefaultWidth
 	}
 }
 

@@ -87,12 +87,12 @@ func (r *runner) readerConfig(name string) prompts.Config {
 func (r *runner) watchJob(input string) promptfile.Watch {
 	return promptfile.Watch{
 		Checked: func(items int) {
-			r.console.notice(fmt.Sprintf("checking %s before any call: %d items so far", input, items))
+			r.console.Notice(fmt.Sprintf("checking %s before any call: %d items so far", input, items))
 		},
 		Ended:   r.itemEnded,
 		Skipped: func(*prompts.LineError) { r.failed.Add(1) },
 		Broke: func(err error) {
-			r.console.notice(plainText(err) + " (no further line is taken; the items before it are finished)")
+			r.console.Notice(plainText(err) + " (no further line is taken; the items before it are finished)")
 		},
 		Fault: r.halt.fault,
 	}
@@ -114,10 +114,10 @@ func (r *runner) itemEnded(res *promptfile.Result) {
 func (r *runner) begin(job *promptfile.Job) (promptfile.Begun, error) {
 	begun, err := job.Begin()
 	for _, f := range begun.Kept {
-		r.console.notice(fmt.Sprintf("starting over: the old %s is kept as %s", f.Name, f.As))
+		r.console.Notice(fmt.Sprintf("starting over: the old %s is kept as %s", f.Name, f.As))
 	}
 	for _, f := range begun.Torn {
-		r.console.notice(fmt.Sprintf("%s ended in a line torn after %d bytes: it is cut off, its item is run again", f.Name, f.Bytes))
+		r.console.Notice(fmt.Sprintf("%s ended in a line torn after %d bytes: it is cut off, its item is run again", f.Name, f.Bytes))
 	}
 	if r.startedOver = begun.Fresh; err != nil {
 		return begun, r.outputFault(err)

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cmd/headrace/internal/plan"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
@@ -61,18 +64,9 @@ type planFlags struct {
 	json              bool
 	seed              uint64
 
-	list  priceList
-	tiers tierTable
+	ownPrices plan.Prices
+	ownTier   plan.Tier
 }
-
-// Assumptions about a call whose latency is not told: the time to the first token,
-// and what hosted models of middle size write in a second. Both differ by a factor
-// of three between models.
-const (
-	firstToken     = 500 * time.Millisecond
-	tokensPerSec   = 50.0
-	embeddingTakes = firstToken
-)
 
 func (f *planFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
@@ -86,7 +80,7 @@ func (f *planFlags) register(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.limits.TPM, "tpm", 0, "tokens a minute that each model is allowed; 0 is not told")
 	fs.Float64Var(&f.limits.InputTPM, "input-tpm", 0, "input tokens a minute that each model is allowed; 0 is not told")
 	fs.Float64Var(&f.limits.OutputTPM, "output-tpm", 0, "output tokens a minute that each model is allowed; 0 is not told")
-	fs.StringVar(&f.tier, "tier", "", "published limits of a tier, for models that it lists: "+tierNames())
+	fs.StringVar(&f.tier, "tier", "", "published limits of a tier, for models that it lists: "+plan.TierNames())
 	fs.DurationVar(&f.latency, "latency", 0, "median time of a call; 0 is 0.5 s and 20 ms for each token written")
 	fs.Float64Var(&f.answer, "output-tokens", provider.ExpectedOutput, "tokens of an answer that its line does not bound")
 	fs.StringVar(&f.price, "price", "", "USD per million input and output tokens, of models whose price is not known")
@@ -109,8 +103,8 @@ func (f *planFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool))
 	}
 	as := runFlags{endpoint: f.endpoint}
 	var listErr, tierErr error
-	f.list, listErr = readPrices(f.prices, f.price)
-	f.tiers, tierErr = tierOf(f.tier)
+	f.ownPrices, listErr = plan.ReadPrices(f.prices, f.price)
+	f.ownTier, tierErr = plan.TierOf(f.tier)
 	return usage(
 		oneOf("provider", f.provider, providerOpenAI, providerSim),
 		checkPreset(f.preset),
@@ -133,16 +127,78 @@ func (f *planFlags) checkLimits() error {
 	return refuse("--rpm, --tpm, --input-tpm, --output-tpm: a limit is a number of 0 or more: 0 is not told")
 }
 
-// limitsOf are the limits of one model: what was told beats the tier.
-func (f *planFlags) limitsOf(model string) limiter.Limits {
-	l := f.tiers.of(model)
-	for _, p := range []struct {
-		to   *float64
-		told float64
-	}{{&l.RPM, f.limits.RPM}, {&l.TPM, f.limits.TPM}, {&l.InputTPM, f.limits.InputTPM}, {&l.OutputTPM, f.limits.OutputTPM}} {
-		if p.told > 0 {
-			*p.to = p.told
+// planFile reads the file, runs the forecast and prints what came of it.
+func (w *world) planFile(flags *planFlags, input string) error {
+	p := plan.New(flags.planOf(input))
+	lines, err := w.readInto(p, flags, input)
+	if err != nil {
+		return err
+	}
+	p.Foresee(lines)
+	if !flags.json {
+		p.Text(w.stdout)
+		return nil
+	}
+	if err := p.JSON(w.stdout); err != nil {
+		return &ending{code: exitOutput, text: fmt.Sprintf("%v: the plan cannot be written", err)}
+	}
+	return nil
+}
+
+func (f *planFlags) planOf(input string) plan.Config {
+	preset := presetOf(f.preset, f.provider, f.baseURL)
+	return plan.Config{
+		Input: input, Lane: f.laneOf, Limits: f.limits, Tier: f.ownTier,
+		Cost: func(body []byte) limiter.Cost { return costOf(preset, body) }, Counts: preset.Name,
+		Concurrency: f.concurrency, Latency: f.latency, Output: f.answer, Prices: f.ownPrices, Seed: f.seed,
+	}
+}
+
+// laneOf is the quota that a model's calls draw on, as in a run: the simulated
+// provider has one for all.
+func (f *planFlags) laneOf(model string) string {
+	if f.provider == providerSim {
+		return "all models"
+	}
+	return model
+}
+
+// readInto goes through the file as run's check does: every bad line is listed. It gives
+// the number of lines.
+func (w *world) readInto(p *plan.Plan, flags *planFlags, input string) (lines int, err error) {
+	src, err := w.source(input)
+	if err != nil {
+		return 0, err
+	}
+	file, err := src.Open()
+	if err != nil {
+		return 0, refuse("%v: the input cannot be read", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	reader := prompts.NewReader(file, flags.readerConfig(src.Name))
+	var bad promptfile.BadLines
+	items := 0
+	for req, err := range reader.All() {
+		if err == nil {
+			p.Take(req)
+			items++
+		} else if err = bad.Note(err); err != nil {
+			return 0, refuse("%s", plainText(err))
+		}
+		if items == flags.limit && flags.limit > 0 {
+			break
 		}
 	}
-	return l
+	if bad.All > 0 {
+		return 0, (&runner{world: w, flags: &runFlags{}, input: input}).badLines(&bad)
+	}
+	return reader.Line(), nil
+}
+
+func (f *planFlags) readerConfig(name string) prompts.Config {
+	model := f.model
+	if model == "" && f.provider == providerSim {
+		model = simDefaultModel
+	}
+	return prompts.Config{Name: name, DefaultModel: model, DefaultEndpoint: f.endpoint, Passing: true, NoKeys: true}
 }

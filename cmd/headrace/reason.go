@@ -14,14 +14,21 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/provider"
 )
 
 // A reason is why calls break, or why they ended, as it is shown: one printable line
 // without the key.
-type reason string
+type reason struct {
+	text string
+	of   error
+}
 
-func (r reason) Error() string { return string(r) }
+func (r *reason) Error() string { return r.text }
+
+// Unwrap tells of which kind it is; what the error says itself is not to be shown.
+func (r *reason) Unwrap() error { return r.of }
 
 // maxReason is the longest reason that is shown, in characters: two lines of a terminal.
 const maxReason = 160
@@ -29,7 +36,7 @@ const maxReason = 160
 // reasonOf says in one line what a call broke of, or what stopped a model; "" for nil.
 func reasonOf(err error) string {
 	var (
-		known reason
+		known *reason
 		w     *batch.WaitError
 		e     *provider.Error
 	)
@@ -37,7 +44,7 @@ func reasonOf(err error) string {
 	case err == nil:
 		return ""
 	case errors.As(err, &known):
-		return string(known)
+		return known.text
 	case errors.As(err, &w):
 		return waitReason(w)
 	case errors.Is(err, batch.ErrNoAnswer):
@@ -89,11 +96,11 @@ func causeOf(err error) string {
 
 // waitReason names a wait that is too long, when it ends, and at whose word.
 func waitReason(w *batch.WaitError) string {
-	text := fmt.Sprintf("the provider asks to wait for %s, until %s", wait(w.Wait), moment(w.Until, w.Wait))
+	text := fmt.Sprintf("the provider asks to wait for %s, until %s", words.Wait(w.Wait), moment(w.Until, w.Wait))
 	if e := faultOf(w.Cause); e != nil {
 		text += fmt.Sprintf(" (%s)", shown(answerReason(e)))
 	}
-	return text + fmt.Sprintf("; at most %s is waited", wait(w.Most))
+	return text + fmt.Sprintf("; at most %s is waited", words.Wait(w.Most))
 }
 
 // moment is a moment of the clock, with its day if that is another.

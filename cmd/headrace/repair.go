@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 )
 
 func newRepairCommand(w *world) *cobra.Command {
@@ -79,17 +80,17 @@ func repairFault(err error) error {
 
 func (w *world) sayRepaired(name string, r *journal.Repaired) {
 	if r.As == "" {
-		fmt.Fprintf(w.stdout, "%s: nothing is wrong with its %s\n", name, countOf(r.Kept, "line"))
+		fmt.Fprintf(w.stdout, "%s: nothing is wrong with its %s\n", name, words.Count(r.Kept, "line"))
 		return
 	}
 	fmt.Fprintf(w.stdout, "%s: %s kept, %d dropped; the file as it was is %s\n",
-		name, countOf(r.Kept, "good line"), len(r.Dropped)+r.More, r.As)
+		name, words.Count(r.Kept, "good line"), len(r.Dropped)+r.More, r.As)
 	for _, d := range r.Dropped {
 		whose := "whose item cannot be read"
 		if d.ID != "" {
 			whose = fmt.Sprintf("item %q", d.ID)
 		}
-		fmt.Fprintf(w.stdout, "  line %d: %s, %s\n", d.Line, countOf(d.Bytes, "byte"), whose)
+		fmt.Fprintf(w.stdout, "  line %d: %s, %s\n", d.Line, words.Count(d.Bytes, "byte"), whose)
 	}
 	if r.More > 0 {
 		fmt.Fprintf(w.stdout, "  and %d more\n", r.More)

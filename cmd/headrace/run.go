@@ -13,6 +13,8 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cmd/headrace/internal/progress"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -85,13 +87,14 @@ type runner struct {
 	flags   *runFlags
 	input   string
 	backend *backend
-	console *console
+	console *progress.Console
+	every   time.Duration // the period of its pictures
 	log     *slog.Logger
 	halt    *halt
 
-	failed      atomic.Int64 // lines that went to the errors file
-	startedOver bool         // the old files were put aside: to go on is not to start over again
-	report      *report      // what the console says at the end; nil: nothing
+	failed      atomic.Int64     // lines that went to the errors file
+	startedOver bool             // the old files were put aside: to go on is not to start over again
+	report      *progress.Report // what the console says at the end; nil: nothing
 
 	troubles troubles
 	oddOnce  sync.Once                      // whether it was said that a wait cannot be meant
@@ -105,58 +108,14 @@ type runner struct {
 // last lines: those are the ending's.
 func (w *world) runFile(ctx context.Context, flags *runFlags, input string) error {
 	r := &runner{world: w, flags: flags, input: input}
-	d, handler := r.manner()
-	r.console = newConsole(d)
-	r.log = slog.New(handler(r.console))
-	r.halt = w.watch(ctx, flags.deadline, r.console.notice)
+	manner := r.manner()
+	r.every, r.console = manner.Every(), progress.Open(manner)
+	r.log = slog.New(r.logHandler())
+	r.halt = w.watch(ctx, flags.deadline, r.console.Notice)
 	err := r.run()
 	r.halt.close()
-	r.console.close(r.report)
+	r.console.Close(r.report)
 	return err
-}
-
-// manner is how the run is shown, and what its log looks like beside that.
-func (r *runner) manner() (display, func(*console) slog.Handler) {
-	level, _ := r.flags.level() // checked with the flags
-	options := &slog.HandlerOptions{Level: level}
-	text := func(c *console) slog.Handler { return slog.NewTextHandler(c, options) }
-	switch r.flags.progress {
-	case progressNone:
-		return silent{r.stderr}, text
-	case progressJSON:
-		return &events{out: r.stderr}, func(c *console) slog.Handler { return slog.NewJSONHandler(c, options) }
-	case progressBar:
-		width := r.width
-		if width == nil {
-			width = func() int { return defaultWidth }
-		}
-		return newLive(r.screen, width), text
-	case progressAuto:
-		if r.width != nil {
-			return newLive(r.screen, r.width), text
-		}
-	}
-	return &plain{out: r.stderr}, text
-}
-
-// silentEvery is the period of pictures that nobody sees.
-const silentEvery = time.Hour
-
-// every is the period of the pictures that the manner shows.
-func (r *runner) every() time.Duration {
-	switch r.flags.progress {
-	case progressNone:
-		return silentEvery
-	case progressJSON:
-		return jsonEvery
-	case progressPlain:
-		return plainEvery
-	case progressAuto:
-		if r.width == nil {
-			return plainEvery
-		}
-	}
-	return liveEvery
 }
 
 // run does everything in the order in which the least is lost when it goes wrong:
@@ -218,23 +177,23 @@ func (r *runner) plan(job *promptfile.Job, src promptfile.Input) (*promptfile.Pl
 // introduce says what the user should know before the first call.
 func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun promptfile.Begun, lowered string) {
 	for _, text := range r.backend.notice {
-		r.console.notice(text)
+		r.console.Notice(text)
 	}
 	switch {
 	case plan == nil && begun.Results > 0:
-		r.console.notice(fmt.Sprintf("going on: %s in %s already; what is asked again is left out", countOf(begun.Results, "result"), r.flags.output))
+		r.console.Notice(fmt.Sprintf("going on: %s in %s already; what is asked again is left out", words.Count(begun.Results, "result"), r.flags.output))
 	case plan == nil:
 	case plan.Items == 0 && plan.Bad.All == 0:
-		r.console.notice(fmt.Sprintf("%s holds no items: there is nothing to do", src.Name))
+		r.console.Notice(fmt.Sprintf("%s holds no items: there is nothing to do", src.Name))
 	case plan.Done+plan.Failed > 0:
-		r.console.notice(fmt.Sprintf("going on: of %s, %d are in %s already%s: %d to do",
-			countOf(plan.Items, "item"), plan.Done, r.flags.output, r.failedBefore(plan.Failed), plan.Left()))
+		r.console.Notice(fmt.Sprintf("going on: of %s, %d are in %s already%s: %d to do",
+			words.Count(plan.Items, "item"), plan.Done, r.flags.output, r.failedBefore(plan.Failed), plan.Left()))
 	}
 	if plan != nil && plan.Bad.All > 0 {
-		r.console.notice(fmt.Sprintf("%s in %s skipped: see %s", countOf(plan.Bad.All, "bad line"), src.Name, r.flags.errorsPath()))
+		r.console.Notice(fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Bad.All, "bad line"), src.Name, r.flags.errorsPath()))
 	}
 	if lowered != "" {
-		r.console.notice(lowered)
+		r.console.Notice(lowered)
 	}
 }
 
@@ -266,11 +225,11 @@ func (r *runner) lowerConcurrency() string {
 func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	defer tuneGarbage(r.env)()
 	began := r.clock.Now()
-	before := scale{began: began, total: unknownTotal, failed: r.failed.Load}
+	scale := progress.Scale{Began: began, Total: progress.UnknownTotal, Failed: r.failed.Load}
 	if plan != nil {
-		before.total, before.before = plan.Items, plan.Done+plan.Failed
+		scale.Total, scale.Before = plan.Items, plan.Done+plan.Failed
 	}
-	r.console.tell(func(d display) { d.scale(before) })
+	r.console.Measure(scale)
 	r.halt.expire(began)
 	sums, _ := job.Run(r.halt.ctx, r.call, r.options()...) // its error is in the sums
 	r.sayUnsaved(sums.SaveErr)
@@ -295,7 +254,7 @@ func (r *runner) options() []batch.Option {
 		batch.WithLongWait(r.flags.longWait),
 		batch.WithFirstAnswer(r.flags.firstAnswer),
 		batch.WithObserver(r.observe),
-		batch.WithProgressEvery(r.every()),
+		batch.WithProgressEvery(r.every),
 	}
 	opts = append(opts, r.flags.lawOptions()...)
 	opts = append(opts, r.flags.lanes.options()...)
@@ -307,9 +266,9 @@ func (r *runner) options() []batch.Option {
 func (r *runner) observe(e batch.Event) {
 	e = r.hear(e)
 	if w := e.LongWait; w != nil {
-		r.log.Warn("long wait", waitAttrs(w)...)
+		r.log.Warn("long wait", progress.LogAttrs(w)...)
 	}
-	r.console.observe(e)
+	r.console.Observe(e)
 }
 
 // call makes one call of one item.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -81,10 +82,10 @@ func (w *world) sayServing(a net.Addr, cfg sim.Config) {
 
 // simWords describes a configuration in short.
 func simWords(c sim.Config) string {
-	var words []string
+	var list []string
 	add := func(on bool, format string, args ...any) {
 		if on {
-			words = append(words, fmt.Sprintf(format, args...))
+			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
 	add(c.RPM > 0, "%g requests/min", c.RPM)
@@ -96,9 +97,9 @@ func simWords(c sim.Config) string {
 	add(c.RetryAfter != sim.Never, "retry-after %s", modeWords[c.RetryAfter])
 	add(c.Headers, "rate-limit headers")
 	add(c.Errors != sim.Rates{}, "faults")
-	add(len(c.Outages) > 0, "%s", countOf(len(c.Outages), "outage"))
+	add(len(c.Outages) > 0, "%s", words.Count(len(c.Outages), "outage"))
 	add(c.QuotaAfter > 0, "quota used up after %d answers", c.QuotaAfter)
-	return strings.Join(words, ", ")
+	return strings.Join(list, ", ")
 }
 
 func booksText(b sim.Books) string {

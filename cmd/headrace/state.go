@@ -69,7 +69,7 @@ func (r *runner) recall() {
 	}
 	known, err := s.load()
 	if errors.Is(err, errNotOurs) {
-		r.console.notice(fmt.Sprintf("%s is not used: %v", s.path, err))
+		r.console.Notice(fmt.Sprintf("%s is not used: %v", s.path, err))
 		return
 	}
 	r.state = s
@@ -77,7 +77,7 @@ func (r *runner) recall() {
 	case r.flags.forget:
 		_ = os.Remove(s.path) // if it stays, it is replaced, or too old one day
 	case err != nil:
-		r.console.notice(fmt.Sprintf("%s is not used: %v; what it knew of the provider is learned again", s.path, err))
+		r.console.Notice(fmt.Sprintf("%s is not used: %v; what it knew of the provider is learned again", s.path, err))
 	default:
 		r.known = known
 	}
@@ -93,6 +93,6 @@ func (r *runner) stateOptions() []batch.Option {
 // sayUnsaved says that what was learned is not kept, and why.
 func (r *runner) sayUnsaved(err error) {
 	if err != nil {
-		r.console.notice(fmt.Sprintf("%s is not up to date: %s; nothing but what was learned of the provider is lost", r.state.path, plainText(errors.Unwrap(err))))
+		r.console.Notice(fmt.Sprintf("%s is not up to date: %s; nothing but what was learned of the provider is lost", r.state.path, plainText(errors.Unwrap(err))))
 	}
 }

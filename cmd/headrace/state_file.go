@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/internal/disk"
 )
 
@@ -159,7 +160,7 @@ func sumOf(text []byte) string {
 func (s *stateFile) check(saved *savedState) error {
 	switch ahead := saved.Saved.Sub(s.now()); {
 	case ahead > stateAhead:
-		return fmt.Errorf("by this machine's clock it will be saved in %s", wait(ahead))
+		return fmt.Errorf("by this machine's clock it will be saved in %s", words.Wait(ahead))
 	case saved.Server != s.server:
 		return fmt.Errorf("it is about %s, and this run calls %s", clipped(saved.Server), s.server)
 	case saved.Print != s.print:
@@ -178,7 +179,7 @@ func (s *stateFile) check(saved *savedState) error {
 		}
 	}
 	if len(saved.Lanes) == 0 {
-		return fmt.Errorf("it is older than %s", wait(stateKept))
+		return fmt.Errorf("it is older than %s", words.Wait(stateKept))
 	}
 	return nil
 }

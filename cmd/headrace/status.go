@@ -16,6 +16,7 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 )
 
 // statusFlags are the flags of status.
@@ -48,6 +49,9 @@ How many remain, only the input knows: name it with --input.`,
 	return cmd
 }
 
+// unknownItems is the length of an input that was not named.
+const unknownItems = -1
+
 func (w *world) status(flags *statusFlags, output string) error {
 	if _, err := os.Stat(output); errors.Is(err, fs.ErrNotExist) {
 		return refuse("%s: there is no such file: check the name of the output", output)
@@ -60,7 +64,7 @@ func (w *world) status(flags *statusFlags, output string) error {
 	if err != nil {
 		return refuse("%s", plainText(err))
 	}
-	items := unknownTotal
+	items := unknownItems
 	if flags.input != "" {
 		if items, err = w.countItems(&of, flags.input); err != nil {
 			return err
@@ -100,7 +104,7 @@ func printStatus(out io.Writer, of *runFlags, p *journal.Progress, input string,
 	if p.Simulated > 0 {
 		row("simulated", "%d: made up, no provider was asked", p.Simulated)
 	}
-	if items == unknownTotal {
+	if items == unknownItems {
 		row("remaining", "not known without the input: name it with --input FILE%s", spanWords(p))
 	} else {
 		row("remaining", "%d of %d in %s, if no line of it was changed since", max(0, items-p.Done-p.Failed), items, input)
@@ -126,7 +130,7 @@ func spentWords(p *journal.Progress) string {
 	if p.Unpriced < p.Done {
 		text += fmt.Sprintf("; %.4f USD", p.CostUSD)
 		if p.Unpriced > 0 {
-			text += fmt.Sprintf(" and %s of unknown price", countOf(p.Unpriced, "result"))
+			text += fmt.Sprintf(" and %s of unknown price", words.Count(p.Unpriced, "result"))
 		}
 	}
 	return text
@@ -142,11 +146,11 @@ func inBrackets(counts map[string]int, hint string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	var words []string
+	var shown []string
 	for _, name := range names[:min(shownNames, len(names))] {
-		words = append(words, fmt.Sprintf("%d %s", counts[name], name))
+		shown = append(shown, fmt.Sprintf("%d %s", counts[name], name))
 	}
-	text := strings.Join(words, ", ")
+	text := strings.Join(shown, ", ")
 	if more := len(names) - shownNames; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

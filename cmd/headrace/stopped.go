@@ -74,7 +74,7 @@ func (r *runner) reason(err error) error {
 	if err == nil {
 		return nil
 	}
-	return reason(r.redact(reasonOf(err)))
+	return &reason{r.redact(reasonOf(err)), err}
 }
 
 // noteFault notes a call that was not answered, and says once that a server names a wait
@@ -87,7 +87,7 @@ func (r *runner) noteFault(err error) {
 	r.latest.Store(e)
 	if e.OddWait != "" {
 		r.oddOnce.Do(func() {
-			r.console.notice(fmt.Sprintf("the provider names a wait that it cannot mean (%s): it counts as none", shown(r.redact(e.OddWait))))
+			r.console.Notice(fmt.Sprintf("the provider names a wait that it cannot mean (%s): it counts as none", shown(r.redact(e.OddWait))))
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/batch/saver"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
 )
@@ -38,7 +39,7 @@ func (r *runner) redactEarly(s string) string {
 // badLines is the end of a run whose input has faults: each is shown, up to a
 // bound.
 func (r *runner) badLines(s *promptfile.BadLines) error {
-	end := r.ending(exitUsage, "%s in %s, nothing was called: correct or remove them, then run:", countOf(s.All, "bad line"), r.input)
+	end := r.ending(exitUsage, "%s in %s, nothing was called: correct or remove them, then run:", words.Count(s.All, "bad line"), r.input)
 	noModel := false
 	for _, bad := range s.First {
 		end.list = append(end.list, bad)
@@ -123,9 +124,9 @@ func (r *runner) unwritable(err error) error {
 
 // saved says what the run has come to so far.
 func (r *runner) saved(s *promptfile.Sums) string {
-	text := fmt.Sprintf("%s saved", countOf(s.Succeeded, "result"))
+	text := fmt.Sprintf("%s saved", words.Count(s.Succeeded, "result"))
 	if s.Failed > 0 {
-		text += fmt.Sprintf(", %s failed (%s)", countOf(s.Failed, "item"), r.flags.errorsPath())
+		text += fmt.Sprintf(", %s failed (%s)", words.Count(s.Failed, "item"), r.flags.errorsPath())
 	}
 	return text
 }
@@ -137,14 +138,14 @@ func (r *runner) itemsFailed(s *promptfile.Sums) error {
 	case failed == 0 && s.Skipped == 0:
 		return nil
 	case failed == 0:
-		return &ending{code: exitItemsFailed, text: fmt.Sprintf("%s skipped: see %s", countOf(s.Skipped, "bad line"), r.flags.errorsPath())}
+		return &ending{code: exitItemsFailed, text: fmt.Sprintf("%s skipped: see %s", words.Count(s.Skipped, "bad line"), r.flags.errorsPath())}
 	}
-	text := fmt.Sprintf("%s failed for good: see %s", countOf(failed, "item"), r.flags.errorsPath())
+	text := fmt.Sprintf("%s failed for good: see %s", words.Count(failed, "item"), r.flags.errorsPath())
 	if s.EarlierFailed > 0 && s.Failed > 0 {
-		text = fmt.Sprintf("%s failed for good, %d of them in an earlier run: see %s", countOf(failed, "item"), s.EarlierFailed, r.flags.errorsPath())
+		text = fmt.Sprintf("%s failed for good, %d of them in an earlier run: see %s", words.Count(failed, "item"), s.EarlierFailed, r.flags.errorsPath())
 	}
 	if s.Skipped > 0 {
-		text += fmt.Sprintf("; %s skipped", countOf(s.Skipped, "bad line"))
+		text += fmt.Sprintf("; %s skipped", words.Count(s.Skipped, "bad line"))
 	}
 	return &ending{code: exitItemsFailed, text: text + string(r.whyFailed(s))}
 }

@@ -1,4 +1,4 @@
-package main
+package progress
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 // What became of items that had to wait stands in the summary, in words, and an ordinary
 // one is not longer for it.
 func TestSummaryTellsOfWaits(t *testing.T) {
-	s := report{Summary: batch.Summary{Counters: batch.Counters{
+	s := Report{Summary: batch.Summary{Counters: batch.Counters{
 		Cooldowns: 3, Participants: 41, Parked: 12, Redistributed: 11, Delayed: 5, Stragglers: 7, Released: 2,
 	}}}
 	for _, want := range []string{
@@ -29,7 +29,7 @@ func TestSummaryTellsOfWaits(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
 	}
-	calm := (&report{}).text()
+	calm := (&Report{}).text()
 	for _, word := range []string{"parked", "delayed", "stragglers", "released  ", "together"} {
 		if strings.Contains(calm, word) {
 			t.Errorf("%q is in\n%s", word, calm)
@@ -55,8 +55,8 @@ func TestBreakersAreToldApart(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", p, got, want)
 		}
 	}
-	m := meter{scale: scale{failed: func() int64 { return 0 }}}
-	line := strings.Join(m.read(batch.Status{Known: 2, Open: 1, HalfOpen: 1}).words(), "  ")
+	m := meter{Scale: Scale{Failed: func() int64 { return 0 }}}
+	line := strings.Join(m.read(batch.Status{Known: 2, Open: 1, HalfOpen: 1}).figures(), "  ")
 	if !strings.Contains(line, "breakers: 1 open, 1 half-open") {
 		t.Error(line)
 	}
@@ -67,7 +67,7 @@ func TestBreakersAreToldApart(t *testing.T) {
 func TestLanePictureForPrograms(t *testing.T) {
 	at := time.Time{}.Add(time.Hour)
 	var out strings.Builder
-	e := &events{out: &out, meter: meter{scale: scale{began: at, failed: func() int64 { return 0 }}}}
+	e := &events{out: &out, meter: meter{Scale: Scale{Began: at, Failed: func() int64 { return 0 }}}}
 	e.status(batch.Status{At: at, Known: 1, Open: 2, HalfOpen: 1, Lanes: []machine.LaneStatus{{
 		Name: "l", Rate: math.Inf(1), Breaker: limiter.HalfOpen, Failures: 4,
 		FirstDue: at.Add(time.Second), LastDue: at.Add(time.Minute),

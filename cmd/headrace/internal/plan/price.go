@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	_ "embed" // for the tables
@@ -21,9 +21,9 @@ type price struct {
 
 func (p price) of(input, output float64) float64 { return (p.Input*input + p.Output*output) / 1e6 }
 
-// priceList knows models by name. A model that it does not know has no price,
-// which is not a price of nothing.
-type priceList struct {
+// Prices knows the prices of models by their names. A model that it does not know has no
+// price, which is not a price of nothing.
+type Prices struct {
 	models map[string]price
 	others *price // --price
 	dated  map[string]bool
@@ -31,15 +31,18 @@ type priceList struct {
 
 // tables are prices and limits as they were published on a day.
 type tables struct {
-	AsOf   string               `json:"as_of"`
-	Prices map[string]price     `json:"prices"`
-	Tiers  map[string]tierTable `json:"tiers"`
+	AsOf   string                               `json:"as_of"`
+	Prices map[string]price                     `json:"prices"`
+	Tiers  map[string]map[string]limiter.Limits `json:"tiers"` // by model
 }
 
-// tierTable is what an account may draw, by model.
-type tierTable map[string]limiter.Limits
+// Tier is what an account may draw, by model. The zero value has no limits.
+type Tier struct {
+	name   string // as it was asked for
+	limits map[string]limiter.Limits
+}
 
-//go:embed plan_tables.json
+//go:embed tables.json
 var tablesJSON []byte
 
 // builtIn are the tables of this build. A test reads them, so that they parse.
@@ -52,14 +55,15 @@ func builtIn() tables {
 }
 
 // of are the limits of a model; a dated build has those of its model.
-func (t tierTable) of(model string) limiter.Limits {
-	if l, ok := t[model]; ok {
+func (t Tier) of(model string) limiter.Limits {
+	if l, ok := t.limits[model]; ok {
 		return l
 	}
-	return t[build.ReplaceAllString(model, "")]
+	return t.limits[build.ReplaceAllString(model, "")]
 }
 
-func tierNames() string {
+// TierNames lists the tiers that are known.
+func TierNames() string {
 	var names []string
 	for name := range builtIn().Tiers {
 		names = append(names, name)
@@ -68,20 +72,23 @@ func tierNames() string {
 	return strings.Join(names, ", ")
 }
 
-func tierOf(name string) (tierTable, error) {
+// TierOf finds a tier by its name, in whatever case; "" is none.
+func TierOf(name string) (Tier, error) {
 	if name == "" {
-		return nil, nil
+		return Tier{}, nil
 	}
-	t, ok := builtIn().Tiers[strings.ToLower(name)]
+	limits, ok := builtIn().Tiers[strings.ToLower(name)]
 	if !ok {
-		return nil, fmt.Errorf("--tier: %q is not known: use %s, or tell limits with --rpm and --tpm", name, tierNames())
+		return Tier{}, fmt.Errorf("--tier: %q is not known: use %s, or tell limits with --rpm and --tpm", name, TierNames())
 	}
-	return t, nil
+	return Tier{name, limits}, nil
 }
 
-// readPrices puts the user's prices over the built-in ones.
-func readPrices(file, others string) (priceList, error) {
-	l := priceList{models: map[string]price{}, dated: map[string]bool{}}
+// ReadPrices puts the user's prices over the built-in ones: those of a file, and one of all
+// models that have none otherwise, written IN,OUT. Either may be "". The error says which
+// flag is wrong.
+func ReadPrices(file, others string) (Prices, error) {
+	l := Prices{models: map[string]price{}, dated: map[string]bool{}}
 	for name, p := range builtIn().Prices {
 		l.models[name], l.dated[name] = p, true
 	}
@@ -100,7 +107,7 @@ func readPrices(file, others string) (priceList, error) {
 	return l, nil
 }
 
-func (l *priceList) read(file string) error {
+func (l *Prices) read(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("--prices: %w: check the name of the file", err)
@@ -141,7 +148,7 @@ var build = regexp.MustCompile(`-20[0-9]{2}-?[0-9]{2}-?[0-9]{2}$`)
 
 // of is the price of a model, known by its name or by that of which it is a dated
 // build. No other name is guessed: gpt-4o-mini is not a gpt-4o.
-func (l priceList) of(model string) (p price, dated, ok bool) {
+func (l Prices) of(model string) (p price, dated, ok bool) {
 	for _, name := range []string{model, build.ReplaceAllString(model, "")} {
 		if p, ok := l.models[name]; ok {
 			return p, l.dated[name], true

@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"math"
@@ -32,7 +32,7 @@ func TestBuiltInTables(t *testing.T) {
 
 // A dated build has the price and the limits of its model, unless it has its own.
 func TestDatedBuilds(t *testing.T) {
-	l, err := readPrices("", "")
+	l, err := ReadPrices("", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestDatedBuilds(t *testing.T) {
 			t.Errorf("%s has a price", model)
 		}
 	}
-	tier, err := tierOf("OpenAI-1")
+	tier, err := TierOf("OpenAI-1")
 	if err != nil || tier.of("gpt-4o-2024-08-06").RPM != 500 || !tier.of("gpt-4").Zero() {
 		t.Errorf("%+v, %v", tier, err)
 	}
@@ -56,7 +56,7 @@ func TestDatedBuilds(t *testing.T) {
 
 // What is told beats the tier, one limit at a time.
 func TestLimitsOf(t *testing.T) {
-	f := &planFlags{limits: limiter.Limits{RPM: 7}, tiers: tierTable{"m": {RPM: 5, TPM: 100}}}
+	f := &Config{Limits: limiter.Limits{RPM: 7}, Tier: Tier{limits: map[string]limiter.Limits{"m": {RPM: 5, TPM: 100}}}}
 	if got := f.limitsOf("m"); got != (limiter.Limits{RPM: 7, TPM: 100}) {
 		t.Errorf("%+v", got)
 	}
@@ -75,7 +75,7 @@ func TestBinding(t *testing.T) {
 		{98, 97, limiter.None, false},
 		{100, 100, limiter.None, false},
 	} {
-		s := &scheme{forecast: forecast.Forecast{Took: minutes(100)}, whatIfs: []whatIf{
+		s := &Plan{forecast: forecast.Forecast{Took: minutes(100)}, whatIfs: []whatIf{
 			{on: limiter.Requests, double: minutes(tt.requests)}, {on: limiter.None, double: minutes(tt.calls)},
 		}}
 		if on, ok := s.binding(); on != tt.on || ok != tt.ok {

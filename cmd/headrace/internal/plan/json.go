@@ -1,9 +1,9 @@
-package main
+package plan
 
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"io"
 	"math"
 	"strings"
 
@@ -46,42 +46,44 @@ type planLimitJSON struct {
 	Doubled float64 `json:"seconds_if_doubled"`
 }
 
-func (s *scheme) printJSON() error {
-	p := planJSON{
-		Lines: s.lines, Items: s.items, Models: []planModelJSON{}, PricesAsOf: builtIn().AsOf, Preset: s.preset.Name,
-		Seconds: s.forecast.Took.Seconds(), Limits: []planLimitJSON{}, TooLarge: s.tooLarge(),
-		Scaled: s.forecast.Scaled, Assumed: s.assumed, Notes: []string{},
-	}
-	for i, m := range s.models {
-		p.Models = append(p.Models, planModelJSON{
-			Model: m.name, Items: m.items, Input: whole(m.input), Output: whole(m.output),
-			CostUSD: orNull(s.cost(m)), Seconds: s.forecast.Lanes[i].Took.Seconds(),
-		})
-		p.InputTokens, p.Output = p.InputTokens+whole(m.input), p.Output+whole(m.output)
-	}
-	usd, unknown := s.sum()
-	p.CostUSD = orNull(usd, unknown == 0)
-	for _, x := range s.whatIfs {
-		p.Limits = append(p.Limits, planLimitJSON{limitName(x.on), s.used(x.on), x.halved.Seconds(), x.double.Seconds()})
-	}
-	if d, ok := s.binding(); ok {
-		p.Bound = limitName(d)
-	}
-	if s.items > 0 {
-		p.Notes = s.notes()
-	}
+// JSON writes the plan for programs, as one object. The error is that of the write.
+func (p *Plan) JSON(out io.Writer) error {
 	var text bytes.Buffer
-	out := json.NewEncoder(&text)
-	out.SetEscapeHTML(false)
-	out.SetIndent("", "  ")
-	err := out.Encode(p)
-	if err == nil {
-		_, err = s.stdout.Write(printable.JSON(text.Bytes()))
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(p.picture()); err != nil {
+		return err
 	}
-	if err != nil {
-		return &ending{code: exitOutput, text: fmt.Sprintf("%v: the plan cannot be written", err)}
+	_, err := out.Write(printable.JSON(text.Bytes()))
+	return err
+}
+
+func (p *Plan) picture() planJSON {
+	t := planJSON{
+		Lines: p.lines, Items: p.items, Models: []planModelJSON{}, PricesAsOf: builtIn().AsOf, Preset: p.cfg.Counts,
+		Seconds: p.forecast.Took.Seconds(), Limits: []planLimitJSON{}, TooLarge: p.tooLarge(),
+		Scaled: p.forecast.Scaled, Assumed: p.assumed, Notes: []string{},
 	}
-	return nil
+	for i, m := range p.models {
+		t.Models = append(t.Models, planModelJSON{
+			Model: m.name, Items: m.items, Input: whole(m.input), Output: whole(m.output),
+			CostUSD: orNull(p.cost(m)), Seconds: p.forecast.Lanes[i].Took.Seconds(),
+		})
+		t.InputTokens, t.Output = t.InputTokens+whole(m.input), t.Output+whole(m.output)
+	}
+	usd, unknown := p.sum()
+	t.CostUSD = orNull(usd, unknown == 0)
+	for _, x := range p.whatIfs {
+		t.Limits = append(t.Limits, planLimitJSON{limitName(x.on), p.used(x.on), x.halved.Seconds(), x.double.Seconds()})
+	}
+	if d, ok := p.binding(); ok {
+		t.Bound = limitName(d)
+	}
+	if p.items > 0 {
+		t.Notes = p.notes()
+	}
+	return t
 }
 
 func limitName(d limiter.Dimension) string {

@@ -1,4 +1,4 @@
-package main
+package progress
 
 import (
 	"encoding/json"
@@ -13,6 +13,9 @@ import (
 
 // jsonEvery is the period of progress events for programs.
 const jsonEvery = time.Second
+
+// JSON shows a run as JSON, one object a line.
+func JSON(out io.Writer) Manner { return Manner{&events{out: out}, jsonEvery} }
 
 // events shows a run as JSON, one object a line. Each has an "event" and the
 // seconds since the start.
@@ -102,15 +105,15 @@ func (e *events) print(v any) {
 	_, _ = e.out.Write(append(printable.JSON(line), '\n')) // a progress that cannot be shown is lost
 }
 
-func (e *events) scale(s scale)      { e.meter.scale = s }
+func (e *events) scale(s Scale)      { e.Scale = s }
 func (e *events) notice(text string) { e.print(noticeEvent{"notice", text}) }
 func (e *events) log(line []byte)    { _, _ = e.out.Write(printable.JSON(line)) } // likewise
 
 func (e *events) transition(t batch.Transition) {
 	out := transitionEvent{
-		Event: "transition", ElapsedS: seconds(t.At.Sub(e.began)), Lane: t.Lane,
+		Event: "transition", ElapsedS: seconds(t.At.Sub(e.Began)), Lane: t.Lane,
 		From: t.From.String(), To: t.To.String(), Reason: t.Reason.String(),
-		Epoch: t.Epoch, Met: t.Wave, Rate: finite(t.Rate), Belief: t.Belief, Cause: reasonOf(t.Cause),
+		Epoch: t.Epoch, Met: t.Wave, Rate: finite(t.Rate), Belief: t.Belief, Cause: textOf(t.Cause),
 	}
 	if t.Span > 0 {
 		out.Slowed, out.Errors = round(t.Slowed), finite(t.Errors)
@@ -136,14 +139,14 @@ func (e *events) status(s batch.Status) {
 			Name: l.Name, Phase: l.Phase.String(), Speed: l.Speed.String(), Why: l.Why, WaitS: seconds(l.Wait),
 			Epoch: l.Epoch, Rate: finite(l.Rate), InFlight: l.InFlight, Parked: l.Parked, Delayed: l.Delayed,
 			MeanMS: l.Latency.Milliseconds(), P95MS: l.P95.Milliseconds(), Errors: round(l.Errors), Slowed: round(l.Slowed),
-			Belief: l.View.String(), Breaker: l.Breaker.String(), Failures: l.Failures, Cause: reasonOf(l.Cause),
+			Belief: l.View.String(), Breaker: l.Breaker.String(), Failures: l.Failures, Cause: textOf(l.Cause),
 			FirstS: until(s.At, l.FirstDue), LastS: until(s.At, l.LastDue), Level: levelsOf(l.Level),
 		})
 	}
 	e.print(out)
 }
 
-func (e *events) summary(s *report) {
+func (e *events) summary(s *Report) {
 	if s != nil {
 		e.print(s.event())
 	}

@@ -1,7 +1,8 @@
-package main
+package plan
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -10,47 +11,48 @@ import (
 	"unicode/utf8"
 
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/limiter"
 )
 
-// print shows the plan to a person.
-func (s *scheme) print() {
-	fmt.Fprintf(s.stdout, "%s: %s, %s: no call was made\n", printable.Line(s.input), amountOf(s.lines, "line"), amountOf(s.items, "item"))
-	if s.items == 0 {
+// Text writes the plan for a person.
+func (p *Plan) Text(out io.Writer) {
+	fmt.Fprintf(out, "%s: %s, %s: no call was made\n", printable.Line(p.cfg.Input), amountOf(p.lines, "line"), amountOf(p.items, "item"))
+	if p.items == 0 {
 		return
 	}
-	fmt.Fprintln(s.stdout)
-	s.printModels()
-	fmt.Fprintf(s.stdout, "\nTime: about %s%s\n\n", long(s.forecast.Took), s.boundBy())
-	s.printLimits()
-	s.printNotes()
+	fmt.Fprintln(out)
+	p.printModels(out)
+	fmt.Fprintf(out, "\nTime: about %s%s\n\n", long(p.forecast.Took), p.boundBy())
+	p.printLimits(out)
+	p.printNotes(out)
 }
 
 // mostModels is how many models are listed; what is less used is one line.
 const mostModels = 20
 
-func (s *scheme) printModels() {
+func (p *Plan) printModels(out io.Writer) {
 	rows := [][]string{{"model", "items", "tokens in", "tokens out", "cost"}}
 	row := func(name string, m modelPlan, cost string) {
 		rows = append(rows, []string{name, thousands(float64(m.items)), thousands(m.input), thousands(m.output), cost})
 	}
-	models := slices.SortedStableFunc(slices.Values(s.models), func(a, b *modelPlan) int { return b.items - a.items })
+	models := slices.SortedStableFunc(slices.Values(p.models), func(a, b *modelPlan) int { return b.items - a.items })
 	var all, rest modelPlan
 	for i, m := range models {
 		all = all.plus(*m)
 		if i < mostModels {
-			row(shortName(m.name), *m, money(s.cost(m)))
+			row(shortName(m.name), *m, money(p.cost(m)))
 		} else {
 			rest = rest.plus(*m)
 		}
 	}
 	if n := len(models) - mostModels; n > 0 {
-		row(fmt.Sprintf("(%s)", countOf(n, "other")), rest, "")
+		row(fmt.Sprintf("(%s)", words.Count(n, "other")), rest, "")
 	}
 	if len(models) > 1 {
-		row("in all", all, s.totalCost())
+		row("in all", all, p.totalCost())
 	}
-	s.printTable(rows)
+	printTable(out, rows)
 }
 
 func (m modelPlan) plus(n modelPlan) modelPlan {
@@ -70,7 +72,7 @@ func shortName(name string) string {
 
 // printTable aligns columns: the first to the left, as it has words, the others
 // to the right.
-func (s *scheme) printTable(rows [][]string) {
+func printTable(out io.Writer, rows [][]string) {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
@@ -87,20 +89,20 @@ func (s *scheme) printTable(rows [][]string) {
 				line += "   " + pad + cell
 			}
 		}
-		fmt.Fprintln(s.stdout, strings.TrimRight(line, " "))
+		fmt.Fprintln(out, strings.TrimRight(line, " "))
 	}
 }
 
 // cost is what a model's items come to, in USD.
-func (s *scheme) cost(m *modelPlan) (usd float64, known bool) {
-	p, _, known := s.flags.list.of(m.name)
-	return p.of(m.input, m.output), known
+func (p *Plan) cost(m *modelPlan) (usd float64, known bool) {
+	price, _, known := p.cfg.Prices.of(m.name)
+	return price.of(m.input, m.output), known
 }
 
 // sum is what is known of the whole cost, and of how many models it is not.
-func (s *scheme) sum() (usd float64, unknown int) {
-	for _, m := range s.models {
-		c, known := s.cost(m)
+func (p *Plan) sum() (usd float64, unknown int) {
+	for _, m := range p.models {
+		c, known := p.cost(m)
 		if !known {
 			unknown++
 			continue
@@ -110,10 +112,10 @@ func (s *scheme) sum() (usd float64, unknown int) {
 	return usd, unknown
 }
 
-func (s *scheme) totalCost() string {
-	usd, unknown := s.sum()
+func (p *Plan) totalCost() string {
+	usd, unknown := p.sum()
 	switch {
-	case unknown == len(s.models):
+	case unknown == len(p.models):
 		return money(0, false)
 	case unknown > 0:
 		return money(usd, true) + " and unknown"
@@ -135,10 +137,10 @@ func money(usd float64, known bool) string {
 }
 
 // boundBy says what holds the batch back.
-func (s *scheme) boundBy() string {
-	d, ok := s.binding()
+func (p *Plan) boundBy() string {
+	d, ok := p.binding()
 	switch {
-	case !ok && s.anyFull():
+	case !ok && p.anyFull():
 		return ", held back by no single limit"
 	case !ok:
 		return ": over before any limit is full"
@@ -146,12 +148,12 @@ func (s *scheme) boundBy() string {
 	return ", held back by " + limitWord(d)
 }
 
-func (s *scheme) printLimits() {
+func (p *Plan) printLimits(out io.Writer) {
 	rows := [][]string{{"limit", "", "in use", "time with half", "with twice"}}
-	for _, x := range s.whatIfs {
-		rows = append(rows, []string{limitWord(x.on), s.limitAmount(x.on), fmt.Sprintf("%.0f %%", 100*s.used(x.on)), long(x.halved), long(x.double)})
+	for _, x := range p.whatIfs {
+		rows = append(rows, []string{limitWord(x.on), p.limitAmount(x.on), fmt.Sprintf("%.0f %%", 100*p.used(x.on)), long(x.halved), long(x.double)})
 	}
-	s.printTable(rows)
+	printTable(out, rows)
 }
 
 func limitWord(d limiter.Dimension) string {
@@ -162,12 +164,12 @@ func limitWord(d limiter.Dimension) string {
 }
 
 // limitAmount is how much a limit allows: one number, or from least to most.
-func (s *scheme) limitAmount(d limiter.Dimension) string {
+func (p *Plan) limitAmount(d limiter.Dimension) string {
 	if d == limiter.None {
-		return thousands(float64(s.flags.concurrency))
+		return thousands(float64(p.cfg.Concurrency))
 	}
 	least, most := math.Inf(1), 0.0
-	for _, m := range s.models {
+	for _, m := range p.models {
 		if x := m.limits.PerMinute(d); x > 0 {
 			least, most = min(least, x), max(most, x)
 		}
@@ -183,7 +185,7 @@ func long(d time.Duration) string {
 	if d >= 100*time.Hour {
 		return fmt.Sprintf("%.1f days", d.Hours()/24)
 	}
-	return wait(d)
+	return words.Wait(d)
 }
 
 // thousands groups the digits of a whole number.
@@ -196,5 +198,5 @@ func thousands(x float64) string {
 }
 
 func amountOf(n int, noun string) string {
-	return strings.Replace(countOf(n, noun), strconv.Itoa(n), thousands(float64(n)), 1)
+	return strings.Replace(words.Count(n, noun), strconv.Itoa(n), thousands(float64(n)), 1)
 }

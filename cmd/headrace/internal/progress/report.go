@@ -1,4 +1,4 @@
-package main
+package progress
 
 import (
 	"cmp"
@@ -8,60 +8,44 @@ import (
 	"strings"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// report is what a run comes to, for people and for programs.
-type report struct {
+// Report is what a run comes to, for people and for programs.
+type Report struct {
 	batch.Summary
-	before    int // items that earlier runs have ended
-	left      int // items that are still to do
-	skipped   int // bad lines of the input
-	unsaved   int // of those that ended, the ones that could not be kept
-	truncated int
-	kinds     map[string]int
-	troubles  troubles
-	stopped   string // why the provider serves some items no more; "" if it serves all
-	errors    string // name of the errors file
-	books     *sim.Books
-}
-
-func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *report {
-	rep := &report{
-		Summary: s.Summary, truncated: s.Truncated, kinds: s.Kinds,
-		before: s.EarlierDone + s.EarlierFailed, errors: r.flags.errorsPath(), unsaved: s.Unsaved, skipped: s.Skipped,
-		troubles: r.troubles, stopped: r.redact(reasonOf(s.Stopped)),
-	}
-	rep.left = rep.NotRun
-	if plan != nil {
-		rep.left = plan.Left() - rep.Succeeded - rep.Failed
-	}
-	if r.backend.books != nil {
-		books := r.backend.books()
-		rep.books = &books
-	}
-	return rep
+	Before        int            // items that earlier runs have ended
+	Left          int            // items that are still to do
+	Skipped       int            // bad lines of the input
+	Unsaved       int            // of those that ended, the ones that could not be kept
+	Truncated     int            // of those that succeeded, the ones cut off at their max_tokens
+	Kinds         map[string]int // how many items failed of what
+	BreakerOpened int            // times that a breaker did
+	Broke         string         // what the calls broke of, the latest time
+	Stopped       string         // why the provider serves some items no more; "" if it serves all
+	ErrorsFile    string         // its name
+	Books         *sim.Books     // the simulated provider's own; nil for a real one
 }
 
 // text is the summary block, ending with the proof.
-func (s *report) text() string {
+func (s *Report) text() string {
 	var b strings.Builder
 	c := s.Counters
 	row := func(name string, value any, more ...string) {
 		fmt.Fprintf(&b, "  %-14s %v%s\n", name, value, printable.Line(strings.Join(append([]string{""}, more...), "  ")))
 	}
 	fmt.Fprintf(&b, "\nsummary\n")
-	row("items", s.Succeeded+s.Failed+s.left, s.beforeWords()...)
-	if s.skipped > 0 {
-		row("bad lines", s.skipped, "(skipped; see "+s.errors+")")
+	row("items", s.Succeeded+s.Failed+s.Left, s.beforeWords()...)
+	if s.Skipped > 0 {
+		row("bad lines", s.Skipped, "(skipped; see "+s.ErrorsFile+")")
 	}
 	row("succeeded", s.Succeeded, s.truncatedWords()...)
 	row("failed", s.Failed, s.kindWords()...)
-	row("not run", s.left)
-	if s.unsaved > 0 {
-		row("not saved", s.unsaved, "(their answers are lost)")
+	row("not run", s.Left)
+	if s.Unsaved > 0 {
+		row("not saved", s.Unsaved, "(their answers are lost)")
 	}
 	row("calls", c.Calls)
 	row("throttled", c.Throttled)
@@ -71,24 +55,24 @@ func (s *report) text() string {
 	for _, r := range s.waitRows() {
 		row(r.name, r.count, r.words)
 	}
-	if n := s.troubles.opened; n > 0 {
-		row("breaker opened", n, "latest: "+s.troubles.why)
+	if n := s.BreakerOpened; n > 0 {
+		row("breaker opened", n, "latest: "+s.Broke)
 	}
-	if s.stopped != "" {
-		row("stopped", s.stopped)
+	if s.Stopped != "" {
+		row("stopped", s.Stopped)
 	}
-	row("elapsed", wait(s.Elapsed))
+	row("elapsed", words.Wait(s.Elapsed))
 	row("speed", s.speed())
 	row("tokens", fmt.Sprintf("%d in, %d out", s.Usage.InputTokens, s.Usage.OutputTokens))
-	if s.books != nil {
-		row("simulator saw", fmt.Sprintf("%d calls, answered %d, refused %d", s.books.Received, s.books.Accepted, s.books.Refused429))
+	if s.Books != nil {
+		row("simulator saw", fmt.Sprintf("%d calls, answered %d, refused %d", s.Books.Received, s.Books.Accepted, s.Books.Refused429))
 	}
 	b.WriteString("proof\n" + s.proof())
 	return b.String()
 }
 
 // proof is the two sums that hold if nothing was lost and nothing given out twice.
-func (s *report) proof() string {
+func (s *Report) proof() string {
 	c := s.Counters
 	items := c.Offered == c.Settled+c.Released && c.Offered == uint64(s.Items())
 	calls := c.Calls == c.Settled+c.HandedOver
@@ -103,32 +87,32 @@ func holds(ok bool) string {
 	return "DOES NOT HOLD (this is a fault of headrace: please report it)"
 }
 
-func (s *report) speed() string {
+func (s *Report) speed() string {
 	if s.Elapsed <= 0 {
 		return "-"
 	}
 	return fmt.Sprintf("%.1f items/s", float64(s.Succeeded+s.Failed)/s.Elapsed.Seconds())
 }
 
-func (s *report) beforeWords() []string {
-	if s.before == 0 {
+func (s *Report) beforeWords() []string {
+	if s.Before == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("(and %d from earlier runs)", s.before)}
+	return []string{fmt.Sprintf("(and %d from earlier runs)", s.Before)}
 }
 
-func (s *report) truncatedWords() []string {
-	if s.truncated == 0 {
+func (s *Report) truncatedWords() []string {
+	if s.Truncated == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("(%d cut off at their max_tokens)", s.truncated)}
+	return []string{fmt.Sprintf("(%d cut off at their max_tokens)", s.Truncated)}
 }
 
-func (s *report) waveWords() []string {
+func (s *Report) waveWords() []string {
 	if s.Counters.Cooldowns == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("met by %s together", countOf(int(s.Counters.Participants), "call"))}
+	return []string{fmt.Sprintf("met by %s together", words.Count(int(s.Counters.Participants), "call"))}
 }
 
 type countRow struct {
@@ -139,7 +123,7 @@ type countRow struct {
 
 // waitRows are the counts that most runs have none of: what became of items that had to
 // wait, or were let go.
-func (s *report) waitRows() (rows []countRow) {
+func (s *Report) waitRows() (rows []countRow) {
 	c := s.Counters
 	for _, r := range []countRow{
 		{"parked", c.Parked, fmt.Sprintf("times an item waited behind a refusal, %d given out again", c.Redistributed)},
@@ -155,18 +139,18 @@ func (s *report) waitRows() (rows []countRow) {
 }
 
 // kindWords counts the failed items by kind, the most frequent first.
-func (s *report) kindWords() []string {
+func (s *Report) kindWords() []string {
 	if s.Failed == 0 {
 		return nil
 	}
-	kinds := slices.SortedFunc(maps.Keys(s.kinds), func(a, b string) int {
-		return cmp.Or(cmp.Compare(s.kinds[b], s.kinds[a]), cmp.Compare(a, b))
+	kinds := slices.SortedFunc(maps.Keys(s.Kinds), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.Kinds[b], s.Kinds[a]), cmp.Compare(a, b))
 	})
 	var words []string
 	for _, k := range kinds {
-		words = append(words, fmt.Sprintf("%d %s", s.kinds[k], k))
+		words = append(words, fmt.Sprintf("%d %s", s.Kinds[k], k))
 	}
-	return []string{"(" + strings.Join(words, ", ") + "; see " + s.errors + ")"}
+	return []string{"(" + strings.Join(words, ", ") + "; see " + s.ErrorsFile + ")"}
 }
 
 type summaryEvent struct {
@@ -205,14 +189,14 @@ type summaryEvent struct {
 	Proved        bool           `json:"proved"`
 }
 
-func (s *report) event() summaryEvent {
+func (s *Report) event() summaryEvent {
 	c := s.Counters
 	e := summaryEvent{
-		Event: "summary", ElapsedS: seconds(s.Elapsed), Items: s.Items(), Before: s.before,
-		Succeeded: s.Succeeded, Truncated: s.truncated, Failed: s.Failed, FailedBy: s.kinds, NotRun: s.NotRun, Left: s.left, Unsaved: s.unsaved, BadLines: s.skipped,
+		Event: "summary", ElapsedS: seconds(s.Elapsed), Items: s.Items(), Before: s.Before,
+		Succeeded: s.Succeeded, Truncated: s.Truncated, Failed: s.Failed, FailedBy: s.Kinds, NotRun: s.NotRun, Left: s.Left, Unsaved: s.Unsaved, BadLines: s.Skipped,
 		Offered: c.Offered, Settled: c.Settled, Released: c.Released, Calls: c.Calls, HandedOver: c.HandedOver,
 		Throttled: c.Throttled, Cooldowns: c.Cooldowns, Participants: c.Participants, Probes: c.Probes,
-		BreakerOpened: s.troubles.opened, Broke: s.troubles.why, Stopped: s.stopped,
+		BreakerOpened: s.BreakerOpened, Broke: s.Broke, Stopped: s.Stopped,
 		Redistributed: c.Redistributed, Parked: c.Parked, Delayed: c.Delayed, Stragglers: c.Stragglers, Proved: s.Proves(),
 		InputTokens: s.Usage.InputTokens, OutputTokens: s.Usage.OutputTokens, CachedTokens: s.Usage.CachedTokens,
 	}

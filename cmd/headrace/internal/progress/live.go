@@ -1,4 +1,4 @@
-package main
+package progress
 
 import (
 	"fmt"
@@ -9,13 +9,14 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 )
 
 // liveEvery is the period of the live line: as often as eyes follow figures.
 const liveEvery = 200 * time.Millisecond
 
-// defaultWidth is assumed of a terminal that does not tell its columns.
-const defaultWidth = 80
+// DefaultWidth is assumed of a terminal that does not tell its columns.
+const DefaultWidth = 80
 
 // eraseLine goes back to the first column and clears what stands there.
 const eraseLine = "\r\x1b[K"
@@ -30,8 +31,13 @@ type live struct {
 	line   string // what is drawn now
 }
 
+// Live shows a run on a terminal that is width() columns wide: what happens in lines,
+// which steer nothing whoever said them, and how it stands in one that is drawn again
+// and again.
+func Live(out io.Writer, width func() int) Manner { return Manner{newLive(out, width), liveEvery} }
+
 func newLive(out io.Writer, width func() int) *live {
-	return &live{plain: plain{out: forPeople(out)}, screen: out, width: width}
+	return &live{plain: plain{out: printable.Writer{Out: out}}, screen: out, width: width}
 }
 
 func (l *live) notice(text string) { l.above(func() { l.plain.notice(text) }) }
@@ -43,11 +49,11 @@ func (l *live) longWait(w batch.LongWait) { l.above(func() { l.plain.longWait(w)
 
 func (l *live) status(s batch.Status) {
 	now := l.read(s)
-	l.line = printable.Line(fit(append(now.words(), wait(now.elapsed)), l.width()-1))
+	l.line = printable.Line(fit(append(now.figures(), words.Wait(now.elapsed)), l.width()-1))
 	fmt.Fprint(l.screen, eraseLine+l.line)
 }
 
-func (l *live) summary(s *report) {
+func (l *live) summary(s *Report) {
 	if l.line != "" {
 		fmt.Fprint(l.screen, eraseLine)
 	}
@@ -68,9 +74,9 @@ func (l *live) above(write func()) {
 
 // fit joins as many words as have room in width columns, in their order, and cuts
 // the first if even that has none.
-func fit(words []string, width int) string {
+func fit(list []string, width int) string {
 	line := ""
-	for i, w := range words {
+	for i, w := range list {
 		next := w
 		if i > 0 {
 			next = line + "  " + w
@@ -80,8 +86,8 @@ func fit(words []string, width int) string {
 		}
 		line = next
 	}
-	if line == "" && len(words) > 0 && width > 0 {
-		return words[0][:min(len(words[0]), width)]
+	if line == "" && len(list) > 0 && width > 0 {
+		return list[0][:min(len(list[0]), width)]
 	}
 	return strings.TrimRight(line, " ")
 }

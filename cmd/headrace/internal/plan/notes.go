@@ -1,53 +1,54 @@
-package main
+package plan
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"time"
 )
 
 // printNotes says what the figures rest on.
-func (s *scheme) printNotes() {
-	fmt.Fprintln(s.stdout)
-	for _, note := range s.notes() {
-		fmt.Fprintf(s.stdout, "- %s\n", note)
+func (p *Plan) printNotes(out io.Writer) {
+	fmt.Fprintln(out)
+	for _, note := range p.notes() {
+		fmt.Fprintf(out, "- %s\n", note)
 	}
 }
 
-func (s *scheme) notes() []string {
+func (p *Plan) notes() []string {
 	notes := []string{
-		"tokens in are estimated from the text: give or take 15 % (charged as by " + s.preset.Name + ": --preset)",
-		s.outputNote(),
-		s.latencyNote(),
+		"tokens in are estimated from the text: give or take 15 % (charged as by " + p.cfg.Counts + ": --preset)",
+		p.outputNote(),
+		p.latencyNote(),
 	}
-	if n := s.tooLarge(); n > 0 {
-		notes = append(notes, fmt.Sprintf("%s larger than a minute's limit on tokens: the provider would refuse them", s.atLeast(isAre(n, "item"))))
+	if n := p.tooLarge(); n > 0 {
+		notes = append(notes, fmt.Sprintf("%s larger than a minute's limit on tokens: the provider would refuse them", p.atLeast(isAre(n, "item"))))
 	}
-	if free := s.unlimited(); free != "" {
+	if free := p.unlimited(); free != "" {
 		notes = append(notes, "no limit is told for "+free+": a run learns it, and may take longer (--rpm, --tpm, --tier)")
 	}
-	if s.flags.tier != "" {
-		notes = append(notes, "limits of "+s.flags.tier+" as collected on "+builtIn().AsOf+": see your account's own")
+	if p.cfg.Tier.name != "" {
+		notes = append(notes, "limits of "+p.cfg.Tier.name+" as collected on "+builtIn().AsOf+": see your account's own")
 	}
-	notes = append(notes, s.priceNote())
-	if s.forecast.Scaled {
+	notes = append(notes, p.priceNote())
+	if p.forecast.Scaled {
 		notes = append(notes, "the time is that of a sample of the items, scaled")
 	}
 	return notes
 }
 
 // atLeast bounds from below what was counted in a sample only.
-func (s *scheme) atLeast(text string) string {
-	if s.forecast.Scaled {
+func (p *Plan) atLeast(text string) string {
+	if p.forecast.Scaled {
 		return "at least " + text
 	}
 	return text
 }
 
-func (s *scheme) outputNote() string {
+func (p *Plan) outputNote() string {
 	text := "an answer is taken to be as long as its line allows"
-	if s.assumed > 0 {
-		text += fmt.Sprintf("; %s nothing: %s tokens (--output-tokens)", saysSay(s.assumed), thousands(s.flags.answer))
+	if p.assumed > 0 {
+		text += fmt.Sprintf("; %s nothing: %s tokens (--output-tokens)", saysSay(p.assumed), thousands(p.cfg.Output))
 	}
 	return text
 }
@@ -66,18 +67,18 @@ func isAre(n int, noun string) string {
 	return thousands(float64(n)) + " " + noun + "s are"
 }
 
-func (s *scheme) latencyNote() string {
-	mean := long(s.latency / time.Duration(s.items))
-	if s.flags.latency > 0 {
+func (p *Plan) latencyNote() string {
+	mean := long(p.latency / time.Duration(p.items))
+	if p.cfg.Latency > 0 {
 		return "a call is taken to last " + mean + " in the median (--latency)"
 	}
 	return "a call is taken to last 0.5 s and 20 ms for each token out, here " + mean + " on average (--latency)"
 }
 
 // unlimited names the models for which no limit is told.
-func (s *scheme) unlimited() string {
+func (p *Plan) unlimited() string {
 	var names []string
-	for _, m := range s.models {
+	for _, m := range p.models {
 		if m.limits.Zero() {
 			names = append(names, shortName(m.name))
 		}
@@ -89,10 +90,10 @@ func (s *scheme) unlimited() string {
 	return strings.Join(names, ", ")
 }
 
-func (s *scheme) priceNote() string {
+func (p *Plan) priceNote() string {
 	dated, unknown := false, false
-	for _, m := range s.models {
-		_, d, ok := s.flags.list.of(m.name)
+	for _, m := range p.models {
+		_, d, ok := p.cfg.Prices.of(m.name)
 		dated, unknown = dated || d, unknown || !ok
 	}
 	text := "prices are yours"

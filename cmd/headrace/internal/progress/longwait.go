@@ -1,10 +1,11 @@
-package main
+package progress
 
 import (
 	"fmt"
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
@@ -15,9 +16,9 @@ func waitStory(w batch.LongWait) string {
 	}
 	text := fmt.Sprintf("%s: %s: ", w.Lane, whyWaiting(w))
 	if waited := w.At.Sub(w.Since); waited >= time.Second {
-		text += fmt.Sprintf("nothing was let in for %s, ", wait(waited))
+		text += fmt.Sprintf("nothing was let in for %s, ", words.Wait(waited))
 	}
-	return text + fmt.Sprintf("%s; %s", untilWords(w, "the next call leaves"), countOf(w.Items, "item")+waitVerb(w.Items))
+	return text + fmt.Sprintf("%s; %s", untilWords(w, "the next call leaves"), words.Count(w.Items, "item")+waitVerb(w.Items))
 }
 
 func waitVerb(n int) string {
@@ -54,15 +55,15 @@ func whyWaiting(w batch.LongWait) string {
 func untilWords(w batch.LongWait, what string) string {
 	switch {
 	case !w.Until.IsZero():
-		return fmt.Sprintf("%s at %s, in %s", what, w.Until.Format(time.TimeOnly), wait(w.Until.Sub(w.At)))
+		return fmt.Sprintf("%s at %s, in %s", what, w.Until.Format(time.TimeOnly), words.Wait(w.Until.Sub(w.At)))
 	case w.Phase == machine.Probing:
 		return "a probe is under way"
 	}
 	return "until when is not known"
 }
 
-// waitAttrs are a long wait's attributes in the log.
-func waitAttrs(w *batch.LongWait) []any {
+// LogAttrs are a long wait's attributes in the log.
+func LogAttrs(w *batch.LongWait) []any {
 	attrs := []any{"lane", w.Lane, "phase", w.Phase.String(), "cause", w.Cause.String(), "why", w.Why, "waited_s", seconds(w.At.Sub(w.Since)), "items", w.Items}
 	if w.Own {
 		attrs = append(attrs, "item", w.Item)
@@ -91,7 +92,7 @@ type longWaitEvent struct {
 
 func (e *events) longWait(w batch.LongWait) {
 	out := longWaitEvent{
-		Event: "long_wait", ElapsedS: seconds(w.At.Sub(e.began)), Lane: w.Lane, Phase: w.Phase.String(),
+		Event: "long_wait", ElapsedS: seconds(w.At.Sub(e.Began)), Lane: w.Lane, Phase: w.Phase.String(),
 		Cause: w.Cause.String(), Why: w.Why, Items: w.Items, WaitedS: seconds(w.At.Sub(w.Since)), Text: waitStory(w),
 	}
 	if w.Own {

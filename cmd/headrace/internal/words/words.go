@@ -1,0 +1,37 @@
+// Package words says counts and lengths of time as all of headrace's commands say them.
+//
+// It promises that one thing is never more than singular, and that a length of time has
+// at most three digits and its unit.
+//
+//	1 ─▶ "1 call"    2 ─▶ "2 calls"    1.2 s ─▶ "1.2 s"    3 h ─▶ "3.0 h"
+package words
+
+import (
+	"fmt"
+	"time"
+)
+
+// Count says how many of something there are. The noun is singular, and of those that
+// take an s.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Wait shows a length of time: milliseconds below a second, seconds up to 100 of them,
+// minutes up to 100 of them, hours beyond. A negative one is none.
+func Wait(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 100*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < 100*time.Minute:
+		return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
+	}
+	return fmt.Sprintf("%.1f h", d.Hours())
+}

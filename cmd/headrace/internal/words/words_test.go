@@ -1,0 +1,27 @@
+package words
+
+import (
+	"testing"
+	"time"
+)
+
+// One thing is singular.
+func TestCount(t *testing.T) {
+	for n, want := range map[int]string{0: "0 calls", 1: "1 call", 2: "2 calls"} {
+		if got := Count(n, "call"); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+}
+
+// A length of time is shown in the unit that says most of it.
+func TestWait(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0 s", 0: "0 ms", 999 * time.Millisecond: "999 ms", time.Second: "1.0 s", 99 * time.Second: "99.0 s",
+		100 * time.Second: "2 min", 99 * time.Minute: "99 min", 100 * time.Minute: "1.7 h", 20 * time.Hour: "20.0 h",
+	} {
+		if got := Wait(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}

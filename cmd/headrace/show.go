@@ -1,0 +1,58 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cmd/headrace/internal/progress"
+)
+
+// manner is how the run is shown. Where it is not said, a terminal has the live line, and
+// whatever else there is has lines.
+func (r *runner) manner() progress.Manner {
+	switch r.flags.progress {
+	case progressNone:
+		return progress.Silent(r.stderr)
+	case progressJSON:
+		return progress.JSON(r.stderr)
+	case progressBar:
+		width := r.width
+		if width == nil {
+			width = func() int { return progress.DefaultWidth }
+		}
+		return progress.Live(r.screen, width)
+	case progressAuto:
+		if r.width != nil {
+			return progress.Live(r.screen, r.width)
+		}
+	}
+	return progress.Plain(r.stderr)
+}
+
+// logHandler is what the log looks like beside that.
+func (r *runner) logHandler() slog.Handler {
+	level, _ := r.flags.level() // checked with the flags
+	options := &slog.HandlerOptions{Level: level}
+	if r.flags.progress == progressJSON {
+		return slog.NewJSONHandler(r.console, options)
+	}
+	return slog.NewTextHandler(r.console, options)
+}
+
+// reportOf is what is shown of a run that is over.
+func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.Report {
+	rep := &progress.Report{
+		Summary: s.Summary, Truncated: s.Truncated, Kinds: s.Kinds,
+		Before: s.EarlierDone + s.EarlierFailed, ErrorsFile: r.flags.errorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped,
+		BreakerOpened: r.troubles.opened, Broke: r.troubles.why, Stopped: r.redact(reasonOf(s.Stopped)),
+	}
+	rep.Left = rep.NotRun
+	if plan != nil {
+		rep.Left = plan.Left() - rep.Succeeded - rep.Failed
+	}
+	if r.backend.books != nil {
+		books := r.backend.books()
+		rep.Books = &books
+	}
+	return rep
+}
