@@ -69,7 +69,8 @@ func (n percentNoter) Write(p []byte) (int, error) {
 // A run of the command has the room for garbage while results are written, and gives the
 // setting back when it is over. Where the user has set GOGC the run leaves it alone.
 func TestRunHasRoomForGarbage(t *testing.T) {
-	const odd = 123 // no setting of ours
+	t.Chdir(t.TempDir()) // the errors file of a run to standard output
+	const odd = 123      // no setting of ours
 	defer debug.SetGCPercent(debug.SetGCPercent(odd))
 	for _, gogc := range []string{"", "123"} {
 		note := percentNoter{map[int]bool{}}
