@@ -16,7 +16,8 @@
 //
 // A dozen lines are a program (see the example): [File] names the input, [Open] locks the
 // output and reads what earlier runs have left in it, [Job.Run] does all the rest. Who
-// wants to say more in between calls [Job.Plan] and [Job.Begin] before it.
+// wants to say more in between calls [Job.Plan] and [Job.Begin] before it; who only wants
+// to know what is in an input calls [Scan].
 //
 // Prompts are package prompts', lines and what is read back of them package journal's,
 // and package saver's is how they get to the disk.

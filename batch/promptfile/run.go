@@ -44,7 +44,7 @@ func (j *Job) Run(ctx context.Context, call batch.Func[*Item, provider.Reply], o
 	if err := j.ready(); err != nil {
 		return Sums{RunErr: err}, err
 	}
-	if j.halted() { // what is drained from the start could still let a call leave
+	if isClosed(j.cfg.Drain) { // what is drained from the start could still let a call leave
 		return Sums{RunErr: ErrHalted}, ErrHalted
 	}
 	r := j.start(ctx)

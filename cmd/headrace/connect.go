@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/sim"
@@ -18,19 +17,9 @@ import (
 type backend struct {
 	client *openai.Client
 	name   string           // of the provider, as its lanes begin
-	model  string           // for lines that name none
 	key    string           // "" if there is none
 	books  func() sim.Books // the simulated provider's own; nil for a real one
 	notice []string         // what the user should know of it
-}
-
-// serves lists the endpoints that a line may be for. Anthropic's is not among
-// OpenAI's own; servers at another address have it or say that they do not.
-func (b *backend) serves(baseURL string) []string {
-	if b.books == nil && baseURL == "" {
-		return nil
-	}
-	return append(prompts.Endpoints(), prompts.Messages)
 }
 
 func (b *backend) do(ctx context.Context, r provider.Request) (provider.Reply, error) {
@@ -51,7 +40,7 @@ func (r *runner) connect() (*backend, error) {
 	if r.flags.provider == providerSim {
 		return r.simulate()
 	}
-	b := &backend{name: providerOpenAI, model: r.flags.model}
+	b := &backend{name: providerOpenAI}
 	if err := r.findKey(b); err != nil {
 		return nil, err
 	}
@@ -97,10 +86,7 @@ func (r *runner) simulate() (*backend, error) {
 	if err != nil {
 		return nil, refuse("%s", configFault(err))
 	}
-	b := &backend{client: client, name: providerSim, model: r.flags.model, books: server.Books}
-	if b.model == "" {
-		b.model = simDefaultModel
-	}
+	b := &backend{client: client, name: providerSim, books: server.Books}
 	b.notice = append(b.notice, "the answers are simulated: nothing is sent anywhere")
 	if r.flags.baseURL != "" {
 		b.notice = append(b.notice, "--base-url has no meaning with --provider sim and is not used")

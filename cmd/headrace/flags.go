@@ -2,58 +2,49 @@ package main
 
 import (
 	"errors"
-	"text/template"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider/openai"
 )
 
 // runFlags are the flags of run, by name. The names are a promise.
 type runFlags struct {
-	output, errors    string
-	provider, baseURL string
-	preset            string
-	law               string
-	keyEnv            string
-	keyEnvGiven       bool
-	model, endpoint   string
-	system            string
-	concurrency       int
-	rpm, tpm          float64
-	inputTPM          float64
-	outputTPM         float64
-	burst             time.Duration
-	maxAttempts       int
-	maxBodies         int // MiB
-	latencyTarget     time.Duration
-	timeout           time.Duration
-	itemTimeout       time.Duration
-	deadline          time.Duration
-	longWait          time.Duration
-	firstAnswer       time.Duration
-	config            string
-	configBaseURL     bool          // the config file says whom to call
-	lanes             *laneSettings // that the config file has; nil: there is no such file
-	simProfile        string
-	durable           string
-	fresh             bool
-	forget            bool
-	retryFailed       bool
-	onBadLine         string
-	order             string
-	format            string
-	template          string
-	parsed            *template.Template // --template, nil for none
-	progress          string
-	logLevel          string
-	limit             int
-	seed              uint64
-	seeded            bool
+	inputFlags
+	output, errors string
+	preset         string
+	law            string
+	keyEnv         string
+	keyEnvGiven    bool
+	concurrency    int
+	rpm, tpm       float64
+	inputTPM       float64
+	outputTPM      float64
+	burst          time.Duration
+	maxAttempts    int
+	maxBodies      int // MiB
+	latencyTarget  time.Duration
+	timeout        time.Duration
+	itemTimeout    time.Duration
+	deadline       time.Duration
+	longWait       time.Duration
+	firstAnswer    time.Duration
+	config         string
+	configBaseURL  bool          // the config file says whom to call
+	lanes          *laneSettings // that the config file has; nil: there is no such file
+	simProfile     string
+	durable        string
+	fresh          bool
+	forget         bool
+	retryFailed    bool
+	order          string
+	progress       string
+	logLevel       string
+	seed           uint64
+	seeded         bool
 }
 
 // defaultKeyEnv holds OpenAI's key, as in their own libraries.
@@ -108,12 +99,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	registerPreset(fs, &f.preset)
 	registerLaw(fs, &f.law)
 	fs.StringVar(&f.keyEnv, "api-key-env", defaultKeyEnv, "environment variable that holds the key")
-	fs.StringVar(&f.model, "model", "", "model of lines that name none")
-	fs.StringVar(&f.endpoint, "endpoint", prompts.ChatCompletions, "endpoint of lines that name none")
-	fs.StringVar(&f.format, "format", formatAuto, "how the input holds its items: jsonl, text (a prompt a line), csv (a row each), or auto (csv by the name's ending, else jsonl)")
-	fs.StringVar(&f.template, "template", "", "Go template that makes the prompt of an item's fields, such as \"Translate: {{.text}}\"")
-	fs.StringVar(&f.onBadLine, "on-bad-line", badLineFail, "fail (nothing is called) or skip (bad lines go to the errors file)")
-	fs.StringVar(&f.system, "system", "", "system message for lines that are only a prompt")
+	f.registerInput(fs, "fail (nothing is called) or skip (bad lines go to the errors file)")
 	fs.IntVarP(&f.concurrency, "concurrency", "c", batch.DefaultConcurrency, "most calls in flight")
 	fs.Float64Var(&f.rpm, "rpm", 0, "requests a minute that each model is allowed; 0 learns it")
 	fs.Float64Var(&f.tpm, "tpm", 0, "tokens a minute that each model is allowed; 0 learns it")
@@ -135,16 +121,14 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.durable, "durable", durableSync, "when a result is saved: sync (10 ms later it survives the loss of power) or os (it survives the end of this process)")
 	fs.StringVar(&f.progress, "progress", progressAuto, "auto, bar, plain, json or none, on standard error")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
-	fs.IntVar(&f.limit, "limit", 0, "only the first items; 0 is all")
 	fs.Uint64Var(&f.seed, "seed", 0, "makes jitter and simulation reproducible (default: another one each time)")
 	fs.StringVar(&f.simProfile, "sim-profile", profileDemo, "what --provider sim is like: demo (it throttles) or fast (nothing is in the way)")
 	fs.StringVar(&f.config, "config", "", "YAML file of flags, one a line as in \"rpm: 600\", and of what has no flag (ramp, breaker, …: see headrace help config)")
 	nameValues(fs, map[string]string{
 		"output": "FILE", "errors": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
-		"model": "NAME", "endpoint": "PATH", "system": "TEXT",
-		"format": "NAME", "template": "TEXT", "on-bad-line": "MODE", "order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
+		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
 		"timeout": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "sim-profile": "NAME", "config": "FILE",
-		"durable": "MODE", "progress": "MODE", "log-level": "LEVEL", "limit": "N", "seed": "N",
+		"durable": "MODE", "progress": "MODE", "log-level": "LEVEL", "seed": "N",
 	})
 }
 
@@ -190,6 +174,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 	f.lanes.useLaw(f.law)
 	return usage(append(f.lanes.check(f.law),
 		f.checkOutput(),
+		f.checkKeyEnv(),
 		f.checkProvider(),
 		checkPreset(f.preset),
 		checkLaw(f.law),

@@ -27,10 +27,14 @@ func (f *runFlags) checkOutput() error {
 // repeated.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func (f *runFlags) checkProvider() error {
+func (f *runFlags) checkKeyEnv() error {
 	if !variableName.MatchString(f.keyEnv) {
 		return errors.New("--api-key-env: it takes the name of a variable, not a key: put the key into the variable and name that")
 	}
+	return nil
+}
+
+func (f *inputFlags) checkProvider() error {
 	switch f.provider {
 	case providerOpenAI, providerSim:
 		return nil
@@ -38,7 +42,7 @@ func (f *runFlags) checkProvider() error {
 	return fmt.Errorf("--provider: %q is not known: use openai (with --base-url for any endpoint of its dialect) or sim", f.provider)
 }
 
-func (f *runFlags) checkEndpoint() error {
+func (f *inputFlags) checkEndpoint() error {
 	return oneOf("endpoint", f.endpoint, prompts.ChatCompletions, prompts.Embeddings, prompts.Responses, prompts.Completions)
 }
 
@@ -66,7 +70,7 @@ func (f *runFlags) level() (slog.Level, error) {
 	return l, err
 }
 
-func (f *runFlags) parseTemplate() (err error) {
+func (f *inputFlags) parseTemplate() (err error) {
 	if f.template == "" {
 		return nil
 	}
@@ -78,7 +82,7 @@ func (f *runFlags) parseTemplate() (err error) {
 
 // formatOf is how an input of that name holds its items. What it is packed with does
 // not count.
-func (f *runFlags) formatOf(name string) prompts.Format {
+func (f *inputFlags) formatOf(name string) prompts.Format {
 	format := f.format
 	if format == formatAuto {
 		name = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(name), ".gz"), ".zst")
@@ -95,7 +99,7 @@ func (f *runFlags) formatOf(name string) prompts.Format {
 	return prompts.FormatJSONL
 }
 
-func (f *runFlags) skipsBadLines() bool { return f.onBadLine == badLineSkip }
+func (f *inputFlags) skipsBadLines() bool { return f.onBadLine == badLineSkip }
 
 func (f *runFlags) durability() saver.Durability {
 	if f.durable == durableOS {

@@ -65,21 +65,13 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 	preset := r.flags.providerPreset()
 	return promptfile.Config{
 		Input: in, Output: output, Stdout: r.stdout, Errors: r.flags.errorsPath(),
-		Reader: r.readerConfig(in.Name), SkipBad: r.flags.skipsBadLines(),
+		Reader: r.flags.readerConfig(in.Name), SkipBad: r.flags.skipsBadLines(),
 		RetryFailed: r.flags.retryFailed, Fresh: r.flags.fresh, InputOrder: r.flags.order == orderInput, Durability: r.flags.durability(),
 		Concurrency: r.flags.concurrency, Drain: r.halt.drain,
 		Lane: r.backend.lane, Cost: func(q *prompts.Request) batch.Cost { return costOf(preset, q.Body) },
 		Simulated: r.backend.books != nil,
 		Checked:   true, // the client lets nothing through as an answer but valid JSON
 		Redact:    r.redact, Watch: r.watchJob(in.Name),
-	}
-}
-
-func (r *runner) readerConfig(name string) prompts.Config {
-	return prompts.Config{
-		DefaultModel: r.backend.model, DefaultEndpoint: r.flags.endpoint,
-		System: r.flags.system, Serves: r.backend.serves(r.flags.baseURL),
-		Format: r.flags.formatOf(name), Template: r.flags.parsed, Limit: r.flags.limit,
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/batch/promptfile"
-	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cmd/headrace/internal/plan"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
@@ -24,7 +22,8 @@ virtual time against a simulated provider with the limits that you tell; limits 
 do not tell are learned in a run, and cannot be foreseen here. Of more than 100,000 items
 a sample is run.
 
-The input is checked as run checks it, and bad lines are listed in the same way.`
+The input is read and checked as run does it, by the same flags, and bad lines are listed
+in the same way.`
 
 func newPlanCommand(w *world) *cobra.Command {
 	flags := &planFlags{}
@@ -51,18 +50,16 @@ func newPlanCommand(w *world) *cobra.Command {
 
 // planFlags are the flags of plan, by name. Those that run has too mean the same.
 type planFlags struct {
-	provider, baseURL string
-	preset            string
-	model, endpoint   string
-	concurrency       int
-	limits            limiter.Limits
-	tier              string
-	latency           time.Duration
-	answer            float64
-	price, prices     string
-	limit             int
-	json              bool
-	seed              uint64
+	inputFlags
+	preset        string
+	concurrency   int
+	limits        limiter.Limits
+	tier          string
+	latency       time.Duration
+	answer        float64
+	price, prices string
+	json          bool
+	seed          uint64
 
 	ownPrices plan.Prices
 	ownTier   plan.Tier
@@ -73,8 +70,7 @@ func (f *planFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.provider, "provider", providerOpenAI, "whom run would call: openai or sim")
 	fs.StringVar(&f.baseURL, "base-url", "", "the server that run would call; it tells the preset")
 	registerPreset(fs, &f.preset)
-	fs.StringVar(&f.model, "model", "", "model of lines that name none")
-	fs.StringVar(&f.endpoint, "endpoint", prompts.ChatCompletions, "endpoint of lines that name none")
+	f.registerInput(fs, "fail (there is no plan) or skip (bad lines are left out)")
 	fs.IntVarP(&f.concurrency, "concurrency", "c", batch.DefaultConcurrency, "most calls in flight")
 	fs.Float64Var(&f.limits.RPM, "rpm", 0, "requests a minute that each model is allowed; 0 is not told")
 	fs.Float64Var(&f.limits.TPM, "tpm", 0, "tokens a minute that each model is allowed; 0 is not told")
@@ -85,13 +81,12 @@ func (f *planFlags) register(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.answer, "output-tokens", provider.ExpectedOutput, "tokens of an answer that its line does not bound")
 	fs.StringVar(&f.price, "price", "", "USD per million input and output tokens, of models whose price is not known")
 	fs.StringVar(&f.prices, "prices", "", `prices, which beat the built-in ones: {"model":{"input":2.5,"output":10}}`)
-	fs.IntVar(&f.limit, "limit", 0, "only the first items; 0 is all")
 	fs.BoolVar(&f.json, "json", false, "print JSON")
 	fs.Uint64Var(&f.seed, "seed", 0, "draws other latencies")
 	nameValues(fs, map[string]string{
-		"provider": "NAME", "base-url": "URL", "model": "NAME", "endpoint": "PATH", "concurrency": "N",
+		"provider": "NAME", "base-url": "URL", "concurrency": "N",
 		"rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "tier": "NAME", "latency": "D",
-		"output-tokens": "N", "price": "IN,OUT", "prices": "FILE", "limit": "N", "seed": "N",
+		"output-tokens": "N", "price": "IN,OUT", "prices": "FILE", "seed": "N",
 	})
 }
 
@@ -101,20 +96,22 @@ func (f *planFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool))
 	if err := fromEnvironment(fs, env); err != nil {
 		return err
 	}
-	as := runFlags{endpoint: f.endpoint}
 	var listErr, tierErr error
 	f.ownPrices, listErr = plan.ReadPrices(f.prices, f.price)
 	f.ownTier, tierErr = plan.TierOf(f.tier)
 	return usage(
-		oneOf("provider", f.provider, providerOpenAI, providerSim),
+		f.checkProvider(),
 		checkPreset(f.preset),
-		as.checkEndpoint(),
+		f.checkEndpoint(),
 		f.checkLimits(),
 		atLeast("concurrency", f.concurrency, 1),
 		atMost("concurrency", f.concurrency, machine.MaxConcurrency),
 		atLeast("latency", f.latency, 0),
 		atLeast("output-tokens", int(f.answer), 0),
 		atLeast("limit", f.limit, 0),
+		oneOf("format", f.format, formatAuto, formatJSONL, formatText, formatCSV),
+		oneOf("on-bad-line", f.onBadLine, badLineFail, badLineSkip),
+		f.parseTemplate(),
 		listErr,
 		tierErr,
 	)
@@ -130,11 +127,11 @@ func (f *planFlags) checkLimits() error {
 // planFile reads the file, runs the forecast and prints what came of it.
 func (w *world) planFile(flags *planFlags, input string) error {
 	p := plan.New(flags.planOf(input))
-	lines, err := w.readInto(p, flags, input)
+	found, err := w.scan(&flags.inputFlags, input, p.Take)
 	if err != nil {
 		return err
 	}
-	p.Foresee(lines)
+	p.Foresee(found.Lines, found.Bad.All)
 	if !flags.json {
 		p.Text(w.stdout)
 		return nil
@@ -161,44 +158,4 @@ func (f *planFlags) laneOf(model string) string {
 		return "all models"
 	}
 	return model
-}
-
-// readInto goes through the file as run's check does: every bad line is listed. It gives
-// the number of lines.
-func (w *world) readInto(p *plan.Plan, flags *planFlags, input string) (lines int, err error) {
-	src, err := w.source(input)
-	if err != nil {
-		return 0, err
-	}
-	file, err := src.Open()
-	if err != nil {
-		return 0, refuse("%v: the input cannot be read", err)
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	reader := prompts.NewReader(file, flags.readerConfig(src.Name))
-	var bad promptfile.BadLines
-	items := 0
-	for req, err := range reader.All() {
-		if err == nil {
-			p.Take(req)
-			items++
-		} else if err = bad.Note(err); err != nil {
-			return 0, refuse("%s", plainText(err))
-		}
-		if items == flags.limit && flags.limit > 0 {
-			break
-		}
-	}
-	if bad.All > 0 {
-		return 0, (&runner{world: w, flags: &runFlags{}, input: input}).badLines(&bad)
-	}
-	return reader.Line(), nil
-}
-
-func (f *planFlags) readerConfig(name string) prompts.Config {
-	model := f.model
-	if model == "" && f.provider == providerSim {
-		model = simDefaultModel
-	}
-	return prompts.Config{Name: name, DefaultModel: model, DefaultEndpoint: f.endpoint, Passing: true, NoKeys: true}
 }

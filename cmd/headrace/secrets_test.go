@@ -104,7 +104,7 @@ func TestKeyGoesToItsOwnHost(t *testing.T) {
 	} {
 		r := &runner{
 			world: &world{env: func(string) (string, bool) { return testKey, true }},
-			flags: &runFlags{baseURL: c.base, keyEnv: defaultKeyEnv, keyEnvGiven: c.named},
+			flags: &runFlags{inputFlags: inputFlags{baseURL: c.base}, keyEnv: defaultKeyEnv, keyEnvGiven: c.named},
 		}
 		b := &backend{}
 		if err := r.findKey(b); err != nil {

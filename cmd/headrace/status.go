@@ -56,7 +56,7 @@ func (w *world) status(flags *statusFlags, output string) error {
 	if _, err := os.Stat(output); errors.Is(err, fs.ErrNotExist) {
 		return refuse("%s: there is no such file: check the name of the output", output)
 	}
-	of := runFlags{output: output, errors: flags.errors, format: flags.format}
+	of := runFlags{output: output, errors: flags.errors, inputFlags: inputFlags{format: flags.format}}
 	if err := oneOf("format", of.format, formatAuto, formatJSONL, formatText, formatCSV); err != nil {
 		return usage(err)
 	}

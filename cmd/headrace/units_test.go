@@ -191,7 +191,7 @@ func TestSimFlags(t *testing.T) {
 // A key over plain http to another machine is warned of; to this one it is not.
 func TestUnencryptedKey(t *testing.T) {
 	for base, want := range map[string]int{"http://example.test/v1": 1, "https://example.test/v1": 0, "http://127.0.0.1:1/v1": 0, "http://localhost/v1": 0} {
-		r := &runner{world: &world{env: func(string) (string, bool) { return testKey, true }}, flags: &runFlags{baseURL: base, keyEnv: defaultKeyEnv, keyEnvGiven: true, concurrency: 1}}
+		r := &runner{world: &world{env: func(string) (string, bool) { return testKey, true }}, flags: &runFlags{inputFlags: inputFlags{baseURL: base}, keyEnv: defaultKeyEnv, keyEnvGiven: true, concurrency: 1}}
 		b, err := r.connect()
 		if err != nil || len(b.notice) != want {
 			t.Errorf("%s: %+v, %v", base, b, err)

@@ -19,9 +19,9 @@ type whatIf struct {
 const whatIfSample = 20_000
 
 // Foresee runs the forecast, and the others beside it. Lines is how many lines the input
-// has, as far as it was read.
-func (p *Plan) Foresee(lines int) {
-	p.lines = lines
+// has, as far as it was read, and bad how many of them are left out.
+func (p *Plan) Foresee(lines, bad int) {
+	p.lines, p.bad = lines, bad
 	p.forecast = forecast.Run(p.config(limiter.None, 1), &p.sample)
 	if p.items == 0 {
 		return

@@ -15,6 +15,7 @@ import (
 type planJSON struct {
 	Lines       int             `json:"lines"`
 	Items       int             `json:"items"`
+	BadLines    int             `json:"bad_lines"` // left out
 	Models      []planModelJSON `json:"models"`
 	InputTokens int64           `json:"input_tokens"`
 	Output      int64           `json:"output_tokens"`
@@ -61,7 +62,7 @@ func (p *Plan) JSON(out io.Writer) error {
 
 func (p *Plan) picture() planJSON {
 	t := planJSON{
-		Lines: p.lines, Items: p.items, Models: []planModelJSON{}, PricesAsOf: builtIn().AsOf, Preset: p.cfg.Counts,
+		Lines: p.lines, Items: p.items, BadLines: p.bad, Models: []planModelJSON{}, PricesAsOf: builtIn().AsOf, Preset: p.cfg.Counts,
 		Seconds: p.forecast.Took.Seconds(), Limits: []planLimitJSON{}, TooLarge: p.tooLarge(),
 		Scaled: p.forecast.Scaled, Assumed: p.assumed, Notes: []string{},
 	}

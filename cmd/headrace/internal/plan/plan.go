@@ -56,6 +56,7 @@ type Plan struct {
 	cfg Config
 
 	lines    int
+	bad      int // lines that are left out
 	items    int
 	assumed  int // items whose answer nothing bounds
 	models   []*modelPlan

@@ -17,7 +17,7 @@ import (
 
 // Text writes the plan for a person.
 func (p *Plan) Text(out io.Writer) {
-	fmt.Fprintf(out, "%s: %s, %s: no call was made\n", printable.Line(p.cfg.Input), amountOf(p.lines, "line"), amountOf(p.items, "item"))
+	fmt.Fprintf(out, "%s: %s, %s%s: no call was made\n", printable.Line(p.cfg.Input), amountOf(p.lines, "line"), amountOf(p.items, "item"), p.leftOut())
 	if p.items == 0 {
 		return
 	}
@@ -26,6 +26,13 @@ func (p *Plan) Text(out io.Writer) {
 	fmt.Fprintf(out, "\nTime: about %s%s\n\n", long(p.forecast.Took), p.boundBy())
 	p.printLimits(out)
 	p.printNotes(out)
+}
+
+func (p *Plan) leftOut() string {
+	if p.bad == 0 {
+		return ""
+	}
+	return ", " + amountOf(p.bad, "bad line") + " left out"
 }
 
 // mostModels is how many models are listed; what is less used is one line.

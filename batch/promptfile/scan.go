@@ -1,0 +1,112 @@
+package promptfile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/headrace/headrace/batch/prompts"
+)
+
+var (
+	// ErrInput says that the input cannot be read.
+	ErrInput = errors.New("the input cannot be read")
+	// ErrHalted says that Config.Drain was closed before the first call.
+	ErrHalted = errors.New("promptfile: stopped before the first call")
+)
+
+// Scanned is what a Scan has found besides requests.
+type Scanned struct {
+	Lines int      // that were read, blank and bad ones included
+	Bad   BadLines // that are no requests
+}
+
+// Scan reads an input through, or up to cfg.Limit, and calls nothing. Take is given each
+// request, whose Body and Metadata last until it returns. The error is ErrHalted once halt
+// is closed, which may be nil; any other tells why the input cannot be read on. Name,
+// Checked and Passing of cfg are Scan's. Of a file, a complaint about an id used twice
+// names the line that had it first; a stream cannot be read again for that.
+func Scan(in Input, cfg prompts.Config, halt <-chan struct{}, take func(prompts.Request)) (Scanned, error) {
+	cfg.Name, cfg.Checked, cfg.Passing = in.Name, false, true
+	var found Scanned
+	if err := found.read(in, cfg, halt, take); err != nil || in.Stream {
+		return found, err
+	}
+	return found, nameFirst(in, cfg, found.Bad.First)
+}
+
+func (s *Scanned) read(in Input, cfg prompts.Config, halt <-chan struct{}, take func(prompts.Request)) error {
+	file, err := in.Open()
+	if err != nil {
+		return fmt.Errorf("promptfile: %w: %w", err, ErrInput)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	reader := prompts.NewReader(file, cfg)
+	defer func() { s.Lines = reader.Line() }()
+	for req, err := range reader.All() {
+		if isClosed(halt) {
+			return ErrHalted
+		}
+		if err == nil {
+			take(req)
+		} else if err = s.Bad.Note(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isClosed(halt <-chan struct{}) bool {
+	select {
+	case <-halt:
+		return true
+	default:
+		return false
+	}
+}
+
+// nameFirst completes complaints about ids used twice: of most ids the reader
+// remembers only that they were used, not where.
+func nameFirst(in Input, cfg prompts.Config, bad []*prompts.LineError) error {
+	if len(bad) == 0 {
+		return nil
+	}
+	file, err := in.Open()
+	if err != nil {
+		return fmt.Errorf("promptfile: %w: %w", err, ErrInput)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return prompts.FirstLines(file, cfg, bad)
+}
+
+// BadLines are the lines of an input that are no requests. As an error it says what is
+// wrong with the first of them, a line each.
+type BadLines struct {
+	First []*prompts.LineError // prompts.MaxComplaints of them
+	All   int
+}
+
+// Note takes err for a bad line. One that is none is given back: it ends the reading.
+func (b *BadLines) Note(err error) error {
+	var bad *prompts.LineError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	if b.All++; len(b.First) < prompts.MaxComplaints {
+		b.First = append(b.First, bad)
+	}
+	return nil
+}
+
+// Error has a line for each bad line that is known, and one for the others.
+func (b *BadLines) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "promptfile: %d bad lines, nothing was called", b.All)
+	for _, bad := range b.First {
+		text.WriteString("\n" + bad.Error())
+	}
+	if more := b.All - len(b.First); more > 0 {
+		fmt.Fprintf(&text, "\nand %d more", more)
+	}
+	return text.String()
+}
