@@ -3,6 +3,7 @@ package promptfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,13 +27,29 @@ func TestScan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, in := range map[string]Input{"on line 4701 already": file, "on an earlier line already": Stream("in", strings.NewReader(text.String()))} {
+	stream := Stream("in", &readOnce{in: strings.NewReader(text.String())})
+	for want, in := range map[string]Input{"on line 4701 already": file, "on an earlier line already": stream} {
 		items := 0
 		got, err := Scan(in, prompts.Config{}, nil, func(prompts.Request) { items++ })
 		if err != nil || items != 5000 || got.Lines != 5003 || got.Bad.All != 2 || !strings.Contains(got.Bad.First[1].Error(), want) {
 			t.Errorf("%s: %d items, %+v, %v", in.Name, items, got, err)
 		}
 	}
+}
+
+// readOnce is a stream beyond whose end nobody may read: a terminal would wait there.
+type readOnce struct {
+	in    io.Reader
+	ended bool
+}
+
+func (r *readOnce) Read(p []byte) (int, error) {
+	if r.ended {
+		return 0, errors.New("read beyond the end")
+	}
+	n, err := r.in.Read(p)
+	r.ended = err == io.EOF
+	return n, err
 }
 
 // A scan reads no further than its limit, nor once it is told to halt; what cannot be

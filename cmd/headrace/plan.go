@@ -31,7 +31,7 @@ func newPlanCommand(w *world) *cobra.Command {
 		Use:   "plan INPUT [flags]",
 		Short: "Say what a prompt file would cost and how long it would take",
 		Long:  planLong,
-		Example: `  headrace plan examples/prompts.jsonl --model gpt-4o-mini --tier openai-1
+		Example: `  headrace plan examples/prompts.jsonl --model gpt-6-luna --tier openai-build
   headrace plan prompts.jsonl --rpm 600 --tpm 200000 -c 64
   headrace plan prompts.jsonl --rpm 600 --json | jq .seconds`,
 		Args: oneInput,

@@ -22,6 +22,8 @@ type planJSON struct {
 	CostUSD     *float64        `json:"cost_usd"` // null: of some model it is not known
 	PricesAsOf  string          `json:"prices_as_of"`
 	Preset      string          `json:"preset"`
+	Tier        string          `json:"tier"`         // "": none
+	LimitsAsOf  string          `json:"limits_as_of"` // of the tier; "": there is none
 	Seconds     float64         `json:"seconds"`
 	Bound       string          `json:"bound"` // "": nothing is
 	Limits      []planLimitJSON `json:"limits"`
@@ -63,6 +65,7 @@ func (p *Plan) JSON(out io.Writer) error {
 func (p *Plan) picture() planJSON {
 	t := planJSON{
 		Lines: p.lines, Items: p.items, BadLines: p.bad, Models: []planModelJSON{}, PricesAsOf: builtIn().AsOf, Preset: p.cfg.Counts,
+		Tier: p.cfg.Tier.Name, LimitsAsOf: p.cfg.Tier.AsOf,
 		Seconds: p.forecast.Took.Seconds(), Limits: []planLimitJSON{}, TooLarge: p.tooLarge(),
 		Scaled: p.forecast.Scaled, Assumed: p.assumed, Notes: []string{},
 	}

@@ -27,8 +27,8 @@ func (p *Plan) notes() []string {
 	if free := p.unlimited(); free != "" {
 		notes = append(notes, "no limit is told for "+free+": a run learns it, and may take longer (--rpm, --tpm, --tier)")
 	}
-	if p.cfg.Tier.name != "" {
-		notes = append(notes, "limits of "+p.cfg.Tier.name+" as collected on "+builtIn().AsOf+": see your account's own")
+	if t := p.cfg.Tier; t.Name != "" {
+		notes = append(notes, "limits of "+t.Name+" as collected on "+t.AsOf+": see your account's own")
 	}
 	notes = append(notes, p.priceNote())
 	if p.forecast.Scaled {

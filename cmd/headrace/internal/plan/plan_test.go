@@ -21,13 +21,36 @@ func TestBuiltInTables(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	for name, tier := range tables.Tiers {
-		for model, l := range tier {
+	for _, tier := range tables.Tiers {
+		if _, err := time.Parse(time.DateOnly, tier.AsOf); err != nil || len(tier.Limits) == 0 {
+			t.Errorf("%s: %v", tier.Name, err)
+		}
+		for model, l := range tier.Limits {
 			if l.RPM <= 0 || l.TPM <= l.RPM || l.Validate() != nil {
-				t.Errorf("%s: %s: %+v", name, model, l)
+				t.Errorf("%s: %s: %+v", tier.Name, model, l)
 			}
 		}
 	}
+}
+
+// A higher tier allows no less, of no fewer models.
+func TestTiersRise(t *testing.T) {
+	build, launch, grow := tierNamed(t, "openai-build"), tierNamed(t, "openai-launch"), tierNamed(t, "openai-grow")
+	for model, l := range build.Limits {
+		m, h := launch.of(model), grow.of(model)
+		if m.RPM <= l.RPM || m.TPM <= l.TPM || h.RPM <= m.RPM || h.TPM <= m.TPM {
+			t.Errorf("%s: %+v, %+v, %+v", model, l, m, h)
+		}
+	}
+}
+
+func tierNamed(t *testing.T, name string) Tier {
+	t.Helper()
+	tier, err := TierOf(name)
+	if err != nil || tier.Name != name {
+		t.Fatalf("%+v, %v", tier, err)
+	}
+	return tier
 }
 
 // A dated build has the price and the limits of its model, unless it has its own.
@@ -48,15 +71,15 @@ func TestDatedBuilds(t *testing.T) {
 			t.Errorf("%s has a price", model)
 		}
 	}
-	tier, err := TierOf("OpenAI-1")
-	if err != nil || tier.of("gpt-4o-2024-08-06").RPM != 500 || !tier.of("gpt-4").Zero() {
-		t.Errorf("%+v, %v", tier, err)
+	tier := tierNamed(t, "openai-build")
+	if tier.of("gpt-6-luna-2026-09-22").RPM != 5000 || !tier.of("gpt-6").Zero() {
+		t.Errorf("%+v", tier)
 	}
 }
 
 // What is told beats the tier, one limit at a time.
 func TestLimitsOf(t *testing.T) {
-	f := &Config{Limits: limiter.Limits{RPM: 7}, Tier: Tier{limits: map[string]limiter.Limits{"m": {RPM: 5, TPM: 100}}}}
+	f := &Config{Limits: limiter.Limits{RPM: 7}, Tier: Tier{Limits: map[string]limiter.Limits{"m": {RPM: 5, TPM: 100}}}}
 	if got := f.limitsOf("m"); got != (limiter.Limits{RPM: 7, TPM: 100}) {
 		t.Errorf("%+v", got)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -31,15 +30,9 @@ type Prices struct {
 
 // tables are prices and limits as they were published on a day.
 type tables struct {
-	AsOf   string                               `json:"as_of"`
-	Prices map[string]price                     `json:"prices"`
-	Tiers  map[string]map[string]limiter.Limits `json:"tiers"` // by model
-}
-
-// Tier is what an account may draw, by model. The zero value has no limits.
-type Tier struct {
-	name   string // as it was asked for
-	limits map[string]limiter.Limits
+	AsOf   string           `json:"as_of"` // of the prices
+	Prices map[string]price `json:"prices"`
+	Tiers  []Tier           `json:"tiers"`
 }
 
 //go:embed tables.json
@@ -52,36 +45,6 @@ func builtIn() tables {
 		panic(err)
 	}
 	return t
-}
-
-// of are the limits of a model; a dated build has those of its model.
-func (t Tier) of(model string) limiter.Limits {
-	if l, ok := t.limits[model]; ok {
-		return l
-	}
-	return t.limits[build.ReplaceAllString(model, "")]
-}
-
-// TierNames lists the tiers that are known.
-func TierNames() string {
-	var names []string
-	for name := range builtIn().Tiers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
-}
-
-// TierOf finds a tier by its name, in whatever case; "" is none.
-func TierOf(name string) (Tier, error) {
-	if name == "" {
-		return Tier{}, nil
-	}
-	limits, ok := builtIn().Tiers[strings.ToLower(name)]
-	if !ok {
-		return Tier{}, fmt.Errorf("--tier: %q is not known: use %s, or tell limits with --rpm and --tpm", name, TierNames())
-	}
-	return Tier{name, limits}, nil
 }
 
 // ReadPrices puts the user's prices over the built-in ones: those of a file, and one of all
