@@ -145,7 +145,7 @@ func (w *world) planFile(flags *planFlags, input string) error {
 func (f *planFlags) planOf(input string) plan.Config {
 	preset := presetOf(f.preset, f.provider, f.baseURL)
 	return plan.Config{
-		Input: input, Lane: f.laneOf, Limits: f.limits, Tier: f.ownTier,
+		Input: input, Lane: f.laneOf, Limits: f.limits, Tier: f.ownTier, Ramps: preset.Name == providerOpenAI && f.provider == providerOpenAI,
 		Cost: func(body []byte) limiter.Cost { return costOf(preset, body) }, Counts: preset.Name,
 		Concurrency: f.concurrency, Latency: f.latency, Output: f.answer, Prices: f.ownPrices, Seed: f.seed,
 	}

@@ -30,6 +30,9 @@ func (p *Plan) notes() []string {
 	if t := p.cfg.Tier; t.Name != "" {
 		notes = append(notes, "limits of "+t.Name+" as collected on "+t.AsOf+": see your account's own")
 	}
+	if p.rampsUp() {
+		notes = append(notes, fmt.Sprintf("above %s input tokens a minute OpenAI lets traffic grow by half in 15 minutes: it may take longer", thousands(rampFrom)))
+	}
 	notes = append(notes, p.priceNote())
 	if p.forecast.Scaled {
 		notes = append(notes, "the time is that of a sample of the items, scaled")
@@ -88,6 +91,20 @@ func (p *Plan) unlimited() string {
 		names = append(names[:most], fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(names, ", ")
+}
+
+// rampFrom is how many input tokens a minute OpenAI takes from whoever begins. What grows
+// from there by more than half in 15 minutes is refused (slow_down), within all limits.
+const rampFrom = 1e6
+
+// rampsUp reports whether a model is asked for more than that in some minute.
+func (p *Plan) rampsUp() bool {
+	for i, m := range p.models {
+		if p.cfg.Ramps && m.input/max(1, p.forecast.Lanes[i].Took.Minutes()) > rampFrom {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *Plan) priceNote() string {

@@ -21,6 +21,7 @@ type Config struct {
 
 	Limits      limiter.Limits // of every model; what is 0 is not told
 	Tier        Tier           // the limits of models for which none are told
+	Ramps       bool           // traffic may grow but slowly above rampFrom, whatever the limits are
 	Concurrency int            // most calls in flight
 	Latency     time.Duration  // median time of a call; 0 goes by the tokens of its answer
 	Output      float64        // tokens of an answer that its line does not bound
