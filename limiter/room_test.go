@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/headrace/headrace/internal/race"
 )
 
 // roomOf is what a law remembers of its calls one by one, in bytes.
@@ -50,11 +52,11 @@ func TestLawsTakeBoundedRoom(t *testing.T) {
 	} {
 		m := NewModelLaw(LawConfig{}, noon, seeded(1))
 		if c.gap == 0 { // all at once, and none ends
-			for range c.calls {
+			for range race.Fewer(c.calls) {
 				m.Sent(noon, one, 0)
 			}
 		} else {
-			load(m, c.calls, c.gap, c.refusals)
+			load(m, race.Fewer(c.calls), c.gap, c.refusals)
 		}
 		sent, awaited := roomOf(m)
 		t.Logf("%s: %d bytes of sends, %d of fates", name, sent, awaited)
