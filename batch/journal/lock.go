@@ -16,7 +16,7 @@ import (
 
 // Why an output is not locked; errors.Is finds them in what LockOutput returns.
 var (
-	ErrLocked      = errors.New("it is in use: wait for that run to end, or name another output")
+	ErrLocked      = errors.New("wait for that run to end, or name another output")
 	ErrForeignLock = errors.New("it is a link, or no lock of headrace: look what it is and move it away, or name another output")
 )
 
@@ -129,18 +129,27 @@ func lockedBy(name string, others []*Lock) error {
 			return ErrSameFile
 		}
 	}
-	return fmt.Errorf("process %s writes to it: %w", holder(name), ErrLocked)
+	return fmt.Errorf("it is in use by %s: %w", holder(name), ErrLocked)
+}
+
+// own keeps a file that is written to from those who have another name for it, and so
+// another lock: a hard link. It holds until the file is closed.
+func own(file *os.File) error {
+	if errors.Is(disk.Own(file), disk.ErrOwned) {
+		return fmt.Errorf("it is in use under another name: %w", ErrLocked)
+	}
+	return nil // whoever cannot say whose it is says nothing against us
 }
 
 func holder(name string) string {
-	const unknown = "(unknown)"
+	const unknown = "another process"
 	file, err := os.OpenFile(name, os.O_RDONLY|disk.NoFollow, 0)
 	if err != nil {
 		return unknown
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	if pid, ok := pidIn(file); ok && pid != "" {
-		return pid
+		return "process " + pid
 	}
 	return unknown
 }
