@@ -65,9 +65,10 @@ const (
 	adviceArray = "write one object a line, without the array around them (jq -c '.[]' FILE does that)"
 )
 
-// adviceFor is what to do about a line that is no JSON object.
-func adviceFor(text []byte) string {
-	if text[0] == '[' {
+// adviceFor is what to do about a line that is no JSON object. A file that begins with
+// an array is one.
+func (r *Reader) adviceFor(text []byte) string {
+	if r.first == 1 && text[0] == '[' {
 		return adviceArray
 	}
 	return adviceFix

@@ -3,7 +3,6 @@ package progress
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/headrace/headrace/batch"
@@ -108,9 +107,13 @@ func whyRamping(t batch.Transition) string {
 	return "the probe passed"
 }
 
+// mostShown is the highest rate, in calls a second, that is worth words: more than a
+// process makes, so that something else holds it back.
+const mostShown = 100_000
+
 // upTo says to what rate, if one was learned.
 func upTo(words string, perSecond float64) string {
-	if math.IsInf(perSecond, 1) {
+	if perSecond > mostShown {
 		return ""
 	}
 	return words + rate(perSecond)
