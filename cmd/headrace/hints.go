@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,8 +11,8 @@ import (
 
 // hintsFor say what flags may have to do with bad lines: a line each.
 func hintsFor(input string, bad []*prompts.LineError) (hints []string) {
-	if isNoJSONL(input, bad) {
-		hints = append(hints, fmt.Sprintf("%s is read as JSONL, an object a line: --format text takes each line as a prompt, --format csv each row as an item", input))
+	if len(bad) > 0 && isNoJSONL(input, bad[0]) {
+		hints = append(hints, formatHint(input))
 	}
 	if slices.ContainsFunc(bad, func(e *prompts.LineError) bool { return errors.Is(e, prompts.ErrNoModel) }) {
 		hints = append(hints, "--model NAME gives lines a model that name none")
@@ -21,11 +20,15 @@ func hintsFor(input string, bad []*prompts.LineError) (hints []string) {
 	return hints
 }
 
+func formatHint(input string) string {
+	return input + " is read as JSONL, an object a line: --format text takes each line as a prompt, --format csv each row as an item"
+}
+
 // isNoJSONL reports whether what was read as JSONL seems to be none: its first line is
 // something else, and its name does not say that it is JSON.
-func isNoJSONL(input string, bad []*prompts.LineError) bool {
+func isNoJSONL(input string, first *prompts.LineError) bool {
 	name := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(input), ".gz"), ".zst")
-	return len(bad) > 0 && bad[0].Line == 1 && errors.Is(bad[0], prompts.ErrNotJSON) &&
+	return first.Line == 1 && errors.Is(first, prompts.ErrNotJSON) &&
 		!slices.Contains([]string{".jsonl", ".ndjson", ".json"}, filepath.Ext(name))
 }
 

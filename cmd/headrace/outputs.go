@@ -54,7 +54,11 @@ func (r *runner) outputFault(err error) error {
 	if text := r.noFolder(); text != "" && errors.Is(err, fs.ErrNotExist) {
 		return refuse("%s", text)
 	}
-	return r.failAgain(exitOutput, "%s: see to the disk or the permissions, then run:", plainText(err))
+	advice := "see to the disk"
+	if errors.Is(err, fs.ErrPermission) {
+		advice = "see to the permissions of the file and of its folder"
+	}
+	return r.failAgain(exitOutput, "%s: %s, then run:", plainText(err), advice)
 }
 
 // noFolder says which of the files has no folder to be made in; "" if each has one.
@@ -93,7 +97,12 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 			r.console.Notice(fmt.Sprintf("checking %s before any call: %d items so far", input, items))
 		},
 		Ended:   r.itemEnded,
-		Skipped: func(*prompts.LineError) { r.failed.Add(1) },
+		Skipped: func(bad *prompts.LineError) {
+			r.failed.Add(1)
+			if isNoJSONL(input, bad) {
+				r.console.Notice(formatHint(input))
+			}
+		},
 		Broke: func(err error) {
 			r.console.Notice(plainText(err) + " (no further line is taken; the items before it are finished)")
 			var bad *prompts.LineError

@@ -152,7 +152,11 @@ func (r *runner) itemsFailed(s *promptfile.Sums) error {
 	if s.Skipped > 0 {
 		text += fmt.Sprintf("; %s skipped", words.Count(s.Skipped, "bad line"))
 	}
-	return &ending{code: exitItemsFailed, text: text + string(r.whyFailed(s))}
+	text += string(r.whyFailed(s))
+	if !r.flags.retryFailed && !r.flags.toStdout() {
+		text += "\nthe same command with --retry-failed asks what failed once more"
+	}
+	return &ending{code: exitItemsFailed, text: text}
 }
 
 // isClosedPipe tells a reader that has gone (| head) from a fault.

@@ -210,6 +210,31 @@ func TestStopsAreSaidInWords(t *testing.T) {
 	}
 }
 
+// A text on standard input names --format too, once, and so does one whose bad lines are
+// skipped.
+func TestTextOnStandardInputNamesFormat(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, how := range []string{"fail", "skip"} {
+		_, _, errs := inWorld(t, strings.NewReader("hello\nthere\n"), nil, "run", "-", "-o", how+".jsonl", "--provider", "sim", "--progress", "plain", "--on-bad-line", how)
+		if strings.Count(errs, "standard input is read as JSONL, an object a line: --format text takes") != 1 {
+			t.Errorf("%s: %s", how, errs)
+		}
+	}
+}
+
+// That something failed for good says how it is asked once more, unless it just was.
+func TestWhatFailedCanBeAskedOnceMore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	base := serverOf(t, says(400, "application/json", `{"error":{"message":"too long"}}`))
+	for n, args := range [][]string{{"-o", "o.jsonl"}, {"-o", "o.jsonl"}, {"-o", "o.jsonl", "--retry-failed"}, {"-o", "-"}} {
+		args = append([]string{"run", "-", "--base-url", base, "--model", "m", "--progress", "none"}, args...)
+		code, _, errs := inWorld(t, strings.NewReader(`{"prompt":"a","id":"a"}`), nil, args...)
+		if said := strings.Contains(errs, "\nheadrace: the same command with --retry-failed asks what failed once more\n"); code != exitItemsFailed || said != (n < 2) {
+			t.Errorf("%v: exit code %d: %s", args, code, errs)
+		}
+	}
+}
+
 // Where the results are, and how to read them, are the last words of a run that went well;
 // one with nothing to do has no figures.
 func TestWhatToDoWithResults(t *testing.T) {
