@@ -96,7 +96,7 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 		Checked: func(items int) {
 			r.console.Notice(fmt.Sprintf("checking %s before any call: %d items so far", input, items))
 		},
-		Ended:   r.itemEnded,
+		Ended: r.itemEnded,
 		Skipped: func(bad *prompts.LineError) {
 			r.failed.Add(1)
 			if isNoJSONL(input, bad) {

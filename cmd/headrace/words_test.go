@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -42,6 +43,71 @@ func innerPackages(t *testing.T) (names []string) {
 func innerPrefix(t *testing.T) *regexp.Regexp {
 	t.Helper()
 	return regexp.MustCompile(`(?m)(?:^|: |; |\(|^headrace: )(?:` + strings.Join(innerPackages(t), "|") + `): `)
+}
+
+// prefixed is how an error begins with the name of its package.
+var prefixed = regexp.MustCompile(`(?:errors\.New|Errorf)\("([a-z]+): `)
+
+// Every package whose name begins an error is one that people are not shown.
+func TestEveryPackagesNameIsTakenOut(t *testing.T) {
+	inner, found := innerPackages(t), map[string]bool{}
+	for _, folder := range []string{"batch", "coordinator", "limiter", "provider", "internal"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range prefixed.FindAllStringSubmatch(string(text), -1) {
+				found[m[1]] = found[m[1]] || slices.Contains(inner, m[1])
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !found["journal"] || !found["saver"] || !found["batch"] {
+		t.Errorf("found %v", found)
+	}
+	for name, is := range found {
+		if got := withoutPackages(name + ": why"); is && got != "why" {
+			t.Errorf("%s is shown: %q", name, got)
+		}
+	}
+}
+
+// The name of a package is taken out wherever another has put something before it, and
+// words that only look like one are not.
+func TestPackagesWithin(t *testing.T) {
+	for text, want := range map[string]string{
+		"saver: write e.jsonl: journal: create e.jsonl: disk: no room": "write e.jsonl: create e.jsonl: no room",
+		"promptfile: journal: one":                                     "one",
+		"it (machine: stopped; batch: drained)":                        "it (stopped; drained)",
+		"open journal: it is a directory":                              "open journal: it is a directory",
+		"openai: invalid: 400: my batch: empty":                        "openai: invalid: 400: my batch: empty",
+	} {
+		two := errors.Join(errors.New(text), errors.New(text))
+		if got := plainText(two); got != want+"\n"+want {
+			t.Errorf("%q, want %q twice", got, want)
+		}
+	}
+}
+
+// What cannot be written in the middle of a run is said without packages, and once.
+func TestAFolderThatVanishes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("gone", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	base := serverOf(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = os.RemoveAll("gone")
+		says(400, "application/json", `{"error":{"message":"too long"}}`)(w, r)
+	})
+	code, _, errs := inWorld(t, strings.NewReader(`{"prompt":"a","id":"a"}`), nil,
+		"run", "-", "-o", "o.jsonl", "--errors", "gone/e.jsonl", "--base-url", base, "--model", "m", "--progress", "none")
+	if code != exitOutput || innerPrefix(t).MatchString(errs) || !strings.Contains(errs, "headrace: create gone/e.jsonl: no such file or directory: 1 result is not saved: a\n") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
 }
 
 // A mistake is one that a new user makes, and what is said of it.
