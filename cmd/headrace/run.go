@@ -18,9 +18,11 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-const runLong = `Run the items of a prompt file against a provider, each exactly once.
+const runLong = `Run the items of a prompt file against a provider, each exactly once; calls that were in
+flight when the process was killed are asked again.
 
-INPUT is JSONL ("-" reads standard input). Each line is one of these, mixed as you like:
+INPUT is JSONL, or a text or a table with --format ("-" reads standard input). Each line of
+JSONL is one of these, mixed as you like:
 
   {"prompt":"Name three rivers.","id":"rivers","max_tokens":50}
   {"model":"gpt-4o-mini","messages":[{"role":"user","content":"Hello"}],"metadata":{"row":7}}
