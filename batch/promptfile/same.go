@@ -17,7 +17,7 @@ func (e *sameFile) Error() string {
 }
 
 // Is makes errors.Is(err, journal.ErrSameFile) true.
-func (e *sameFile) Is(target error) bool { return target == journal.ErrSameFile } //nolint:errorlint // it itself, not what it wraps
+func (e *sameFile) Is(target error) bool { return target == journal.ErrSameFile }
 
 // apart finds two files of a run that are one, by whatever names.
 func (c *Config) apart() error {

@@ -143,7 +143,7 @@ var mistakes = map[string]mistake{
 	"repair of notes":      {args: "repair p.txt", says: []string{"p.txt: it is not a result file of headrace"}},
 	"repair of a ruin":     {args: "repair ruin.jsonl", says: []string{"ruin.jsonl: no line in it is good any more: restore it from a copy, or start over with --fresh, which keeps it"}},
 	"packed and cut":       {args: "run cut.jsonl.gz -o x.jsonl", says: []string{"headrace: read cut.jsonl.gz after line 0: the gzip data (unexpected EOF) is cut short or corrupt"}},
-	"flag misspelt":        {args: "run p.jsonl -o x.jsonl --modle m", says: []string{"headrace: unknown flag: --modle: did you mean --model? see headrace run --help"}},
+	"flag misspelt":        {args: "run p.jsonl -o x.jsonl --modell m", says: []string{"headrace: unknown flag: --modell: did you mean --model? see headrace run --help"}},
 	"flag far off":         {args: "run p.jsonl -o x.jsonl --colour", says: []string{"headrace: unknown flag: --colour: see headrace run --help"}},
 	"flag without value":   {args: "run p.jsonl -o x.jsonl -c", says: []string{"headrace: --concurrency needs a whole number: see headrace run --help"}},
 	"word without value":   {args: "run p.jsonl -o x.jsonl --model", says: []string{"headrace: --model needs a value: see headrace run --help"}},
@@ -155,7 +155,7 @@ var mistakes = map[string]mistake{
 	"no such topic":        {args: "help walk", says: []string{`headrace: there is no command "walk": see headrace --help`}},
 	"config is not there":  {args: "run p.jsonl -o x.jsonl --config none.yaml", says: []string{"headrace: --config: none.yaml: there is no such file: check the name"}},
 	"config is a folder":   {args: "run p.jsonl -o x.jsonl --config folder", says: []string{"headrace: --config: folder: it is a directory: name a YAML file of flags"}},
-	"config with a slip":   {args: "run p.jsonl -o x.jsonl --config slip.yaml", says: []string{`headrace: slip.yaml:1: there is no setting "modle": did you mean model?`, `headrace: slip.yaml:2: rpm: "lots" is no number`}},
+	"config with a slip":   {args: "run p.jsonl -o x.jsonl --config slip.yaml", says: []string{`headrace: slip.yaml:1: there is no setting "modell": did you mean model?`, `headrace: slip.yaml:2: rpm: "lots" is no number`}},
 	"simulated on real":    {args: "run p.jsonl -o real.jsonl", says: []string{"real.jsonl: its answers are not simulated, and this run's are: start over with --fresh"}},
 	"address taken":        {args: "sim --addr 127.0.0.1:99999", says: []string{"127.0.0.1:99999: invalid port: name another with --addr"}, not: []string{"listen tcp"}},
 	"address is public":    {args: "sim --addr 8.8.8.8:80", says: []string{"8.8.8.8:80: not a loopback address: it listens on this machine only: use --addr 127.0.0.1:PORT"}},
@@ -168,7 +168,7 @@ func writeMistakes(t *testing.T, realLine string) {
 	for name, text := range map[string]string{
 		"p.jsonl": `{"prompt":"a","id":"a"}` + "\n", "p.txt": "hello there\nand again\n", "one.txt": "hello\n", "p.tsv": "prompt\tid\na\tb\n",
 		"bad.jsonl": "{\"prompt\":\n", "array.json": `[{"prompt":"a"}]`, "p.csv": "name,text\nx,y\n", "good.csv": "prompt,id\na,b\n",
-		"cut.jsonl.gz": "\x1f\x8b\x08", "slip.yaml": "modle: m\nrpm: lots\n",
+		"cut.jsonl.gz": "\x1f\x8b\x08", "slip.yaml": "modell: m\nrpm: lots\n",
 		"real.jsonl": realLine, "damaged.jsonl": "\n" + realLine, "ruin.jsonl": ruin,
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
