@@ -23,14 +23,15 @@ var (
 // LockSuffix is what the name of an output's lock file ends in.
 const LockSuffix = ".lock"
 
-// Lock keeps other processes out of an output. The system drops it when the process
+// Lock keeps other processes out of an output, by its name. Who comes by a hard link, which
+// is another name, is kept out when a file of it is opened for writing (ErrLocked too). The system drops it when the process
 // ends, however it ends: what a crash leaves is a file that locks nothing.
 type Lock struct{ held *flock.Flock }
 
 // LockOutput locks the output at path by the file path + ".lock", which holds the
 // pid of this process. If another process has it the error is ErrLocked and names
 // that one's pid; if one of the locks at others is on the same output, it is
-// ErrSameFile. Links to one output are locked as one. A lock file that is a link, or
+// ErrSameFile. Symbolic links to one output are locked as one. A lock file that is a link, or
 // holds what no lock does, is ErrForeignLock, and stays as it is.
 func LockOutput(path string, others ...*Lock) (*Lock, error) {
 	l, err := lockName(realName(path)+LockSuffix, others)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/headrace/headrace/batch/promptfile"
 )
 
 // innerPackages are the names of all packages of this module: what begins the errors of
@@ -142,6 +144,9 @@ var mistakes = map[string]mistake{
 	"status of a folder":   {args: "status folder", says: []string{"folder: it is a directory: name a file in it"}},
 	"repair of notes":      {args: "repair p.txt", says: []string{"p.txt: it is not a result file of headrace"}},
 	"repair of a ruin":     {args: "repair ruin.jsonl", says: []string{"ruin.jsonl: no line in it is good any more: restore it from a copy, or start over with --fresh, which keeps it"}},
+	"plan of a text":       {args: "plan p.txt --model m", says: []string{"p.txt is read as JSONL, an object a line: --format text takes"}},
+	"plan of nothing":      {args: "plan none.jsonl --model m", says: []string{"headrace: none.jsonl: there is no such file: check the name of the input"}},
+	"plan, limit":          {args: "plan p.jsonl --model m --rpm -1", says: []string{"headrace: --rpm: -1 is no limit: a limit is a number of 0 or more, and 0 is not told"}},
 	"packed and cut":       {args: "run cut.jsonl.gz -o x.jsonl", says: []string{"headrace: read cut.jsonl.gz after line 0: the gzip data (unexpected EOF) is cut short or corrupt"}},
 	"flag misspelt":        {args: "run p.jsonl -o x.jsonl --modell m", says: []string{"headrace: unknown flag: --modell: did you mean --model? see headrace run --help"}},
 	"flag far off":         {args: "run p.jsonl -o x.jsonl --colour", says: []string{"headrace: unknown flag: --colour: see headrace run --help"}},
@@ -226,6 +231,14 @@ func serverOf(t *testing.T, answer http.HandlerFunc) string {
 	server := httptest.NewServer(answer)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server.URL + "/v1"
+}
+
+// An input that may not be read is said with what may be done.
+func TestUnreadableInput(t *testing.T) {
+	err := fmt.Errorf("promptfile: %w: %w", &fs.PathError{Op: "open", Path: "p.jsonl", Err: fs.ErrPermission}, promptfile.ErrInput)
+	if got := inputFault("p.jsonl", err).Error(); got != "p.jsonl: permission denied: check the permissions of the input" {
+		t.Error(got)
+	}
 }
 
 // lineOfARealRun is a line of an output that says that it is not simulated.
