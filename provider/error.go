@@ -104,6 +104,9 @@ func (e *Error) head() string {
 	if word == "" || word == status { // Google's code is the status once more
 		word = e.Type
 	}
+	if word == e.Kind.String() { // it was just said
+		word = ""
+	}
 	return strings.TrimSpace(status + " " + word)
 }
 

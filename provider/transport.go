@@ -118,26 +118,35 @@ const maxRedirects = 10
 // RefuseForeignRedirect is an http.Client.CheckRedirect that follows a redirect
 // only within the host, port and scheme of the first request, and only if the
 // request stays what it was: elsewhere the key would leak, and a POST that
-// becomes a GET has lost its body. The error is of kind Misconfigured: the base
-// URL is not the API's.
+// becomes a GET has lost its body. The error is of kind Misconfigured, as the base
+// URL is not the API's, and wraps a *RedirectError.
 func RefuseForeignRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) == 0 {
 		return nil
 	}
 	first := via[0]
-	var why string
+	var refused RedirectError
 	switch {
 	case len(via) >= maxRedirects:
-		why = "too many redirects"
+		refused.why = "too many redirects"
 	case origin(req.URL) != origin(first.URL):
-		why = elsewhere(req.URL, first.URL)
+		refused = RedirectError{Foreign: true, why: elsewhere(req.URL, first.URL)}
 	case req.Method != first.Method:
-		why = "redirect that drops the request's body refused"
+		refused.why = clip("redirect to "+req.URL.Path+", which drops the request's body, refused", maxWord)
 	default:
 		return nil
 	}
-	return &Error{Kind: Misconfigured, Err: errors.New(why)}
+	return &Error{Kind: Misconfigured, Err: &refused}
 }
+
+// RedirectError is a redirect that is not followed.
+type RedirectError struct {
+	Foreign bool // it leads to another host, port or scheme
+	why     string
+}
+
+// Error says whereto it leads.
+func (e *RedirectError) Error() string { return e.why }
 
 // elsewhere says whereto a redirect leads that is refused.
 func elsewhere(to, from *url.URL) string {

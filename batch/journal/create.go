@@ -71,6 +71,9 @@ func openEmpty(path string) (*os.File, error) {
 	if err == nil && info.Size() > 0 {
 		err = ErrNotEmpty
 	}
+	if err == nil {
+		err = own(file)
+	}
 	if err != nil {
 		_ = file.Close()
 		return nil, fmt.Errorf("journal: create %s: %w", path, disk.Bare(err))

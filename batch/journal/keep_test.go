@@ -42,7 +42,7 @@ func TestLockKeepsOthersOut(t *testing.T) {
 		t.Fatalf("%s %v", said, err)
 	}
 	_, err = LockOutput(path)
-	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d writes", first.Process.Pid)) {
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("in use by process %d: wait", first.Process.Pid)) {
 		t.Errorf("got %v", err)
 	}
 	_ = first.Process.Kill()

@@ -16,21 +16,22 @@ import (
 
 // Why an output is not locked; errors.Is finds them in what LockOutput returns.
 var (
-	ErrLocked      = errors.New("it is in use: wait for that run to end, or name another output")
+	ErrLocked      = errors.New("wait for that run to end, or name another output")
 	ErrForeignLock = errors.New("it is a link, or no lock of headrace: look what it is and move it away, or name another output")
 )
 
 // LockSuffix is what the name of an output's lock file ends in.
 const LockSuffix = ".lock"
 
-// Lock keeps other processes out of an output. The system drops it when the process
+// Lock keeps other processes out of an output, by its name. Who comes by a hard link, which
+// is another name, is kept out when a file of it is opened for writing (ErrLocked too). The system drops it when the process
 // ends, however it ends: what a crash leaves is a file that locks nothing.
 type Lock struct{ held *flock.Flock }
 
 // LockOutput locks the output at path by the file path + ".lock", which holds the
 // pid of this process. If another process has it the error is ErrLocked and names
 // that one's pid; if one of the locks at others is on the same output, it is
-// ErrSameFile. Links to one output are locked as one. A lock file that is a link, or
+// ErrSameFile. Symbolic links to one output are locked as one. A lock file that is a link, or
 // holds what no lock does, is ErrForeignLock, and stays as it is.
 func LockOutput(path string, others ...*Lock) (*Lock, error) {
 	l, err := lockName(realName(path)+LockSuffix, others)
@@ -129,18 +130,27 @@ func lockedBy(name string, others []*Lock) error {
 			return ErrSameFile
 		}
 	}
-	return fmt.Errorf("process %s writes to it: %w", holder(name), ErrLocked)
+	return fmt.Errorf("it is in use by %s: %w", holder(name), ErrLocked)
+}
+
+// own keeps a file that is written to from those who have another name for it, and so
+// another lock: a hard link. It holds until the file is closed.
+func own(file *os.File) error {
+	if errors.Is(disk.Own(file), disk.ErrOwned) {
+		return fmt.Errorf("it is in use under another name: %w", ErrLocked)
+	}
+	return nil // whoever cannot say whose it is says nothing against us
 }
 
 func holder(name string) string {
-	const unknown = "(unknown)"
+	const unknown = "another process"
 	file, err := os.OpenFile(name, os.O_RDONLY|disk.NoFollow, 0)
 	if err != nil {
 		return unknown
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	if pid, ok := pidIn(file); ok && pid != "" {
-		return pid
+		return "process " + pid
 	}
 	return unknown
 }

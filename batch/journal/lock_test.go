@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -122,5 +123,56 @@ func TestSameFile(t *testing.T) {
 		if got := SameFile(tt.a, tt.b); got != tt.want {
 			t.Errorf("%q and %q: %v", tt.a, tt.b, got)
 		}
+	}
+}
+
+// A hard link to an output is that output: who writes under one name keeps others from it
+// under any, and the file is as it was.
+func TestHardLinkIsTheSameOutput(t *testing.T) {
+	text := journalLine("a", "")
+	path := writeFile(t, text)
+	link := filepath.Join(filepath.Dir(path), "hard")
+	if err := os.Link(path, link); err != nil || runtime.GOOS == "windows" {
+		t.Skip("no file is owned here: ", err)
+	}
+	read := func(path string) *Journal {
+		j, err := ReadJournal(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	first, second := read(path), read(link)
+	tail, err := first.Append()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Append(); !errors.Is(err, ErrLocked) || textOf(t, path) != text {
+		t.Errorf("got %v", err)
+	}
+	if err := tail.Close(); err != nil {
+		t.Error(err)
+	}
+	if tail, err = second.Append(); err != nil {
+		t.Fatalf("after the first has ended: %v", err)
+	}
+	if err := tail.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// An output that was made during a run is kept from others too.
+func TestHardLinkToANewOutput(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	tail, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tail.Close() }()
+	if err := os.Link(path, path+".hard"); err != nil || runtime.GOOS == "windows" {
+		t.Skip("no file is owned here: ", err)
+	}
+	if _, err := Create(path + ".hard"); !errors.Is(err, ErrLocked) {
+		t.Errorf("got %v", err)
 	}
 }

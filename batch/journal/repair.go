@@ -14,6 +14,9 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
+// ErrRuined says that an output of headrace's has not a single good line left.
+var ErrRuined = errors.New("no line in it is good any more: restore it from a copy, or start over with --fresh, which keeps it")
+
 // maxDropped is how many losses a Repaired names: a file has a handful, and one that is
 // ruined throughout must not fill memory.
 const maxDropped = 1000
@@ -36,7 +39,8 @@ type Dropped struct {
 
 // Repair keeps every good line of a damaged output, each as it was, and drops the rest.
 // The file as it was stays under the name that is told in As; nothing is ever overwritten.
-// A file that ReadJournal takes is left alone. One without a single good line (ErrForeign),
+// A file that ReadJournal takes is left alone. One without a single good line (ErrRuined, or
+// ErrForeign if nothing says that it is ours),
 // or with good lines that are about failed items (ErrOtherKind), is refused and stays as
 // it is. The caller holds the lock.
 func Repair(path string) (*Repaired, error) { return repair(disk.Real(), path, false) }
@@ -52,7 +56,10 @@ func repair(d disk.Disk, path string, failed bool) (*Repaired, error) {
 	case !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign):
 		return nil, err
 	}
-	s := &salvage{failed: failed}
+	s := &salvage{failed: failed, none: ErrForeign}
+	if errors.Is(err, ErrDamaged) {
+		s.none = ErrRuined
+	}
 	target, err := filepath.EvalSymlinks(path) // a link stays one
 	if err == nil {
 		err = replace(d, target, func(out *bufio.Writer) error { return s.from(target, out) })
@@ -67,6 +74,7 @@ func repair(d disk.Disk, path string, failed bool) (*Repaired, error) {
 type salvage struct {
 	Repaired
 	failed bool
+	none   error // what a file without a good line is
 	parse  journalParser
 	out    *bufio.Writer
 }
@@ -92,7 +100,7 @@ func (s *salvage) from(path string, out *bufio.Writer) error {
 		}
 	}
 	if s.Kept == 0 {
-		return ErrForeign
+		return s.none
 	}
 	if err := out.Flush(); err != nil {
 		return err

@@ -92,6 +92,7 @@ func TestRepairThatDoesNothing(t *testing.T) {
 		{"torn", good + good[:30], nil},
 		{"without its line feed", good[:len(good)-1], nil},
 		{"foreign", bad, ErrForeign},
+		{"ruined", good[:len(opening)] + "\x00" + good[len(opening)+1:], ErrRuined},
 		{"the other kind", good + bad + journalLine("b", "invalid"), ErrOtherKind},
 	}
 	for _, tt := range tests {

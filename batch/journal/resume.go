@@ -113,6 +113,10 @@ func (j *Journal) read() error {
 	return j.scan(file)
 }
 
+// lookAhead is how many lines behind a bad first one are searched for one of ours, which
+// makes the file ours and damaged. A file of others costs no more than to read those.
+const lookAhead = 1000
+
 // scan reads line by line. What follows the last line feed is a line that is whole but
 // for it, or the torn one.
 func (j *Journal) scan(in io.Reader) error {
@@ -124,13 +128,17 @@ func (j *Journal) scan(in io.Reader) error {
 		case err != nil && !lines.AtEnd(err):
 			return disk.Bare(err)
 		case !whole:
-			return j.complain()
+			return j.blame(text, r, &parse)
 		case err != nil && sumHolds(fed(text)):
 			j.NoFeed = true
 		case err != nil:
 			return j.tear(text)
 		}
-		if err := j.take(&parse, text); err != nil || j.NoFeed {
+		err = j.take(&parse, text)
+		if errors.Is(err, ErrForeign) {
+			return j.blame(text, r, &parse)
+		}
+		if err != nil || j.NoFeed {
 			return err
 		}
 	}
@@ -165,11 +173,30 @@ func (j *Journal) take(parse *journalParser, text []byte) error {
 // fed is a copy of a last line, with the line feed that it lacks.
 func fed(text []byte) []byte { return append(text[:len(text):len(text)], '\n') }
 
-// complain names the line after the last good one. If that is the first, the
-// file was never ours.
+// complain names the line after the last good one. If that is the first, nothing says
+// yet that the file is ours.
 func (j *Journal) complain() error {
 	if j.Lines == 0 {
 		return ErrForeign
+	}
+	return fmt.Errorf("line %d: %w", j.Lines+1, ErrDamaged)
+}
+
+// blame is complain, but of a bad first line it finds out whether the file is ours for all
+// that: the line itself says so, or one that follows it does.
+func (j *Journal) blame(text []byte, rest *lines.Reader, parse *journalParser) error {
+	fault := j.complain()
+	ours := len(text) >= len(opening) && opens(text)
+	for n := 0; errors.Is(fault, ErrForeign) && !ours && n < lookAhead; n++ {
+		text, whole, err := rest.Cut()
+		if err != nil && len(text) == 0 {
+			break
+		}
+		_, other := parse.key(fed(bytes.TrimSuffix(text, []byte{'\n'})), j.failed)
+		ours = whole && (other == nil || errors.Is(other, ErrOtherKind))
+	}
+	if !ours {
+		return fault
 	}
 	return fmt.Errorf("line %d: %w", j.Lines+1, ErrDamaged)
 }
@@ -264,7 +291,10 @@ func (j *Journal) open() (*os.File, error) {
 	}
 	file, err := os.OpenFile(j.path, os.O_RDWR|os.O_APPEND, fileMode)
 	if err == nil {
-		if err = j.mend(file); err != nil {
+		if err = own(file); err == nil {
+			err = j.mend(file)
+		}
+		if err != nil {
 			_ = file.Close()
 		}
 	}

@@ -209,15 +209,19 @@ func TestForeignAndDamagedFiles(t *testing.T) {
 		{"a prompt after ours without line feed", good + `{"id":"hr-2024-survey","prompt":"hi"}`, ErrDamaged},
 		{"a prompt file", `{"prompt":"hi"}` + "\n", ErrForeign},
 		{"another batch's output", foreign, ErrForeign},
-		{"an empty line first", "\n" + good, ErrForeign},
+		{"an empty line first", "\n" + good, ErrDamaged},
 		{"notes after ours", good + "buy milk\n", ErrDamaged},
 		{"notes after ours without line feed", good + "buy milk", ErrDamaged},
-		{"a cut line in the middle", good[:40] + "\n" + good, ErrForeign},
+		{"a cut line in the middle", good[:40] + "\n" + good, ErrDamaged},
 		{"a cut line further on", good + good[:40] + "\n" + good, ErrDamaged},
 		{"no error field", good + strings.Replace(good, `"error"`, `"errors"`, 1), ErrDamaged},
 		{"no headrace field", good + strings.Replace(good, `"headrace"`, `"headgate"`, 1), ErrDamaged},
 		{"a short key", good + strings.Replace(good, keyOf("a"), "abc", 1), ErrDamaged},
+		{"zeros over the first line", strings.Repeat("\x00", len(good)-1) + "\n" + good, ErrDamaged},
+		{"a damaged line and no other", good[:len(opening)] + "\x00" + good[len(opening)+1:], ErrDamaged},
+		{"a line of ours far behind those of others", strings.Repeat("milk\n", lookAhead+1) + good, ErrForeign},
 		{"failed items", journalLine("a", "invalid"), ErrOtherKind},
+		{"failed items behind a damaged line", "\n" + journalLine("a", "invalid"), ErrDamaged},
 		{"failed items later", good + journalLine("b", "invalid"), ErrOtherKind},
 	}
 	for _, tt := range tests {
@@ -341,8 +345,7 @@ func TestJournalElsewhere(t *testing.T) {
 // last line taken for torn is run again, and no key but those that were written is
 // ever taken for ended.
 func TestFlippedBitsAnywhere(t *testing.T) {
-	first := journalLine("a", "")
-	text := first + journalLine("b", "") + journalLine("c", "")
+	text := journalLine("a", "") + journalLine("b", "") + journalLine("c", "")
 	dir := t.TempDir()
 	for at := range len(text) {
 		for _, bit := range []int{at % 8, 5} { // 5 makes capitals of letters
@@ -352,7 +355,7 @@ func TestFlippedBitsAnywhere(t *testing.T) {
 			write(t, path, string(flipped))
 			j, err := ReadJournal(path)
 			if at < len(text)-1 {
-				if !errors.Is(err, ErrDamaged) && !(at < 2*len(first) && errors.Is(err, ErrForeign)) {
+				if !errors.Is(err, ErrDamaged) {
 					t.Fatalf("bit %d of byte %d: %v", bit, at, err)
 				}
 				continue

@@ -60,3 +60,38 @@ func TestOneJobAnErrorsFile(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// That two of a run's files are one is said as such, by what each is for.
+func TestOneFileForTwoIsSaidAsSuch(t *testing.T) {
+	d := newDesk(t, ask("a"))
+	if err := os.Link(d.in, d.in+".hard"); err != nil {
+		t.Skip(err)
+	}
+	for _, c := range []struct{ output, errors, want string }{
+		{d.in, "", "promptfile: the output is the input, " + d.in + ": name another file"},
+		{d.in + ".hard", "", "promptfile: the output, " + d.in + ".hard, is the input, " + d.in + ": name another file"},
+		{d.out, d.in, "promptfile: the errors file is the input, " + d.in + ": name another file"},
+		{d.out, d.out, "promptfile: the errors file is the output, " + d.out + ": name another file"},
+	} {
+		d.cfg.Output, d.cfg.Errors = c.output, c.errors
+		d.cfg.Input, _ = File(d.in)
+		if _, err := Open(d.cfg); !errors.Is(err, journal.ErrSameFile) || err.Error() != c.want {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+	}
+	if left, _ := os.ReadDir(d.dir); len(left) != 2 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// One is not several.
+func TestBadLinesAreCountedInWords(t *testing.T) {
+	for n, want := range map[int]string{
+		1: "promptfile: 1 bad line, nothing was called\nand 1 more",
+		2: "promptfile: 2 bad lines, nothing was called\nand 2 more",
+	} {
+		if got := (&BadLines{All: n}).Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -21,12 +21,16 @@ type Job struct {
 }
 
 // Open locks the output and the errors file, and reads what earlier runs have left there;
-// it changes neither. The errors are those of journal.LockOutput and journal.ReadJournal,
+// it changes neither. The errors are journal.ErrSameFile where two of the run's files are
+// one, those of journal.LockOutput and journal.ReadJournal,
 // and ErrSimulated or ErrReal where answers that are made up and real ones would mix.
 // Whoever opens a job closes it.
 func Open(cfg Config) (*Job, error) {
 	j := &Job{cfg: cfg.withDefaults()}
-	err := j.lock()
+	err := j.cfg.apart()
+	if err == nil {
+		err = j.lock()
+	}
 	if err == nil {
 		j.past, err = j.cfg.readPast()
 	}
@@ -37,8 +41,7 @@ func Open(cfg Config) (*Job, error) {
 }
 
 // lock keeps other processes from the files, the output first. What is no file, such as a
-// pipe, is nobody's alone. That both are one file shows here, whatever they are called,
-// and so does a folder in which nothing can be written.
+// pipe, is nobody's alone. A folder in which nothing can be written shows here.
 func (j *Job) lock() error {
 	for _, path := range []string{j.cfg.Output, j.cfg.Errors} {
 		if info, err := os.Stat(path); path == "" || err == nil && !info.Mode().IsRegular() {

@@ -101,7 +101,11 @@ func (b *BadLines) Note(err error) error {
 // Error has a line for each bad line that is known, and one for the others.
 func (b *BadLines) Error() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "promptfile: %d bad lines, nothing was called", b.All)
+	noun := "lines"
+	if b.All == 1 {
+		noun = "line"
+	}
+	fmt.Fprintf(&text, "promptfile: %d bad %s, nothing was called", b.All, noun)
 	for _, bad := range b.First {
 		text.WriteString("\n" + bad.Error())
 	}

@@ -60,4 +60,24 @@ func complain(kind error, advice, format string, args ...any) *LineError {
 	return &LineError{Err: kind, Advice: advice, Reason: fmt.Sprintf(format, args...)}
 }
 
-const adviceFix = "fix the line or remove it"
+const (
+	adviceFix   = "fix the line or remove it"
+	adviceArray = "write one object a line, without the array around them (jq -c '.[]' FILE does that)"
+)
+
+// adviceFor is what to do about a line that is no JSON object. A file that begins with
+// an array is one.
+func (r *Reader) adviceFor(text []byte) string {
+	if r.first == 1 && text[0] == '[' {
+		return adviceArray
+	}
+	return adviceFix
+}
+
+// countOf is a number of things, in words that fit it.
+func countOf(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

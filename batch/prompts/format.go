@@ -3,10 +3,6 @@ package prompts
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"strings"
-	"text/template"
 )
 
 // Format is how an input holds its items. The zero value is a line of JSON for each.
@@ -18,37 +14,6 @@ const (
 	FormatText                // a prompt on each line
 	FormatCSV                 // a row for each item, under a row of names
 )
-
-// ParseTemplate reads a template that makes a prompt of an item's fields: those of
-// the object, or the cells of the row by the names of their columns, or, in a text,
-// the field prompt. Templates can neither read files nor run anything: they know no
-// function but those of the language. A field that an item lacks is that item's fault.
-func ParseTemplate(text string) (*template.Template, error) {
-	t, err := template.New("template").Option("missingkey=error").Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("prompts: %w", err)
-	}
-	return t, nil
-}
-
-// ErrTemplate says that the template cannot be filled from a line.
-var ErrTemplate = errors.New("template does not fit")
-
-// errPromptTooLong stops a template that writes without end.
-var errPromptTooLong = errors.New("the prompt becomes longer than a line may be")
-
-// bounded collects at most max bytes.
-type bounded struct {
-	bytes.Buffer
-	max int
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > b.max {
-		return 0, errPromptTooLong
-	}
-	return b.Buffer.Write(p)
-}
 
 // convert gives a line as one of the JSON forms.
 func (r *Reader) convert(text []byte) ([]byte, *LineError) {
@@ -78,7 +43,7 @@ func (r *Reader) fromFields(fields map[string]any) ([]byte, *LineError) {
 	if r.cfg.Template != nil {
 		prompt := bounded{max: r.cfg.MaxLine}
 		if err := r.cfg.Template.Execute(&prompt, fields); err != nil {
-			return nil, complain(ErrTemplate, "give the line this field, or change the template", "%s", templateFault(err))
+			return nil, r.templateFault(err, fields)
 		}
 		line = map[string]any{"prompt": prompt.String()}
 		for _, name := range ownFields {
@@ -94,9 +59,4 @@ func (r *Reader) fromFields(fields map[string]any) ([]byte, *LineError) {
 		return nil, complain(ErrTemplate, adviceFix, "%v", err)
 	}
 	return bytes.TrimSpace(out.Bytes()), nil
-}
-
-// templateFault is an error of a template on one line, clipped where it repeats values.
-func templateFault(err error) string {
-	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: "), "\n", " ")
 }

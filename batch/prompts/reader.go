@@ -246,10 +246,10 @@ func (r *Reader) checkJSON(text []byte) *LineError {
 		}
 	}
 	if !good {
-		return complain(ErrNotJSON, adviceFix, "not JSON: %s", r.line.SyntaxError(text))
+		return complain(ErrNotJSON, r.adviceFor(text), "not JSON: %s", r.line.SyntaxError(text))
 	}
 	if text[0] != '{' {
-		return complain(ErrShape, adviceFix, "%s, not an object", rawjson.KindOf(text))
+		return complain(ErrShape, r.adviceFor(text), "%s, not an object", rawjson.KindOf(text))
 	}
 	return nil
 }

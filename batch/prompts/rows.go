@@ -152,7 +152,7 @@ func (r *Reader) header() error {
 		return nil
 	}
 	// It is not a LineError: what is behind it cannot be read.
-	return fmt.Errorf("prompts: %w: %s", ErrHeader, r.place(c).Error())
+	return fmt.Errorf("prompts: %s:%d: %w: %s: %s", r.cfg.Name, r.first, ErrHeader, c.Reason, c.Advice)
 }
 
 // nameColumns takes the row in hand for the names of the columns.
@@ -170,10 +170,22 @@ func (r *Reader) nameColumns() *LineError {
 	case len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names):
 		return complain(ErrShape, "give each a name of its own", "two columns have one name")
 	case r.cfg.Template == nil && !slices.Contains(names, "prompt"):
-		return complain(ErrShape, "name one so, or make prompts by a template", "no column is named prompt")
+		return complain(ErrShape, adviceColumns(names), "no column is named prompt, and %s", thereAre(names, "column"))
 	}
 	r.columns = names
 	return nil
+}
+
+// adviceColumns is what to do where no column is named prompt. An only one may be several
+// that something else than commas separates.
+func adviceColumns(names []string) string {
+	switch {
+	case len(names) > 1:
+		return "name one so, or make prompts by a template"
+	case strings.ContainsAny(names[0], ";\t|"):
+		return "separate columns by commas"
+	}
+	return "name it so, or make prompts by a template"
 }
 
 // fromRow makes a prompt line of the row in hand. Cells that are empty are not there, but for
@@ -181,7 +193,7 @@ func (r *Reader) nameColumns() *LineError {
 func (r *Reader) fromRow() ([]byte, *LineError) {
 	cells := r.rows.cells
 	if len(cells) != len(r.columns) {
-		return nil, r.rows.complain(adviceFix, "%d cells under %d columns", len(cells), len(r.columns))
+		return nil, r.rows.complain(adviceFix, "%s under %s", countOf(len(cells), "cell"), countOf(len(r.columns), "column"))
 	}
 	fields, rest := make(map[string]any), make(map[string]any)
 	for i, name := range r.columns {

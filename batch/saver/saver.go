@@ -245,7 +245,11 @@ func (e *Error) Error() string {
 	if more := e.Lines - len(e.IDs); more > 0 {
 		names = fmt.Sprintf("%s and %d more", names, more)
 	}
-	return fmt.Sprintf("%v: %d results are not saved: %s", e.Err, e.Lines, names)
+	are := "results are"
+	if e.Lines == 1 {
+		are = "result is"
+	}
+	return fmt.Sprintf("%v: %d %s not saved: %s", e.Err, e.Lines, are, names)
 }
 
 // Unwrap gives the first failure.

@@ -350,3 +350,16 @@ func TestHugeLines(t *testing.T) {
 		}
 	}
 }
+
+// One result is not several.
+func TestUnsavedAreCountedInWords(t *testing.T) {
+	full := errors.New("saver: write out: no space left on device")
+	for want, e := range map[string]*Error{
+		"saver: write out: no space left on device: 1 result is not saved: a":                {Lines: 1, IDs: []string{"a"}, Err: full},
+		"saver: write out: no space left on device: 12 results are not saved: a and 11 more": {Lines: 12, IDs: []string{"a"}, Err: full},
+	} {
+		if got := e.Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -49,7 +49,7 @@ func (r *runner) connect() (*backend, error) {
 		MaxBodies: int64(r.flags.maxBodies) * mebibyte,
 	})
 	if err != nil {
-		return nil, refuse("%s: correct --base-url or the key", configFault(err))
+		return nil, r.clientFault(err)
 	}
 	b.client = client
 	return b, nil
@@ -62,6 +62,18 @@ func configFault(err error) string {
 		err = e.Err
 	}
 	return err.Error()
+}
+
+// clientFault says whether the address is wrong or the key.
+func (r *runner) clientFault(err error) error {
+	text, ofURL := strings.CutPrefix(configFault(err), "base URL: ")
+	switch {
+	case ofURL && !strings.Contains(r.flags.baseURL, "://"):
+		return refuse("--base-url: %s: try https://%s", text, withoutKeys(r.flags.baseURL))
+	case ofURL:
+		return refuse("--base-url: %s", text)
+	}
+	return refuse("%s: look at %s", text, r.flags.keyEnv)
 }
 
 // simDefaultModel is the model of lines that name none, on the simulated provider.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
@@ -41,7 +42,7 @@ func (w *world) report(err error) int {
 		return exitOK
 	}
 	var end *ending
-	if !errors.As(err, &end) { // cobra's own: an unknown command, for one
+	if !errors.As(err, &end) { // cobra's own
 		end = &ending{code: exitUsage, text: printable.Line(oneLine(err.Error())) + ": see headrace --help"}
 	}
 	for _, complaint := range end.list {
@@ -62,17 +63,13 @@ func oneLine(s string) string {
 	return s
 }
 
-// ownPackages are those whose names begin errors that a user is shown.
-var ownPackages = []string{"promptfile: ", "prompts: ", "journal: ", "saver: ", "sim: ", "batch: ", "machine: "}
+// ownPackages are those whose names begin errors that a user is shown, at the beginning
+// or behind what another has put before it.
+var ownPackages = regexp.MustCompile(
+	`(?m)(^|: |; |\()(?:(?:promptfile|prompts|journal|saver|disk|sim|batch|coordinator|machine|limiter|provider): )+`)
 
-// plainText is an error without the names of the packages it comes from, which tell
-// a user nothing. One that joins several has a line for each.
-func plainText(err error) string {
-	lines := strings.Split(linesOf(err), "\n")
-	for i := range lines {
-		for _, own := range ownPackages {
-			lines[i] = strings.TrimPrefix(lines[i], own)
-		}
-	}
-	return strings.Join(lines, "\n")
-}
+// withoutPackages is a text without the names of packages, which tell a user nothing.
+func withoutPackages(text string) string { return ownPackages.ReplaceAllString(text, "$1") }
+
+// plainText is an error in words for people. One that joins several has a line for each.
+func plainText(err error) string { return withoutPackages(linesOf(err)) }

@@ -51,10 +51,24 @@ func (f *runFlags) limits() limiter.Limits {
 }
 
 func (f *runFlags) checkLimits() error {
-	if f.limits().Validate() == nil {
-		return nil
+	return checkLimits(f.limits(), "learns it")
+}
+
+// checkLimits names each limit that is none. What 0 does, the commands differ in.
+func checkLimits(l limiter.Limits, zero string) error {
+	faults := []error{atLeast("burst", l.Burst, 0)}
+	if l.Burst > limiter.MaxBurst {
+		faults = append(faults, fmt.Errorf("--burst: %v is too much: at most %v", l.Burst, limiter.MaxBurst))
 	}
-	return errors.New("--rpm, --tpm, --input-tpm, --output-tpm: a limit is a number of 0 or more: 0 learns it; --burst is at most a minute")
+	for _, one := range []struct {
+		flag  string
+		value float64
+	}{{"rpm", l.RPM}, {"tpm", l.TPM}, {"input-tpm", l.InputTPM}, {"output-tpm", l.OutputTPM}} {
+		if (limiter.Limits{RPM: one.value}).Validate() != nil {
+			faults = append(faults, fmt.Errorf("--%s: %v is no limit: a limit is a number of 0 or more, and 0 %s", one.flag, one.value, zero))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 func (f *runFlags) checkLevel() error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"text/template"
 
 	"github.com/spf13/pflag"
@@ -71,6 +72,8 @@ func (w *world) scan(f *inputFlags, input string, take func(prompts.Request)) (p
 	cfg.NoKeys = true
 	found, err := promptfile.Scan(src, cfg, nil, take)
 	switch {
+	case errors.Is(err, promptfile.ErrInput):
+		return found, inputFault(src.Name, err)
 	case err != nil:
 		return found, refuse("%s", plainText(err))
 	case found.Bad.All > 0 && !f.skipsBadLines():

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
@@ -50,10 +51,24 @@ func (r *runner) outputFault(err error) error {
 			return refuse("%s", plainText(err))
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return refuse("%s: make the folder first, or name another", plainText(err))
+	if text := r.noFolder(); text != "" && errors.Is(err, fs.ErrNotExist) {
+		return refuse("%s", text)
 	}
-	return r.failAgain(exitOutput, "%s: see to the disk or the permissions, then run:", plainText(err))
+	advice := "see to the disk"
+	if errors.Is(err, fs.ErrPermission) {
+		advice = "see to the permissions of the file and of its folder"
+	}
+	return r.failAgain(exitOutput, "%s: %s, then run:", plainText(err), advice)
+}
+
+// noFolder says which of the files has no folder to be made in; "" if each has one.
+func (r *runner) noFolder() string {
+	for _, path := range []string{r.flags.output, r.flags.errorsPath()} {
+		if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+			return sayf("%s: there is no folder %s: make it first, or name another", path, filepath.Dir(path))
+		}
+	}
+	return ""
 }
 
 // job is what is run: the input, its files, and how lines are read.
@@ -71,7 +86,7 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 		Lane: r.backend.lane, Cost: func(q *prompts.Request) batch.Cost { return costOf(preset, q.Body) },
 		Simulated: r.backend.books != nil,
 		Checked:   true, // the client lets nothing through as an answer but valid JSON
-		Redact:    r.redact, Watch: r.watchJob(in.Name),
+		Redact:    func(text string) string { return withoutPackages(r.redact(text)) }, Watch: r.watchJob(in.Name),
 	}
 }
 
@@ -81,10 +96,21 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 		Checked: func(items int) {
 			r.console.Notice(fmt.Sprintf("checking %s before any call: %d items so far", input, items))
 		},
-		Ended:   r.itemEnded,
-		Skipped: func(*prompts.LineError) { r.failed.Add(1) },
+		Ended: r.itemEnded,
+		Skipped: func(bad *prompts.LineError) {
+			r.failed.Add(1)
+			if isNoJSONL(input, bad) {
+				r.console.Notice(formatHint(input))
+			}
+		},
 		Broke: func(err error) {
 			r.console.Notice(plainText(err) + " (no further line is taken; the items before it are finished)")
+			var bad *prompts.LineError
+			if errors.As(err, &bad) {
+				for _, hint := range hintsFor(input, []*prompts.LineError{bad}) {
+					r.console.Notice(hint)
+				}
+			}
 		},
 		Fault: r.halt.fault,
 	}
@@ -92,6 +118,7 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 
 func (r *runner) itemEnded(res *promptfile.Result) {
 	if res.Err == nil {
+		r.answered.note(res.Item.Endpoint)
 		return
 	}
 	r.failed.Add(1)

@@ -118,10 +118,7 @@ func (f *planFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool))
 }
 
 func (f *planFlags) checkLimits() error {
-	if f.limits.Validate() == nil {
-		return nil
-	}
-	return refuse("--rpm, --tpm, --input-tpm, --output-tpm: a limit is a number of 0 or more: 0 is not told")
+	return checkLimits(f.limits, "is not told")
 }
 
 // planFile reads the file, runs the forecast and prints what came of it.

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -123,8 +124,13 @@ func shown(s string) string {
 // toCheck is what a person may look at where no call is answered: a few words for each
 // thing that is usually wrong.
 func toCheck(err error) string {
+	var redirect *provider.RedirectError
 	switch e := faultOf(err); {
 	case e == nil:
+	case errors.As(err, &redirect) && redirect.Foreign:
+		return "if you trust where it leads, make that --base-url"
+	case errors.As(err, &redirect):
+		return "check --base-url: what answers there is not the API, whose path often ends in /v1"
 	case e.Kind == provider.Timeout:
 		return "raise --timeout, or check --base-url"
 	case e.Kind == provider.Misconfigured && e.Status == http.StatusBadRequest:
@@ -158,7 +164,23 @@ func connectionToCheck(err error) string {
 	if text := certificateToCheck(err); text != "" {
 		return text
 	}
-	return "check --base-url and the network"
+	return "check --base-url and the network" + plainHTTPToCheck(err)
+}
+
+// plainHTTPToCheck is what to try where a server may want https: one that speaks nothing
+// else hangs up, or answers with an alert of TLS.
+func plainHTTPToCheck(err error) string {
+	var u *url.Error
+	if !errors.As(err, &u) || !strings.HasPrefix(u.URL, "http://") {
+		return ""
+	}
+	if strings.Contains(u.Err.Error(), `malformed HTTP response "\x15\x03`) {
+		return "; try https:// in --base-url: the server speaks no http there"
+	}
+	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) {
+		return "; if the server speaks https, say so: https:// in --base-url"
+	}
+	return ""
 }
 
 func certificateToCheck(err error) string {

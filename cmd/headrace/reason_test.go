@@ -5,7 +5,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"syscall"
@@ -21,6 +23,23 @@ import (
 
 func broken(err error) error {
 	return &provider.Error{Kind: provider.TransportFault, Provider: "openai", Err: &url.Error{Op: "Post", URL: "https://h/v1", Err: err}}
+}
+
+// overHTTP is broken at an address that begins with http://.
+func overHTTP(err error) error {
+	return &provider.Error{Kind: provider.TransportFault, Provider: "openai", Err: &url.Error{Op: "Post", URL: "http://h/v1", Err: err}}
+}
+
+// redirected is refused, on its way from one URL to another.
+func redirected(from, to, method string) error {
+	request := func(method, at string) *http.Request {
+		u, err := url.Parse(at)
+		if err != nil {
+			panic(err)
+		}
+		return &http.Request{Method: method, URL: u}
+	}
+	return provider.RefuseForeignRedirect(request(method, to), []*http.Request{request("POST", from)})
 }
 
 // Each thing that keeps calls from being answered is named, with what may be done.
@@ -45,6 +64,13 @@ func TestReasonsAndWhatToCheck(t *testing.T) {
 		{&provider.Error{Kind: provider.Server, Status: 502, Message: "bad gateway"}, "server: 502: bad gateway", "is down"},
 		{&provider.Error{Kind: provider.Misconfigured, Status: 400, Message: "sent to HTTPS port"}, "sent to HTTPS port", "try https://"},
 		{errors.New("batch: oh"), "oh", "check --base-url"},
+		{&provider.Error{Kind: provider.ModelNotFound, Provider: "openai", Status: 404, Code: "model_not_found", Message: "there is no m"}, "openai: model_not_found: 404: there is no m", ""},
+		{redirected("http://h/v1", "https://h/v1", "POST"), "try https://h", "make that --base-url"},
+		{redirected("http://h/v1", "http://other/v1", "POST"), "http://other:80", "make that --base-url"},
+		{redirected("http://h/v1", "http://h/login", "GET"), "redirect to /login, which drops the request's body, refused", "whose path often ends in /v1"},
+		{overHTTP(errors.New(`malformed HTTP response "\x15\x03\x01\x00\x02\x02P"`)), "malformed HTTP response", "try https:// in --base-url: the server speaks no http there"},
+		{overHTTP(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}), "connection reset by peer", "if the server speaks https, say so: https:// in --base-url"},
+		{overHTTP(io.EOF), "EOF", "if the server speaks https, say so: https:// in --base-url"},
 	} {
 		gone := fmt.Errorf("%w: %w", batch.ErrNoAnswer, c.err)
 		if got := reasonOf(c.err); !strings.Contains(got, c.reason) || strings.Contains(got, "https://h/v1") {

@@ -70,7 +70,7 @@ func (w *world) repairBoth(of *runFlags) error {
 
 // repairFault tells what the files are to blame for from what the disk is.
 func repairFault(err error) error {
-	for _, theirs := range []error{journal.ErrForeign, journal.ErrOtherKind, journal.ErrLocked, journal.ErrForeignLock, journal.ErrDirectory, journal.ErrSameFile} {
+	for _, theirs := range []error{journal.ErrForeign, journal.ErrRuined, journal.ErrOtherKind, journal.ErrLocked, journal.ErrForeignLock, journal.ErrDirectory, journal.ErrSameFile} {
 		if errors.Is(err, theirs) {
 			return refuse("%s", plainText(err))
 		}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,7 +21,26 @@ func run(ctx context.Context, w *world) int {
 	root.SetIn(w.stdin)
 	root.SetOut(w.stdout)
 	root.SetErr(w.stderr)
-	return w.report(root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if word, ok := unknownWord(err); ok {
+		err = unknownCommand(root, word)
+	}
+	return w.report(err)
+}
+
+// unknownWord is the word that cobra takes for a command that is not there.
+func unknownWord(err error) (word string, ok bool) {
+	if err == nil {
+		return "", false
+	}
+	quoted, ok := strings.CutPrefix(err.Error(), "unknown command ")
+	if !ok {
+		return "", false
+	}
+	if quoted, err = strconv.QuotedPrefix(quoted); err == nil {
+		word, err = strconv.Unquote(quoted)
+	}
+	return word, err == nil
 }
 
 func newRoot(w *world) *cobra.Command {
@@ -34,6 +55,7 @@ allows, without tripping its limits twice, without losing or repeating an item.`
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(flagFault)
+	root.SetHelpCommand(newHelpCommand())
 	root.AddCommand(newRunCommand(w), newPlanCommand(w), newStatusCommand(w), newRepairCommand(w), newSimCommand(w), newVersionCommand(), newConfigTopic())
 	return root
 }
@@ -51,16 +73,58 @@ func flagFault(cmd *cobra.Command, err error) error {
 	case errors.Is(err, pflag.ErrHelp):
 		return err
 	case errors.As(err, &unknown) && isKeyFlag(unknown.GetSpecifiedName()):
-		advice = keyAdvice
+		return refuse("%v: %s", err, keyAdvice)
 	case errors.As(err, &unknown) && !isFlagName(unknown.GetSpecifiedName()):
 		return refuse("a flag is not known, and it is not repeated here, as a key may be in it: %s", keyAdvice)
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
 		return refuse("--%s: %s is no %s: %s", f.Name, quotedUnlessKey(invalid.GetValue()), kindOfFlag(f), advice)
-	case !errors.As(err, &unknown) && !errors.As(err, &missing):
+	case errors.As(err, &missing):
+		return refuse("--%s needs a %s: %s", missing.GetFlag().Name, kindOfFlag(missing.GetFlag()), advice)
+	case unknown == nil:
 		return refuse("a flag is not written as flags are: %s", advice) // its text has the whole word
+	default:
+		advice = didYouMean(nearestFlag(unknown.GetSpecifiedName(), cmd.Flags())) + advice
 	}
 	return refuse("%v: %s", err, advice)
+}
+
+// nearestFlag is the flag that a name was most likely meant for, "" if there is none.
+func nearestFlag(name string, fs *pflag.FlagSet) string {
+	var names []string
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if name = nearest(name, names); name == "" {
+		return ""
+	}
+	return "--" + name
+}
+
+// unknownCommand says that a word is no command, and what may have been meant.
+func unknownCommand(root *cobra.Command, word string) error {
+	if info, err := os.Stat(word); err == nil && info.Mode().IsRegular() {
+		return refuse("there is no command %q: to run that file: headrace run %s -o %s", word, shellQuote(word), resultsName)
+	}
+	var names []string
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	return refuse("there is no command %q: %ssee headrace --help", word, didYouMean(nearest(word, names)))
+}
+
+// newHelpCommand is cobra's, but what is no command is a mistake.
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(help *cobra.Command, args []string) error {
+			cmd, rest, err := help.Root().Find(args)
+			if err != nil || cmd == help.Root() && len(args) > 0 || len(rest) > 0 {
+				return unknownCommand(help.Root(), args[len(args)-1-max(0, len(rest)-1)])
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
 }
 
 const keyAdvice = "a key is never a flag: put it into OPENAI_API_KEY, or name another variable with --api-key-env"
@@ -107,6 +171,8 @@ func kindOfFlag(f *pflag.Flag) string {
 		return "choice between true and false"
 	case "duration":
 		return "length of time such as 500ms, 30s or 2m"
+	case "string":
+		return "value"
 	}
 	return value.Type()
 }

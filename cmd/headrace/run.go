@@ -18,9 +18,11 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-const runLong = `Run the items of a prompt file against a provider, each exactly once.
+const runLong = `Run the items of a prompt file against a provider, each exactly once; calls that were in
+flight when the process was killed are asked again.
 
-INPUT is JSONL ("-" reads standard input). Each line is one of these, mixed as you like:
+INPUT is JSONL, or a text or a table with --format ("-" reads standard input). Each line of
+JSONL is one of these, mixed as you like:
 
   {"prompt":"Name three rivers.","id":"rivers","max_tokens":50}
   {"model":"gpt-4o-mini","messages":[{"role":"user","content":"Hello"}],"metadata":{"row":7}}
@@ -50,7 +52,7 @@ func newRunCommand(w *world) *cobra.Command {
 		Example: `  headrace run examples/prompts.jsonl -o results.jsonl --provider sim
   headrace run prompts.jsonl -o results.jsonl --model gpt-4o-mini
   headrace run prompts.jsonl -o results.jsonl --base-url http://127.0.0.1:8080/v1 --rpm 600
-  cat prompts.jsonl | headrace run - -o - --model gpt-4o-mini | jq -r .response.body.choices[0].message.content`,
+  cat prompts.jsonl | headrace run - -o - --model gpt-4o-mini | jq -r '.response.body.choices[0].message.content'`,
 		Args: oneInput,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.complete(cmd.Flags(), w.env); err != nil {
@@ -92,6 +94,7 @@ type runner struct {
 	log     *slog.Logger
 	halt    *halt
 
+	answered    endpoints        // of the items with a result
 	failed      atomic.Int64     // lines that went to the errors file
 	startedOver bool             // the old files were put aside: to go on is not to start over again
 	report      *progress.Report // what the console says at the end; nil: nothing
@@ -164,6 +167,8 @@ func (r *runner) plan(job *promptfile.Job, src promptfile.Input) (*promptfile.Pl
 	switch {
 	case errors.Is(err, promptfile.ErrHalted):
 		return nil, r.haltedEarly()
+	case errors.Is(err, promptfile.ErrInput):
+		return nil, inputFault(src.Name, err)
 	case err != nil:
 		return nil, refuse("%s", plainText(err))
 	case src.Stream:
@@ -186,8 +191,8 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 	case plan.Items == 0 && plan.Bad.All == 0:
 		r.console.Notice(fmt.Sprintf("%s holds no items: there is nothing to do", src.Name))
 	case plan.Done+plan.Failed > 0:
-		r.console.Notice(fmt.Sprintf("going on: of %s, %d are in %s already%s: %d to do",
-			words.Count(plan.Items, "item"), plan.Done, r.flags.output, r.failedBefore(plan.Failed), plan.Left()))
+		r.console.Notice(fmt.Sprintf("going on: of %s, %d %s in %s already%s: %d to do",
+			words.Count(plan.Items, "item"), plan.Done, isOrAre(plan.Done), r.flags.output, r.failedBefore(plan.Failed), plan.Left()))
 	}
 	if plan != nil && plan.Bad.All > 0 {
 		r.console.Notice(fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Bad.All, "bad line"), src.Name, r.flags.errorsPath()))
@@ -195,6 +200,13 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 	if lowered != "" {
 		r.console.Notice(lowered)
 	}
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 func (r *runner) failedBefore(n int) string {
@@ -233,6 +245,9 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	r.halt.expire(began)
 	sums, _ := job.Run(r.halt.ctx, r.call, r.options()...) // its error is in the sums
 	r.sayUnsaved(sums.SaveErr)
+	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped == 0 {
+		r.console.Notice("the input held no items: there was nothing to do")
+	}
 	if !isClosedPipe(sums.FilesErr) { // whoever read has gone: nobody asks how it went
 		r.report = r.reportOf(&sums, plan)
 	}

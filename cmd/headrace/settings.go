@@ -4,13 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // environmentPrefix begins the name of each flag's variable.
@@ -71,17 +75,28 @@ func (f *runFlags) fromFile(fs *pflag.FlagSet) error {
 func readConfig(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, refuse("--config: %v: check the name and the permissions", err)
+		return nil, configUnread(path, err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	text, err := io.ReadAll(io.LimitReader(file, maxConfig+1))
 	switch {
 	case err != nil:
-		return nil, refuse("--config: %v: name a YAML file of flags", err)
+		return nil, configUnread(path, err)
 	case len(text) > maxConfig:
 		return nil, refuse("--config: %s is longer than %d bytes: name a YAML file of flags", path, maxConfig)
 	}
 	return text, nil
+}
+
+// configUnread is why a config file cannot be read.
+func configUnread(path string, err error) error {
+	switch err = disk.Bare(err); {
+	case errors.Is(err, fs.ErrNotExist):
+		return refuse("--config: %s: there is no such file: check the name", path)
+	case errors.Is(err, syscall.EISDIR):
+		return refuse("--config: %s: it is a directory: name a YAML file of flags", path)
+	}
+	return refuse("--config: %s: %v: check the permissions", path, err)
 }
 
 // configSyntax names the line. The parser's own text would repeat the lines around
@@ -137,7 +152,7 @@ func (c *configFile) setting(s *ast.MappingValueNode) {
 		c.complain(s.Key, "a key does not belong into a file", "put it into a variable, and name that with api-key-env")
 		return
 	case f == nil || name == "help" || name == "config":
-		c.complain(s.Key, fmt.Sprintf("there is no setting %q", clipped(name)), "the settings are the flags of headrace run, without the dashes before them")
+		c.complain(s.Key, fmt.Sprintf("there is no setting %q", clipped(name)), didYouMean(nearest(name, c.names()))+"the settings are the flags of headrace run, without the dashes before them")
 		return
 	}
 	value, ok := plainValue(s.Value)
@@ -148,6 +163,20 @@ func (c *configFile) setting(s *ast.MappingValueNode) {
 	if !f.Changed {
 		c.set(s, f, value)
 	}
+}
+
+// names are what a setting may be called.
+func (c *configFile) names() (names []string) {
+	c.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "config" && f.Name != "help" {
+			names = append(names, f.Name)
+		}
+	})
+	for _, one := range c.lanes.table() {
+		section, _, _ := strings.Cut(one.name, ".")
+		names = append(names, section)
+	}
+	return names
 }
 
 func (c *configFile) set(s *ast.MappingValueNode, f *pflag.Flag, value string) {

@@ -46,6 +46,10 @@ func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.R
 		Before: s.EarlierDone + s.EarlierFailed, ErrorsFile: r.flags.errorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped,
 		BreakerOpened: r.troubles.opened, Broke: r.troubles.why, Stopped: r.redact(reasonOf(s.Stopped)),
 	}
+	if s.Succeeded+s.EarlierDone > 0 && !r.flags.toStdout() && !isNoFile(r.flags.output) {
+		rep.Results = r.flags.output
+		rep.Reading = r.answered.reading(r.flags.output)
+	}
 	rep.Left = rep.NotRun
 	if plan != nil {
 		rep.Left = plan.Left() - rep.Succeeded - rep.Failed

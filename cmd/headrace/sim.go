@@ -59,15 +59,25 @@ func (w *world) serve(ctx context.Context, addr string, cfg sim.Config) error {
 	stop()
 	<-over
 	if err != nil {
-		return simFault(err)
+		return simFault(addr, err)
 	}
 	fmt.Fprint(w.stderr, booksText(server.Books()))
 	return nil
 }
 
-func simFault(err error) error {
+func simFault(addr string, err error) error {
 	if errors.Is(err, sim.ErrPublic) {
 		return refuse("%s: it listens on this machine only: use --addr 127.0.0.1:PORT", plainText(err))
+	}
+	var (
+		op *net.OpError
+		at *net.AddrError
+	)
+	switch { // each says the address once more
+	case errors.As(err, &at):
+		err = fmt.Errorf("listen on %s: %s", addr, at.Err)
+	case errors.As(err, &op):
+		err = fmt.Errorf("listen on %s: %w", addr, op.Err)
 	}
 	return refuse("%s: name another with --addr, or any free port with --addr 127.0.0.1:0", plainText(err))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // source is the prompt file. What can be read only once (standard input, a pipe)
@@ -21,7 +22,12 @@ func (w *world) source(path string) (promptfile.Input, error) {
 	case errors.Is(err, journal.ErrDirectory):
 		return in, refuse("%s: it is a directory: name a prompt file in it", path)
 	case err != nil:
-		return in, refuse("%s: the input cannot be read", plainText(err))
+		return in, inputFault(path, err)
 	}
 	return in, nil
+}
+
+// inputFault is why an input cannot be read.
+func inputFault(path string, err error) error {
+	return refuse("%s: %v: check the permissions of the input", path, disk.Bare(err))
 }

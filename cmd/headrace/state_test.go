@@ -96,7 +96,7 @@ func TestStateThatIsNotUsed(t *testing.T) {
 		"another key":         {func(_ *testing.T, s *stateFile) { s.print = "ac" }, "it is about another address or key"},
 		"another law":         {func(_ *testing.T, s *stateFile) { s.law = "plain" }, "it is of --law model, and this run's is plain"},
 		"another version":     {rewritten(`"headrace_state":1`, `"headrace_state":2`), "it is of version 2, and this headrace reads version 1"},
-		"a newer law":         {saved(newer), "lane memory: limiter: memory: version 2 is newer than 1: it was saved by a later headrace"},
+		"a newer law":         {saved(newer), "lane memory: memory: version 2 is newer than 1: it was saved by a later headrace"},
 		"a changed wait":      {rewritten("12:00:30", "13:00:30"), "it is damaged"},
 		"cut off":             {func(_ *testing.T, s *stateFile) { _ = os.Truncate(s.path, 100) }, "it is damaged"},
 		"empty":               {func(_ *testing.T, s *stateFile) { _ = os.Truncate(s.path, 0) }, "it is damaged"},

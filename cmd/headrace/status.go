@@ -83,7 +83,7 @@ func (w *world) countItems(of *runFlags, input string) (int, error) {
 	}
 	file, err := src.Open()
 	if err != nil {
-		return 0, refuse("%v: the input cannot be read", err)
+		return 0, inputFault(input, err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	cfg := prompts.Config{Name: src.Name, DefaultModel: simDefaultModel, Checked: true, Format: of.formatOf(src.Name)}
@@ -126,7 +126,7 @@ func spanWords(p *journal.Progress) string {
 }
 
 func spentWords(p *journal.Progress) string {
-	text := fmt.Sprintf("%d tokens in, %d out, in %d calls", p.Usage.InputTokens, p.Usage.OutputTokens, p.Attempts)
+	text := fmt.Sprintf("%d tokens in, %d out, in %s", p.Usage.InputTokens, p.Usage.OutputTokens, words.Count(int(p.Attempts), "call"))
 	if p.Unpriced < p.Done {
 		text += fmt.Sprintf("; %.4f USD", p.CostUSD)
 		if p.Unpriced > 0 {

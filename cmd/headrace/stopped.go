@@ -35,7 +35,10 @@ func (r *runner) adviceFor(stopped error) string {
 		}
 		return "put a valid key into " + r.flags.keyEnv + ", or ask for access to the model"
 	case provider.ModelNotFound:
-		return "check the model's name, --model and --base-url"
+		if e.Code == "" { // a server may have no such page
+			return "check --base-url, whose path often ends in /v1, and the model's name (--model)"
+		}
+		return "check the model's name (--model) and --base-url"
 	case provider.Misconfigured:
 		return toCheck(stopped)
 	}

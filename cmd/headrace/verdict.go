@@ -8,8 +8,8 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
-	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/batch/saver"
+	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
@@ -39,19 +39,24 @@ func (r *runner) redactEarly(s string) string {
 // badLines is the end of a run whose input has faults: each is shown, up to a
 // bound.
 func (r *runner) badLines(s *promptfile.BadLines) error {
-	end := r.ending(exitUsage, "%s in %s, nothing was called: correct or remove them, then run:", words.Count(s.All, "bad line"), r.input)
-	noModel := false
+	end := r.ending(exitUsage, "%s in %s, nothing was called: correct or remove %s, then run:", words.Count(s.All, "bad line"), r.input, itOrThem(s.All))
 	for _, bad := range s.First {
 		end.list = append(end.list, bad)
-		noModel = noModel || errors.Is(bad, prompts.ErrNoModel)
 	}
-	if noModel {
-		end.text = "--model NAME gives lines a model that name none\n" + end.text
+	if hints := hintsFor(printable.Line(r.input), s.First); len(hints) > 0 {
+		end.text = strings.Join(hints, "\n") + "\n" + end.text
 	}
 	if more := s.All - len(s.First); more > 0 {
 		end.text = fmt.Sprintf("and %d more\n", more) + end.text
 	}
 	return end
+}
+
+func itOrThem(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
 }
 
 // haltedEarly is the end of a run that had not begun.
@@ -147,7 +152,11 @@ func (r *runner) itemsFailed(s *promptfile.Sums) error {
 	if s.Skipped > 0 {
 		text += fmt.Sprintf("; %s skipped", words.Count(s.Skipped, "bad line"))
 	}
-	return &ending{code: exitItemsFailed, text: text + string(r.whyFailed(s))}
+	text += string(r.whyFailed(s))
+	if !r.flags.retryFailed && !r.flags.toStdout() {
+		text += "\nthe same command with --retry-failed asks what failed once more"
+	}
+	return &ending{code: exitItemsFailed, text: text}
 }
 
 // isClosedPipe tells a reader that has gone (| head) from a fault.

@@ -25,12 +25,18 @@ type Report struct {
 	BreakerOpened int            // times that a breaker did
 	Broke         string         // what the calls broke of, the latest time
 	Stopped       string         // why the provider serves some items no more; "" if it serves all
+	Results       string         // name of the output; "" if it is no file, or there are none
+	Reading       string         // a command that shows what is in it
 	ErrorsFile    string         // its name
 	Books         *sim.Books     // the simulated provider's own; nil for a real one
 }
 
-// text is the summary block, ending with the proof.
+// text is the summary block, ending with the proof and, of a run that has all its results,
+// with how to read them; "" if there was nothing to do.
 func (s *Report) text() string {
+	if s.empty() {
+		return ""
+	}
 	var b strings.Builder
 	c := s.Counters
 	row := func(name string, value any, more ...string) {
@@ -65,10 +71,21 @@ func (s *Report) text() string {
 	row("speed", s.speed())
 	row("tokens", fmt.Sprintf("%d in, %d out", s.Usage.InputTokens, s.Usage.OutputTokens))
 	if s.Books != nil {
-		row("simulator saw", fmt.Sprintf("%d calls, answered %d, refused %d", s.Books.Received, s.Books.Accepted, s.Books.Refused429))
+		row("simulator saw", fmt.Sprintf("%s, answered %d, refused %d", words.Count(s.Books.Received, "call"), s.Books.Accepted, s.Books.Refused429))
+	}
+	if s.Results != "" {
+		row("results", s.Results)
 	}
 	b.WriteString("proof\n" + s.proof())
+	if s.Results != "" && s.Left == 0 && s.Unsaved == 0 && s.Succeeded > 0 {
+		b.WriteString(printable.Line("the results are in "+s.Results+"; to read them:") + "\n  " + printable.Line(s.Reading) + "\n")
+	}
 	return b.String()
+}
+
+// empty reports whether there was nothing to do.
+func (s *Report) empty() bool {
+	return s.Items() == 0 && s.Left == 0 && s.Skipped == 0 && s.Unsaved == 0 && s.Counters == (batch.Counters{})
 }
 
 // proof is the two sums that hold if nothing was lost and nothing given out twice.
@@ -112,7 +129,11 @@ func (s *Report) waveWords() []string {
 	if s.Counters.Cooldowns == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("met by %s together", words.Count(int(s.Counters.Participants), "call"))}
+	met := "met by " + words.Count(int(s.Counters.Participants), "call")
+	if s.Counters.Participants > 1 {
+		met += " together"
+	}
+	return []string{met}
 }
 
 type countRow struct {
@@ -126,16 +147,24 @@ type countRow struct {
 func (s *Report) waitRows() (rows []countRow) {
 	c := s.Counters
 	for _, r := range []countRow{
-		{"parked", c.Parked, fmt.Sprintf("times an item waited behind a refusal, %d given out again", c.Redistributed)},
-		{"delayed", c.Delayed, "times an item waited by itself: its call broke, or was refused alone"},
+		{"parked", c.Parked, fmt.Sprintf("%s an item waited behind a refusal, %d given out again", oneOr(c.Parked, "time"), c.Redistributed)},
+		{"delayed", c.Delayed, oneOr(c.Delayed, "time") + " an item waited by itself: its call broke, or was refused alone"},
 		{"stragglers", c.Stragglers, "of the throttled calls had left before the cooldown"},
-		{"released", c.Released, "items let go without a further call: see the proof"},
+		{"released", c.Released, oneOr(c.Released, "item") + " let go without a further call: see the proof"},
 	} {
 		if r.count > 0 {
 			rows = append(rows, r)
 		}
 	}
 	return rows
+}
+
+// oneOr is a noun as it stands behind a number.
+func oneOr(n uint64, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
 }
 
 // kindWords counts the failed items by kind, the most frequent first.

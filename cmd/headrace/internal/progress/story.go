@@ -3,7 +3,6 @@ package progress
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/headrace/headrace/batch"
@@ -28,9 +27,9 @@ func step(t batch.Transition) string {
 	}
 	switch t.To {
 	case machine.Cooling:
-		return fmt.Sprintf("%s: %s: cooling for %s (epoch %d)", t.Lane, whyCooling(t.Reason)+because(t.Cause), words.Wait(t.Until.Sub(t.At)), t.Epoch)
+		return fmt.Sprintf("%s: %s: cooling%s (epoch %d)", t.Lane, whyCooling(t.Reason)+because(t.Cause), forHowLong(t), t.Epoch)
 	case machine.Probing:
-		return fmt.Sprintf("%s: cooled; %s met that wave: sending one probe", t.Lane, words.Count(t.Wave, "call"))
+		return fmt.Sprintf("%s: cooled%s: sending one probe", t.Lane, metBy(t.Wave))
 	case machine.Ramping:
 		return fmt.Sprintf("%s: %s: ramping up%s over %s", t.Lane, whyRamping(t), upTo(" to ", t.Rate), words.Wait(t.Until.Sub(t.At)))
 	case machine.Stopped:
@@ -53,6 +52,23 @@ func whyStopped(cause error) string {
 		return cause.Error()
 	}
 	return "the provider serves it no more" + because(cause)
+}
+
+// forHowLong says how long a lane cools, if it is at all: what an earlier run has left may
+// be over.
+func forHowLong(t batch.Transition) string {
+	if !t.Until.After(t.At) {
+		return ""
+	}
+	return " for " + words.Wait(t.Until.Sub(t.At))
+}
+
+// metBy says how many calls met a wave; in the run that comes after it, none did.
+func metBy(calls int) string {
+	if calls == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s met that wave", words.Count(calls, "call"))
 }
 
 // because adds the cause, if there is one.
@@ -103,14 +119,18 @@ func whyRamping(t batch.Transition) string {
 	case machine.ByMemory:
 		return leftSo
 	case machine.ByKnowledge:
-		return fmt.Sprintf("cooled; %s met that wave; the limit is known, no probe needed", words.Count(t.Wave, "call"))
+		return fmt.Sprintf("cooled%s; the limit is known, no probe needed", metBy(t.Wave))
 	}
 	return "the probe passed"
 }
 
+// mostShown is the highest rate, in calls a second, that is worth words: more than a
+// process makes, so that something else holds it back.
+const mostShown = 100_000
+
 // upTo says to what rate, if one was learned.
 func upTo(words string, perSecond float64) string {
-	if math.IsInf(perSecond, 1) {
+	if perSecond > mostShown {
 		return ""
 	}
 	return words + rate(perSecond)

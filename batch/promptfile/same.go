@@ -1,0 +1,34 @@
+package promptfile
+
+import (
+	"fmt"
+
+	"github.com/headrace/headrace/batch/journal"
+)
+
+// sameFile says which two of a run's files are one. It is a journal.ErrSameFile.
+type sameFile struct{ one, name, other, otherName string }
+
+func (e *sameFile) Error() string {
+	if e.name == e.otherName {
+		return fmt.Sprintf("promptfile: the %s is the %s, %s: name another file", e.one, e.other, e.name)
+	}
+	return fmt.Sprintf("promptfile: the %s, %s, is the %s, %s: name another file", e.one, e.name, e.other, e.otherName)
+}
+
+// Is makes errors.Is(err, journal.ErrSameFile) true.
+func (e *sameFile) Is(target error) bool { return target == journal.ErrSameFile }
+
+// apart finds two files of a run that are one, by whatever names.
+func (c *Config) apart() error {
+	for _, e := range []sameFile{
+		{"output", c.Output, "input", c.Input.Name},
+		{"errors file", c.Errors, "input", c.Input.Name},
+		{"errors file", c.Errors, "output", c.Output},
+	} {
+		if journal.SameFile(e.name, e.otherName) {
+			return &e
+		}
+	}
+	return nil
+}

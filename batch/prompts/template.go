@@ -1,0 +1,110 @@
+package prompts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/headrace/headrace/batch/internal/lines"
+)
+
+// ParseTemplate reads a template that makes a prompt of an item's fields: those of
+// the object, or the cells of the row by the names of their columns, or, in a text,
+// the field prompt. Templates can neither read files nor run anything: they know no
+// function but those of the language. A field that an item lacks is that item's fault.
+func ParseTemplate(text string) (*template.Template, error) {
+	t, err := template.New("template").Option("missingkey=error").Parse(text)
+	if err != nil {
+		return nil, parseFault(err)
+	}
+	return t, nil
+}
+
+// ErrTemplate says that the template cannot be filled from a line.
+var ErrTemplate = errors.New("template does not fit")
+
+// errPromptTooLong stops a template that writes without end.
+var errPromptTooLong = errors.New("the prompt becomes longer than a line may be")
+
+// bounded collects at most max bytes.
+type bounded struct {
+	bytes.Buffer
+	max int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > b.max {
+		return 0, errPromptTooLong
+	}
+	return b.Buffer.Write(p)
+}
+
+// How package text/template says what is wrong. What is not said so is said as it says it.
+var (
+	parsing   = regexp.MustCompile(`^template: template:(\d+)(?::\d+)?: (.*)$`)
+	executing = regexp.MustCompile(`^template: template:[\d:]+ executing "template" at <(.*?)>: (.*)$`)
+)
+
+// parseFault is why a template does not parse, with its line if it is not the first.
+func parseFault(err error) error {
+	said := parsing.FindStringSubmatch(err.Error())
+	switch {
+	case said == nil:
+		return fmt.Errorf("prompts: %w", err)
+	case said[1] != "1":
+		return fmt.Errorf("prompts: line %s: %s", said[1], said[2])
+	}
+	return fmt.Errorf("prompts: %s", said[2])
+}
+
+// templateFault is why a template cannot be filled from these fields. Of a field that is
+// missing it says which there are.
+func (r *Reader) templateFault(err error, fields map[string]any) *LineError {
+	advice := "give the line this field, or change the template"
+	text := strings.ReplaceAll(err.Error(), "\n", " ")
+	said := executing.FindStringSubmatch(text)
+	if said == nil {
+		return complain(ErrTemplate, advice, "%s", strings.TrimPrefix(text, "template: "))
+	}
+	at, why := said[1], strings.TrimSuffix(said[2], " in type interface {}")
+	if !strings.HasPrefix(why, "map has no entry") || strings.Count(at, ".") != 1 {
+		return complain(ErrTemplate, advice, "the template at {{%s}}: %s", at, why)
+	}
+	names, what := slices.Sorted(maps.Keys(fields)), "field"
+	//exhaustive:enforce
+	switch r.cfg.Format {
+	case FormatCSV:
+		names, what, advice = r.columns, "column", "change the template or the header"
+	case FormatText:
+		advice = "change the template"
+	case FormatJSONL:
+	}
+	return complain(ErrTemplate, advice, "the template asks for {{%s}}, and %s", at, thereAre(names, what))
+}
+
+// shownNames is how many columns or fields a complaint names: more help nobody to find a slip.
+const shownNames = 20
+
+// thereAre says what is there: the columns are a, b, c.
+func thereAre(names []string, what string) string {
+	switch len(names) {
+	case 0:
+		return fmt.Sprintf("there are no %ss", what)
+	case 1:
+		return fmt.Sprintf("the only %s is %s", what, lines.Clip(names[0]))
+	}
+	var shown []string
+	for _, name := range names[:min(shownNames, len(names))] {
+		shown = append(shown, lines.Clip(name))
+	}
+	text := fmt.Sprintf("the %ss are %s", what, strings.Join(shown, ", "))
+	if more := len(names) - shownNames; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,74 @@
+package prompts
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// What a template lacks is said by its name, beside the names that there are.
+func TestTemplateFaultsNameWhatThereIs(t *testing.T) {
+	many := "a"
+	for n := range 30 {
+		many += fmt.Sprintf(",c%02d", n)
+	}
+	for _, c := range []struct {
+		template, input string
+		format          Format
+		want            string
+	}{
+		{"Do {{.txt}}", "name,text\nx,y\n", FormatCSV, `in:2: the template asks for {{.txt}}, and the columns are name, text: change the template or the header`},
+		{"Do {{.txt}}", `{"text":"hi","n":1}`, FormatJSONL, `in:1: the template asks for {{.txt}}, and the fields are n, text: give the line this field, or change the template`},
+		{"Do {{.text}}", "hello\n", FormatText, `in:1: the template asks for {{.text}}, and the only field is prompt: change the template`},
+		{"Do {{.text}}", "{}\n", FormatJSONL, `in:1: the template asks for {{.text}}, and there are no fields: give the line this field, or change the template`},
+		{"Do {{.x}}", many + "\n" + strings.Repeat(",", 30) + "\n", FormatCSV, `c17, c18 and 11 more: change the template or the header`},
+		{"{{.name.first}}", "name\nx\n", FormatCSV, `in:2: the template at {{.name.first}}: can't evaluate field first: give the line this field, or change the template`},
+	} {
+		tmpl, err := ParseTemplate(c.template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := NewReader(strings.NewReader(c.input), Config{Name: "in", DefaultModel: "m", Template: tmpl, Format: c.format})
+		if _, err := r.Next(); !errors.Is(err, ErrTemplate) || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+	}
+}
+
+// A template that does not parse is blamed once, with its line if it has several.
+func TestTemplatesThatDoNotParse(t *testing.T) {
+	for text, want := range map[string]string{
+		"Do {{.txt":    "prompts: unclosed action",
+		"a\nb {{foo}}": `prompts: line 2: function "foo" not defined`,
+	} {
+		if _, err := ParseTemplate(text); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// What is wrong with a CSV or an array is said where it stands, with what there is.
+func TestWordsForOtherShapes(t *testing.T) {
+	const array = "write one object a line, without the array around them (jq -c '.[]' FILE does that)"
+	for _, c := range []struct {
+		input  string
+		format Format
+		want   string
+	}{
+		{"name,text\nx,y\n", FormatCSV, "prompts: in:1: the header cannot be used: no column is named prompt, and the columns are name, text: name one so, or make prompts by a template"},
+		{"name\nx\n", FormatCSV, "and the only column is name: name it so, or make prompts by a template"},
+		{"prompt;id\na;b\n", FormatCSV, `and the only column is prompt;id: separate columns by commas`},
+		{"prompt\tid\na\tb\n", FormatCSV, `: separate columns by commas`},
+		{"prompt,id\na\n", FormatCSV, "in:2: 1 cell under 2 columns: fix the line or remove it"},
+		{"prompt\na,b\n", FormatCSV, "in:2: 2 cells under 1 column: fix the line or remove it"},
+		{`[{"prompt":"a"}]`, FormatJSONL, "in:1: an array, not an object: " + array},
+		{"[\n", FormatJSONL, "in:1: not JSON: unexpected end of JSON input at byte 1: " + array},
+		{"\"a\"\n", FormatJSONL, "in:1: a string, not an object: fix the line or remove it"},
+	} {
+		r := NewReader(strings.NewReader(c.input), Config{Name: "in", DefaultModel: "m", Format: c.format})
+		if _, err := r.Next(); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+	}
+}

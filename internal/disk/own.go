@@ -1,0 +1,6 @@
+package disk
+
+import "errors"
+
+// ErrOwned says that somebody else owns an open file.
+var ErrOwned = errors.New("somebody else owns the file")
