@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -232,7 +233,8 @@ func FuzzLook(f *testing.F) {
 		if !first.Exists() || first.Type == gjson.Null {
 			first = firstByPath(root, "candidates")
 		}
-		if finish := endByPaths(root, first); finish != reply.Finish {
+		// How many replacement characters stand for bytes that are not UTF-8 is nobody's law.
+		if finish := endByPaths(root, first); finish != reply.Finish && utf8.Valid(body) {
 			t.Errorf("%q: finish %q, want %q", body, reply.Finish, finish)
 		}
 	})

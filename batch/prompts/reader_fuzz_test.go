@@ -28,16 +28,29 @@ func FuzzReader(f *testing.F) {
 			if errors.As(err, &bad) {
 				continue
 			}
+			if err != nil && isPacked(text) {
+				return // it is cut short or corrupt, which ends the input
+			}
 			if err != nil || ids[req.ID] || keys[req.Key] {
 				t.Fatalf("request %+v, error %v", req, err)
 			}
 			ids[req.ID], keys[req.Key] = true, true
 			checkRequest(t, req)
 		}
-		if want := filledLines(text); answered != want {
+		if want := filledLines(text); answered != want && !isPacked(text) {
 			t.Errorf("%d answers to %d lines", answered, want)
 		}
 	})
+}
+
+// isPacked reports whether the reader takes the text for gzip or zstd.
+func isPacked(text []byte) bool {
+	for _, p := range packings {
+		if bytes.HasPrefix(text, []byte(p.magic)) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkRequest holds a request to what a provider and a result file need.
