@@ -269,9 +269,10 @@ func find(ms []rawjson.Member, name string) []byte {
 func (j *Journal) Append() (*Tail, error) { return j.tail().now() }
 
 // AppendLazily is Append for a file that may turn out not to be needed: one that
-// is not there is made with the first line.
+// is not there is made with the first line. One that is there is opened, though it be
+// empty: that it cannot be written to shows at once.
 func (j *Journal) AppendLazily() (*Tail, error) {
-	if j.there {
+	if info, err := os.Stat(j.path); j.there || err == nil && info.Mode().IsRegular() {
 		return j.Append()
 	}
 	return j.tail(), nil

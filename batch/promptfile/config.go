@@ -2,8 +2,12 @@ package promptfile
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
@@ -87,6 +91,37 @@ func (c Config) withDefaults() Config {
 func openAICost(r *prompts.Request) batch.Cost {
 	input, output := provider.PresetFor("", "").Charge(r.Body)
 	return batch.Cost{Requests: 1, Input: input, Output: output}
+}
+
+// resultFile is a file that a job writes to, and the ones that it must not be.
+type resultFile struct {
+	path   string
+	others []string
+}
+
+// files are those that a job writes to, the output first.
+func (c *Config) files() []resultFile {
+	failed := resultFile{c.Errors, []string{c.Input.Name, c.Output}}
+	if c.Output == "" {
+		return []resultFile{failed}
+	}
+	return []resultFile{{c.Output, []string{c.Input.Name}}, failed}
+}
+
+// ErrPacked says that a result file has a name by which it would be taken for a packed
+// one. errors.Is finds it in what Open returns.
+var ErrPacked = errors.New("results are written as plain text, which a run can go on with after any crash: leave the ending away, and pack the file when the run is over")
+
+// packedEndings are those of files that other programs would try to unpack.
+var packedEndings = []string{".gz", ".zst", ".bz2", ".xz", ".zip"}
+
+func (c *Config) checkNames() error {
+	for _, f := range c.files() {
+		if slices.Contains(packedEndings, strings.ToLower(filepath.Ext(f.path))) {
+			return fmt.Errorf("promptfile: open %s: %w", f.path, ErrPacked)
+		}
+	}
+	return nil
 }
 
 // folder is where the files of a run lie.

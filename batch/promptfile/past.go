@@ -81,12 +81,18 @@ func (p *past) mixes(c *Config) error {
 	return nil
 }
 
-// readPast is what is past to a run: nothing, to one that starts over.
+// readPast is what is past to a run: nothing, to one that starts over. That it can is
+// found out all the same.
 func (c *Config) readPast() (*past, error) {
-	if c.Fresh {
-		return &past{}, nil
+	if !c.Fresh {
+		return c.journals()
 	}
-	return c.journals()
+	for _, f := range c.files() {
+		if err := journal.MayStartOver(f.path, f.others...); err != nil {
+			return nil, err
+		}
+	}
+	return &past{}, nil
 }
 
 // dropSuperseded leaves one line in both files for an item that was tried again.
