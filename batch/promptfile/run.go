@@ -22,6 +22,7 @@ type Sums struct {
 	Left          bool           // a stream was left before its end: it may hold more
 
 	Stopped  error // why some items were not run, if the provider would not
+	Full     error // that the disk was full, which has drained the run; there may have been room again, see FilesErr
 	InputErr error // why the input ended early
 	FilesErr error // why not all is kept, or the files are not what was written
 	RunErr   error // how batch.Stream has ended
@@ -37,7 +38,7 @@ func (s *Sums) Err() error { return errors.Join(s.FilesErr, s.InputErr, s.RunErr
 // nothing was called. It is called once.
 //
 // If results cannot be kept the run ends: softly while the disk is only full, since there
-// may be room again for what is in flight; else at once. Items that were not run are left
+// may be room again for what is in flight (Sums.Full tells that it was); else at once. Items that were not run are left
 // to the next run, which any of the errors allows. Options for concurrency, drain, control,
 // gate and summary are the job's own.
 func (j *Job) Run(ctx context.Context, call batch.Func[*Item, provider.Reply], opts ...batch.Option) (Sums, error) {
@@ -86,7 +87,8 @@ type run struct {
 	sums     Sums
 	released bool // a stream is not waited for any more
 
-	full  chan struct{} // one place: the disk is full
+	full  chan error    // one place: the disk is full
+	why   error         // the full disk, if it was that which closed drain; to be read when gone is closed
 	drain chan struct{} // closed by Config.Drain, or by a full disk
 	over  chan struct{}
 	gone  chan struct{} // closed when who closes drain has gone
@@ -94,7 +96,7 @@ type run struct {
 
 func (j *Job) start(ctx context.Context) *run {
 	r := &run{
-		Job: j, full: make(chan struct{}, 1), drain: make(chan struct{}),
+		Job: j, full: make(chan error, 1), drain: make(chan struct{}),
 		over: make(chan struct{}), gone: make(chan struct{}),
 	}
 	r.ctx, r.abandon = context.WithCancelCause(ctx)
@@ -109,7 +111,7 @@ func (r *run) brake() {
 	defer close(r.gone)
 	select {
 	case <-r.cfg.Drain:
-	case <-r.full:
+	case r.why = <-r.full:
 	case <-r.over:
 		return
 	}
@@ -127,7 +129,7 @@ func (r *run) fault(err error) {
 		return
 	}
 	select {
-	case r.full <- struct{}{}:
+	case r.full <- err:
 	default: // of the other file: it is stopping already
 	}
 }
@@ -223,5 +225,6 @@ func (r *run) end() {
 	s.Unsaved, s.InputErr, s.Left = r.out.unsaved, r.in.err, r.in.left
 	close(r.over)
 	<-r.gone
+	s.Full = r.why
 	r.abandon(nil)
 }

@@ -39,9 +39,10 @@ beats the environment, that beats the file.
 
 Ctrl-C finishes what is in flight; a second one abandons it. Files are whole either way.
 
-Exit codes: 0 every item succeeded; 1 some items failed; 2 usage, configuration or input
-is wrong; 3 stopped by the provider (quota, balance, key, never an answer); 4 stopped by a bound of yours
-(--deadline); 5 the output cannot be written; 130 interrupted.`
+Exit codes: 0 every item succeeded; 1 some items failed, or a bad line came after calls were
+made (from standard input); 2 usage, configuration or input is wrong, and nothing was called;
+3 stopped by the provider (quota, balance, key, never an answer); 4 stopped by a bound of yours
+(--deadline); 5 the output cannot be written, or could not for a while; 130 interrupted.`
 
 func newRunCommand(w *world) *cobra.Command {
 	flags := &runFlags{}
