@@ -63,8 +63,11 @@ type Watch struct {
 	Checked func(items int)          // of Plan, every million items
 	Ended   func(*Result)            // an item that ended, in the goroutine of Run, before its line is saved
 	Skipped func(*prompts.LineError) // a bad line that goes to the errors file, in the goroutine that reads
-	Broke   func(error)              // why no further line is taken, in the goroutine that reads
-	Fault   func(error)              // the first failure to save of each file, in a goroutine of its own
+	// Renamed is told an item whose id bears another question's result in the output, in
+	// the goroutine that reads: it has another by now, and was the old one.
+	Renamed func(req *prompts.Request, was string)
+	Broke   func(error) // why no further line is taken, in the goroutine that reads
+	Fault   func(error) // the first failure to save of each file, in a goroutine of its own
 }
 
 func (c Config) withDefaults() Config {

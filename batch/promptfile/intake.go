@@ -21,6 +21,7 @@ type intake struct {
 	done    int   // items that have a result of an earlier run
 	failed  int   // items that failed for good in one
 	skipped int   // bad lines that this run has put into the errors file
+	renamed int   // items whose id was taken
 	err     error // why it ended early
 	left    bool  // a stream was left before its end
 }
@@ -53,9 +54,22 @@ func (in *intake) take(req prompts.Request) *Item {
 		in.failed++
 		return nil
 	}
+	in.name(&req)
 	it := &Item{Request: req, lane: in.lane(req.Model)}
 	it.cost = in.cfg.Cost(&it.Request)
 	return it
+}
+
+// name gives an item another id, if the result of another question bears its own.
+func (in *intake) name(req *prompts.Request) {
+	was := req.ID
+	if req.ID = in.past.freeID(was); req.ID == was {
+		return
+	}
+	in.renamed++
+	if in.cfg.Watch.Renamed != nil {
+		in.cfg.Watch.Renamed(req, was)
+	}
 }
 
 // lane is the lane of a model. Most files name one: it is joined once.

@@ -3,6 +3,7 @@ package promptfile
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/headrace/headrace/batch/journal"
 )
@@ -45,6 +46,19 @@ func (p *past) of(key string) endedHow {
 		return endedBadly
 	}
 	return notEnded
+}
+
+// freeID is the id, or the first of id-2, id-3, … that stands nowhere in the output yet: to
+// look for a result by its id must find one. It counts as taken from then on.
+func (p *past) freeID(id string) string {
+	if p.results == nil || p.results.IDs.Len() == 0 {
+		return id
+	}
+	free := id
+	for n := 2; !p.results.IDs.Add(free); n++ {
+		free = id + "-" + strconv.Itoa(n)
+	}
+	return free
 }
 
 // journals reads both result files and changes neither.

@@ -16,6 +16,7 @@ type Sums struct {
 	EarlierDone   int            // items of the input that have a result of an earlier run
 	EarlierFailed int            // items and bad lines that failed for good in one
 	Skipped       int            // bad lines that went into the errors file
+	Renamed       int            // items that were given another id, as theirs was taken; see Watch
 	Truncated     int            // answers that ended at their length limit
 	Kinds         map[string]int // failed items by code
 	Unsaved       int            // ended items whose line could not be kept
@@ -221,7 +222,7 @@ func (r *run) end() {
 	if s.FilesErr = r.out.close(); s.FilesErr == nil {
 		s.FilesErr = r.cfg.dropSuperseded(r.past)
 	}
-	s.EarlierDone, s.EarlierFailed, s.Skipped = r.in.done, r.in.failed, r.in.skipped
+	s.EarlierDone, s.EarlierFailed, s.Skipped, s.Renamed = r.in.done, r.in.failed, r.in.skipped, r.in.renamed
 	s.Unsaved, s.InputErr, s.Left = r.out.unsaved, r.in.err, r.in.left
 	close(r.over)
 	<-r.gone

@@ -103,6 +103,7 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 				r.console.Notice(formatHint(input))
 			}
 		},
+		Renamed: r.sayRenamed(),
 		Broke: func(err error) {
 			r.console.Notice(plainText(err) + " (no further line is taken; the items before it are finished)")
 			var bad *prompts.LineError
@@ -113,6 +114,18 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 			}
 		},
 		Fault: r.halt.fault,
+	}
+}
+
+// sayRenamed says of the first item whose id was taken what became of it.
+func (r *runner) sayRenamed() func(*prompts.Request, string) {
+	said := false
+	return func(req *prompts.Request, was string) {
+		if !said {
+			r.console.Notice(fmt.Sprintf("%s has a result of another question under the id %q: that of line %d is %s, and so on",
+				r.flags.output, was, req.Line, req.ID))
+		}
+		said = true
 	}
 }
 

@@ -195,6 +195,10 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 		r.console.Notice(fmt.Sprintf("going on: of %s, %d %s in %s already%s: %d to do",
 			words.Count(plan.Items, "item"), plan.Done, isOrAre(plan.Done), r.flags.output, r.failedBefore(plan.Failed), plan.Left()))
 	}
+	if plan != nil && begun.Results > 0 && plan.Done == 0 && plan.Items > 0 {
+		r.console.Notice(fmt.Sprintf("no result in %s (of %d) is of an item of %s as it is asked now: is it another file's, or was it made with another --model, --system or --template? "+
+			"%d to do; --fresh starts over and keeps the old file", r.flags.output, begun.Results, src.Name, plan.Left()))
+	}
 	if plan != nil && plan.Bad.All > 0 {
 		r.console.Notice(fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Bad.All, "bad line"), src.Name, r.flags.errorsPath()))
 	}
