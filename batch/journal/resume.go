@@ -76,6 +76,7 @@ type Journal struct {
 	Repeated, RepeatedLine int
 
 	path   string
+	noKeys bool // Keys and Repeated are not wanted
 	failed bool // it holds failed items
 	there  bool
 }
@@ -169,7 +170,7 @@ func (j *Journal) take(parse *journalParser, text []byte) error {
 	if j.IDs != nil {
 		j.IDs.Add(string(rawjson.Unquote(parse.id)))
 	}
-	if !j.Keys.add(sum) {
+	if !j.noKeys && !j.Keys.add(sum) {
 		if j.Repeated++; j.Repeated == 1 {
 			j.RepeatedLine = j.Lines
 		}

@@ -30,8 +30,11 @@ type Config struct {
 	SkipBad     bool // bad lines go to the errors file; else nothing is called if there is one
 	RetryFailed bool // what failed for good in an earlier run is tried again
 	Fresh       bool // start over: old files are kept under names that end in .bak
-	InputOrder  bool // results stand as the prompts do; those that wait for their turn are not saved yet
-	Durability  saver.Durability
+	// InputOrder makes results stand as the prompts do. Those that wait for their turn are
+	// not saved yet. A run that goes on with an output brings all of it into order at its
+	// end, for which it needs as much room on the disk again.
+	InputOrder bool
+	Durability saver.Durability
 
 	// Concurrency bounds the calls in flight, those included whose answers are not written
 	// yet; 0 means batch.DefaultConcurrency.

@@ -18,12 +18,14 @@ type intake struct {
 	halted  chan struct{}      // closed when a stream is not to be waited for any more
 	putBad  func(journal.Line) // takes the lines of bad lines
 	latest  struct{ model, lane string }
-	done    int   // items that have a result of an earlier run
-	failed  int   // items that failed for good in one
-	skipped int   // bad lines that this run has put into the errors file
-	renamed int   // items whose id was taken
-	err     error // why it ended early
-	left    bool  // a stream was left before its end
+	done    int            // items that have a result of an earlier run
+	failed  int            // items that failed for good in one
+	skipped int            // bad lines that this run has put into the errors file
+	renamed int            // items whose id was taken
+	err     error          // why it ended early
+	left    bool           // a stream was left before its end
+	whole   bool           // it was read to its end
+	order   *journal.Order // of its items; nil if it is not wanted
 }
 
 // items yields what is left to do.
@@ -41,11 +43,15 @@ func (in *intake) items() iter.Seq[*Item] {
 				return
 			}
 		}
+		in.whole = !in.left
 	}
 }
 
 // take gives the item of a request, nil if it has ended in an earlier run.
 func (in *intake) take(req prompts.Request) *Item {
+	if in.order != nil {
+		in.order.Add(req.Key)
+	}
 	switch in.past.of(req.Key) {
 	case endedWell:
 		in.done++

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
 )
@@ -20,6 +21,8 @@ type Sums struct {
 	Truncated     int            // answers that ended at their length limit
 	Kinds         map[string]int // failed items by code
 	Unsaved       int            // ended items whose line could not be kept
+	Arranged      bool           // the output did not stand in the order of the input, and does
+	Unordered     bool           // it may not, as the run has ended before its end: the next sees to it
 	Left          bool           // a stream was left before its end: it may hold more
 
 	Stopped  error // why some items were not run, if the provider would not
@@ -103,6 +106,9 @@ func (j *Job) start(ctx context.Context) *run {
 	r.ctx, r.abandon = context.WithCancelCause(ctx)
 	r.out = j.newSink(r.fault)
 	r.in = &intake{Job: j, ctx: r.ctx, drain: r.drain, halted: make(chan struct{}), putBad: r.out.put}
+	if j.cfg.InputOrder && j.past.results != nil && j.past.results.Lines > 0 {
+		r.in.order = new(journal.Order) // what this run adds will stand behind what is there
+	}
 	go r.brake()
 	return r
 }
@@ -216,11 +222,36 @@ func (r *run) noLaneLeft() bool {
 	return true
 }
 
+// arrange brings the output into the order of the input, unless the run is to end now.
+func (r *run) arrange() {
+	moved, err := journal.Arrange(r.cfg.Output, r.in.order, r.goOn)
+	if errors.Is(err, ErrHalted) {
+		return
+	}
+	r.sums.Arranged, r.sums.Unordered, r.sums.FilesErr = moved, err != nil, err
+}
+
+// goOn is ErrHalted if the run is to end.
+func (r *run) goOn() error {
+	select {
+	case <-r.drain:
+		return ErrHalted
+	default:
+	}
+	if r.halted() || r.ctx.Err() != nil {
+		return ErrHalted
+	}
+	return nil
+}
+
 // end waits until all that was saved is safe, and completes the sums.
 func (r *run) end() {
 	s := &r.sums
 	if s.FilesErr = r.out.close(); s.FilesErr == nil {
 		s.FilesErr = r.cfg.dropSuperseded(r.past)
+	}
+	if s.Unordered = r.in.order != nil; s.Unordered && s.FilesErr == nil && r.in.whole {
+		r.arrange()
 	}
 	s.EarlierDone, s.EarlierFailed, s.Skipped, s.Renamed = r.in.done, r.in.failed, r.in.skipped, r.in.renamed
 	s.Unsaved, s.InputErr, s.Left = r.out.unsaved, r.in.err, r.in.left

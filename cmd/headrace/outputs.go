@@ -129,6 +129,16 @@ func (r *runner) sayRenamed() func(*prompts.Request, string) {
 	}
 }
 
+// sayOrder says what became of an output that is to stand in the order of the input.
+func (r *runner) sayOrder(s *promptfile.Sums) {
+	switch {
+	case s.Arranged:
+		r.console.notice(r.flags.output + ": its lines were brought into the order of the input")
+	case s.Unordered:
+		r.console.notice(r.flags.output + ": its lines may not stand in the order of the input yet: the run that gets to its end sees to that")
+	}
+}
+
 func (r *runner) itemEnded(res *promptfile.Result) {
 	if res.Err == nil {
 		r.answered.note(res.Item.Endpoint)

@@ -250,6 +250,7 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	r.halt.expire(began)
 	sums, _ := job.Run(r.halt.ctx, r.call, r.options()...) // its error is in the sums
 	r.sayUnsaved(sums.SaveErr)
+	r.sayOrder(&sums)
 	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped == 0 {
 		r.console.Notice("the input held no items: there was nothing to do")
 	}

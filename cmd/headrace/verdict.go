@@ -84,9 +84,9 @@ func (r *runner) verdict(s *promptfile.Sums) error {
 		return r.inputEnded(s)
 	case s.Stopped != nil:
 		return r.stoppedBy(s)
-	case s.Full != nil && (s.RunErr != nil || s.Left) && !r.halt.interrupted():
+	case s.Full != nil && (s.RunErr != nil || s.Left || s.Unordered) && !r.halt.interrupted():
 		return r.failAgain(exitOutput, "%s: there was room again for what was in flight\n%s: %s", plainText(s.Full), r.saved(s), r.goOn("the rest is left: see to the disk"))
-	case r.halt.called() && (s.RunErr != nil || s.Left):
+	case r.halt.called() && (s.RunErr != nil || s.Left || s.Unordered):
 		code, why := r.whyHalted()
 		return r.failAgain(code, "%s; %s: %s", why, r.saved(s), r.goOn("the rest is left"))
 	case errors.Is(s.RunErr, machine.ErrTooManyLanes):
