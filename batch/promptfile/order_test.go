@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -132,4 +133,59 @@ func TestInputOrderIsLeftToTheNextRun(t *testing.T) {
 	if got := idsIn(t, d.out); !slices.Equal(got, ids) {
 		t.Errorf("%q", got)
 	}
+}
+
+// Of an input that was not read to its end, as the provider stopped the run, nobody knows
+// the order: the file stays as it stands.
+func TestInputOrderOfWhatWasNotRead(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var lines []string
+			for n := range 5000 {
+				lines = append(lines, ask(fmt.Sprint(n)))
+			}
+			d := newDesk(t, lines...)
+			d.cfg.Reader.Limit, d.cfg.Concurrency, d.cfg.InputOrder = 3, 1, true
+			job := d.open()
+			_, err := job.Run(t.Context(), func(context.Context, *Item) (provider.Reply, error) { return good, nil })
+			if err := errors.Join(err, job.Close()); err != nil {
+				t.Fatal(err)
+			}
+			slices.Reverse(lines)
+			write(t, d.in, strings.Join(lines, "\n"))
+			d.cfg.Reader.Limit = 0
+			if stream {
+				r, w := io.Pipe() // which says nothing more
+				defer func() { _ = w.Close() }()
+				go func() { _, _ = io.WriteString(w, lines[0]+"\n"+ask("0")+"\n"+ask("2")+"\n") }()
+				d.cfg.Input = Stream("pipe", r)
+			}
+			job = d.open()
+			sums, err := job.Run(t.Context(), func(context.Context, *Item) (provider.Reply, error) {
+				return provider.Reply{}, &provider.Error{Kind: provider.QuotaExhausted, Status: 429}
+			})
+			if fault := job.Close(); !errors.Is(err, batch.ErrStopped) || sums.FilesErr != nil || !sums.Unordered || sums.Arranged || fault != nil {
+				t.Errorf("stream %t: %+v, %v", stream, sums, fault)
+			}
+			if got := idsIn(t, d.out); !slices.Equal(got, []string{"0", "1", "2"}) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+// Who abandons the run with its last call does not wait for the file to be written anew.
+func TestInputOrderIsNotWaitedFor(t *testing.T) {
+	d := newDesk(t, ask("b"))
+	d.run()
+	write(t, d.in, ask("a")+"\n"+ask("b"))
+	d.cfg.InputOrder = true
+	synctest.Test(t, func(t *testing.T) {
+		ctx, abandon := context.WithCancel(t.Context())
+		job := d.open()
+		sums, _ := job.Run(ctx, func(context.Context, *Item) (provider.Reply, error) { abandon(); return good, nil })
+		if err := job.Close(); err != nil || !sums.Unordered || sums.Arranged || sums.FilesErr != nil {
+			t.Errorf("%+v, %v", sums, err)
+		}
+	})
 }

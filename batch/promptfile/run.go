@@ -233,11 +233,6 @@ func (r *run) arrange() {
 
 // goOn is ErrHalted if the run is to end.
 func (r *run) goOn() error {
-	select {
-	case <-r.drain:
-		return ErrHalted
-	default:
-	}
 	if r.halted() || r.ctx.Err() != nil {
 		return ErrHalted
 	}
