@@ -4,14 +4,18 @@ package tests
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -38,6 +42,43 @@ func TestKilledAtAnyInstant(t *testing.T) {
 		seed, all.kills, all.jobs, all.early, all.repeated, all.most, all.allowed)
 }
 
+// So it is where results stand in the order of the input, but that those which wait for
+// their turn at a kill are asked again, and though some processes write them as they come:
+// the one that gets to the end brings the file into order.
+func TestKilledInInputOrder(t *testing.T) {
+	kills, seed := setting(t, "ORDER_KILLS", 10), uint64(setting(t, "KILL_SEED", 1))
+	chance := rand.New(rand.NewPCG(seed, 1))
+	bin := buildCommand(t)
+	var all killTally
+	for n := 0; all.kills < kills; n++ {
+		j := newJob(t, bin, chance)
+		j.inOrder = true
+		all.add(j.survive(min(killsPerJob, kills-all.kills)))
+		if got := itemsInOrder(t, j.out); !slices.IsSorted(got) || len(got) != killedItems {
+			t.Errorf("%d items, and they do not stand in the order of the input", len(got))
+		}
+	}
+	t.Logf("seed %d: %d kills in %d jobs; %d calls repeated, at most %d of them after one kill, with %d allowed in flight",
+		seed, all.kills, all.jobs, all.repeated, all.most, all.allowed)
+}
+
+// itemsInOrder are the lines of the input that the results are of, as they stand.
+func itemsInOrder(t *testing.T, path string) (numbers []int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(text) {
+		var l journal.Line
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatal(err)
+		}
+		numbers = append(numbers, l.Headrace.Line)
+	}
+	return numbers
+}
+
 // killTally is what the kills of some jobs come to.
 type killTally struct{ jobs, kills, early, repeated, most, allowed int }
 
@@ -58,6 +99,7 @@ type job struct {
 	args    []string
 	out     string
 	inFlt   int
+	inOrder bool // the last process, and half of the others, run in the order of the input
 	server  *witness
 	prompts map[string]string // by id
 
@@ -93,7 +135,7 @@ func (j *job) survive(kills int) (all killTally) {
 		all.kills++
 		asked, lost := j.look()
 		all.repeated += lost
-		if lost > j.inFlt {
+		if lost > j.inFlt && !j.inOrder {
 			j.Errorf("%d calls left no result, with %d allowed in flight", lost, j.inFlt)
 		}
 		all.most = max(all.most, lost)
@@ -111,7 +153,11 @@ func (j *job) survive(kills int) (all killTally) {
 
 // process runs the command, to its end or until it is killed.
 func (j *job) process(kill bool) (killed bool) {
-	cmd := exec.Command(j.args[0], j.args[1:]...)
+	args := j.args[1:]
+	if j.inOrder && (!kill || j.chance.IntN(2) == 0) {
+		args = append(args[:len(args):len(args)], "--order", "input")
+	}
+	cmd := exec.Command(j.args[0], args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	var now <-chan struct{}

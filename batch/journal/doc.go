@@ -17,4 +17,6 @@
 // errors file; DropSuperseded takes the first one away. If a crash comes between, the
 // output counts before the errors file, and there the last line. ReadProgress sums both
 // up, while a run is on or after it. Of a file that is damaged, Repair keeps each good line.
+// Arrange brings the lines of an output into the order of its input. What makes a file
+// anew writes it beside the old one, and follows links.
 package journal

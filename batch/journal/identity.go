@@ -53,6 +53,14 @@ func realName(path string) string {
 	return path
 }
 
+// linkedTo is where the file at path lies if path is a link, else path as it was given.
+func linkedTo(path string) string {
+	if _, err := os.Readlink(path); err != nil {
+		return path
+	}
+	return realName(path)
+}
+
 // fullName is realName from the root on.
 func fullName(path string) string {
 	path = realName(path)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -126,5 +127,87 @@ func TestDropSuperseded(t *testing.T) {
 	}
 	if dropped, err := DropSuperseded(path+".none", &results.Keys); dropped != 0 || err != nil {
 		t.Errorf("no errors file: %d, %v", dropped, err)
+	}
+}
+
+// A link to a file that is rewritten, or put aside, stays one, and so does who may read
+// the file.
+func TestLinksStayLinks(t *testing.T) {
+	dir := t.TempDir()
+	real, link := filepath.Join(dir, "disk", "e.jsonl"), filepath.Join(dir, "e.jsonl")
+	text := journalLine("twice", "timeout") + journalLine("twice", "server")
+	err := errors.Join(os.Mkdir(filepath.Dir(real), 0o700), os.WriteFile(real, []byte(text), 0o640), os.Chmod(real, 0o640))
+	if err = errors.Join(err, os.Symlink("disk/e.jsonl", link)); err != nil {
+		t.Skip(err)
+	}
+	if dropped, err := DropSuperseded(link, &KeySet{}); err != nil || dropped != 1 || textOf(t, real) != journalLine("twice", "server") {
+		t.Errorf("%d dropped, %v: %s", dropped, err, textOf(t, real))
+	}
+	if info, err := os.Stat(real); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o640 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	kept, err := StartOver(link)
+	if err != nil || kept != realName(real)+".bak" || textOf(t, kept) != journalLine("twice", "server") {
+		t.Errorf("kept as %q, %v", kept, err)
+	}
+	tail, err := Create(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(tail.Close(), PutBack(kept, link)); !errors.Is(err, ErrNotEmpty) {
+		t.Errorf("what had come under the name was overwritten: %v", err)
+	}
+	if err := errors.Join(os.Remove(real), PutBack(kept, link)); err != nil || textOf(t, real) != journalLine("twice", "server") {
+		t.Error(err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != "disk/e.jsonl" {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+	if left, _ := os.ReadDir(filepath.Dir(real)); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// What a crash has left of a rewrite is taken away by the next; what is no file of ours
+// under that name stays, and is in the way.
+func TestRewriteAfterACrash(t *testing.T) {
+	path := writeFile(t, journalLine("twice", "timeout")+journalLine("twice", "server"))
+	if err := os.WriteFile(path+nextSuffix, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if dropped, err := DropSuperseded(path, &KeySet{}); err != nil || dropped != 1 || textOf(t, path) != journalLine("twice", "server") {
+		t.Errorf("%d dropped, %v", dropped, err)
+	}
+	if left, _ := filepath.Glob(path + "*"); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+	text := journalLine("a", "x") + journalLine("a", "y")
+	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Mkdir(path+nextSuffix, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := DropSuperseded(path, &KeySet{}); !errors.Is(err, os.ErrExist) || textOf(t, path) != text {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(path + nextSuffix); err != nil {
+		t.Error(err)
+	}
+}
+
+// An errors file that is there is opened before its first line, though it be empty: what
+// cannot be written to shows then. One that is not there is not made.
+func TestEmptyFileIsOpenedAtOnce(t *testing.T) {
+	for _, path := range []string{writeFile(t, ""), filepath.Join(t.TempDir(), "none")} {
+		j, err := ReadErrorsJournal(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, absent := os.Stat(path)
+		tail, err := j.AppendLazily()
+		if err != nil || (tail.File() == nil) != (absent != nil) {
+			t.Errorf("%s: opened %t, %v", path, tail.File() != nil, err)
+		}
+		if err := tail.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

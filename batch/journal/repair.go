@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/headrace/headrace/batch/internal/lines"
 	"github.com/headrace/headrace/internal/disk"
@@ -60,11 +59,8 @@ func repair(d disk.Disk, path string, failed bool) (*Repaired, error) {
 	if errors.Is(err, ErrDamaged) {
 		s.none = ErrRuined
 	}
-	target, err := filepath.EvalSymlinks(path) // a link stays one
-	if err == nil {
-		err = replace(d, target, func(out *bufio.Writer) error { return s.from(target, out) })
-	}
-	if err != nil {
+	target := linkedTo(path) // what is kept lies beside the file, not beside a link to it
+	if err := replace(d, target, func(out *bufio.Writer) error { return s.from(target, out) }); err != nil {
 		return nil, fmt.Errorf("journal: repair %s: %w", path, disk.Bare(err))
 	}
 	return &s.Repaired, nil

@@ -62,8 +62,9 @@ func (s *KeySet) add(sum keys.Sum) bool {
 // not there is an empty journal.
 type Journal struct {
 	Keys   KeySet
-	Lines  int   // whole lines
-	Size   int64 // their bytes in the file
+	IDs    *IDSet // of an output that ReadJournal has read, else nil
+	Lines  int    // whole lines
+	Size   int64  // their bytes in the file
 	Torn   int64
 	NoFeed bool // the last whole line lacks its line feed, and nothing else
 
@@ -75,6 +76,7 @@ type Journal struct {
 	Repeated, RepeatedLine int
 
 	path   string
+	noKeys bool // Keys and Repeated are not wanted
 	failed bool // it holds failed items
 	there  bool
 }
@@ -83,7 +85,7 @@ type Journal struct {
 // has not written (ErrForeign), that has a damaged line (ErrDamaged) or that
 // holds failed items (ErrOtherKind) is refused, and so is what Create refuses.
 func ReadJournal(path string, others ...string) (*Journal, error) {
-	return readJournal(path, false, others)
+	return (&Journal{path: path, IDs: newIDSet()}).from(others)
 }
 
 // ReadErrorsJournal is ReadJournal for a file of failed items.
@@ -92,14 +94,18 @@ func ReadErrorsJournal(path string, others ...string) (*Journal, error) {
 }
 
 func readJournal(path string, failed bool, others []string) (*Journal, error) {
-	j := &Journal{path: path, failed: failed}
-	err := mayWrite(path, others)
+	return (&Journal{path: path, failed: failed}).from(others)
+}
+
+// from reads the file, if there is one.
+func (j *Journal) from(others []string) (*Journal, error) {
+	err := mayWrite(j.path, others)
 	if errors.Is(err, ErrNotEmpty) {
 		j.there = true
 		err = j.read()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("journal: open %s: %w", path, err)
+		return nil, fmt.Errorf("journal: open %s: %w", j.path, err)
 	}
 	return j, nil
 }
@@ -161,7 +167,10 @@ func (j *Journal) take(parse *journalParser, text []byte) error {
 	if parse.simulated {
 		j.Simulated++
 	}
-	if !j.Keys.add(sum) {
+	if j.IDs != nil {
+		j.IDs.Add(string(rawjson.Unquote(parse.id)))
+	}
+	if !j.noKeys && !j.Keys.add(sum) {
 		if j.Repeated++; j.Repeated == 1 {
 			j.RepeatedLine = j.Lines
 		}
@@ -223,7 +232,9 @@ type journalParser struct {
 	line  rawjson.Parser
 	inner []rawjson.Member
 
-	simulated bool // the line read last is
+	// Of the line that was read last:
+	id        []byte // its custom id, quoted
+	simulated bool
 }
 
 var errNotOurs = errors.New("not a line of ours")
@@ -250,6 +261,7 @@ func (p *journalParser) key(text []byte, failed bool) (sum keys.Sum, err error) 
 	if failed == rawjson.IsNull(fault) {
 		return sum, ErrOtherKind
 	}
+	p.id = find(line, "custom_id") // a string, as the line opens
 	p.simulated = string(find(p.inner, "simulated")) == "true"
 	return sum, nil
 }
@@ -269,9 +281,10 @@ func find(ms []rawjson.Member, name string) []byte {
 func (j *Journal) Append() (*Tail, error) { return j.tail().now() }
 
 // AppendLazily is Append for a file that may turn out not to be needed: one that
-// is not there is made with the first line.
+// is not there is made with the first line. One that is there is opened, though it be
+// empty: that it cannot be written to shows at once.
 func (j *Journal) AppendLazily() (*Tail, error) {
-	if j.there {
+	if info, err := os.Stat(j.path); j.there || err == nil && info.Mode().IsRegular() {
 		return j.Append()
 	}
 	return j.tail(), nil

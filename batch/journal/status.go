@@ -36,7 +36,7 @@ type Progress struct {
 // be writing to them. A file that is not there counts as empty. The errors are those of ReadJournal.
 func ReadProgress(output, errorsPath string) (*Progress, error) {
 	p := &Progress{Failures: make(map[string]int), Models: make(map[string]int)}
-	results, err := ReadJournal(output)
+	results, err := readJournal(output, false, nil)
 	if err != nil {
 		return nil, err
 	}

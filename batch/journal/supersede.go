@@ -2,11 +2,9 @@ package journal
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/headrace/headrace/batch/internal/keys"
 	"github.com/headrace/headrace/batch/internal/lines"
@@ -19,7 +17,7 @@ import (
 // in both files together. It tells how many lines went; if none, nothing is written.
 //
 // The new file takes the old one's place at once or not at all: whoever pulls the
-// plug finds one of the two, whole. Until it was called, an item that was tried
+// plug finds one of the two, whole. A link stays one. Until it was called, an item that was tried
 // again may have a line in both, and then the one in the output counts. No Writer
 // may be open on the file, and the caller holds the lock.
 func DropSuperseded(path string, results *KeySet) (dropped int, err error) {
@@ -122,26 +120,4 @@ func (j *Journal) rewrite(d disk.Disk, keep func(int, keys.Sum) bool) error {
 			return err
 		})
 	})
-}
-
-// replace makes a file anew beside the old one and then takes its place: at once, and
-// when it is on the disk, or not at all.
-func replace(d disk.Disk, path string, write func(*bufio.Writer) error) error {
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriter(file)
-	if err = write(out); err == nil {
-		err = errors.Join(out.Flush(), d.SyncData(file))
-	}
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = d.Rename(file.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
-		return err
-	}
-	d.SyncFolder(path)
-	return nil
 }

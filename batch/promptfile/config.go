@@ -2,8 +2,12 @@ package promptfile
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
@@ -26,8 +30,11 @@ type Config struct {
 	SkipBad     bool // bad lines go to the errors file; else nothing is called if there is one
 	RetryFailed bool // what failed for good in an earlier run is tried again
 	Fresh       bool // start over: old files are kept under names that end in .bak
-	InputOrder  bool // results stand as the prompts do; those that wait for their turn are not saved yet
-	Durability  saver.Durability
+	// InputOrder makes results stand as the prompts do. Those that wait for their turn are
+	// not saved yet. A run that goes on with an output brings all of it into order at its
+	// end, for which it needs as much room on the disk again.
+	InputOrder bool
+	Durability saver.Durability
 
 	// Concurrency bounds the calls in flight, those included whose answers are not written
 	// yet; 0 means batch.DefaultConcurrency.
@@ -59,8 +66,11 @@ type Watch struct {
 	Checked func(items int)          // of Plan, every million items
 	Ended   func(*Result)            // an item that ended, in the goroutine of Run, before its line is saved
 	Skipped func(*prompts.LineError) // a bad line that goes to the errors file, in the goroutine that reads
-	Broke   func(error)              // why no further line is taken, in the goroutine that reads
-	Fault   func(error)              // the first failure to save of each file, in a goroutine of its own
+	// Renamed is told an item whose id bears another question's result in the output, in
+	// the goroutine that reads: it has another by now, and was the old one.
+	Renamed func(req *prompts.Request, was string)
+	Broke   func(error) // why no further line is taken, in the goroutine that reads
+	Fault   func(error) // the first failure to save of each file, in a goroutine of its own
 }
 
 func (c Config) withDefaults() Config {
@@ -87,6 +97,37 @@ func (c Config) withDefaults() Config {
 func openAICost(r *prompts.Request) batch.Cost {
 	input, output := provider.PresetFor("", "").Charge(r.Body)
 	return batch.Cost{Requests: 1, Input: input, Output: output}
+}
+
+// resultFile is a file that a job writes to, and the ones that it must not be.
+type resultFile struct {
+	path   string
+	others []string
+}
+
+// files are those that a job writes to, the output first.
+func (c *Config) files() []resultFile {
+	failed := resultFile{c.Errors, []string{c.Input.Name, c.Output}}
+	if c.Output == "" {
+		return []resultFile{failed}
+	}
+	return []resultFile{{c.Output, []string{c.Input.Name}}, failed}
+}
+
+// ErrPacked says that a result file has a name by which it would be taken for a packed
+// one. errors.Is finds it in what Open returns.
+var ErrPacked = errors.New("results are written as plain text, which a run can go on with after any crash: leave the ending away, and pack the file when the run is over")
+
+// packedEndings are those of files that other programs would try to unpack.
+var packedEndings = []string{".gz", ".zst", ".bz2", ".xz", ".zip"}
+
+func (c *Config) checkNames() error {
+	for _, f := range c.files() {
+		if slices.Contains(packedEndings, strings.ToLower(filepath.Ext(f.path))) {
+			return fmt.Errorf("promptfile: open %s: %w", f.path, ErrPacked)
+		}
+	}
+	return nil
 }
 
 // folder is where the files of a run lie.

@@ -95,3 +95,39 @@ func TestBadLinesAreCountedInWords(t *testing.T) {
 		}
 	}
 }
+
+// Who starts over learns what is in the way when the job is opened: nothing was moved.
+func TestFreshIsRefusedBeforeAnythingIsMoved(t *testing.T) {
+	d := newDesk(t, ask("a"))
+	if _, _, err := d.run(); err != nil {
+		t.Fatal(err)
+	}
+	d.cfg.Fresh, d.cfg.Output, d.cfg.Errors = true, d.out, d.dir
+	before := d.files()
+	if _, err := Open(d.cfg); !errors.Is(err, journal.ErrDirectory) {
+		t.Errorf("%v", err)
+	}
+	if left, _ := os.ReadDir(d.dir); len(left) != 2 || d.files() != before {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// Results are plain text: no file gets a name by which others would try to unpack it.
+func TestNoResultsUnderThePackedName(t *testing.T) {
+	d := newDesk(t, ask("a"))
+	d.cfg.Input, _ = File(d.in)
+	for _, name := range []string{"o.jsonl.gz", "o.GZ", "o.zst"} {
+		for _, files := range [][2]string{{name, ""}, {"o.jsonl", name}} {
+			d.cfg.Output, d.cfg.Errors = filepath.Join(d.dir, files[0]), ""
+			if files[1] != "" {
+				d.cfg.Errors = filepath.Join(d.dir, files[1])
+			}
+			if _, err := Open(d.cfg); !errors.Is(err, ErrPacked) {
+				t.Errorf("%q: %v", files, err)
+			}
+		}
+	}
+	if left, _ := os.ReadDir(d.dir); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -18,11 +18,14 @@ type intake struct {
 	halted  chan struct{}      // closed when a stream is not to be waited for any more
 	putBad  func(journal.Line) // takes the lines of bad lines
 	latest  struct{ model, lane string }
-	done    int   // items that have a result of an earlier run
-	failed  int   // items that failed for good in one
-	skipped int   // bad lines that this run has put into the errors file
-	err     error // why it ended early
-	left    bool  // a stream was left before its end
+	done    int            // items that have a result of an earlier run
+	failed  int            // items that failed for good in one
+	skipped int            // bad lines that this run has put into the errors file
+	renamed int            // items whose id was taken
+	err     error          // why it ended early
+	left    bool           // a stream was left before its end
+	whole   bool           // it was read to its end
+	order   *journal.Order // of its items; nil if it is not wanted
 }
 
 // items yields what is left to do.
@@ -40,11 +43,15 @@ func (in *intake) items() iter.Seq[*Item] {
 				return
 			}
 		}
+		in.whole = !in.left
 	}
 }
 
 // take gives the item of a request, nil if it has ended in an earlier run.
 func (in *intake) take(req prompts.Request) *Item {
+	if in.order != nil {
+		in.order.Add(req.Key)
+	}
 	switch in.past.of(req.Key) {
 	case endedWell:
 		in.done++
@@ -53,9 +60,22 @@ func (in *intake) take(req prompts.Request) *Item {
 		in.failed++
 		return nil
 	}
+	in.name(&req)
 	it := &Item{Request: req, lane: in.lane(req.Model)}
 	it.cost = in.cfg.Cost(&it.Request)
 	return it
+}
+
+// name gives an item another id, if the result of another question bears its own.
+func (in *intake) name(req *prompts.Request) {
+	was := req.ID
+	if req.ID = in.past.freeID(was); req.ID == was {
+		return
+	}
+	in.renamed++
+	if in.cfg.Watch.Renamed != nil {
+		in.cfg.Watch.Renamed(req, was)
+	}
 }
 
 // lane is the lane of a model. Most files name one: it is joined once.

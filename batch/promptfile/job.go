@@ -22,12 +22,15 @@ type Job struct {
 
 // Open locks the output and the errors file, and reads what earlier runs have left there;
 // it changes neither. The errors are journal.ErrSameFile where two of the run's files are
-// one, those of journal.LockOutput and journal.ReadJournal,
-// and ErrSimulated or ErrReal where answers that are made up and real ones would mix.
-// Whoever opens a job closes it.
+// one, those of journal.LockOutput and journal.ReadJournal, ErrPacked for a name that says
+// what the file is not, and ErrSimulated or ErrReal where answers that are made up and real
+// ones would mix. Whoever opens a job closes it.
 func Open(cfg Config) (*Job, error) {
 	j := &Job{cfg: cfg.withDefaults()}
-	err := j.cfg.apart()
+	err := j.cfg.checkNames()
+	if err == nil {
+		err = j.cfg.apart()
+	}
 	if err == nil {
 		err = j.lock()
 	}
@@ -108,23 +111,26 @@ func (j *Job) Begin() (b Begun, err error) {
 	return b, err
 }
 
+// startOver puts all old files aside, or none.
 func (j *Job) startOver() (all []Kept, err error) {
-	for _, f := range []struct {
-		path   string
-		others []string
-	}{{j.cfg.Output, []string{j.cfg.Input.Name}}, {j.cfg.Errors, []string{j.cfg.Input.Name, j.cfg.Output}}} {
-		if f.path == "" {
-			continue
-		}
+	for _, f := range j.cfg.files() {
 		as, err := journal.StartOver(f.path, f.others...)
 		if err != nil {
-			return all, err
+			return nil, errors.Join(err, putBack(all))
 		}
 		if as != "" {
 			all = append(all, Kept{f.path, as})
 		}
 	}
 	return all, nil
+}
+
+func putBack(all []Kept) error {
+	var faults []error
+	for _, k := range all {
+		faults = append(faults, journal.PutBack(k.As, k.Name))
+	}
+	return errors.Join(faults...)
 }
 
 func (b *Begun) tear(of *journal.Journal, name string) {

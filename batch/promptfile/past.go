@@ -3,6 +3,7 @@ package promptfile
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/headrace/headrace/batch/journal"
 )
@@ -47,6 +48,19 @@ func (p *past) of(key string) endedHow {
 	return notEnded
 }
 
+// freeID is the id, or the first of id-2, id-3, … that stands nowhere in the output yet: to
+// look for a result by its id must find one. It counts as taken from then on.
+func (p *past) freeID(id string) string {
+	if p.results == nil || p.results.IDs.Len() == 0 {
+		return id
+	}
+	free := id
+	for n := 2; !p.results.IDs.Add(free); n++ {
+		free = id + "-" + strconv.Itoa(n)
+	}
+	return free
+}
+
 // journals reads both result files and changes neither.
 func (c *Config) journals() (*past, error) {
 	var (
@@ -81,12 +95,18 @@ func (p *past) mixes(c *Config) error {
 	return nil
 }
 
-// readPast is what is past to a run: nothing, to one that starts over.
+// readPast is what is past to a run: nothing, to one that starts over. That it can is
+// found out all the same.
 func (c *Config) readPast() (*past, error) {
-	if c.Fresh {
-		return &past{}, nil
+	if !c.Fresh {
+		return c.journals()
 	}
-	return c.journals()
+	for _, f := range c.files() {
+		if err := journal.MayStartOver(f.path, f.others...); err != nil {
+			return nil, err
+		}
+	}
+	return &past{}, nil
 }
 
 // dropSuperseded leaves one line in both files for an item that was tried again.

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
 )
@@ -16,12 +17,16 @@ type Sums struct {
 	EarlierDone   int            // items of the input that have a result of an earlier run
 	EarlierFailed int            // items and bad lines that failed for good in one
 	Skipped       int            // bad lines that went into the errors file
+	Renamed       int            // items that were given another id, as theirs was taken; see Watch
 	Truncated     int            // answers that ended at their length limit
 	Kinds         map[string]int // failed items by code
 	Unsaved       int            // ended items whose line could not be kept
+	Arranged      bool           // the output did not stand in the order of the input, and does
+	Unordered     bool           // it may not, as the run has ended before its end: the next sees to it
 	Left          bool           // a stream was left before its end: it may hold more
 
 	Stopped  error // why some items were not run, if the provider would not
+	Full     error // that the disk was full, which has drained the run; there may have been room again, see FilesErr
 	InputErr error // why the input ended early
 	FilesErr error // why not all is kept, or the files are not what was written
 	RunErr   error // how batch.Stream has ended
@@ -37,7 +42,7 @@ func (s *Sums) Err() error { return errors.Join(s.FilesErr, s.InputErr, s.RunErr
 // nothing was called. It is called once.
 //
 // If results cannot be kept the run ends: softly while the disk is only full, since there
-// may be room again for what is in flight; else at once. Items that were not run are left
+// may be room again for what is in flight (Sums.Full tells that it was); else at once. Items that were not run are left
 // to the next run, which any of the errors allows. Options for concurrency, drain, control,
 // gate and summary are the job's own.
 func (j *Job) Run(ctx context.Context, call batch.Func[*Item, provider.Reply], opts ...batch.Option) (Sums, error) {
@@ -86,7 +91,8 @@ type run struct {
 	sums     Sums
 	released bool // a stream is not waited for any more
 
-	full  chan struct{} // one place: the disk is full
+	full  chan error    // one place: the disk is full
+	why   error         // the full disk, if it was that which closed drain; to be read when gone is closed
 	drain chan struct{} // closed by Config.Drain, or by a full disk
 	over  chan struct{}
 	gone  chan struct{} // closed when who closes drain has gone
@@ -94,12 +100,15 @@ type run struct {
 
 func (j *Job) start(ctx context.Context) *run {
 	r := &run{
-		Job: j, full: make(chan struct{}, 1), drain: make(chan struct{}),
+		Job: j, full: make(chan error, 1), drain: make(chan struct{}),
 		over: make(chan struct{}), gone: make(chan struct{}),
 	}
 	r.ctx, r.abandon = context.WithCancelCause(ctx)
 	r.out = j.newSink(r.fault)
 	r.in = &intake{Job: j, ctx: r.ctx, drain: r.drain, halted: make(chan struct{}), putBad: r.out.put}
+	if j.cfg.InputOrder && j.past.results != nil && j.past.results.Lines > 0 {
+		r.in.order = new(journal.Order) // what this run adds will stand behind what is there
+	}
 	go r.brake()
 	return r
 }
@@ -109,7 +118,7 @@ func (r *run) brake() {
 	defer close(r.gone)
 	select {
 	case <-r.cfg.Drain:
-	case <-r.full:
+	case r.why = <-r.full:
 	case <-r.over:
 		return
 	}
@@ -127,7 +136,7 @@ func (r *run) fault(err error) {
 		return
 	}
 	select {
-	case r.full <- struct{}{}:
+	case r.full <- err:
 	default: // of the other file: it is stopping already
 	}
 }
@@ -213,15 +222,36 @@ func (r *run) noLaneLeft() bool {
 	return true
 }
 
+// arrange brings the output into the order of the input, unless the run is to end now.
+func (r *run) arrange() {
+	moved, err := journal.Arrange(r.cfg.Output, r.in.order, r.goOn)
+	if errors.Is(err, ErrHalted) {
+		return
+	}
+	r.sums.Arranged, r.sums.Unordered, r.sums.FilesErr = moved, err != nil, err
+}
+
+// goOn is ErrHalted if the run is to end.
+func (r *run) goOn() error {
+	if r.halted() || r.ctx.Err() != nil {
+		return ErrHalted
+	}
+	return nil
+}
+
 // end waits until all that was saved is safe, and completes the sums.
 func (r *run) end() {
 	s := &r.sums
 	if s.FilesErr = r.out.close(); s.FilesErr == nil {
 		s.FilesErr = r.cfg.dropSuperseded(r.past)
 	}
-	s.EarlierDone, s.EarlierFailed, s.Skipped = r.in.done, r.in.failed, r.in.skipped
+	if s.Unordered = r.in.order != nil; s.Unordered && s.FilesErr == nil && r.in.whole {
+		r.arrange()
+	}
+	s.EarlierDone, s.EarlierFailed, s.Skipped, s.Renamed = r.in.done, r.in.failed, r.in.skipped, r.in.renamed
 	s.Unsaved, s.InputErr, s.Left = r.out.unsaved, r.in.err, r.in.left
 	close(r.over)
 	<-r.gone
+	s.Full = r.why
 	r.abandon(nil)
 }

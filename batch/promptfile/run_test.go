@@ -1,6 +1,7 @@
 package promptfile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -307,6 +309,68 @@ func TestFaultEndsTheRun(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// filling is a disk that is full at its second write, and has room again after that.
+type filling struct{ writes, lines int }
+
+func (f *filling) Write(p []byte) (int, error) {
+	if f.writes++; f.writes == 2 {
+		return 0, syscall.ENOSPC
+	}
+	f.lines += bytes.Count(p, []byte("\n"))
+	return len(p), nil
+}
+
+// A disk that is full ends the run, though there is room again before its end: all that
+// was answered is saved then, and the sums say why the rest was not run.
+func TestFullDiskThatHasRoomAgain(t *testing.T) {
+	var lines []string
+	for n := range 200 {
+		lines = append(lines, ask(fmt.Sprint(n)))
+	}
+	d, disk := newDesk(t, lines...), new(filling)
+	d.cfg.Errors = filepath.Join(d.dir, "errors")
+	d.cfg.Stdout, d.cfg.Concurrency = disk, 2
+	synctest.Test(t, func(t *testing.T) {
+		d.cfg.Input, _ = File(d.in)
+		job, err := Open(d.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums, err := job.Run(t.Context(), func(context.Context, *Item) (provider.Reply, error) {
+			time.Sleep(time.Second)
+			return good, nil
+		})
+		if fault := job.Close(); !errors.Is(err, batch.ErrDrained) || fault != nil {
+			t.Errorf("%v, %v", err, fault)
+		}
+		if !errors.Is(sums.Full, syscall.ENOSPC) || sums.FilesErr != nil || sums.Unsaved != 0 || sums.Succeeded != disk.lines || disk.lines > 20 {
+			t.Errorf("%+v, %d lines", sums, disk.lines)
+		}
+	})
+}
+
+// A disk that fills up when the run was drained already has not drained it.
+func TestDrainedBeforeTheDiskWasFull(t *testing.T) {
+	d, drain := newDesk(t, ask("a"), ask("b"), ask("c")), make(chan struct{})
+	d.cfg.Errors = filepath.Join(d.dir, "errors")
+	d.cfg.Stdout, d.cfg.Concurrency, d.cfg.Drain = &filling{writes: 1}, 1, drain
+	synctest.Test(t, func(t *testing.T) {
+		d.cfg.Input, _ = File(d.in)
+		job, err := Open(d.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums, _ := job.Run(t.Context(), func(context.Context, *Item) (provider.Reply, error) {
+			close(drain)
+			time.Sleep(time.Second)
+			return good, nil
+		})
+		if err := job.Close(); err != nil || sums.Full != nil || sums.Succeeded != 1 {
+			t.Errorf("%v, %+v", err, sums)
+		}
+	})
 }
 
 // A call that fails gives its place back: with one place, many failures are not the end.

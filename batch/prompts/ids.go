@@ -2,7 +2,6 @@ package prompts
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 	"strconv"
 	"strings"
 
@@ -26,7 +25,7 @@ const (
 
 // idSet knows which ids are given.
 type idSet struct {
-	seeds [2]maphash.Seed
+	hash  keys.Hasher
 	given keys.Set
 	first map[keys.Sum]int // the lines of the first ids
 	bare  []uint64         // a bit for each line that gave no id, and so bears LineID
@@ -34,16 +33,10 @@ type idSet struct {
 
 func newIDSet() *idSet {
 	return &idSet{
-		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		hash:  keys.NewHasher(),
 		given: keys.Set{Width: idWidth},
 		first: make(map[keys.Sum]int),
 	}
-}
-
-func (s *idSet) hash(id string) (h keys.Sum) {
-	binary.LittleEndian.PutUint64(h[:8], maphash.String(s.seeds[0], id))
-	binary.LittleEndian.PutUint64(h[8:], maphash.String(s.seeds[1], id))
-	return h
 }
 
 // give notes that line gave id. If the id is taken it changes nothing and tells
@@ -52,7 +45,7 @@ func (s *idSet) give(id string, line int) (by int, taken bool) {
 	if n, ok := lineOfID(id); ok && s.isBare(n) {
 		return n, true
 	}
-	h := s.hash(id)
+	h := s.hash.Text(id)
 	if !s.given.Add(h) {
 		return s.first[h], true
 	}
@@ -66,7 +59,7 @@ func (s *idSet) give(id string, line int) (by int, taken bool) {
 // taken it tells by which line, 0 if that is not remembered.
 func (s *idSet) generate(id string, line int) (by int, taken bool) {
 	if s.given.Len() > 0 {
-		if h := s.hash(id); s.given.Has(h) {
+		if h := s.hash.Text(id); s.given.Has(h) {
 			return s.first[h], true
 		}
 	}

@@ -21,7 +21,9 @@ const DefaultReorderBytes = 64 << 20
 //	         ▼                     ▼
 //	─given──┤ ∅ │ m │ s │ ∅ │ s │ m │     m in memory, s spilled, ∅ not there yet
 //
-// What waits is not saved: a process that is killed has to ask for it again.
+// What waits is not saved: a process that is killed has to ask for it again. What Close
+// gives on stands before the ones that never came: journal.Arrange puts it right when they
+// have.
 type Reorder struct {
 	folder string
 	limit  int

@@ -12,11 +12,11 @@ import (
 // The exit codes are a promise: scripts are written against them.
 const (
 	exitOK          = 0
-	exitItemsFailed = 1   // the run finished, some items failed
-	exitUsage       = 2   // usage, configuration or input is wrong
+	exitItemsFailed = 1   // the run finished, some items failed; or a bad line came after calls
+	exitUsage       = 2   // usage, configuration or input is wrong, nothing was called
 	exitStopped     = 3   // the provider serves this run no more
 	exitBound       = 4   // a bound of the user's was reached
-	exitOutput      = 5   // the output cannot be written
+	exitOutput      = 5   // the output cannot be written, or could not for a while
 	exitInterrupted = 130 // Ctrl-C, SIGTERM
 )
 

@@ -114,7 +114,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.itemTimeout, "item-timeout", 0, "longest time for one item in all, from its first call; 0 is no bound")
 	fs.DurationVar(&f.deadline, "deadline", 0, "longest time for the run in all: it then stops as at Ctrl-C, with exit code 4; 0 is no bound")
 	fs.DurationVar(&f.longWait, "long-wait", batch.DefaultLongWait, "warn of a model or an item that waits for longer; 0 warns of none")
-	fs.StringVar(&f.order, "order", orderCompletion, "how results stand in the output: completion (as they come) or input (as in the input; those that wait for their turn are not saved yet)")
+	fs.StringVar(&f.order, "order", orderCompletion, "how results stand in the output: completion (as they come) or input (as in the input; those that wait for their turn are not saved yet, and a run that goes on with a file brings it into order at its end)")
 	fs.BoolVar(&f.retryFailed, "retry-failed", false, "also try again what failed for good in an earlier run")
 	fs.BoolVar(&f.fresh, "fresh", false, "start over: the old output is kept as OUTPUT.bak")
 	fs.BoolVar(&f.forget, "forget", false, "begin as if nothing were known of the provider: what an earlier run learned is in OUTPUT with .state.json for its ending")

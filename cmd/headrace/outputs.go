@@ -45,7 +45,7 @@ func (r *runner) outputFault(err error) error {
 	for _, choice := range []error{
 		journal.ErrForeign, journal.ErrDamaged, journal.ErrOtherKind, journal.ErrChanged,
 		journal.ErrLocked, journal.ErrForeignLock, journal.ErrDirectory, journal.ErrSameFile, journal.ErrNotEmpty,
-		promptfile.ErrSimulated, promptfile.ErrReal,
+		promptfile.ErrSimulated, promptfile.ErrReal, promptfile.ErrPacked,
 	} {
 		if errors.Is(err, choice) {
 			return refuse("%s", plainText(err))
@@ -103,6 +103,7 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 				r.console.Notice(formatHint(input))
 			}
 		},
+		Renamed: r.sayRenamed(),
 		Broke: func(err error) {
 			r.console.Notice(plainText(err) + " (no further line is taken; the items before it are finished)")
 			var bad *prompts.LineError
@@ -113,6 +114,28 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 			}
 		},
 		Fault: r.halt.fault,
+	}
+}
+
+// sayRenamed says of the first item whose id was taken what became of it.
+func (r *runner) sayRenamed() func(*prompts.Request, string) {
+	said := false
+	return func(req *prompts.Request, was string) {
+		if !said {
+			r.console.Notice(fmt.Sprintf("%s has a result of another question under the id %q: that of line %d is %s, and so on",
+				r.flags.output, was, req.Line, req.ID))
+		}
+		said = true
+	}
+}
+
+// sayOrder says what became of an output that is to stand in the order of the input.
+func (r *runner) sayOrder(s *promptfile.Sums) {
+	switch {
+	case s.Arranged:
+		r.console.notice(r.flags.output + ": its lines were brought into the order of the input")
+	case s.Unordered:
+		r.console.notice(r.flags.output + ": its lines may not stand in the order of the input yet: the run that gets to its end sees to that")
 	}
 }
 

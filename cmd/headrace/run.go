@@ -39,9 +39,10 @@ beats the environment, that beats the file.
 
 Ctrl-C finishes what is in flight; a second one abandons it. Files are whole either way.
 
-Exit codes: 0 every item succeeded; 1 some items failed; 2 usage, configuration or input
-is wrong; 3 stopped by the provider (quota, balance, key, never an answer); 4 stopped by a bound of yours
-(--deadline); 5 the output cannot be written; 130 interrupted.`
+Exit codes: 0 every item succeeded; 1 some items failed, or a bad line came after calls were
+made (from standard input); 2 usage, configuration or input is wrong, and nothing was called;
+3 stopped by the provider (quota, balance, key, never an answer); 4 stopped by a bound of yours
+(--deadline); 5 the output cannot be written, or could not for a while; 130 interrupted.`
 
 func newRunCommand(w *world) *cobra.Command {
 	flags := &runFlags{}
@@ -194,6 +195,10 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 		r.console.Notice(fmt.Sprintf("going on: of %s, %d %s in %s already%s: %d to do",
 			words.Count(plan.Items, "item"), plan.Done, isOrAre(plan.Done), r.flags.output, r.failedBefore(plan.Failed), plan.Left()))
 	}
+	if plan != nil && begun.Results > 0 && plan.Done == 0 && plan.Items > 0 {
+		r.console.Notice(fmt.Sprintf("no result in %s (of %d) is of an item of %s as it is asked now: is it another file's, or was it made with another --model, --system or --template? "+
+			"%d to do; --fresh starts over and keeps the old file", r.flags.output, begun.Results, src.Name, plan.Left()))
+	}
 	if plan != nil && plan.Bad.All > 0 {
 		r.console.Notice(fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Bad.All, "bad line"), src.Name, r.flags.errorsPath()))
 	}
@@ -245,6 +250,7 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	r.halt.expire(began)
 	sums, _ := job.Run(r.halt.ctx, r.call, r.options()...) // its error is in the sums
 	r.sayUnsaved(sums.SaveErr)
+	r.sayOrder(&sums)
 	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped == 0 {
 		r.console.Notice("the input held no items: there was nothing to do")
 	}

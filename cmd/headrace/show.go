@@ -43,7 +43,7 @@ func (r *runner) logHandler() slog.Handler {
 func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.Report {
 	rep := &progress.Report{
 		Summary: s.Summary, Truncated: s.Truncated, Kinds: s.Kinds,
-		Before: s.EarlierDone + s.EarlierFailed, ErrorsFile: r.flags.errorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped,
+		Before: s.EarlierDone + s.EarlierFailed, ErrorsFile: r.flags.errorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped, Renamed: s.Renamed,
 		BreakerOpened: r.troubles.opened, Broke: r.troubles.why, Stopped: r.redact(reasonOf(s.Stopped)),
 	}
 	if s.Succeeded+s.EarlierDone > 0 && !r.flags.toStdout() && !isNoFile(r.flags.output) {

@@ -112,15 +112,18 @@ func (h *halt) called() bool {
 	case <-h.drain:
 		return true
 	default:
-		return errors.Is(context.Cause(h.ctx), errInterrupted)
+		return h.interrupted()
 	}
 }
+
+// interrupted reports whether a signal has abandoned the calls in flight.
+func (h *halt) interrupted() bool { return errors.Is(context.Cause(h.ctx), errInterrupted) }
 
 // byDeadline reports whether it was the deadline, and no signal, that stopped the run.
 func (h *halt) byDeadline() bool {
 	select {
 	case <-h.drain:
-		return errors.Is(h.why, errDeadline) && !errors.Is(context.Cause(h.ctx), errInterrupted)
+		return errors.Is(h.why, errDeadline) && !h.interrupted()
 	default:
 		return false
 	}

@@ -6,7 +6,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -190,6 +193,62 @@ func TestSecondSignalAbandons(t *testing.T) {
 		if n := wholeLines(t, out); n != 0 || server.Books().Accepted != 0 {
 			t.Errorf("%d lines", n)
 		}
+	}
+}
+
+// What a second Ctrl-C leaves of a run in the order of the input is brought into that order
+// by the run that goes on, though the first item comes last.
+func TestInputOrderAfterSecondSignal(t *testing.T) {
+	held := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte("prompt 1.")) {
+			select {
+			case held <- struct{}{}: // the first time it is never answered
+				<-r.Context().Done()
+				return
+			default:
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"yes"},"finish_reason":"stop"}]}`)
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.jsonl"), filepath.Join(dir, "out.jsonl")
+	var text strings.Builder
+	for n := 1; n <= 50; n++ {
+		fmt.Fprintf(&text, `{"prompt":"prompt %d."}`+"\n", n)
+	}
+	if err := os.WriteFile(in, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{in, "-o", out, "--base-url", server.URL, "--model", "m", "-c", "4", "--order", "input"}
+	p := start(t, nil, args...)
+	p.until(func(e event) bool { return e.Event == "progress" && e.Done > 5 })
+	p.signal(os.Interrupt)
+	p.until(stopping)
+	p.signal(os.Interrupt)
+	if code, _ := p.end(); code != exitInterrupted || wholeLines(t, out) < 5 {
+		t.Errorf("exit code %d, last line %q", code, p.last)
+	}
+	p = start(t, nil, args...)
+	p.until(func(e event) bool { return strings.Contains(e.Message, "brought into the order of the input") })
+	if code, _ := p.end(); code != exitOK {
+		t.Errorf("exit code %d, last line %q", code, p.last)
+	}
+	lines, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range bytes.Lines(lines) {
+		if n++; !bytes.Contains(line, fmt.Appendf(nil, `"headrace":{"line":%d,`, n)) {
+			t.Fatalf("line %d of the output is another's: %s", n, line)
+		}
+	}
+	if n != 50 {
+		t.Errorf("%d lines", n)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -195,6 +196,32 @@ func TestUnencryptedKey(t *testing.T) {
 		b, err := r.connect()
 		if err != nil || len(b.notice) != want {
 			t.Errorf("%s: %+v, %v", base, b, err)
+		}
+	}
+}
+
+// A run that was told to stop has not ended well while the output may not stand in its
+// order; what stopped it decides the code. If nothing is left to do, it has.
+func TestVerdictOfWhatIsLeft(t *testing.T) {
+	full := fmt.Errorf("saver: write out.jsonl: %w", syscall.ENOSPC)
+	for _, tt := range []struct {
+		sums promptfile.Sums
+		want int
+	}{
+		{promptfile.Sums{}, exitOK},
+		{promptfile.Sums{Full: full}, exitOK},
+		{promptfile.Sums{Unordered: true}, exitInterrupted},
+		{promptfile.Sums{Left: true}, exitInterrupted},
+		{promptfile.Sums{Unordered: true, Full: full}, exitOutput},
+		{promptfile.Sums{RunErr: batch.ErrDrained, Full: full}, exitOutput},
+		{promptfile.Sums{Left: true, Full: full}, exitOutput},
+	} {
+		h := &halt{drain: make(chan struct{}), why: errInterrupted, ctx: t.Context()}
+		close(h.drain)
+		r := &runner{world: &world{name: "headrace"}, flags: &runFlags{output: "out.jsonl"}, halt: h}
+		var end *ending
+		if err := r.verdict(&tt.sums); errors.As(err, &end) && end.code != tt.want || err == nil && tt.want != exitOK {
+			t.Errorf("%+v: %v, want code %d", tt.sums, err, tt.want)
 		}
 	}
 }

@@ -81,10 +81,12 @@ func (r *runner) verdict(s *promptfile.Sums) error {
 	case s.FilesErr != nil:
 		return r.unwritable(s.FilesErr)
 	case s.InputErr != nil:
-		return r.failAgain(exitUsage, "%s\n%s", plainText(s.InputErr), r.goOn("the input ends there for now: correct it"))
+		return r.inputEnded(s)
 	case s.Stopped != nil:
 		return r.stoppedBy(s)
-	case r.halt.called() && (s.RunErr != nil || s.Left):
+	case s.Full != nil && (s.RunErr != nil || s.Left || s.Unordered) && !r.halt.interrupted():
+		return r.failAgain(exitOutput, "%s: there was room again for what was in flight\n%s: %s", plainText(s.Full), r.saved(s), r.goOn("the rest is left: see to the disk"))
+	case r.halt.called() && (s.RunErr != nil || s.Left || s.Unordered):
 		code, why := r.whyHalted()
 		return r.failAgain(code, "%s; %s: %s", why, r.saved(s), r.goOn("the rest is left"))
 	case errors.Is(s.RunErr, machine.ErrTooManyLanes):
@@ -96,6 +98,16 @@ func (r *runner) verdict(s *promptfile.Sums) error {
 		return r.failAgain(exitItemsFailed, "%s; %s", plainText(s.RunErr), r.goOn(r.saved(s)))
 	}
 	return r.itemsFailed(s)
+}
+
+// inputEnded is the end of a run whose input cannot be read on. Once calls were made it is
+// no refusal any more: that nothing was called is what the exit code of one promises.
+func (r *runner) inputEnded(s *promptfile.Sums) error {
+	code, sofar := exitUsage, "nothing was called"
+	if s.Counters.Calls > 0 {
+		code, sofar = exitItemsFailed, r.saved(s)
+	}
+	return r.failAgain(code, "%s\n%s; %s", plainText(s.InputErr), sofar, r.goOn("the input ends there for now: correct it"))
 }
 
 // goOn leads to the line that resumes.

@@ -19,6 +19,7 @@ type Report struct {
 	Before        int            // items that earlier runs have ended
 	Left          int            // items that are still to do
 	Skipped       int            // bad lines of the input
+	Renamed       int            // items whose id was taken in the output
 	Unsaved       int            // of those that ended, the ones that could not be kept
 	Truncated     int            // of those that succeeded, the ones cut off at their max_tokens
 	Kinds         map[string]int // how many items failed of what
@@ -46,6 +47,9 @@ func (s *Report) text() string {
 	row("items", s.Succeeded+s.Failed+s.Left, s.beforeWords()...)
 	if s.Skipped > 0 {
 		row("bad lines", s.Skipped, "(skipped; see "+s.ErrorsFile+")")
+	}
+	if s.Renamed > 0 {
+		row("renamed", s.Renamed, "(their ids stand in the output for other questions: they have a suffix)")
 	}
 	row("succeeded", s.Succeeded, s.truncatedWords()...)
 	row("failed", s.Failed, s.kindWords()...)
@@ -191,10 +195,11 @@ type summaryEvent struct {
 	Truncated     int            `json:"truncated"`
 	Failed        int            `json:"failed"`
 	FailedBy      map[string]int `json:"failed_by,omitempty"`
-	BadLines      int            `json:"bad_lines"` // skipped
-	NotRun        int            `json:"not_run"`   // of the items that were taken
-	Left          int            `json:"left"`      // of the whole input
-	Unsaved       int            `json:"unsaved"`   // ended, but could not be kept
+	BadLines      int            `json:"bad_lines"`         // skipped
+	Renamed       int            `json:"renamed,omitempty"` // their ids were taken
+	NotRun        int            `json:"not_run"`           // of the items that were taken
+	Left          int            `json:"left"`              // of the whole input
+	Unsaved       int            `json:"unsaved"`           // ended, but could not be kept
 	Offered       uint64         `json:"offered"`
 	Settled       uint64         `json:"settled"`
 	Released      uint64         `json:"released"`
@@ -222,7 +227,7 @@ func (s *Report) event() summaryEvent {
 	c := s.Counters
 	e := summaryEvent{
 		Event: "summary", ElapsedS: seconds(s.Elapsed), Items: s.Items(), Before: s.Before,
-		Succeeded: s.Succeeded, Truncated: s.Truncated, Failed: s.Failed, FailedBy: s.Kinds, NotRun: s.NotRun, Left: s.Left, Unsaved: s.Unsaved, BadLines: s.Skipped,
+		Succeeded: s.Succeeded, Truncated: s.Truncated, Failed: s.Failed, FailedBy: s.Kinds, NotRun: s.NotRun, Left: s.Left, Unsaved: s.Unsaved, BadLines: s.Skipped, Renamed: s.Renamed,
 		Offered: c.Offered, Settled: c.Settled, Released: c.Released, Calls: c.Calls, HandedOver: c.HandedOver,
 		Throttled: c.Throttled, Cooldowns: c.Cooldowns, Participants: c.Participants, Probes: c.Probes,
 		BreakerOpened: s.BreakerOpened, Broke: s.Broke, Stopped: s.Stopped,

@@ -1,0 +1,155 @@
+package journal
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/headrace/headrace/batch/internal/keys"
+	"github.com/headrace/headrace/internal/disk"
+)
+
+// Order is the order in which items should stand in an output. The zero value is empty. It
+// holds 8 bytes an item, and the room to grow in.
+type Order struct{ keys []uint64 }
+
+// Add puts the item with this key behind the others. What is no key is left out.
+func (o *Order) Add(key string) {
+	if sum, ok := keys.Parse([]byte(key)); ok {
+		o.keys = append(o.keys, short(sum))
+	}
+}
+
+// short makes 64 bits of a key. Of two items that share them one may stand where the other
+// should; neither is lost.
+func short(sum keys.Sum) uint64 { return binary.BigEndian.Uint64(sum[:8]) }
+
+// ArrangeBytesPerLine is what Arrange holds of each line beside the order, if they do not
+// stand in it: where the line is, and where it should be.
+const ArrangeBytesPerLine = 24
+
+// Arrange makes the lines of the output at path stand in an order, and tells whether they
+// stood otherwise; if not, nothing is written. Lines of items that the order does not have
+// stand behind the others, as they stood among each other.
+//
+// The new file takes the old one's place at once or not at all, and needs as much room on
+// the disk beside it for that long. until is asked now and then: its error ends the work,
+// and is returned; the file is then as it was. No saver may be open on the file, and the
+// caller holds the lock.
+func Arrange(path string, order *Order, until func() error) (moved bool, err error) {
+	return arrange(disk.Real(), path, order, until)
+}
+
+func arrange(d disk.Disk, path string, order *Order, until func() error) (moved bool, err error) {
+	a := arranger{journal: Journal{path: path, noKeys: true}, order: order.keys, until: until}
+	if _, err := a.journal.from(nil); err != nil {
+		return false, err
+	}
+	if err = a.check(); errors.Is(err, errOutOfOrder) {
+		moved, err = a.sort()
+	}
+	if err == nil && moved {
+		err = replace(d, path, a.write)
+	}
+	if err != nil {
+		return false, fmt.Errorf("journal: bring %s into order: %w", path, disk.Bare(err))
+	}
+	return moved, nil
+}
+
+// arranger brings the lines of one file into order.
+type arranger struct {
+	journal Journal
+	order   []uint64
+	until   func() error
+	places  []place
+}
+
+// place is one line of the file.
+type place struct {
+	key        uint64
+	offset     int64
+	size, rank uint32 // rank is where the order has it, behind for a line that it does not have
+}
+
+const behind = math.MaxUint32
+
+func (p *place) end() int64 { return p.offset + int64(p.size) }
+
+var errOutOfOrder = errors.New("out of order")
+
+// check walks along the file and the order side by side: where nothing is to be done, this
+// takes no memory. What the order does not have is as good as out of order to it.
+func (a *arranger) check() error {
+	if a.journal.Torn > 0 || a.journal.NoFeed {
+		return ErrChanged
+	}
+	at := 0
+	return a.journal.each(func(_ int, sum keys.Sum, _ []byte) error {
+		key := short(sum)
+		for at < len(a.order) && a.order[at] != key {
+			at++
+		}
+		if at == len(a.order) {
+			return errOutOfOrder
+		}
+		return a.until()
+	})
+}
+
+// sort makes a list of the lines as they should stand, and tells whether it moves any.
+func (a *arranger) sort() (moved bool, err error) {
+	a.places = make([]place, 0, a.journal.Lines)
+	offset := int64(0)
+	err = a.journal.each(func(_ int, sum keys.Sum, text []byte) error {
+		a.places = append(a.places, place{key: short(sum), offset: offset, size: uint32(len(text)), rank: behind})
+		offset += int64(len(text))
+		return a.until()
+	})
+	if err != nil {
+		return false, err
+	}
+	a.rank()
+	byPlace := func(x, y place) int { return cmp.Compare(x.offset, y.offset) }
+	slices.SortFunc(a.places, func(x, y place) int { return cmp.Or(cmp.Compare(x.rank, y.rank), byPlace(x, y)) })
+	return !slices.IsSortedFunc(a.places, byPlace), nil
+}
+
+// rank tells each line where the order has it.
+func (a *arranger) rank() {
+	slices.SortFunc(a.places, func(x, y place) int { return cmp.Compare(x.key, y.key) })
+	for rank, key := range a.order {
+		at, _ := slices.BinarySearchFunc(a.places, key, func(p place, key uint64) int { return cmp.Compare(p.key, key) })
+		for ; at < len(a.places) && a.places[at].key == key && a.places[at].rank == behind; at++ {
+			a.places[at].rank = uint32(rank)
+		}
+	}
+}
+
+// write copies the lines as they should stand, neighbours in one go.
+func (a *arranger) write(out *bufio.Writer) error {
+	file, err := os.Open(a.journal.path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	for i := 0; i < len(a.places); {
+		from, to := a.places[i].offset, a.places[i].end()
+		for i++; i < len(a.places) && a.places[i].offset == to; i++ {
+			to = a.places[i].end()
+		}
+		if err := a.until(); err != nil {
+			return err
+		}
+		if n, err := io.Copy(out, io.NewSectionReader(file, from, to-from)); err != nil || n < to-from {
+			return cmp.Or(err, error(ErrChanged))
+		}
+	}
+	return nil
+}
