@@ -233,7 +233,7 @@ func (r *run) arrange() {
 
 // goOn is ErrHalted if the run is to end.
 func (r *run) goOn() error {
-	if r.halted() || r.ctx.Err() != nil {
+	if isClosed(r.cfg.Drain) || r.ctx.Err() != nil {
 		return ErrHalted
 	}
 	return nil

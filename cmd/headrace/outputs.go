@@ -133,9 +133,9 @@ func (r *runner) sayRenamed() func(*prompts.Request, string) {
 func (r *runner) sayOrder(s *promptfile.Sums) {
 	switch {
 	case s.Arranged:
-		r.console.notice(r.flags.output + ": its lines were brought into the order of the input")
+		r.console.Notice(r.flags.output + ": its lines were brought into the order of the input")
 	case s.Unordered:
-		r.console.notice(r.flags.output + ": its lines may not stand in the order of the input yet: the run that gets to its end sees to that")
+		r.console.Notice(r.flags.output + ": its lines may not stand in the order of the input yet: the run that gets to its end sees to that")
 	}
 }
 
