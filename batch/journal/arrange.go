@@ -147,8 +147,12 @@ func (a *arranger) write(out *bufio.Writer) error {
 		if err := a.until(); err != nil {
 			return err
 		}
-		if n, err := io.Copy(out, io.NewSectionReader(file, from, to-from)); err != nil || n < to-from {
-			return cmp.Or(err, error(ErrChanged))
+		n, err := io.Copy(out, io.NewSectionReader(file, from, to-from))
+		if err == nil && n < to-from {
+			err = ErrChanged
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

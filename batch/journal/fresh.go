@@ -27,12 +27,12 @@ func startOver(d disk.Disk, path string, others []string) (kept string, err erro
 	if err != nil || !holds {
 		return "", err
 	}
-	real := linkedTo(path)
-	kept = freeName(real + BackupSuffix)
-	if err := d.Rename(real, kept); err != nil {
+	target := linkedTo(path)
+	kept = freeName(target + BackupSuffix)
+	if err := d.Rename(target, kept); err != nil {
 		return "", fmt.Errorf("journal: put %s aside: %w", path, disk.Bare(err))
 	}
-	d.SyncFolder(real)
+	d.SyncFolder(target)
 	return kept, nil
 }
 
@@ -58,15 +58,15 @@ func mayStartOver(path string, others []string) (holds bool, err error) {
 // PutBack undoes StartOver: the file at kept gets its name again, unless something has
 // come under that since (ErrNotEmpty). The caller still holds the lock.
 func PutBack(kept, path string) error {
-	real := linkedTo(path)
+	target := linkedTo(path)
 	err := ErrNotEmpty
-	if _, there := os.Lstat(real); errors.Is(there, fs.ErrNotExist) {
-		err = os.Rename(kept, real)
+	if _, there := os.Lstat(target); errors.Is(there, fs.ErrNotExist) {
+		err = os.Rename(kept, target)
 	}
 	if err != nil {
 		return fmt.Errorf("journal: give %s its name back: %w", path, disk.Bare(err))
 	}
-	disk.Real().SyncFolder(real)
+	disk.Real().SyncFolder(target)
 	return nil
 }
 

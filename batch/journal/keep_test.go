@@ -134,20 +134,20 @@ func TestDropSuperseded(t *testing.T) {
 // the file.
 func TestLinksStayLinks(t *testing.T) {
 	dir := t.TempDir()
-	real, link := filepath.Join(dir, "disk", "e.jsonl"), filepath.Join(dir, "e.jsonl")
+	file, link := filepath.Join(dir, "disk", "e.jsonl"), filepath.Join(dir, "e.jsonl")
 	text := journalLine("twice", "timeout") + journalLine("twice", "server")
-	err := errors.Join(os.Mkdir(filepath.Dir(real), 0o700), os.WriteFile(real, []byte(text), 0o640), os.Chmod(real, 0o640))
+	err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o640), os.Chmod(file, 0o640))
 	if err = errors.Join(err, os.Symlink("disk/e.jsonl", link)); err != nil {
 		t.Skip(err)
 	}
-	if dropped, err := DropSuperseded(link, &KeySet{}); err != nil || dropped != 1 || textOf(t, real) != journalLine("twice", "server") {
-		t.Errorf("%d dropped, %v: %s", dropped, err, textOf(t, real))
+	if dropped, err := DropSuperseded(link, &KeySet{}); err != nil || dropped != 1 || textOf(t, file) != journalLine("twice", "server") {
+		t.Errorf("%d dropped, %v: %s", dropped, err, textOf(t, file))
 	}
-	if info, err := os.Stat(real); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o640 {
+	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o640 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	kept, err := StartOver(link)
-	if err != nil || kept != realName(real)+".bak" || textOf(t, kept) != journalLine("twice", "server") {
+	if err != nil || kept != realName(file)+".bak" || textOf(t, kept) != journalLine("twice", "server") {
 		t.Errorf("kept as %q, %v", kept, err)
 	}
 	tail, err := Create(link)
@@ -157,13 +157,13 @@ func TestLinksStayLinks(t *testing.T) {
 	if err := errors.Join(tail.Close(), PutBack(kept, link)); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("what had come under the name was overwritten: %v", err)
 	}
-	if err := errors.Join(os.Remove(real), PutBack(kept, link)); err != nil || textOf(t, real) != journalLine("twice", "server") {
+	if err := errors.Join(os.Remove(file), PutBack(kept, link)); err != nil || textOf(t, file) != journalLine("twice", "server") {
 		t.Error(err)
 	}
 	if to, err := os.Readlink(link); err != nil || to != "disk/e.jsonl" {
 		t.Errorf("the link leads to %q, %v", to, err)
 	}
-	if left, _ := os.ReadDir(filepath.Dir(real)); len(left) != 1 {
+	if left, _ := os.ReadDir(filepath.Dir(file)); len(left) != 1 {
 		t.Errorf("left: %v", left)
 	}
 }

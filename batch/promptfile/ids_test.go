@@ -52,8 +52,12 @@ func TestNoIDStandsTwice(t *testing.T) {
 		{"again, moved", []string{bare("b", "m"), bare("a", "m"), bare("z", "m")}, "", ""},
 		{"another model", []string{bare("a", "n")}, "line-000001-3", "line-000001>line-000001-3"},
 		{"a given id that is a suffix, before", []string{ask("line-000002-2"), bare("q", "m")}, "line-000002-2 line-000002-3", "line-000002>line-000002-3"},
-		{"a given id that is a suffix, behind", []string{bare("r", "m"), ask("line-000001-4")}, "line-000001-4 line-000001-4-2",
-			"line-000001>line-000001-4 line-000001-4>line-000001-4-2"},
+		{
+			"a given id that is a suffix, behind",
+			[]string{bare("r", "m"), ask("line-000001-4")},
+			"line-000001-4 line-000001-4-2",
+			"line-000001>line-000001-4 line-000001-4>line-000001-4-2",
+		},
 		{"a line of its own, changed", []string{strings.Replace(ask("line-000002-2"), `"p"`, `"p2"`, 1)}, "line-000002-2-2", "line-000002-2>line-000002-2-2"},
 	} {
 		write(t, d.in, strings.Join(step.input, "\n"))
