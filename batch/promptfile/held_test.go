@@ -15,10 +15,13 @@ type lender struct {
 	room chan struct{}
 	slow string // the item whose answer comes last
 	lent int    // answers that gave their room back
+	body []byte
 }
 
-// long is more than a saver takes without looking at it.
-var long = []byte(`{"a":"` + strings.Repeat("a", 1<<20) + `"}`)
+// long is more than a saver takes without looking at it, longer a quarter of a bundle.
+var long, longer = answerOf(100_000), answerOf(1 << 20)
+
+func answerOf(n int) []byte { return []byte(`{"a":"` + strings.Repeat("a", n) + `"}`) }
 
 func (l *lender) call(ctx context.Context, it *Item) (provider.Reply, error) {
 	if it.ID == l.slow {
@@ -30,7 +33,7 @@ func (l *lender) call(ctx context.Context, it *Item) (provider.Reply, error) {
 		return provider.Reply{}, ctx.Err()
 	}
 	reply := good
-	reply.Body = long
+	reply.Body = l.body
 	reply.Done = func() { l.lent++; <-l.room }
 	return reply, nil
 }
@@ -58,11 +61,11 @@ func (d *desk) lend(l *lender, items int) Sums {
 // room for one all come through; also where they wait for the first in the input, which
 // comes last and finds no room but what they give back.
 func TestAnswersGiveTheirRoomBack(t *testing.T) {
-	const items = 40
+	const items = 20
 	for _, ordered := range []bool{false, true} {
 		d := newDesk(t, manyItems(items)...)
 		d.cfg.InputOrder, d.cfg.Concurrency = ordered, 8
-		if sums := d.lend(&lender{slow: "0"}, items); sums.Succeeded != items {
+		if sums := d.lend(&lender{slow: "0", body: long}, items); sums.Succeeded != items {
 			t.Errorf("ordered: %t: %+v", ordered, sums)
 		}
 		if p := d.progress(); p.Done != items {
@@ -79,11 +82,11 @@ func (h halting) Write(p []byte) (int, error) { <-h.free; return len(p), nil }
 // While the disk stands still, answers keep their room but for some megabytes that are on
 // their way to it.
 func TestAnswersKeepTheirRoomWhileTheDiskStalls(t *testing.T) {
-	const items = 60
+	const items = 30
 	d := newDesk(t, manyItems(items)...)
-	d.cfg.Errors, d.cfg.Concurrency = d.dir+"/errors", items
+	d.cfg.Errors, d.cfg.Concurrency, d.cfg.Checked = d.dir+"/errors", items, true
 	synctest.Test(t, func(t *testing.T) {
-		disk, l := halting{make(chan struct{})}, &lender{room: make(chan struct{}, items)}
+		disk, l := halting{make(chan struct{})}, &lender{room: make(chan struct{}, items), body: longer}
 		d.cfg.Stdout = disk
 		d.cfg.Input, _ = File(d.in)
 		job, err := Open(d.cfg)

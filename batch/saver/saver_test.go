@@ -373,7 +373,7 @@ func (s stuck) Write(p []byte) (int, error) { <-s.free; return len(p), nil }
 // Long lines do not gather before a disk that stalls, beyond megabytes: whoever brings one
 // waits until it is in a bundle.
 func TestLongLinesWaitOutside(t *testing.T) {
-	const size, all = 1 << 20, 100
+	const size, all = 1 << 20, 12
 	long := []byte(`"` + strings.Repeat("a", size) + `"`)
 	answer, metadata := savedLine(1), savedLine(1)
 	answer.Response = &journal.Response{StatusCode: 200, Body: long}
@@ -419,7 +419,7 @@ func waitsOutside(t *testing.T, l journal.Line, size, all int) {
 func TestLongLinesAfterAFault(t *testing.T) {
 	s, _ := newSaver(t, Config{}, func(s *Saver) { s.keeper.disk.SyncData = func(*os.File) error { return syscall.EIO } })
 	l, lost := savedLine(1), 0
-	l.Headrace.Metadata = []byte(`"` + strings.Repeat("a", 1<<20) + `"`)
+	l.Headrace.Metadata = []byte(`"` + strings.Repeat("a", 2*longLine) + `"`)
 	for range 30 {
 		s.Save(l, func(err error) {
 			if err != nil {
