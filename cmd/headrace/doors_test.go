@@ -192,7 +192,7 @@ func TestWhatARunIsAlwaysGiven(t *testing.T) {
 	reads(t, passedOn(t, dir),
 		"option WithClock()", "option WithObserver()", "option WithSeed(99)", "client.HoldBodies=true",
 		"job.Drain=set", "job.Lane=set", "job.Cost=set", "job.Redact=set", "job.Checked=true", "job.Stdout=set",
-		"job.Watch.Checked=set", "job.Watch.Ended=set", "job.Watch.Skipped=set", "job.Watch.Broke=set", "job.Watch.Fault=set",
+		"job.Watch.Checked=set", "job.Watch.Ended=set", "job.Watch.Skipped=set", "job.Watch.Renamed=set", "job.Watch.Broke=set", "job.Watch.Fault=set",
 	)
 }
 
@@ -212,7 +212,7 @@ func TestWhatHappensToTheInputIsSaid(t *testing.T) {
 	w := r.watchJob("in.jsonl")
 	w.Checked(3_000_000)
 	w.Broke(errors.New("the pipe broke"))
-	w.Skipped(nil)
+	w.Skipped(&prompts.LineError{Line: 2, Err: errors.New("no")})
 	w.Ended(&promptfile.Result{Item: new(promptfile.Item), Err: errors.New("no")})
 	w.Ended(&promptfile.Result{Item: new(promptfile.Item)})
 	r.console.Close(nil)
