@@ -104,6 +104,23 @@ func TestGate(t *testing.T) {
 	})
 }
 
+// What does not get past the gate draws nothing: whoever comes next need not wait for it.
+func TestGateThatPanicsIsNotCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gates := 0
+		gate := func(context.Context) {
+			if gates++; gates == 1 {
+				panic("gate")
+			}
+		}
+		fn := func(_ context.Context, i int) (int, error) { return i, nil }
+		_, sum, err := proved(t.Context(), t, numbers(2), fn, WithGate(gate), WithConcurrency(1), WithLimits(Limits{RPM: 1}))
+		if err != nil || sum.Failed != 1 || sum.Succeeded != 1 || sum.Elapsed > time.Second {
+			t.Errorf("%v: %+v", err, sum)
+		}
+	})
+}
+
 // The charge of a call that was not made comes back: its lane learns nothing else of it.
 func TestCallThatWasNotMadeIsNotCharged(t *testing.T) {
 	for _, unsent := range []bool{true, false} {

@@ -28,6 +28,10 @@ type Reply struct {
 	RequestID string
 	// Body is the answer exactly as it came.
 	Body []byte
+	// Done gives back the room that a long Body takes in its client, once nobody holds it
+	// any more, for clients that keep it until then. nil: there is none to give back. It may
+	// be called more than once, by one goroutine at a time.
+	Done func()
 	// Usage means something only if HasUsage: some servers report none.
 	Usage    Usage
 	HasUsage bool

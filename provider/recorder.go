@@ -204,8 +204,11 @@ func (r *Recorder) errorBody(p []byte) {
 
 // bound cuts a body to MaxErrorBody; an empty one is nil.
 func bound(body []byte) []byte {
-	if len(body) == 0 {
+	switch {
+	case len(body) == 0:
 		return nil
+	case len(body) > MaxErrorBody:
+		return bytes.Clone(body[:MaxErrorBody]) // what is kept must not hold the rest
 	}
-	return body[:min(len(body), MaxErrorBody)]
+	return body
 }

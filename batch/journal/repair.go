@@ -55,7 +55,7 @@ func repair(d disk.Disk, path string, failed bool) (*Repaired, error) {
 	case !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign):
 		return nil, err
 	}
-	s := &salvage{failed: failed, none: ErrForeign}
+	s := &salvage{failed: failed, disk: d, none: ErrForeign}
 	if errors.Is(err, ErrDamaged) {
 		s.none = ErrRuined
 	}
@@ -71,12 +71,14 @@ type salvage struct {
 	Repaired
 	failed bool
 	none   error // what a file without a good line is
+	disk   disk.Disk
 	parse  journalParser
 	out    *bufio.Writer
 }
 
 // from writes the good lines of the file at path to out, and then gives the file a second
-// name: so it is there under one or the other, whenever the power goes.
+// name, which lasts before the first is another's: so it is there under one or the other,
+// whenever the power goes.
 func (s *salvage) from(path string, out *bufio.Writer) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -102,7 +104,11 @@ func (s *salvage) from(path string, out *bufio.Writer) error {
 		return err
 	}
 	s.As = freeName(path + BackupSuffix)
-	return os.Link(path, s.As)
+	if err := os.Link(path, s.As); err != nil {
+		return err
+	}
+	s.disk.SyncFolder(s.As)
+	return nil
 }
 
 // line keeps a line, or what is good in it: where a line feed was lost, or zeros cover

@@ -1,8 +1,11 @@
 package journal
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/gofrs/flock"
@@ -32,4 +35,40 @@ func TestLockOfARemovedFileIsNone(t *testing.T) {
 	if isStill(held, name) {
 		t.Error("another file has the name, and it counts")
 	}
+}
+
+// Whoever is given a lock while others take it and remove it has it alone.
+func TestLockIsHeldByOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.jsonl")
+	alone := make(chan struct{}, 1) // a place for whoever has it
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for n := 0; n < 500; {
+				lock, err := LockOutput(path)
+				if errors.Is(err, ErrLocked) {
+					continue
+				}
+				n++
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				select {
+				case alone <- struct{}{}:
+				default:
+					t.Error("two have the lock")
+				}
+				runtime.Gosched()
+				select {
+				case <-alone:
+				default:
+				}
+				if err := lock.Unlock(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }

@@ -167,8 +167,12 @@ func (r *run) leaving(call batch.Func[*Item, provider.Reply]) batch.Func[*Item, 
 	}
 }
 
-// take deals with one result: into the files, or not run and into none.
+// take deals with one result: into the files, or not run and into none. An answer is then
+// in the saver's hands, or waits for its turn, as a copy whose bytes are bounded there.
 func (r *run) take(res *Result) {
+	if done := res.Value.Done; done != nil {
+		defer done()
+	}
 	l, ended := r.cfg.lineOf(res)
 	if !ended {
 		r.notRun(res.Err)

@@ -18,10 +18,12 @@ type sink struct {
 
 	// room has as many places as calls may be in flight. A call takes one before it
 	// is made, and leaves it when its answer is written: until then it counts as in
-	// flight; the wait for it is no part of the call's time. So a process that is killed never loses more than it was allowed to
-	// have in flight, and a disk that is slow slows the calls down. What a loss of power
-	// takes beside that is bounded by the saver: what it has written and not synced, 511
-	// lines and those of one write.
+	// flight; the wait for it is no part of the call's time. So a process that is killed
+	// never loses more than it was allowed to have in flight, and a disk that is slow slows
+	// the calls down. What a loss of power takes beside that is bounded by the saver: what
+	// it has written and not synced, 511 lines and those of one write.
+	//
+	// Their bytes are bounded by who makes the calls: an answer's Done gives its room back.
 	room    chan struct{}
 	faulted chan struct{} // closed by the first failure: nothing waits for room any more
 }

@@ -2,7 +2,8 @@
 //
 // It promises that a line is on disk, whole, before whoever waits for it is told so;
 // that what was not saved is named; and that the file ends with a whole line whatever a
-// full disk does. Save waits for the disk only while thousands of lines are ahead of it.
+// full disk does. Save waits for the disk only while thousands of lines, or megabytes, are
+// ahead of it: what it holds in memory is bounded in bytes.
 //
 //	          gather             commit
 //	Line ─▶ ┌────────┐ bundle ┌─────────────┐ write     ┌───────────────┐

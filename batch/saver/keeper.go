@@ -208,12 +208,15 @@ func (k *keeper) close() {
 	k.err = cmp.Or(k.err, fault)
 }
 
-// finish looks at the file one last time: a run may have long written nothing.
+// finish looks at the file one last time: a run may have long written nothing. What an
+// earlier one wrote counts as saved too, and may have been killed before it was synced.
 func (k *keeper) finish() (err error) {
-	if k.w.file != nil && !k.lost {
-		if k.see() == nil && k.ours.Mode().IsRegular() {
-			err = k.w.stillThere(k.ours)
-		}
+	switch {
+	case k.w.file == nil || k.lost:
+	case !k.made:
+		err = disk.Bare(k.settle())
+	default:
+		err = k.w.stillThere(k.ours)
 	}
 	if err != nil {
 		err = fmt.Errorf("saver: save %s: %w", k.w.name, err)

@@ -168,3 +168,23 @@ func TestOneFaultIsTold(t *testing.T) {
 		t.Errorf("%d faults were told; the one that stays is %v", told, k.fault)
 	}
 }
+
+// What is kept for another try is bounded: beyond it, it is given up and named, and what
+// comes after it too.
+func TestHeldIsBounded(t *testing.T) {
+	k := newKeeper(&writer{name: "out"}, Config{})
+	k.fail(errors.New("full"))
+	lost := 0
+	line := func(id string, size int) *bundle {
+		return &bundle{buf: make([]byte, size), items: []kept{{end: size, id: id, done: func(error) { lost++ }}}}
+	}
+	k.hold(line("a", heldBytes))
+	if len(k.held.buf) != heldBytes || lost != 0 {
+		t.Errorf("of %d bytes %d are held, %d lines lost", heldBytes, len(k.held.buf), lost)
+	}
+	k.hold(line("b", 1))
+	var unsaved *Error
+	if !errors.As(k.err, &unsaved) || strings.Join(unsaved.IDs, " ") != "a b" || len(k.held.buf) > 0 || lost != 2 {
+		t.Errorf("%v, %d bytes held, %d lines lost", k.err, len(k.held.buf), lost)
+	}
+}

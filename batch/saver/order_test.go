@@ -1,8 +1,11 @@
 package saver
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/headrace/headrace/batch/journal"
@@ -63,5 +66,40 @@ func TestLazyFileIsSyncedToo(t *testing.T) {
 	s.Save(savedLine(1), nil)
 	if err := s.Close(); err != nil || !slices.Equal(did, []string{"data", path}) {
 		t.Errorf("%q, %v", did, err)
+	}
+}
+
+// What an earlier run has written, and was killed before it was synced, is on the disk
+// before this one says that all is saved, though it has nothing to add.
+func TestEarlierLinesAreSyncedToo(t *testing.T) {
+	for mode, want := range map[Durability]string{Sync: "data folder", OS: ""} {
+		path := filepath.Join(t.TempDir(), "r")
+		if err := os.WriteFile(path, []byte(lineText(1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j, err := journal.ReadJournal(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tail, err := j.Append()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var did []string
+		s := New(tail, Config{Durability: mode})
+		s.keeper.disk.SyncData = func(*os.File) error { did = append(did, "data"); return nil }
+		s.keeper.disk.SyncFolder = func(string) { did = append(did, "folder") }
+		if err := s.Close(); err != nil || strings.Join(did, " ") != want {
+			t.Errorf("%q, %v, want %q", did, err, want)
+		}
+	}
+}
+
+// If they cannot be, that is said.
+func TestEarlierLinesThatCannotBeSynced(t *testing.T) {
+	broken := errors.New("broken")
+	s, _ := newSaver(t, Config{}, func(s *Saver) { s.keeper.disk.SyncData = func(*os.File) error { return broken } })
+	if err := s.Close(); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
 	}
 }

@@ -29,8 +29,11 @@ const (
 	// either, Save waits: memory stays bounded however slow the disk is.
 	commitBytes = 4 << 20
 	commitLines = 4096
-	// saveRoom is how many lines may be on their way to be gathered.
+	// saveRoom is how many lines may be on their way to be gathered, and longLine the bytes
+	// of what is in one, from which on Save waits until it is: so they take 16 MiB at most,
+	// and one long line for each goroutine that saves.
 	saveRoom = 256
+	longLine = 64 << 10
 	// patience is how often a bundle lets others run before it is handed over. With 64
 	// calls in flight on two busy processors, three times make 6 % fewer writes, and
 	// further ones not much less. It is bounded, so that no crowd keeps a line waiting.
@@ -76,8 +79,9 @@ type Saver struct {
 
 // saving is one line on its way.
 type saving struct {
-	line journal.Line
-	done func(error)
+	line     journal.Line
+	done     func(error)
+	gathered chan struct{} // closed then; nil: nobody waits for it
 }
 
 // New takes the tail over and starts to save behind it. Whoever calls it calls Close.
@@ -105,8 +109,22 @@ func start(w *writer, cfg Config) *Saver {
 // Save hands over a line. done, unless nil, is called once, in the order of the
 // calls of Save and in the saver's goroutine: with nil when the line is safe, whole,
 // in the file; with an error when it never will be. It must not block, nor call the
-// saver. Save waits only while the disk is thousands of lines behind.
-func (s *Saver) Save(l journal.Line, done func(error)) { s.lines <- saving{l, done} }
+// saver. Save waits only while the disk is thousands of lines behind, or megabytes of long
+// ones. When it returns, all that is held of lines over 64 KiB is a copy in a bundle.
+func (s *Saver) Save(l journal.Line, done func(error)) {
+	one := saving{line: l, done: done}
+	if !isLong(&l) {
+		s.lines <- one
+		return
+	}
+	one.gathered = make(chan struct{})
+	s.lines <- one
+	<-one.gathered
+}
+
+func isLong(l *journal.Line) bool {
+	return len(l.Headrace.Metadata) > longLine || l.Response != nil && len(l.Response.Body) > longLine
+}
 
 // Close waits until every line is safe, or known not to be, and closes the file.
 // Lines that a full disk refused are tried once more: there may be room by now. The
@@ -133,6 +151,9 @@ func (s *Saver) gather() {
 		case one, ok := <-in:
 			if open = ok; ok {
 				b.add(&one)
+			}
+			if one.gathered != nil {
+				close(one.gathered)
 			}
 		case out <- b:
 			b = <-s.spare // there is one: who takes a bundle has put back the last

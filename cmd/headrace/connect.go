@@ -44,15 +44,21 @@ func (r *runner) connect() (*backend, error) {
 	if err := r.findKey(b); err != nil {
 		return nil, err
 	}
-	client, err := openai.New(openai.Config{
-		APIKey: b.key, BaseURL: r.flags.baseURL, Conns: r.flags.concurrency,
-		MaxBodies: int64(r.flags.maxBodies) * mebibyte,
-	})
+	client, err := openai.New(r.clientConfig(b.key))
 	if err != nil {
 		return nil, r.clientFault(err)
 	}
 	b.client = client
 	return b, nil
+}
+
+// clientConfig says how a real provider is called. An answer has its room until its line is
+// taken over: the job says so.
+func (r *runner) clientConfig(key string) openai.Config {
+	return openai.Config{
+		APIKey: key, BaseURL: r.flags.baseURL, Conns: r.flags.concurrency,
+		MaxBodies: int64(r.flags.maxBodies) * mebibyte, HoldBodies: true,
+	}
 }
 
 // configFault is why a client cannot be made, in the words for people.
@@ -82,13 +88,9 @@ const simDefaultModel = "sim-1"
 // simulate serves the run in its own process, through the client that a real
 // provider is called by.
 func (r *runner) simulate() (*backend, error) {
-	cfg, err := profile(r.flags.simProfile)
+	cfg, err := r.simConfig()
 	if err != nil {
 		return nil, err
-	}
-	if r.flags.seeded {
-		// A call's fate is then its own: it does not hang on which worker came first.
-		cfg.Seed, cfg.TrackIDs = r.flags.seed, true
 	}
 	server := sim.New(cfg, r.clock)
 	client, err := openai.New(openai.Config{
@@ -104,6 +106,16 @@ func (r *runner) simulate() (*backend, error) {
 		b.notice = append(b.notice, "--base-url has no meaning with --provider sim and is not used")
 	}
 	return b, nil
+}
+
+// simConfig says what the simulated provider is like.
+func (r *runner) simConfig() (sim.Config, error) {
+	cfg, err := profile(r.flags.simProfile)
+	if r.flags.seeded {
+		// A call's fate is then its own: it does not hang on which worker came first.
+		cfg.Seed, cfg.TrackIDs = r.flags.seed, true
+	}
+	return cfg, err
 }
 
 // findKey takes the key from its variable. OpenAI itself needs one; other

@@ -108,7 +108,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.burst, "burst", 0, "how much of a told limit may be spent at once, in time: 1m where a minute's worth is there from the start (default 1s)")
 	fs.DurationVar(&f.latencyTarget, "latency-target", 0, "mean latency to keep, by fewer calls in flight where it would be longer; 0 lets answers take as long as they take")
 	fs.IntVar(&f.maxAttempts, "max-attempts", batch.DefaultMaxAttempts, "tries at an item; being throttled is none")
-	fs.IntVar(&f.maxBodies, "max-bodies", openai.DefaultMaxBodies/mebibyte, "MiB of long answers that are read at once, all calls together; more of them wait (the first 64 KiB of each do not count)")
+	fs.IntVar(&f.maxBodies, "max-bodies", openai.DefaultMaxBodies/mebibyte, "MiB of long answers that are read or not yet written, all calls together; more of them wait (the first 64 KiB of each do not count)")
 	fs.DurationVar(&f.timeout, "timeout", batch.DefaultAttemptTimeout, "longest call; waiting to be sent does not count, 0 is no bound")
 	fs.DurationVar(&f.firstAnswer, "first-answer", batch.DefaultFirstAnswer, "stop, with exit code 3, if no call of a model was ever answered and all have broken in one way for so long; 0 waits for ever")
 	fs.DurationVar(&f.itemTimeout, "item-timeout", 0, "longest time for one item in all, from its first call; 0 is no bound")

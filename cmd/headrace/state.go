@@ -12,6 +12,8 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/saver"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // statePath is where the state of an output is: its name with .state.json for its ending,
@@ -31,7 +33,7 @@ func (r *runner) stateFile() *stateFile {
 	if r.flags.toStdout() || err == nil && !info.Mode().IsRegular() {
 		return nil
 	}
-	s := &stateFile{path: statePath(r.flags.output), law: r.flags.law, now: r.clock.Now}
+	s := &stateFile{path: statePath(r.flags.output), law: r.flags.law, now: r.clock.Now, disk: disk.Real(), synced: r.flags.durability() == saver.Sync}
 	for _, other := range []string{r.input, r.flags.output, r.flags.errorsPath()} {
 		if journal.SameFile(other, s.path) {
 			return nil

@@ -22,8 +22,9 @@ import (
 // far a ramp has come, and what was learned of limits. It is no journal: it says nothing
 // of items, and to delete it loses nothing but what was learned.
 //
-// It is written as a whole, to another name first, and not synced: what the loss of power
-// leaves of it is found to be damaged, and not used.
+// It is written as a whole, to another name first, and is on the disk before it has its
+// own: a loss of power leaves this one or the one before. With --durable os it is not
+// synced: what that leaves of it is found to be damaged, and not used.
 
 const (
 	stateVersion = 1
@@ -66,6 +67,9 @@ type stateFile struct {
 	print  string
 	law    string
 	now    func() time.Time
+
+	disk   disk.Disk
+	synced bool // it survives the loss of power
 }
 
 // Why a state is not used.
@@ -82,7 +86,7 @@ func (s *stateFile) load() (batch.Memory, error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case len(text) == 0: // the loss of power
+	case len(bytes.Trim(text, "\x00")) == 0: // the loss of power
 		return nil, errDamaged
 	case !bytes.HasPrefix(text, []byte(stateMark)):
 		return nil, errNotOurs
@@ -209,9 +213,11 @@ func (s *stateFile) write(text []byte) error {
 	if err != nil {
 		return disk.Bare(err)
 	}
-	_, err = file.Write(text)
+	if _, err = file.Write(text); err == nil && s.synced {
+		err = s.disk.SyncData(file)
+	}
 	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(next, s.path)
+		err = s.disk.Rename(next, s.path)
 	}
 	if err != nil {
 		_ = os.Remove(next)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -19,7 +20,7 @@ func stateAt(t *testing.T, now time.Time) *stateFile {
 	t.Helper()
 	return &stateFile{
 		path: filepath.Join(t.TempDir(), "out.state.json"), server: "openai at http://a", print: "ab", law: "model",
-		now: func() time.Time { return now },
+		now: func() time.Time { return now }, disk: disk.Real(), synced: true,
 	}
 }
 
@@ -99,6 +100,7 @@ func TestStateThatIsNotUsed(t *testing.T) {
 		"a newer law":         {saved(newer), "lane memory: memory: version 2 is newer than 1: it was saved by a later headrace"},
 		"a changed wait":      {rewritten("12:00:30", "13:00:30"), "it is damaged"},
 		"cut off":             {func(_ *testing.T, s *stateFile) { _ = os.Truncate(s.path, 100) }, "it is damaged"},
+		"lost to zeros":       {func(_ *testing.T, s *stateFile) { _ = os.WriteFile(s.path, make([]byte, 600), 0o600) }, "it is damaged"},
 		"empty":               {func(_ *testing.T, s *stateFile) { _ = os.Truncate(s.path, 0) }, "it is damaged"},
 		"with more behind":    {rewritten("\n", "\n{}"), "it is damaged"},
 		"an unknown word":     {rewritten(`"sum":`, `"sun":1,"sum":`), "it is damaged"},
@@ -235,7 +237,7 @@ func TestFingerprintGivesNothingAway(t *testing.T) {
 
 // Whatever a file holds, reading it ends in a memory that a run takes, or in an error.
 func FuzzState(f *testing.F) {
-	s := &stateFile{path: filepath.Join(f.TempDir(), "s"), server: "x", law: "model", now: func() time.Time { return someDay }}
+	s := &stateFile{path: filepath.Join(f.TempDir(), "s"), server: "x", law: "model", now: func() time.Time { return someDay }, disk: disk.Real()}
 	if err := s.save(waiting(someDay)); err != nil {
 		f.Fatal(err)
 	}
@@ -260,4 +262,37 @@ func FuzzState(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A state is on the disk before it has its name, so that a loss of power takes no more than
+// the latest; not where nobody asked for that. One that cannot be synced leaves the one
+// before.
+func TestStateIsSyncedBeforeItHasTheName(t *testing.T) {
+	s, broken := stateAt(t, someDay), errors.New("broken")
+	var did []string
+	s.disk.SyncData = func(f *os.File) error {
+		text, _ := os.ReadFile(f.Name())
+		if _, err := unseal(text); err != nil {
+			t.Errorf("synced is %s", text)
+		}
+		did = append(did, "sync")
+		return nil
+	}
+	s.disk.Rename = func(from, to string) error { did = append(did, "rename"); return os.Rename(from, to) }
+	mustSave(t, s, waiting(someDay))
+	s.synced = false
+	mustSave(t, s, waiting(someDay))
+	if got := strings.Join(did, " "); got != "sync rename rename" {
+		t.Error(got)
+	}
+	s.synced, s.disk.SyncData = true, func(*os.File) error { return broken }
+	if err := s.save(waiting(someDay.Add(time.Hour))); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if m, err := s.load(); err != nil || !m["openai/m"].Until.Equal(someDay.Add(30*time.Second)) {
+		t.Errorf("%v, %+v", err, m)
+	}
+	if files, _ := os.ReadDir(filepath.Dir(s.path)); len(files) != 1 {
+		t.Errorf("left: %v", files)
+	}
 }

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 )
@@ -12,20 +13,31 @@ type Disk struct {
 	SyncData func(*os.File) error
 	// Rename gives a file its name, in the place of whatever bears it.
 	Rename func(from, to string) error
-	// SyncFolder makes the name of a file, new or taken over, survive the loss of power.
+	// SyncFolder makes the name of a file, new or taken over, survive the loss of power; of
+	// a link also the name of the file that it leads to. It tells no error: not every system
+	// can sync a folder, and where it fails the file is still as safe as its file system
+	// makes new names.
 	SyncFolder func(name string)
 }
 
 // Real is the disk of this machine.
-func Real() Disk { return Disk{SyncData: syncData, Rename: os.Rename, SyncFolder: syncFolder} }
+func Real() Disk {
+	return Disk{SyncData: syncData, Rename: os.Rename, SyncFolder: func(name string) { _ = syncFolder(name) }}
+}
 
-// syncFolder tells no error: not every system can sync a folder, and where it fails the
-// file is still as safe as its file system makes new names.
-func syncFolder(name string) {
-	folder, err := os.Open(filepath.Dir(name))
-	if err != nil {
-		return
+func syncFolder(name string) error {
+	folder := filepath.Dir(name)
+	err := syncOne(folder)
+	if at, broken := filepath.EvalSymlinks(name); broken == nil && filepath.Dir(at) != folder {
+		err = errors.Join(err, syncOne(filepath.Dir(at)))
 	}
-	_ = folder.Sync()
-	_ = folder.Close()
+	return err
+}
+
+func syncOne(name string) error {
+	folder, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -34,6 +35,26 @@ func TestSyncFolderLeavesNothingOpen(t *testing.T) {
 	}
 	if after, _ := os.ReadDir("/proc/self/fd"); len(after) > len(before) {
 		t.Errorf("%d files are open, %d were", len(after), len(before))
+	}
+}
+
+// The system is asked to sync a folder, that of a link and that in which the file lies. It
+// says no for those of /proc, and only if it was asked.
+func TestSyncFolderAsksTheSystem(t *testing.T) {
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := syncFolder(link); err != nil {
+		t.Errorf("an ordinary folder: %v", err)
+	}
+	if err := os.Symlink("/proc/self/status", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"/proc/self/status", link} {
+		if err := syncFolder(name); !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -61,9 +61,13 @@ type Config struct {
 	// decompression (default DefaultMaxBodies). Beyond it answers wait for others to
 	// end; none fails for that, but the wait is a part of its call's time. The first
 	// 64 KiB of each do not count: ordinary answers never wait. If it is less than
-	// twice MaxBody, one answer at a time may go beyond half of it, so that all end. For the moment in which an answer is put together it takes its
-	// length twice.
+	// twice MaxBody, one answer at a time may go beyond half of it, so that all end. For
+	// the moment in which an answer is put together it takes its length twice.
 	MaxBodies int64
+	// HoldBodies makes MaxBodies bound also what was read and is still in use: a long
+	// answer of Do has its room until its Reply's Done is called. Each must be, whatever
+	// becomes of the answer, and without waiting for another call.
+	HoldBodies bool
 }
 
 // Client makes calls. It may be used by many goroutines at once and has none of
@@ -76,6 +80,7 @@ type Client struct {
 	key     string
 	maxBody int64
 	room    *room // for answers that are long
+	hold    bool  // they have it until they are done with
 
 	blanks map[string]*http.Request // for each endpoint, without the version; not to be changed
 }
@@ -104,7 +109,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.MaxBodies <= 0 {
 		cfg.MaxBodies = DefaultMaxBodies
 	}
-	c.room = newRoom(cfg.MaxBodies, c.maxBody)
+	c.room, c.hold = newRoom(cfg.MaxBodies, c.maxBody), cfg.HoldBodies
 	api := openai.DefaultConfig(key)
 	api.BaseURL, api.OrgID, api.HTTPClient = base, cfg.Organization, doer{c}
 	c.api = openai.NewClientWithConfig(api)

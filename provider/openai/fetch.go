@@ -28,6 +28,7 @@ type exchange struct {
 	status int
 	header http.Header
 	body   []byte
+	long   *long // the room that body takes; nil: none
 	err    error
 }
 
@@ -40,7 +41,7 @@ func (c *Client) fetch(req *http.Request) exchange {
 	defer func() { _ = resp.Body.Close() }() // it was read: nothing is left that could fail
 	x := exchange{status: resp.StatusCode, header: resp.Header}
 	if resp.StatusCode/100 == 2 {
-		x.body, x.err = c.readAnswer(req.Context(), resp)
+		x.body, x.long, x.err = c.readAnswer(req.Context(), resp)
 		if !isPlaceholder(c.key) {
 			x.body = c.redact(x.body)
 		}
@@ -88,20 +89,21 @@ func (r *replay) RoundTrip(req *http.Request) (*http.Response, error) {
 // errTooLong is the end of an answer over MaxBody.
 var errTooLong = errors.New("the answer is longer than allowed")
 
-func (c *Client) readAnswer(ctx context.Context, resp *http.Response) ([]byte, error) {
+func (c *Client) readAnswer(ctx context.Context, resp *http.Response) ([]byte, *long, error) {
 	switch n := resp.ContentLength; {
 	case n > c.maxBody:
-		return nil, errTooLong
+		return nil, nil, errTooLong
 	case n > 0 && n <= firstRead && !c.foreign: // a foreign transport may unpack, and leave the length as it was
-		return readAll(resp.Body, int(n))
+		body, err := readAll(resp.Body, int(n))
+		return body, nil, err
 	}
 	var head bytes.Buffer
 	n, err := head.ReadFrom(io.LimitReader(resp.Body, min(firstRead, c.maxBody+1)))
 	switch {
 	case n > c.maxBody:
-		return nil, errTooLong
+		return nil, nil, errTooLong
 	case err != nil || n < firstRead:
-		return head.Bytes(), err
+		return head.Bytes(), nil, err
 	}
 	return c.readLong(ctx, resp.Body, head.Bytes())
 }
@@ -127,7 +129,10 @@ func (c *Client) readFailure(resp *http.Response) []byte {
 
 // keep cuts a body to what an error keeps and takes the key out of it.
 func (c *Client) keep(body []byte) []byte {
-	body = provider.Redact(body[:min(len(body), provider.MaxErrorBody)], c.key)
+	if len(body) > provider.MaxErrorBody {
+		body = bytes.Clone(body[:provider.MaxErrorBody]) // what is kept must not hold the rest
+	}
+	body = provider.Redact(body, c.key)
 	return body[:min(len(body), provider.MaxErrorBody)] // what replaces a key may be longer
 }
 

@@ -24,8 +24,14 @@ func (c *Client) Do(ctx context.Context, r provider.Request) (provider.Reply, er
 	}
 	x := c.fetch(req)
 	reply, e := c.answer(ctx, x)
+	if e != nil || !c.hold {
+		x.long.giveBack()
+	}
 	if e != nil {
 		return provider.Reply{Status: e.Status, RequestID: e.RequestID, Body: e.Body}, e
+	}
+	if c.hold && x.long != nil {
+		reply.Done = x.long.giveBack
 	}
 	note(ctx, &reply)
 	return reply, nil

@@ -11,11 +11,12 @@ import (
 // over firstRead takes little, and one of 64 MiB asks 512 times.
 const piece = 128 << 10
 
-// room bounds the bytes of all answers that are read at once. A long one is read piece by
-// piece, and each piece needs a place. The first half of the room is places for whoever
-// comes first. The second is leaves to go on to the end without one, as many as whole
-// answers fit in, and at least one. So of answers that have all taken something and find
-// no place, one can always finish and give back what it holds.
+// room bounds the bytes of all answers that are read at once, and of those that were read
+// and are still held. A long one is read piece by piece, and each piece needs a place. The
+// first half of the room is places for whoever comes first. The second is leaves to go on
+// to the end without one, as many as whole answers fit in, and at least one. So of answers
+// that have all taken something and find no place, one can always finish and give back
+// what it holds, if its end needs no other call's.
 type room struct {
 	places chan struct{} // the taken ones
 	leaves chan struct{} // likewise
@@ -41,22 +42,35 @@ type long struct {
 }
 
 // readLong reads on, behind what is read already. Waiting for room is part of the call: it
-// ends with its context.
-func (c *Client) readLong(ctx context.Context, body io.Reader, head []byte) ([]byte, error) {
-	l := long{room: c.room}
-	defer l.giveBack()
-	for most := c.maxBody - int64(len(head)); ; {
+// ends with its context. The room that an answer takes is its receiver's to give back.
+func (c *Client) readLong(ctx context.Context, body io.Reader, head []byte) (answer []byte, l *long, err error) {
+	l = &long{room: c.room}
+	defer func() {
+		l.clear()
+		if answer == nil {
+			l.giveBack()
+		}
+	}()
+	if err = l.readAll(ctx, body, c.maxBody-int64(len(head))); err != nil {
+		return nil, l, err
+	}
+	return l.join(head), l, nil
+}
+
+// readAll reads to the end, or to more than most bytes.
+func (l *long) readAll(ctx context.Context, body io.Reader, most int64) error {
+	for {
 		if err := l.enter(ctx); err != nil {
-			return nil, err
+			return err
 		}
 		err := l.read(body)
 		switch {
 		case l.size > most:
-			return nil, errTooLong
+			return errTooLong
 		case errors.Is(err, io.EOF):
-			return l.join(head), nil
+			return nil
 		case err != nil:
-			return nil, err
+			return err
 		}
 	}
 }
@@ -108,15 +122,24 @@ func (l *long) join(head []byte) []byte {
 	return body
 }
 
-// giveBack makes the room free for others.
-func (l *long) giveBack() {
+// clear lets go of what was read: it is put together, or of no use.
+func (l *long) clear() {
 	for _, p := range l.pieces {
 		l.room.spare.Put(p)
 	}
-	for range l.placed {
+	l.pieces = nil
+}
+
+// giveBack makes the room free for others. An answer that is not long, nil, has none.
+func (l *long) giveBack() {
+	if l == nil {
+		return
+	}
+	for ; l.placed > 0; l.placed-- {
 		<-l.room.places
 	}
 	if l.leave {
 		<-l.room.leaves
+		l.leave = false
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	goopenai "github.com/sashabaranov/go-openai"
+
 	"github.com/headrace/headrace/provider"
 )
 
@@ -238,4 +240,87 @@ func TestLongAnswerBreaksOff(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Where answers are held, they have their room until they are done with: no more of them
+// come than there is room for, at least one does, and when it is done with another does.
+func TestHeldBodiesAreBoundedToo(t *testing.T) {
+	const calls, size = 16, testBody / 2
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{body: func(string) io.Reader { return strings.NewReader(answerOf(size)) }}
+		c := roomyClient(t, Config{Transport: w, HoldBodies: true})
+		replies := make(chan provider.Reply, calls)
+		for range calls {
+			go func() {
+				reply, err := c.Do(t.Context(), provider.Request{Endpoint: "/v1/chat/completions", Body: []byte("{}")})
+				if err != nil || string(reply.Body) != answerOf(size) || reply.Done == nil {
+					t.Errorf("%d bytes, %v", len(reply.Body), err)
+					reply.Done = func() {}
+				}
+				replies <- reply
+			}()
+		}
+		for done := range calls {
+			synctest.Wait() // until nothing more comes
+			time.Sleep(time.Second)
+			if held := len(replies) * size; held > testBodies || held < size {
+				t.Errorf("%d bytes are held after %d were done with, of %d", held, done, testBodies)
+			}
+			reply := <-replies
+			reply.Done()
+			reply.Done() // which is no second room
+		}
+		if len(c.room.places) > 0 || len(c.room.leaves) > 0 {
+			t.Errorf("%d places and %d leaves are not given back", len(c.room.places), len(c.room.leaves))
+		}
+	})
+}
+
+// What is no answer holds nothing, and neither does one that is short, or that was asked
+// for by Chat, which has read it.
+func TestOnlyLongAnswersAreHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		short, wrong := answerOf(firstRead-1), `{"error":{"message":"`+numbers()[:2*piece]+`"}}`
+		w := &wire{body: func(prompt string) io.Reader {
+			switch prompt {
+			case `{"short":1}`:
+				return strings.NewReader(short)
+			case `{"wrong":1}`:
+				return strings.NewReader(wrong)
+			}
+			return strings.NewReader(answerOf(testBody))
+		}}
+		c := roomyClient(t, Config{Transport: w, HoldBodies: true, MaxBodies: 1})
+		for _, prompt := range []string{`{"short":1}`, `{"wrong":1}`} {
+			reply, _ := c.Do(t.Context(), provider.Request{Endpoint: "/v1/chat/completions", Body: []byte(prompt)})
+			if reply.Done != nil || cap(reply.Body) > provider.MaxErrorBody+piece {
+				t.Errorf("%s: %d bytes are held: %t", prompt, cap(reply.Body), reply.Done != nil)
+			}
+		}
+		if _, err := c.Chat(t.Context(), goopenai.ChatCompletionRequest{Model: "m"}); err != nil {
+			t.Error(err)
+		}
+		w.body = func(string) io.Reader { return strings.NewReader(`{"created":"soon",` + answerOf(3 * piece)[1:]) }
+		var odd *provider.Error
+		if _, err := c.Chat(t.Context(), goopenai.ChatCompletionRequest{Model: "m"}); !errors.As(err, &odd) || cap(odd.Body) > provider.MaxErrorBody+piece {
+			t.Errorf("%v: %d bytes are held", err, cap(odd.Body))
+		}
+		if len(c.room.places) > 0 || len(c.room.leaves) > 0 {
+			t.Errorf("%d places and %d leaves are taken", len(c.room.places), len(c.room.leaves))
+		}
+	})
+}
+
+// A transport that panics in the middle of a long answer has given its room back.
+func TestPanicInALongAnswer(t *testing.T) {
+	c := roomyClient(t, Config{Transport: &wire{body: func(string) io.Reader {
+		return io.MultiReader(strings.NewReader(answerOf(firstRead+2*piece)), readerFunc(func([]byte) (int, error) { panic("no") }))
+	}}})
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = ask(t.Context(), c, "{}")
+	}()
+	if len(c.room.places) > 0 || len(c.room.leaves) > 0 {
+		t.Errorf("%d places and %d leaves are taken", len(c.room.places), len(c.room.leaves))
+	}
 }

@@ -46,6 +46,7 @@ func (c *Client) Embed(ctx context.Context, r openai.EmbeddingRequest) (openai.E
 // says nothing of the rest, and forgets the headers of a failure.
 func (c *Client) typed(ctx context.Context, resp openai.Response, call func(context.Context) error) error {
 	x := pending{Context: ctx}
+	defer func() { x.long.giveBack() }()
 	if err := call(&x); !errors.Is(err, errTaken) {
 		return c.own(err)
 	}
