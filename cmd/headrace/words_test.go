@@ -97,6 +97,7 @@ func TestPackagesWithin(t *testing.T) {
 
 // What cannot be written in the middle of a run is said without packages, and once.
 func TestAFolderThatVanishes(t *testing.T) {
+	inner := innerPrefix(t)
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("gone", 0o700); err != nil {
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func TestAFolderThatVanishes(t *testing.T) {
 	})
 	code, _, errs := inWorld(t, strings.NewReader(`{"prompt":"a","id":"a"}`), nil,
 		"run", "-", "-o", "o.jsonl", "--errors", "gone/e.jsonl", "--base-url", base, "--model", "m", "--progress", "none")
-	if code != exitOutput || innerPrefix(t).MatchString(errs) || !strings.Contains(errs, "headrace: create gone/e.jsonl: no such file or directory: 1 result is not saved: a\n") {
+	if code != exitOutput || inner.MatchString(errs) || !strings.Contains(errs, "headrace: create gone/e.jsonl: no such file or directory: 1 result is not saved: a\n") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
