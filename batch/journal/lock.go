@@ -24,8 +24,9 @@ var (
 const LockSuffix = ".lock"
 
 // Lock keeps other processes out of an output, by its name. Who comes by a hard link, which
-// is another name, is kept out when a file of it is opened for writing (ErrLocked too). The system drops it when the process
-// ends, however it ends: what a crash leaves is a file that locks nothing.
+// is another name, is kept out when a file of it is opened for writing (ErrLocked too). The
+// system drops it when the process ends, however it ends: what a crash leaves is a file that
+// locks nothing.
 type Lock struct{ held *flock.Flock }
 
 // LockOutput locks the output at path by the file path + ".lock", which holds the

@@ -277,7 +277,8 @@ func find(ms []rawjson.Member, name string) []byte {
 }
 
 // Append cuts the torn line off, or gives the last line the line feed that it lacks, and
-// gives the Tail behind the last whole one; a file that is not there is made. A file that is not as it was read is refused (ErrChanged).
+// gives the Tail behind the last whole one; a file that is not there is made. A file that is
+// not as it was read is refused (ErrChanged).
 func (j *Journal) Append() (*Tail, error) { return j.tail().now() }
 
 // AppendLazily is Append for a file that may turn out not to be needed: one that

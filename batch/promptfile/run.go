@@ -42,9 +42,9 @@ func (s *Sums) Err() error { return errors.Join(s.FilesErr, s.InputErr, s.RunErr
 // nothing was called. It is called once.
 //
 // If results cannot be kept the run ends: softly while the disk is only full, since there
-// may be room again for what is in flight (Sums.Full tells that it was); else at once. Items that were not run are left
-// to the next run, which any of the errors allows. Options for concurrency, drain, control,
-// gate and summary are the job's own.
+// may be room again for what is in flight (Sums.Full tells that it was); else at once. Items
+// that were not run are left to the next run, which any of the errors allows. Options for
+// concurrency, drain, control, gate and summary are the job's own.
 func (j *Job) Run(ctx context.Context, call batch.Func[*Item, provider.Reply], opts ...batch.Option) (Sums, error) {
 	if err := j.ready(); err != nil {
 		return Sums{RunErr: err}, err

@@ -85,7 +85,8 @@ type Reader struct {
 	bad     tally    // lines that are no request
 }
 
-// NewReader gives a reader of in, which may be packed by gzip or zstd. It reads ahead no more than a buffer and a line.
+// NewReader gives a reader of in, which may be packed by gzip or zstd. It reads ahead no
+// more than a buffer and a line.
 func NewReader(in io.Reader, cfg Config) *Reader {
 	cfg = cfg.withDefaults()
 	r := &Reader{

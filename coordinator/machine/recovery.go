@@ -154,8 +154,9 @@ func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News) {
 	}
 }
 
-// wasRefused deals with 429, 503 and 529. One of the present epoch starts a
-// cooldown, unless its law finds that it concerns its item alone; older ones are participants of it, and can at most lengthen it.
+// wasRefused deals with 429, 503 and 529. One of the present epoch starts a cooldown, unless
+// its law finds that it concerns its item alone; older ones are participants of it, and can
+// at most lengthen it.
 //
 // The order of events that this is about: calls 1 and 2 leave; 1 is refused and
 // the lane cools; 2 is refused, which is the same wave and no second cooldown;
