@@ -135,9 +135,13 @@ func lockedBy(name string, others []*Lock) error {
 }
 
 // own keeps a file that is written to from those who have another name for it, and so
-// another lock: a hard link. It holds until the file is closed.
+// another lock: a hard link. It holds until the file is closed. A device is everybody's.
 func own(file *os.File) error {
-	if errors.Is(disk.Own(file), disk.ErrOwned) {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Mode().IsRegular() && errors.Is(disk.Own(file), disk.ErrOwned) {
 		return fmt.Errorf("it is in use under another name: %w", ErrLocked)
 	}
 	return nil // whoever cannot say whose it is says nothing against us
