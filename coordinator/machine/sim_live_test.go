@@ -128,6 +128,9 @@ func (w *liveWorld) String() string {
 // One seed in so many is tried here: such a world is several minutes of calls.
 const liveEach = 8
 
+// liveLate is when the slowest worlds have got going too.
+const liveLate = 10 * time.Minute
+
 // liveCount is over how long it is counted what flows.
 const liveCount = time.Minute
 
@@ -136,16 +139,18 @@ const liveCount = time.Minute
 // What holds the slowest worlds back is a limit that nobody tells, which was learned while
 // the server was ill, and a trial at the pace of then, which takes minutes to end; the plain
 // law climbs back by steps. Of 6,000 worlds one in a hundred is under 0.28 of the limit with
-// the model and 0.04 with the plain law, and one under 0.005.
+// the model and 0.04 with the plain law. One of them is under the least that is wanted of
+// each: such a world has until liveLate for it.
 func TestSimulatedLanesComeBack(t *testing.T) {
 	for _, law := range []struct {
 		name    limiter.LawName
 		within  time.Duration
+		least   float64 // of the limit, in each world, in the end
 		most    float64 // of the limit, in all but two worlds and one in fifty
 		average float64 // of the limit, over all
 	}{
-		{limiter.Model, 3 * time.Minute, 0.1, 0.8},
-		{limiter.Plain, 3 * time.Minute, 0.02, 0.8},
+		{limiter.Model, 3 * time.Minute, 0.005, 0.1, 0.8},
+		{limiter.Plain, 3 * time.Minute, 0.001, 0.02, 0.8},
 	} {
 		var (
 			mu     sync.Mutex
@@ -161,8 +166,11 @@ func TestSimulatedLanesComeBack(t *testing.T) {
 			share := w.share(w.calm+law.within, w.calm+law.within+liveCount)
 			said := fmt.Sprintf("seed %d, %v law: %.3f of %v calls a second flow %v after the last trouble; %v\n%v",
 				seed, law.name, share, w.limit(), law.within, w.m.Status(w.now, 1).Lanes[0].View, w)
-			if share == 0 {
-				t.Error(said)
+			if share < law.least {
+				w.live(w.calm + liveLate + liveCount)
+				if late := w.share(w.calm+liveLate, w.calm+liveLate+liveCount); late < law.least {
+					t.Errorf("%s\nand after %v: %.3f", said, liveLate, late)
+				}
 			}
 			mu.Lock()
 			defer mu.Unlock()
