@@ -73,18 +73,7 @@ func TestLazyFileIsSyncedToo(t *testing.T) {
 // before this one says that all is saved, though it has nothing to add.
 func TestEarlierLinesAreSyncedToo(t *testing.T) {
 	for mode, want := range map[Durability]string{Sync: "data folder", OS: ""} {
-		path := filepath.Join(t.TempDir(), "r")
-		if err := os.WriteFile(path, []byte(lineText(1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		j, err := journal.ReadJournal(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tail, err := j.Append()
-		if err != nil {
-			t.Fatal(err)
-		}
+		tail := behindOneLine(t, filepath.Join(t.TempDir(), "r"))
 		var did []string
 		s := New(tail, Config{Durability: mode})
 		s.keeper.disk.SyncData = func(*os.File) error { did = append(did, "data"); return nil }

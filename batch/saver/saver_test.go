@@ -234,6 +234,23 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// behindOneLine is the end of a file in which an earlier run has left one line.
+func behindOneLine(t *testing.T, path string) *journal.Tail {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(lineText(1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j, err := journal.ReadJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tail, err := j.Append()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tail
+}
+
 func lineText(n int) string {
 	l := savedLine(n)
 	return string(journal.AppendLine(nil, &l))

@@ -68,18 +68,7 @@ func TestLazyFiles(t *testing.T) {
 // A write that fails in the middle of a line, behind lines of an earlier run, leaves those.
 func TestTornLineIsCutOff(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r")
-	if err := os.WriteFile(path, []byte(lineText(1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	j, err := journal.ReadJournal(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tail, err := j.Append()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWriter(tail)
+	w := newWriter(behindOneLine(t, path))
 	w.out = &roomy{w.file, 20}
 	s := start(w, Config{})
 	s.Save(savedLine(2), nil)

@@ -317,7 +317,7 @@ func TestWhatFailedCanBeAskedOnceMore(t *testing.T) {
 
 // Where the results are, and how to read them, are the last words of a run that went well;
 // one with nothing to do has no figures.
-func TestWhatToDoWithResults(t *testing.T) {
+func TestResultsAndHowToReadThem(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(name, text string) {
 		t.Helper()

@@ -1,0 +1,66 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Limits may be changed while a run is on, by its control or by the Shared that it is on;
+// limits that cannot be meant are refused.
+func TestSetLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctl, log, begun := NewControl(), new(journal), time.Now()
+		fn := func(_ context.Context, i int) (int, error) { log.add(""); return i, nil }
+		time.AfterFunc(10*time.Second+time.Millisecond, func() {
+			if err := ctl.SetLimits(t.Context(), "", Limits{RPM: 600}); err != nil {
+				t.Error(err)
+			}
+			if err := ctl.SetLimits(t.Context(), "", Limits{RPM: -1}); !errors.Is(err, ErrConfig) {
+				t.Error(err)
+			}
+		})
+		_, sum, err := proved(t.Context(), t, numbers(111), fn, WithControl(ctl), WithLimits(Limits{RPM: 60}))
+		if err != nil || sum.Elapsed < 19*time.Second || sum.Elapsed > 21*time.Second {
+			t.Errorf("%v, 11 calls in 10 s and 100 in ten more: %v", err, sum.Elapsed)
+		}
+		if at := log.times[9].Sub(begun); at != 9*time.Second {
+			t.Errorf("the tenth call left after %v", at)
+		}
+		shared := newShared(t, WithPlainLaw())
+		if err := shared.SetLimits("x", Limits{RPM: 60}); err != nil {
+			t.Error(err)
+		}
+		if err := shared.SetLimits("x", Limits{RPM: -1}); !errors.Is(err, ErrConfig) {
+			t.Error(err)
+		}
+		_, sum, err = proved(t.Context(), t, numbers(11), double, WithShared(shared), WithPoolOf(func(int) string { return "x" }))
+		if err != nil || sum.Elapsed != 10*time.Second {
+			t.Errorf("%v %v", err, sum.Elapsed)
+		}
+	})
+}
+
+// A lane that its run's control resets flows again at once.
+func TestControlResetLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctl, calls := NewControl(), 0
+		fn := func(_ context.Context, i int) (int, error) {
+			if calls++; calls == 1 {
+				return 0, RetryAfter(10*time.Minute, errTeapot)
+			}
+			return i, nil
+		}
+		time.AfterFunc(time.Minute, func() {
+			if err := ctl.ResetLane(t.Context(), ""); err != nil {
+				t.Error(err)
+			}
+		})
+		_, sum, err := proved(t.Context(), t, numbers(1), fn, WithControl(ctl))
+		if err != nil || sum.Elapsed != time.Minute {
+			t.Errorf("%v %+v", err, sum)
+		}
+	})
+}
