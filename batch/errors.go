@@ -35,7 +35,8 @@ var (
 	// ErrInput: the input panicked while it was read. errors.As with *[PanicError] tells
 	// where.
 	ErrInput = errors.New("batch: input")
-	// ErrObserver: the observer panicked, and was told nothing from then on. It comes
+	// ErrObserver: the observer, or who measures by [WithCalls] or [WithEnds], panicked, and
+	// was told nothing from then on. It comes
 	// beside whatever else is to be said of the run, which went on without it: alone, it
 	// is the error of a run whose items all ended by a call. errors.As with *[PanicError]
 	// tells where.

@@ -26,6 +26,8 @@ const leashCalls = 16
 type leash struct {
 	clock  clockwork.Clock
 	parent context.Context
+	worker int  // whose it is
+	deaf   bool // who measures has panicked, and is told no more by this worker
 
 	ctx    context.Context // nil: there is none now
 	cancel context.CancelCauseFunc
@@ -74,7 +76,7 @@ func (l *leash) drop() {
 	if l.ctx != nil {
 		l.cancel(nil)
 	}
-	*l = leash{clock: l.clock, parent: l.parent}
+	*l = leash{clock: l.clock, parent: l.parent, worker: l.worker, deaf: l.deaf}
 }
 
 // callContext is the context of one call: on its worker's leash, with the lane and

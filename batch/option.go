@@ -98,6 +98,8 @@ type config struct {
 	classifier     func(error) Kind
 	retryHook      func(Retry)
 	gate           func(context.Context)
+	calls          func(Call)
+	ends           func(End)
 	save           func(Memory) error
 	poolOf, costOf any // func(In) string, func(In) Cost
 	faults         []error

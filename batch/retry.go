@@ -36,6 +36,8 @@ type policy struct {
 type ending struct {
 	err      error
 	record   provider.Record
+	begun    time.Time
+	gated    time.Duration // before that, at the gate; 0 if nobody measures
 	latency  time.Duration
 	sinceOne time.Duration // since the item's first call
 	probe    bool          // it was the lane's test, not the item's try

@@ -151,6 +151,8 @@ type run[In, Out any] struct {
 	unfit       uint64 // items whose Pool or Cost panicked
 	inputErr    error  // the input panicked
 	observerErr error  // the observer did
+
+	hookErr chan error // one place: who measures panicked
 }
 
 // start checks the options and sets the run going.
@@ -163,7 +165,7 @@ func start[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out
 	}
 	r := &run[In, Out]{
 		config: c, items: items, fn: fn, hints: hints, parent: ctx, began: c.clock.Now(),
-		over: make(chan Summary, 1),
+		over: make(chan Summary, 1), hookErr: make(chan error, 1),
 	}
 	ctx, r.abort = context.WithCancelCause(ctx)
 	if err := r.open(ctx); err != nil {
@@ -386,7 +388,7 @@ func (r *run[In, Out]) conclude() error {
 	r.group.Wait()
 	r.abort(nil)
 	r.summarize(r.sum)
-	return r.observerErr
+	return errors.Join(r.observerErr, r.measuringErr())
 }
 
 // verdict is the run's error: why something of the input was not run.

@@ -12,8 +12,8 @@ import (
 
 // work makes calls until the run is over. A worker waits for nothing but its
 // own call: what it delivers has room, and whoever must wait is handed over.
-func (r *run[In, Out]) work(ctx context.Context) {
-	l := &leash{clock: r.clock, parent: ctx}
+func (r *run[In, Out]) work(ctx context.Context, number int) {
+	l := &leash{clock: r.clock, parent: ctx, worker: number}
 	defer l.drop()
 	hiring := true
 	for g := range r.session.Work() {
@@ -25,7 +25,7 @@ func (r *run[In, Out]) work(ctx context.Context) {
 		}
 		answered := g.Verdict == machine.EndFailed // if only when it had come back
 		j.finish(unrun(g, j.result.Err), answered)
-		r.settle(j, g, machine.Outcome{})
+		r.deliver(l, j, g, machine.Outcome{})
 	}
 }
 
@@ -45,7 +45,7 @@ func (r *run[In, Out]) hire(ctx context.Context) bool {
 		default:
 			r.vacant <- n - 1
 		}
-		r.workers.Go(func() { r.work(ctx) })
+		r.workers.Go(func() { r.work(ctx, r.limits.Concurrency-n) })
 	default:
 	}
 	return true
@@ -56,20 +56,21 @@ func (r *run[In, Out]) attempt(l *leash, j *job[In, Out], g machine.Grant) {
 	returned := false
 	defer func() {
 		if !returned {
-			r.gone(l.parent, j, g)
+			r.gone(l, j, g)
 		}
 	}()
 	value, e := r.call(l, j, g)
 	v := r.judge(e, g.Item)
-	returned = true
 	j.note(g.Lane, e, v.err)
+	r.tellCall(l, j, e, v)
+	returned = true
 	if v.again {
 		r.session.HandOver(g, v.outcome) // the item is the coordinator's from here on
 		return
 	}
 	j.result.Value = value
 	j.finish(v.err, v.tried)
-	r.settle(j, g, v.outcome)
+	r.deliver(l, j, g, v.outcome)
 }
 
 // judge judges the end of a call. An error that panics when it is asked what it is fails
@@ -82,6 +83,19 @@ func (r *run[In, Out]) judge(e ending, it *machine.Item) (v judgement) {
 		return judgement{tried: true, err: err, outcome: e.outcome(machine.Nothing)}
 	}
 	return v
+}
+
+// deliver tells of an item's end and settles it, whatever becomes of who is told.
+func (r *run[In, Out]) deliver(l *leash, j *job[In, Out], g machine.Grant, o machine.Outcome) {
+	told := false
+	defer func() {
+		r.settle(j, g, o)
+		if !told {
+			r.replace(l)
+		}
+	}()
+	r.tellEnd(l, j)
+	told = true
 }
 
 // settle lets a result go out before the coordinator is told: what it counts as
@@ -97,11 +111,17 @@ func (r *run[In, Out]) settle(j *job[In, Out], g machine.Grant, o machine.Outcom
 
 // gone settles the item of a function that ended the worker's goroutine, which
 // nothing can stop, and starts another worker in its place.
-func (r *run[In, Out]) gone(ctx context.Context, j *job[In, Out], g machine.Grant) {
+func (r *run[In, Out]) gone(l *leash, j *job[In, Out], g machine.Grant) {
 	j.note(g.Lane, ending{}, errGone)
 	j.finish(errGone, true)
-	r.settle(j, g, machine.Outcome{})
-	r.workers.Go(func() { r.work(ctx) })
+	r.deliver(l, j, g, machine.Outcome{})
+	r.replace(l)
+}
+
+// replace starts another worker in the place of one whose goroutine ends.
+func (r *run[In, Out]) replace(l *leash) {
+	ctx, number := l.parent, l.worker
+	r.workers.Go(func() { r.work(ctx, number) })
 }
 
 // call runs the function, bounded in time, with a recorder in its context.
@@ -109,11 +129,15 @@ func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant) (value O
 	if err := r.announce(j, g); err != nil {
 		return value, ending{err: err, unsent: true}
 	}
+	came := r.gateClock()
 	if err := r.pass(l.parent); err != nil {
 		return value, ending{err: err, unsent: true, left: l.parent.Err() != nil}
 	}
 	begun := r.clock.Now()
-	e.sinceOne, e.probe = begun.Sub(j.First), j.Probe
+	e.begun, e.sinceOne, e.probe = begun, begun.Sub(j.First), j.Probe
+	if !came.IsZero() {
+		e.gated = begun.Sub(came)
+	}
 	limit, cause := r.bound(begun, j.Expires)
 	ctx := &callContext{lane: g.Lane}
 	ctx.Context = l.take(limit, cause)

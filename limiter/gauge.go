@@ -9,6 +9,9 @@ const (
 	dims
 )
 
+// Dimensions is how many limits a [View] tells of.
+const Dimensions = dims
+
 var dimensionOf = [dims]Dimension{Requests, Tokens, InputTokens, OutputTokens}
 
 func index(d Dimension) int {

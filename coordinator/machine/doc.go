@@ -50,6 +50,8 @@
 //     for [Config].FirstAnswer its calls have all broken in one way, enough of them to
 //     open its breaker, three one after the other, and none is under way that may yet be
 //     answered.
+//  11. A run is held by exactly one [Bound] at any time: its [Ledger] adds up to the
+//     time since it was opened.
 //
 // Read it in this order: event.go (what it is told), machine.go (Step and
 // Ready), life.go (an item's way), pool.go, lane.go, recovery.go (what a lane

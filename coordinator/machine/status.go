@@ -62,6 +62,9 @@ type LaneStatus struct {
 	Slowed   float64 // what is left of its pace because too many broke, 0..1; 0: all of it, they do not
 	Counters Counters
 	View     limiter.View // what the law believes
+	Bound    Bound        // what of the lane's own holds its next call back; BoundNone: nothing
+	Draw     limiter.Cost // of one of the items that wait for it, on average, as its law counts it; zero: none waits
+	Window   int          // calls that may be in flight on it, by the user's word or the law's; 0: as many as the run allows
 }
 
 // Levels are how many units each known limit has left now; negative is debt.
@@ -103,6 +106,13 @@ type RunStatus struct {
 	Total    int  // items that are to come in all, as the run was told; 0: unknown
 	Held     int  // its items that wait
 	Paused   bool // it is to be given nothing until it is resumed
+
+	Bound       Bound     // what holds it back
+	Ledger      Ledger    // its time by what held it back
+	InFlight    int       // its calls under way
+	Oldest      time.Time // when the one that left first did; zero: there is none
+	Concurrency int       // its ceiling on calls in flight
+	InputEnded  bool      // nothing more will be offered
 }
 
 // Done is how many items of the run have ended, in whatever way.

@@ -1,0 +1,170 @@
+package event
+
+// Format is the version of the events. A minor version adds events or fields.
+const Format = "1.0"
+
+// Progress is how a run stands: the event that every face shows. A number that is not known
+// is null.
+type Progress struct {
+	Event     string  `json:"event"` // "progress"
+	At        string  `json:"at"`    // RFC 3339
+	ElapsedS  float64 `json:"elapsed_s"`
+	State     string  `json:"state"` // running, paused, draining, stopped or over
+	Done      int     `json:"done"`  // items of the input that have ended, in earlier runs too
+	Total     *int    `json:"total"`
+	Before    int     `json:"before"` // of Done, ended by earlier runs
+	Failed    int64   `json:"failed"`
+	InFlight  int     `json:"in_flight"`
+	Waiting   int     `json:"waiting"`
+	PerSecond float64 `json:"per_second"`
+	Open      int     `json:"breakers_open"`
+	HalfOpen  int     `json:"breakers_half_open"`
+	Lanes     []Lane  `json:"lanes"`
+
+	Input       string   `json:"input"`
+	Output      string   `json:"output"`
+	Provider    string   `json:"provider"`
+	Models      []string `json:"models"` // of the lanes that were used, at most three
+	OfModels    int      `json:"of_models"`
+	Concurrency int      `json:"concurrency"`
+
+	Bound      string             `json:"bound"`       // the word of what holds the run back
+	BoundShare float64            `json:"bound_share"` // of the last four seconds
+	HeldBy     string             `json:"held_by"`     // the same in a sentence
+	HeldMore   string             `json:"held_more"`   // and what more there is to say of it; ""
+	HeldShort  string             `json:"held_short"`  // in at most 31 cells
+	HeldWide   string             `json:"held_wide"`   // in one line that may be long
+	Next       *Next              `json:"next"`
+	BoundS     map[string]float64 `json:"bound_s"` // seconds of the run by what held it back
+	Allowed    *float64           `json:"allowed_per_second"`
+	Efficiency *float64           `json:"efficiency"`
+
+	Ends     *Ends  `json:"ends"`      // null: it cannot be said
+	EndsWhy  string `json:"ends_why"`  // why it cannot: early, total, outage, over; "" if it can
+	EndsText string `json:"ends_text"` // in a sentence
+
+	Spent Spent  `json:"spent"`
+	InAll *InAll `json:"in_all"`
+
+	Answered  int      `json:"answered"`
+	Calls     int      `json:"calls"`
+	Throttled int      `json:"throttled"`
+	Cooldowns int      `json:"cooldowns"`
+	Broke     int      `json:"broke"`
+	Truncated int      `json:"truncated"`
+	Parked    int      `json:"parked"`
+	Delayed   int      `json:"delayed"`
+	OldestS   *float64 `json:"oldest_s"`  // for how long the first of the calls in flight has been
+	SlowestS  *float64 `json:"slowest_s"` // answer so far
+	P50MS     *int64   `json:"p50_ms"`
+	P95MS     *int64   `json:"p95_ms"`
+	Disk      *Disk    `json:"disk"`
+
+	Failures []Failure `json:"failures"`
+	Latest   string    `json:"latest"` // the latest thing that happened, with its time
+}
+
+// Lane is one of the run's lanes.
+type Lane struct {
+	Name     string   `json:"name"`
+	Phase    string   `json:"phase"`
+	Speed    string   `json:"speed"`
+	Why      string   `json:"why,omitempty"`
+	WaitS    float64  `json:"wait_s,omitempty"`
+	Epoch    uint64   `json:"epoch"`
+	Rate     *float64 `json:"per_second"` // null: not limited
+	InFlight int      `json:"in_flight"`
+	Parked   int      `json:"parked"`
+	Delayed  int      `json:"delayed"`
+	MeanMS   int64    `json:"latency_ms"`
+	P95MS    int64    `json:"p95_ms"`
+	Errors   float64  `json:"error_rate"`
+	Slowed   float64  `json:"slowed,omitempty"` // what is left of its pace because calls break
+	Belief   string   `json:"belief,omitempty"` // what its limit is believed to be, in words
+	Breaker  string   `json:"breaker"`          // closed, open or half-open
+	Failures int      `json:"failures_in_row"`  // calls that broke since the latest success
+	Cause    string   `json:"cause,omitempty"`  // why it has stopped, or what opened its breaker
+	FirstS   *float64 `json:"first_due_s"`      // until the first delayed item may go again; null: there is none
+	LastS    *float64 `json:"last_due_s"`       // and the last
+	Level    Levels   `json:"level"`
+
+	Bound     string  `json:"bound"`
+	HeldShort string  `json:"held_short"` // in at most 16 cells
+	Limits    []Limit `json:"limits"`
+	Window    *int    `json:"window"`
+	P50MS     *int64  `json:"p50_ms"`
+	Answered  int     `json:"answered"`
+	Throttled int     `json:"throttled"`
+	Broke     int     `json:"broke"`
+	Failed    int     `json:"failed"`
+	Left      *int    `json:"left"`  // items that are still to do
+	Until     *string `json:"until"` // RFC 3339: when time alone changes the phase
+	DonePerS  float64 `json:"items_per_second"`
+}
+
+// Levels are the units that each limit has left; negative is debt, null is not known.
+type Levels struct {
+	Requests     *float64 `json:"requests"`
+	Tokens       *float64 `json:"tokens"`
+	InputTokens  *float64 `json:"input_tokens"`
+	OutputTokens *float64 `json:"output_tokens"`
+}
+
+// Limit is what is believed of one limit of a lane.
+type Limit struct {
+	Limit     string   `json:"limit"` // requests, tokens, input_tokens or output_tokens
+	PerSecond float64  `json:"per_second"`
+	Source    string   `json:"source"` // told, learned or headers
+	Used      *float64 `json:"used"`   // share of it that was drawn of late
+	Level     *float64 `json:"level"`
+}
+
+// Next is what would hold the run back if its bound were gone.
+type Next struct {
+	Bound  string  `json:"bound"`
+	Factor float64 `json:"factor"` // at how many times this speed
+	Then   string  `json:"then,omitempty"`
+}
+
+// Ends is when a run ends, in seconds from now: in four cases of five between Low and High.
+type Ends struct {
+	LowS    float64 `json:"low_s"`
+	LikelyS float64 `json:"likely_s"`
+	HighS   float64 `json:"high_s"`
+}
+
+// Spent is what the run has used.
+type Spent struct {
+	USD          *float64 `json:"usd"` // null: nothing of it has a price
+	InputTokens  int64    `json:"input_tokens"`
+	OutputTokens int64    `json:"output_tokens"`
+	CachedTokens int64    `json:"cached_tokens"`
+	Unpriced     int      `json:"unpriced"` // items
+}
+
+// InAll is what the run will have cost.
+type InAll struct {
+	USD       float64 `json:"usd"`
+	PlusMinus float64 `json:"plus_minus"`
+}
+
+// Disk is what waits for it.
+type Disk struct {
+	PendingLines int `json:"pending_lines"`
+}
+
+// Failure is one way in which items failed.
+type Failure struct {
+	Kind    string  `json:"kind"`
+	Code    string  `json:"code"`
+	Message string  `json:"message"`
+	Count   int     `json:"count"`
+	Example Example `json:"example"`
+}
+
+// Example is one item that failed.
+type Example struct {
+	Line    int    `json:"line"`
+	ID      string `json:"id"`
+	Message string `json:"message"`
+}

@@ -1,0 +1,80 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// A Bound is what holds a run, or a lane, back at one moment: why the next call does not
+// leave then.
+type Bound uint8
+
+// The bounds. Of a run there is always exactly one; of a lane BoundNone is that nothing
+// of the lane's own does.
+const (
+	BoundNone         Bound = iota
+	BoundRequests           // the limit on requests: its level, or the pace that it gives
+	BoundTokens             // the limit on tokens
+	BoundInputTokens        // the limit on input tokens
+	BoundOutputTokens       // the limit on output tokens
+	BoundSearch             // no limit is known yet: the pace rises until one shows
+	BoundTrial              // going slower to see whether refusals cease
+	BoundNeighbour          // a pause for another client of the same limit
+	BoundBrake              // few calls were let in of late
+	BoundErrors             // calls break: slowed down
+	BoundWindow             // calls in flight, as the lane or its law bounds them
+	BoundConcurrency        // calls in flight, as the run bounds them
+	BoundCooldown           // the lane cools, refused
+	BoundOverload           // the lane cools, as its server says busy
+	BoundBreaker            // the breaker is open
+	BoundRecovery           // a probe is under way, or the lane climbs back
+	BoundBackoff            // whatever waits, waits for itself
+	BoundInput              // nothing waits, and the input has not ended
+	BoundPaused             // the run is paused
+	BoundDraining           // the run is to end: what is in flight finishes
+	BoundStopped            // no lane is left: what is in flight finishes
+	BoundTail               // nothing waits, and the input has ended: the last calls
+	bounds
+)
+
+// Bounds is how many bounds there are, BoundNone included: they are 0..Bounds-1.
+const Bounds = int(bounds)
+
+var boundWords = [bounds]string{
+	"", "requests", "tokens", "input_tokens", "output_tokens", "search", "trial", "neighbour", "brake", "errors", "window",
+	"concurrency", "cooldown", "overload", "breaker", "recovery", "backoff", "input", "paused", "draining", "stopped", "tail",
+}
+
+// String is the bound's word, in the letters that programs read; "" for BoundNone.
+func (b Bound) String() string { return boundWords[b] }
+
+// boundOf is the bound that a law names.
+var boundOf = [...]Bound{
+	limiter.ByNothing:      BoundNone,
+	limiter.ByRequests:     BoundRequests,
+	limiter.ByTokens:       BoundTokens,
+	limiter.ByInputTokens:  BoundInputTokens,
+	limiter.ByOutputTokens: BoundOutputTokens,
+	limiter.ByOthers:       BoundRequests,
+	limiter.ByRamp:         BoundRecovery,
+	limiter.BySearch:       BoundSearch,
+	limiter.ByTrial:        BoundTrial,
+	limiter.ByBrake:        BoundBrake,
+	limiter.ByCap:          BoundWindow,
+	limiter.ByLatency:      BoundWindow,
+	limiter.ByHold:         BoundCooldown,
+	limiter.ByErrors:       BoundErrors,
+}
+
+// A Ledger is a run's time by what held it back. Its sum is the time since the run was
+// opened, to the nanosecond.
+type Ledger [Bounds]time.Duration
+
+// Sum is all of it.
+func (l *Ledger) Sum() (sum time.Duration) {
+	for _, d := range l {
+		sum += d
+	}
+	return sum
+}

@@ -1,0 +1,71 @@
+package observe
+
+import (
+	"math"
+	"time"
+)
+
+// Buckets is how often which latency was seen: only the buckets that are not empty, by
+// their numbers. Bucket k holds what is over growth^(k-1) ms and up to growth^k ms, and
+// bucket 0 what is at most 1 ms: so a quantile is off by 5 % at most.
+type Buckets []Bucket
+
+// A Bucket is one of them.
+type Bucket struct{ Number, Count int }
+
+const (
+	bucketGrowth = 1.1
+	// lastBucket ends at 13 hours: longer than any call takes.
+	lastBucket = 185
+)
+
+// bucketOf is the number of the bucket of a latency.
+func bucketOf(d time.Duration) int {
+	ms := float64(d) / float64(time.Millisecond)
+	if ms <= 1 {
+		return 0
+	}
+	return min(lastBucket, int(math.Ceil(math.Log(ms)/math.Log(bucketGrowth)-1e-9)))
+}
+
+// middleOf is the latency that stands for a bucket: the geometric middle of its ends.
+func middleOf(number int) time.Duration {
+	return time.Duration(math.Pow(bucketGrowth, float64(number)-0.5) * float64(time.Millisecond))
+}
+
+// Count is how many were seen.
+func (b Buckets) Count() (n int) {
+	for _, k := range b {
+		n += k.Count
+	}
+	return n
+}
+
+// Quantile is the latency under which the share q of them lies, q in 0..1; 0 if none was
+// seen.
+func (b Buckets) Quantile(q float64) time.Duration {
+	rank, seen := int(math.Ceil(q*float64(b.Count()))), 0
+	for _, k := range b {
+		if seen += k.Count; seen >= max(1, rank) {
+			return middleOf(k.Number)
+		}
+	}
+	return 0
+}
+
+// merge is the sum of both.
+func (b Buckets) merge(c Buckets) Buckets {
+	sum := make(Buckets, 0, len(b)+len(c))
+	for len(b) > 0 || len(c) > 0 {
+		switch {
+		case len(c) == 0 || len(b) > 0 && b[0].Number < c[0].Number:
+			sum, b = append(sum, b[0]), b[1:]
+		case len(b) == 0 || c[0].Number < b[0].Number:
+			sum, c = append(sum, c[0]), c[1:]
+		default:
+			sum = append(sum, Bucket{b[0].Number, b[0].Count + c[0].Count})
+			b, c = b[1:], c[1:]
+		}
+	}
+	return sum
+}

@@ -1,0 +1,164 @@
+package observe
+
+import (
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
+)
+
+// UnknownTotal is the length of an input that has not been read to its end.
+const UnknownTotal = -1
+
+// A Picture is a run at one moment. Whatever shows a run shows this.
+type Picture struct {
+	At    time.Time // of the latest that the run told, at most a period old
+	Began time.Time
+	State State
+
+	Total    int // items of the whole input; UnknownTotal
+	Before   int // of these, ended by earlier runs
+	Answered int // items of this run that have an answer
+	Failed   int // items of this run that failed for good
+	NotRun   int // items of this run that were taken and let go
+
+	Calls     int // that have ended
+	Throttled int // of these, refused for now (429, 503, 529)
+	Broke     int // of these, broken, whatever came of it
+	Truncated int // items whose answer was cut off at its length limit
+	Cooldowns int // waves of refusals
+
+	Concurrency int           // ceiling on calls in flight
+	InFlight    int           // calls
+	Oldest      time.Duration // of these, since the first left; 0: there is none
+	Slowest     time.Duration // of all answers so far
+	Waiting     int           // items that wait, in all
+	Parked      int           // of these, after a refusal
+	Delayed     int           // of these, for themselves
+	FirstDue    time.Time     // when the first delayed one may go; zero: there is none
+
+	Speed    float64       // items ended a second, over the last SpeedSpan
+	P50, P95 time.Duration // of answers, over the last LatencySpan; 0: there were none
+
+	Held       Held
+	Ledger     Ledger  // since the run began
+	Allowed    float64 // items a second that the limits, the windows and the concurrency let through; +Inf: not known
+	Efficiency float64 // items answered, of those that Allowed let through since the beginning, 0..1; 0: not known
+
+	Ends  Forecast
+	Spent Spent
+	InAll Estimate // USD, at the end
+
+	Failures       []Failure // most frequent first
+	Lanes          []Lane    // that which ends last first, as far as that is known; then by name
+	OfLanes        int       // lanes in all: more than MaxLanes are not told one by one
+	Open, HalfOpen int       // lanes whose breaker is
+}
+
+// Spans of the figures.
+const (
+	SpeedSpan   = 10 * time.Second // steady enough to read, short enough to show a cooldown
+	LatencySpan = 30 * time.Second
+	HeldSpan    = 4 * time.Second // over which what holds the run back is judged
+	MaxLanes    = 32              // that are told one by one
+)
+
+// A State is what a run is about.
+type State uint8
+
+// The states.
+const (
+	Running  State = iota
+	Paused         // it is given nothing until it is resumed
+	Draining       // it ends softly: what is in flight finishes
+	Stopped        // no lane is left: what is in flight finishes
+	Over           // it has ended
+)
+
+var stateWords = [...]string{"running", "paused", "draining", "stopped", "over"}
+
+func (s State) String() string { return stateWords[s] }
+
+// Held says what holds a run back, over the last HeldSpan, and what would next. The name
+// changes when another has led for two seconds.
+type Held struct {
+	By          Bound
+	Share       float64 // of the last HeldSpan, 0..1
+	Second      Bound   // the next largest, from a share of 0.3 on; else none
+	SecondShare float64
+	Lane        string    // the one that it is about; "" if it is about none, or about many
+	Since       time.Time // since when the run is held by it
+
+	Next   Bound   // what would bind if By were gone; none if that is not known
+	Factor float64 // at how many times the speed; 0: not known
+	Then   Bound   // and after that
+}
+
+// A Bound is what holds a run back: one of package batch, or Output.
+type Bound string
+
+// Bounds beside those of the machine, which bear their own words.
+const (
+	NoBound Bound = ""
+	Output  Bound = "output" // who writes the results, or reads them: the part of the concurrency that waits at the gate
+)
+
+// A Ledger is a run's time by what held it back. Its sum is the time since the run was
+// opened.
+type Ledger map[Bound]time.Duration
+
+// Spent is what a run has used.
+type Spent struct {
+	provider.Usage
+	USD      float64 // of what has a price
+	Unpriced int     // items without one
+	Priced   int     // items with one
+}
+
+// An Estimate is a number that is not known yet.
+type Estimate struct {
+	Likely    float64
+	PlusMinus float64 // half of the interval that holds in four cases of five
+	Known     bool
+}
+
+// A Forecast is when a run ends, from the picture's moment on.
+type Forecast struct {
+	Low, Likely, High time.Duration // in four cases of five it is between Low and High
+	Known             bool
+	Why               string        // why it is not: "early", "total", "outage", "over"; "" if it is
+	Left              time.Duration // of an outage: the work that is left
+	Lane              string        // that ends last, of several
+	Others            time.Duration // when the others have ended
+}
+
+// A Failure is one way in which items failed for good.
+type Failure struct {
+	Kind     string // as in the errors file
+	Code     string // HTTP status, or the provider's code; ""
+	Message  string // without digits and quoted text, by which it is known
+	Count    int
+	Examples []Example // at most three, the first ones
+}
+
+// An Example is one item that failed.
+type Example struct {
+	ID      string // "" if it has none
+	Line    int    // in the input, from 1; 0: not known
+	Message string // at most 200 runes
+}
+
+// A Lane is a picture of one.
+type Lane struct {
+	batch.LaneStatus
+	HeldBy    Bound   // what holds its next call back: its own, or the run's
+	Speed     float64 // items ended a second
+	P50, P95  time.Duration
+	Answered  int
+	Failed    int
+	Throttled int
+	Broke     int
+	Left      int                         // items that are still to do; UnknownTotal
+	Used      [limiter.Dimensions]float64 // share of each limit that was drawn over the last SpeedSpan; 0: it is not known
+}
