@@ -58,8 +58,10 @@ type Summary struct {
 	Elapsed   time.Duration
 	Total     int // items that were to come, as [WithTotal] told; 0: unknown
 	Counters  Counters
-	Dropped   uint64 // events that the observer was too slow for
-	SaveErr   error  // why what was learned is not saved, if [WithMemorySaver] was to
+	Held      Ledger        // its time by what held it back: the sum is Ran, to the nanosecond
+	Ran       time.Duration // from when its coordinator opened it to the end of its last item
+	Dropped   uint64        // events that the observer was too slow for
+	SaveErr   error         // why what was learned is not saved, if [WithMemorySaver] was to
 }
 
 // Items is how many results the run gave.

@@ -370,6 +370,7 @@ func (r *run[In, Out]) end() error {
 		r.note(j.take())
 	}
 	r.sum.Counters, r.sum.Dropped = r.session.Final()
+	r.sum.Held, r.sum.Ran = r.session.Held()
 	r.sum.Counters.Offered += r.unfit  // the reader's, which has ended: it took them over,
 	r.sum.Counters.Released += r.unfit // and they ended without a call
 	if r.observer == nil {

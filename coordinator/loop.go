@@ -224,7 +224,7 @@ func (l *loop) strand(st machine.Stranding) {
 
 func (l *loop) finish(f machine.Finish) {
 	s := l.sessions[f.Run]
-	s.counts, s.stopped = f.Counters, f.Stopped
+	s.finish = f
 	delete(l.sessions, f.Run)
 	close(s.news)
 	close(s.work)

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
 )
@@ -26,9 +27,8 @@ type Session struct {
 
 	closed chan struct{}
 
-	counts  machine.Counters // these three are written before work is closed
-	missed  uint64
-	stopped error
+	finish machine.Finish // these two are written before work is closed
+	missed uint64
 }
 
 // Work yields the run's grants and is closed when the run is over: its input
@@ -104,8 +104,12 @@ func (s *Session) News() <-chan News { return s.news }
 
 // Final is what became of the run's items and calls, and how much news was
 // dropped. It may be called once Work is closed.
-func (s *Session) Final() (machine.Counters, uint64) { return s.counts, s.missed }
+func (s *Session) Final() (machine.Counters, uint64) { return s.finish.Counters, s.missed }
+
+// Held is the run's time by what held it back, and all of it. It may be called once Work
+// is closed.
+func (s *Session) Held() (machine.Ledger, time.Duration) { return s.finish.Held, s.finish.Ran }
 
 // Stopped says why the first item that no lane could take was released; nil if each had
 // one. Other pools of the run may be well. It may be called once Work is closed.
-func (s *Session) Stopped() error { return s.stopped }
+func (s *Session) Stopped() error { return s.finish.Stopped }

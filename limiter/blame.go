@@ -18,6 +18,7 @@ import "time"
 type Refusal struct {
 	Until time.Time // nothing may leave before; of Alone: the item may not
 	Alone bool      // only the item waits, and the lane flows on
+	Pause bool      // the lane waits for a neighbour's sake: nothing was learned of its own limit
 }
 
 // plainShare is up to what share of chance a single refusal of more than was believed is
@@ -173,7 +174,7 @@ func (m *ModelLaw) pause(t float64, n *News) Refusal {
 		wait = max(wait, n.RetryAfter.Seconds())
 	}
 	m.hold = max(m.hold, t+wait)
-	return Refusal{Until: m.time(m.hold)}
+	return Refusal{Until: m.time(m.hold), Pause: true}
 }
 
 // empty reports whether headers that were just seen say that there is no room, and

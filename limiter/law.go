@@ -26,8 +26,8 @@ type Law interface {
 	// Wait held one back since the latest Sent.
 	Tick(now time.Time, held bool)
 	// Wait is how long until a call of that cost may leave: 0 is now. It may be an
-	// estimate from below, so ask again then. The word says what it waits for.
-	Wait(now time.Time, c Cost) (time.Duration, string)
+	// estimate from below, so ask again then.
+	Wait(now time.Time, c Cost) (time.Duration, Holdup)
 	// ProbeWait is Wait for a single call that is to find out whether calls are let
 	// in again.
 	ProbeWait(now time.Time, c Cost) time.Duration

@@ -63,28 +63,29 @@ func (m *ModelLaw) spare(g *gauge, t, cost float64) float64 {
 	return max(min(1.5*cost, g.capacity), min(headerSpare*g.refill, g.capacity/4))
 }
 
-// paceOf is how many calls of that cost may leave per second.
-func (m *ModelLaw) paceOf(t float64, cost [dims]float64) float64 {
-	r, ending := unlimited, m.ending(t)
+// paceOf is how many calls of that cost may leave per second, and what gives that rate.
+func (m *ModelLaw) paceOf(t float64, cost [dims]float64) (float64, Binding) {
+	least, ending := nothing, m.ending(t)
 	fastest := min(burstCap, m.opened(t))
 	for k := range m.used {
 		if g := &m.gauges[k]; g.known() && cost[k] > 0 {
-			r = min(r, m.gaugePace(k, t, cost[k], fastest, ending)/cost[k])
+			least.min(ByRequests+Binding(k), m.gaugePace(k, t, cost[k], fastest, ending)/cost[k])
 		}
 	}
 	if s := m.estimate.search; s != nil && !m.queues() {
-		r = min(r, s.pace)
+		least.min(BySearch, s.pace)
 	}
 	if m.refusals > 0 {
 		if m.trial != nil {
-			r = min(r, m.trial.pace)
+			least.min(ByTrial, m.trial.pace)
 		}
-		r = min(m.gross(r), m.brake())
+		least.Pace = m.gross(least.Pace)
+		least.min(ByBrake, m.brake())
 	}
 	if m.slowed(t) {
-		r = min(r, float64(m.eased))
+		least.min(ByErrors, float64(m.eased))
 	}
-	return max(r, m.gauges[dimRequests].capped(floorRate))
+	return max(least.Pace, m.gauges[dimRequests].capped(floorRate)), least.By
 }
 
 // gross is at what rate calls must leave for so many to be let in, which is what gauges
@@ -166,30 +167,22 @@ type quote struct {
 
 // Wait is how long until a call of that cost may leave: 0 is now. It is an
 // estimate from below, at most 250 ms: the rate changes, so ask again.
-func (m *ModelLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
+func (m *ModelLaw) Wait(now time.Time, c Cost) (time.Duration, Holdup) {
 	t := m.seconds(now)
 	if t < m.hold {
-		return ceilSeconds(m.hold - t), "hold"
+		return ceilSeconds(m.hold - t), Holdup{By: ByHold}
 	}
 	charge := m.weigh(c)
 	cost := spread(charge)
-	r := m.paceOf(t, cost)
+	r, by := m.paceOf(t, cost)
 	m.quoted.at, m.quoted.rate, m.quoted.cost = t, r, charge
 	if credit := m.creditAt(t, r); credit < 1-1e-9 {
-		return min(AskAgain, ceilSeconds((1-credit)/r)), m.pacedBy(t, r)
+		return min(AskAgain, ceilSeconds((1-credit)/r)), Holdup{By: by}
 	}
-	if wait, on := m.debtWait(t, cost); wait > 0 {
-		return min(AskAgain, wait), on.String()
+	if wait, k := m.debtWait(t, cost); wait > 0 {
+		return min(AskAgain, wait), Holdup{By: ByRequests + Binding(k), Short: true}
 	}
-	return 0, ""
-}
-
-// pacedBy is the word for what holds calls to a rate.
-func (m *ModelLaw) pacedBy(t, r float64) string {
-	if r >= float64(m.eased) && m.slowed(t) {
-		return "errors"
-	}
-	return "rate"
+	return 0, Holdup{}
 }
 
 // creditAt is how many calls may leave at once: the whole time since the latest
@@ -215,11 +208,8 @@ func (m *ModelLaw) ProbeWait(now time.Time, c Cost) time.Duration {
 
 // debtWait is how long until the call fits the gauges, with the debt that each
 // allows: none where headers tell the level, else a second's worth or two calls.
-func (m *ModelLaw) debtWait(t float64, cost [dims]float64) (time.Duration, Dimension) {
-	var (
-		wait float64
-		on   Dimension
-	)
+func (m *ModelLaw) debtWait(t float64, cost [dims]float64) (_ time.Duration, on int) {
+	var wait float64
 	for k := range m.used {
 		g := &m.gauges[k]
 		if !g.known() || m.estimate.try != nil && k == dimRequests {
@@ -234,7 +224,7 @@ func (m *ModelLaw) debtWait(t float64, cost [dims]float64) (time.Duration, Dimen
 		}
 		if need = min(need, g.most()); g.levelAt(t) < need-1e-9 {
 			if w := g.until(t, need); w > wait {
-				wait, on = w, dimensionOf[k]
+				wait, on = w, k
 			}
 		}
 	}
@@ -263,7 +253,7 @@ func (m *ModelLaw) Sent(now time.Time, c Cost, beside int) (k Ticket) {
 	cost := spread(charge)
 	r := m.quoted.rate
 	if m.quoted.at != t || m.quoted.cost != charge || r == 0 {
-		r = m.paceOf(t, cost)
+		r, _ = m.paceOf(t, cost)
 	}
 	m.quoted = quote{}
 	m.credit = m.creditAt(t, r) - 1

@@ -97,7 +97,8 @@ func (m *ModelLaw) SetRamp(time.Time, RampConfig) time.Time { return time.Time{}
 
 // pace is how many calls may leave per second that draw one request and nothing else.
 func (m *ModelLaw) pace(t float64) float64 {
-	return m.paceOf(t, [dims]float64{dimRequests: 1})
+	pace, _ := m.paceOf(t, [dims]float64{dimRequests: 1})
+	return pace
 }
 
 // believed is the rate of requests that is believed, or searched at.

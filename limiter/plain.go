@@ -67,26 +67,28 @@ func NewPlainLaw(c LawConfig, now time.Time, rng *rand.Rand) *PlainLaw {
 }
 
 // Wait is part of [Law].
-func (p *PlainLaw) Wait(now time.Time, c Cost) (time.Duration, string) {
+func (p *PlainLaw) Wait(now time.Time, c Cost) (wait time.Duration, h Holdup) {
 	wait, on := p.quota.Wait(now, c)
-	why := on.String()
+	if wait > 0 {
+		h = Holdup{By: ByRequests + Binding(index(on)), Short: true}
+	}
 	if w := p.ramp.Wait(now); w > wait {
-		wait, why = w, "ramp"
+		wait, h = w, Holdup{By: ByRamp}
 	}
-	rate, word := p.paced(now)
+	rate, by := p.paced(now)
 	if w := p.pacer.Wait(now, rate); w > wait {
-		wait, why = w, word
+		wait, h = w, Holdup{By: by}
 	}
-	return wait, why
+	return wait, h
 }
 
-// paced is the rate that calls are spaced at, and the word for it. The quota and the ramp
+// paced is the rate that calls are spaced at, and what gives it. The quota and the ramp
 // hold calls to theirs, but while too many break all of them are halved.
-func (p *PlainLaw) paced(now time.Time) (rate float64, word string) {
+func (p *PlainLaw) paced(now time.Time) (rate float64, by Binding) {
 	if p.errors.slowed && p.Slowed(now) > 0 {
-		return p.pace(now), "errors"
+		return p.pace(now), ByErrors
 	}
-	return p.rate.Limit(), "rate"
+	return p.rate.Limit(), ByRequests
 }
 
 // ProbeWait is part of [Law].

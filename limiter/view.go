@@ -18,6 +18,7 @@ type View struct {
 	Binds Bound   // what gives the least rate
 	Next  Bound   // what would, if that were gone
 
+	Weight     float64 // what input tokens are worth, of what was estimated; 1 where nothing corrects estimates
 	Cap        int     // calls that are let in at once, at most; 0: none is believed
 	Window     int     // calls in flight at which the mean latency stays at its target; 0: it has none
 	Errors     float64 // share of calls that broke, 0..1, over the error window
@@ -99,6 +100,31 @@ var bindingWords = [...]string{
 }
 
 func (b Binding) String() string { return bindingWords[b] }
+
+// min takes a bound that is less.
+func (b *Bound) min(by Binding, pace float64) {
+	if pace < b.Pace {
+		b.By, b.Pace = by, pace
+	}
+}
+
+// A Holdup is what a call waits for; the zero value is nothing.
+type Holdup struct {
+	By    Binding
+	Short bool // that limit has too little left for it; else it is the pace at which calls leave that By gives
+}
+
+// String is "rate" where a pace is all that there is to wait for, and else the binding's
+// word.
+func (h Holdup) String() string {
+	switch {
+	case h.By == ByNothing:
+		return ""
+	case h.Short, h.By == ByHold, h.By == ByErrors, h.By == ByRamp:
+		return h.By.String()
+	}
+	return "rate"
+}
 
 // nothing bounds nothing.
 var nothing = Bound{Pace: unlimited}

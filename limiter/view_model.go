@@ -8,7 +8,7 @@ func (m *ModelLaw) View(now time.Time, c Cost) View {
 	t := asked.seconds(now)
 	v := View{
 		At: now, Binds: nothing, Next: nothing,
-		Most: asked.pace(t), Rate: asked.believed(), Errors: asked.errors.Rate(now),
+		Most: asked.pace(t), Rate: asked.believed(), Errors: asked.errors.Rate(now), Weight: asked.factor,
 	}
 	for k := range asked.used {
 		v.Limits[k] = asked.limitView(k, t)
@@ -76,7 +76,7 @@ func (m *ModelLaw) viewBounds(v *View, t float64, cost [dims]float64) {
 	if m.slowed(t) {
 		v.bind(ByErrors, float64(m.eased))
 	}
-	if v.Pace = m.paceOf(t, cost); t < m.hold {
+	if v.Pace, _ = m.paceOf(t, cost); t < m.hold {
 		v.Pace = 0
 	}
 }

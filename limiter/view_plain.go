@@ -10,7 +10,7 @@ func (p *PlainLaw) View(now time.Time, c Cost) View {
 	asked := *p
 	v := View{
 		At: now, Binds: nothing, Next: nothing,
-		Most: asked.pace(now), Rate: asked.rate.Limit(), Errors: asked.errors.Rate(now),
+		Most: asked.pace(now), Rate: asked.rate.Limit(), Errors: asked.errors.Rate(now), Weight: 1,
 	}
 	if until := asked.cooldown.Until(); now.Before(until) {
 		v.Hold = until

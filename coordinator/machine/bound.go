@@ -67,14 +67,33 @@ var boundOf = [...]Bound{
 	limiter.ByErrors:       BoundErrors,
 }
 
-// A Ledger is a run's time by what held it back. Its sum is the time since the run was
-// opened, to the nanosecond.
-type Ledger [Bounds]time.Duration
-
-// Sum is all of it.
-func (l *Ledger) Sum() (sum time.Duration) {
-	for _, d := range l {
-		sum += d
+// phaseBound is what holds back the calls of a lane that lets none go.
+func (l *lane) phaseBound() Bound {
+	switch {
+	case l.phase == Stopped:
+		return BoundStopped
+	case l.reason == ByOverload:
+		return BoundOverload
+	case l.reason == ByBreaker:
+		return BoundBreaker
+	case l.paused:
+		return BoundNeighbour
 	}
-	return sum
+	return BoundCooldown
+}
+
+// heldBy is what of the lane's own holds its next call back. It changes nothing.
+func (l *lane) heldBy(now time.Time) Bound {
+	switch {
+	case l.phase == Cooling || l.phase == Stopped:
+		return l.phaseBound()
+	case l.phase == Probing && (l.inEpoch > 0 || l.full(now)):
+		return BoundRecovery
+	case l.full(now):
+		return BoundWindow
+	}
+	if wait, by := l.holdsFor(now, l.nextCost()); wait > 0 {
+		return by
+	}
+	return BoundNone
 }

@@ -24,6 +24,7 @@ func (m *Machine) check(b *book) {
 		}
 		total += r.held
 		m.checkRun(b, r, c)
+		m.checkBooks(b, r)
 	}
 	if m.held != total || len(m.runs) != len(m.turns) {
 		b.w.failf("the machine holds %d of %d runs; counted %d of %d", m.held, len(m.turns), total, len(m.runs))
@@ -263,6 +264,7 @@ func (m *Machine) checkIdle(b *book) {
 // wake it. It is true after Ready only.
 func (m *Machine) checkAwake(b *book) {
 	for _, r := range m.runs {
+		m.checkHeld(b, r)
 		if r.releases.n > 0 && r.free() {
 			b.w.failf("run %d has room, and %d items that could end", r.id, r.releases.n)
 		}
@@ -285,7 +287,7 @@ func (m *Machine) checkAwake(b *book) {
 const rounding = time.Nanosecond
 
 func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
-	l, wait := p.pick(m.now, it)
+	l, wait, _ := p.pick(m.now, it)
 	slack := time.Duration(0)
 	for _, l := range p.lanes {
 		if b.lane(l.name).slowed { // an error window that clears raises the rate without a word

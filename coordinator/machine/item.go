@@ -63,7 +63,7 @@ type Item struct {
 	cause error     // what is behind the verdict
 	due   time.Time // when Delayed is over; of a refusal until when the item alone waits
 	since time.Time // when it was handed over
-	pos   int       // in the heap that holds it
+	pos   int       // in the heap that holds it; of InFlight, in its run's flights
 }
 
 // Queued is how long the item waited for its first call; zero before that.

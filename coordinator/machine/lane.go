@@ -62,6 +62,8 @@ type lane struct {
 	reason   Reason
 	ill      Reason  // of the latest cooldown
 	revived  bool    // it began with what an earlier machine knew
+	bound    Bound   // what held the latest call back that was asked for
+	paused   bool    // of Cooling: for a neighbour's sake
 	slowed   float32 // what was told to be left of its pace because calls break; 0: all of it
 	epoch    uint64  // rises with each cooldown: what left before it is old news
 	began    uint64  // the epoch in which its law did: what left before it was charged to another
@@ -115,7 +117,7 @@ func (l *lane) begin(now time.Time, rng *rand.Rand) {
 
 func (l *lane) beginLaw(now time.Time, rng *rand.Rand) {
 	l.law = limiter.NewLaw(l.cfg.law(), now, rng)
-	l.held, l.slowed, l.began = false, 0, l.epoch
+	l.held, l.bound, l.slowed, l.began = false, BoundNone, 0, l.epoch
 }
 
 // laneNamed finds a lane, or makes it.
@@ -135,23 +137,53 @@ func (m *Machine) laneNamed(now time.Time, name string) *lane {
 func (l *lane) admit(now time.Time, p *pool, cost limiter.Cost) time.Duration {
 	switch {
 	case l.phase == Cooling || l.phase == Stopped:
+		l.bound = l.phaseBound()
 		return forever // the lane's own alarm, or nothing, ends this
-	case l.phase == Probing && l.inEpoch > 0, l.full(now):
+	case l.phase == Probing && (l.inEpoch > 0 || l.full(now)):
+		l.bound = BoundRecovery
 		return forever // the end of a call ends this
+	case l.full(now):
+		l.bound = BoundWindow
+		return forever // likewise
 	}
 	l.law.Remaining(l.remaining(p))
 	l.law.Tick(now, l.held)
-	var wait time.Duration
-	if l.phase == Probing {
-		wait = l.law.ProbeWait(now, cost)
-	} else {
-		wait, _ = l.law.Wait(now, cost)
+	wait, by := l.holdsFor(now, cost)
+	if wait > 0 {
+		l.held, l.bound = true, by
 	}
-	l.held = l.held || wait > 0
 	if l.promised != nil && l.promised != p {
+		if wait == 0 { // it could leave, and makes room for another that could not
+			l.bound = l.binding(now, cost)
+		}
 		wait = max(wait, l.overdue.Sub(now))
 	}
 	return wait
+}
+
+// binding is what gives the pace of a lane that need not wait.
+func (l *lane) binding(now time.Time, cost limiter.Cost) Bound {
+	if l.phase != Flowing {
+		return BoundRecovery
+	}
+	switch by := boundOf[l.law.View(now, cost).Binds.By]; by {
+	case BoundNone, BoundWindow, BoundRecovery: // there is room, and the climb is over
+		return BoundRequests
+	default:
+		return by
+	}
+}
+
+// holdsFor is how long the law holds a call back, and what that is.
+func (l *lane) holdsFor(now time.Time, cost limiter.Cost) (time.Duration, Bound) {
+	if l.phase == Probing {
+		return l.law.ProbeWait(now, cost), BoundRecovery
+	}
+	wait, h := l.law.Wait(now, cost)
+	if l.phase == Ramping {
+		return wait, BoundRecovery
+	}
+	return wait, boundOf[h.By]
 }
 
 // remaining is all that is still to come on the lane, if that is known.

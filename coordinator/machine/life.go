@@ -86,6 +86,7 @@ func (m *Machine) ended(now time.Time, e *Event) {
 	}
 	l := it.lane
 	it.pool.inFlight--
+	it.run.flights.arrive(it.pos)
 	o := &e.outcome
 	l.concerning(o)
 	o.disbelieve()
@@ -186,6 +187,7 @@ func (m *Machine) remove(it *Item) {
 	it.pool.take(it)
 	it.pool.wake()
 	if it.pool.head() == nil {
+		it.pool.rouse()
 		it.pool.letGo()
 	}
 }

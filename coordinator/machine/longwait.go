@@ -209,23 +209,23 @@ func (l *lane) heldUp(now time.Time) (why string, until time.Time, held bool) {
 	case !l.usable() || l.inEpoch > 0 || l.full(now):
 		return "", time.Time{}, false
 	}
-	wait, why := l.law.Wait(now, l.nextCost())
+	wait, by := l.law.Wait(now, l.nextCost())
 	if wait > 0 {
-		until = l.freeAt(now, why)
+		until = l.freeAt(now, by)
 	}
-	return why, until, wait > 0
+	return by.String(), until, wait > 0
 }
 
 // freeAt is when the law of a lane that is well lets the next call go, where that is
 // believed to be known: at the end of a hold, or when the limit that it names has enough.
 // A wait that a law answers is only until it wants to be asked again.
-func (l *lane) freeAt(now time.Time, why string) (at time.Time) {
+func (l *lane) freeAt(now time.Time, by limiter.Holdup) (at time.Time) {
 	cost := l.nextCost()
 	v := l.law.View(now, cost)
 	needs := [...]float64{cost.Requests, cost.Tokens(), cost.Input, cost.Output}
 	at = v.Hold
 	for k := range v.Limits {
-		if limit := &v.Limits[k]; limiter.Binding(k+int(limiter.ByRequests)).String() == why {
+		if limit := &v.Limits[k]; by.Short && by.By == limiter.ByRequests+limiter.Binding(k) {
 			at = latest(at, enoughAt(now, limit, needs[k]))
 		}
 	}

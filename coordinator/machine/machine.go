@@ -52,7 +52,9 @@ type Ready struct {
 type Finish struct {
 	Run      RunID
 	Counters Counters
-	Stopped  error // why the first item that ended by EndStopped did; nil: none did
+	Stopped  error         // why the first item that ended by EndStopped did; nil: none did
+	Held     Ledger        // its time by what held it back
+	Ran      time.Duration // from when it was opened: the sum of Held
 }
 
 // A Stranding says that no lane is left for any pool of a run, and why; or that it needs
@@ -177,7 +179,10 @@ func (m *Machine) decide(now time.Time) {
 	m.ring(now)
 	m.expire(now)
 	m.grant(now)
-	m.finish()
+	m.finish(now)
+	for _, r := range m.turns {
+		r.account(now)
+	}
 	m.evict(now, maxEvictions)
 }
 
@@ -246,15 +251,17 @@ func (m *Machine) grantOne(now time.Time, r *run) bool {
 
 // grantFrom grants the head of p. If it must wait, the pool sleeps.
 func (m *Machine) grantFrom(now time.Time, p *pool) bool {
+	p.rouse()
 	it := p.head()
 	if it == nil {
 		return false
 	}
-	l, wait := p.pick(now, it)
+	l, wait, by := p.pick(now, it)
 	if wait == 0 {
 		m.send(now, it, l)
 		return true
 	}
+	p.sleep(by)
 	m.mustWait(now, p)
 	if wait != forever {
 		m.setAlarm(p, now.Add(wait))
@@ -282,6 +289,7 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	it.Calls++
 	it.Sent, it.lane, it.epoch = now, l, l.epoch
 	it.place, it.Probe = InFlight, l.phase == Probing
+	it.pos = it.run.flights.depart(now)
 	it.pool.inFlight++
 	l.lastInLine(it.pool)
 	it.pool.letGo()
@@ -302,7 +310,7 @@ func (m *Machine) lend(r *run, g Grant) {
 }
 
 // finish reports and forgets the runs that are over.
-func (m *Machine) finish() {
+func (m *Machine) finish(now time.Time) {
 	kept := m.turns[:0]
 	for _, r := range m.turns {
 		if !r.finished() {
@@ -310,7 +318,9 @@ func (m *Machine) finish() {
 			continue
 		}
 		m.close(r)
-		m.out.Finished = append(m.out.Finished, Finish{Run: r.id, Counters: r.counts.counters(), Stopped: r.stopped})
+		m.out.Finished = append(m.out.Finished, Finish{
+			Run: r.id, Counters: r.counts.counters(), Stopped: r.stopped, Held: r.accounted(now), Ran: now.Sub(r.books.opened),
+		})
 	}
 	clear(m.turns[len(kept):])
 	m.turns = kept

@@ -26,7 +26,9 @@ type pool struct {
 	waiting  fifo     // offered, never called
 	queued   bool     // in run.runnable
 	fallback bool
-	turn     int // the lane that is asked first, where they take turns
+	asleep   Bound // what its head waits for, of one that sleeps
+	turn     int   // the lane that is asked first, where they take turns
+	counted  int   // its items that are counted under that; 0: it is awake, or has none to give
 	next     *pool
 	inFlight int          // its items that are
 	cost     limiter.Cost // of the items that wait here, in any of the three
@@ -110,24 +112,27 @@ func (p *pool) cause() error {
 }
 
 // pick finds the lane that takes the item first, and how long until then: 0 is
-// now, forever is until something happens.
-func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration) {
+// now, forever is until something happens. If it must wait, by is for what.
+func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration, by Bound) {
 	soonest = forever
 	for i := range p.lanes {
 		l := p.lanes[p.index(i)]
 		wait := l.admit(now, p, it.Cost)
 		if wait == 0 {
 			p.turn = p.index(i + 1)
-			return l, 0
+			return l, 0, BoundNone
+		}
+		if wait < soonest || by == BoundNone || by == BoundStopped {
+			by = l.bound
 		}
 		if wait < soonest {
 			first, soonest = l, wait
 		}
 		if p.fallback && l.usable() {
-			return first, soonest // paced, not ill: nobody else's turn
+			return first, soonest, l.bound // paced, not ill: nobody else's turn
 		}
 	}
-	return first, soonest
+	return first, soonest, by
 }
 
 func (p *pool) index(i int) int {

@@ -191,6 +191,7 @@ func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News, cause err
 		it.due = r.Until
 	} else {
 		m.cool(now, l, reason, r.Until)
+		l.paused = r.Pause
 	}
 }
 
@@ -247,7 +248,7 @@ func (m *Machine) hasFailed(now time.Time, it *Item, n *limiter.News, o *Outcome
 // cool starts a cooldown, and with it an epoch.
 func (m *Machine) cool(now time.Time, l *lane, reason Reason, until time.Time) {
 	l.nextEpoch()
-	l.wave = 1
+	l.wave, l.paused = 1, false
 	m.count(nil, l, cooldowns)
 	m.count(nil, l, participants)
 	l.until = latest(l.breaker.Until(), until)

@@ -25,6 +25,8 @@ type run struct {
 	runnable poolRing // pools that may have something to give
 	releases fifo     // items that end without a further call
 	stopped  error    // why the first of them that no lane could take did; nil: none did
+	books    books
+	flights  flights
 
 	inputEnded, draining, paused, stranded bool
 	resumed                                time.Time // when it was last paused no more

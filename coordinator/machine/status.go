@@ -124,7 +124,12 @@ func (m *Machine) RunStatus(id RunID) RunStatus {
 	if r == nil {
 		return RunStatus{}
 	}
-	return RunStatus{Counters: r.counts.counters(), Total: r.cfg.Total, Held: r.held, Paused: r.paused}
+	s := RunStatus{
+		Counters: r.counts.counters(), Total: r.cfg.Total, Held: r.held, Paused: r.paused,
+		Bound: r.books.bound, Ledger: r.accounted(m.now), Concurrency: r.cfg.Concurrency, InputEnded: r.inputEnded,
+	}
+	s.Oldest, s.InFlight = r.flights.oldest()
+	return s
 }
 
 // RunCounters are one run's own; zero if the run is not open.
@@ -161,7 +166,33 @@ func (l *lane) status(now time.Time) LaneStatus {
 	}
 	s.Speed, s.Why, s.Wait = l.holdup(now)
 	s.FirstDue, s.LastDue = l.dues()
+	s.Bound, s.Draw, s.Window = l.heldBy(now), l.draws(v.Weight), l.window(now)
 	return s
+}
+
+// draws is what one of the items that wait for the lane draws on average, where estimates
+// of input are worth that much.
+func (l *lane) draws(weight float64) (c limiter.Cost) {
+	n := 0
+	for _, p := range l.pools {
+		c = c.Plus(p.cost)
+		n += p.waiting.n + p.returned.len() + p.delayed.len()
+	}
+	if n == 0 {
+		return limiter.Cost{}
+	}
+	items := float64(n)
+	return limiter.Cost{Requests: c.Requests / items, Input: weight * c.Input / items, Output: c.Output / items}
+}
+
+// window is how many calls may be in flight, by the user's word and by the law's; 0: as
+// many as the run allows.
+func (l *lane) window(now time.Time) int {
+	n := l.law.Window(now)
+	if w := l.cfg.Window; w > 0 && (n == 0 || w < n) {
+		n = w
+	}
+	return n
 }
 
 // dues are when the first and the last of the lane's items that wait for themselves may
@@ -227,7 +258,7 @@ func (l *lane) holdup(now time.Time) (Speed, string, time.Duration) {
 	case l.phase == Ramping:
 		return ServerThrottled, "ramp", wait
 	case wait > 0:
-		return ClientThrottled, by, wait
+		return ClientThrottled, by.String(), wait
 	}
 	return FullSpeed, "", 0
 }

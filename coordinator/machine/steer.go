@@ -14,6 +14,7 @@ func (m *Machine) open(id RunID, c RunConfig) {
 		panic("machine: a run was opened twice")
 	}
 	r := &run{id: id, cfg: c.withDefaults(), pools: map[string]*pool{}}
+	r.books = books{opened: m.now, since: m.now, bound: BoundInput}
 	m.runs[id] = r
 	m.turns = append(m.turns, r)
 }
@@ -170,7 +171,7 @@ func (m *Machine) reset(now time.Time, name string) {
 func (l *lane) forgive() {
 	l.vouched = l.epoch
 	l.broke, l.unclear, l.revived = false, 0, false
-	l.cause, l.until, l.wave = nil, time.Time{}, 0
+	l.cause, l.until, l.wave, l.paused = nil, time.Time{}, 0, false
 	l.listen()
 	l.promised, l.overdue = nil, time.Time{}
 	l.ill = NoReason

@@ -1,0 +1,131 @@
+package machine
+
+import "time"
+
+// A Ledger is a run's time by what held it back. Its sum is the time since the run was
+// opened, to the nanosecond.
+type Ledger [Bounds]time.Duration
+
+// Sum is all of it.
+func (l *Ledger) Sum() (sum time.Duration) {
+	for _, d := range l {
+		sum += d
+	}
+	return sum
+}
+
+// books are how a run keeps its ledger. What holds it back changes only where the machine
+// decides, so the time between two decisions is that of the bound which the first one left:
+// the integral is exact.
+//
+// A pool whose head must wait sleeps, and its items are counted under what it sleeps for
+// until it is asked again or has no head any more. So of a run with many pools that bound is
+// known which most items wait behind.
+type books struct {
+	opened   time.Time
+	since    time.Time // when bound began to hold the run back, or was last accounted for
+	bound    Bound
+	ledger   Ledger
+	asleep   [Bounds]int // items that wait, by what their pools sleep for
+	sleepers int         // pools that do
+}
+
+// account adds the time until now to what held the run back, and sees what does from now
+// on.
+func (r *run) account(now time.Time) {
+	b := &r.books
+	b.ledger[b.bound] += now.Sub(b.since)
+	b.since, b.bound = now, r.boundNow()
+}
+
+// accounted is the ledger up to now. It changes nothing.
+func (r *run) accounted(now time.Time) Ledger {
+	l := r.books.ledger
+	l[r.books.bound] += now.Sub(r.books.since)
+	return l
+}
+
+// boundNow is what holds the run back when all was granted that could be.
+func (r *run) boundNow() Bound {
+	switch {
+	case r.stranded:
+		return BoundStopped
+	case r.draining:
+		return BoundDraining
+	case r.paused:
+		return BoundPaused
+	case r.held == 0 && r.inputEnded:
+		return BoundTail
+	case r.held == 0:
+		return BoundInput // also where all its places are taken: one more would have nothing to call
+	case !r.free():
+		return BoundConcurrency
+	case r.books.sleepers == 0:
+		return BoundBackoff // no pool has anything to give
+	}
+	return r.books.most()
+}
+
+// most is the bound that most items wait behind. Of equal ones it is the first.
+func (b *books) most() Bound {
+	most := BoundNone
+	for i, n := range b.asleep {
+		if n > b.asleep[most] {
+			most = Bound(i)
+		}
+	}
+	return most
+}
+
+// sleep counts the items of a pool whose head waits for that.
+func (p *pool) sleep(by Bound) {
+	p.asleep, p.counted = by, p.waiting.n+p.returned.len()
+	p.run.books.asleep[by] += p.counted
+	p.run.books.sleepers++
+}
+
+// rouse takes back what was counted.
+func (p *pool) rouse() {
+	if p.counted == 0 {
+		return
+	}
+	p.run.books.asleep[p.asleep] -= p.counted
+	p.run.books.sleepers--
+	p.counted = 0
+}
+
+// flights are when the calls of a run left that are under way, in slots that are used
+// again. The owner alone writes to them: the items themselves are with the workers.
+type flights struct {
+	left []time.Time // zero: a slot is free
+	free []int
+}
+
+// depart takes a slot.
+func (f *flights) depart(now time.Time) (slot int) {
+	if n := len(f.free); n > 0 {
+		slot, f.free = f.free[n-1], f.free[:n-1]
+		f.left[slot] = now
+		return slot
+	}
+	f.left = append(f.left, now)
+	return len(f.left) - 1
+}
+
+func (f *flights) arrive(slot int) {
+	f.left[slot] = time.Time{}
+	f.free = append(f.free, slot)
+}
+
+// oldest is when the first of those under way left, and how many there are; zero: none.
+func (f *flights) oldest() (first time.Time, n int) {
+	for _, at := range f.left {
+		if at.IsZero() {
+			continue
+		}
+		if n++; n == 1 || at.Before(first) {
+			first = at
+		}
+	}
+	return first, n
+}
