@@ -44,8 +44,8 @@ func (m *Machine) checkHeld(b *book, r *run) {
 		}
 		for _, l := range p.lanes {
 			reasons[m.holds(l)] = true
-			if l.usable() && len(l.pools) > 1 { // a pool that makes room for another asks again up to promiseGrace after a hold
-				reasons[BoundCooldown] = true
+			if l.usable() && len(l.pools) > 1 { // a pool that was told when to ask again does not see what another was given meanwhile
+				reasons[BoundCooldown], reasons[BoundRequests] = true, true
 			}
 		}
 	}
