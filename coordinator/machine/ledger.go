@@ -34,8 +34,11 @@ type books struct {
 // on.
 func (r *run) account(now time.Time) {
 	b := &r.books
-	b.ledger[b.bound] += now.Sub(b.since)
-	b.since, b.bound = now, r.boundNow()
+	if now != b.since { // an owner looks often at one moment; word for word the same is quickly seen
+		b.ledger[b.bound] += now.Sub(b.since)
+		b.since = now
+	}
+	b.bound = r.boundNow()
 }
 
 // accounted is the ledger up to now. It changes nothing.

@@ -159,13 +159,13 @@ func TestOldestCall(t *testing.T) {
 func TestLaneIsHeldBy(t *testing.T) {
 	b := newBed(LaneConfig{Limits: limiter.Limits{RPM: 60}, Window: 7}, RunConfig{Concurrency: 100})
 	b.offer(50, "", 300)
-	if l := b.lane(); l.Bound != BoundRequests || l.Draw.Requests != 1 || l.Draw.Input != 300 || l.Window != 7 {
+	if l := b.lane(); l.Local || l.Bound != BoundRequests || l.Draw.Requests != 1 || l.Draw.Input != 300 || l.Window != 7 {
 		t.Errorf("%q, draws %+v, window %d", l.Bound, l.Draw, l.Window)
 	}
-	b.Step(b.now, LaneDefined("wide", LaneConfig{Law: limiter.Plain}))
+	b.Step(b.now, LaneDefined("wide", LaneConfig{Local: true}))
 	b.offer(1, "wide", 0)
 	for _, l := range b.Status(b.now, 9).Lanes {
-		if l.Name == "wide" && (l.Bound != BoundNone || l.Draw != (limiter.Cost{})) {
+		if l.Name == "wide" && (!l.Local || l.Bound != BoundNone || l.Draw != (limiter.Cost{})) {
 			t.Errorf("%q, draws %+v, though nothing waits", l.Bound, l.Draw)
 		}
 	}

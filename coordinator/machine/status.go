@@ -64,6 +64,7 @@ type LaneStatus struct {
 	View     limiter.View // what the law believes
 	Bound    Bound        // what of the lane's own holds its next call back; BoundNone: nothing
 	Draw     limiter.Cost // of one of the items that wait for it, on average, as its law counts it; zero: none waits
+	Local    bool         // it is a server of one's own, which may queue what is in flight
 	Window   int          // calls that may be in flight on it, by the user's word or the law's; 0: as many as the run allows
 }
 
@@ -166,6 +167,7 @@ func (l *lane) status(now time.Time) LaneStatus {
 	}
 	s.Speed, s.Why, s.Wait = l.holdup(now)
 	s.FirstDue, s.LastDue = l.dues()
+	s.Local = l.cfg.Local
 	s.Bound, s.Draw, s.Window = l.heldBy(now), l.draws(v.Weight), l.window(now)
 	return s
 }
