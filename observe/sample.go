@@ -22,6 +22,7 @@ type Sample struct {
 	Waiting          float64      // mean of the items that waited, parked and delayed ones included
 	Parked, Delayed  float64      // means
 	Allowed          float64      // items a second that limits, windows and concurrency let through, mean; 0: not known
+	AllowedSpan      float64      // seconds of the span for which it is known; 0 while Allowed is not: all of it
 	Bounds           Ledger       // the span by what held the run back
 	Latency          Buckets      // of answers
 	Lanes            []LaneSample // the busiest, at most LanesInSample

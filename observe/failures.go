@@ -1,0 +1,152 @@
+package observe
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/provider"
+)
+
+// Bounds of what is kept of failures.
+const (
+	// MaxFailures is how many ways of failing are told apart. What fails in yet another
+	// way is counted under [OtherFailures].
+	MaxFailures = 32
+	// MaxExamples is how many items are named of each: the first ones.
+	MaxExamples = 3
+
+	// maxRaw bounds what is read of a message, in bytes, before secrets are taken out: well
+	// over what is shown, so that no secret is cut in two there.
+	maxRaw = 4 << 10
+)
+
+// OtherFailures is the kind of the failures that are counted together, after all others.
+const OtherFailures = "other"
+
+// failures are the ways in which items failed.
+type failures struct {
+	mu    sync.Mutex
+	ways  map[way]*Failure
+	other int
+}
+
+// A way of failing is known by what is equal in all who failed in it.
+type way struct{ kind, code, message string }
+
+// note counts a failure. The example is asked for only where it is kept.
+func (f *failures) note(w way, example func() Example) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := f.ways[w]
+	switch {
+	case known == nil && len(f.ways) == MaxFailures:
+		f.other++
+		return
+	case known == nil:
+		if f.ways == nil {
+			f.ways = map[way]*Failure{}
+		}
+		known = &Failure{Kind: w.kind, Code: w.code, Message: w.message}
+		f.ways[w] = known
+	}
+	if known.Count++; len(known.Examples) < MaxExamples {
+		known.Examples = append(known.Examples, example())
+	}
+}
+
+// list is a copy, most frequent first.
+func (f *failures) list() []Failure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := make([]Failure, 0, len(f.ways)+1)
+	for _, w := range f.ways {
+		one := *w
+		one.Examples = slices.Clone(w.Examples)
+		list = append(list, one)
+	}
+	slices.SortFunc(list, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+	})
+	if f.other > 0 {
+		list = append(list, Failure{Kind: OtherFailures, Count: f.other})
+	}
+	return list
+}
+
+// failed notes an item that failed.
+func (r *Recorder) failed(e *batch.End) {
+	kind, code := r.code(e.Err)
+	text := r.message(e.Err)
+	r.failures.note(way{oneLine(kind, messageCap), oneLine(code, messageCap), fingerprint(text)}, func() Example {
+		id, line := r.describe(e)
+		return Example{ID: oneLine(id, messageCap), Line: line, Message: text}
+	})
+}
+
+// code is how a failure is called.
+func (r *Recorder) code(err error) (kind, code string) {
+	defer r.caught("Code")
+	kind = provider.Unknown.String()
+	if r.cfg.Code != nil {
+		return r.cfg.Code(err)
+	}
+	var panicked *batch.PanicError
+	if errors.As(err, &panicked) {
+		return "panic", ""
+	}
+	if e := faultOf(err); e != nil {
+		if code = e.Code; e.Status != 0 {
+			code = strconv.Itoa(e.Status)
+		}
+		return e.Kind.String(), code
+	}
+	var k provider.Kind
+	if errors.As(err, &k) {
+		kind = k.String()
+	}
+	return kind, ""
+}
+
+// faultOf is what the provider package made of an error; nil if it was not asked.
+func faultOf(err error) *provider.Error {
+	var e *provider.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return nil
+}
+
+// message is what a failure says, in one line, without secrets.
+func (r *Recorder) message(err error) (text string) {
+	defer r.caught("Redact, or an error's Error,")
+	var panicked *batch.PanicError
+	switch e := faultOf(err); {
+	case errors.As(err, &panicked):
+		text = fmt.Sprintf("panic: %v", panicked.Value)
+	case e != nil && e.Message != "":
+		text = e.Message
+	default:
+		text = err.Error()
+	}
+	text = text[:min(len(text), maxRaw)]
+	if r.cfg.Redact != nil {
+		unsafe := text
+		text = "" // if it panics
+		text = r.cfg.Redact(unsafe)
+	}
+	return oneLine(text, messageCap)
+}
+
+// describe says which item it was.
+func (r *Recorder) describe(e *batch.End) (id string, line int) {
+	defer r.caught("Describe")
+	if r.cfg.Describe == nil {
+		return "", int(e.Item) + 1
+	}
+	return r.cfg.Describe(e.In)
+}

@@ -1,0 +1,110 @@
+package observe
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// What is taken out of a message is shown as takenOut.
+const takenOut = '…'
+
+// A word is taken out whole if it is one of chance: an id, a hash, a date.
+const (
+	idDigits   = 2  // a word with as many digits is
+	longWord   = 16 // and one as long, in runes, with a digit
+	messageCap = 200
+)
+
+// fingerprint is a message without what differs from item to item: digits, words that are
+// ids, quoted text. It has at most as many runes as the message, no digits, and its own
+// fingerprint is itself.
+func fingerprint(message string) string {
+	var b strings.Builder
+	last := rune(0)
+	put := func(r rune) {
+		if r != takenOut || last != takenOut {
+			b.WriteRune(r)
+		}
+		last = r
+	}
+	runes := []rune(strings.ToValidUTF8(message, ""))
+	for i := 0; i < len(runes); {
+		if end := quoteEnd(runes, i); end > i {
+			put(takenOut)
+			i = end
+			continue
+		}
+		if !inWord(runes[i]) {
+			put(runes[i])
+			i++
+			continue
+		}
+		end := wordEnd(runes, i)
+		putWord(runes[i:end], put)
+		i = end
+	}
+	return b.String()
+}
+
+// putWord puts a word, or what is left of it.
+func putWord(word []rune, put func(rune)) {
+	digits := 0
+	for _, r := range word {
+		if unicode.IsNumber(r) {
+			digits++
+		}
+	}
+	if digits >= idDigits || digits > 0 && len(word) >= longWord {
+		put(takenOut)
+		return
+	}
+	for _, r := range word {
+		if unicode.IsNumber(r) {
+			r = takenOut
+		}
+		put(r)
+	}
+}
+
+func inWord(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || r == '_' || r == '-' || r == takenOut
+}
+
+func wordEnd(runes []rune, i int) int {
+	for i < len(runes) && inWord(runes[i]) {
+		i++
+	}
+	return i
+}
+
+var closing = map[rune]rune{'"': '"', '\'': '\'', '`': '`', '“': '”', '‘': '’', '«': '»'}
+
+// quoteEnd is the end of the quoted text that begins at i; i if none does. An apostrophe
+// within a word quotes nothing, and what is not closed is quoted to the end, unless it may
+// be an apostrophe.
+func quoteEnd(runes []rune, i int) int {
+	end, ok := closing[runes[i]]
+	if !ok || runes[i] == '\'' && i > 0 && inWord(runes[i-1]) {
+		return i
+	}
+	for k := i + 1; k < len(runes); k++ {
+		if runes[k] == end && (end != '\'' || k+1 == len(runes) || !inWord(runes[k+1])) {
+			return k + 1
+		}
+	}
+	if end == '\'' || end == '’' {
+		return i
+	}
+	return len(runes)
+}
+
+// oneLine is a text in one line of at most n runes, without what steers a terminal.
+func oneLine(text string, n int) string {
+	text = strings.ToValidUTF8(text, string(utf8.RuneError))
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }), " ")
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:n-1]) + string(takenOut)
+}

@@ -1,0 +1,164 @@
+package observe
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+// usable is the share of a limit that calls are let go at: the law keeps a little back of
+// one that it has learned, or read in headers. One that was told is the user's word.
+const usable = 0.98
+
+// limitBounds are the bounds of the dimensions, in the order of a [limiter.View]'s Limits.
+var limitBounds = [limiter.Dimensions]Bound{
+	boundOf(machine.BoundRequests), boundOf(machine.BoundTokens), boundOf(machine.BoundInputTokens), boundOf(machine.BoundOutputTokens),
+}
+
+var (
+	window      = boundOf(machine.BoundWindow)
+	concurrency = boundOf(machine.BoundConcurrency)
+)
+
+// A capacity is what one bound lets through, in calls a second, each of which answers an
+// item if it goes well.
+type capacity struct {
+	by   Bound
+	rate float64
+}
+
+// capacities are those of a lane that are known: of its limits, and of its window at the
+// mean latency, in seconds.
+func capacities(l *batch.LaneStatus, draws [limiter.Dimensions]float64, latency float64) (known []capacity) {
+	for k := range l.View.Limits {
+		if rate := limitCapacity(&l.View.Limits[k], draws[k]); rate > 0 {
+			known = append(known, capacity{limitBounds[k], rate})
+		}
+	}
+	if l.Window > 0 && latency > 0 {
+		known = append(known, capacity{window, float64(l.Window) / latency})
+	}
+	return known
+}
+
+// limitCapacity is that of one limit; 0: it is not known.
+func limitCapacity(l *limiter.LimitView, draw float64) float64 {
+	if !l.Known() || !(draw > 0) {
+		return 0
+	}
+	share := usable
+	if l.Source == limiter.Told {
+		share = 1
+	}
+	return max(0, (share*l.Refill-l.Others)/draw)
+}
+
+// draws are what an item takes of each limit: as the law counts those that wait, or if
+// none does, as calls of late have.
+func (r *Recorder) draws(l *batch.LaneStatus, of *tally) [limiter.Dimensions]float64 {
+	c := l.Draw
+	if c == (limiter.Cost{}) {
+		c.Requests = 1
+		if n := float64(of.calls - of.throttled); n > 0 {
+			c.Input, c.Output = float64(of.used.InputTokens)/n, float64(of.used.OutputTokens)/n
+		}
+	}
+	return [limiter.Dimensions]float64{c.Requests, c.Tokens(), c.Input, c.Output}
+}
+
+// least is the least of them; +Inf: none is known.
+func least(of []capacity) float64 {
+	rate := math.Inf(1)
+	for _, c := range of {
+		rate = min(rate, c.rate)
+	}
+	return rate
+}
+
+// allowed is how many items a second all bounds together let through; +Inf: that is not
+// known.
+func (r *Recorder) allowed(s *batch.Status) float64 {
+	of := r.run.mean()
+	run := math.Inf(1)
+	if held := of.meanHeld(); held > 0 && s.Run.Concurrency > 0 {
+		run = float64(s.Run.Concurrency) / held
+	}
+	lanes := 0.0
+	for k := range s.Lanes {
+		lanes += r.laneAllowed(s, &s.Lanes[k])
+	}
+	if len(s.Lanes) == 0 || s.Known > len(s.Lanes) {
+		return run
+	}
+	return min(run, lanes)
+}
+
+// laneAllowed is one lane's part in that. A lane for which nothing waits, while others have
+// work, needs no more than it uses.
+func (r *Recorder) laneAllowed(s *batch.Status, l *batch.LaneStatus) float64 {
+	if l.Phase == machine.Stopped {
+		return 0
+	}
+	of := r.lane(r.names.slot(l.Name))
+	mean := of.mean()
+	rate := least(capacities(l, r.draws(l, &mean), mean.meanTook()))
+	if l.Draw == (limiter.Cost{}) && slices.ContainsFunc(s.Lanes, func(o batch.LaneStatus) bool { return o.Draw != (limiter.Cost{}) }) {
+		rate = min(rate, of.items.speed(SpeedSpan))
+	}
+	return rate
+}
+
+// next adds what would bind if what holds the run back were gone, by the lane that
+// matters.
+func (r *Recorder) next(h *Held, s *batch.Status, l *batch.LaneStatus) {
+	switch h.By {
+	case NoBound, boundOf(machine.BoundPaused), boundOf(machine.BoundDraining), boundOf(machine.BoundStopped), boundOf(machine.BoundTail):
+		return
+	}
+	span := min(max(s.At.Sub(h.Since), SpeedSpan), LatencySpan)
+	rivals, known := r.rivals(h, s, l, span)
+	rivals = slices.DeleteFunc(rivals, func(c capacity) bool { return c.by == h.By })
+	slices.SortStableFunc(rivals, func(a, b capacity) int { return cmp.Compare(a.rate, b.rate) })
+	if len(rivals) == 0 {
+		return
+	}
+	if h.Next = rivals[0].by; known {
+		h.Factor = max(1, rivals[0].rate)
+	}
+	if len(rivals) > 1 {
+		h.Then = rivals[1].by
+	}
+}
+
+// rivals are what may bind, at how many times the present speed each does: the lane's own
+// by the lane's speed, the run's by the run's. If there is no speed they are capacities,
+// and no factor is known.
+func (r *Recorder) rivals(h *Held, s *batch.Status, l *batch.LaneStatus, span time.Duration) (rivals []capacity, known bool) {
+	mean := r.run.mean()
+	place := mean.meanHeld()
+	if h.By == Output {
+		place = mean.meanTook() // what would be without the gate
+	}
+	run, lane := r.run.calls.speed(span), 0.0
+	if l != nil {
+		of := r.lane(r.names.slot(l.Name))
+		mean, lane = of.mean(), of.calls.speed(span)
+		rivals = capacities(l, r.draws(l, &mean), mean.meanTook())
+	}
+	known = run > 0 && (lane > 0 || l == nil)
+	if !known {
+		run, lane = 1, 1
+	}
+	for k := range rivals {
+		rivals[k].rate /= lane
+	}
+	if place > 0 && s.Run.Concurrency > 0 {
+		rivals = append(rivals, capacity{concurrency, float64(s.Run.Concurrency) / place / run})
+	}
+	return rivals, known
+}

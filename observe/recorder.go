@@ -1,0 +1,259 @@
+package observe
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
+)
+
+// A Recorder watches one run: make one with [New], give its Options to the run, and Look at
+// it at any time, from any goroutine, also when the run is over.
+type Recorder struct {
+	cfg      Config
+	stripes  [stripes]stripe
+	names    names
+	failures failures
+	fault    atomic.Pointer[error] // the first panic of what others wrote
+	deaf     bool                  // the observer's: whom it tells has panicked
+
+	mu    sync.Mutex // for all that follows: the observer writes it, and whoever looks reads
+	began time.Time  // zero: nothing was told yet
+	at    time.Time  // of the latest that was told
+	state State
+	last  batch.Status
+	run   *series
+	lanes [slots]*series // by slot; nil: nothing is known
+	fresh [slots]tally   // what was just collected
+	items curve          // that have ended, for as long as a sparkline is
+
+	account account
+	charged batch.Ledger // what of the run's is in account
+	atGate  float64      // share of the time of calls that they spent at the gate, of late
+	holder  *holder      // nil: nothing was told yet
+	held    Held
+
+	allowing  float64 // items a second; +Inf: not known
+	allowance float64 // items that were allowed, as long as that was known
+	earned    int     // items that were answered in that time
+
+	sampled  time.Duration // end of the latest sample, since the run began
+	gauges   gauges        // since then
+	reported account       // what of account is in samples
+	timeline timeline
+
+	forecast forecaster
+	ends     Forecast
+	inAll    Estimate
+}
+
+// New is a recorder of a run that has not begun.
+func New(cfg Config) *Recorder {
+	if cfg.Every <= 0 {
+		cfg.Every = DefaultEvery
+	}
+	cfg.Work = slices.Clone(cfg.Work)
+	r := &Recorder{
+		cfg: cfg, run: newSeries(""), items: curve{gap: longGap, room: longRoom},
+		allowing: math.Inf(1),
+	}
+	for _, w := range cfg.Work { // these have names of their own before any other
+		r.lane(r.names.slot(w.Lane)).work += w.Items
+	}
+	return r
+}
+
+// Options are what a run is given to be recorded: [batch.WithCalls], [batch.WithEnds],
+// [batch.WithObserver] and [batch.WithProgressEvery], which no other option may set again.
+func (r *Recorder) Options() []batch.Option {
+	return []batch.Option{
+		batch.WithCalls(r.call), batch.WithEnds(r.end), batch.WithObserver(r.event), batch.WithProgressEvery(r.cfg.Every),
+	}
+}
+
+// event takes note of what the run tells, and passes it on.
+func (r *Recorder) event(e batch.Event) {
+	var s *Sample
+	switch {
+	case e.Status != nil:
+		s = r.noteStatus(e.Status)
+	case e.Summary != nil:
+		s = r.noteSummary(e.Summary)
+	}
+	r.tell(s, e)
+	if e.Summary != nil {
+		r.passOn()
+	}
+}
+
+// tell tells whoever wants to hear of it, until that panics.
+func (r *Recorder) tell(s *Sample, e batch.Event) {
+	if r.deaf {
+		return
+	}
+	r.deaf = true
+	defer r.caught("OnSample or Observer")
+	if s != nil && r.cfg.OnSample != nil {
+		r.cfg.OnSample(*s)
+	}
+	if r.cfg.Observer != nil {
+		r.cfg.Observer(e)
+	}
+	r.deaf = false
+}
+
+// noteStatus takes note of a picture, and makes a sample if a second of the run has passed
+// since the latest.
+func (r *Recorder) noteStatus(s *batch.Status) *Sample {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fresh := r.collect()
+	if r.holder == nil {
+		r.begin(s.At.Add(-s.Run.Ledger.Sum()), &fresh)
+	}
+	r.last, r.state = *s, stateOf(&s.Run)
+	r.last.Lanes = slices.Clone(s.Lanes)
+	gap := r.advance(s.At, &fresh)
+	r.charge(&s.Run.Ledger, &fresh)
+	r.judge(&r.last)
+	r.note(gap, &fresh)
+	defer r.foresee()
+	if r.elapsed()/time.Second > r.sampled/time.Second {
+		return r.sample()
+	}
+	return nil
+}
+
+// noteSummary takes note of a run's end.
+func (r *Recorder) noteSummary(s *batch.Summary) *Sample {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state = Over
+	fresh := r.collect()
+	fresh.failed += max(0, s.Failed-r.run.total.failed-fresh.failed) // those whose Pool or Cost panicked, of which no end was told
+	if r.holder == nil {
+		if fresh.first.IsZero() { // no call was made
+			r.foresee()
+			return nil
+		}
+		r.begin(fresh.first, &fresh)
+	}
+	gap := r.advance(later(r.at, r.began.Add(s.Elapsed)), &fresh)
+	r.conclude(&fresh)
+	r.note(gap, &fresh)
+	defer r.foresee()
+	return r.sample()
+}
+
+// begin sets the run's beginning, by the first that is told of it.
+func (r *Recorder) begin(opened time.Time, fresh *tally) {
+	r.began = opened
+	if first := fresh.first; !first.IsZero() && first.Before(opened) {
+		r.began = first
+	}
+	r.at, r.holder = r.began, newHolder(r.began)
+}
+
+func stateOf(s *machine.RunStatus) State {
+	switch {
+	case s.Bound == machine.BoundStopped:
+		return Stopped
+	case s.Bound == machine.BoundDraining:
+		return Draining
+	case s.Paused:
+		return Paused
+	}
+	return Running
+}
+
+// elapsed is the time since the run began.
+func (r *Recorder) elapsed() time.Duration { return r.at.Sub(r.began) }
+
+// collect empties the stripes, and is what all lanes came to since the last time.
+func (r *Recorder) collect() (sum tally) {
+	for slot := range r.fresh {
+		fresh := &r.fresh[slot]
+		*fresh = tally{}
+		for k := range r.stripes {
+			r.stripes[k].empty(slot, fresh)
+		}
+		if !fresh.empty() {
+			sum.add(fresh)
+			r.lane(slot)
+		}
+	}
+	return sum
+}
+
+// lane is the series of a slot.
+func (r *Recorder) lane(slot int) *series {
+	if r.lanes[slot] == nil {
+		name := OtherLanes
+		switch {
+		case slot == noSlot:
+			name = ""
+		case slot < MaxLanes:
+			name = r.names.all()[slot]
+		}
+		r.lanes[slot] = newSeries(name)
+	}
+	return r.lanes[slot]
+}
+
+// advance takes what was collected to a moment, and is how far that is from the one
+// before.
+func (r *Recorder) advance(at time.Time, fresh *tally) (gap time.Duration) {
+	gap = max(0, at.Sub(r.at))
+	r.at = later(r.at, at)
+	elapsed := r.elapsed()
+	r.run.take(fresh, elapsed)
+	r.items.add(elapsed, float64(r.run.total.ended()))
+	for slot, s := range r.lanes {
+		if s != nil {
+			s.take(&r.fresh[slot], elapsed)
+		}
+	}
+	return gap
+}
+
+// charge takes over what the run's ledger has more than before.
+func (r *Recorder) charge(now *batch.Ledger, fresh *tally) {
+	if all := fresh.took + fresh.gated; all > 0 {
+		r.atGate = float64(fresh.gated) / float64(all)
+	}
+	r.account.charge(&r.charged, now, r.atGate)
+	r.charged = *now
+}
+
+// conclude charges the rest of the run's time to what held it back last.
+func (r *Recorder) conclude(fresh *tally) {
+	now := r.charged
+	now[r.last.Run.Bound] += max(0, r.elapsed()-r.account.sum())
+	r.charge(&now, fresh)
+}
+
+// judge says what holds the run and its lanes back, and how much they could do.
+func (r *Recorder) judge(s *batch.Status) {
+	for k := range s.Lanes {
+		l := &s.Lanes[k]
+		r.lane(r.names.slot(l.Name)).vote(ownBound(l, &s.Run))
+	}
+	r.holder.note(s.At, &r.account, s.Run.Bound)
+	r.held = r.holder.held()
+	about := r.about(&r.held, s)
+	r.next(&r.held, s, about)
+	r.allowing = r.allowed(s)
+}
+
+// note adds to the gauges, and to what the run could have done.
+func (r *Recorder) note(gap time.Duration, fresh *tally) {
+	r.gauges.note(&r.last, r.allowing, gap)
+	if !math.IsInf(r.allowing, 1) {
+		r.allowance += r.allowing * gap.Seconds()
+		r.earned += fresh.answered
+	}
+}

@@ -1,0 +1,48 @@
+package observe
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// Sparklines: how much of the run they show.
+const (
+	cellSpan = 15 * time.Second // that one cell shows, about
+	leastOf  = time.Second      // at least: pictures are no denser than that
+)
+
+// sparkSpans are lengths of time that people have words for.
+var sparkSpans = []time.Duration{
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 20 * time.Minute, 30 * time.Minute, time.Hour,
+}
+
+// Speeds are how many items ended a second, in equal spans of the latest part of the run,
+// oldest first, for a sparkline of n cells: at most n of them, and fewer in a run's first n
+// seconds. Span is that of all together: about 15 s a cell, an hour at most, and no more
+// than the run has lasted.
+func (r *Recorder) Speeds(n int) (perSecond []float64, span time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.items.now()
+	if n = min(n, int(now/leastOf)); n <= 0 {
+		return nil, 0
+	}
+	span = min(now, sparkSpan(time.Duration(n)*cellSpan))
+	perSecond = make([]float64, n)
+	begin := r.items.at(now - span)
+	for k := range perSecond {
+		end := r.items.at(now - span + span*time.Duration(k+1)/time.Duration(n))
+		perSecond[k] = (end - begin) / (span.Seconds() / float64(n))
+		begin = end
+	}
+	return perSecond, span
+}
+
+// sparkSpan is the one of those that people have words for that is nearest, as a ratio.
+func sparkSpan(d time.Duration) time.Duration {
+	return slices.MinFunc(sparkSpans, func(a, b time.Duration) int {
+		return cmp.Compare(math.Abs(math.Log(a.Seconds()/d.Seconds())), math.Abs(math.Log(b.Seconds()/d.Seconds())))
+	})
+}

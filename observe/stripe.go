@@ -1,0 +1,135 @@
+package observe
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/provider"
+)
+
+// stripes is how many workers can count at once without one waiting for another. It is a
+// power of two.
+const stripes = 8
+
+// A stripe is what some of the workers have counted since it was last emptied. The room
+// behind it keeps neighbours off its cache lines.
+type stripe struct {
+	mu    sync.Mutex
+	lanes [slots]*tally // nil: nothing was ever counted
+	_     [128]byte
+}
+
+// lane is the tally of a slot, of which nothing is known outside the lock.
+func (s *stripe) lane(slot int) *tally {
+	if s.lanes[slot] == nil {
+		s.lanes[slot] = new(tally)
+	}
+	return s.lanes[slot]
+}
+
+// empty moves what was counted on one slot into sum.
+func (s *stripe) empty(slot int, sum *tally) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.lanes[slot]; t != nil && !t.empty() {
+		sum.add(t)
+		*t = tally{}
+	}
+}
+
+func (r *Recorder) stripe(worker int) *stripe { return &r.stripes[uint(worker)%stripes] }
+
+// call counts a call.
+func (r *Recorder) call(c batch.Call) {
+	throttled, broke := c.Err != nil && c.Kind.Cools(), c.Err != nil && r.broke(&c)
+	slot, bucket := r.names.slot(c.Lane), bucketOf(c.Latency)
+	s := r.stripe(c.Worker)
+	s.mu.Lock()
+	t := s.lane(slot)
+	if t.calls++; t.first.IsZero() {
+		t.first = c.Begun
+	}
+	t.took, t.gated = t.took+max(0, c.Latency), t.gated+max(0, c.Gated)
+	t.used = t.used.Add(c.Usage)
+	switch {
+	case throttled:
+		t.throttled++
+	case broke:
+		t.broke++
+	case c.Err == nil:
+		t.answers[bucket]++
+		t.slowest = max(t.slowest, c.Latency, 1)
+	}
+	s.mu.Unlock()
+}
+
+// broke reports whether a call that failed came to harm, and was neither refused, nor told
+// what is wrong with it, nor cut off by us.
+func (r *Recorder) broke(c *batch.Call) bool {
+	return c.Kind.BreakerCounts() && !(c.Kind == provider.Unknown && r.notRun(c.Err))
+}
+
+// notRun asks an error whether it is of an item that was let go. An error may panic when
+// it is asked what it is.
+func (r *Recorder) notRun(err error) bool {
+	defer r.caught("an error's Is")
+	return errors.Is(err, batch.ErrNotRun)
+}
+
+// end counts an item.
+func (r *Recorder) end(e batch.End) {
+	notRun := e.Err != nil && r.notRun(e.Err)
+	failed := e.Err != nil && !notRun
+	if failed {
+		r.failed(&e)
+	}
+	truncated := e.Err == nil && cutOff(e.Finish)
+	asked := e.Err == nil || e.Usage != (provider.Usage{})
+	usd, priced := 0.0, false
+	if asked && r.cfg.Price != nil {
+		usd, priced = r.price(&e)
+	}
+	slot := r.names.slot(e.Lane)
+	s := r.stripe(e.Worker)
+	s.mu.Lock()
+	t := s.lane(slot)
+	switch {
+	case notRun:
+		t.notRun++
+	case failed:
+		t.failed++
+	default:
+		t.answered++
+	}
+	if truncated {
+		t.truncated++
+	}
+	t.spent = t.spent.Add(e.Usage)
+	switch {
+	case priced:
+		t.priced++
+		t.usd += usd
+	case asked:
+		t.unpriced++
+	}
+	s.mu.Unlock()
+}
+
+// cutOff reports whether an answer ended at its length limit. The usual words are not
+// looked up: that would make small letters of them first.
+func cutOff(finish string) bool {
+	switch finish {
+	case "", "stop", "STOP", "end_turn":
+		return false
+	}
+	k, marked := provider.FinishKind(finish)
+	return marked && k == provider.Truncated
+}
+
+// price asks what an item cost.
+func (r *Recorder) price(e *batch.End) (usd float64, ok bool) {
+	defer r.caught("Price")
+	usd, ok = r.cfg.Price(e.In, e.Usage)
+	return usd, ok && usd >= 0 // NaN is no price
+}
