@@ -33,6 +33,14 @@ func (c *curve) add(at time.Duration, n float64) {
 	c.first = (c.first + 1) % size
 }
 
+// rise notes the count at a moment, and that before the first one there was none.
+func (c *curve) rise(before, at time.Duration, n int) {
+	if len(c.points) == 0 && before < at {
+		c.add(before, 0)
+	}
+	c.add(at, float64(n))
+}
+
 // at is the count at a moment.
 func (c *curve) at(t time.Duration) float64 {
 	size := len(c.points)

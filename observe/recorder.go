@@ -136,7 +136,8 @@ func (r *Recorder) noteSummary(s *batch.Summary) *Sample {
 	fresh := r.collect()
 	fresh.failed += max(0, s.Failed-r.run.total.failed-fresh.failed) // those whose Pool or Cost panicked, of which no end was told
 	if r.holder == nil {
-		if fresh.first.IsZero() { // no call was made
+		if fresh.first.IsZero() { // no call was made, so there is no time to speak of
+			r.advance(r.at, &fresh)
 			r.foresee()
 			return nil
 		}
@@ -207,17 +208,17 @@ func (r *Recorder) lane(slot int) *series {
 // advance takes what was collected to a moment, and is how far that is from the one
 // before.
 func (r *Recorder) advance(at time.Time, fresh *tally) (gap time.Duration) {
-	gap = max(0, at.Sub(r.at))
+	before := r.elapsed()
 	r.at = later(r.at, at)
 	elapsed := r.elapsed()
-	r.run.take(fresh, elapsed)
-	r.items.add(elapsed, float64(r.run.total.ended()))
+	r.run.take(fresh, before, elapsed)
+	r.items.rise(before, elapsed, r.run.total.ended())
 	for slot, s := range r.lanes {
 		if s != nil {
-			s.take(&r.fresh[slot], elapsed)
+			s.take(&r.fresh[slot], before, elapsed)
 		}
 	}
-	return gap
+	return elapsed - before
 }
 
 // charge takes over what the run's ledger has more than before.
@@ -232,7 +233,9 @@ func (r *Recorder) charge(now *batch.Ledger, fresh *tally) {
 // conclude charges the rest of the run's time to what held it back last.
 func (r *Recorder) conclude(fresh *tally) {
 	now := r.charged
-	now[r.last.Run.Bound] += max(0, r.elapsed()-r.account.sum())
+	if by := int(r.last.Run.Bound); by < len(now) {
+		now[by] += max(0, r.elapsed()-r.account.sum())
+	}
 	r.charge(&now, fresh)
 }
 

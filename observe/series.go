@@ -44,8 +44,8 @@ func newSeries(name string) *series {
 	}
 }
 
-// take adds what was counted up to that moment of the run.
-func (s *series) take(fresh *tally, at time.Duration) {
+// take adds what was counted between two moments of the run.
+func (s *series) take(fresh *tally, before, at time.Duration) {
 	s.total.add(fresh)
 	s.span.add(fresh)
 	block := int64(at / blockSpan)
@@ -54,8 +54,8 @@ func (s *series) take(fresh *tally, at time.Duration) {
 	}
 	s.block = max(s.block, block)
 	s.blocks[s.block%blocks].add(fresh)
-	s.items.add(at, float64(s.total.ended()))
-	s.calls.add(at, float64(s.total.calls))
+	s.items.rise(before, at, s.total.ended())
+	s.calls.rise(before, at, s.total.calls)
 }
 
 // late is what it came to over the last LatencySpan.

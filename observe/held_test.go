@@ -1,0 +1,186 @@
+package observe
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
+)
+
+var start = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+
+// A story is what held a run back, one thing after the other.
+type story struct {
+	at     time.Time
+	ledger batch.Ledger
+	holder *holder
+	told   account
+}
+
+func newStory() *story { return &story{at: start, holder: newHolder(start)} }
+
+// spend has a bound hold the run back for some time, and tells of it every 500 ms.
+func (s *story) spend(by machine.Bound, d time.Duration) {
+	for ; d > 0; d -= 500 * time.Millisecond {
+		step := min(d, 500*time.Millisecond)
+		seen := s.ledger
+		s.at = s.at.Add(step)
+		s.ledger[by] += step
+		s.told.charge(&seen, &s.ledger, 0)
+		s.holder.note(s.at, &s.told, by)
+	}
+}
+
+// mix has two hold it back by turns of less than a period.
+func (s *story) mix(a, b machine.Bound, share float64, d time.Duration) {
+	for ; d > 0; d -= 500 * time.Millisecond {
+		seen := s.ledger
+		s.at = s.at.Add(500 * time.Millisecond)
+		part := time.Duration(share * 5e8)
+		s.ledger[a] += part
+		s.ledger[b] += 5e8 - part
+		s.told.charge(&seen, &s.ledger, 0)
+		s.holder.note(s.at, &s.told, a)
+	}
+}
+
+// The name changes when another has led the last four seconds for two, and not for
+// less: five seconds after all has changed at most, the new name is said.
+func TestHeldChangesSlowly(t *testing.T) {
+	s := newStory()
+	s.spend(machine.BoundSearch, 500*time.Millisecond)
+	if h := s.holder.held(); h.By != "search" || h.Share != 1 || !h.Since.Equal(start) {
+		t.Fatalf("at once: %+v", h)
+	}
+	s.spend(machine.BoundSearch, 20*time.Second)
+	s.spend(machine.BoundCooldown, 1900*time.Millisecond)
+	s.spend(machine.BoundSearch, 10*time.Second)
+	if h := s.holder.held(); h.By != "search" || !h.Since.Equal(start) {
+		t.Errorf("two seconds of something else: %+v", h)
+	}
+	turn := s.at
+	s.spend(machine.BoundRequests, 4*time.Second)
+	if h := s.holder.held(); h.By != "search" {
+		t.Errorf("after 4 s: %+v", h)
+	}
+	s.spend(machine.BoundRequests, 500*time.Millisecond)
+	h := s.holder.held()
+	if h.By != "requests" || h.Share != 1 {
+		t.Errorf("after 4.5 s: %+v", h)
+	}
+	if since := h.Since.Sub(turn); since < 2*time.Second || since > 2500*time.Millisecond {
+		t.Errorf("it leads since %v after the turn", since)
+	}
+}
+
+// A second one is named from three tenths on, and never the first again.
+func TestHeldNamesASecond(t *testing.T) {
+	s := newStory()
+	s.mix(machine.BoundTokens, machine.BoundConcurrency, 0.71, 20*time.Second)
+	if h := s.holder.held(); h.By != "tokens" || h.Second != NoBound || !near(h.Share, 0.71) {
+		t.Errorf("%+v", h)
+	}
+	s.mix(machine.BoundTokens, machine.BoundConcurrency, 0.69, 20*time.Second)
+	if h := s.holder.held(); h.By != "tokens" || h.Second != "concurrency" || !near(h.SecondShare, 0.31) {
+		t.Errorf("%+v", h)
+	}
+}
+
+// A state of the run is named at once, and taken back at once, and needs no second.
+func TestHeldNamesStatesAtOnce(t *testing.T) {
+	for by, word := range map[machine.Bound]Bound{machine.BoundPaused: "paused", machine.BoundDraining: "draining", machine.BoundStopped: "stopped"} {
+		s := newStory()
+		s.spend(machine.BoundRequests, 20*time.Second)
+		s.spend(by, 500*time.Millisecond)
+		if h := s.holder.held(); h.By != word || h.Second != NoBound || !h.Since.Equal(s.at) {
+			t.Errorf("%+v, want %s", h, word)
+		}
+		s.spend(machine.BoundTokens, 500*time.Millisecond)
+		if h := s.holder.held(); h.By != "tokens" {
+			t.Errorf("%s is over: %+v", word, h)
+		}
+		s.spend(machine.BoundTokens, 20*time.Second)
+		if h := s.holder.held(); h.By != "tokens" || h.Share != 1 {
+			t.Errorf("%s is long over: %+v", word, h)
+		}
+	}
+}
+
+// What is kept for judging does not grow, however often the run tells of itself.
+func TestHolderIsBounded(t *testing.T) {
+	h := newHolder(start)
+	var sum account
+	for k := range 100_000 {
+		sum[1] += time.Millisecond
+		h.note(start.Add(time.Duration(k+1)*time.Millisecond), &sum, 1)
+	}
+	if n, most := len(h.marks), int(HeldSpan/markGap)+3; n > most {
+		t.Errorf("%d marks, at most %d", n, most)
+	}
+	if share := h.share.sum(); share < HeldSpan || share > HeldSpan+2*markGap {
+		t.Errorf("judged over %v", share)
+	}
+}
+
+// Whatever part of the concurrency is the output's, an account comes to what the ledger
+// does, to the nanosecond.
+func TestAccountIsExact(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var seen, now batch.Ledger
+		var a account
+		for range 50 {
+			for range 3 {
+				now[rng.IntN(len(now))] += time.Duration(rng.Int64N(1e12))
+			}
+			a.charge(&seen, &now, rng.Float64()*1.2-0.1)
+			seen = now
+			if a.sum() != now.Sum() {
+				t.Fatalf("%v in the account, %v in the ledger", a.sum(), now.Sum())
+			}
+		}
+		for k, d := range a {
+			if d < 0 || k != outputPlace && k != int(machine.BoundConcurrency) && d != now[k] {
+				t.Fatalf("%s: %v", boundAt(k), d)
+			}
+		}
+		var told time.Duration
+		for _, d := range a.ledger() {
+			told += d
+		}
+		if told != now.Sum() {
+			t.Fatalf("told are %v of %v", told, now.Sum())
+		}
+	}
+}
+
+// What was spent at the gate is the output's part of the concurrency, by the calls that
+// ended in the span.
+func TestOutputIsWhatWasSpentAtTheGate(t *testing.T) {
+	rec := New(Config{})
+	status := func(at time.Duration, concurrency time.Duration) {
+		s := batch.Status{At: start.Add(at)}
+		s.Run.Bound = machine.BoundConcurrency
+		s.Run.Ledger[machine.BoundConcurrency] = concurrency
+		s.Run.Ledger[machine.BoundTokens] = at - concurrency
+		rec.event(batch.Event{Status: &s})
+	}
+	rec.call(batch.Call{Worker: 1, Latency: 3 * time.Second, Gated: time.Second})
+	rec.call(batch.Call{Worker: 2, Latency: 0, Gated: 0})
+	status(time.Second, 400*time.Millisecond)
+	want := func(tokens, concurrency, output time.Duration) {
+		t.Helper()
+		l := rec.Look(start).Ledger
+		if l["tokens"] != tokens*time.Millisecond || l["concurrency"] != concurrency*time.Millisecond || l[Output] != output*time.Millisecond {
+			t.Errorf("%v", l)
+		}
+	}
+	want(600, 300, 100)
+	status(2*time.Second, 1200*time.Millisecond) // no call ended: as before
+	want(800, 900, 300)
+	rec.call(batch.Call{Worker: 1, Gated: time.Second})
+	status(3*time.Second, 2200*time.Millisecond)
+	want(800, 900, 1300)
+}

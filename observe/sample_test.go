@@ -1,0 +1,186 @@
+package observe
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+)
+
+// someSample is one of a run whose lanes are at most LanesInSample.
+func someSample(rng *rand.Rand, at time.Duration) Sample {
+	s := Sample{
+		At: start.Add(at).Local(), Elapsed: at.Seconds(), Span: 0.5 + rng.Float64(),
+		Answered: rng.IntN(100), Failed: rng.IntN(3), Calls: rng.IntN(100), Throttled: rng.IntN(10), Broke: rng.IntN(10),
+		InputTokens: rng.Int64N(1e6), OutputTokens: rng.Int64N(1e6), CachedTokens: rng.Int64N(10),
+		USD: rng.Float64(), Unpriced: rng.IntN(2), InFlight: 64 * rng.Float64(), InFlightMost: rng.IntN(64),
+		Waiting: 1000 * rng.Float64(), Parked: rng.Float64(), Delayed: rng.Float64(), Bounds: Ledger{},
+	}
+	if rng.IntN(3) > 0 {
+		s.Allowed = 100 * rng.Float64()
+		s.AllowedSpan = s.Span * (0.01 + rng.Float64())
+	}
+	for range rng.IntN(4) {
+		s.Bounds[boundAt(rng.IntN(machine.Bounds+1))] += time.Duration(rng.Int64N(1e9) + 1)
+	}
+	var h histogram
+	for range rng.IntN(20) {
+		h[rng.IntN(len(h))]++
+	}
+	s.Latency = h.buckets()
+	for k := range rng.IntN(LanesInSample + 1) {
+		s.Lanes = append(s.Lanes, LaneSample{
+			Name: fmt.Sprint("lane ", k), Phase: machine.Phase(rng.IntN(4)).String(), Answered: rng.IntN(50), Throttled: rng.IntN(5),
+			Limits: map[string]float64{limitNames[rng.IntN(4)]: rng.Float64() + 1},
+		})
+	}
+	return s
+}
+
+// alike reports whether two samples say the same, but for rounding.
+func alike(a, b Sample) bool {
+	for k, f := range a.floats() {
+		if !near(*f, *b.floats()[k]) && math.Abs(*f-*b.floats()[k]) > 1e-9 {
+			return false
+		}
+		*f = *b.floats()[k]
+	}
+	order := func(x, y LaneSample) int { return cmpString(x.Name, y.Name) }
+	slices.SortFunc(a.Lanes, order)
+	slices.SortFunc(b.Lanes, order)
+	return a.At.Equal(b.At) && reflect.DeepEqual(withoutTime(a), withoutTime(b))
+}
+
+func cmpString(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func withoutTime(s Sample) Sample {
+	s.At = time.Time{}
+	if len(s.Bounds) == 0 {
+		s.Bounds = nil
+	}
+	if len(s.Latency) == 0 {
+		s.Latency = nil
+	}
+	if len(s.Lanes) == 0 {
+		s.Lanes = nil
+	}
+	return s
+}
+
+// It does not matter which neighbours are merged first, and nothing merged with nothing
+// changes nothing.
+func TestMergeIsAssociative(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 3000 {
+		a, b, c := someSample(rng, time.Second), someSample(rng, 2*time.Second), someSample(rng, 3*time.Second)
+		left, right := a.Merge(b).Merge(c), a.Merge(b.Merge(c))
+		if !alike(left, right) {
+			t.Fatalf("\n%+v\n%+v", left, right)
+		}
+		if !alike(a.Merge(Sample{}), a) || !alike((Sample{}).Merge(a), a) {
+			t.Fatalf("\n%+v\n%+v\n%+v", a, a.Merge(Sample{}), Sample{}.Merge(a))
+		}
+	}
+}
+
+// Merging adds counts, takes means by time, and keeps the end of the later one.
+func TestMerge(t *testing.T) {
+	a := Sample{
+		At: start, Elapsed: 10, Span: 1, Answered: 3, InFlight: 10, InFlightMost: 12, Allowed: 30, Bounds: Ledger{"tokens": 1e9},
+		Latency: Buckets{{4, 1}, {9, 2}}, Lanes: []LaneSample{{Name: "l", Phase: "cooling", Answered: 3, Limits: map[string]float64{"requests": 3}}},
+	}
+	b := Sample{
+		At: start.Add(3 * time.Second), Elapsed: 13, Span: 3, Answered: 5, InFlight: 20, InFlightMost: 11, Bounds: Ledger{"tokens": 2e9, Output: 1e9},
+		Latency: Buckets{{9, 5}}, Lanes: []LaneSample{{Name: "l", Phase: "flowing", Answered: 5, Limits: map[string]float64{"requests": 4}}},
+	}
+	want := Sample{
+		At: b.At, Elapsed: 13, Span: 4, Answered: 8, InFlight: 17.5, InFlightMost: 12, Allowed: 30, AllowedSpan: 1, Bounds: Ledger{"tokens": 3e9, Output: 1e9},
+		Latency: Buckets{{4, 1}, {9, 7}}, Lanes: []LaneSample{{Name: "l", Phase: "flowing", Answered: 8, Limits: map[string]float64{"requests": 4}}},
+	}
+	if got := a.Merge(b); !alike(got, want) {
+		t.Errorf("\n%+v\n%+v", got, want)
+	}
+	if a.Lanes[0].Answered != 3 || b.Lanes[0].Answered != 5 || a.Bounds["tokens"] != 1e9 {
+		t.Error("merging has changed what was merged")
+	}
+}
+
+// What is packed comes out again as it was.
+func TestPack(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	var p packer
+	for range 3000 {
+		s := someSample(rng, time.Duration(rng.Int64N(1e18)))
+		got := p.unpack(p.pack(&s))
+		if !got.At.Equal(s.At) || !reflect.DeepEqual(withoutTime(got), withoutTime(s)) {
+			t.Fatalf("\n%+v\n%+v", s, got)
+		}
+	}
+	if len(p.words) > 4+LanesInSample {
+		t.Errorf("words: %q", p.words)
+	}
+}
+
+// A timeline has at most MaxSamples samples, in order and without a hole, of the same
+// length but for the latest, and they come to what all came to.
+func TestTimelineIsBounded(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	var tl timeline
+	var all Sample
+	for k := range 5*MaxSamples + 17 {
+		s := someSample(rng, time.Duration(k+1)*time.Second)
+		s.Span = 1
+		tl.add(s)
+		all = all.Merge(s)
+		if n := len(tl.whole) + 1; n > MaxSamples {
+			t.Fatalf("%d samples after %d", n, k+1)
+		}
+	}
+	list := tl.list()
+	if len(list) < MaxSamples/2 || len(list) > MaxSamples {
+		t.Fatalf("%d samples", len(list))
+	}
+	var sum Sample
+	for k, s := range list {
+		if k+1 < len(list) && s.Span != 8 || s.Span > 8 || k > 0 && !near(s.Elapsed-s.Span, list[k-1].Elapsed) {
+			t.Fatalf("sample %d of %d: %v s to %v, after one to %v", k, len(list), s.Span, s.Elapsed, list[max(0, k-1)].Elapsed)
+		}
+		sum = sum.Merge(s)
+	}
+	sum.Lanes, all.Lanes = nil, nil
+	for k, f := range sum.floats() {
+		if math.Abs(*f-*all.floats()[k]) > 1e-6*math.Abs(*f) {
+			t.Errorf("float %d: %v, not %v", k, *f, *all.floats()[k])
+		}
+		*f = *all.floats()[k]
+	}
+	if !alike(sum, all) {
+		t.Errorf("\n%+v\n%+v", sum, all)
+	}
+}
+
+// A copy of the timeline is the caller's.
+func TestTimelineIsACopy(t *testing.T) {
+	var tl timeline
+	tl.add(someSample(rand.New(rand.NewPCG(1, 1)), time.Second))
+	tl.last.Bounds, tl.last.Latency = Ledger{"input": 1}, Buckets{{1, 1}}
+	tl.last.Lanes = []LaneSample{{Name: "l", Limits: map[string]float64{"requests": 1}}}
+	s := tl.list()[0]
+	s.Bounds["input"], s.Latency[0].Count, s.Lanes[0].Name, s.Lanes[0].Limits["requests"] = 2, 2, "x", 2
+	if got := tl.list()[0]; got.Bounds["input"] != 1 || got.Latency[0].Count != 1 || got.Lanes[0].Name != "l" || got.Lanes[0].Limits["requests"] != 1 {
+		t.Errorf("%+v", got)
+	}
+}
