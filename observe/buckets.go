@@ -19,13 +19,26 @@ const (
 	lastBucket = 185
 )
 
-// bucketOf is the number of the bucket of a latency.
-func bucketOf(d time.Duration) int {
-	ms := float64(d) / float64(time.Millisecond)
-	if ms <= 1 {
-		return 0
+// bucketEnds are the longest latencies in each bucket.
+var bucketEnds = func() (ends [lastBucket + 1]time.Duration) {
+	for k := range ends {
+		ends[k] = time.Duration(math.Pow(bucketGrowth, float64(k)) * float64(time.Millisecond))
 	}
-	return min(lastBucket, int(math.Ceil(math.Log(ms)/math.Log(bucketGrowth)-1e-9)))
+	return ends
+}()
+
+// bucketOf is the number of the bucket of a latency. It searches, as that takes half the
+// time of a logarithm.
+func bucketOf(d time.Duration) int {
+	low, high := 0, lastBucket
+	for low < high {
+		if mid := (low + high) / 2; d <= bucketEnds[mid] {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
 }
 
 // middleOf is the latency that stands for a bucket: the geometric middle of its ends.

@@ -113,7 +113,7 @@ func (r *Recorder) noteStatus(s *batch.Status) *Sample {
 	defer r.mu.Unlock()
 	fresh := r.collect()
 	if r.holder == nil {
-		r.begin(s.At.Add(-s.Run.Ledger.Sum()), &fresh)
+		r.begin(s.At.Add(-s.Run.Ledger.Sum()))
 	}
 	r.last, r.state = *s, stateOf(&s.Run)
 	r.last.Lanes = slices.Clone(s.Lanes)
@@ -141,22 +141,18 @@ func (r *Recorder) noteSummary(s *batch.Summary) *Sample {
 			r.foresee()
 			return nil
 		}
-		r.begin(fresh.first, &fresh)
+		r.begin(fresh.first) // a little late
 	}
-	gap := r.advance(later(r.at, r.began.Add(s.Elapsed)), &fresh)
-	r.conclude(&fresh)
+	gap := r.advance(r.began.Add(s.Ran), &fresh)
+	r.charge(&s.Held, &fresh)
 	r.note(gap, &fresh)
 	defer r.foresee()
 	return r.sample()
 }
 
-// begin sets the run's beginning, by the first that is told of it.
-func (r *Recorder) begin(opened time.Time, fresh *tally) {
-	r.began = opened
-	if first := fresh.first; !first.IsZero() && first.Before(opened) {
-		r.began = first
-	}
-	r.at, r.holder = r.began, newHolder(r.began)
+// begin sets the run's beginning.
+func (r *Recorder) begin(at time.Time) {
+	r.began, r.at, r.holder = at, at, newHolder(at)
 }
 
 func stateOf(s *machine.RunStatus) State {
@@ -228,15 +224,6 @@ func (r *Recorder) charge(now *batch.Ledger, fresh *tally) {
 	}
 	r.account.charge(&r.charged, now, r.atGate)
 	r.charged = *now
-}
-
-// conclude charges the rest of the run's time to what held it back last.
-func (r *Recorder) conclude(fresh *tally) {
-	now := r.charged
-	if by := int(r.last.Run.Bound); by < len(now) {
-		now[by] += max(0, r.elapsed()-r.account.sum())
-	}
-	r.charge(&now, fresh)
 }
 
 // judge says what holds the run and its lanes back, and how much they could do.

@@ -96,12 +96,19 @@ func TestRecorderCountsWhatTheRunDoes(t *testing.T) {
 		if p.Slowest != 290*time.Millisecond || p.P50 < 100*time.Millisecond || p.P95 > 320*time.Millisecond {
 			t.Errorf("slowest %v, p50 %v, p95 %v", p.Slowest, p.P50, p.P95)
 		}
-		if got := p.At.Sub(p.Began); got > sum.Elapsed || got < sum.Elapsed-100*time.Millisecond {
-			t.Errorf("the run took %v, the picture says %v", sum.Elapsed, got)
+		if got, held := p.At.Sub(p.Began), sumOf(p.Ledger); got != sum.Ran || held != sum.Ran || p.Ledger["tail"] == 0 || p.Ledger["concurrency"] == 0 {
+			t.Errorf("the run took %v, the picture says %v, of which %v were held back: %v", sum.Ran, got, held, p.Ledger)
 		}
 		addsUp(t, samples, &p)
 		addsUp(t, rec.Timeline(), &p)
 	})
+}
+
+func sumOf(l Ledger) (sum time.Duration) {
+	for _, d := range l {
+		sum += d
+	}
+	return sum
 }
 
 // lookOn has two goroutines look at the recorder until the channel is closed.
