@@ -10,7 +10,7 @@ import (
 // Config says what a [Recorder] is to know of a run. The zero value is a recorder of a run
 // of which nothing is known: no total, no prices.
 //
-// Price, Describe, Code and Redact are called by many workers at once. Nothing that a
+// Price, Size, Describe, Code and Redact are called by many workers at once. Nothing that a
 // function of a Config's does reaches the run: one that panics counts as if it had known
 // nothing, and with the last event its panic is passed on, so that the run's error says
 // [batch.ErrObserver].
@@ -22,6 +22,9 @@ type Config struct {
 	// Price is what an item cost in USD, of all its calls; false: it has no price. In is
 	// that of [batch.End]. Nil: nothing has a price.
 	Price func(in any, u provider.Usage) (usd float64, ok bool)
+	// Size is how many bytes an item's request has, as in Work. Nil: that is not known, and
+	// what is left is judged by items alone.
+	Size func(in any) int64
 	// Describe is an item's id, and its line in the input, for examples of failures. In is
 	// not to be kept. Nil: it has no id, and its line is its place in the input.
 	Describe func(in any) (id string, line int)

@@ -66,7 +66,7 @@ func (r *Recorder) total() int {
 func (r *Recorder) lookAtItems(p *Picture) {
 	t := &r.run.total
 	p.Answered, p.Failed, p.NotRun, p.Truncated = t.answered, t.failed, t.notRun, t.truncated
-	p.Spent = Spent{Usage: t.spent, USD: t.usd, Unpriced: t.unpriced, Priced: t.priced}
+	p.Spent = t.cost()
 	p.Speed = r.run.items.speed(SpeedSpan)
 	p.Cooldowns = int(r.last.Run.Counters.Cooldowns)
 	if r.state == Over {
@@ -84,7 +84,7 @@ func (r *Recorder) lookAtItems(p *Picture) {
 func (r *Recorder) lookAtCalls(p *Picture) {
 	t, late := &r.run.total, r.run.late()
 	p.Calls, p.Throttled, p.Broke, p.Slowest = t.calls, t.throttled, t.broke, t.slowest
-	p.P50, p.P95 = late.answers.quantiles()
+	p.P50, p.P95 = late.quantiles()
 	p.Concurrency = r.last.Run.Concurrency
 	if r.state == Over {
 		return // none is under way
@@ -115,7 +115,7 @@ func (r *Recorder) lookAtLanes(p *Picture) {
 			continue
 		}
 		l := r.lookAtLane(of)
-		if slot == otherSlot || l.Name != "" || l.Answered+l.Failed+int(l.Counters.Calls) > 0 || of.work > 0 {
+		if slot == otherSlot || l.Name != "" || l.Answered+l.Failed+int(l.Counters.Calls) > 0 || of.work.Items > 0 {
 			l.Name = of.name
 			pending[of.name] = of.pending()
 			p.Lanes = append(p.Lanes, l)
@@ -130,10 +130,10 @@ func (r *Recorder) lookAtLanes(p *Picture) {
 func (r *Recorder) lookAtLane(of *series) Lane {
 	l := Lane{
 		HeldBy: of.heldBy(), Speed: of.items.speed(SpeedSpan), Answered: of.total.answered, Failed: of.total.failed,
-		Throttled: of.total.throttled, Broke: of.total.broke, Left: of.left(),
+		Throttled: of.total.throttled, Broke: of.total.broke, Left: of.left(), LeftBytes: of.leftBytes(), Spent: of.total.cost(),
 	}
 	late := of.late()
-	l.P50, l.P95 = late.answers.quantiles()
+	l.P50, l.P95 = late.quantiles()
 	k := slices.IndexFunc(r.last.Lanes, func(s batch.LaneStatus) bool { return s.Name == of.name })
 	if k < 0 {
 		l.Rate = math.Inf(1)

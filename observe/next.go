@@ -60,7 +60,7 @@ func limitCapacity(l *limiter.LimitView, draw float64) float64 {
 
 // draws are what an item takes of each limit: as the law counts those that wait, or if
 // none does, as calls of late have.
-func (r *Recorder) draws(l *batch.LaneStatus, of *tally) [limiter.Dimensions]float64 {
+func (r *Recorder) draws(l *batch.LaneStatus, of *figures) [limiter.Dimensions]float64 {
 	c := l.Draw
 	if c == (limiter.Cost{}) {
 		c.Requests = 1

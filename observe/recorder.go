@@ -62,7 +62,8 @@ func New(cfg Config) *Recorder {
 		allowing: math.Inf(1),
 	}
 	for _, w := range cfg.Work { // these have names of their own before any other
-		r.lane(r.names.slot(w.Lane)).work += w.Items
+		of := &r.lane(r.names.slot(w.Lane)).work
+		of.Items, of.Bytes = of.Items+max(0, w.Items), of.Bytes+max(0, w.Bytes)
 	}
 	return r
 }

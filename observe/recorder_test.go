@@ -62,7 +62,8 @@ func TestRecorderCountsWhatTheRunDoes(t *testing.T) {
 			samples []Sample
 		)
 		rec := New(Config{
-			Total: n + 7, Before: 7, Work: []Work{{Lane: batch.DefaultLane, Items: n}},
+			Total: n + 7, Before: 7, Work: []Work{{Lane: batch.DefaultLane, Items: n + 3, Bytes: 10*n + 33}},
+			Size:     func(in any) int64 { _ = in.(*int); return 10 },
 			Price:    func(_ any, u provider.Usage) (float64, bool) { return float64(u.InputTokens) / 1e6, true },
 			OnSample: func(s Sample) { samples = append(samples, s) },
 		})
@@ -90,7 +91,7 @@ func TestRecorderCountsWhatTheRunDoes(t *testing.T) {
 		if len(p.Failures) != 1 || p.Failures[0].Count != sum.Failed || p.Failures[0].Message != "item … is …" || p.Failures[0].Kind != "invalid" || p.Failures[0].Code != "400" {
 			t.Errorf("%+v", p.Failures)
 		}
-		if len(p.Lanes) != 1 || p.Lanes[0].Answered != p.Answered || p.Lanes[0].Left != 0 || p.InFlight+p.Waiting != 0 {
+		if len(p.Lanes) != 1 || p.Lanes[0].Answered != p.Answered || p.Lanes[0].Left != 3 || p.Lanes[0].LeftBytes != 33 || p.Lanes[0].Spent != p.Spent || p.InFlight+p.Waiting != 0 {
 			t.Errorf("%+v", p.Lanes)
 		}
 		if p.Slowest != 290*time.Millisecond || p.P50 < 100*time.Millisecond || p.P95 > 320*time.Millisecond {
@@ -231,6 +232,7 @@ func anything(context.Context, int) (int, error) {
 func TestFunctionsThatPanic(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"Price":    {Price: func(any, provider.Usage) (float64, bool) { panic("boom") }},
+		"Size":     {Size: func(any) int64 { panic("boom") }},
 		"Describe": {Describe: func(any) (string, int) { panic("boom") }},
 		"Code":     {Code: func(error) (string, string) { panic("boom") }},
 		"Redact":   {Redact: func(string) string { return explode[string]() }},

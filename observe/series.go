@@ -9,7 +9,7 @@ import (
 // of 25 to 30 seconds.
 const (
 	blocks    = 6
-	blockSpan = LatencySpan / blocks
+	lateBlock = LatencySpan / blocks
 )
 
 // Moments of a curve: as many as half a minute needs, or for the run's items as many as
@@ -23,7 +23,7 @@ const (
 // late.
 type series struct {
 	name  string
-	work  int // items that were to be done; 0: not known
+	work  Work // that was to be done; 0 items, or bytes, are not known
 	total tally
 	span  tally // since the last sample
 
@@ -48,7 +48,7 @@ func newSeries(name string) *series {
 func (s *series) take(fresh *tally, before, at time.Duration) {
 	s.total.add(fresh)
 	s.span.add(fresh)
-	block := int64(at / blockSpan)
+	block := int64(at / lateBlock)
 	for b := max(s.block+1, block-blocks+1); b <= block; b++ {
 		s.blocks[b%blocks] = tally{}
 	}
@@ -58,28 +58,42 @@ func (s *series) take(fresh *tally, before, at time.Duration) {
 	s.calls.rise(before, at, s.total.calls)
 }
 
-// late is what it came to over the last LatencySpan.
-func (s *series) late() (sum tally) {
+// late are the latencies of answers over the last LatencySpan.
+func (s *series) late() (sum histogram) {
 	for k := range s.blocks {
-		sum.add(&s.blocks[k])
+		if b := &s.blocks[k]; b.slowest > 0 {
+			sum.add(&b.answers)
+		}
 	}
 	return sum
 }
 
-// mean is what a mean of calls is taken from: those of late, or if there were none, all.
-func (s *series) mean() tally {
-	if late := s.late(); late.calls > 0 {
-		return late
+// mean is what a mean of calls is taken from: those over the last LatencySpan, or if there
+// were none, all.
+func (s *series) mean() (sum figures) {
+	for k := range s.blocks {
+		sum.add(&s.blocks[k].figures)
 	}
-	return s.total
+	if sum.calls == 0 {
+		return s.total.figures
+	}
+	return sum
 }
 
 // left is how many of its items are still to do; UnknownTotal.
 func (s *series) left() int {
-	if s.work == 0 {
+	if s.work.Items == 0 {
 		return UnknownTotal
 	}
-	return max(0, s.work-s.total.ended()-s.total.notRun)
+	return max(0, s.work.Items-s.total.ended()-s.total.notRun)
+}
+
+// leftBytes are those of the items that are left; 0: not known.
+func (s *series) leftBytes() int64 {
+	if s.total.bytes == 0 && s.total.ended()+s.total.notRun > 0 {
+		return 0 // nobody says how much has ended
+	}
+	return max(0, s.work.Bytes-s.total.bytes)
 }
 
 // pending is in how many seconds it ends at the speed of late, or else of the whole run;

@@ -90,6 +90,10 @@ func (r *Recorder) end(e batch.End) {
 	if asked && r.cfg.Price != nil {
 		usd, priced = r.price(&e)
 	}
+	var bytes int64
+	if r.cfg.Size != nil {
+		bytes = r.size(&e)
+	}
 	slot := r.names.slot(e.Lane)
 	s := r.stripe(e.Worker)
 	s.mu.Lock()
@@ -105,7 +109,7 @@ func (r *Recorder) end(e batch.End) {
 	if truncated {
 		t.truncated++
 	}
-	t.spent = t.spent.Add(e.Usage)
+	t.spent, t.bytes = t.spent.Add(e.Usage), t.bytes+bytes
 	switch {
 	case priced:
 		t.priced++
@@ -132,4 +136,10 @@ func (r *Recorder) price(e *batch.End) (usd float64, ok bool) {
 	defer r.caught("Price")
 	usd, ok = r.cfg.Price(e.In, e.Usage)
 	return usd, ok && usd >= 0 // NaN is no price
+}
+
+// size asks how long an item's request is.
+func (r *Recorder) size(e *batch.End) int64 {
+	defer r.caught("Size")
+	return max(0, r.cfg.Size(e.In))
 }

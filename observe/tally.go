@@ -8,49 +8,63 @@ import (
 
 // A tally is what calls and items came to in some span. The zero value is nothing.
 type tally struct {
+	figures
+	answers histogram // latencies of answers
+}
+
+// add adds another tally.
+func (t *tally) add(u *tally) {
+	t.figures.add(&u.figures)
+	if u.slowest > 0 {
+		t.answers.add(&u.answers)
+	}
+}
+
+// figures are what of a tally fits in a few words.
+type figures struct {
 	calls, throttled, broke int
 	first                   time.Time      // when the earliest call left; zero: there was none
 	took                    time.Duration  // time of calls, without that at the gate
 	gated                   time.Duration  // time of calls at the gate
+	slowest                 time.Duration  // of answers; 0: there was none
 	used                    provider.Usage // by calls
-
-	answers histogram     // latencies of answers
-	slowest time.Duration // of these
 
 	answered, failed, notRun, truncated int
 	priced, unpriced                    int
 	spent                               provider.Usage // by items, of all their calls
 	usd                                 float64
+	bytes                               int64 // of the items' requests
 }
 
-// add adds another tally.
-func (t *tally) add(u *tally) {
+func (t *figures) add(u *figures) {
 	t.calls, t.throttled, t.broke = t.calls+u.calls, t.throttled+u.throttled, t.broke+u.broke
 	if t.first.IsZero() || !u.first.IsZero() && u.first.Before(t.first) {
 		t.first = u.first
 	}
-	t.took, t.gated = t.took+u.took, t.gated+u.gated
+	t.took, t.gated, t.slowest = t.took+u.took, t.gated+u.gated, max(t.slowest, u.slowest)
 	t.used, t.spent = t.used.Add(u.used), t.spent.Add(u.spent)
-	if u.slowest > 0 {
-		t.answers.add(&u.answers)
-	}
-	t.slowest = max(t.slowest, u.slowest)
 	t.answered, t.failed, t.notRun = t.answered+u.answered, t.failed+u.failed, t.notRun+u.notRun
-	t.truncated = t.truncated + u.truncated
+	t.truncated += u.truncated
 	t.priced, t.unpriced, t.usd = t.priced+u.priced, t.unpriced+u.unpriced, t.usd+u.usd
+	t.bytes += u.bytes
+}
+
+// cost is what the items have used.
+func (t *figures) cost() Spent {
+	return Spent{Usage: t.spent, USD: t.usd, Unpriced: t.unpriced, Priced: t.priced}
 }
 
 // ended is how many items did.
-func (t *tally) ended() int { return t.answered + t.failed }
+func (t *figures) ended() int { return t.answered + t.failed }
 
 // empty reports whether nothing was counted.
-func (t *tally) empty() bool { return t.calls+t.answered+t.failed+t.notRun == 0 }
+func (t *figures) empty() bool { return t.calls+t.answered+t.failed+t.notRun == 0 }
 
 // meanTook is the mean time of a call without that at the gate; 0: there was none.
-func (t *tally) meanTook() float64 { return perCall(t.took, t.calls) }
+func (t *figures) meanTook() float64 { return perCall(t.took, t.calls) }
 
 // meanHeld is the mean time for which a call holds its place; 0: there was none.
-func (t *tally) meanHeld() float64 { return perCall(t.took+t.gated, t.calls) }
+func (t *figures) meanHeld() float64 { return perCall(t.took+t.gated, t.calls) }
 
 // perCall is in seconds.
 func perCall(d time.Duration, calls int) float64 {
