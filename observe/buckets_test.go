@@ -46,7 +46,7 @@ func TestQuantiles(t *testing.T) {
 			t.Errorf("%v: %v, not %v", q, b.Quantile(q), want)
 		}
 	}
-	if b.Count() != 5000 || (Buckets)(nil).Quantile(0.5) != 0 {
+	if b.Count() != 5000 || Buckets(nil).Quantile(0.5) != 0 {
 		t.Errorf("%d", b.Count())
 	}
 }

@@ -15,7 +15,7 @@ import (
 // nothing, and with the last event its panic is passed on, so that the run's error says
 // [batch.ErrObserver].
 type Config struct {
-	Total  int    // items of the whole input, those of Before included; 0: as [batch.WithTotal] says, or else UnknownTotal until the input has ended
+	Total  int    // items of the whole input, those of Before included; 0, and less: as [batch.WithTotal] says, or else UnknownTotal until the input has ended
 	Before int    // of these, ended by earlier runs
 	Work   []Work // what this run is to do; nil: that is not known
 

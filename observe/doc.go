@@ -1,9 +1,12 @@
 // Package observe watches a run: what holds it back, how fast it goes, what fails, what it
 // costs, and when it ends.
 //
-//	batch.WithObserver ──┐
-//	batch.WithCalls ─────┼─▶ Recorder ─┬─ Look ──▶ Picture   what a panel, a page, a line of JSON show: one truth
-//	batch.WithEnds ──────┘             └─ Sample, one a second ─▶ Timeline, bounded
+//	batch.WithCalls ────▶ eight stripes by worker: counts and latencies, by lane ──┐ emptied with
+//	batch.WithEnds ─────▶ … and the ways in which items failed                     │ each picture
+//	                                                                               ▼
+//	batch.WithObserver ─▶ a status, twice a second ──────────────────────────▶ Recorder ──▶ Look: a Picture
+//	                                                                               │
+//	                                       Timeline, bounded ◀── a Sample a second ┘
 //
 // Use:
 //
@@ -14,7 +17,12 @@
 //
 // It promises that watching changes nothing: a run makes the same calls at the same moments
 // with a Recorder or without one. A call costs it some hundred nanoseconds and no
-// allocation, and it holds a few MiB, however long the run. It starts no goroutine. Unlike
-// the packages that it watches it has locks, one for each of a few workers, and one for all
-// that is looked at.
+// allocation, and it holds at most 4 MiB, however long the run and however many its lanes.
+// It starts no goroutine: all is judged where the run tells of itself, and whoever looks is
+// given what was judged, so that no figure hangs on how often one looks. Of lanes it tells
+// MaxLanes apart, the first ones, and counts all others under OtherLanes.
+//
+// Unlike the packages that it watches it has locks: one for each stripe, one for failures,
+// and one for all that is looked at. None is held while a function of the caller's runs, but
+// for Describe, of the few failures that are kept.
 package observe

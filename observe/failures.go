@@ -82,9 +82,9 @@ func (f *failures) list() []Failure {
 func (r *Recorder) failed(e *batch.End) {
 	kind, code := r.code(e.Err)
 	text := r.message(e.Err)
-	r.failures.note(way{oneLine(kind, messageCap), oneLine(code, messageCap), fingerprint(text)}, func() Example {
+	r.failures.note(way{oneLine(kind), oneLine(code), fingerprint(text)}, func() Example {
 		id, line := r.describe(e)
-		return Example{ID: oneLine(id, messageCap), Line: line, Message: text}
+		return Example{ID: oneLine(id), Line: line, Message: text}
 	})
 }
 
@@ -139,7 +139,7 @@ func (r *Recorder) message(err error) (text string) {
 		text = "" // if it panics
 		text = r.cfg.Redact(unsafe)
 	}
-	return oneLine(text, messageCap)
+	return oneLine(text)
 }
 
 // describe says which item it was.

@@ -11,10 +11,12 @@ const takenOut = '…'
 
 // A word is taken out whole if it is one of chance: an id, a hash, a date.
 const (
-	idDigits   = 2  // a word with as many digits is
-	longWord   = 16 // and one as long, in runes, with a digit
-	messageCap = 200
+	idDigits = 2  // a word with as many digits is
+	longWord = 16 // and one as long, in runes, with a digit
 )
+
+// maxMessage is how many runes of a message are kept: two lines of a terminal.
+const maxMessage = 200
 
 // fingerprint is a message without what differs from item to item: digits, words that are
 // ids, quoted text. It has at most as many runes as the message, no digits, and its own
@@ -99,12 +101,12 @@ func quoteEnd(runes []rune, i int) int {
 	return len(runes)
 }
 
-// oneLine is a text in one line of at most n runes, without what steers a terminal.
-func oneLine(text string, n int) string {
+// oneLine is a text in one line of at most maxMessage runes, without what steers a terminal.
+func oneLine(text string) string {
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }), " ")
-	if utf8.RuneCountInString(text) <= n {
+	if utf8.RuneCountInString(text) <= maxMessage {
 		return text
 	}
-	return string([]rune(text)[:n-1]) + string(takenOut)
+	return string([]rune(text)[:maxMessage-1]) + string(takenOut)
 }

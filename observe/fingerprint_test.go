@@ -42,8 +42,8 @@ func FuzzFingerprint(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		line := oneLine(s, messageCap)
-		if n := utf8.RuneCountInString(line); n > messageCap || !utf8.ValidString(line) || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		line := oneLine(s)
+		if n := utf8.RuneCountInString(line); n > maxMessage || !utf8.ValidString(line) || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Fatalf("%q is no line: %q", s, line)
 		}
 		got := fingerprint(line)

@@ -51,7 +51,7 @@ func (r *Recorder) picture() Picture {
 func (r *Recorder) total() int {
 	run := &r.last.Run
 	switch {
-	case r.cfg.Total != 0:
+	case r.cfg.Total > 0:
 		return r.cfg.Total
 	case r.state == Over:
 		return r.cfg.Before + r.run.total.ended() + r.run.total.notRun

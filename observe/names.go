@@ -61,14 +61,6 @@ func (n *names) add(lane string) int {
 	return k
 }
 
-// find is the slot of a lane, without giving it one.
-func (n *names) find(lane string) (slot int, ok bool) {
-	if table := n.table.Load(); table != nil {
-		slot, ok = (*table)[lane]
-	}
-	return slot, ok
-}
-
 // all are the names, by slot.
 func (n *names) all() []string {
 	var all []string

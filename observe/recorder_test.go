@@ -305,6 +305,25 @@ func TestRunWithoutACall(t *testing.T) {
 	})
 }
 
+// An item whose Pool panics fails without a word to the recorder, until the summary.
+func TestItemsThatNobodyTellsOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := New(Config{})
+		pool := batch.WithPoolOf(func(i int) string {
+			if i%5 == 4 {
+				panic("no pool")
+			}
+			return ""
+		})
+		var sum batch.Summary
+		_, _ = batch.Run(t.Context(), numbers(20), aSecond, append(rec.Options(), pool, batch.WithSummary(&sum))...)
+		p := rec.Look(time.Now())
+		if p.Failed != 4 || p.Failed != sum.Failed || p.Answered != 16 || p.Total != 20 {
+			t.Errorf("%d failed, %d answered of %d; %+v", p.Failed, p.Answered, p.Total, sum)
+		}
+	})
+}
+
 // Items that a run lets go are neither answered nor failed.
 func TestItemsNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
