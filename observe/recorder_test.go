@@ -270,6 +270,34 @@ func TestErrorsThatPanic(t *testing.T) {
 	}
 }
 
+// Broken are calls that came to harm: not those that were refused, told what is wrong with
+// them, or cut off because the run ended.
+func TestBroken(t *testing.T) {
+	for _, c := range []struct {
+		kind             batch.Kind
+		err              error
+		broke, throttled int
+	}{
+		{provider.Unknown, errTest, 1, 0},
+		{provider.Server, provider.Server, 1, 0},
+		{provider.Timeout, provider.Timeout, 1, 0},
+		{provider.EmptyAnswer, provider.EmptyAnswer, 1, 0},
+		{provider.Unknown, fmt.Errorf("%w: %w", batch.ErrNotRun, context.Canceled), 0, 0},
+		{provider.Canceled, provider.Canceled, 0, 0},
+		{provider.Invalid, provider.Invalid, 0, 0},
+		{provider.Throttled, provider.Throttled, 0, 1},
+		{provider.Overloaded, provider.Overloaded, 0, 1},
+		{provider.Unknown, nil, 0, 0},
+	} {
+		rec := New(Config{})
+		rec.call(batch.Call{Lane: "l", Kind: c.kind, Err: c.err})
+		rec.event(batch.Event{Status: &batch.Status{At: start}})
+		if p := rec.Look(start); p.Broke != c.broke || p.Throttled != c.throttled || p.Calls != 1 {
+			t.Errorf("%v: %d broke, %d throttled", c.err, p.Broke, p.Throttled)
+		}
+	}
+}
+
 // Nothing that a run may tell makes the recorder panic.
 func TestOddNews(t *testing.T) {
 	rec := New(Config{Work: []Work{{}, {Lane: "x", Items: -4}}})

@@ -1,0 +1,23 @@
+package observe
+
+import (
+	"fmt"
+	"testing"
+)
+
+// The first lanes have slots of their own, all others one, and an item that ended on no
+// lane is on none of them; whoever comes too late to be the last one is among the others.
+func TestNames(t *testing.T) {
+	var n names
+	for k := range MaxLanes {
+		if got := n.slot(fmt.Sprint("lane ", k)); got != k {
+			t.Errorf("lane %d has slot %d", k, got)
+		}
+	}
+	if n.slot("late") != otherSlot || n.add("late") != otherSlot || n.slot("") != noSlot || n.slot("lane 7") != 7 || n.add("lane 7") != 7 {
+		t.Errorf("late %d, none %d, lane 7 %d", n.slot("late"), n.slot(""), n.slot("lane 7"))
+	}
+	if all := n.all(); len(all) != MaxLanes || all[7] != "lane 7" {
+		t.Errorf("%q", all)
+	}
+}
