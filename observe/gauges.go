@@ -2,7 +2,6 @@ package observe
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/headrace/headrace/batch"
@@ -96,11 +95,10 @@ func (r *Recorder) laneSamples() []LaneSample {
 // believed adds what is believed of a lane.
 func (r *Recorder) believed(l *LaneSample) {
 	l.Limits = map[string]float64{}
-	k := slices.IndexFunc(r.last.Lanes, func(s batch.LaneStatus) bool { return s.Name == l.Name })
-	if k < 0 {
+	s := r.told(l.Name)
+	if s == nil {
 		return
 	}
-	s := &r.last.Lanes[k]
 	l.Phase = s.Phase.String()
 	for d := range limiter.Dimensions {
 		if limit := &s.View.Limits[d]; limit.Known() {

@@ -134,17 +134,27 @@ func (r *Recorder) lookAtLane(of *series) Lane {
 	}
 	late := of.late()
 	l.P50, l.P95 = late.quantiles()
-	k := slices.IndexFunc(r.last.Lanes, func(s batch.LaneStatus) bool { return s.Name == of.name })
-	if k < 0 {
+	s := r.told(of.name)
+	if s == nil {
 		l.Rate = math.Inf(1)
 		return l
 	}
-	l.LaneStatus = r.last.Lanes[k]
+	l.LaneStatus = *s
 	if r.state == Over {
 		l.InFlight, l.Parked, l.Delayed, l.FirstDue, l.LastDue = 0, 0, 0, time.Time{}, time.Time{}
 	}
 	l.Used = r.used(&l.LaneStatus, of)
 	return l
+}
+
+// told is what the run told of a lane last; nil: nothing.
+func (r *Recorder) told(name string) *batch.LaneStatus {
+	for k := range r.last.Lanes {
+		if s := &r.last.Lanes[k]; s.Name == name {
+			return s
+		}
+	}
+	return nil
 }
 
 // used is what share of each limit calls drew over the last SpeedSpan. A call that was

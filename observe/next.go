@@ -88,9 +88,9 @@ func (r *Recorder) allowed(s *batch.Status) float64 {
 	if held := of.meanHeld(); held > 0 && s.Run.Concurrency > 0 {
 		run = float64(s.Run.Concurrency) / held
 	}
-	lanes := 0.0
+	lanes, waits := 0.0, anyWaits(s)
 	for k := range s.Lanes {
-		lanes += r.laneAllowed(s, &s.Lanes[k])
+		lanes += r.laneAllowed(&s.Lanes[k], waits)
 	}
 	if len(s.Lanes) == 0 || s.Known > len(s.Lanes) {
 		return run
@@ -98,16 +98,26 @@ func (r *Recorder) allowed(s *batch.Status) float64 {
 	return min(run, lanes)
 }
 
-// laneAllowed is one lane's part in that. A lane for which nothing waits, while others have
-// work, needs no more than it uses.
-func (r *Recorder) laneAllowed(s *batch.Status, l *batch.LaneStatus) float64 {
+// anyWaits reports whether an item waits for some lane.
+func anyWaits(s *batch.Status) bool {
+	for k := range s.Lanes {
+		if s.Lanes[k].Draw != (limiter.Cost{}) {
+			return true
+		}
+	}
+	return false
+}
+
+// laneAllowed is one lane's part in that. A lane for which nothing waits, while something
+// does for others, needs no more than it uses.
+func (r *Recorder) laneAllowed(l *batch.LaneStatus, waits bool) float64 {
 	if l.Phase == machine.Stopped {
 		return 0
 	}
 	of := r.lane(r.names.slot(l.Name))
 	mean := of.mean()
 	rate := least(capacities(l, r.draws(l, &mean), mean.meanTook()))
-	if l.Draw == (limiter.Cost{}) && slices.ContainsFunc(s.Lanes, func(o batch.LaneStatus) bool { return o.Draw != (limiter.Cost{}) }) {
+	if waits && l.Draw == (limiter.Cost{}) {
 		rate = min(rate, of.items.speed(SpeedSpan))
 	}
 	return rate
