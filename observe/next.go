@@ -55,7 +55,11 @@ func limitCapacity(l *limiter.LimitView, draw float64) float64 {
 	if l.Source == limiter.Told {
 		share = 1
 	}
-	return max(0, (share*l.Refill-l.Others)/draw)
+	others := l.Others
+	if l.Level > 0.95*l.Capacity-1 { // it is full, but for what providers round off: what seems to be gone was not drawn
+		others = 0
+	}
+	return max(0, (share*l.Refill-others)/draw)
 }
 
 // draws are what an item takes of each limit: as the law counts those that wait, or if
@@ -167,7 +171,9 @@ func (r *Recorder) rivals(h *Held, s *batch.Status, l *batch.LaneStatus, span ti
 	for k := range rivals {
 		rivals[k].rate /= lane
 	}
-	if place > 0 && s.Run.Concurrency > 0 {
+	// A window keeps latency where it is by keeping calls out: were more let in, each would
+	// take longer, so that nobody knows when the run's places would be too few.
+	if place > 0 && s.Run.Concurrency > 0 && h.By != window {
 		rivals = append(rivals, capacity{concurrency, float64(s.Run.Concurrency) / place / run})
 	}
 	return rivals, known
