@@ -172,7 +172,11 @@ func (r *Recorder) rivals(h *Held, s *batch.Status, l *batch.LaneStatus, span ti
 		rivals[k].rate /= lane
 	}
 	// A window keeps latency where it is by keeping calls out: were more let in, each would
-	// take longer, so that nobody knows when the run's places would be too few.
+	// take longer, so that nobody knows when the run's places would be too few. Nor does
+	// anybody know of a server that queues whether it would take more at once.
+	if l != nil && l.Local {
+		rivals = slices.DeleteFunc(rivals, func(c capacity) bool { return c.by == window })
+	}
 	if place > 0 && s.Run.Concurrency > 0 && h.By != window {
 		rivals = append(rivals, capacity{concurrency, float64(s.Run.Concurrency) / place / run})
 	}
