@@ -160,5 +160,7 @@ type Lane struct {
 	Throttled int
 	Broke     int
 	Left      int                         // items that are still to do; UnknownTotal
+	LeftBytes int64                       // of the requests of these; 0: not known
+	Spent     Spent                       // by its items
 	Used      [limiter.Dimensions]float64 // share of each limit that was drawn over the last SpeedSpan; 0: it is not known
 }
