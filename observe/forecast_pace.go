@@ -32,8 +32,8 @@ func (b block) rate() float64 { return b.items / b.span }
 // one, until they have their full length: so there are 8 to 16 in the first four minutes,
 // and what is said of the spread does not hang on their length.
 const (
-	blockSpan   = 30.0
-	firstSpan   = blockSpan / 8
+	paceSpan    = 30.0
+	firstSpan   = paceSpan / 8
 	growAt      = 16
 	mostBlocks  = 240      // two hours: what is older weighs less than 1/250
 	paceHalf    = 15 * 60. // seconds after which a block weighs half as much
@@ -60,7 +60,7 @@ func (p *pace) add(span float64, a amounts) {
 		return
 	}
 	if p.span == 0 {
-		p.span, p.noise = firstSpan, spreadPrior*spreadPrior*blockSpan*together(spreadPrior)
+		p.span, p.noise = firstSpan, spreadPrior*spreadPrior*paceSpan*together(spreadPrior)
 	}
 	p.all += span
 	p.open.span += span
@@ -78,7 +78,7 @@ func (p *pace) close() {
 	p.blocks = append(p.blocks, p.open)
 	p.open = block{}
 	p.n++
-	if len(p.blocks) == growAt && p.span < blockSpan {
+	if len(p.blocks) == growAt && p.span < paceSpan {
 		p.grow()
 	}
 	p.fit()
@@ -144,7 +144,7 @@ func (p *pace) joined(by int, mean float64) float64 {
 		rho = c / v
 	}
 	rho = (n*rho + correlationWeight*spreadPrior) / (n + correlationWeight)
-	v = (v*p.span*float64(by) + spreadWeight*spreadPrior*spreadPrior*blockSpan) / (n + spreadWeight)
+	v = (v*p.span*float64(by) + spreadWeight*spreadPrior*spreadPrior*paceSpan) / (n + spreadWeight)
 	return v * together(min(mostCorrelation, max(leastCorrelation, rho)))
 }
 

@@ -129,7 +129,7 @@ func TestForecastOfASmallRun(t *testing.T) {
 // The interval is the formula's, term by term.
 func TestForecastDeviation(t *testing.T) {
 	var p pace
-	p.span = blockSpan
+	p.span = paceSpan
 	rates := []float64{10, 12, 11, 8, 9, 10, 13, 12, 9, 8, 7, 10}
 	for _, r := range rates {
 		for range 30 {
@@ -189,7 +189,7 @@ func TestForecastIsBounded(t *testing.T) {
 	d := newDrive(math.MaxInt32)
 	d.seconds(20_000, 10, "requests")
 	w := &d.f.whole
-	if len(w.blocks) > mostBlocks || cap(w.blocks) > 2*mostBlocks || w.span != blockSpan {
+	if len(w.blocks) > mostBlocks || cap(w.blocks) > 2*mostBlocks || w.span != paceSpan {
 		t.Errorf("%d blocks of %v s, room for %d", len(w.blocks), w.span, cap(w.blocks))
 	}
 	nearly(t, "weight", w.weight, 900/math.Ln2, 0.01)
