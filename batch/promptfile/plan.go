@@ -8,7 +8,22 @@ type Plan struct {
 	Done   int      // of these, the ones with a result of an earlier run
 	Failed int      // of these, the ones that failed for good in an earlier run, and are not tried again
 	Bad    BadLines // that are no requests
+	Work   []Work   // what is left to do, by lane, in the order in which the input names them; nil of a stream
 }
+
+// Work is what is left to do on one lane.
+type Work struct {
+	Lane  string // of Config.Lane
+	Items int
+	Bytes int64 // of their bodies
+}
+
+// An input may name any number of models: the first 32 lanes are told apart, which are more
+// than a person reads, and what is left on all others is that of OtherLanes.
+const (
+	lanesApart = 32
+	OtherLanes = "other"
+)
 
 // Left is how many items there are to do.
 func (p *Plan) Left() int { return p.Items - p.Done - p.Failed }
@@ -32,13 +47,18 @@ func (j *Job) Plan() (Plan, error) {
 func (j *Job) survey(p *Plan) error {
 	cfg := j.cfg.reader(false)
 	cfg.NoKeys = j.past.empty()
+	left := workload{lane: j.cfg.Lane, index: map[string]int{}}
 	found, err := Scan(j.cfg.Input, cfg, j.cfg.Drain, func(req prompts.Request) {
-		p.note(j.past.of(req.Key))
+		how := j.past.of(req.Key)
+		p.note(how)
+		if how == notEnded {
+			left.add(req.Model, len(req.Body))
+		}
 		if p.Items%checkedEvery == 0 && j.cfg.Watch.Checked != nil {
 			j.cfg.Watch.Checked(p.Items)
 		}
 	})
-	p.Bad = found.Bad
+	p.Bad, p.Work = found.Bad, left.work
 	return err
 }
 
@@ -51,4 +71,38 @@ func (p *Plan) note(how endedHow) {
 	case endedBadly:
 		p.Failed++
 	}
+}
+
+// workload is work while it is summed up. A model's name is joined to its lane's once in a
+// row: most files name one model.
+type workload struct {
+	lane   func(model string) string
+	index  map[string]int // of lanes, into work
+	work   []Work
+	latest struct {
+		model string
+		at    int
+	}
+}
+
+func (w *workload) add(model string, bytes int) {
+	if len(w.work) == 0 || model != w.latest.model {
+		w.latest.model, w.latest.at = model, w.at(w.lane(model))
+	}
+	of := &w.work[w.latest.at]
+	of.Items++
+	of.Bytes += int64(bytes)
+}
+
+// at is where a lane's work is.
+func (w *workload) at(lane string) int {
+	if i, known := w.index[lane]; known {
+		return i
+	}
+	if len(w.work) >= lanesApart && lane != OtherLanes {
+		return w.at(OtherLanes)
+	}
+	w.index[lane] = len(w.work)
+	w.work = append(w.work, Work{Lane: lane})
+	return len(w.work) - 1
 }

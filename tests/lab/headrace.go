@@ -48,6 +48,18 @@ func Tell(law Law, listen func(machine.Transition)) {
 	}
 }
 
+// Look is a picture of the machine and of its run, if the law is the machine; it changes
+// nothing.
+func Look(law Law, now time.Time) (machine.Status, bool) {
+	h, ok := law.(*headrace)
+	if !ok {
+		return machine.Status{}, false
+	}
+	s := h.machine.Status(now, 1)
+	s.Run = h.machine.RunStatus(theRun)
+	return s, true
+}
+
 func (h *headrace) Over() bool { return h.left == 0 }
 
 func (h *headrace) Ready(now time.Time) (calls []Call, wakeAt time.Time) {

@@ -1,0 +1,184 @@
+package observe
+
+import (
+	"math"
+	"time"
+)
+
+// Before this nothing is said: by then an end would be a guess.
+const (
+	earlyItems = 30
+	earlySpan  = 20 * time.Second
+)
+
+// Why an end is not said.
+const (
+	whyEarly  = "early"
+	whyTotal  = "total"
+	whyOutage = "outage"
+	whyOver   = "over"
+)
+
+// A forecaster says when a run ends and what it costs in all. The zero value is ready. It
+// belongs to one goroutine at a time, and holds half a megabyte for 32 lanes.
+//
+//	note, each second ─▶ pace of the run, and what its items cost
+//	ends ──────────────▶ pace of each of several lanes ─▶ the latest lane's end ─▶ settled: what is shown
+//	inAll ─────────────▶ spent + what is left × what one costs
+//
+// Of the work it takes the bytes that there were to do; what is left of it the picture
+// tells, by lane.
+type forecaster struct {
+	whole    pace
+	spent    spending // of the run
+	lanes    map[string]*laneForecast
+	searched float64   // seconds, since the pace was last forgotten
+	shown    time.Time // the end that is shown; zero: none
+	moved    time.Time // when that was last another
+}
+
+// laneForecast is what is known of one lane beside others.
+type laneForecast struct {
+	pace  pace
+	spent spending
+	at    time.Time
+	seen  amounts // when the picture was taken at that time
+}
+
+// note takes in one second of the run.
+func (f *forecaster) note(s *Sample) {
+	a := amounts{
+		float64(s.Answered + s.Failed), float64(s.InputTokens), float64(s.OutputTokens), s.USD,
+		s.Bounds[boundTokens].Seconds(), s.Bounds[boundInputTokens].Seconds(),
+	}
+	by := longest(s.Bounds)
+	f.found(by, s)
+	if counts(by, f.spent.items+a.items > 0) {
+		f.whole.add(s.Span, a)
+	}
+	f.spent.add(a)
+}
+
+// longest is the bound that took most of the time.
+func longest(l Ledger) (by Bound) {
+	for b, d := range l {
+		if d > l[by] || d == l[by] && b < by {
+			by = b
+		}
+	}
+	return by
+}
+
+// searchSpan is for how long a search at the beginning of a run may go on and its pace be
+// forgotten afterwards: it doubles each few seconds, and no pace is out of its reach by then.
+const (
+	searchSpan  = 120
+	searchLeast = 5 // seconds of it; less leaves the pace as it is
+)
+
+// found forgets the pace of a search that is over: it says nothing of what follows.
+func (f *forecaster) found(by Bound, s *Sample) {
+	switch {
+	case by == boundSearch:
+		f.searched += s.Span
+	case f.searched >= searchLeast && s.Elapsed <= searchSpan:
+		f.whole, f.searched = pace{}, 0
+		clear(f.lanes)
+	}
+}
+
+// The bounds that a forecast knows by name.
+const (
+	boundSearch      Bound = "search"
+	boundBreaker     Bound = "breaker"
+	boundPaused      Bound = "paused"
+	boundConcurrency Bound = "concurrency"
+	boundWindow      Bound = "window"
+	boundTokens      Bound = "tokens"
+	boundInputTokens Bound = "input_tokens"
+)
+
+// counts reports whether time that is spent like this is time like that to come. An outage
+// and a pause are not. Before the first item ends there is only the latency of its call,
+// unless the calls in flight are what holds the run back: then each takes as long.
+func counts(by Bound, begun bool) bool {
+	switch by {
+	case boundBreaker, boundPaused:
+		return false
+	case boundConcurrency, boundWindow:
+		return true
+	}
+	return begun
+}
+
+// ends says when the run ends, as seen from the picture. It is asked at least every few
+// seconds: the pace of lanes is learned from the pictures, in blocks no shorter than the
+// time between two.
+func (f *forecaster) ends(p *Picture, work []Work) Forecast {
+	f.follow(p, work)
+	why := f.unsaid(p)
+	if why != "" && why != whyOutage {
+		f.shown = time.Time{}
+		return Forecast{Why: why}
+	}
+	last, others, ok := f.latest(p, work)
+	switch {
+	case why == whyOutage:
+		f.shown = time.Time{}
+		return Forecast{Why: why, Left: seconds(last.after)}
+	case !ok:
+		return Forecast{Why: whyEarly}
+	}
+	e := Forecast{Known: true, Lane: last.lane, Others: seconds(others)}
+	e.Low, e.High = seconds(last.after*math.Exp(-z80*last.s)), seconds(last.after*math.Exp(z80*last.s))
+	e.Likely = f.settled(p.At, seconds(last.after), (e.High-e.Low)/2)
+	e.Low, e.High = min(e.Low, e.Likely), max(e.High, e.Likely) // while it rests
+	return e
+}
+
+// z80 is how many standard deviations to either side hold four cases of five.
+const z80 = 1.28
+
+// unsaid is why no end can be said; "" if one can.
+func (f *forecaster) unsaid(p *Picture) string {
+	switch {
+	case p.State == Over:
+		return whyOver
+	case p.State == Draining || p.State == Stopped: // only what is in flight is waited for
+		return ""
+	case p.Total == UnknownTotal:
+		return whyTotal
+	case outage(p):
+		return whyOutage
+	case p.Answered+p.Failed < earlyItems || p.At.Sub(p.Began) < earlySpan:
+		return whyEarly
+	}
+	return ""
+}
+
+// The shown end moves by a second at least, as nobody shows less, and rests for 12 s: five
+// times a minute is as often as it may move.
+const (
+	leastMove = time.Second
+	restSpan  = 12 * time.Second
+)
+
+// settled is how long it takes to the end that is shown. That moves only when it is off by
+// more than a quarter of its half width: one that jumps about is not believed.
+func (f *forecaster) settled(at time.Time, likely, half time.Duration) time.Duration {
+	end := at.Add(likely)
+	switch {
+	case !f.shown.IsZero() && at.Sub(f.moved) < restSpan:
+	case f.shown.IsZero() || end.Sub(f.shown).Abs() > max(leastMove, half/4):
+		f.shown, f.moved = end, at
+	}
+	return max(0, f.shown.Sub(at))
+}
+
+// seconds is a duration of so many; one that is longer than can be told is the longest.
+func seconds(s float64) time.Duration {
+	if s >= math.MaxInt64/1e9 {
+		return math.MaxInt64
+	}
+	return time.Duration(s * 1e9)
+}

@@ -1,0 +1,255 @@
+package observe
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+// An ending is when a lane, or the run, ends: after so many seconds, and the standard
+// deviation of their logarithm.
+type ending struct {
+	lane  string
+	after float64
+	s     float64
+}
+
+// A rest is what is left of a lane, or of the run.
+type rest struct {
+	items float64
+	input float64 // tokens that one of them is to be asked with, by its bytes; 0: not known
+}
+
+// follow takes in a picture of the lanes, if there are several: of one the samples tell.
+func (f *forecaster) follow(p *Picture, work []Work) {
+	if !several(p, work) {
+		return
+	}
+	if f.lanes == nil {
+		f.lanes = make(map[string]*laneForecast)
+	}
+	for i := range p.Lanes {
+		f.lane(p, &p.Lanes[i])
+	}
+}
+
+// lane takes in a picture of one.
+func (f *forecaster) lane(p *Picture, l *Lane) {
+	now := amounts{
+		items: float64(l.Answered + l.Failed), usd: l.Spent.USD,
+		input: float64(l.Spent.InputTokens), output: float64(l.Spent.OutputTokens),
+	}
+	k := f.lanes[l.Name]
+	if k == nil {
+		if len(f.lanes) <= MaxLanes { // and other
+			f.lanes[l.Name] = &laneForecast{at: p.At, seen: now}
+		}
+		return
+	}
+	grown, span := now.minus(k.seen), p.At.Sub(k.at).Seconds()
+	if span <= 0 { // the same picture
+		return
+	}
+	switch l.HeldBy {
+	case boundTokens:
+		grown.byTokens = span
+	case boundInputTokens:
+		grown.byInput = span
+	}
+	if counts(l.HeldBy, now.items > 0) && l.Breaker == limiter.Closed {
+		k.pace.add(span, grown)
+	}
+	k.spent.add(grown)
+	k.at, k.seen = p.At, now
+}
+
+// several reports whether there are lanes to tell apart.
+func several(p *Picture, work []Work) bool { return len(p.Lanes) > 1 || len(work) > 1 }
+
+// outage reports whether a lane that has work has its breaker open.
+func outage(p *Picture) bool {
+	for i := range p.Lanes {
+		if l := &p.Lanes[i]; l.Breaker != limiter.Closed && l.Left != 0 && l.Phase != machine.Stopped {
+			return true
+		}
+	}
+	return len(p.Lanes) == 0 && p.Open+p.HalfOpen > 0
+}
+
+// latest is the ending of the lane that ends last, and after how many seconds the others
+// have ended. Lanes whose items come late in the input have no pace of their own yet: then
+// the run as a whole counts too.
+func (f *forecaster) latest(p *Picture, work []Work) (last ending, others float64, ok bool) {
+	if p.State == Draining || p.State == Stopped {
+		return ending{after: lastCalls(p.InFlight, p.P50, p.P95), s: mostSpread}, 0, p.P50 > 0
+	}
+	if !several(p, work) {
+		last, ok = f.run(p, work)
+		return last, 0, ok
+	}
+	all := true
+	for i := range p.Lanes {
+		l := &p.Lanes[i]
+		if l.Left == 0 || l.Phase == machine.Stopped {
+			continue
+		}
+		e, known := f.lanes[l.Name].ending(p, l, f.rest(l, work))
+		switch {
+		case !known:
+			all = false
+		case !ok || e.after >= last.after:
+			others, last, ok = last.after, e, true
+		default:
+			others = max(others, e.after)
+		}
+	}
+	if run, known := f.run(p, work); known && (!ok || !all && run.after > last.after) {
+		return run, 0, true
+	}
+	return last, others, ok
+}
+
+// run is the ending of the run as a whole.
+func (f *forecaster) run(p *Picture, work []Work) (ending, bool) {
+	left := rest{items: leftOf(p)}
+	if several(p, work) || len(p.Lanes) == 0 {
+		return f.whole.ending(left, f.whole.rate(), 0, p.InFlight, p.P50, p.P95)
+	}
+	l := &p.Lanes[0]
+	left.input = inputOf(l, work, f.spent.amounts, left.items)
+	rate, wait := f.whole.coming(p, l, left)
+	return f.whole.ending(left, rate, wait, p.InFlight, p.P50, p.P95)
+}
+
+// ending is the lane's own. It is not known of a lane of which nothing is.
+func (k *laneForecast) ending(p *Picture, l *Lane, left rest) (ending, bool) {
+	if k == nil || l.Left == UnknownTotal {
+		return ending{}, false
+	}
+	rate, wait := k.pace.coming(p, l, left)
+	e, ok := k.pace.ending(left, rate, wait, l.InFlight, l.P50, l.P95)
+	e.lane = l.Name
+	return e, ok
+}
+
+// ending is how long the rest takes: what has not left yet at that rate, after a wait, and
+// the last calls. No rate is known while none has ended.
+func (p *pace) ending(left rest, rate, wait float64, inFlight int, p50, p95 time.Duration) (ending, bool) {
+	if left.items <= 0 {
+		return ending{}, true
+	}
+	if rate == 0 {
+		return ending{}, false
+	}
+	after := wait + left.items/rate
+	if calls := min(float64(inFlight), left.items); p50 > 0 {
+		after = wait + (left.items-calls)/rate + lastCalls(int(calls), p50, p95)
+	}
+	return ending{after: after, s: p.deviation(after)}, true
+}
+
+// believedSpan is how many seconds of having seen it the believed capacity counts for. What
+// was seen of a run that is older than that has cooldowns like the present one in it.
+const believedSpan = 5 * 60
+
+// coming is at how many items a second a lane goes on, and after how many seconds: as it
+// did, but no faster than its limit on requests allows for long, as what was saved up is
+// soon spent. While it cools and climbs back, what is believed of its limits counts too.
+func (p *pace) coming(of *Picture, l *Lane, left rest) (rate, wait float64) {
+	rate = min(p.rate()/p.dearer(left), ceiling(l))
+	if l.Breaker != limiter.Closed { // what is asked for is the work that is left
+		return rate, 0
+	}
+	switch l.Phase {
+	case machine.Cooling, machine.Probing, machine.Ramping:
+		if c := believed(of, l); !math.IsInf(c, 1) && c > 0 {
+			rate = (rate*p.all + c*believedSpan) / (p.all + believedSpan)
+		}
+	}
+	if l.Phase == machine.Cooling {
+		wait = max(0, l.Until.Sub(of.At).Seconds())
+	}
+	return rate, wait
+}
+
+// dearer is how much more one of the rest draws of the limit that binds than those which
+// ended lately. It counts as far as that was a limit on tokens.
+func (p *pace) dearer(left rest) float64 {
+	a, span := p.now()
+	if left.input <= 0 || a.input <= 0 {
+		return 1
+	}
+	rest := left.input * a.items
+	more := a.byInput*(rest/a.input-1) + a.byTokens*((rest+a.output)/(a.input+a.output)-1)
+	return max(0.1, 1+more/span)
+}
+
+// rest is what is left of a lane, of several.
+func (f *forecaster) rest(l *Lane, work []Work) rest {
+	left := rest{items: float64(max(0, l.Left))}
+	if k := f.lanes[l.Name]; k != nil {
+		left.input = inputOf(l, work, k.seen, left.items)
+	}
+	return left
+}
+
+// inputOf is how many tokens one of the items is asked with that are left of a lane, of
+// which so much has ended: tokens per byte are learned from that. It is 0 before 30 items
+// have ended, and where bytes are not known.
+func inputOf(l *Lane, work []Work, ended amounts, left float64) float64 {
+	i := slices.IndexFunc(work, func(w Work) bool { return w.Lane == l.Name })
+	if i < 0 || l.LeftBytes <= 0 || left <= 0 || ended.items < earlyItems {
+		return 0
+	}
+	gone := float64(work[i].Bytes - l.LeftBytes)
+	if gone <= 0 {
+		return 0
+	}
+	return ended.input / gone * float64(l.LeftBytes) / left
+}
+
+// leftOf is how many items of the run are left.
+func leftOf(p *Picture) float64 {
+	return float64(max(0, p.Total-p.Before-p.Answered-p.Failed-p.NotRun))
+}
+
+// believed is at how many items a second a lane may go, as far as limits, window and
+// concurrency are known; +Inf if nothing is.
+func believed(p *Picture, l *Lane) float64 {
+	most := limited(l)
+	if l.Latency <= 0 {
+		return most
+	}
+	for _, calls := range []int{l.Window, p.Concurrency} {
+		if calls > 0 {
+			most = min(most, float64(calls)/l.Latency.Seconds())
+		}
+	}
+	return most
+}
+
+// limited is at how many items a second the limits of a lane let it go that are known,
+// beside others who draw on them. The hundredths that the law keeps back save up, and are
+// spent too.
+func limited(l *Lane) float64 {
+	most := math.Inf(1)
+	draws := [limiter.Dimensions]float64{max(1, l.Draw.Requests), l.Draw.Tokens(), l.Draw.Input, l.Draw.Output}
+	for k, of := range l.View.Limits {
+		if of.Known() && of.Refill > 0 && draws[k] > 0 {
+			most = min(most, max(0, of.Refill-of.Others)/draws[k])
+		}
+	}
+	return most
+}
+
+// ceiling is at how many items a second the limit on requests lets a lane go in the long
+// run: neither others, who come and go, nor the tokens of the items that wait count.
+func ceiling(l *Lane) float64 {
+	if of := &l.View.Limits[0]; of.Known() && of.Refill > 0 {
+		return of.Refill
+	}
+	return math.Inf(1)
+}

@@ -1,0 +1,370 @@
+package observe
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+// A drive is a run of one lane, second by second.
+type drive struct {
+	f    forecaster
+	p    Picture
+	work []Work
+}
+
+func newDrive(total int) *drive {
+	return &drive{p: Picture{Began: t0, At: t0, Total: total, Lanes: []Lane{{LaneStatus: machine.LaneStatus{Name: "a"}}}}}
+}
+
+// second lets one pass in which so many items end.
+func (d *drive) second(ended int, by Bound) Forecast {
+	p := &d.p
+	p.At = p.At.Add(time.Second)
+	p.Answered += ended
+	l := &p.Lanes[0]
+	l.Answered, l.Left, l.HeldBy = p.Answered, p.Total-p.Answered, by
+	d.f.note(&Sample{At: p.At, Elapsed: p.At.Sub(t0).Seconds(), Span: 1, Answered: ended, Bounds: Ledger{by: time.Second}})
+	return d.f.ends(p, d.work)
+}
+
+// seconds lets some pass that are alike.
+func (d *drive) seconds(n, ended int, by Bound) (e Forecast) {
+	for range n {
+		e = d.second(ended, by)
+	}
+	return e
+}
+
+func nearly(t *testing.T, what string, got, want, share float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= share*math.Abs(want)) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// No end is said before 30 items and 20 s, while the total is unknown, during an outage, and
+// when the run is over; of an outage it is said how much work is left.
+func TestForecastUnsaid(t *testing.T) {
+	d := newDrive(10_000)
+	if e := d.seconds(19, 10, "requests"); e.Why != "early" || e.Known {
+		t.Errorf("after 19 s: %+v", e)
+	}
+	if e := d.second(10, "requests"); e.Why != "" || !e.Known {
+		t.Errorf("after 20 s: %+v", e)
+	}
+	slow := newDrive(10_000)
+	if e := slow.seconds(29, 1, "requests"); e.Why != "early" {
+		t.Errorf("after 29 items: %+v", e)
+	}
+	if e := slow.second(1, "requests"); !e.Known {
+		t.Errorf("after 30 items: %+v", e)
+	}
+	l := &d.p.Lanes[0]
+	l.Breaker, l.Phase, l.Until = limiter.Open, machine.Cooling, d.p.At.Add(time.Hour)
+	e := d.seconds(60, 0, "breaker")
+	if e.Known || e.Why != "outage" {
+		t.Errorf("in an outage: %+v", e)
+	}
+	nearly(t, "left", e.Left.Seconds(), 980, 0.01)
+	l.Breaker, l.Phase = limiter.Closed, machine.Flowing
+	if e := d.second(10, "requests"); !e.Known {
+		t.Errorf("after the outage: %+v", e)
+	} else {
+		nearly(t, "after an outage, which is no time like that to come", e.Likely.Seconds(), 979, 0.01)
+	}
+	d.p.Total = UnknownTotal
+	if e := d.f.ends(&d.p, nil); e.Why != "total" {
+		t.Errorf("without a total: %+v", e)
+	}
+	d.p.State, d.p.InFlight, d.p.P50, d.p.P95 = Stopped, 1, time.Second, time.Second
+	if e := d.f.ends(&d.p, nil); !e.Known || e.Likely > time.Second {
+		t.Errorf("stopped, with a call under way: %+v", e)
+	}
+	d.p.State = Over
+	if e := d.f.ends(&d.p, nil); e.Why != "over" || e.Known {
+		t.Errorf("over: %+v", e)
+	}
+}
+
+// A run of three minutes is told its end after 20 s, and the end is right: blocks are short
+// in the beginning.
+func TestForecastOfASmallRun(t *testing.T) {
+	var all []judged
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		d, due, took := newDrive(240), 0.0, 0.0
+		var told []said
+		for second := 1; d.p.Answered < 240; second++ {
+			mean := 240. / 180
+			due += mean + math.Sqrt(0.3*mean)*rng.NormFloat64()
+			n := min(240-d.p.Answered, max(0, int(due)))
+			due -= float64(n)
+			e := d.second(n, "requests")
+			if d.p.Answered >= earlyItems && second >= 20 && !e.Known {
+				t.Fatalf("nothing said after %d s and %d items: %+v", second, d.p.Answered, e)
+			}
+			told, took = append(told, said{float64(second), e}), float64(second)
+		}
+		all = append(all, judge(told, took))
+	}
+	table := tabulate(all)
+	t.Log(table)
+	for k, missed := range []float64{0, 0.10, 0.06, 0.08} {
+		if k > 0 && (table.held[k] < 0.8 || table.missed[k] > missed) {
+			t.Errorf("at %.0f %%: held in %.0f %%, missed by %.1f %%", 100*moments[k], 100*table.held[k], 100*table.missed[k])
+		}
+	}
+	if table.most >= 6 {
+		t.Errorf("moved %d times in a minute", table.most)
+	}
+}
+
+// The interval is the formula's, term by term.
+func TestForecastDeviation(t *testing.T) {
+	var p pace
+	p.span = paceSpan
+	rates := []float64{10, 12, 11, 8, 9, 10, 13, 12, 9, 8, 7, 10}
+	for _, r := range rates {
+		for range 30 {
+			p.add(1, amounts{items: r})
+		}
+	}
+	n := float64(len(rates))
+	var weight, sum float64
+	for i, r := range rates {
+		w := 30 * math.Exp2(-(n-float64(i)-0.5)*30/900)
+		weight, sum = weight+w, sum+w*r
+	}
+	mean := sum / weight
+	nearly(t, "the rate weighs recent blocks more", p.rate(), mean, 1e-9)
+	var v, c float64
+	for i, r := range rates {
+		v += (r/mean - 1) * (r/mean - 1)
+		if i > 0 {
+			c += (r/mean - 1) * (rates[i-1]/mean - 1)
+		}
+	}
+	rho := (n*c/v + 4*0.3) / (n + 4)
+	noise := (v*30 + 0.5*0.09*30) / (n + 0.5) * (1 + rho) / (1 - rho)
+	for _, rest := range []float64{10, 100, 1000, 3600} {
+		unseen := 0.012 + 0.016*math.Sqrt(rest/360)
+		want := math.Sqrt((noise*(1/rest+1/weight) + unseen*unseen) * (1 + 4/n))
+		nearly(t, fmt.Sprint("s of ", rest), p.deviation(rest), min(1, want), 1e-9)
+	}
+	d := newDrive(100_000)
+	d.f.whole = p
+	d.p.Answered, d.p.At = 3000, t0.Add(6*time.Minute)
+	e := d.f.ends(&d.p, nil)
+	rest := 97_000 / mean
+	nearly(t, "likely", e.Likely.Seconds(), rest, 1e-6)
+	s := p.deviation(rest)
+	nearly(t, "low", e.Low.Seconds(), rest*math.Exp(-1.28*s), 1e-6)
+	nearly(t, "high", e.High.Seconds(), rest*math.Exp(1.28*s), 1e-6)
+}
+
+// What drifts slowly is seen in joined blocks, where in single ones chance hides it.
+func TestForecastSeesDrift(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var even, drifting pace
+	for i := range 7200 {
+		noise := 3 * rng.NormFloat64()
+		even.add(1, amounts{items: 2 + noise})
+		drifting.add(1, amounts{items: 2 + noise + 0.5*math.Sin(float64(i)/600)})
+	}
+	if a, b := even.deviation(3600), drifting.deviation(3600); b < 1.5*a {
+		t.Errorf("%.3f where it drifts, %.3f where it does not", b, a)
+	}
+}
+
+// However long a run: blocks are bounded, and what is known weighs no more than its
+// half-life allows.
+func TestForecastIsBounded(t *testing.T) {
+	d := newDrive(math.MaxInt32)
+	d.seconds(20_000, 10, "requests")
+	w := &d.f.whole
+	if len(w.blocks) > mostBlocks || cap(w.blocks) > 2*mostBlocks || w.span != paceSpan {
+		t.Errorf("%d blocks of %v s, room for %d", len(w.blocks), w.span, cap(w.blocks))
+	}
+	nearly(t, "weight", w.weight, 900/math.Ln2, 0.01)
+	allocated := testing.AllocsPerRun(100, func() { d.second(10, "requests") })
+	if allocated > 3 { // the test's own ledger
+		t.Errorf("%v allocations a second", allocated)
+	}
+}
+
+// What is shown moves only when it is off by more than a quarter of its half width, and
+// then rests for 12 s.
+func TestForecastRests(t *testing.T) {
+	var f forecaster
+	at, half := t0, 40*time.Second
+	steps := []struct{ likely, shown time.Duration }{ // ends, as of t0
+		{1000 * time.Second, 1000 * time.Second},
+		{1009 * time.Second, 1000 * time.Second},
+		{991 * time.Second, 1000 * time.Second},
+		{1011 * time.Second, 1011 * time.Second},
+		{1002 * time.Second, 1011 * time.Second},
+		{1000 * time.Second, 1000 * time.Second},
+	}
+	for i, s := range steps {
+		at = at.Add(15 * time.Second)
+		if got := at.Add(f.settled(at, t0.Add(s.likely).Sub(at), half)); !got.Equal(t0.Add(s.shown)) {
+			t.Errorf("step %d: %v", i, got.Sub(t0))
+		}
+	}
+	at = at.Add(11 * time.Second)
+	if got := at.Add(f.settled(at, 500*time.Second, half)); !got.Equal(t0.Add(1000 * time.Second)) {
+		t.Error("it did not rest")
+	}
+	at = at.Add(time.Second)
+	if got := f.settled(at, 500*time.Second, half); got != 500*time.Second {
+		t.Errorf("it rests: %v", got)
+	}
+	at = at.Add(502 * time.Second)
+	f.moved = at
+	if got := f.settled(at, time.Minute, half); got != 0 {
+		t.Errorf("an end that is past is %v away", got)
+	}
+}
+
+// While a lane cools its end is as far as the wait and what is believed of its limits say;
+// a limit that was found to be lower counts at once, the more the less was seen.
+func TestForecastInACooldown(t *testing.T) {
+	d := newDrive(10_000)
+	d.seconds(60, 20, "requests")
+	l := &d.p.Lanes[0]
+	l.Phase, l.Until = machine.Cooling, d.p.At.Add(101*time.Second)
+	l.View.Limits[0] = limiter.LimitView{Source: limiter.Learned, Refill: 10}
+	l.Latency = time.Second
+	d.p.Concurrency = 64
+	e := d.second(0, "cooldown")
+	nearly(t, "the end", e.Likely.Seconds(), 100+8800/10., 0.02)
+	l.Phase = machine.Ramping
+	l.Window = 5 // half of that
+	d.f.shown = time.Time{}
+	e = d.second(0, "recovery")
+	nearly(t, "the end at half the speed", e.Likely.Seconds(), 8800/(9.7*62/362+5*300/362.), 0.03)
+}
+
+// What was saved up at first is soon spent: a known limit on requests is a ceiling.
+func TestForecastKnowsTheCeiling(t *testing.T) {
+	d := newDrive(10_000)
+	d.p.Lanes[0].View.Limits[0] = limiter.LimitView{Source: limiter.Seen, Refill: 5}
+	nearly(t, "after a burst", d.seconds(20, 40, "requests").Likely.Seconds(), 9200/5., 0.001)
+}
+
+// The pace of a search is forgotten once it is over, and the wait for the first answer is
+// none of the pace, unless calls in flight are what holds the run back.
+func TestForecastBegins(t *testing.T) {
+	d := newDrive(100_000)
+	for i := range 30 {
+		d.second(i, "search")
+	}
+	e := d.seconds(60, 50, "requests")
+	nearly(t, "after a search", e.Likely.Seconds(), float64(100_000-d.p.Answered)/50, 0.03)
+	d = newDrive(1000)
+	d.seconds(30, 0, "requests")
+	nearly(t, "after a long first answer", d.seconds(30, 5, "requests").Likely.Seconds(), 850/5, 0.03)
+	d = newDrive(1000)
+	d.seconds(29, 0, "concurrency")
+	nearly(t, "of calls that take long", d.second(60, "concurrency").Likely.Seconds(), 940/2, 0.03)
+}
+
+// Of several lanes the one that ends last gives the end.
+func TestForecastNamesTheLatestLane(t *testing.T) {
+	work := []Work{{Lane: "a", Items: 3000}, {Lane: "b", Items: 1000}, {Lane: "late", Items: 0}}
+	drive := func(work []Work) (e Forecast) {
+		var f forecaster
+		p := Picture{Began: t0, At: t0}
+		for _, w := range work {
+			p.Total += w.Items
+			p.Lanes = append(p.Lanes, Lane{LaneStatus: machine.LaneStatus{Name: w.Lane}, Left: w.Items})
+		}
+		for range 60 {
+			p.At = p.At.Add(time.Second)
+			p.Lanes[0].Answered, p.Lanes[1].Answered = p.Lanes[0].Answered+5, p.Lanes[1].Answered+4
+			p.Lanes[0].Left, p.Lanes[1].Left = work[0].Items-p.Lanes[0].Answered, work[1].Items-p.Lanes[1].Answered
+			p.Answered += 9
+			f.note(&Sample{At: p.At, Elapsed: p.At.Sub(t0).Seconds(), Span: 1, Answered: 9})
+			e = f.ends(&p, work)
+		}
+		return e
+	}
+	e := drive(work)
+	if e.Lane != "a" {
+		t.Errorf("%+v", e)
+	}
+	nearly(t, "the end", e.Likely.Seconds(), 2700/5, 0.02)
+	nearly(t, "the others", e.Others.Seconds(), 760/4., 0.02)
+
+	work[2].Items = 9000
+	e = drive(work)
+	if e.Lane != "" || e.Others != 0 {
+		t.Errorf("of a lane that has not begun: %+v", e)
+	}
+	nearly(t, "the end with a lane that has not begun", e.Likely.Seconds(), (2700+760+9000)/9., 0.02)
+}
+
+// Where tokens are what is limited the rest takes longer if its items are larger.
+func TestForecastCountsBytes(t *testing.T) {
+	for by, want := range map[Bound]float64{
+		"requests": 900 / 2., "input_tokens": 3 * 900 / 2., "tokens": (3*100 + 50) / 150. * 900 / 2,
+	} {
+		d := newDrive(1000)
+		d.work = []Work{{Lane: "a", Items: 1000, Bytes: 100*400 + 900*1200}}
+		l := &d.p.Lanes[0]
+		var e Forecast
+		for range 50 {
+			d.p.At = d.p.At.Add(time.Second)
+			d.p.Answered += 2
+			l.Left, l.LeftBytes = 1000-d.p.Answered, d.work[0].Bytes-400*int64(d.p.Answered)
+			d.f.note(&Sample{Elapsed: d.p.At.Sub(t0).Seconds(), Span: 1, Answered: 2, InputTokens: 200, OutputTokens: 100, Bounds: Ledger{by: time.Second}})
+			e = d.f.ends(&d.p, d.work)
+		}
+		nearly(t, string(by), e.Likely.Seconds(), want, 0.03)
+	}
+}
+
+// The last of n calls takes as long as the mathematics says: half of all times longer.
+func TestForecastOfTheLastCalls(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	p50, sigma := 2*time.Second, 0.6
+	p95 := time.Duration(float64(p50) * math.Exp(z95*sigma))
+	for _, n := range []int{1, 5, 30, 200} {
+		var last []float64
+		for range 500 {
+			// Calls leave evenly, n of them at any time; what is under way after a long time is looked at.
+			gap := 2 * math.Exp(sigma*sigma/2) / float64(n)
+			most := 0.0
+			for at := 0.0; at < 30; at += gap {
+				most = max(most, 2*math.Exp(sigma*rng.NormFloat64())-at-gap*rng.Float64())
+			}
+			last = append(last, most)
+		}
+		slices.Sort(last)
+		got := lastCalls(n, p50, p95)
+		if want := last[len(last)/2]; math.Abs(got-want) > 0.25+0.2/float64(n) {
+			t.Errorf("%d calls: %.2f s, seen %.2f", n, got, want)
+		}
+	}
+	if lastCalls(0, p50, p95) != 0 || lastCalls(5, 0, 0) != 0 || lastCalls(5, p50, p50) > p50.Seconds()*1.1 {
+		t.Error("of none, of unknown ones, of equal ones")
+	}
+	d := newDrive(1000)
+	d.seconds(60, 16, "requests")
+	d.p.InFlight, d.p.P50, d.p.P95 = 40, 10*time.Second, 20*time.Second
+	if e := d.second(0, "tail"); e.Likely < 15*time.Second || e.Likely > 30*time.Second {
+		t.Errorf("40 calls of 10 to 20 s: %v", e.Likely)
+	}
+	d.p.State, d.p.InFlight = Draining, 3
+	d.f.shown = time.Time{}
+	if e := d.second(0, "draining"); !e.Known || e.Likely > 15*time.Second || e.Likely < 3*time.Second {
+		t.Errorf("3 calls of 10 to 20 s: %+v", e)
+	}
+}
