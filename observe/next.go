@@ -56,7 +56,7 @@ func limitCapacity(l *limiter.LimitView, draw float64) float64 {
 		share = 1
 	}
 	others := l.Others
-	if l.Level > 0.95*l.Capacity-1 { // it is full, but for what providers round off: what seems to be gone was not drawn
+	if l.Capacity > 0 && l.Level > 0.95*l.Capacity-1 { // it is full, but for what providers round off: what seems to be gone was not drawn
 		others = 0
 	}
 	return max(0, (share*l.Refill-others)/draw)
@@ -171,13 +171,13 @@ func (r *Recorder) rivals(h *Held, s *batch.Status, l *batch.LaneStatus, span ti
 	for k := range rivals {
 		rivals[k].rate /= lane
 	}
-	// A window keeps latency where it is by keeping calls out: were more let in, each would
-	// take longer, so that nobody knows when the run's places would be too few. Nor does
-	// anybody know of a server that queues whether it would take more at once.
-	if l != nil && l.Local {
+	queues := l != nil && l.Local
+	if queues { // nobody knows whether it would take more at once
 		rivals = slices.DeleteFunc(rivals, func(c capacity) bool { return c.by == window })
 	}
-	if place > 0 && s.Run.Concurrency > 0 && h.By != window {
+	// Its window keeps calls out for the latency's sake: were more let in, each would take
+	// longer, so that nobody knows when the run's places would be too few.
+	if place > 0 && s.Run.Concurrency > 0 && !(queues && h.By == window) {
 		rivals = append(rivals, capacity{concurrency, float64(s.Run.Concurrency) / place / run})
 	}
 	return rivals, known
