@@ -58,7 +58,8 @@ func TestScenes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rec := New(Config{})
 			looked := make(chan Picture, 1)
-			timer := time.AfterFunc(45200*time.Millisecond, func() { looked <- rec.Look(time.Now()) })
+			// Between whole seconds, at which most calls end and others begin.
+			timer := time.AfterFunc(45700*time.Millisecond, func() { looked <- rec.Look(time.Now()) })
 			defer timer.Stop()
 			var sum batch.Summary
 			opts := append([]batch.Option{batch.WithPlainLaw(), cost, batch.WithSummary(&sum)}, c.opts...)
