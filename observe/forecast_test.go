@@ -110,6 +110,9 @@ func TestForecastOfASmallRun(t *testing.T) {
 			if d.p.Answered >= earlyItems && second >= 20 && !e.Known {
 				t.Fatalf("nothing said after %d s and %d items: %+v", second, d.p.Answered, e)
 			}
+			if n := len(d.f.whole.blocks); second == 25 && n < 4 {
+				t.Fatalf("%d blocks after %d s", n, second)
+			}
 			told, took = append(told, said{float64(second), e}), float64(second)
 		}
 		all = append(all, judge(told, took))
@@ -172,14 +175,13 @@ func TestForecastDeviation(t *testing.T) {
 // What drifts slowly is seen in joined blocks, where in single ones chance hides it.
 func TestForecastSeesDrift(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	var even, drifting pace
+	var p pace
 	for i := range 7200 {
-		noise := 3 * rng.NormFloat64()
-		even.add(1, amounts{items: 2 + noise})
-		drifting.add(1, amounts{items: 2 + noise + 0.5*math.Sin(float64(i)/600)})
+		p.add(1, amounts{items: 2 + 8*rng.NormFloat64() + 0.7*math.Sin(float64(i)/600)})
 	}
-	if a, b := even.deviation(3600), drifting.deviation(3600); b < 1.5*a {
-		t.Errorf("%.3f where it drifts, %.3f where it does not", b, a)
+	mean := p.recent.items / p.weight
+	if single, joined := p.joined(1, mean), p.spread(); joined < 1.5*single {
+		t.Errorf("%.2f s of noise, and in single blocks %.2f", joined, single)
 	}
 }
 
@@ -303,6 +305,9 @@ func TestForecastNamesTheLatestLane(t *testing.T) {
 	nearly(t, "the end", e.Likely.Seconds(), 2700/5, 0.02)
 	nearly(t, "the others", e.Others.Seconds(), 760/4., 0.02)
 
+	if e := drive([]Work{{Lane: "a", Items: 1000}, {Lane: "b", Items: 3000}}); e.Lane != "b" {
+		t.Errorf("the second is the latest: %+v", e)
+	}
 	work[2].Items = 9000
 	e = drive(work)
 	if e.Lane != "" || e.Others != 0 {
