@@ -14,6 +14,7 @@ import (
 // runFlags are the flags of run, by name. The names are a promise.
 type runFlags struct {
 	inputFlags
+	priceFlags
 	output, errors string
 	preset         string
 	law            string
@@ -119,6 +120,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.fresh, "fresh", false, "start over: the old output is kept as OUTPUT.bak")
 	fs.BoolVar(&f.forget, "forget", false, "begin as if nothing were known of the provider: what an earlier run learned is in OUTPUT with .state.json for its ending")
 	fs.StringVar(&f.durable, "durable", durableSync, "when a result is saved: sync (10 ms later it survives the loss of power) or os (it survives the end of this process)")
+	f.registerPrices(fs)
 	fs.StringVar(&f.progress, "progress", progressAuto, "auto, bar, plain, json or none, on standard error")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
 	fs.Uint64Var(&f.seed, "seed", 0, "makes jitter and simulation reproducible (default: another one each time)")
@@ -200,5 +202,6 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		oneOf("durable", f.durable, durableSync, durableOS),
 		oneOf("progress", f.progress, progressAuto, progressBar, progressPlain, progressJSON, progressNone),
 		f.checkLevel(),
+		f.readPrices(&f.inputFlags, f.preset),
 	)...)
 }

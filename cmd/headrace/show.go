@@ -42,7 +42,7 @@ func (r *runner) logHandler() slog.Handler {
 // reportOf is what is shown of a run that is over.
 func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.Report {
 	rep := &progress.Report{
-		Summary: s.Summary, Truncated: s.Truncated, Kinds: s.Kinds,
+		Summary: s.Summary, Spent: s.CostUSD, Priced: s.Priced, Unpriced: s.Unpriced, Truncated: s.Truncated, Kinds: s.Kinds,
 		Before: s.EarlierDone + s.EarlierFailed, ErrorsFile: r.flags.errorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped, Renamed: s.Renamed,
 		BreakerOpened: r.troubles.opened, Broke: r.troubles.why, Stopped: r.redact(reasonOf(s.Stopped)),
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -328,23 +329,7 @@ func TestResultsComeAtOnce(t *testing.T) {
 // headrace sim says where it listens on one line, serves, and prints its books when
 // it is interrupted.
 func TestSimServesUntilInterrupted(t *testing.T) {
-	cmd := exec.Command("headrace", "sim", "--addr", "127.0.0.1:0", "--profile", "fast")
-	pipe, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	p := &process{t: t, cmd: cmd, stderr: bufio.NewReader(pipe)}
-	base := ""
-	for base == "" {
-		if _, ok := p.next(); !ok {
-			t.Fatal("it has ended")
-		}
-		_, base, _ = strings.Cut(p.last, "listening on ")
-	}
+	p, base := childSim(t)
 	run := exec.Command("headrace", "run", promptsFile(t, 30), "-o", filepath.Join(t.TempDir(), "o"), "--base-url", base, "--model", "m")
 	if text, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
@@ -354,10 +339,64 @@ func TestSimServesUntilInterrupted(t *testing.T) {
 	for _, ok := p.next(); ok; _, ok = p.next() {
 		books = append(books, p.last)
 	}
-	if err := cmd.Wait(); err != nil {
+	if err := p.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
 	if !slices.ContainsFunc(books, func(l string) bool { return strings.HasPrefix(l, "accepted") && strings.HasSuffix(l, " 30") }) {
 		t.Errorf("its books: %q", books)
 	}
+}
+
+// A run that is killed, and gone on with, has cost what its lines say together, and that is
+// what status says.
+func TestCostsOfAKilledRun(t *testing.T) {
+	_, base := childSim(t, "--latency", "50ms")
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	args := []string{promptsFile(t, 300), "-o", out, "--base-url", base, "--model", "m", "-c", "4", "--price", "2.5,10"}
+	for n := range 3 {
+		p := start(t, nil, args...)
+		p.until(func(e event) bool { return e.Event == "progress" && e.Done > 40*n })
+		if err := p.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		p.end()
+	}
+	p := start(t, nil, args...)
+	if code, sum := p.end(); code != exitOK || !sum.Proved {
+		t.Errorf("exit code %d, %+v, last line %q", code, sum, p.last)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, priced, unpriced, fault := linesCost(text, "2.5,10")
+	if fault != "" || priced != 300 || unpriced != 0 || sum < 0.01 {
+		t.Fatalf("%v in %d lines, and %d without a cost: %s", sum, priced, unpriced, fault)
+	}
+	if _, said, _ := inWorld(t, nil, nil, "status", out); !strings.Contains(said, " calls; "+words.Money(sum)+"\n") {
+		t.Errorf("not %s in %s", words.Money(sum), said)
+	}
+}
+
+// childSim serves the simulated provider, with nothing in the way but what the flags say,
+// in a process of its own.
+func childSim(t *testing.T, flags ...string) (p *process, base string) {
+	t.Helper()
+	cmd := exec.Command("headrace", append([]string{"sim", "--addr", "127.0.0.1:0", "--profile", "fast"}, flags...)...)
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	p = &process{t: t, cmd: cmd, stderr: bufio.NewReader(pipe)}
+	for base == "" {
+		if _, ok := p.next(); !ok {
+			t.Fatal("it has ended")
+		}
+		_, base, _ = strings.Cut(p.last, "listening on ")
+	}
+	return p, base
 }

@@ -127,11 +127,14 @@ func spanWords(p *journal.Progress) string {
 
 func spentWords(p *journal.Progress) string {
 	text := fmt.Sprintf("%d tokens in, %d out, in %s", p.Usage.InputTokens, p.Usage.OutputTokens, words.Count(int(p.Attempts), "call"))
-	if p.Unpriced < p.Done {
-		text += fmt.Sprintf("; %.4f USD", p.CostUSD)
-		if p.Unpriced > 0 {
-			text += fmt.Sprintf(" and %s of unknown price", words.Count(p.Unpriced, "result"))
+	if p.Priced > 0 {
+		text += "; " + words.Money(p.CostUSD)
+		if p.FailedUSD > 0 {
+			text += fmt.Sprintf(", of it %s for items that failed", words.Money(p.FailedUSD))
 		}
+	}
+	if without := words.Unpriced(p.Unpriced); without != "" && (p.Priced > 0 || p.Simulated < p.Done+p.Failed) {
+		text += " " + without
 	}
 	return text
 }

@@ -22,6 +22,9 @@ type Report struct {
 	Renamed       int            // items whose id was taken in the output
 	Unsaved       int            // of those that ended, the ones that could not be kept
 	Truncated     int            // of those that succeeded, the ones cut off at their max_tokens
+	Spent         float64        // what the items of this run have cost, in USD, as far as that is known
+	Priced        int            // items whose cost is known
+	Unpriced      int            // items that were answered or used tokens, and whose cost is not
 	Kinds         map[string]int // how many items failed of what
 	BreakerOpened int            // times that a breaker did
 	Broke         string         // what the calls broke of, the latest time
@@ -74,6 +77,9 @@ func (s *Report) text() string {
 	row("elapsed", words.Wait(s.Elapsed))
 	row("speed", s.speed())
 	row("tokens", fmt.Sprintf("%d in, %d out", s.Usage.InputTokens, s.Usage.OutputTokens))
+	if cost := s.costWords(); cost != "" {
+		row("cost", cost)
+	}
 	if s.Books != nil {
 		row("simulator saw", fmt.Sprintf("%s, answered %d, refused %d", words.Count(s.Books.Received, "call"), s.Books.Accepted, s.Books.Refused429))
 	}
@@ -113,6 +119,19 @@ func (s *Report) speed() string {
 		return "-"
 	}
 	return fmt.Sprintf("%.1f items/s", float64(s.Succeeded+s.Failed)/s.Elapsed.Seconds())
+}
+
+// costWords are what this run has cost. Of answers that are made up nobody asks it, unless
+// they were given a price.
+func (s *Report) costWords() string {
+	without := words.Unpriced(s.Unpriced)
+	switch {
+	case s.Priced == 0 && (s.Unpriced == 0 || s.Books != nil):
+		return ""
+	case s.Priced == 0:
+		return "unknown " + without
+	}
+	return strings.TrimSpace(words.Money(s.Spent) + " " + without)
 }
 
 func (s *Report) beforeWords() []string {
