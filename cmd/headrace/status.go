@@ -28,7 +28,8 @@ func newStatusCommand(w *world) *cobra.Command {
 		Use:   "status OUTPUT [flags]",
 		Short: "Tell how far an output is: done, failed, remaining, spent",
 		Long: `Tell what the result files of a run hold: how many items are done and failed, and what
-they have used and cost, as far as their lines say. Nothing is changed, and a run may be writing to them.
+they have used and cost, as far as their lines say. Nothing is changed, and a run
+may be writing to them.
 
 How many remain, only the input knows: name it with --input.`,
 		Example: `  headrace status results.jsonl

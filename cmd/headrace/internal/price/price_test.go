@@ -1,6 +1,7 @@
 package price
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -202,4 +204,35 @@ func TestCostAllocatesNothing(t *testing.T) {
 			t.Errorf("%s: %v allocations", model, n)
 		}
 	}
+}
+
+// FuzzCost: whatever is told of prices and tokens, a cost is a number of 0 or more or is not
+// known, and what a line says of it is read back the same.
+func FuzzCost(f *testing.F) {
+	f.Add("2.5,10,1.25", int64(1000), int64(100), int64(600))
+	f.Add("0,0", int64(0), int64(0), int64(0))
+	f.Add("1e-300,1e300", int64(1)<<40, int64(3), int64(-1))
+	f.Add("0.1,0.2", int64(-3), int64(1)<<62, int64(1)<<62)
+	f.Fuzz(func(t *testing.T, others string, in, out, cached int64) {
+		table, err := Read("", others, true)
+		if err != nil {
+			return
+		}
+		l := journal.Line{}
+		usd, known := table.Cost("m", provider.Usage{InputTokens: in, OutputTokens: out, CachedTokens: cached})
+		if known {
+			l.Headrace.CostUSD = &usd
+		}
+		if known && (math.IsNaN(usd) || math.IsInf(usd, 0) || usd < 0) {
+			t.Fatalf("%s: %v", others, usd)
+		}
+		var back journal.Line
+		text := journal.AppendLine(nil, &l)
+		if err := json.Unmarshal(text, &back); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if got := back.Headrace.CostUSD; (got != nil) != known || known && *got != usd {
+			t.Fatalf("%v, %v: %s", usd, known, text)
+		}
+	})
 }
