@@ -49,6 +49,8 @@ var doors = map[string]struct {
 	"output-tpm":     {"--output-tpm 604", []string{"limits OutputTPM:604"}, ""},
 	"burst":          {"--burst 5s", []string{"limits Burst:5s"}, ""},
 	"latency-target": {"--latency-target 6s --base-url http://localhost", []string{"option WithLatencyTarget(6s)", "option WithLocalServer(6s)"}, ""},
+	"price":          {"--price 2,3,1", []string{"price of m=6 true"}, ""},
+	"prices":         {"--prices {}/prices.json", []string{"price of mine=13 true", "price of gpt-4o=1.25 true"}, ""},
 	"max-attempts":   {"--max-attempts 8", []string{"option WithMaxAttempts(8)"}, ""},
 	"max-bodies":     {"--max-bodies 9", []string{"client.MaxBodies=9437184"}, ""},
 	"timeout":        {"--timeout 10s --base-url http://localhost", []string{"option WithAttemptTimeout(10s)", "option WithLocalServer(5s)"}, ""},
@@ -66,8 +68,6 @@ var doors = map[string]struct {
 	"limit":          {"--limit 14", []string{"job.Reader.Limit=14"}, ""},
 	"seed":           {"--seed 15", []string{"option WithSeed(15)", "sim.Seed=15", "sim.TrackIDs=true"}, ""},
 	"sim-profile":    {"--sim-profile fast --provider sim", []string{"sim.RPM=0", "server=sim fast"}, ""},
-	"price":          {"--price 2,3,1", []string{"price of m=6 true"}, ""},
-	"prices":         {"--prices {}/prices.json", []string{"price of mine=13 true", "price of gpt-4o=1.25 true"}, ""},
 	"config":         {"--config {}/run.yaml", []string{"limits RPM:16", "option WithIdleLanes(17m0s)"}, ""},
 }
 
@@ -201,7 +201,7 @@ func TestWhatARunIsAlwaysGiven(t *testing.T) {
 	}
 	reads(t, passedOn(t, dir),
 		"option WithClock()", "option WithObserver()", "option WithSeed(99)", "client.HoldBodies=true",
-		"job.Drain=set", "job.Lane=set", "job.Cost=set", "job.Price=set", "price of gpt-4o=13.75 true", "price of m=0 false", "job.Redact=set", "job.Checked=true", "job.Stdout=set",
+		"job.Drain=set", "job.Lane=set", "job.Cost=set", "job.Redact=set", "job.Checked=true", "job.Stdout=set",
 		"job.Watch.Checked=set", "job.Watch.Ended=set", "job.Watch.Skipped=set", "job.Watch.Renamed=set", "job.Watch.Broke=set", "job.Watch.Fault=set",
 	)
 }

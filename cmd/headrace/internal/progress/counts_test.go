@@ -10,7 +10,6 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
-	"github.com/headrace/headrace/provider/sim"
 )
 
 // What became of items that had to wait stands in the summary, in words, and an ordinary
@@ -39,30 +38,6 @@ func TestSummaryTellsOfWaits(t *testing.T) {
 	e := s.event()
 	if e.Parked != 12 || e.Redistributed != 11 || e.Participants != 41 || e.Released != 2 || e.Delayed != 5 || e.Stragglers != 7 {
 		t.Errorf("for programs: %+v", e)
-	}
-}
-
-// What the run has cost is said, and how much of it is not known; nothing of it where
-// answers are made up, unless they have a price.
-func TestSummaryTellsOfCost(t *testing.T) {
-	for want, s := range map[string]Report{
-		"":                                  {},
-		"$0.0412":                           {Spent: 0.0412, Priced: 7},
-		"$0.00":                             {Priced: 7},
-		"$0.0412 (3 items without a price)": {Spent: 0.0412, Priced: 7, Unpriced: 3},
-		"unknown (1 item without a price)":  {Unpriced: 1},
-		"$1,204 (1 item without a price)":   {Spent: 1204, Priced: 1, Unpriced: 1, Books: &sim.Books{}},
-	} {
-		s.Succeeded = 1
-		_, row, said := strings.Cut(s.text(), "\n  cost           ")
-		if row, _, _ = strings.Cut(row, "\n"); row != want || said != (want != "") {
-			t.Errorf("%+v: %q, want %q", s, row, want)
-		}
-	}
-	made := Report{Unpriced: 3, Books: &sim.Books{}}
-	made.Succeeded = 3
-	if text := made.text(); strings.Contains(text, "  cost  ") {
-		t.Error(text)
 	}
 }
 

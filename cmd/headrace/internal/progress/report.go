@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/provider/sim"
@@ -22,9 +23,7 @@ type Report struct {
 	Renamed       int            // items whose id was taken in the output
 	Unsaved       int            // of those that ended, the ones that could not be kept
 	Truncated     int            // of those that succeeded, the ones cut off at their max_tokens
-	Spent         float64        // what the items of this run have cost, in USD, as far as that is known
-	Priced        int            // items whose cost is known
-	Unpriced      int            // items that were answered or used tokens, and whose cost is not
+	Spent         event.Spent    // of this run
 	Kinds         map[string]int // how many items failed of what
 	BreakerOpened int            // times that a breaker did
 	Broke         string         // what the calls broke of, the latest time
@@ -124,14 +123,14 @@ func (s *Report) speed() string {
 // costWords are what this run has cost. Of answers that are made up nobody asks it, unless
 // they were given a price.
 func (s *Report) costWords() string {
-	without := words.Unpriced(s.Unpriced)
+	usd, without := s.Spent.USD, words.Unpriced(s.Spent.Unpriced)
 	switch {
-	case s.Priced == 0 && (s.Unpriced == 0 || s.Books != nil):
+	case usd == nil && (without == "" || s.Books != nil):
 		return ""
-	case s.Priced == 0:
+	case usd == nil:
 		return "unknown " + without
 	}
-	return strings.TrimSpace(words.Money(s.Spent) + " " + without)
+	return strings.TrimSpace(words.Money(*usd) + " " + without)
 }
 
 func (s *Report) beforeWords() []string {
