@@ -7,8 +7,9 @@ import (
 )
 
 // ReplyOf is what a response says: a good answer with its usage and why it ended, or an
-// error, as Classify has it, and then no usage. It is the one way to read an answer, in
-// one pass, for calls by the thousand a second.
+// error, as Classify has it. It is the one way to read an answer, in one pass, for calls by
+// the thousand a second. An answer that came in good order and is an error all the same, as
+// an empty one is, has its usage beside that: it is paid for. A refusal has none.
 //
 // Usage is read in the spellings of chat completions, completions, embeddings, Responses,
 // Anthropic's messages, Gemini's generateContent, Bedrock's Converse, Cohere and Ollama;
@@ -21,6 +22,10 @@ func ReplyOf(status int, h http.Header, body []byte) (Reply, *Error) {
 	var l look
 	kind, fault := l.at(body)
 	if e := l.judge(kind, fault, status, h, body); e != nil {
+		if !l.listed && !e.Kind.Cools() {
+			reply.Usage, _ = l.tokens()
+			reply.HasUsage = reply.Usage != Usage{} // of nothing nobody says what it was
+		}
 		return reply, e
 	}
 	if !l.listed {

@@ -255,7 +255,8 @@ func TestDeepAnswerIsRefused(t *testing.T) {
 	}
 }
 
-// ReplyOf has what the headers and the body say, and for a failure no usage.
+// ReplyOf has what the headers and the body say, and for a refusal no usage; what came
+// in good order and is no answer was paid for.
 func TestReplyOf(t *testing.T) {
 	h := http.Header{"X-Request-Id": {"req_1"}}
 	body := []byte(`{"choices":[{"finish_reason":"length"}],"usage":{"prompt_tokens":9,"completion_tokens":3}}`)
@@ -266,6 +267,20 @@ func TestReplyOf(t *testing.T) {
 	}
 	if got, e := ReplyOf(http.StatusTooManyRequests, h, body); e == nil || e.Kind != Throttled || got.HasUsage {
 		t.Errorf("%+v, %v", got, e)
+	}
+	for body, used := range map[string]bool{
+		`{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":3}}`:                           true,
+		`{"error":{"code":"server_error"},"usage":{"prompt_tokens":9,"completion_tokens":3}}`:        true,
+		`{"error":{"code":"rate_limit_exceeded"},"usage":{"prompt_tokens":9,"completion_tokens":3}}`: false,
+		`{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}`:                           false,
+		`{"choices":[]}`: false,
+		`{"choices":`:    false,
+		``:               false,
+	} {
+		got, e := ReplyOf(http.StatusOK, h, []byte(body))
+		if e == nil || got.HasUsage != used || used && got.Usage != want.Usage || got.Finish != "" {
+			t.Errorf("%s: %+v, %v", body, got, e)
+		}
 	}
 }
 

@@ -23,8 +23,10 @@ type Progress struct {
 	Models    map[string]int // results by model, likewise
 	Attempts  int64          // that were made for the items with a result
 	Usage     Usage          // of the items with a result
-	CostUSD   float64        // known costs of them
-	Unpriced  int            // results of unknown cost
+	CostUSD   float64        // of all items that ended, as far as it is known
+	FailedUSD float64        // of CostUSD, that of items that failed
+	Priced    int            // items whose cost is known
+	Unpriced  int            // items whose cost is not: results, and items that failed and used tokens
 	// FirstLine and LastLine are the lowest and the highest line number of the input
 	// that has ended either way; 0 if none has.
 	FirstLine, LastLine int
@@ -94,17 +96,27 @@ func (p *Progress) addResult(l *progressLine) {
 	p.Usage.InputTokens += h.Usage.InputTokens
 	p.Usage.OutputTokens += h.Usage.OutputTokens
 	p.Usage.CachedTokens += h.Usage.CachedTokens
-	if h.CostUSD == nil {
-		p.Unpriced++
-	} else {
-		p.CostUSD += *h.CostUSD
-	}
+	p.addCost(h.CostUSD)
 	countName(p.Models, h.Model)
 }
 
 func (p *Progress) addFailure(l *progressLine) {
 	p.Failed++
+	if h := &l.Headrace; h.CostUSD != nil || h.Usage != (Usage{}) {
+		p.FailedUSD += p.addCost(h.CostUSD)
+	}
 	countName(p.Failures, l.Error.Code)
+}
+
+// addCost counts what an item has cost, nil if that is not known.
+func (p *Progress) addCost(cost *float64) (usd float64) {
+	if cost == nil {
+		p.Unpriced++
+		return 0
+	}
+	p.CostUSD += *cost
+	p.Priced++
+	return *cost
 }
 
 // countName counts by name as long as the names are few.

@@ -20,6 +20,7 @@ func TestProgress(t *testing.T) {
 	}
 	overtaken := savedLine(3)
 	overtaken.Error = &Failure{Code: "timeout"}
+	overtaken.Headrace.CostUSD = &cost
 	failed := string(AppendLine(nil, &overtaken)) + journalLine("x", "timeout") + journalLine("x", "invalid") + journalLine("y", "invalid")
 	p, err := ReadProgress(writeFile(t, out+`{"id"`), writeFile(t, failed))
 	if err != nil {
@@ -31,11 +32,36 @@ func TestProgress(t *testing.T) {
 	if p.FirstLine != 1 || p.LastLine != 5 || p.Torn != 5 || p.Changed.IsZero() || p.Models["m"] != 3 || p.Failures["invalid"] != 1 {
 		t.Errorf("%+v", p)
 	}
+	if p.Priced != 2 || p.FailedUSD != 0 {
+		t.Errorf("%+v", p)
+	}
 	none := filepath.Join(t.TempDir(), "none")
 	if p, err := ReadProgress(none, none+"2"); err != nil || p.Done+p.Failed+p.FirstLine != 0 {
 		t.Errorf("no files: %+v, %v", p, err)
 	}
 	if _, err := ReadProgress(writeFile(t, "notes\n"), none); !errors.Is(err, ErrForeign) {
 		t.Errorf("a foreign file: %v", err)
+	}
+}
+
+// What items have cost that failed is spent too; one that used nothing has no cost, and one
+// that used tokens and has no price is counted.
+func TestProgressOfWhatFailed(t *testing.T) {
+	failed, dear, free := "", 0.5, 0.0
+	for n, h := range []Headrace{
+		{CostUSD: &dear, Usage: Usage{InputTokens: 5}}, {CostUSD: &free, Usage: Usage{InputTokens: 5}}, {Usage: Usage{OutputTokens: 1}}, {},
+	} {
+		l := savedLine(n + 1)
+		l.Error, l.Headrace.CostUSD, l.Headrace.Usage = &Failure{Code: "invalid"}, h.CostUSD, h.Usage
+		failed += string(AppendLine(nil, &l))
+	}
+	l := savedLine(9)
+	l.Headrace.CostUSD = &free
+	p, err := ReadProgress(writeFile(t, string(AppendLine(nil, &l))), writeFile(t, failed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.CostUSD != 0.5 || p.FailedUSD != 0.5 || p.Priced != 3 || p.Unpriced != 1 || p.Usage != (Usage{}) || p.Failed != 4 {
+		t.Errorf("%+v", p)
 	}
 }

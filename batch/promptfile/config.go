@@ -49,6 +49,10 @@ type Config struct {
 	Lane func(model string) string
 	// Cost estimates what a call draws; nil means one request and tokens as OpenAI counts them.
 	Cost func(*prompts.Request) batch.Cost
+	// Price says what a model's tokens cost, in USD; false: that is not known, which is
+	// never 0. It is asked in the goroutine of Run, of what all calls of an item used
+	// together, unless it failed and used nothing. Nil knows no price.
+	Price func(model string, u provider.Usage) (usd float64, ok bool)
 	// Simulated says that answers are made up: each line says so too. Files that hold
 	// answers of the other sort are refused.
 	Simulated bool
@@ -87,6 +91,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Redact == nil {
 		c.Redact = func(s string) string { return s }
+	}
+	if c.Price == nil {
+		c.Price = func(string, provider.Usage) (float64, bool) { return 0, false }
 	}
 	if c.Control == nil {
 		c.Control = batch.NewControl()

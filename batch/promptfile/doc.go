@@ -5,7 +5,8 @@
 // once), that no file is changed before that; that a result is on its way to the disk before
 // its item counts as done, and that what is on the disk is not asked again. An item that was
 // not run, because the run ended first, has no line anywhere: a later run asks it. No id
-// stands twice in an output: one that is taken gets a suffix. When Run has returned, every
+// stands twice in an output: one that is taken gets a suffix. What an item has cost stands in
+// its line where its price is known, and nothing where it is not. When Run has returned, every
 // line is safe or named as unsaved.
 //
 //	                 Plan: what is there to do, which lines are bad

@@ -18,6 +18,9 @@ type Sums struct {
 	EarlierFailed int            // items and bad lines that failed for good in one
 	Skipped       int            // bad lines that went into the errors file
 	Renamed       int            // items that were given another id, as theirs was taken; see Watch
+	CostUSD       float64        // of items whose cost is known, those not run among them
+	Priced        int            // items whose cost is known
+	Unpriced      int            // items whose cost is not, and that were answered or used tokens
 	Truncated     int            // answers that ended at their length limit
 	Kinds         map[string]int // failed items by code
 	Unsaved       int            // ended items whose line could not be kept
@@ -89,6 +92,7 @@ type run struct {
 	in       *intake
 	out      *sink
 	sums     Sums
+	costs    costs
 	released bool // a stream is not waited for any more
 
 	full  chan error    // one place: the disk is full
@@ -173,12 +177,14 @@ func (r *run) take(res *Result) {
 	if done := res.Value.Done; done != nil {
 		defer done()
 	}
+	cost := r.spend(res)
 	l, ended := r.cfg.lineOf(res)
 	if !ended {
 		r.notRun(res.Err)
 		r.out.end(res.Index, nil)
 		return
 	}
+	l.Headrace.CostUSD = cost
 	if kind, ok := provider.FinishKind(res.Finish); ok && kind == provider.Truncated {
 		r.sums.Truncated++
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cmd/headrace/internal/progress"
+	"github.com/headrace/headrace/provider"
 )
 
 // doors is where each flag of run goes: with these values something that the run is made
@@ -48,6 +49,8 @@ var doors = map[string]struct {
 	"output-tpm":     {"--output-tpm 604", []string{"limits OutputTPM:604"}, ""},
 	"burst":          {"--burst 5s", []string{"limits Burst:5s"}, ""},
 	"latency-target": {"--latency-target 6s --base-url http://localhost", []string{"option WithLatencyTarget(6s)", "option WithLocalServer(6s)"}, ""},
+	"price":          {"--price 2,3,1", []string{"price of m=6 true"}, ""},
+	"prices":         {"--prices {}/prices.json", []string{"price of mine=13 true", "price of gpt-4o=1.25 true"}, ""},
 	"max-attempts":   {"--max-attempts 8", []string{"option WithMaxAttempts(8)"}, ""},
 	"max-bodies":     {"--max-bodies 9", []string{"client.MaxBodies=9437184"}, ""},
 	"timeout":        {"--timeout 10s --base-url http://localhost", []string{"option WithAttemptTimeout(10s)", "option WithLocalServer(5s)"}, ""},
@@ -84,6 +87,9 @@ func TestEveryFlagIsPassedOn(t *testing.T) {
 		dir := t.TempDir()
 		here := func(s string) string { return strings.ReplaceAll(s, "{}", dir) }
 		if err := os.WriteFile(filepath.Join(dir, "run.yaml"), []byte("rpm: 16\nidle-lanes: 17m\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "prices.json"), []byte(`{"mine":{"input":4,"output":5},"gpt-4o":{"input":0.5,"output":0.5,"cached":0.25}}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		without, with := passedOn(t, dir), passedOn(t, dir, strings.Fields(here(row.given))...)
@@ -143,6 +149,10 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 	lines = append(lines, fields("sim", sim)...)
 	say("lane=%s", job.Lane("m"))
 	say("cost=%v", job.Cost(&prompts.Request{Body: []byte(`{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"Hi"}]}`)}))
+	for _, model := range []string{"m", "mine", "gpt-4o"} {
+		usd, ok := job.Price(model, provider.Usage{InputTokens: 2_000_000, CachedTokens: 1_000_000, OutputTokens: 1_000_000})
+		say("price of %s=%v %t", model, usd, ok)
+	}
 	say("redacted=%s", job.Redact(env["OTHER_KEY"]))
 	if state != nil {
 		say("state=%s", state.path)
@@ -194,6 +204,24 @@ func TestWhatARunIsAlwaysGiven(t *testing.T) {
 		"job.Drain=set", "job.Lane=set", "job.Cost=set", "job.Redact=set", "job.Checked=true", "job.Stdout=set",
 		"job.Watch.Checked=set", "job.Watch.Ended=set", "job.Watch.Skipped=set", "job.Watch.Renamed=set", "job.Watch.Broke=set", "job.Watch.Fault=set",
 	)
+}
+
+// A list price is that of who makes the model: neither the simulated provider nor a server
+// of one's own has it, unless it is said who stands behind that, or what it costs.
+func TestWhoHasListPrices(t *testing.T) {
+	const has, hasNot = "price of gpt-4o=13.75 true", "price of gpt-4o=0 false"
+	for given, want := range map[string]string{
+		"":                                 has,
+		"--provider sim":                   hasNot,
+		"--base-url http://127.0.0.1:9/v1": hasNot,
+		"--base-url http://vllm:8000/v1":   hasNot,
+		"--base-url http://127.0.0.1:9/v1 --preset openai": has,
+		"--base-url https://proxy.example.com/v1":          has,
+		"--preset ollama":            hasNot,
+		"--provider sim --price 1,2": "price of gpt-4o=4 true",
+	} {
+		reads(t, passedOn(t, t.TempDir(), strings.Fields(given)...), want)
+	}
 }
 
 func reads(t *testing.T, lines []string, wanted ...string) {

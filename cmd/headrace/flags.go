@@ -14,6 +14,7 @@ import (
 // runFlags are the flags of run, by name. The names are a promise.
 type runFlags struct {
 	inputFlags
+	priceFlags
 	output, errors string
 	preset         string
 	law            string
@@ -100,6 +101,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	registerLaw(fs, &f.law)
 	fs.StringVar(&f.keyEnv, "api-key-env", defaultKeyEnv, "environment variable that holds the key")
 	f.registerInput(fs, "fail (nothing is called) or skip (bad lines go to the errors file)")
+	f.registerPrices(fs)
 	fs.IntVarP(&f.concurrency, "concurrency", "c", batch.DefaultConcurrency, "most calls in flight")
 	fs.Float64Var(&f.rpm, "rpm", 0, "requests a minute that each model is allowed; 0 learns it")
 	fs.Float64Var(&f.tpm, "tpm", 0, "tokens a minute that each model is allowed; 0 learns it")
@@ -200,5 +202,6 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		oneOf("durable", f.durable, durableSync, durableOS),
 		oneOf("progress", f.progress, progressAuto, progressBar, progressPlain, progressJSON, progressNone),
 		f.checkLevel(),
+		f.readPrices(&f.inputFlags, f.preset),
 	)...)
 }

@@ -20,6 +20,7 @@ var runGroups = []flagGroup{
 	{"Files", "output errors durable fresh retry-failed"},
 	{"Whom to call", "provider base-url api-key-env model endpoint preset sim-profile"},
 	{"Input", "format template system on-bad-line order limit"},
+	{"What it costs", "price prices"},
 	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},
 	{"How long", "max-attempts timeout first-answer item-timeout deadline"},
 	{"What is shown", "progress long-wait log-level"},

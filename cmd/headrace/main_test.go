@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"provider": startProvider, "books": checkBooks, "prompts": writePrompts, "wrongserver": startWrongServer,
-			"lines": countLines, "cut": cutFile, "lastline": checkLastLine,
+			"lines": countLines, "cut": cutFile, "lastline": checkLastLine, "costs": checkCosts,
 		},
 	})
 }

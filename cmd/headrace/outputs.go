@@ -85,6 +85,7 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 		Concurrency: r.flags.concurrency, Drain: r.halt.drain,
 		Lane: r.backend.lane, Cost: func(q *prompts.Request) batch.Cost { return costOf(preset, q.Body) },
 		Simulated: r.backend.books != nil,
+		Price:     r.flags.known.Cost,
 		Checked:   true, // the client lets nothing through as an answer but valid JSON
 		Redact:    func(text string) string { return withoutPackages(r.redact(text)) }, Watch: r.watchJob(in.Name),
 	}

@@ -51,18 +51,17 @@ func newPlanCommand(w *world) *cobra.Command {
 // planFlags are the flags of plan, by name. Those that run has too mean the same.
 type planFlags struct {
 	inputFlags
-	preset        string
-	concurrency   int
-	limits        limiter.Limits
-	tier          string
-	latency       time.Duration
-	answer        float64
-	price, prices string
-	json          bool
-	seed          uint64
+	priceFlags
+	preset      string
+	concurrency int
+	limits      limiter.Limits
+	tier        string
+	latency     time.Duration
+	answer      float64
+	json        bool
+	seed        uint64
 
-	ownPrices plan.Prices
-	ownTier   plan.Tier
+	ownTier plan.Tier
 }
 
 func (f *planFlags) register(fs *pflag.FlagSet) {
@@ -79,14 +78,13 @@ func (f *planFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.tier, "tier", "", "published limits of a tier, for models that it lists: "+plan.TierNames())
 	fs.DurationVar(&f.latency, "latency", 0, "median time of a call; 0 is 0.5 s and 20 ms for each token written")
 	fs.Float64Var(&f.answer, "output-tokens", provider.ExpectedOutput, "tokens of an answer that its line does not bound")
-	fs.StringVar(&f.price, "price", "", "USD per million input and output tokens, of models whose price is not known")
-	fs.StringVar(&f.prices, "prices", "", `prices, which beat the built-in ones: {"model":{"input":2.5,"output":10}}`)
+	f.registerPrices(fs)
 	fs.BoolVar(&f.json, "json", false, "print JSON")
 	fs.Uint64Var(&f.seed, "seed", 0, "draws other latencies")
 	nameValues(fs, map[string]string{
 		"provider": "NAME", "base-url": "URL", "concurrency": "N",
 		"rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "tier": "NAME", "latency": "D",
-		"output-tokens": "N", "price": "IN,OUT", "prices": "FILE", "seed": "N",
+		"output-tokens": "N", "seed": "N",
 	})
 }
 
@@ -96,8 +94,7 @@ func (f *planFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool))
 	if err := fromEnvironment(fs, env); err != nil {
 		return err
 	}
-	var listErr, tierErr error
-	f.ownPrices, listErr = plan.ReadPrices(f.prices, f.price)
+	var tierErr error
 	f.ownTier, tierErr = plan.TierOf(f.tier)
 	return usage(
 		f.checkProvider(),
@@ -112,7 +109,7 @@ func (f *planFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool))
 		oneOf("format", f.format, formatAuto, formatJSONL, formatText, formatCSV),
 		oneOf("on-bad-line", f.onBadLine, badLineFail, badLineSkip),
 		f.parseTemplate(),
-		listErr,
+		f.readPrices(&f.inputFlags, f.preset),
 		tierErr,
 	)
 }
@@ -144,7 +141,7 @@ func (f *planFlags) planOf(input string) plan.Config {
 	return plan.Config{
 		Input: input, Lane: f.laneOf, Limits: f.limits, Tier: f.ownTier, Ramps: preset.Name == providerOpenAI && f.provider == providerOpenAI,
 		Cost: func(body []byte) limiter.Cost { return costOf(preset, body) }, Counts: preset.Name,
-		Concurrency: f.concurrency, Latency: f.latency, Output: f.answer, Prices: f.ownPrices, Seed: f.seed,
+		Concurrency: f.concurrency, Latency: f.latency, Output: f.answer, Prices: f.known, Seed: f.seed,
 	}
 }
 

@@ -33,6 +33,9 @@ in the errors file. Run the same command again after an interruption: it goes on
 was, and nothing that was saved is bought again. What was learned of the provider, and how
 long it asked to wait, is kept beside the output, in results.state.json for results.jsonl.
 
+What an item has cost stands in its line, as cost_usd, where the price of its model is known:
+by a list that is built in, by --prices or by --price. Where it is not, nothing stands there.
+
 The key is taken from the environment. Every flag can be given there too, --base-url as
 HEADRACE_BASE_URL, and in the YAML file of --config, as in "base-url: http://…"; a flag
 beats the environment, that beats the file.

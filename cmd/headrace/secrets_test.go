@@ -143,6 +143,8 @@ func TestTypedKeyIsNotRepeated(t *testing.T) {
 		{key},
 		{"plan", in, "--tier", key},
 		{"plan", in, "--price", key},
+		{"run", in, "-o", "x", "--price", key},
+		{"run", in, "-o", "x", "--prices", key},
 		{"run", in, "-o", "x", "--base-url", "https://" + key + "@host"},
 		{"run", in, "-o", "x", "--config", key},
 		{"status", key},

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/progress"
 )
 
@@ -39,10 +40,21 @@ func (r *runner) logHandler() slog.Handler {
 	return slog.NewTextHandler(r.console, options)
 }
 
+// spentOn is what a run has used and cost, as the lines of its files say it.
+func spentOn(s *promptfile.Sums) event.Spent {
+	spent := event.Spent{
+		InputTokens: s.Usage.InputTokens, OutputTokens: s.Usage.OutputTokens, CachedTokens: s.Usage.CachedTokens, Unpriced: s.Unpriced,
+	}
+	if s.Priced > 0 {
+		spent.USD = &s.CostUSD
+	}
+	return spent
+}
+
 // reportOf is what is shown of a run that is over.
 func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.Report {
 	rep := &progress.Report{
-		Summary: s.Summary, Truncated: s.Truncated, Kinds: s.Kinds,
+		Summary: s.Summary, Spent: spentOn(s), Truncated: s.Truncated, Kinds: s.Kinds,
 		Before: s.EarlierDone + s.EarlierFailed, ErrorsFile: r.flags.errorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped, Renamed: s.Renamed,
 		BreakerOpened: r.troubles.opened, Broke: r.troubles.why, Stopped: r.redact(reasonOf(s.Stopped)),
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -49,8 +50,8 @@ func start(t *testing.T, stdin io.Reader, args ...string) *process {
 	return &process{t: t, cmd: cmd, stderr: bufio.NewReader(pipe)}
 }
 
-// event is what the tests look at.
-type event struct {
+// shownEvent is what the tests look at.
+type shownEvent struct {
 	Event    string `json:"event"`
 	Message  string `json:"message"`
 	Done     int    `json:"done"`
@@ -60,7 +61,7 @@ type event struct {
 }
 
 // until reads events up to one that is wanted.
-func (p *process) until(wanted func(event) bool) event {
+func (p *process) until(wanted func(shownEvent) bool) shownEvent {
 	p.t.Helper()
 	for {
 		e, ok := p.next()
@@ -74,7 +75,7 @@ func (p *process) until(wanted func(event) bool) event {
 }
 
 // next reads one line; what is no event leaves e empty.
-func (p *process) next() (e event, ok bool) {
+func (p *process) next() (e shownEvent, ok bool) {
 	line, err := p.stderr.ReadString('\n')
 	if err != nil {
 		return e, false
@@ -92,7 +93,7 @@ func (p *process) signal(s os.Signal) {
 }
 
 // end waits for the end, and gives the exit code and the summary.
-func (p *process) end() (code int, sum event) {
+func (p *process) end() (code int, sum shownEvent) {
 	p.t.Helper()
 	for {
 		e, ok := p.next()
@@ -107,7 +108,7 @@ func (p *process) end() (code int, sum event) {
 	return p.cmd.ProcessState.ExitCode(), sum
 }
 
-func stopping(e event) bool { return strings.HasPrefix(e.Message, "stopping:") }
+func stopping(e shownEvent) bool { return strings.HasPrefix(e.Message, "stopping:") }
 
 // serveFor serves a provider for one test.
 func serveFor(t *testing.T, cfg sim.Config) (*sim.Server, string) {
@@ -158,7 +159,7 @@ func TestFirstSignalDrains(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out file.jsonl")
 			args := []string{promptsFile(t, 2000), "-o", out, "--base-url", base, "--model", "m", "-c", "4"}
 			p := start(t, nil, args...)
-			p.until(func(e event) bool { return e.Event == "progress" && e.Done > 0 })
+			p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 0 })
 			p.signal(sig)
 			p.until(stopping)
 			code, sum := p.end()
@@ -182,7 +183,7 @@ func TestSecondSignalAbandons(t *testing.T) {
 		server, base := serveFor(t, sim.Config{Errors: sim.Rates{Hang: 1}})
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		p := start(t, nil, promptsFile(t, 50), "-o", out, "--base-url", base, "--model", "m", "-c", "4")
-		p.until(func(e event) bool { return e.Event == "progress" && e.InFlight == 4 })
+		p.until(func(e shownEvent) bool { return e.Event == "progress" && e.InFlight == 4 })
 		p.signal(pair[0])
 		p.until(stopping)
 		p.signal(pair[1])
@@ -225,7 +226,7 @@ func TestInputOrderAfterSecondSignal(t *testing.T) {
 	}
 	args := []string{in, "-o", out, "--base-url", server.URL, "--model", "m", "-c", "4", "--order", "input"}
 	p := start(t, nil, args...)
-	p.until(func(e event) bool { return e.Event == "progress" && e.Done > 5 })
+	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 5 })
 	p.signal(os.Interrupt)
 	p.until(stopping)
 	p.signal(os.Interrupt)
@@ -233,7 +234,7 @@ func TestInputOrderAfterSecondSignal(t *testing.T) {
 		t.Errorf("exit code %d, last line %q", code, p.last)
 	}
 	p = start(t, nil, args...)
-	p.until(func(e event) bool { return strings.Contains(e.Message, "brought into the order of the input") })
+	p.until(func(e shownEvent) bool { return strings.Contains(e.Message, "brought into the order of the input") })
 	if code, _ := p.end(); code != exitOK {
 		t.Errorf("exit code %d, last line %q", code, p.last)
 	}
@@ -266,7 +267,7 @@ func TestSignalWhileStandardInputStalls(t *testing.T) {
 	if _, err := typed.WriteString(`{"prompt":"one"}` + "\n" + `{"prompt":"tw`); err != nil {
 		t.Fatal(err)
 	}
-	p.until(func(e event) bool { return e.Event == "progress" && e.Done == 1 })
+	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done == 1 })
 	p.signal(os.Interrupt)
 	code, sum := p.end()
 	if code != exitInterrupted || !sum.Proved || wholeLines(t, out) != 1 || server.Books().Received != 1 {
@@ -328,23 +329,7 @@ func TestResultsComeAtOnce(t *testing.T) {
 // headrace sim says where it listens on one line, serves, and prints its books when
 // it is interrupted.
 func TestSimServesUntilInterrupted(t *testing.T) {
-	cmd := exec.Command("headrace", "sim", "--addr", "127.0.0.1:0", "--profile", "fast")
-	pipe, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	p := &process{t: t, cmd: cmd, stderr: bufio.NewReader(pipe)}
-	base := ""
-	for base == "" {
-		if _, ok := p.next(); !ok {
-			t.Fatal("it has ended")
-		}
-		_, base, _ = strings.Cut(p.last, "listening on ")
-	}
+	p, base := childSim(t)
 	run := exec.Command("headrace", "run", promptsFile(t, 30), "-o", filepath.Join(t.TempDir(), "o"), "--base-url", base, "--model", "m")
 	if text, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
@@ -354,10 +339,64 @@ func TestSimServesUntilInterrupted(t *testing.T) {
 	for _, ok := p.next(); ok; _, ok = p.next() {
 		books = append(books, p.last)
 	}
-	if err := cmd.Wait(); err != nil {
+	if err := p.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
 	if !slices.ContainsFunc(books, func(l string) bool { return strings.HasPrefix(l, "accepted") && strings.HasSuffix(l, " 30") }) {
 		t.Errorf("its books: %q", books)
 	}
+}
+
+// A run that is killed, and gone on with, has cost what its lines say together, and that is
+// what status says.
+func TestCostsOfAKilledRun(t *testing.T) {
+	_, base := childSim(t, "--latency", "50ms")
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	args := []string{promptsFile(t, 300), "-o", out, "--base-url", base, "--model", "m", "-c", "4", "--price", "2.5,10"}
+	for n := range 3 {
+		p := start(t, nil, args...)
+		p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 40*n })
+		if err := p.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		p.end()
+	}
+	p := start(t, nil, args...)
+	if code, sum := p.end(); code != exitOK || !sum.Proved {
+		t.Errorf("exit code %d, %+v, last line %q", code, sum, p.last)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, priced, unpriced, fault := linesCost(text, "2.5,10")
+	if fault != "" || priced != 300 || unpriced != 0 || sum < 0.01 {
+		t.Fatalf("%v in %d lines, and %d without a cost: %s", sum, priced, unpriced, fault)
+	}
+	if _, said, _ := inWorld(t, nil, nil, "status", out); !strings.Contains(said, " calls; "+words.Money(sum)+"\n") {
+		t.Errorf("not %s in %s", words.Money(sum), said)
+	}
+}
+
+// childSim serves the simulated provider, with nothing in the way but what the flags say,
+// in a process of its own.
+func childSim(t *testing.T, flags ...string) (p *process, base string) {
+	t.Helper()
+	cmd := exec.Command("headrace", append([]string{"sim", "--addr", "127.0.0.1:0", "--profile", "fast"}, flags...)...)
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	p = &process{t: t, cmd: cmd, stderr: bufio.NewReader(pipe)}
+	for base == "" {
+		if _, ok := p.next(); !ok {
+			t.Fatal("it has ended")
+		}
+		_, base, _ = strings.Cut(p.last, "listening on ")
+	}
+	return p, base
 }

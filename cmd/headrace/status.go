@@ -28,7 +28,8 @@ func newStatusCommand(w *world) *cobra.Command {
 		Use:   "status OUTPUT [flags]",
 		Short: "Tell how far an output is: done, failed, remaining, spent",
 		Long: `Tell what the result files of a run hold: how many items are done and failed, and what
-they have used. Nothing is changed, and a run may be writing to them.
+they have used and cost, as far as their lines say. Nothing is changed, and a run
+may be writing to them.
 
 How many remain, only the input knows: name it with --input.`,
 		Example: `  headrace status results.jsonl
@@ -127,11 +128,14 @@ func spanWords(p *journal.Progress) string {
 
 func spentWords(p *journal.Progress) string {
 	text := fmt.Sprintf("%d tokens in, %d out, in %s", p.Usage.InputTokens, p.Usage.OutputTokens, words.Count(int(p.Attempts), "call"))
-	if p.Unpriced < p.Done {
-		text += fmt.Sprintf("; %.4f USD", p.CostUSD)
-		if p.Unpriced > 0 {
-			text += fmt.Sprintf(" and %s of unknown price", words.Count(p.Unpriced, "result"))
+	if p.Priced > 0 {
+		text += "; " + words.Money(p.CostUSD)
+		if p.FailedUSD > 0 {
+			text += fmt.Sprintf(", of it %s for items that failed", words.Money(p.FailedUSD))
 		}
+	}
+	if without := words.Unpriced(p.Unpriced); without != "" && (p.Priced > 0 || p.Simulated < p.Done+p.Failed) {
+		text += " " + without
 	}
 	return text
 }

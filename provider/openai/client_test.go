@@ -178,6 +178,32 @@ func TestChatAnswerOfAnotherShapeIsInvalid(t *testing.T) {
 	}
 }
 
+// What came in good order and is no answer was paid for: its usage is recorded. A refusal's
+// is not, whatever it says.
+func TestFailedAnswersTellTheirUsage(t *testing.T) {
+	const usage = `,"usage":{"prompt_tokens":4,"completion_tokens":2}}`
+	for body, used := range map[string]int64{`{"choices":[]` + usage: 4, `{"error":{"code":"rate_limit_exceeded"}` + usage: 0} {
+		url, _ := record(t, body)
+		c := newClient(t, url)
+		for name, call := range map[string]func(context.Context) error{
+			"raw": func(ctx context.Context) error {
+				_, err := c.Do(ctx, provider.Request{Endpoint: "/v1/chat/completions", Body: []byte(`{"model":"m"}`)})
+				return err
+			},
+			"typed": func(ctx context.Context) error {
+				_, err := c.Chat(ctx, goopenai.ChatCompletionRequest{Model: "m"})
+				return err
+			},
+		} {
+			ctx, rec := provider.WithRecorder(context.Background())
+			err := call(ctx)
+			if r := rec.Snapshot(); err == nil || r.Usage.InputTokens != used || r.HasUsage != (used > 0) || r.Finish != "" {
+				t.Errorf("%s, %s: %v, recorded %+v", body, name, err, r)
+			}
+		}
+	}
+}
+
 // Embed returns its vectors and records its usage; its failures are ours.
 func TestEmbed(t *testing.T) {
 	url, last := record(t, `{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.5,-1]}],"usage":{"prompt_tokens":4,"total_tokens":4}}`)

@@ -161,7 +161,7 @@ func (c *Client) answer(ctx context.Context, x exchange) (provider.Reply, *provi
 		own.RequestID = provider.RequestID(x.header)
 	}
 	own.RequestID = c.quietText(own.RequestID)
-	return provider.Reply{}, &own
+	return provider.Reply{Usage: reply.Usage, HasUsage: reply.HasUsage}, &own
 }
 
 func (c *Client) judge(ctx context.Context, x exchange) (provider.Reply, *provider.Error) {

@@ -27,13 +27,13 @@ func (c *Client) Do(ctx context.Context, r provider.Request) (provider.Reply, er
 	if e != nil || !c.hold {
 		x.long.giveBack()
 	}
+	note(ctx, &reply)
 	if e != nil {
 		return provider.Reply{Status: e.Status, RequestID: e.RequestID, Body: e.Body}, e
 	}
 	if c.hold && x.long != nil {
 		reply.Done = x.long.giveBack
 	}
-	note(ctx, &reply)
 	return reply, nil
 }
 
@@ -103,7 +103,8 @@ func headers(key, org string) http.Header {
 	return h
 }
 
-// note tells the attempt's Recorder what an answer says of itself.
+// note tells the attempt's Recorder what an answer says of itself: one that is an error all
+// the same may say what it has used.
 func note(ctx context.Context, r *provider.Reply) {
 	rec := provider.RecorderFrom(ctx)
 	if r.HasUsage {

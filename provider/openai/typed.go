@@ -52,10 +52,10 @@ func (c *Client) typed(ctx context.Context, resp openai.Response, call func(cont
 	}
 	resp.SetHeader(x.header)
 	reply, e := c.answer(ctx, x.exchange)
+	note(ctx, &reply)
 	if e != nil {
 		return e
 	}
-	note(ctx, &reply)
 	if shape := json.Unmarshal(x.body, resp); shape != nil {
 		// The answer is whole and is JSON, yet of another shape than OpenAI's:
 		// another try would be paid for and be of the same.

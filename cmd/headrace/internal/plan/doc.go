@@ -6,7 +6,7 @@
 //
 //	prompts.Request ─Take─▶ Plan ─Foresee─▶ forecast: how long as it is, and with half and
 //	                         │  ▲                    twice of each limit
-//	                         │  └─ Prices, Tier: tables.json, over them what the user tells
+//	                         │  └─ price.Table, and Tier: tiers.json; over them what the user tells
 //	                         └─▶ Text for a person, JSON for programs
 //
 // The names of JSON's fields are a promise: scripts read them. What a file is and which of

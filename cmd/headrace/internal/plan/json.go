@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/headrace/headrace/cmd/headrace/internal/price"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 	"github.com/headrace/headrace/limiter"
 )
@@ -64,7 +65,7 @@ func (p *Plan) JSON(out io.Writer) error {
 
 func (p *Plan) picture() planJSON {
 	t := planJSON{
-		Lines: p.lines, Items: p.items, BadLines: p.bad, Models: []planModelJSON{}, PricesAsOf: builtIn().AsOf, Preset: p.cfg.Counts,
+		Lines: p.lines, Items: p.items, BadLines: p.bad, Models: []planModelJSON{}, PricesAsOf: price.AsOf(), Preset: p.cfg.Counts,
 		Tier: p.cfg.Tier.Name, LimitsAsOf: p.cfg.Tier.AsOf,
 		Seconds: p.forecast.Took.Seconds(), Limits: []planLimitJSON{}, TooLarge: p.tooLarge(),
 		Scaled: p.forecast.Scaled, Assumed: p.assumed, Notes: []string{},
@@ -72,7 +73,7 @@ func (p *Plan) picture() planJSON {
 	for i, m := range p.models {
 		t.Models = append(t.Models, planModelJSON{
 			Model: m.name, Items: m.items, Input: whole(m.input), Output: whole(m.output),
-			CostUSD: orNull(p.cost(m)), Seconds: p.forecast.Lanes[i].Took.Seconds(),
+			CostUSD: orNull(m.cost()), Seconds: p.forecast.Lanes[i].Took.Seconds(),
 		})
 		t.InputTokens, t.Output = t.InputTokens+whole(m.input), t.Output+whole(m.output)
 	}

@@ -5,6 +5,9 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/headrace/headrace/cmd/headrace/internal/price"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 )
 
 // printNotes says what the figures rest on.
@@ -31,7 +34,7 @@ func (p *Plan) notes() []string {
 		notes = append(notes, "limits of "+t.Name+" as collected on "+t.AsOf+": see your account's own")
 	}
 	if p.rampsUp() {
-		notes = append(notes, fmt.Sprintf("above %s input tokens a minute OpenAI lets traffic grow by half in 15 minutes: it may take longer", thousands(rampFrom)))
+		notes = append(notes, fmt.Sprintf("above %s input tokens a minute OpenAI lets traffic grow by half in 15 minutes: it may take longer", words.Thousands(rampFrom)))
 	}
 	notes = append(notes, p.priceNote())
 	if p.forecast.Scaled {
@@ -51,7 +54,7 @@ func (p *Plan) atLeast(text string) string {
 func (p *Plan) outputNote() string {
 	text := "an answer is taken to be as long as its line allows"
 	if p.assumed > 0 {
-		text += fmt.Sprintf("; %s nothing: %s tokens (--output-tokens)", saysSay(p.assumed), thousands(p.cfg.Output))
+		text += fmt.Sprintf("; %s nothing: %s tokens (--output-tokens)", saysSay(p.assumed), words.Thousands(p.cfg.Output))
 	}
 	return text
 }
@@ -60,14 +63,14 @@ func saysSay(n int) string {
 	if n == 1 {
 		return "1 line says"
 	}
-	return thousands(float64(n)) + " lines say"
+	return words.Thousands(float64(n)) + " lines say"
 }
 
 func isAre(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun + " is"
 	}
-	return thousands(float64(n)) + " " + noun + "s are"
+	return words.Thousands(float64(n)) + " " + noun + "s are"
 }
 
 func (p *Plan) latencyNote() string {
@@ -110,12 +113,11 @@ func (p *Plan) rampsUp() bool {
 func (p *Plan) priceNote() string {
 	dated, unknown := false, false
 	for _, m := range p.models {
-		_, d, ok := p.cfg.Prices.of(m.name)
-		dated, unknown = dated || d, unknown || !ok
+		dated, unknown = dated || m.dated, unknown || m.unpriced > 0
 	}
 	text := "prices are yours"
 	if dated {
-		text = "list prices as collected on " + builtIn().AsOf + ": see your provider's page"
+		text = "list prices as collected on " + price.AsOf() + ": see your provider's page"
 	}
 	if unknown {
 		text = strings.TrimPrefix(text+"; ", "prices are yours; ") + "prices that are unknown can be told (--price, --prices)"

@@ -5,6 +5,7 @@ import (
 
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cmd/headrace/internal/forecast"
+	"github.com/headrace/headrace/cmd/headrace/internal/price"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -25,7 +26,7 @@ type Config struct {
 	Concurrency int            // most calls in flight
 	Latency     time.Duration  // median time of a call; 0 goes by the tokens of its answer
 	Output      float64        // tokens of an answer that its line does not bound
-	Prices      Prices
+	Prices      price.Table
 	Seed        uint64 // draws other latencies
 }
 
@@ -74,6 +75,21 @@ type modelPlan struct {
 	items         int
 	input, output float64
 	limits        limiter.Limits
+
+	usd      float64 // of the items that have a price
+	unpriced int     // items that have none
+	dated    bool    // some price is that of the built-in list
+}
+
+// price counts what one request costs, by the model that its line names.
+func (m *modelPlan) price(prices *price.Table, model string, input, output float64) {
+	p, dated, ok := prices.Of(model)
+	if !ok {
+		m.unpriced++
+		return
+	}
+	m.usd += p.Estimate(input, output)
+	m.dated = m.dated || dated
 }
 
 // New is the plan of no request yet.
@@ -87,6 +103,7 @@ func (p *Plan) Take(req prompts.Request) {
 	m.items++
 	m.input += input
 	m.output += output
+	m.price(&p.cfg.Prices, req.Model, input, output)
 	latency := p.latencyOf(output)
 	p.latency += latency
 	p.sample.Add(forecast.Call{

@@ -41,14 +41,14 @@ const mostModels = 20
 func (p *Plan) printModels(out io.Writer) {
 	rows := [][]string{{"model", "items", "tokens in", "tokens out", "cost"}}
 	row := func(name string, m modelPlan, cost string) {
-		rows = append(rows, []string{name, thousands(float64(m.items)), thousands(m.input), thousands(m.output), cost})
+		rows = append(rows, []string{name, words.Thousands(float64(m.items)), words.Thousands(m.input), words.Thousands(m.output), cost})
 	}
 	models := slices.SortedStableFunc(slices.Values(p.models), func(a, b *modelPlan) int { return b.items - a.items })
 	var all, rest modelPlan
 	for i, m := range models {
 		all = all.plus(*m)
 		if i < mostModels {
-			row(shortName(m.name), *m, money(p.cost(m)))
+			row(shortName(m.name), *m, money(m.cost()))
 		} else {
 			rest = rest.plus(*m)
 		}
@@ -101,15 +101,12 @@ func printTable(out io.Writer, rows [][]string) {
 }
 
 // cost is what a model's items come to, in USD.
-func (p *Plan) cost(m *modelPlan) (usd float64, known bool) {
-	price, _, known := p.cfg.Prices.of(m.name)
-	return price.of(m.input, m.output), known
-}
+func (m *modelPlan) cost() (usd float64, known bool) { return m.usd, m.unpriced == 0 }
 
 // sum is what is known of the whole cost, and of how many models it is not.
 func (p *Plan) sum() (usd float64, unknown int) {
 	for _, m := range p.models {
-		c, known := p.cost(m)
+		c, known := m.cost()
 		if !known {
 			unknown++
 			continue
@@ -132,15 +129,10 @@ func (p *Plan) totalCost() string {
 
 // money never shows an unknown price as one of nothing.
 func money(usd float64, known bool) string {
-	switch {
-	case !known:
+	if !known {
 		return "unknown"
-	case usd > 0 && usd < 0.01:
-		return fmt.Sprintf("$%.4f", usd)
-	case usd >= 1000:
-		return "$" + thousands(usd)
 	}
-	return fmt.Sprintf("$%.2f", usd)
+	return words.Money(usd)
 }
 
 // boundBy says what holds the batch back.
@@ -173,7 +165,7 @@ func limitWord(d limiter.Dimension) string {
 // limitAmount is how much a limit allows: one number, or from least to most.
 func (p *Plan) limitAmount(d limiter.Dimension) string {
 	if d == limiter.None {
-		return thousands(float64(p.cfg.Concurrency))
+		return words.Thousands(float64(p.cfg.Concurrency))
 	}
 	least, most := math.Inf(1), 0.0
 	for _, m := range p.models {
@@ -182,9 +174,9 @@ func (p *Plan) limitAmount(d limiter.Dimension) string {
 		}
 	}
 	if least == most {
-		return thousands(most)
+		return words.Thousands(most)
 	}
-	return thousands(least) + "–" + thousands(most)
+	return words.Thousands(least) + "–" + words.Thousands(most)
 }
 
 // long shows a length of time as wait does, and hours and days where there are.
@@ -195,15 +187,6 @@ func long(d time.Duration) string {
 	return words.Wait(d)
 }
 
-// thousands groups the digits of a whole number.
-func thousands(x float64) string {
-	s := strconv.FormatFloat(math.Round(x), 'f', 0, 64)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 func amountOf(n int, noun string) string {
-	return strings.Replace(words.Count(n, noun), strconv.Itoa(n), thousands(float64(n)), 1)
+	return strings.Replace(words.Count(n, noun), strconv.Itoa(n), words.Thousands(float64(n)), 1)
 }

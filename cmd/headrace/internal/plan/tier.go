@@ -1,12 +1,29 @@
 package plan
 
 import (
+	_ "embed" // for the tiers
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
 
+	"github.com/headrace/headrace/cmd/headrace/internal/price"
 	"github.com/headrace/headrace/limiter"
 )
+
+//go:embed tiers.json
+var tiersJSON []byte
+
+// builtIn are the tiers of this build. A test reads them, so that they parse.
+func builtIn() []Tier {
+	var t struct {
+		Tiers []Tier `json:"tiers"`
+	}
+	if err := json.Unmarshal(tiersJSON, &t); err != nil {
+		panic(err)
+	}
+	return t.Tiers
+}
 
 // Tier is what an account may draw. The zero value has no limits.
 type Tier struct {
@@ -20,13 +37,13 @@ func (t Tier) of(model string) limiter.Limits {
 	if l, ok := t.Limits[model]; ok {
 		return l
 	}
-	return t.Limits[build.ReplaceAllString(model, "")]
+	return t.Limits[price.Undated(model)]
 }
 
 // TierNames lists the tiers that are known, those of one provider from the lowest.
 func TierNames() string {
 	var names []string
-	for _, t := range builtIn().Tiers {
+	for _, t := range builtIn() {
 		names = append(names, t.Name)
 	}
 	return strings.Join(names, ", ")
@@ -39,7 +56,7 @@ var numbered = regexp.MustCompile(`^openai-[1-5]$`)
 // there are.
 func TierOf(name string) (Tier, error) {
 	lower := strings.ToLower(name)
-	for _, t := range builtIn().Tiers {
+	for _, t := range builtIn() {
 		if t.Name == lower {
 			return t, nil
 		}

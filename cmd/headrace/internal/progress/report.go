@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/provider/sim"
@@ -22,6 +23,7 @@ type Report struct {
 	Renamed       int            // items whose id was taken in the output
 	Unsaved       int            // of those that ended, the ones that could not be kept
 	Truncated     int            // of those that succeeded, the ones cut off at their max_tokens
+	Spent         event.Spent    // of this run
 	Kinds         map[string]int // how many items failed of what
 	BreakerOpened int            // times that a breaker did
 	Broke         string         // what the calls broke of, the latest time
@@ -74,6 +76,9 @@ func (s *Report) text() string {
 	row("elapsed", words.Wait(s.Elapsed))
 	row("speed", s.speed())
 	row("tokens", fmt.Sprintf("%d in, %d out", s.Usage.InputTokens, s.Usage.OutputTokens))
+	if cost := s.costWords(); cost != "" {
+		row("cost", cost)
+	}
 	if s.Books != nil {
 		row("simulator saw", fmt.Sprintf("%s, answered %d, refused %d", words.Count(s.Books.Received, "call"), s.Books.Accepted, s.Books.Refused429))
 	}
@@ -113,6 +118,19 @@ func (s *Report) speed() string {
 		return "-"
 	}
 	return fmt.Sprintf("%.1f items/s", float64(s.Succeeded+s.Failed)/s.Elapsed.Seconds())
+}
+
+// costWords are what this run has cost. Of answers that are made up nobody asks it, unless
+// they were given a price.
+func (s *Report) costWords() string {
+	usd, without := s.Spent.USD, words.Unpriced(s.Spent.Unpriced)
+	switch {
+	case usd == nil && (without == "" || s.Books != nil):
+		return ""
+	case usd == nil:
+		return "unknown " + without
+	}
+	return strings.TrimSpace(words.Money(*usd) + " " + without)
 }
 
 func (s *Report) beforeWords() []string {

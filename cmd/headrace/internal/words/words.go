@@ -1,9 +1,10 @@
-// Package words says counts and lengths of time as all of headrace's commands say them.
+// Package words says counts, lengths of time and sums of money as all of headrace's
+// commands say them.
 //
-// It promises that one thing is never more than singular, and that a length of time has
-// at most three digits and its unit.
+// It promises that one thing is never more than singular, that a length of time has at
+// most three digits and its unit, and that a sum of money is never rounded to nothing.
 //
-//	1 ─▶ "1 call"    2 ─▶ "2 calls"    1.2 s ─▶ "1.2 s"    3 h ─▶ "3.0 h"
+//	1 ─▶ "1 call"    2 ─▶ "2 calls"    1.2 s ─▶ "1.2 s"    3 h ─▶ "3.0 h"    0.0412 ─▶ "$0.0412"
 package words
 
 import (

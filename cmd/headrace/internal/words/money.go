@@ -1,0 +1,53 @@
+package words
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// leastMoney is the least sum of money that is shown in figures, in dollars. A single token
+// of the cheapest models costs fifty times as much.
+const leastMoney = 1e-9
+
+// Money shows dollars with as many digits as make sense: $1,204 from a thousand on, $5.21
+// from ten cents on, $0.0412 and $0.0004 below, and of less than that two digits. What is
+// more than nothing is never shown as nothing. What is no number is unknown.
+func Money(usd float64) string {
+	switch {
+	case math.IsNaN(usd) || math.IsInf(usd, 0):
+		return "unknown"
+	case usd < 0:
+		return "-" + Money(-usd)
+	case usd == 0:
+		return "$0.00"
+	case usd < leastMoney:
+		return "<$" + strconv.FormatFloat(leastMoney, 'f', -1, 64)
+	case usd >= 999.995: // what two decimals would make a thousand of
+		return "$" + Thousands(usd)
+	case usd >= 0.09995:
+		return fmt.Sprintf("$%.2f", usd)
+	case usd >= 0.00005:
+		return "$" + strings.TrimSuffix(fmt.Sprintf("%.4f", usd), "00")
+	}
+	decimals := 1 - int(math.Floor(math.Log10(usd)))
+	return "$" + strings.TrimRight(strconv.FormatFloat(usd, 'f', decimals, 64), "0")
+}
+
+// Thousands shows a whole number with its digits in groups of three.
+func Thousands(x float64) string {
+	s := strconv.FormatFloat(math.Round(x), 'f', 0, 64)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Unpriced says of how many items the cost is not known; "" if there are none.
+func Unpriced(items int) string {
+	if items == 0 {
+		return ""
+	}
+	return "(" + Count(items, "item") + " without a price)"
+}

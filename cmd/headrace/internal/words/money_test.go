@@ -1,0 +1,58 @@
+package words
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A sum of money has as many digits as make sense, and is never rounded to nothing.
+func TestMoney(t *testing.T) {
+	for usd, want := range map[float64]string{
+		0: "$0.00", 0.0004: "$0.0004", 0.04: "$0.04", 0.0412: "$0.0412", 5.21: "$5.21", 1204: "$1,204",
+		0.00005: "$0.0001", 0.000049: "$0.000049", 0.0000775: "$0.0001", 0.00000286: "$0.0000029", 0.00001: "$0.00001",
+		0.001: "$0.0010", 0.00999: "$0.01", 0.0999: "$0.0999", 0.09996: "$0.10", 0.125: "$0.12", 0.5: "$0.50", 1.5: "$1.50",
+		999.99: "$999.99", 999.996: "$1,000", 12345.6: "$12,346", 1e15: "$1,000,000,000,000,000",
+		1e-9: "$0.000000001", 9.9e-10: "<$0.000000001", 5e-324: "<$0.000000001", -0.04: "-$0.04", -2000: "-$2,000",
+		math.Inf(1): "unknown", math.Inf(-1): "unknown",
+	} {
+		if got := Money(usd); got != want {
+			t.Errorf("%v: %s, want %s", usd, got, want)
+		}
+	}
+	if got := Money(math.NaN()); got != "unknown" {
+		t.Error(got)
+	}
+}
+
+// Digits stand in groups of three.
+func TestThousands(t *testing.T) {
+	for x, want := range map[float64]string{0: "0", 999.4: "999", 999.6: "1,000", 1234567: "1,234,567", 1e15: "1,000,000,000,000,000", -1234: "-1,234", -123: "-123"} {
+		if got := Thousands(x); got != want {
+			t.Errorf("%v: %s", x, got)
+		}
+	}
+}
+
+// FuzzMoney: what is shown is the sum, give or take half of its last digit but one, and of
+// what is more than nothing it never shows nothing.
+func FuzzMoney(f *testing.F) {
+	for _, usd := range []float64{0, 0.00005, 0.09995, 0.0999499, 999.995, 1e-9, 1e300} {
+		f.Add(usd)
+	}
+	f.Fuzz(func(t *testing.T, usd float64) {
+		text := Money(usd)
+		if text == "unknown" || strings.HasPrefix(strings.TrimPrefix(text, "-"), "<") {
+			return
+		}
+		shown, err := strconv.ParseFloat(strings.NewReplacer("$", "", ",", "").Replace(text), 64)
+		if err != nil || usd != 0 && shown == 0 {
+			t.Fatalf("%v: %s, %v", usd, text, err)
+		}
+		off := math.Abs(shown - usd)
+		if most := max(0.05*math.Abs(usd), 0.00005); off > 1.000001*most {
+			t.Fatalf("%v: %s is off by %v", usd, text, off)
+		}
+	})
+}
