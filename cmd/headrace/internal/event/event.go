@@ -26,6 +26,7 @@ type Progress struct {
 	Provider    string   `json:"provider"`
 	Models      []string `json:"models"` // of the lanes that were used, at most three
 	OfModels    int      `json:"of_models"`
+	Simulated   bool     `json:"simulated"` // the answers are: nothing is paid
 	Concurrency int      `json:"concurrency"`
 
 	Bound      string             `json:"bound"`       // the word of what holds the run back
@@ -42,6 +43,7 @@ type Progress struct {
 	Ends     *Ends  `json:"ends"`      // null: it cannot be said
 	EndsWhy  string `json:"ends_why"`  // why it cannot: early, total, outage, over; "" if it can
 	EndsText string `json:"ends_text"` // in a sentence
+	EndsWide string `json:"ends_wide"` // in one that may be long
 
 	Spent Spent  `json:"spent"`
 	InAll *InAll `json:"in_all"`
@@ -51,6 +53,7 @@ type Progress struct {
 	Throttled int      `json:"throttled"`
 	Cooldowns int      `json:"cooldowns"`
 	Broke     int      `json:"broke"`
+	Again     int      `json:"again"` // of these, how many items were called again
 	Truncated int      `json:"truncated"`
 	Parked    int      `json:"parked"`
 	Delayed   int      `json:"delayed"`
