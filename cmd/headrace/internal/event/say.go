@@ -94,12 +94,12 @@ func usd(x float64) string {
 	return fmt.Sprintf("$%.4f", x)
 }
 
-// lasting is a time that passes while one looks: to the tenth of a second up to 100 s.
+// lasting is a time that passes while one looks: to the tenth of a second up to 20 s.
 func lasting(d time.Duration) string {
 	switch {
 	case d < 99*time.Millisecond:
 		return fmt.Sprintf("%d ms", max(0, d.Milliseconds()))
-	case d < 99_950*time.Millisecond:
+	case d < 19_950*time.Millisecond:
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
 	return span(d)
@@ -143,3 +143,6 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // plainWord is a kind or a code as it is said.
 func plainWord(s string) string { return strings.ReplaceAll(printable.Line(s), "_", " ") }
+
+// harmless are words in which others may have said something.
+func harmless(s string) string { return printable.Line(s) }
