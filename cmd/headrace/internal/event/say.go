@@ -37,6 +37,7 @@ func clip(s string, n int) string {
 // row joins parts, as far as there is room for them; of the first as much as there is.
 func row(gap string, parts ...string) (line string) {
 	for _, part := range parts {
+		part = harmless(part)
 		switch {
 		case part == "":
 		case line == "":
