@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider/openai"
 )
@@ -45,6 +46,7 @@ type runFlags struct {
 	logLevel       string
 	seed           uint64
 	seeded         bool
+	given          []event.Setting // what has not its default, and where it came from
 }
 
 // defaultKeyEnv holds OpenAI's key, as in their own libraries.
@@ -164,12 +166,17 @@ func usage(faults ...error) error {
 // complete takes what was not given from the environment, then from the file of
 // --config, and checks everything that can be checked without looking at others.
 func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) error {
+	from := origins{}
+	from.note(fs, "flag")
 	if err := fromEnvironment(fs, env); err != nil {
 		return err
 	}
+	from.note(fs, "environment")
 	if err := f.fromFile(fs); err != nil {
 		return err
 	}
+	from.note(fs, "file")
+	f.given = append(from.settings(fs), f.lanes.settings()...)
 	f.seeded, f.keyEnvGiven = fs.Changed("seed"), fs.Changed("api-key-env")
 	f.lanes.useLaw(f.law)
 	return usage(append(f.lanes.check(f.law),

@@ -14,7 +14,7 @@ func (r *runner) manner() progress.Manner {
 	case progressNone:
 		return progress.Silent(r.stderr)
 	case progressJSON:
-		return progress.JSON(r.stderr)
+		return progress.JSON(r.stderr, r.startOf(nil))
 	case progressBar:
 		width := r.width
 		if width == nil {
@@ -58,5 +58,6 @@ func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.R
 		books := r.backend.books()
 		rep.Books = &books
 	}
+	r.account(rep)
 	return rep
 }

@@ -49,8 +49,8 @@ func start(t *testing.T, stdin io.Reader, args ...string) *process {
 	return &process{t: t, cmd: cmd, stderr: bufio.NewReader(pipe)}
 }
 
-// event is what the tests look at.
-type event struct {
+// shownEvent is what the tests look at.
+type shownEvent struct {
 	Event    string `json:"event"`
 	Message  string `json:"message"`
 	Done     int    `json:"done"`
@@ -60,7 +60,7 @@ type event struct {
 }
 
 // until reads events up to one that is wanted.
-func (p *process) until(wanted func(event) bool) event {
+func (p *process) until(wanted func(shownEvent) bool) shownEvent {
 	p.t.Helper()
 	for {
 		e, ok := p.next()
@@ -74,7 +74,7 @@ func (p *process) until(wanted func(event) bool) event {
 }
 
 // next reads one line; what is no event leaves e empty.
-func (p *process) next() (e event, ok bool) {
+func (p *process) next() (e shownEvent, ok bool) {
 	line, err := p.stderr.ReadString('\n')
 	if err != nil {
 		return e, false
@@ -92,7 +92,7 @@ func (p *process) signal(s os.Signal) {
 }
 
 // end waits for the end, and gives the exit code and the summary.
-func (p *process) end() (code int, sum event) {
+func (p *process) end() (code int, sum shownEvent) {
 	p.t.Helper()
 	for {
 		e, ok := p.next()
@@ -107,7 +107,7 @@ func (p *process) end() (code int, sum event) {
 	return p.cmd.ProcessState.ExitCode(), sum
 }
 
-func stopping(e event) bool { return strings.HasPrefix(e.Message, "stopping:") }
+func stopping(e shownEvent) bool { return strings.HasPrefix(e.Message, "stopping:") }
 
 // serveFor serves a provider for one test.
 func serveFor(t *testing.T, cfg sim.Config) (*sim.Server, string) {
@@ -158,7 +158,7 @@ func TestFirstSignalDrains(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out file.jsonl")
 			args := []string{promptsFile(t, 2000), "-o", out, "--base-url", base, "--model", "m", "-c", "4"}
 			p := start(t, nil, args...)
-			p.until(func(e event) bool { return e.Event == "progress" && e.Done > 0 })
+			p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 0 })
 			p.signal(sig)
 			p.until(stopping)
 			code, sum := p.end()
@@ -182,7 +182,7 @@ func TestSecondSignalAbandons(t *testing.T) {
 		server, base := serveFor(t, sim.Config{Errors: sim.Rates{Hang: 1}})
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		p := start(t, nil, promptsFile(t, 50), "-o", out, "--base-url", base, "--model", "m", "-c", "4")
-		p.until(func(e event) bool { return e.Event == "progress" && e.InFlight == 4 })
+		p.until(func(e shownEvent) bool { return e.Event == "progress" && e.InFlight == 4 })
 		p.signal(pair[0])
 		p.until(stopping)
 		p.signal(pair[1])
@@ -225,7 +225,7 @@ func TestInputOrderAfterSecondSignal(t *testing.T) {
 	}
 	args := []string{in, "-o", out, "--base-url", server.URL, "--model", "m", "-c", "4", "--order", "input"}
 	p := start(t, nil, args...)
-	p.until(func(e event) bool { return e.Event == "progress" && e.Done > 5 })
+	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 5 })
 	p.signal(os.Interrupt)
 	p.until(stopping)
 	p.signal(os.Interrupt)
@@ -233,7 +233,7 @@ func TestInputOrderAfterSecondSignal(t *testing.T) {
 		t.Errorf("exit code %d, last line %q", code, p.last)
 	}
 	p = start(t, nil, args...)
-	p.until(func(e event) bool { return strings.Contains(e.Message, "brought into the order of the input") })
+	p.until(func(e shownEvent) bool { return strings.Contains(e.Message, "brought into the order of the input") })
 	if code, _ := p.end(); code != exitOK {
 		t.Errorf("exit code %d, last line %q", code, p.last)
 	}
@@ -266,7 +266,7 @@ func TestSignalWhileStandardInputStalls(t *testing.T) {
 	if _, err := typed.WriteString(`{"prompt":"one"}` + "\n" + `{"prompt":"tw`); err != nil {
 		t.Fatal(err)
 	}
-	p.until(func(e event) bool { return e.Event == "progress" && e.Done == 1 })
+	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done == 1 })
 	p.signal(os.Interrupt)
 	code, sum := p.end()
 	if code != exitInterrupted || !sum.Proved || wholeLines(t, out) != 1 || server.Books().Received != 1 {

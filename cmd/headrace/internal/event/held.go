@@ -17,8 +17,8 @@ type scene struct {
 	lane *observe.Lane // that it is about; nil: none, or many
 }
 
-// words say what holds a run, or a lane, back. Of several the first that has room is taken.
-type words struct {
+// A sentence says what holds a run, or a lane, back. Of several the first that has room is taken.
+type sentence struct {
 	by    []string // in a row
 	more  []string // what more there is: as many as have room, in their order
 	short []string // in shortCells
@@ -68,7 +68,7 @@ func (s *scene) bound() observe.Bound {
 }
 
 // wide is all that there is to say, in one line.
-func (s *scene) wide(w words) string {
+func (s *scene) wide(w sentence) string {
 	h, parts := &s.p.Held, []string{}
 	text := harmless(w.by[0])
 	if h.Second != observe.NoBound {
@@ -141,11 +141,11 @@ const (
 )
 
 // tellers say what each of them means here.
-var tellers = map[observe.Bound]func(*scene) words{
-	byRequests:     func(s *scene) words { return s.limit(0, "requests") },
-	byTokens:       func(s *scene) words { return s.limit(1, "tokens") },
-	byInputTokens:  func(s *scene) words { return s.limit(2, "input tokens") },
-	byOutputTokens: func(s *scene) words { return s.limit(3, "output tokens") },
+var tellers = map[observe.Bound]func(*scene) sentence{
+	byRequests:     func(s *scene) sentence { return s.limit(0, "requests") },
+	byTokens:       func(s *scene) sentence { return s.limit(1, "tokens") },
+	byInputTokens:  func(s *scene) sentence { return s.limit(2, "input tokens") },
+	byOutputTokens: func(s *scene) sentence { return s.limit(3, "output tokens") },
 	bySearch:       (*scene).search,
 	byTrial:        (*scene).trial,
 	byNeighbour:    (*scene).neighbour,
@@ -167,7 +167,7 @@ var tellers = map[observe.Bound]func(*scene) words{
 }
 
 // words are those of one bound. One that is not known is said as it is written.
-func (s *scene) words(by observe.Bound) words {
+func (s *scene) words(by observe.Bound) sentence {
 	if tell := tellers[by]; tell != nil {
 		return tell(s)
 	}
@@ -175,7 +175,7 @@ func (s *scene) words(by observe.Bound) words {
 	if by == observe.NoBound {
 		text = "nothing: calls leave as they come"
 	}
-	return words{by: []string{text}, short: []string{text, "nothing"}, lane: []string{string(by)}}
+	return sentence{by: []string{text}, short: []string{text, "nothing"}, lane: []string{string(by)}}
 }
 
 // name is a bound as a noun, where another stands in the sentence.

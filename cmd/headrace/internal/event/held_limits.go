@@ -12,9 +12,9 @@ import (
 )
 
 // limit says how much of a limit is drawn: 588 of 600 a minute.
-func (s *scene) limit(k int, noun string) words {
+func (s *scene) limit(k int, noun string) sentence {
 	kind := strings.TrimSuffix(noun, " tokens")
-	w := words{
+	w := sentence{
 		by: []string{"the provider's limit on " + noun + s.ofModel()}, short: []string{noun + " limit"},
 		lane: []string{noun + " limit", kind + " limit"},
 	}
@@ -30,7 +30,7 @@ func (s *scene) limit(k int, noun string) words {
 }
 
 // limitFigures puts the figures before the words without.
-func (s *scene) limitFigures(w *words, v *limiter.LimitView, used float64, noun string) {
+func (s *scene) limitFigures(w *sentence, v *limiter.LimitView, used float64, noun string) {
 	n, per := perTime(v.Refill)
 	figure := amount(n)
 	if used > 0 {
@@ -116,8 +116,8 @@ func calls(perSecond float64) string {
 }
 
 // search says how fast the limit is felt for.
-func (s *scene) search() words {
-	w := words{by: []string{"nothing known yet: the pace rises until it is refused"}, short: []string{"feeling for the limit"}, lane: []string{"search"}}
+func (s *scene) search() sentence {
+	w := sentence{by: []string{"nothing known yet: the pace rises until it is refused"}, short: []string{"feeling for the limit"}, lane: []string{"search"}}
 	if s.lane == nil {
 		w.more = []string{"--rpm and --tpm would skip this search"}
 		return w
@@ -158,29 +158,29 @@ func (s *scene) beliefs(but ...string) string {
 	return row("; ", said...)
 }
 
-func (s *scene) trial() words {
-	return words{
+func (s *scene) trial() sentence {
+	return sentence{
 		by: []string{"a trial" + s.ofModel() + ": slower for a while, to see whether refusals cease"}, more: []string{s.beliefs("going slower"), s.next()},
 		short: []string{"a trial: slower for a while"}, lane: []string{"trial"},
 	}
 }
 
-func (s *scene) neighbour() words {
-	return words{
+func (s *scene) neighbour() sentence {
+	return sentence{
 		by: []string{"a pause" + s.ofModel() + ", as somebody else calls at the same limit"}, more: []string{s.beliefs(), s.next()},
 		short: []string{"a pause for another client"}, lane: []string{"neighbour"},
 	}
 }
 
-func (s *scene) brake() words {
-	return words{
+func (s *scene) brake() sentence {
+	return sentence{
 		by: []string{"few calls" + s.ofModel() + " were let in of late: no faster than twice that"}, more: []string{s.beliefs(), s.next()},
 		short: []string{"few calls were let in of late"}, lane: []string{"few let in"},
 	}
 }
 
-func (s *scene) errors() words {
-	w := words{
+func (s *scene) errors() sentence {
+	w := sentence{
 		by: []string{"calls break: slowed down"}, more: []string{"as fast as before once fewer break", s.next()},
 		short: []string{"calls break: slowed down"}, lane: []string{"calls break"},
 	}
@@ -196,8 +196,8 @@ func (s *scene) errors() words {
 }
 
 // window says whose bound on calls in flight it is.
-func (s *scene) window() words {
-	w := words{
+func (s *scene) window() sentence {
+	w := sentence{
 		by: []string{"the server's own pace" + s.ofModel()}, more: []string{s.next()},
 		short: []string{"the server's own pace"}, lane: []string{"server's pace"},
 	}
@@ -233,13 +233,13 @@ func (s *scene) taking() string {
 	return ""
 }
 
-func (s *scene) concurrency() words {
+func (s *scene) concurrency() sentence {
 	n := s.p.Concurrency
 	all := fmt.Sprintf("your -c %d: all %s are in flight", n, count(n, "call"))
 	if n == 1 {
 		all = "your -c 1: the one call is in flight"
 	}
-	w := words{by: []string{all}, short: []string{fmt.Sprintf("your -c %d: all in flight", n)}, lane: []string{fmt.Sprintf("-c %d", n)}}
+	w := sentence{by: []string{all}, short: []string{fmt.Sprintf("your -c %d: all in flight", n)}, lane: []string{fmt.Sprintf("-c %d", n)}}
 	if takes := s.taking(); takes != "" {
 		w.by = []string{all + ", " + takes, all}
 	}
@@ -271,9 +271,9 @@ func (s *scene) enough(factor float64) int {
 	return min(machine.MaxConcurrency, int(math.Ceil(factor*float64(s.p.Concurrency))))
 }
 
-func (s *scene) output() words {
+func (s *scene) output() sentence {
 	who := s.reader()
-	return words{
+	return sentence{
 		by: []string{who + ": answers wait until they are written"}, more: []string{"more calls at once would not help", s.next()},
 		short: []string{who, "the output"}, lane: []string{"output"},
 	}

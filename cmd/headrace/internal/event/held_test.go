@@ -190,7 +190,7 @@ var scenes = []told{
 		p.Total, p.InFlight, p.Speed, p.Ends = observe.UnknownTotal, 4, 3.1, observe.Forecast{Why: "total"}
 	}},
 	{name: "paused", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) { p.State = observe.Paused }},
-	{name: "draining", by: byRequests, c: func(c *Context) { c.Draining = ctrlC }, p: func(p *observe.Picture, l *observe.Lane) {
+	{name: "draining", by: byRequests, c: func(c *Context) { c.Draining = CtrlC }, p: func(p *observe.Picture, l *observe.Lane) {
 		p.State, p.InFlight, p.P95, p.Oldest = observe.Draining, 6, 8*time.Second, 4200*time.Millisecond
 		p.Answered += 25
 	}},

@@ -19,7 +19,7 @@ func (s *scene) latency() time.Duration {
 }
 
 // cooldown says until when nothing leaves after a refusal.
-func (s *scene) cooldown() words {
+func (s *scene) cooldown() sentence {
 	why := "refused (429)"
 	at := time.Time{}
 	switch l := s.lane; {
@@ -35,7 +35,7 @@ func (s *scene) cooldown() words {
 	return s.pause("a cooldown", why, "cooldown", at)
 }
 
-func (s *scene) overload() words {
+func (s *scene) overload() sentence {
 	at := time.Time{}
 	if s.cooling() {
 		at = s.lane.Until
@@ -44,8 +44,8 @@ func (s *scene) overload() words {
 }
 
 // pause is a wait after which calls leave again.
-func (s *scene) pause(what, why, word string, until time.Time) words {
-	w := words{by: []string{what + s.ofModel() + ": " + why}, short: []string{what}, lane: []string{word}}
+func (s *scene) pause(what, why, word string, until time.Time) sentence {
+	w := sentence{by: []string{what + s.ofModel() + ": " + why}, short: []string{what}, lane: []string{word}}
 	if wait := s.wait(until); wait != "" {
 		w.by = []string{w.by[0] + "; the next call leaves in " + wait, what + ": " + why + "; the next call leaves in " + wait}
 		w.short = []string{what + ": next call in " + wait, what + ": " + wait, what}
@@ -74,8 +74,8 @@ func (s *scene) met() string {
 }
 
 // outage says how calls broke, and when one tries again.
-func (s *scene) outage() words {
-	w := words{by: []string{"an outage: calls break"}, short: []string{"an outage"}, lane: []string{"outage"}}
+func (s *scene) outage() sentence {
+	w := sentence{by: []string{"an outage: calls break"}, short: []string{"an outage"}, lane: []string{"outage"}}
 	if s.p.Open > 1 {
 		w.by = []string{fmt.Sprintf("an outage: the calls of %d models break", s.p.Open)}
 	}
@@ -107,8 +107,8 @@ func howBroken(inRow int, errors float64) string {
 }
 
 // recovery says how far a lane has come back.
-func (s *scene) recovery() words {
-	w := words{by: []string{"coming back" + s.ofModel()}, short: []string{"coming back"}, lane: []string{"coming back"}}
+func (s *scene) recovery() sentence {
+	w := sentence{by: []string{"coming back" + s.ofModel()}, short: []string{"coming back"}, lane: []string{"coming back"}}
 	l := s.lane
 	if l == nil {
 		return w
@@ -131,9 +131,9 @@ func (s *scene) recovery() words {
 }
 
 // backoff says how many items wait for themselves.
-func (s *scene) backoff() words {
+func (s *scene) backoff() sentence {
 	n := s.p.Delayed
-	w := words{by: []string{"items that wait for their own retry"}, short: []string{"items wait for their retry"}, lane: []string{"backoff"}}
+	w := sentence{by: []string{"items that wait for their own retry"}, short: []string{"items wait for their retry"}, lane: []string{"backoff"}}
 	if n == 0 {
 		return w
 	}
@@ -155,35 +155,35 @@ func waits(n int) string {
 }
 
 // input says how fast it comes.
-func (s *scene) input() words {
+func (s *scene) input() sentence {
 	speed := perSecond(s.p.Speed)
 	items := strings.Replace(speed, "/s", " items/s", 1)
 	flying := fmt.Sprintf("(%s of %s in flight)", number(s.p.InFlight), number(s.p.Concurrency))
-	return words{
+	return sentence{
 		by:    []string{"your input: it gives " + items + ", nothing waits " + flying, "your input: it gives " + items + ", nothing waits"},
 		short: []string{"your input: " + items, "your input"}, lane: []string{"your input"},
 	}
 }
 
-func (s *scene) paused() words {
-	return words{by: []string{"a pause: nothing is sent until it is resumed"}, short: []string{"paused"}, lane: []string{"paused"}}
+func (s *scene) paused() sentence {
+	return sentence{by: []string{"a pause: nothing is sent until it is resumed"}, short: []string{"paused"}, lane: []string{"paused"}}
 }
 
 // draining says what ends the run, and what becomes of the calls in flight.
-func (s *scene) draining() words {
+func (s *scene) draining() sentence {
 	why := s.c.Draining
 	if why == "" {
 		why = "it is to end"
 	}
 	finish, again := "calls finish and are saved", "Ctrl-C drops them"
-	if why == ctrlC {
+	if why == CtrlC {
 		again = "Ctrl-C again drops them"
 	}
 	n := s.p.InFlight
 	if n == 1 {
 		finish, again = "call finishes and is saved", strings.Replace(again, "them", "it", 1)
 	}
-	w := words{
+	w := sentence{
 		by:    []string{fmt.Sprintf("%s: %s %s; %s", why, number(n), finish, again), fmt.Sprintf("%s: %s %s", why, number(n), finish)},
 		short: []string{why + ": " + count(n, "call") + " to finish", count(n, "call") + " to finish", "stopping"}, lane: []string{"stopping"},
 	}
@@ -193,8 +193,8 @@ func (s *scene) draining() words {
 	return w
 }
 
-// ctrlC is what ends most runs that are ended.
-const ctrlC = "your Ctrl-C"
+// CtrlC is what ends most runs that are ended: a [Context]'s Draining.
+const CtrlC = "your Ctrl-C"
 
 // refusals say for which reason a provider serves nothing more.
 var refusals = []struct {
@@ -206,8 +206,8 @@ var refusals = []struct {
 }
 
 // stopped says why the provider serves nothing more.
-func (s *scene) stopped() words {
-	w := words{by: []string{"the provider serves nothing more"}, short: []string{"the provider stopped it"}, lane: []string{"stopped"}}
+func (s *scene) stopped() sentence {
+	w := sentence{by: []string{"the provider serves nothing more"}, short: []string{"the provider stopped it"}, lane: []string{"stopped"}}
 	if cause := s.whyStopped(); cause != nil && cause.Error() != "" {
 		w.by = []string{cause.Error()}
 		for _, r := range refusals {
@@ -245,12 +245,12 @@ func (s *scene) whyStopped() error {
 const hanging = 2
 
 // tail says how long the last calls take.
-func (s *scene) tail() words {
+func (s *scene) tail() sentence {
 	n := s.p.InFlight
 	if n == 0 {
-		return words{by: []string{"the last calls: all have ended"}, short: []string{"the last calls"}, lane: []string{"last calls"}}
+		return sentence{by: []string{"the last calls: all have ended"}, short: []string{"the last calls"}, lane: []string{"last calls"}}
 	}
-	w := words{by: []string{"the last calls: " + count(n, "call") + " in flight"}, short: []string{"the last " + count(n, "call")}, lane: []string{"last calls"}}
+	w := sentence{by: []string{"the last calls: " + count(n, "call") + " in flight"}, short: []string{"the last " + count(n, "call")}, lane: []string{"last calls"}}
 	oldest := s.p.Oldest
 	if oldest <= 0 {
 		return w

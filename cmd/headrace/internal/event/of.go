@@ -36,11 +36,11 @@ const (
 func Of(p *observe.Picture, c Context) Progress {
 	s := &scene{p: p, c: &c, lane: laneOf(p)}
 	e := Progress{
-		Event: "progress", ElapsedS: round(p.At.Sub(p.Began).Seconds()), At: stamp(p.At), State: p.State.String(),
+		Event: "progress", ElapsedS: round(p.At.Sub(p.Began).Seconds()), At: Stamp(p.At), State: p.State.String(),
 		Done: p.Before + p.Answered + p.Failed, Before: p.Before, Failed: int64(p.Failed + c.Skipped),
 		InFlight: p.InFlight, Waiting: p.Waiting, PerSecond: round(p.Speed), Open: p.Open, HalfOpen: p.HalfOpen,
 		Input: c.Input, Output: c.Output, Provider: c.Provider, Simulated: c.Simulated, Concurrency: p.Concurrency,
-		Models: models(p), OfModels: p.OfLanes, BoundS: secondsOf(p.Ledger),
+		Models: models(p), OfModels: p.OfLanes, BoundS: Seconds(p.Ledger),
 		Allowed: finite(p.Allowed), Efficiency: positive(p.Efficiency),
 		Answered: p.Answered, Calls: p.Calls, Throttled: p.Throttled, Cooldowns: p.Cooldowns, Broke: p.Broke, Again: again(p),
 		Truncated: p.Truncated, Parked: p.Parked, Delayed: p.Delayed,
@@ -119,9 +119,9 @@ func failures(p *observe.Picture) []Failure {
 	return list
 }
 
-// secondsOf is the ledger as it is written: to the nanosecond, so that its sum is the run's
+// Seconds is a ledger as events have it: to the nanosecond, so that its sum is the run's
 // time.
-func secondsOf(l observe.Ledger) map[string]float64 {
+func Seconds(l observe.Ledger) map[string]float64 {
 	of := map[string]float64{}
 	for by, d := range l {
 		if by != observe.NoBound && d != 0 {
@@ -160,7 +160,7 @@ func (s *scene) laneEvent(l *observe.Lane) Lane {
 		e.Left = &l.Left
 	}
 	if !l.Until.IsZero() {
-		at := stamp(l.Until)
+		at := Stamp(l.Until)
 		e.Until = &at
 	}
 	return e
@@ -170,11 +170,10 @@ func (s *scene) laneEvent(l *observe.Lane) Lane {
 func limits(l *observe.Lane) []Limit {
 	list := []Limit{}
 	for k := range l.View.Limits {
-		v := &l.View.Limits[k]
-		if v.Known() {
+		if v := &l.View.Limits[k]; v.Known() {
 			list = append(list, Limit{
 				Limit: limitWords[k], PerSecond: round(v.Refill), Source: sourceWord(v.Source),
-				Used: positive(l.Used[k]), Level: finite(v.Level),
+				Used: positive(l.Used[k]), Level: finite(l.View.Level(dimensions[k])),
 			})
 		}
 	}
@@ -184,6 +183,8 @@ func limits(l *observe.Lane) []Limit {
 // limitWords are the words of the limits, in the order of a view.
 var limitWords = [limiter.Dimensions]string{"requests", "tokens", "input_tokens", "output_tokens"}
 
+var dimensions = [limiter.Dimensions]limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
+
 func sourceWord(s limiter.Source) string {
 	if s == limiter.Seen {
 		return "headers"
@@ -191,7 +192,8 @@ func sourceWord(s limiter.Source) string {
 	return s.String()
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+// Stamp is a moment as events have it: RFC 3339 with milliseconds, in UTC.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // round is to the thousandth: what is behind that is noise. What JSON has no number for
 // is nought.

@@ -11,6 +11,37 @@ import (
 // gap stands between what a row says.
 const gap = "   "
 
+// Lines are all that there is to say of how a run stands, in at most 79 cells each but for
+// the first.
+func Lines(p *Progress) []string {
+	lines := []string{heading(p)}
+	name := "Held by"
+	if p.State == stopped {
+		name = "Stopped"
+	}
+	for _, r := range []struct{ name, words string }{
+		{name, p.HeldBy}, {"", p.HeldMore}, {"Ends", p.EndsText}, {"Speed", SpeedWord(p)},
+		{"Calls", CallsRow(p)}, {"Spent", SpentRow(p)}, {"Failed", FailedRow(p)},
+	} {
+		if r.words != "" {
+			lines = append(lines, fmt.Sprintf("%-7s  %s", r.name, r.words))
+		}
+	}
+	return lines
+}
+
+// heading says which run it is, and how much of it is done.
+func heading(p *Progress) string {
+	done := number(p.Done) + " done"
+	if p.Total != nil {
+		done = number(p.Done) + " of " + number(*p.Total)
+		if *p.Total > 0 {
+			done += fmt.Sprintf(" (%d %%)", 100*p.Done / *p.Total)
+		}
+	}
+	return harmless(fmt.Sprintf("%s to %s: %s, %s in %s", p.Input, p.Output, p.State, done, span(seconds(p.ElapsedS))))
+}
+
 // SpeedWord is how many items end in a second: 9.8/s.
 func SpeedWord(p *Progress) string { return perSecond(p.PerSecond) }
 

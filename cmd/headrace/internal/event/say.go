@@ -3,13 +3,13 @@ package event
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/mattn/go-runewidth"
 
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 )
 
 // How wide words may be, in cells of a terminal.
@@ -47,15 +47,6 @@ func row(gap string, parts ...string) (line string) {
 		}
 	}
 	return line
-}
-
-// number is a whole number with commas at the thousands.
-func number(n int) string {
-	digits := strconv.Itoa(n)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
 }
 
 // amount is a number of which the first three digits matter: 196 k, 18.2 M. Under ten
@@ -127,6 +118,9 @@ func two(large int, unit string, small int, units string) string {
 	}
 	return fmt.Sprintf("%d %s %d %s", large, unit, small, units)
 }
+
+// number is a whole number with commas at the thousands.
+func number(n int) string { return words.Number(n) }
 
 // count says how many of something there are; the noun takes an s.
 func count(n int, noun string) string {
