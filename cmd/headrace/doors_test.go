@@ -63,6 +63,8 @@ var doors = map[string]struct {
 	"durable":        {"--durable os", []string{"job.Durability=1", "state.synced=false"}, ""},
 	"progress":       {"--progress json", []string{"display=*progress.events", "log=*slog.JSONHandler", "every=1s"}, ""},
 	"log-level":      {"--log-level debug", []string{"debug=true"}, ""},
+	"log-format":     {"--log-format json", []string{"log=*slog.JSONHandler"}, ""},
+	"log-file":       {in: "log.txtar"},
 	"limit":          {"--limit 14", []string{"job.Reader.Limit=14"}, ""},
 	"seed":           {"--seed 15", []string{"option WithSeed(15)", "sim.Seed=15", "sim.TrackIDs=true"}, ""},
 	"sim-profile":    {"--sim-profile fast --provider sim", []string{"sim.RPM=0", "server=sim fast"}, ""},
@@ -154,7 +156,7 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 		say("server=%s", state.server)
 	}
 	say("display=%s", reflect.ValueOf(manner).FieldByName("display").Elem().Type())
-	log := r.logHandler()
+	log := r.logHandler(io.Discard)
 	say("log=%T", log)
 	say("debug=%t", log.Enabled(t.Context(), slog.LevelDebug))
 	return lines

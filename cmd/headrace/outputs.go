@@ -145,11 +145,7 @@ func (r *runner) itemEnded(res *promptfile.Result) {
 		r.answered.note(res.Item.Endpoint)
 		return
 	}
-	r.log.Info("item failed", "id", res.Item.ID, "line", res.Item.Line, "lane", res.Lane, "error", r.redactError(res.Err))
-	var panicked *batch.PanicError
-	if errors.As(res.Err, &panicked) {
-		r.log.Error("panic", "id", res.Item.ID, "value", fmt.Sprint(panicked.Value), "stack", string(panicked.Stack))
-	}
+	r.logItem(res)
 }
 
 // begin opens the files, and says what became of what was there.

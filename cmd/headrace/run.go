@@ -99,6 +99,7 @@ type runner struct {
 	began   time.Time
 
 	recorder   *observe.Recorder
+	watched    chan struct{}          // closed when there is a recorder
 	shown      time.Time              // when the console was last shown how the run stands; the observer's
 	latestStep atomic.Pointer[string] // the latest transition, in words; nil: there was none
 
@@ -118,13 +119,20 @@ type runner struct {
 // runFile runs a file to whatever end, and says what is to be said but for the
 // last lines: those are the ending's.
 func (w *world) runFile(ctx context.Context, flags *runFlags, input string) error {
-	r := &runner{world: w, flags: flags, input: input, began: w.clock.Now()}
+	r := &runner{world: w, flags: flags, input: input, began: w.clock.Now(), watched: make(chan struct{})}
 	manner := r.manner()
 	r.every, r.console = manner.Every(), progress.Open(manner, w.clock.Now)
-	r.log = slog.New(r.logHandler())
+	closeLog, err := r.openLog()
+	if err != nil {
+		r.console.Close(nil)
+		return err
+	}
+	defer closeLog()
 	r.halt = w.watch(ctx, flags.deadline, r.console.Notice)
-	err := r.run()
+	answered := r.answerAsks()
+	err = r.run()
 	r.halt.close()
+	<-answered
 	r.conclude(err)
 	r.console.Close(r.report)
 	return err
@@ -262,10 +270,13 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	defer tuneGarbage(r.env)()
 	began := r.clock.Now()
 	r.console.Begin(r.startOf(plan), began)
+	r.logStart(plan)
 	r.record(plan)
 	r.shown = began
+	close(r.watched)
 	r.halt.expire(began)
 	sums, _ := job.Run(r.halt.ctx, r.call, r.options()...) // its error is in the sums
+	r.logEnd(&sums)
 	r.sayUnsaved(sums.SaveErr)
 	r.sayOrder(&sums)
 	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped == 0 {
@@ -300,13 +311,15 @@ func (r *runner) options() []batch.Option {
 
 // call makes one call of one item.
 func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
-	reply, err := r.backend.do(ctx, it.Asks())
-	if err != nil {
+	if !r.log.Enabled(ctx, slog.LevelDebug) {
+		reply, err := r.backend.do(ctx, it.Asks())
 		r.noteFault(err)
+		return reply, err
 	}
-	if r.log.Enabled(ctx, slog.LevelDebug) {
-		r.log.Debug("call", "id", it.ID, "line", it.Line, "lane", it.Pool(), "status", reply.Status, "error", r.redactError(err))
-	}
+	began := r.clock.Now()
+	reply, err := r.backend.do(ctx, it.Asks())
+	r.noteFault(err)
+	r.logCall(it, &reply, r.clock.Now().Sub(began), err)
 	return reply, err
 }
 

@@ -60,7 +60,8 @@ func TestKeyIsNowhere(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, stdout, stderr := inWorld(t, nil, map[string]string{"MY_KEY": testKey + "\n"}, "run", in, "-o", filepath.Join(dir, "out.jsonl"),
-					"--base-url", server.URL, "--api-key-env", "MY_KEY", "--model", "m", "--log-level", "debug", "--progress", progress, "--max-attempts", "1")
+					"--base-url", server.URL, "--api-key-env", "MY_KEY", "--model", "m", "--log-level", "debug", "--progress", progress, "--max-attempts", "1", "--log-file", filepath.Join(dir, "out.log"))
+				keeps(t, stderr)
 				everything := stdout + stderr
 				asText := strings.NewReplacer(`\u002d`, "-", `\\u002d`, "-")
 				files, _ := filepath.Glob(filepath.Join(dir, "out*"))
@@ -75,12 +76,21 @@ func TestKeyIsNowhere(t *testing.T) {
 				if i := strings.Index(everything, testKey[:12]); i >= 0 {
 					t.Errorf("there is the key: …%s…", everything[max(0, i-80):min(len(everything), i+80)])
 				}
-				if strings.Contains(stderr, "the prompt itself") {
+				if strings.Contains(stderr, "the prompt itself") || strings.Contains(read(t, filepath.Join(dir, "out.log")), "the prompt itself") {
 					t.Error("there is the prompt")
 				}
 			})
 		}
 	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // OpenAI's key goes to OpenAI and to servers on this machine; to any other host only if

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"log/slog"
-
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cmd/headrace/internal/progress"
 )
@@ -27,16 +25,6 @@ func (r *runner) manner() progress.Manner {
 		}
 	}
 	return progress.Plain(r.stderr)
-}
-
-// logHandler is what the log looks like beside that.
-func (r *runner) logHandler() slog.Handler {
-	level, _ := r.flags.level() // checked with the flags
-	options := &slog.HandlerOptions{Level: level}
-	if r.flags.progress == progressJSON {
-		return slog.NewJSONHandler(r.console, options)
-	}
-	return slog.NewTextHandler(r.console, options)
 }
 
 // reportOf is what is shown of a run that is over.

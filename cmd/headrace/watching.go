@@ -101,6 +101,33 @@ func (r *runner) observe(e batch.Event) {
 	}
 }
 
+// answerAsks tells whoever asks by a signal how the run stands, until the run is over; what
+// it answers is then closed.
+func (r *runner) answerAsks() (over <-chan struct{}) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-r.asks:
+				r.answerAsk()
+			case <-r.halt.over:
+				return
+			}
+		}
+	}()
+	return done
+}
+
+func (r *runner) answerAsk() {
+	select {
+	case <-r.watched:
+		r.console.ShowAll(r.stands())
+	default:
+		r.console.Notice(event.Asked, "no call was made yet")
+	}
+}
+
 // due reports whether it is time to show how the run stands. Pictures come more often than
 // some manners show one, and never quite in time.
 func (r *runner) due(at time.Time) bool {
@@ -148,11 +175,4 @@ func (r *runner) account(rep *progress.Report) {
 	}
 	e := event.Of(&p, event.Context{})
 	rep.Spent, rep.Efficiency = e.Spent, e.Efficiency
-}
-
-// logEvent puts into the log what is worth a line there.
-func (r *runner) logEvent(e batch.Event) {
-	if w := e.LongWait; w != nil {
-		r.log.Warn("long wait", progress.LogAttrs(w)...)
-	}
 }

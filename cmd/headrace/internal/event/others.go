@@ -56,6 +56,7 @@ const (
 	Stopping           Code = "stopping"            // what is in flight finishes
 	Abandoning         Code = "abandoning"          // it does not
 	LeftOut            Code = "left_out"            // lines that the terminal was too slow for
+	Asked              Code = "asked"               // somebody asked how it stands before there was anything to say
 	Unused             Code = "unused"              // a setting that has no meaning here
 	Other              Code = "other"
 )
