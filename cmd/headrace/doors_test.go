@@ -130,7 +130,7 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 	r.every = manner.Every()
 	say("every=%v", r.every)
 	r.record(nil)
-	for _, o := range r.options() {
+	for _, o := range append(r.options(), r.recorder.Options()...) {
 		say("option %v", o)
 	}
 	for part := range strings.FieldsSeq(strings.Trim(fmt.Sprintf("%+v", r.flags.limits()), "{}")) {

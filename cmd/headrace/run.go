@@ -275,7 +275,7 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	r.shown = began
 	close(r.watched)
 	r.halt.expire(began)
-	sums, _ := job.Run(r.halt.ctx, r.call, r.options()...) // its error is in the sums
+	sums, _ := job.Run(r.halt.ctx, r.call, append(r.options(), r.recorder.Options()...)...) // its error is in the sums
 	r.logEnd(&sums)
 	r.sayUnsaved(sums.SaveErr)
 	r.sayOrder(&sums)
@@ -303,7 +303,6 @@ func (r *runner) options() []batch.Option {
 		batch.WithLongWait(r.flags.longWait),
 		batch.WithFirstAnswer(r.flags.firstAnswer),
 	}
-	opts = append(opts, r.recorder.Options()...)
 	opts = append(opts, r.flags.lawOptions()...)
 	opts = append(opts, r.flags.lanes.options()...)
 	return append(opts, r.stateOptions()...)

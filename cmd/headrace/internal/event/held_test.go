@@ -56,8 +56,13 @@ func (c *told) said() (Progress, string) {
 	e := Of(&p, with)
 	text := "== " + c.name + "\n"
 	for _, one := range []struct{ name, words string }{
-		{"held", e.HeldBy}, {"more", e.HeldMore}, {"wide", e.HeldWide}, {"short", e.HeldShort}, {"lane", e.Lanes[0].HeldShort},
-		{"ends", e.EndsText}, {"short", e.EndsShort},
+		{"held", e.HeldBy},
+		{"more", e.HeldMore},
+		{"wide", e.HeldWide},
+		{"short", e.HeldShort},
+		{"lane", e.Lanes[0].HeldShort},
+		{"ends", e.EndsText},
+		{"short", e.EndsShort},
 	} {
 		text += strings.TrimRight(fmt.Sprintf("%-6s %s", one.name, one.words), " ") + "\n"
 	}
@@ -88,7 +93,7 @@ func TestHeldBy(t *testing.T) {
 
 var quota = &provider.Error{Kind: provider.QuotaExhausted, Provider: "openai", Status: 429, Code: "insufficient_quota"}
 
-var broken = errors.New("openai: server: 503: upstream connect error")
+var errBroken = errors.New("openai: server: 503: upstream connect error")
 
 var scenes = []told{
 	{name: "requests", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) {
@@ -171,7 +176,7 @@ var scenes = []told{
 		l.Phase, l.Reason, l.Until, l.Wave = machine.Cooling, machine.ByOverload, in(4*time.Second), 1
 	}},
 	{name: "outage", by: byBreaker, p: func(p *observe.Picture, l *observe.Lane) {
-		l.Phase, l.Reason, l.Until, l.Failures, l.Cause, p.Open = machine.Cooling, machine.ByBreaker, in(28*time.Second), 23, broken, 1
+		l.Phase, l.Reason, l.Until, l.Failures, l.Cause, p.Open = machine.Cooling, machine.ByBreaker, in(28*time.Second), 23, errBroken, 1
 		p.Ends = observe.Forecast{Why: "outage", Left: 81 * time.Minute}
 	}},
 	{name: "outages", by: byBreaker, p: func(p *observe.Picture, l *observe.Lane) {
@@ -227,9 +232,17 @@ func fits(t *testing.T, e *Progress) {
 		most int
 	}
 	list := []text{
-		{e.HeldBy, rowCells}, {e.HeldMore, rowCells}, {e.HeldShort, shortCells}, {e.EndsText, rowCells}, {e.EndsShort, endCells},
-		{e.HeldWide, 1 << 20}, {e.EndsWide, 1 << 20}, {e.Latest, 1 << 20},
-		{CallsRow(e), rowCells}, {SpentRow(e), rowCells}, {FailedRow(e), rowCells},
+		{e.HeldBy, rowCells},
+		{e.HeldMore, rowCells},
+		{e.HeldShort, shortCells},
+		{e.EndsText, rowCells},
+		{e.EndsShort, endCells},
+		{e.HeldWide, 1 << 20},
+		{e.EndsWide, 1 << 20},
+		{e.Latest, 1 << 20},
+		{CallsRow(e), rowCells},
+		{SpentRow(e), rowCells},
+		{FailedRow(e), rowCells},
 	}
 	for _, l := range e.Lanes {
 		list = append(list, text{l.HeldShort, laneCells})

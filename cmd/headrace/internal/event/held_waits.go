@@ -201,8 +201,10 @@ var refusals = []struct {
 	of   provider.Kind
 	says string
 }{
-	{provider.QuotaExhausted, "the quota is used up"}, {provider.Unauthorized, "the key is refused"},
-	{provider.ModelNotFound, "the model is not found"}, {provider.Misconfigured, "the server cannot be called"},
+	{provider.QuotaExhausted, "the quota is used up"},
+	{provider.Unauthorized, "the key is refused"},
+	{provider.ModelNotFound, "the model is not found"},
+	{provider.Misconfigured, "the server cannot be called"},
 }
 
 // stopped says why the provider serves nothing more.

@@ -20,8 +20,13 @@ func Lines(p *Progress) []string {
 		name = "Stopped"
 	}
 	for _, r := range []struct{ name, words string }{
-		{name, p.HeldBy}, {"", p.HeldMore}, {"Ends", p.EndsText}, {"Speed", SpeedWord(p)},
-		{"Calls", CallsRow(p)}, {"Spent", SpentRow(p)}, {"Failed", FailedRow(p)},
+		{name, p.HeldBy},
+		{"", p.HeldMore},
+		{"Ends", p.EndsText},
+		{"Speed", SpeedWord(p)},
+		{"Calls", CallsRow(p)},
+		{"Spent", SpentRow(p)},
+		{"Failed", FailedRow(p)},
 	} {
 		if r.words != "" {
 			lines = append(lines, fmt.Sprintf("%-7s  %s", r.name, r.words))
