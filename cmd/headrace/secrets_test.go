@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +12,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/provider"
 )
 
 const testKey = "sk-proj-0123456789abcdefTHEKEY"
@@ -164,5 +171,38 @@ func TestTypedKeyIsNotRepeated(t *testing.T) {
 		if stderr == "" || strings.Contains(stdout+stderr, "1234567890") {
 			t.Errorf("%q: %s%s", args, stdout, stderr)
 		}
+	}
+}
+
+// What failed is told without the key, whatever a server calls it, and so are the settings
+// of a run.
+func TestEventsHaveNoKey(t *testing.T) {
+	r := &runner{backend: &backend{key: testKey}}
+	kind, code := r.failureCode(&provider.Error{Kind: provider.Invalid, Status: 400, Code: "bad_" + testKey})
+	if kind != "invalid" || code != "bad_[redacted]" {
+		t.Errorf("%s, %s", kind, code)
+	}
+	if kind, code := r.failureCode(&provider.Error{Kind: provider.Server, Status: 502}); kind != "server" || code != "502" {
+		t.Errorf("%s, %s", kind, code)
+	}
+	for err, want := range map[error]string{&batch.PanicError{Value: 1}: "panic", errors.New("no"): "unknown"} {
+		if kind, code := r.failureCode(err); kind != want || code != "" {
+			t.Errorf("%v: %s, %s", err, kind, code)
+		}
+	}
+	f, fs := &runFlags{}, pflag.NewFlagSet("run", pflag.ContinueOnError)
+	f.register(fs)
+	if err := fs.Parse([]string{"-o", "out-" + testKey, "--system", "a part of a prompt", "--template", "{{.x}}"}); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"HEADRACE_RPM": "60"}
+	if err := f.complete(fs, func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(f.given)
+	want := `[{"name":"output","value":"out-[redacted]","from":"flag"},{"name":"template","value":null,"from":"flag"},` +
+		`{"name":"system","value":null,"from":"flag"},{"name":"rpm","value":"60","from":"environment"}]`
+	if err != nil || string(text) != want {
+		t.Errorf("%v: %s, want %s", err, text, want)
 	}
 }
