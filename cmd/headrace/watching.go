@@ -158,21 +158,27 @@ func (r *runner) runID() string {
 	return fmt.Sprintf("%s-%04x", r.began.UTC().Format("20060102T150405"), r.chance&0xffff)
 }
 
-// account adds to a run's report what was seen of it. The time at the gate is the part of
-// the concurrency that was spent waiting for the output.
+// account adds to a run's report what was seen of it.
 func (r *runner) account(rep *progress.Report) {
 	p := r.recorder.Look(r.clock.Now())
-	rep.At, rep.Bounds = p.At, observe.Ledger{}
-	for b := range batch.Bound(len(rep.Held)) {
-		if d := rep.Held[b]; d != 0 {
-			rep.Bounds[observe.Bound(b.String())] = d
+	rep.At, rep.Bounds = p.At, boundsOf(&rep.Held, p.Ledger[observe.Output])
+	e := event.Of(&p, event.Context{})
+	rep.Spent, rep.Efficiency = e.Spent, e.Efficiency
+}
+
+// boundsOf is a run's ledger with the time for which it waited for its output told apart:
+// the machine takes that for calls in flight.
+func boundsOf(held *batch.Ledger, output time.Duration) observe.Ledger {
+	bounds := observe.Ledger{}
+	for b := range batch.Bound(len(held)) {
+		if d := held[b]; d != 0 {
+			bounds[observe.Bound(b.String())] = d
 		}
 	}
 	const concurrency = observe.Bound("concurrency")
-	if out := min(p.Ledger[observe.Output], rep.Bounds[concurrency]); out > 0 {
-		rep.Bounds[observe.Output] = out
-		rep.Bounds[concurrency] -= out
+	if out := min(output, bounds[concurrency]); out > 0 {
+		bounds[observe.Output] = out
+		bounds[concurrency] -= out
 	}
-	e := event.Of(&p, event.Context{})
-	rep.Spent, rep.Efficiency = e.Spent, e.Efficiency
+	return bounds
 }

@@ -214,6 +214,9 @@ var scenes = []told{
 	{name: "tail that hangs", by: byTail, p: func(p *observe.Picture, l *observe.Lane) {
 		p.InFlight, p.Oldest, p.Slowest, p.Ends = 25, 95*time.Second, 400*time.Millisecond, observe.Forecast{Low: 0, Likely: 25 * time.Second, High: 30 * time.Second, Known: true}
 	}},
+	{name: "tail, slow as ever", by: byTail, p: func(p *observe.Picture, l *observe.Lane) {
+		p.InFlight, p.Oldest, p.Slowest = 3, 6*time.Second, 5*time.Second
+	}},
 	{name: "tail", by: byTail, p: func(p *observe.Picture, l *observe.Lane) {
 		p.InFlight, p.Oldest, p.Slowest = 1, time.Second, 9*time.Second
 	}},

@@ -207,3 +207,52 @@ func TestOnlyTheLiveLineSteers(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 }
+
+// For programs the start is the first line, with all that is known by then; what comes
+// before it waits, unless somebody must not be kept waiting.
+func TestStartIsTheFirstEvent(t *testing.T) {
+	items := 3
+	for name, c := range map[string]struct {
+		do   func(e *events)
+		want string
+	}{
+		"as usual": {func(e *events) {
+			e.notice(time.Time{}, event.Simulated, "n")
+			e.begin(event.Start{Event: "start", Items: &items}, time.Time{})
+			e.begin(event.Start{Event: "start"}, time.Time{})
+		}, "start 3 notice"},
+		"a long look at the input": {func(e *events) {
+			e.notice(time.Time{}, event.Simulated, "n")
+			e.notice(time.Time{}, event.Checking, "n")
+			e.begin(event.Start{Event: "start", Items: &items}, time.Time{})
+		}, "start notice notice"},
+		"refused": {func(e *events) {
+			e.log([]byte("{}\n"))
+			e.summary(nil)
+		}, "start log"},
+		"refused, nothing said": {func(e *events) { e.summary(nil) }, ""},
+		"ever more": {func(e *events) {
+			for range mostEarly {
+				e.log([]byte("{}\n"))
+			}
+		}, "start" + strings.Repeat(" log", mostEarly)},
+	} {
+		var out strings.Builder
+		c.do(&events{out: &out, start: event.Start{Event: "start"}})
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			word := "log"
+			for _, one := range []string{"start", "notice"} {
+				if strings.HasPrefix(line, `{"event":"`+one) {
+					word = one
+				}
+			}
+			if got = append(got, word); strings.Contains(line, `"items":3`) {
+				got = append(got, "3")
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
