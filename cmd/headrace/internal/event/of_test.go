@@ -39,7 +39,8 @@ func TestFigures(t *testing.T) {
 	p.Before, p.Broke, p.Allowed, p.Efficiency = 100, 120, math.Inf(1), 0.986
 	p.Ledger = observe.Ledger{"requests": 3*time.Second + 1, "tail": 0, "": time.Second}
 	p.Failures = []observe.Failure{
-		{Kind: "timeout", Count: 5}, {Kind: "server", Code: "500", Count: 3},
+		{Kind: "timeout", Count: 5},
+		{Kind: "server", Code: "500", Count: 3},
 		{Kind: "invalid", Count: 23, Message: "too long", Examples: []observe.Example{{ID: "a", Line: 7, Message: "too long: 9"}}},
 	}
 	p.Spent.Priced, p.Spent.USD, p.InAll = 3, 5.21, observe.Estimate{Likely: 10, PlusMinus: 0.06, Known: true}
