@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/sim"
@@ -19,7 +20,17 @@ type backend struct {
 	name   string           // of the provider, as its lanes begin
 	key    string           // "" if there is none
 	books  func() sim.Books // the simulated provider's own; nil for a real one
-	notice []string         // what the user should know of it
+	notice []notice         // what the user should know of it
+}
+
+// notice is something that the user should know.
+type notice struct {
+	code event.Code
+	text string
+}
+
+func (b *backend) note(code event.Code, text string) {
+	b.notice = append(b.notice, notice{code, text})
 }
 
 func (b *backend) do(ctx context.Context, r provider.Request) (provider.Reply, error) {
@@ -101,9 +112,9 @@ func (r *runner) simulate() (*backend, error) {
 		return nil, refuse("%s", configFault(err))
 	}
 	b := &backend{client: client, name: providerSim, books: server.Books}
-	b.notice = append(b.notice, "the answers are simulated: nothing is sent anywhere")
+	b.note(event.Simulated, "the answers are simulated: nothing is sent anywhere")
 	if r.flags.baseURL != "" {
-		b.notice = append(b.notice, "--base-url has no meaning with --provider sim and is not used")
+		b.note(event.Unused, "--base-url has no meaning with --provider sim and is not used")
 	}
 	return b, nil
 }
@@ -125,7 +136,7 @@ func (r *runner) findKey(b *backend) error {
 	b.key = strings.TrimSpace(key)
 	if b.key != "" && !r.flags.keyEnvGiven && !mayHaveOpenAIKey(r.flags.baseURL) {
 		b.key = ""
-		b.notice = append(b.notice, fmt.Sprintf("the key in %s is OpenAI's and is not sent to %s: if it is that server's, say so with --api-key-env %[1]s",
+		b.note(event.Key, fmt.Sprintf("the key in %s is OpenAI's and is not sent to %s: if it is that server's, say so with --api-key-env %[1]s",
 			r.flags.keyEnv, hostOf(r.flags.baseURL)))
 		return nil
 	}
@@ -136,10 +147,10 @@ func (r *runner) findKey(b *backend) error {
 		return r.failAgain(exitUsage, "%s is not set: put your key into it, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", r.flags.keyEnv)
 	}
 	if r.flags.configBaseURL {
-		b.notice = append(b.notice, fmt.Sprintf("the key in %s goes to %s, as %s says", r.flags.keyEnv, r.flags.baseURL, r.flags.config))
+		b.note(event.Key, fmt.Sprintf("the key in %s goes to %s, as %s says", r.flags.keyEnv, r.flags.baseURL, r.flags.config))
 	}
 	if u, err := url.Parse(r.flags.baseURL); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) {
-		b.notice = append(b.notice, "the key travels unencrypted: "+u.Hostname()+" is not this machine, and --base-url says http")
+		b.note(event.Key, "the key travels unencrypted: "+u.Hostname()+" is not this machine, and --base-url says http")
 	}
 	return nil
 }

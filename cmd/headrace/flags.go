@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider/openai"
 )
@@ -44,8 +45,11 @@ type runFlags struct {
 	order          string
 	progress       string
 	logLevel       string
+	logFormat      string
+	logFile        string
 	seed           uint64
 	seeded         bool
+	given          []event.Setting // what has not its default, and where it came from
 }
 
 // defaultKeyEnv holds OpenAI's key, as in their own libraries.
@@ -123,6 +127,8 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.durable, "durable", durableSync, "when a result is saved: sync (10 ms later it survives the loss of power) or os (it survives the end of this process)")
 	fs.StringVar(&f.progress, "progress", progressAuto, "auto, bar, plain, json or none, on standard error")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
+	fs.StringVar(&f.logFormat, "log-format", logAuto, "text, json, or auto (json beside --progress json, else text)")
+	fs.StringVar(&f.logFile, "log-file", "", "file that the log goes to, behind what is in it; without it the log is on standard error")
 	fs.Uint64Var(&f.seed, "seed", 0, "makes jitter and simulation reproducible (default: another one each time)")
 	fs.StringVar(&f.simProfile, "sim-profile", profileDemo, "what --provider sim is like: demo (it throttles) or fast (nothing is in the way)")
 	fs.StringVar(&f.config, "config", "", "YAML file of flags, one a line as in \"rpm: 600\", and of what has no flag (ramp, breaker, …: see headrace help config)")
@@ -130,7 +136,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 		"output": "FILE", "errors": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
 		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
 		"timeout": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "sim-profile": "NAME", "config": "FILE",
-		"durable": "MODE", "progress": "MODE", "log-level": "LEVEL", "seed": "N",
+		"durable": "MODE", "progress": "MODE", "log-level": "LEVEL", "log-format": "FORMAT", "log-file": "FILE", "seed": "N",
 	})
 }
 
@@ -166,12 +172,17 @@ func usage(faults ...error) error {
 // complete takes what was not given from the environment, then from the file of
 // --config, and checks everything that can be checked without looking at others.
 func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) error {
+	from := origins{}
+	from.note(fs, "flag")
 	if err := fromEnvironment(fs, env); err != nil {
 		return err
 	}
+	from.note(fs, "environment")
 	if err := f.fromFile(fs); err != nil {
 		return err
 	}
+	from.note(fs, "file")
+	f.given = append(from.settings(fs), f.lanes.settings()...)
 	f.seeded, f.keyEnvGiven = fs.Changed("seed"), fs.Changed("api-key-env")
 	f.lanes.useLaw(f.law)
 	return usage(append(f.lanes.check(f.law),
@@ -203,5 +214,6 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		oneOf("progress", f.progress, progressAuto, progressBar, progressPlain, progressJSON, progressNone),
 		f.checkLevel(),
 		f.readPrices(&f.inputFlags, f.preset),
+		f.checkLog(),
 	)...)
 }

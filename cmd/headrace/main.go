@@ -29,6 +29,7 @@ type world struct {
 	chance  uint64           // seeds what the user does not seed
 	width   func() int       // columns of the terminal at stderr; nil: it is none
 	signals <-chan os.Signal // Ctrl-C, SIGTERM
+	asks    <-chan os.Signal // SIGUSR1, and SIGINFO where there is one: how does it stand?
 	release func()           // gives the signals their usual effect back
 }
 
@@ -38,6 +39,10 @@ func main() { os.Exit(command()) }
 func command() int {
 	signals := make(chan os.Signal, 2) // two are told apart
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	asks := make(chan os.Signal, 1)
+	if list := askSignals(); len(list) > 0 {
+		signal.Notify(asks, list...)
+	}
 	// A closed pipe is then an error of the write, which ends a run with whole files.
 	signal.Ignore(syscall.SIGPIPE)
 	ignoreFullQuota()
@@ -46,7 +51,7 @@ func command() int {
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		env: os.LookupEnv, clock: clockwork.NewRealClock(),
 		chance: rand.Uint64(), //nolint:forbidigo // the seed of all other chance; --seed replaces it
-		width:  widthOf(os.Stderr), signals: signals,
+		width:  widthOf(os.Stderr), signals: signals, asks: asks,
 		release: func() { signal.Reset(os.Interrupt, syscall.SIGTERM) },
 	}
 	return run(context.Background(), w)

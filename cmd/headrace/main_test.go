@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,7 +22,10 @@ import (
 // TestMain makes the test binary the command, for scripts and for tests that start
 // it as a process of its own.
 func TestMain(m *testing.M) {
-	testscript.Main(leakFree{m}, map[string]func(){"headrace": main})
+	if file, err := filepath.Abs(schemaFile); err == nil && os.Getenv(schemaVariable) == "" {
+		_ = os.Setenv(schemaVariable, file)
+	}
+	testscript.Main(leakFree{m}, map[string]func(){"headrace": checkedMain})
 }
 
 // leakFree fails tests that leave a goroutine behind.
@@ -42,7 +46,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			env.Vars = append(env.Vars, "NO_PROXY=127.0.0.1")
+			env.Vars = append(env.Vars, "NO_PROXY=127.0.0.1", schemaVariable+"="+os.Getenv(schemaVariable))
 			env.Values[theProvider{}] = &theProvider{}
 			return nil
 		},

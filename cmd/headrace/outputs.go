@@ -11,6 +11,7 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 )
 
 // stdoutErrors is where failed items of a run to standard output, or to a device, go.
@@ -91,26 +92,26 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 	}
 }
 
-// watchJob says what happens to items, and counts those that fail for whoever looks on.
+// watchJob says what happens to items, and counts bad lines for whoever looks on.
 func (r *runner) watchJob(input string) promptfile.Watch {
 	return promptfile.Watch{
 		Checked: func(items int) {
-			r.console.Notice(fmt.Sprintf("checking %s before any call: %d items so far", input, items))
+			r.console.Notice(event.Checking, fmt.Sprintf("checking %s before any call: %d items so far", input, items))
 		},
 		Ended: r.itemEnded,
 		Skipped: func(bad *prompts.LineError) {
-			r.failed.Add(1)
+			r.skipped.Add(1)
 			if isNoJSONL(input, bad) {
-				r.console.Notice(formatHint(input))
+				r.console.Notice(event.ReadOtherwise, formatHint(input))
 			}
 		},
 		Renamed: r.sayRenamed(),
 		Broke: func(err error) {
-			r.console.Notice(plainText(err) + " (no further line is taken; the items before it are finished)")
+			r.console.Notice(event.InputBroke, plainText(err)+" (no further line is taken; the items before it are finished)")
 			var bad *prompts.LineError
 			if errors.As(err, &bad) {
 				for _, hint := range hintsFor(input, []*prompts.LineError{bad}) {
-					r.console.Notice(hint)
+					r.console.Notice(event.ReadOtherwise, hint)
 				}
 			}
 		},
@@ -123,7 +124,7 @@ func (r *runner) sayRenamed() func(*prompts.Request, string) {
 	said := false
 	return func(req *prompts.Request, was string) {
 		if !said {
-			r.console.Notice(fmt.Sprintf("%s has a result of another question under the id %q: that of line %d is %s, and so on",
+			r.console.Notice(event.Renamed, fmt.Sprintf("%s has a result of another question under the id %q: that of line %d is %s, and so on",
 				r.flags.output, was, req.Line, req.ID))
 		}
 		said = true
@@ -134,9 +135,9 @@ func (r *runner) sayRenamed() func(*prompts.Request, string) {
 func (r *runner) sayOrder(s *promptfile.Sums) {
 	switch {
 	case s.Arranged:
-		r.console.Notice(r.flags.output + ": its lines were brought into the order of the input")
+		r.console.Notice(event.Ordered, r.flags.output+": its lines were brought into the order of the input")
 	case s.Unordered:
-		r.console.Notice(r.flags.output + ": its lines may not stand in the order of the input yet: the run that gets to its end sees to that")
+		r.console.Notice(event.Ordered, r.flags.output+": its lines may not stand in the order of the input yet: the run that gets to its end sees to that")
 	}
 }
 
@@ -145,22 +146,17 @@ func (r *runner) itemEnded(res *promptfile.Result) {
 		r.answered.note(res.Item.Endpoint)
 		return
 	}
-	r.failed.Add(1)
-	r.log.Info("item failed", "id", res.Item.ID, "line", res.Item.Line, "lane", res.Lane, "error", r.redactError(res.Err))
-	var panicked *batch.PanicError
-	if errors.As(res.Err, &panicked) {
-		r.log.Error("panic", "id", res.Item.ID, "value", fmt.Sprint(panicked.Value), "stack", string(panicked.Stack))
-	}
+	r.logItem(res)
 }
 
 // begin opens the files, and says what became of what was there.
 func (r *runner) begin(job *promptfile.Job) (promptfile.Begun, error) {
 	begun, err := job.Begin()
 	for _, f := range begun.Kept {
-		r.console.Notice(fmt.Sprintf("starting over: the old %s is kept as %s", f.Name, f.As))
+		r.console.Notice(event.StartingOver, fmt.Sprintf("starting over: the old %s is kept as %s", f.Name, f.As))
 	}
 	for _, f := range begun.Torn {
-		r.console.Notice(fmt.Sprintf("%s ended in a line torn after %d bytes: it is cut off, its item is run again", f.Name, f.Bytes))
+		r.console.Notice(event.TornLine, fmt.Sprintf("%s ended in a line torn after %d bytes: it is cut off, its item is run again", f.Name, f.Bytes))
 	}
 	if r.startedOver = begun.Fresh; err != nil {
 		return begun, r.outputFault(err)

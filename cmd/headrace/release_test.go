@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 
 	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 )
 
 // The first signal drains and keeps signals for itself; the second gives them their usual
@@ -16,7 +18,7 @@ func TestSecondSignalReleases(t *testing.T) {
 		signals := make(chan os.Signal)
 		var seen []string
 		w := &world{clock: clockwork.NewRealClock(), signals: signals}
-		h := w.watch(t.Context(), 0, func(string) {})
+		h := w.watch(t.Context(), 0, func(event.Code, string) {})
 		w.release = func() {
 			if h.ctx.Err() == nil {
 				seen = append(seen, "released")

@@ -13,8 +13,10 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/progress"
 	"github.com/headrace/headrace/cmd/headrace/internal/words"
+	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -94,12 +96,18 @@ type runner struct {
 	input   string
 	backend *backend
 	console *progress.Console
-	every   time.Duration // the period of its pictures
+	every   time.Duration // in which it shows how the run stands
 	log     *slog.Logger
 	halt    *halt
+	began   time.Time
+
+	recorder   *observe.Recorder
+	watched    chan struct{}          // closed when there is a recorder
+	shown      time.Time              // when the console was last shown how the run stands; the observer's
+	latestStep atomic.Pointer[string] // the latest transition, in words; nil: there was none
 
 	answered    endpoints        // of the items with a result
-	failed      atomic.Int64     // lines that went to the errors file
+	skipped     atomic.Int64     // bad lines of the input
 	startedOver bool             // the old files were put aside: to go on is not to start over again
 	report      *progress.Report // what the console says at the end; nil: nothing
 
@@ -114,15 +122,34 @@ type runner struct {
 // runFile runs a file to whatever end, and says what is to be said but for the
 // last lines: those are the ending's.
 func (w *world) runFile(ctx context.Context, flags *runFlags, input string) error {
-	r := &runner{world: w, flags: flags, input: input}
+	r := &runner{world: w, flags: flags, input: input, began: w.clock.Now(), watched: make(chan struct{})}
 	manner := r.manner()
-	r.every, r.console = manner.Every(), progress.Open(manner)
-	r.log = slog.New(r.logHandler())
+	r.every, r.console = manner.Every(), progress.Open(manner, w.clock.Now)
+	closeLog, err := r.openLog()
+	if err != nil {
+		r.console.Close(nil)
+		return err
+	}
+	defer closeLog()
 	r.halt = w.watch(ctx, flags.deadline, r.console.Notice)
-	err := r.run()
+	answered := r.answerAsks()
+	err = r.run()
 	r.halt.close()
+	<-answered
+	r.conclude(err)
 	r.console.Close(r.report)
 	return err
+}
+
+// conclude adds to the report what is known only when all is over.
+func (r *runner) conclude(err error) {
+	if r.report == nil {
+		return
+	}
+	var end *ending
+	if errors.As(err, &end) {
+		r.report.ExitCode, r.report.Resume = end.code, withoutKeys(end.resume)
+	}
 }
 
 // run does everything in the order in which the least is lost when it goes wrong:
@@ -186,27 +213,27 @@ func (r *runner) plan(job *promptfile.Job, src promptfile.Input) (*promptfile.Pl
 // introduce says what the user should know before the first call.
 func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun promptfile.Begun, lowered string) {
 	for _, text := range r.backend.notice {
-		r.console.Notice(text)
+		r.console.Notice(text.code, text.text)
 	}
 	switch {
 	case plan == nil && begun.Results > 0:
-		r.console.Notice(fmt.Sprintf("going on: %s in %s already; what is asked again is left out", words.Count(begun.Results, "result"), r.flags.output))
+		r.console.Notice(event.Resumed, fmt.Sprintf("going on: %s in %s already; what is asked again is left out", words.Count(begun.Results, "result"), r.flags.output))
 	case plan == nil:
 	case plan.Items == 0 && plan.Bad.All == 0:
-		r.console.Notice(fmt.Sprintf("%s holds no items: there is nothing to do", src.Name))
+		r.console.Notice(event.NothingToDo, fmt.Sprintf("%s holds no items: there is nothing to do", src.Name))
 	case plan.Done+plan.Failed > 0:
-		r.console.Notice(fmt.Sprintf("going on: of %s, %d %s in %s already%s: %d to do",
+		r.console.Notice(event.Resumed, fmt.Sprintf("going on: of %s, %d %s in %s already%s: %d to do",
 			words.Count(plan.Items, "item"), plan.Done, isOrAre(plan.Done), r.flags.output, r.failedBefore(plan.Failed), plan.Left()))
 	}
 	if plan != nil && begun.Results > 0 && plan.Done == 0 && plan.Items > 0 {
-		r.console.Notice(fmt.Sprintf("no result in %s (of %d) is of an item of %s as it is asked now: is it another file's, or was it made with another --model, --system or --template? "+
+		r.console.Notice(event.OtherOutput, fmt.Sprintf("no result in %s (of %d) is of an item of %s as it is asked now: is it another file's, or was it made with another --model, --system or --template? "+
 			"%d to do; --fresh starts over and keeps the old file", r.flags.output, begun.Results, src.Name, plan.Left()))
 	}
 	if plan != nil && plan.Bad.All > 0 {
-		r.console.Notice(fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Bad.All, "bad line"), src.Name, r.flags.errorsPath()))
+		r.console.Notice(event.BadLines, fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Bad.All, "bad line"), src.Name, r.flags.errorsPath()))
 	}
 	if lowered != "" {
-		r.console.Notice(lowered)
+		r.console.Notice(event.LoweredConcurrency, lowered)
 	}
 }
 
@@ -245,17 +272,18 @@ func (r *runner) lowerConcurrency() string {
 func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	defer tuneGarbage(r.env)()
 	began := r.clock.Now()
-	scale := progress.Scale{Began: began, Total: progress.UnknownTotal, Failed: r.failed.Load}
-	if plan != nil {
-		scale.Total, scale.Before = plan.Items, plan.Done+plan.Failed
-	}
-	r.console.Measure(scale)
+	r.console.Begin(r.startOf(plan), began)
+	r.logStart(plan)
+	r.record(plan)
+	r.shown = began
+	close(r.watched)
 	r.halt.expire(began)
-	sums, _ := job.Run(r.halt.ctx, r.call, r.options()...) // its error is in the sums
+	sums, _ := job.Run(r.halt.ctx, r.call, append(r.options(), r.recorder.Options()...)...) // its error is in the sums
+	r.logEnd(&sums)
 	r.sayUnsaved(sums.SaveErr)
 	r.sayOrder(&sums)
 	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped == 0 {
-		r.console.Notice("the input held no items: there was nothing to do")
+		r.console.Notice(event.NothingToDo, "the input held no items: there was nothing to do")
 	}
 	if !isClosedPipe(sums.FilesErr) { // whoever read has gone: nobody asks how it went
 		r.report = r.reportOf(&sums, plan)
@@ -277,33 +305,23 @@ func (r *runner) options() []batch.Option {
 		batch.WithClock(r.clock),
 		batch.WithLongWait(r.flags.longWait),
 		batch.WithFirstAnswer(r.flags.firstAnswer),
-		batch.WithObserver(r.observe),
-		batch.WithProgressEvery(r.every),
 	}
 	opts = append(opts, r.flags.lawOptions()...)
 	opts = append(opts, r.flags.lanes.options()...)
 	return append(opts, r.stateOptions()...)
 }
 
-// observe passes on what the run tells of itself: to the log what is a warning, and all
-// to the console.
-func (r *runner) observe(e batch.Event) {
-	e = r.hear(e)
-	if w := e.LongWait; w != nil {
-		r.log.Warn("long wait", progress.LogAttrs(w)...)
-	}
-	r.console.Observe(e)
-}
-
 // call makes one call of one item.
 func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
-	reply, err := r.backend.do(ctx, it.Asks())
-	if err != nil {
+	if !r.log.Enabled(ctx, slog.LevelDebug) {
+		reply, err := r.backend.do(ctx, it.Asks())
 		r.noteFault(err)
+		return reply, err
 	}
-	if r.log.Enabled(ctx, slog.LevelDebug) {
-		r.log.Debug("call", "id", it.ID, "line", it.Line, "lane", it.Pool(), "status", reply.Status, "error", r.redactError(err))
-	}
+	began := r.clock.Now()
+	reply, err := r.backend.do(ctx, it.Asks())
+	r.noteFault(err)
+	r.logCall(it, &reply, r.clock.Now().Sub(began), err)
 	return reply, err
 }
 

@@ -1,14 +1,22 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/provider"
 )
 
 const testKey = "sk-proj-0123456789abcdefTHEKEY"
@@ -59,7 +67,8 @@ func TestKeyIsNowhere(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, stdout, stderr := inWorld(t, nil, map[string]string{"MY_KEY": testKey + "\n"}, "run", in, "-o", filepath.Join(dir, "out.jsonl"),
-					"--base-url", server.URL, "--api-key-env", "MY_KEY", "--model", "m", "--log-level", "debug", "--progress", progress, "--max-attempts", "1")
+					"--base-url", server.URL, "--api-key-env", "MY_KEY", "--model", "m", "--log-level", "debug", "--progress", progress, "--max-attempts", "1", "--log-file", filepath.Join(dir, "out.log"))
+				keeps(t, stderr)
 				everything := stdout + stderr
 				asText := strings.NewReplacer(`\u002d`, "-", `\\u002d`, "-")
 				files, _ := filepath.Glob(filepath.Join(dir, "out*"))
@@ -74,12 +83,21 @@ func TestKeyIsNowhere(t *testing.T) {
 				if i := strings.Index(everything, testKey[:12]); i >= 0 {
 					t.Errorf("there is the key: …%s…", everything[max(0, i-80):min(len(everything), i+80)])
 				}
-				if strings.Contains(stderr, "the prompt itself") {
+				if strings.Contains(stderr, "the prompt itself") || strings.Contains(read(t, filepath.Join(dir, "out.log")), "the prompt itself") {
 					t.Error("there is the prompt")
 				}
 			})
 		}
 	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // OpenAI's key goes to OpenAI and to servers on this machine; to any other host only if
@@ -110,7 +128,7 @@ func TestKeyGoesToItsOwnHost(t *testing.T) {
 		if err := r.findKey(b); err != nil {
 			t.Fatal(err)
 		}
-		said := strings.Contains(strings.Join(b.notice, "\n"), "is not sent to")
+		said := slices.ContainsFunc(b.notice, func(n notice) bool { return strings.Contains(n.text, "is not sent to") })
 		if (b.key == testKey) != c.sent || said == c.sent {
 			t.Errorf("%+v: the key is %q, said: %q", c, b.key, b.notice)
 		}
@@ -155,5 +173,38 @@ func TestTypedKeyIsNotRepeated(t *testing.T) {
 		if stderr == "" || strings.Contains(stdout+stderr, "1234567890") {
 			t.Errorf("%q: %s%s", args, stdout, stderr)
 		}
+	}
+}
+
+// What failed is told without the key, whatever a server calls it, and so are the settings
+// of a run.
+func TestEventsHaveNoKey(t *testing.T) {
+	r := &runner{backend: &backend{key: testKey}}
+	kind, code := r.failureCode(&provider.Error{Kind: provider.Invalid, Status: 400, Code: "bad_" + testKey})
+	if kind != "invalid" || code != "bad_[redacted]" {
+		t.Errorf("%s, %s", kind, code)
+	}
+	if kind, code := r.failureCode(&provider.Error{Kind: provider.Server, Status: 502}); kind != "server" || code != "502" {
+		t.Errorf("%s, %s", kind, code)
+	}
+	for err, want := range map[error]string{&batch.PanicError{Value: 1}: "panic", errors.New("no"): "unknown"} {
+		if kind, code := r.failureCode(err); kind != want || code != "" {
+			t.Errorf("%v: %s, %s", err, kind, code)
+		}
+	}
+	f, fs := &runFlags{}, pflag.NewFlagSet("run", pflag.ContinueOnError)
+	f.register(fs)
+	if err := fs.Parse([]string{"-o", "out-" + testKey, "--system", "a part of a prompt", "--template", "{{.x}}"}); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"HEADRACE_RPM": "60"}
+	if err := f.complete(fs, func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(f.given)
+	want := `[{"name":"output","value":"out-[redacted]","from":"flag"},{"name":"template","value":null,"from":"flag"},` +
+		`{"name":"system","value":null,"from":"flag"},{"name":"rpm","value":"60","from":"environment"}]`
+	if err != nil || string(text) != want {
+		t.Errorf("%v: %s, want %s", err, text, want)
 	}
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"log/slog"
-
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/progress"
@@ -15,7 +13,7 @@ func (r *runner) manner() progress.Manner {
 	case progressNone:
 		return progress.Silent(r.stderr)
 	case progressJSON:
-		return progress.JSON(r.stderr)
+		return progress.JSON(r.stderr, r.startOf(nil))
 	case progressBar:
 		width := r.width
 		if width == nil {
@@ -28,16 +26,6 @@ func (r *runner) manner() progress.Manner {
 		}
 	}
 	return progress.Plain(r.stderr)
-}
-
-// logHandler is what the log looks like beside that.
-func (r *runner) logHandler() slog.Handler {
-	level, _ := r.flags.level() // checked with the flags
-	options := &slog.HandlerOptions{Level: level}
-	if r.flags.progress == progressJSON {
-		return slog.NewJSONHandler(r.console, options)
-	}
-	return slog.NewTextHandler(r.console, options)
 }
 
 // spentOn is what a run has used and cost, as the lines of its files say it.
@@ -70,5 +58,6 @@ func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.R
 		books := r.backend.books()
 		rep.Books = &books
 	}
+	r.account(rep)
 	return rep
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 )
 
 // Causes with which a run is stopped from outside.
@@ -29,7 +30,7 @@ type halt struct {
 // watch waits for signals, and for the deadline unless it is 0, until the returned
 // halt is closed. The first of them drains, a signal after it abandons, and one
 // more has its usual effect, should something hang.
-func (w *world) watch(ctx context.Context, deadline time.Duration, say func(string)) *halt {
+func (w *world) watch(ctx context.Context, deadline time.Duration, say func(event.Code, string)) *halt {
 	h := &halt{drain: make(chan struct{}), full: make(chan error, 1), over: make(chan struct{})}
 	h.ctx, h.stop = context.WithCancelCause(ctx)
 	var expired <-chan time.Time
@@ -49,18 +50,18 @@ func (w *world) watch(ctx context.Context, deadline time.Duration, say func(stri
 }
 
 // first waits for whatever drains the run; false if the run is over before.
-func (h *halt) first(w *world, deadline time.Duration, expired <-chan time.Time, say func(string)) bool {
+func (h *halt) first(w *world, deadline time.Duration, expired <-chan time.Time, say func(event.Code, string)) bool {
 	select {
 	case <-h.ctx.Done():
 		return false
 	case <-w.signals:
 		h.why = errInterrupted
-		say("stopping: calls in flight finish and are saved; Ctrl-C again abandons them")
+		say(event.Stopping, "stopping: calls in flight finish and are saved; Ctrl-C again abandons them")
 	case <-expired:
 		h.why = errDeadline
-		say(fmt.Sprintf("stopping at the deadline of %v: calls in flight finish and are saved; Ctrl-C abandons them", deadline))
+		say(event.Stopping, fmt.Sprintf("stopping at the deadline of %v: calls in flight finish and are saved; Ctrl-C abandons them", deadline))
 	case h.why = <-h.full:
-		say(fmt.Sprintf("stopping: %s: calls in flight finish and are kept for another try; Ctrl-C abandons them", plainText(h.why)))
+		say(event.Stopping, fmt.Sprintf("stopping: %s: calls in flight finish and are kept for another try; Ctrl-C abandons them", plainText(h.why)))
 	}
 	close(h.drain)
 	return true
@@ -78,11 +79,11 @@ func (h *halt) expire(now time.Time) {
 	}
 }
 
-func (h *halt) second(w *world, say func(string)) {
+func (h *halt) second(w *world, say func(event.Code, string)) {
 	select {
 	case <-h.ctx.Done():
 	case <-w.signals:
-		say("abandoning the calls in flight")
+		say(event.Abandoning, "abandoning the calls in flight")
 		w.release()
 		h.stop(errInterrupted)
 	}
@@ -118,6 +119,22 @@ func (h *halt) called() bool {
 
 // interrupted reports whether a signal has abandoned the calls in flight.
 func (h *halt) interrupted() bool { return errors.Is(context.Cause(h.ctx), errInterrupted) }
+
+// reason is what drains the run, as it stands in a sentence; "": nothing does.
+func (h *halt) reason() string {
+	select {
+	case <-h.drain:
+	default:
+		return ""
+	}
+	switch {
+	case errors.Is(h.why, errInterrupted):
+		return event.CtrlC
+	case errors.Is(h.why, errDeadline):
+		return "your --deadline"
+	}
+	return "a full disk"
+}
 
 // byDeadline reports whether it was the deadline, and no signal, that stopped the run.
 func (h *halt) byDeadline() bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/saver"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/internal/disk"
 )
 
@@ -71,7 +72,7 @@ func (r *runner) recall() {
 	}
 	known, err := s.load()
 	if errors.Is(err, errNotOurs) {
-		r.console.Notice(fmt.Sprintf("%s is not used: %v", s.path, err))
+		r.console.Notice(event.State, fmt.Sprintf("%s is not used: %v", s.path, err))
 		return
 	}
 	r.state = s
@@ -79,7 +80,7 @@ func (r *runner) recall() {
 	case r.flags.forget:
 		_ = os.Remove(s.path) // if it stays, it is replaced, or too old one day
 	case err != nil:
-		r.console.Notice(fmt.Sprintf("%s is not used: %v; what it knew of the provider is learned again", s.path, err))
+		r.console.Notice(event.State, fmt.Sprintf("%s is not used: %v; what it knew of the provider is learned again", s.path, err))
 	default:
 		r.known = known
 	}
@@ -95,6 +96,6 @@ func (r *runner) stateOptions() []batch.Option {
 // sayUnsaved says that what was learned is not kept, and why.
 func (r *runner) sayUnsaved(err error) {
 	if err != nil {
-		r.console.Notice(fmt.Sprintf("%s is not up to date: %s; nothing but what was learned of the provider is lost", r.state.path, plainText(errors.Unwrap(err))))
+		r.console.Notice(event.State, fmt.Sprintf("%s is not up to date: %s; nothing but what was learned of the provider is lost", r.state.path, plainText(errors.Unwrap(err))))
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
 )
@@ -90,7 +91,7 @@ func (r *runner) noteFault(err error) {
 	r.latest.Store(e)
 	if e.OddWait != "" {
 		r.oddOnce.Do(func() {
-			r.console.Notice(fmt.Sprintf("the provider names a wait that it cannot mean (%s): it counts as none", shown(r.redact(e.OddWait))))
+			r.console.Notice(event.OddWait, fmt.Sprintf("the provider names a wait that it cannot mean (%s): it counts as none", shown(r.redact(e.OddWait))))
 		})
 	}
 }

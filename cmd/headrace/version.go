@@ -22,6 +22,14 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
+// version is the build's; "(unknown)" if it does not say.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(unknown)"
+}
+
 // versionLine is what the build knows of itself: "(devel)" is a build from a
 // working copy.
 func versionLine(info *debug.BuildInfo) string {

@@ -47,6 +47,7 @@ type LaneStatus struct {
 	Wait     time.Duration // how long, as far as time alone decides
 	Until    time.Time     // when time alone changes the phase; zero: it does not
 	Epoch    uint64
+	Wave     int     // calls that met the refusals of its latest cooldown
 	Rate     float64 // calls per second that are allowed; +Inf while unlimited
 	Level    Levels
 	InFlight int
@@ -153,7 +154,7 @@ func (l *lane) status(now time.Time) LaneStatus {
 	v := l.law.View(now, l.nextCost())
 	s := LaneStatus{
 		Name: l.name, Phase: l.phase, Reason: l.reason, Cause: l.cause,
-		Until: l.alarmAt(), Epoch: l.epoch, Rate: l.allowed(&v),
+		Until: l.alarmAt(), Epoch: l.epoch, Wave: l.wave, Rate: l.allowed(&v),
 		InFlight: l.inFlight, Parked: l.parked, Delayed: l.delayed,
 		Breaker: l.breaker.State(now), Failures: l.breaker.FailuresInRow(),
 		Latency: l.latency.Mean(), P95: l.latency.P95(), Errors: v.Errors, Slowed: l.law.Slowed(now),

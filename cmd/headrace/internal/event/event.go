@@ -7,25 +7,23 @@ const Format = "1.0"
 // is null.
 type Progress struct {
 	Event     string  `json:"event"` // "progress"
-	At        string  `json:"at"`    // RFC 3339
 	ElapsedS  float64 `json:"elapsed_s"`
-	State     string  `json:"state"` // running, paused, draining, stopped or over
-	Done      int     `json:"done"`  // items of the input that have ended, in earlier runs too
+	Done      int     `json:"done"` // items of the input that have ended, in earlier runs too
 	Total     *int    `json:"total"`
 	Before    int     `json:"before"` // of Done, ended by earlier runs
 	Failed    int64   `json:"failed"`
 	InFlight  int     `json:"in_flight"`
 	Waiting   int     `json:"waiting"`
 	PerSecond float64 `json:"per_second"`
-	Open      int     `json:"breakers_open"`
-	HalfOpen  int     `json:"breakers_half_open"`
-	Lanes     []Lane  `json:"lanes"`
+	At        string  `json:"at"`    // RFC 3339
+	State     string  `json:"state"` // running, paused, draining, stopped or over
 
 	Input       string   `json:"input"`
 	Output      string   `json:"output"`
 	Provider    string   `json:"provider"`
 	Models      []string `json:"models"` // of the lanes that were used, at most three
 	OfModels    int      `json:"of_models"`
+	Simulated   bool     `json:"simulated"` // the answers are: nothing is paid
 	Concurrency int      `json:"concurrency"`
 
 	Bound      string             `json:"bound"`       // the word of what holds the run back
@@ -39,9 +37,11 @@ type Progress struct {
 	Allowed    *float64           `json:"allowed_per_second"`
 	Efficiency *float64           `json:"efficiency"`
 
-	Ends     *Ends  `json:"ends"`      // null: it cannot be said
-	EndsWhy  string `json:"ends_why"`  // why it cannot: early, total, outage, over; "" if it can
-	EndsText string `json:"ends_text"` // in a sentence
+	Ends      *Ends  `json:"ends"`       // null: it cannot be said
+	EndsWhy   string `json:"ends_why"`   // why it cannot: early, total, outage, over; "" if it can
+	EndsText  string `json:"ends_text"`  // in a sentence
+	EndsShort string `json:"ends_short"` // in at most 34 cells
+	EndsWide  string `json:"ends_wide"`  // in one line that may be long
 
 	Spent Spent  `json:"spent"`
 	InAll *InAll `json:"in_all"`
@@ -51,6 +51,7 @@ type Progress struct {
 	Throttled int      `json:"throttled"`
 	Cooldowns int      `json:"cooldowns"`
 	Broke     int      `json:"broke"`
+	Again     int      `json:"again"` // of these, how many items were called again
 	Truncated int      `json:"truncated"`
 	Parked    int      `json:"parked"`
 	Delayed   int      `json:"delayed"`
@@ -62,6 +63,10 @@ type Progress struct {
 
 	Failures []Failure `json:"failures"`
 	Latest   string    `json:"latest"` // the latest thing that happened, with its time
+
+	Open     int    `json:"breakers_open"`      // lanes whose server is taken to be down
+	HalfOpen int    `json:"breakers_half_open"` // lanes that let one call through, to see
+	Lanes    []Lane `json:"lanes"`
 }
 
 // Lane is one of the run's lanes.
@@ -78,6 +83,20 @@ type Lane struct {
 	Delayed  int      `json:"delayed"`
 	MeanMS   int64    `json:"latency_ms"`
 	P95MS    int64    `json:"p95_ms"`
+	P50MS    *int64   `json:"p50_ms"` // of the last half minute; null: there was no answer
+
+	Bound     string  `json:"bound"`
+	HeldShort string  `json:"held_short"` // in at most 16 cells
+	Limits    []Limit `json:"limits"`
+	Window    *int    `json:"window"`
+	Answered  int     `json:"answered"`
+	Throttled int     `json:"throttled"`
+	Broke     int     `json:"broke"`
+	Failed    int     `json:"failed"`
+	Left      *int    `json:"left"`  // items that are still to do
+	Until     *string `json:"until"` // RFC 3339: when time alone changes the phase
+	DonePerS  float64 `json:"items_per_second"`
+
 	Errors   float64  `json:"error_rate"`
 	Slowed   float64  `json:"slowed,omitempty"` // what is left of its pace because calls break
 	Belief   string   `json:"belief,omitempty"` // what its limit is believed to be, in words
@@ -87,19 +106,6 @@ type Lane struct {
 	FirstS   *float64 `json:"first_due_s"`      // until the first delayed item may go again; null: there is none
 	LastS    *float64 `json:"last_due_s"`       // and the last
 	Level    Levels   `json:"level"`
-
-	Bound     string  `json:"bound"`
-	HeldShort string  `json:"held_short"` // in at most 16 cells
-	Limits    []Limit `json:"limits"`
-	Window    *int    `json:"window"`
-	P50MS     *int64  `json:"p50_ms"`
-	Answered  int     `json:"answered"`
-	Throttled int     `json:"throttled"`
-	Broke     int     `json:"broke"`
-	Failed    int     `json:"failed"`
-	Left      *int    `json:"left"`  // items that are still to do
-	Until     *string `json:"until"` // RFC 3339: when time alone changes the phase
-	DonePerS  float64 `json:"items_per_second"`
 }
 
 // Levels are the units that each limit has left; negative is debt, null is not known.

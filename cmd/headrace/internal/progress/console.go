@@ -3,8 +3,10 @@ package progress
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 )
 
 // consoleRoom is how many things may wait to be shown. What a terminal is too slow
@@ -14,14 +16,16 @@ const consoleRoom = 256
 // Console is the one goroutine that writes to the terminal while a run is on. Open makes
 // one, Close ends it. It may be told things by many goroutines.
 type Console struct {
+	now     func() time.Time
 	news    chan func(display)
 	over    chan struct{}
 	dropped atomic.Int64
 }
 
-// Open begins to show a run in that manner.
-func Open(m Manner) *Console {
-	c := &Console{news: make(chan func(display), consoleRoom), over: make(chan struct{})}
+// Open begins to show a run in that manner. Now is the clock of what it is told without a
+// time.
+func Open(m Manner, now func() time.Time) *Console {
+	c := &Console{now: now, news: make(chan func(display), consoleRoom), over: make(chan struct{})}
 	go func() {
 		defer close(c.over)
 		for show := range c.news {
@@ -42,10 +46,21 @@ func (c *Console) tell(show func(display)) {
 
 // Notice shows something the user should know, soon; if too much is to be shown, it is
 // counted instead.
-func (c *Console) Notice(text string) { c.tell(func(d display) { d.notice(text) }) }
+func (c *Console) Notice(code event.Code, text string) {
+	at := c.now()
+	c.tell(func(d display) { d.notice(at, code, text) })
+}
 
-// Measure says how much there is to do. Until it was called there must be no Observe.
-func (c *Console) Measure(s Scale) { c.tell(func(d display) { d.scale(s) }) }
+// Begin says what runs, and since when. Until it was called there must be no Observe.
+func (c *Console) Begin(s event.Start, began time.Time) {
+	c.tell(func(d display) { d.begin(s, began) })
+}
+
+// Show shows how the run stands, as the manner does once a period.
+func (c *Console) Show(p *event.Progress) { c.tell(func(d display) { d.status(p) }) }
+
+// ShowAll shows how the run stands in lines, once, whatever the manner.
+func (c *Console) ShowAll(p *event.Progress) { c.tell(func(d display) { d.all(p) }) }
 
 // Write makes the console the end of a log. The line is the logger's again when
 // it returns.
@@ -55,16 +70,15 @@ func (c *Console) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Observe shows what a run tells of itself. The summary comes by another way. Causes are
-// shown as they are: whoever passes them on has made each a line without a key.
+// Observe shows what happens in a run. How it stands, and what it comes to, come by another
+// way. Causes are shown as they are: whoever passes them on has made each a line without a
+// key.
 func (c *Console) Observe(e batch.Event) {
 	switch {
 	case e.Transition != nil:
 		c.tell(func(d display) { d.transition(*e.Transition) })
 	case e.LongWait != nil:
 		c.tell(func(d display) { d.longWait(*e.LongWait) })
-	case e.Status != nil:
-		c.tell(func(d display) { d.status(*e.Status) })
 	}
 }
 
@@ -72,8 +86,9 @@ func (c *Console) Observe(e batch.Event) {
 // Nothing may be told afterwards.
 func (c *Console) Close(s *Report) {
 	if n := c.dropped.Load(); n > 0 {
+		at := c.now()
 		c.news <- func(d display) {
-			d.notice(fmt.Sprintf("%d lines were left out here: the terminal was too slow for them", n))
+			d.notice(at, event.LeftOut, fmt.Sprintf("%d lines were left out here: the terminal was too slow for them", n))
 		}
 	}
 	c.news <- func(d display) { d.summary(s) }

@@ -1,15 +1,13 @@
 package progress
 
 import (
-	"encoding/json"
-	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/coordinator/machine"
-	"github.com/headrace/headrace/limiter"
 )
 
 // What became of items that had to wait stands in the summary, in words, and an ordinary
@@ -44,42 +42,20 @@ func TestSummaryTellsOfWaits(t *testing.T) {
 // Breakers that are open are told from those that are half-open; that all are closed is
 // not worth a word.
 func TestBreakersAreToldApart(t *testing.T) {
-	for want, p := range map[string]picture{
-		"":                              {ofLanes: 3},
-		"breaker open":                  {ofLanes: 1, open: 1},
-		"breaker half-open":             {ofLanes: 1, halfOpen: 1},
-		"breakers: 1 open":              {ofLanes: 3, open: 1},
-		"breakers: 2 open, 1 half-open": {ofLanes: 3, open: 2, halfOpen: 1},
+	for want, p := range map[string]event.Progress{
+		"":                              {OfModels: 3},
+		"breaker open":                  {OfModels: 1, Open: 1},
+		"breaker half-open":             {OfModels: 1, HalfOpen: 1},
+		"breakers: 1 open":              {OfModels: 3, Open: 1},
+		"breakers: 2 open, 1 half-open": {OfModels: 3, Open: 2, HalfOpen: 1},
 	} {
-		if got := breakerWords(p); got != want {
+		if got := breakerWords(&p); got != want {
 			t.Errorf("%+v: %q, want %q", p, got, want)
 		}
 	}
-	m := meter{Scale: Scale{Failed: func() int64 { return 0 }}}
-	line := strings.Join(m.read(batch.Status{Known: 2, Open: 1, HalfOpen: 1}).figures(), "  ")
+	line := strings.Join(figures(&event.Progress{OfModels: 2, Open: 1, HalfOpen: 1}), "  ")
 	if !strings.Contains(line, "breakers: 1 open, 1 half-open") {
 		t.Error(line)
-	}
-}
-
-// The picture of a lane is valid JSON whatever is known: what is unlimited is null, and
-// debt is less than nothing.
-func TestLanePictureForPrograms(t *testing.T) {
-	at := time.Time{}.Add(time.Hour)
-	var out strings.Builder
-	e := &events{out: &out, meter: meter{Scale: Scale{Began: at, Failed: func() int64 { return 0 }}}}
-	e.status(batch.Status{At: at, Known: 1, Open: 2, HalfOpen: 1, Lanes: []machine.LaneStatus{{
-		Name: "l", Rate: math.Inf(1), Breaker: limiter.HalfOpen, Failures: 4,
-		FirstDue: at.Add(time.Second), LastDue: at.Add(time.Minute),
-		Level: machine.Levels{Requests: math.Inf(1), Tokens: -2.5, InputTokens: 7, OutputTokens: math.NaN()},
-	}}})
-	var got map[string]any
-	if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got["breakers_open"] != 2.0 || got["breakers_half_open"] != 1.0 {
-		t.Fatalf("%v: %s", err, out.String())
-	}
-	if want := `"breaker":"half-open","failures_in_row":4,"first_due_s":1,"last_due_s":60,` +
-		`"level":{"requests":null,"tokens":-2.5,"input_tokens":7,"output_tokens":null}}`; !strings.Contains(out.String(), want) {
-		t.Errorf("%s is not in %s", want, out.String())
 	}
 }
 

@@ -5,15 +5,15 @@
 // is left out, and how much that was is said at the end. One goroutine writes, so no two
 // lines are ever mixed; what others said (models, servers) steers no terminal.
 //
-//	run ── Measure, Observe, Notice, Write (its log) ──▶ Console ──▶ Manner ─┬─ Live: one line, drawn again,
-//	                                                   one goroutine,        │        and lines above it
-//	       Close(Report) ───────────────────────────▶  bounded room          ├─ Plain: a line now and then
-//	                                                                         ├─ JSON: an object a line
-//	                                                                         └─ Silent: notices only
+//	run ── Begin, Show, Observe, Notice, Write (its log) ──▶ Console ──▶ Manner ─┬─ Live: one line, drawn again,
+//	                                                        one goroutine,      │        and lines above it
+//	       Close(Report) ────────────────────────────────▶  bounded room        ├─ Plain: a line now and then
+//	                                                                            ├─ JSON: an object a line
+//	                                                                            └─ Silent: notices only
 //
-//	Status ─▶ meter ─▶ picture (figures)      Transition ─▶ story      LongWait ─▶ waitStory
+//	event.Progress ─▶ figures      Transition ─▶ Story      LongWait ─▶ waitStory
 //
 // Why calls break it does not judge: a cause is shown as its Error says, and whoever
-// passes it on has made a line without a key of it. The names of JSON's fields are a
-// promise: scripts read them.
+// passes it on has made a line without a key of it. What is shown of a run, and the events of
+// JSON, are package event's.
 package progress

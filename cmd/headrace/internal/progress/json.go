@@ -7,113 +7,85 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
-	"github.com/headrace/headrace/coordinator/machine"
 )
 
 // jsonEvery is the period of progress events for programs.
 const jsonEvery = time.Second
 
-// JSON shows a run as JSON, one object a line.
-func JSON(out io.Writer) Manner { return Manner{&events{out: out}, jsonEvery} }
+// JSON shows a run as JSON, one object a line. Start is what is known of it before anything
+// is read: it is the first line, if Begin comes too late for that.
+func JSON(out io.Writer, start event.Start) Manner {
+	return Manner{&events{out: out, start: start}, jsonEvery}
+}
 
-// events shows a run as JSON, one object a line. Each has an "event" and the
-// seconds since the start.
+// mostEarly is how many lines may wait for the start of a run.
+const mostEarly = 64
+
+// events shows a run as JSON, one object a line. The first is the start.
 type events struct {
-	out io.Writer
-	meter
+	out   io.Writer
+	start event.Start // until it is written
+	begun bool        // it is
+	early [][]byte    // what came before it
+	began time.Time
 }
 
-type noticeEvent struct {
-	Event   string `json:"event"`
-	Message string `json:"message"`
+func (e *events) begin(s event.Start, began time.Time) {
+	e.began = began
+	if !e.begun {
+		e.start = s
+		e.open()
+	}
 }
 
-type progressEvent struct {
-	Event     string  `json:"event"`
-	ElapsedS  float64 `json:"elapsed_s"`
-	Done      int     `json:"done"`
-	Total     *int    `json:"total"` // null while a stream goes on
-	Failed    int64   `json:"failed"`
-	InFlight  int     `json:"in_flight"`
-	Waiting   int     `json:"waiting"`
-	PerSecond float64 `json:"per_second"`
-	Open      int     `json:"breakers_open"`      // lanes whose server is taken to be down
-	HalfOpen  int     `json:"breakers_half_open"` // lanes that let one call through, to see
-	Lanes     []lane  `json:"lanes"`
+// open writes the start, and what waited for it.
+func (e *events) open() {
+	e.begun = true
+	e.write(marshal(e.start))
+	for _, line := range e.early {
+		e.write(line)
+	}
+	e.early = nil
 }
 
-// lane is the picture of one.
-type lane struct {
-	Name     string   `json:"name"`
-	Phase    string   `json:"phase"`
-	Speed    string   `json:"speed"`
-	Why      string   `json:"why,omitempty"`
-	WaitS    float64  `json:"wait_s,omitempty"`
-	Epoch    uint64   `json:"epoch"`
-	Rate     *float64 `json:"per_second"` // null: not limited
-	InFlight int      `json:"in_flight"`
-	Parked   int      `json:"parked"`
-	Delayed  int      `json:"delayed"`
-	MeanMS   int64    `json:"latency_ms"`
-	P95MS    int64    `json:"p95_ms"`
-	Errors   float64  `json:"error_rate"`
-	Slowed   float64  `json:"slowed,omitempty"` // what is left of its pace because calls break
-	Belief   string   `json:"belief,omitempty"` // what its limit is believed to be, in words
-	Breaker  string   `json:"breaker"`          // closed, open or half-open
-	Failures int      `json:"failures_in_row"`  // calls that broke since the latest success
-	Cause    string   `json:"cause,omitempty"`  // why it has stopped, or what opened its breaker
-	FirstS   *float64 `json:"first_due_s"`      // until the first delayed item may go again; null: there is none
-	LastS    *float64 `json:"last_due_s"`       // and the last
-	Level    levels   `json:"level"`
+// put writes a line, or has it wait for the start. That is waited for until somebody must
+// not be kept waiting: hurry.
+func (e *events) put(line []byte, hurry bool) {
+	if e.begun {
+		e.write(line)
+		return
+	}
+	if e.early = append(e.early, line); hurry || len(e.early) >= mostEarly {
+		e.open()
+	}
 }
 
-// levels are the units that each limit has left; negative is debt, null is not known.
-type levels struct {
-	Requests     *float64 `json:"requests"`
-	Tokens       *float64 `json:"tokens"`
-	InputTokens  *float64 `json:"input_tokens"`
-	OutputTokens *float64 `json:"output_tokens"`
-}
-
-func levelsOf(l machine.Levels) levels {
-	return levels{finite(l.Requests), finite(l.Tokens), finite(l.InputTokens), finite(l.OutputTokens)}
-}
-
-type transitionEvent struct {
-	Event    string   `json:"event"`
-	ElapsedS float64  `json:"elapsed_s"`
-	Lane     string   `json:"lane"`
-	From     string   `json:"from"`
-	To       string   `json:"to"`
-	Reason   string   `json:"reason,omitempty"`
-	Epoch    uint64   `json:"epoch"`
-	ForS     float64  `json:"for_s,omitempty"`
-	Cause    string   `json:"cause,omitempty"` // why it has stopped, or what opened its breaker
-	Met      int      `json:"met"`             // calls that met the latest wave of refusals
-	Rate     *float64 `json:"per_second"`
-	Belief   string   `json:"belief,omitempty"`
-	Slowed   float64  `json:"slowed,omitempty"`     // what is left of the pace because calls break
-	Errors   *float64 `json:"error_rate,omitempty"` // where that changes: the share that broke
-}
-
-func (e *events) print(v any) {
+func marshal(v any) []byte {
 	line, err := json.Marshal(v)
 	if err != nil {
-		line, _ = json.Marshal(noticeEvent{"notice", err.Error()})
+		line, _ = json.Marshal(event.Notice{Event: "notice", Message: err.Error(), Code: event.Other})
 	}
-	_, _ = e.out.Write(append(printable.JSON(line), '\n')) // a progress that cannot be shown is lost
+	return append(line, '\n')
 }
 
-func (e *events) scale(s Scale)      { e.Scale = s }
-func (e *events) notice(text string) { e.print(noticeEvent{"notice", text}) }
-func (e *events) log(line []byte)    { _, _ = e.out.Write(printable.JSON(line)) } // likewise
+func (e *events) write(line []byte) { _, _ = e.out.Write(printable.JSON(line)) } // a progress that cannot be shown is lost
+
+func (e *events) print(v any) { e.put(marshal(v), false) }
+
+func (e *events) log(line []byte) { e.put(append([]byte(nil), line...), false) }
+
+func (e *events) notice(at time.Time, code event.Code, text string) {
+	e.put(marshal(event.Notice{Event: "notice", Message: text, At: event.Stamp(at), Code: code}), code == event.Checking)
+}
 
 func (e *events) transition(t batch.Transition) {
-	out := transitionEvent{
-		Event: "transition", ElapsedS: seconds(t.At.Sub(e.Began)), Lane: t.Lane,
+	out := event.Transition{
+		Event: "transition", ElapsedS: seconds(t.At.Sub(e.began)), Lane: t.Lane,
 		From: t.From.String(), To: t.To.String(), Reason: t.Reason.String(),
 		Epoch: t.Epoch, Met: t.Wave, Rate: finite(t.Rate), Belief: t.Belief, Cause: textOf(t.Cause),
+		At: event.Stamp(t.At), Text: Story(t),
 	}
 	if t.Span > 0 {
 		out.Slowed, out.Errors = round(t.Slowed), finite(t.Errors)
@@ -124,31 +96,18 @@ func (e *events) transition(t batch.Transition) {
 	e.print(out)
 }
 
-func (e *events) status(s batch.Status) {
-	p := e.read(s)
-	out := progressEvent{
-		Event: "progress", ElapsedS: seconds(p.elapsed), Done: p.done, Failed: p.failed,
-		InFlight: p.inFlight, Waiting: p.waiting, PerSecond: round(p.perSecond),
-		Open: s.Open, HalfOpen: s.HalfOpen, Lanes: []lane{},
-	}
-	if p.total >= 0 {
-		out.Total = &p.total
-	}
-	for _, l := range s.Lanes {
-		out.Lanes = append(out.Lanes, lane{
-			Name: l.Name, Phase: l.Phase.String(), Speed: l.Speed.String(), Why: l.Why, WaitS: seconds(l.Wait),
-			Epoch: l.Epoch, Rate: finite(l.Rate), InFlight: l.InFlight, Parked: l.Parked, Delayed: l.Delayed,
-			MeanMS: l.Latency.Milliseconds(), P95MS: l.P95.Milliseconds(), Errors: round(l.Errors), Slowed: round(l.Slowed),
-			Belief: l.View.String(), Breaker: l.Breaker.String(), Failures: l.Failures, Cause: textOf(l.Cause),
-			FirstS: until(s.At, l.FirstDue), LastS: until(s.At, l.LastDue), Level: levelsOf(l.Level),
-		})
-	}
-	e.print(out)
-}
+func (e *events) status(p *event.Progress) { e.print(p) }
+
+// all is the same: there is nothing that the event does not say, and lines of another kind
+// would be in the way of whoever reads these.
+func (e *events) all(p *event.Progress) { e.print(p) }
 
 func (e *events) summary(s *Report) {
 	if s != nil {
 		e.print(s.event())
+	}
+	if !e.begun && len(e.early) > 0 {
+		e.open()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 	"github.com/headrace/headrace/cmd/headrace/internal/words"
 )
@@ -40,16 +41,20 @@ func newLive(out io.Writer, width func() int) *live {
 	return &live{plain: plain{out: printable.Writer{Out: out}}, screen: out, width: width}
 }
 
-func (l *live) notice(text string) { l.above(func() { l.plain.notice(text) }) }
-func (l *live) log(line []byte)    { l.above(func() { l.plain.log(line) }) }
+func (l *live) notice(at time.Time, code event.Code, text string) {
+	l.above(func() { l.plain.notice(at, code, text) })
+}
+
+func (l *live) log(line []byte) { l.above(func() { l.plain.log(line) }) }
 
 func (l *live) transition(t batch.Transition) { l.above(func() { l.plain.transition(t) }) }
 
 func (l *live) longWait(w batch.LongWait) { l.above(func() { l.plain.longWait(w) }) }
 
-func (l *live) status(s batch.Status) {
-	now := l.read(s)
-	l.line = printable.Line(fit(append(now.figures(), words.Wait(now.elapsed)), l.width()-1))
+func (l *live) all(p *event.Progress) { l.above(func() { l.plain.all(p) }) }
+
+func (l *live) status(p *event.Progress) {
+	l.line = printable.Line(fit(append(figures(p), words.Wait(elapsed(p))), l.width()-1))
 	fmt.Fprint(l.screen, eraseLine+l.line)
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/coordinator/machine"
 )
@@ -74,25 +75,9 @@ func LogAttrs(w *batch.LongWait) []any {
 	return attrs
 }
 
-// longWaitEvent is a long wait for programs.
-type longWaitEvent struct {
-	Event    string   `json:"event"`
-	ElapsedS float64  `json:"elapsed_s"`
-	Lane     string   `json:"lane"`
-	Phase    string   `json:"phase"`
-	Cause    string   `json:"cause,omitempty"` // of the lane's latest cooldown
-	Why      string   `json:"why"`
-	Items    int      `json:"items"`
-	Item     *uint64  `json:"item"` // its number in this run, from 0; null: the lane waits
-	WaitedS  float64  `json:"waited_s"`
-	ForS     *float64 `json:"for_s"` // null: that is not known
-	Until    *string  `json:"until"` // RFC 3339; likewise
-	Text     string   `json:"text"`  // the same for people
-}
-
 func (e *events) longWait(w batch.LongWait) {
-	out := longWaitEvent{
-		Event: "long_wait", ElapsedS: seconds(w.At.Sub(e.Began)), Lane: w.Lane, Phase: w.Phase.String(),
+	out := event.LongWait{
+		Event: "long_wait", ElapsedS: seconds(w.At.Sub(e.began)), Lane: w.Lane, Phase: w.Phase.String(),
 		Cause: w.Cause.String(), Why: w.Why, Items: w.Items, WaitedS: seconds(w.At.Sub(w.Since)), Text: waitStory(w),
 	}
 	if w.Own {

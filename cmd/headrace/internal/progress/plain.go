@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 )
 
@@ -19,28 +20,33 @@ func Plain(out io.Writer) Manner { return Manner{&plain{out: out}, plainEvery} }
 
 // plain shows a run in lines, for logs and for whoever pipes them.
 type plain struct {
-	out io.Writer
-	meter
+	out   io.Writer
+	began time.Time
 }
 
 // say writes one line, whoever said what is in it.
 func (p *plain) say(line string) { fmt.Fprintln(p.out, printable.Line(line)) }
 
-func (p *plain) scale(s Scale)      { p.Scale = s }
-func (p *plain) notice(text string) { p.say("headrace: " + text) }
-func (p *plain) log(line []byte)    { _, _ = p.out.Write(line) } // a log that cannot be written is lost
+func (p *plain) begin(_ event.Start, began time.Time)          { p.began = began }
+func (p *plain) notice(_ time.Time, _ event.Code, text string) { p.say("headrace: " + text) }
+func (p *plain) log(line []byte)                               { _, _ = p.out.Write(line) } // a log that cannot be written is lost
 
 func (p *plain) transition(t batch.Transition) {
-	p.say(clockTime(t.At.Sub(p.Began)) + "  " + story(t))
+	p.say(clockTime(t.At.Sub(p.began)) + "  " + Story(t))
 }
 
 func (p *plain) longWait(w batch.LongWait) {
-	p.say(clockTime(w.At.Sub(p.Began)) + "  warning: " + waitStory(w))
+	p.say(clockTime(w.At.Sub(p.began)) + "  warning: " + waitStory(w))
 }
 
-func (p *plain) status(s batch.Status) {
-	now := p.read(s)
-	p.say(clockTime(now.elapsed) + "  " + strings.Join(now.figures(), "  "))
+func (p *plain) status(e *event.Progress) {
+	p.say(clockTime(elapsed(e)) + "  " + strings.Join(figures(e), "  "))
+}
+
+func (p *plain) all(e *event.Progress) {
+	for _, line := range event.Lines(e) {
+		p.say(line)
+	}
 }
 
 func (p *plain) summary(s *Report) {

@@ -11,27 +11,29 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/coordinator/machine"
-	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/observe"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The live line never reaches the last column, and tells the most telling first.
 func TestLiveLineFits(t *testing.T) {
-	p := picture{
-		elapsed: time.Minute, done: 84, total: 240, perSecond: 9.81, left: 16 * time.Second, failed: 2,
-		inFlight: 16, waiting: 140, lanes: 1, ofLanes: 1, phase: machine.Cooling, wait: 1200 * time.Millisecond,
+	total := 240
+	p := &event.Progress{
+		ElapsedS: 60, Done: 84, Total: &total, PerSecond: 9.81, Ends: &event.Ends{LikelyS: 16}, Failed: 2,
+		InFlight: 16, Waiting: 140, OfModels: 1, Lanes: []event.Lane{{Phase: "cooling", WaitS: 1.2}},
 	}
 	for width := range 120 {
-		if got := fit(p.figures(), width); len([]rune(got)) > width {
+		if got := fit(figures(p), width); len([]rune(got)) > width {
 			t.Errorf("%d columns: %q", width, got)
 		}
 	}
-	if got := fit(p.figures(), 19); got != "84/240  35%  9.8/s" {
+	if got := fit(figures(p), 19); got != "84/240  35%  9.8/s" {
 		t.Errorf("20 columns: %q", got)
 	}
-	if got := fit(p.figures(), 200); got != "84/240  35%  9.8/s  ~16.0 s left  2 failed  cooling 1.2 s  16 in flight  140 waiting" {
+	if got := fit(figures(p), 200); got != "84/240  35%  9.8/s  ~16.0 s left  2 failed  cooling 1.2 s  16 in flight  140 waiting" {
 		t.Errorf("wide: %q", got)
 	}
 }
@@ -40,10 +42,10 @@ func TestLiveLineFits(t *testing.T) {
 // and it is said how much.
 func TestSlowTerminal(t *testing.T) {
 	r, w := io.Pipe() // a write waits until it is read
-	c := Open(Manner{display: &plain{out: w, meter: meter{Scale: Scale{Failed: func() int64 { return 0 }}}}})
+	c := Open(Manner{display: &plain{out: w}}, time.Now)
 	const told = 10 * consoleRoom
 	for i := range told {
-		c.Notice(fmt.Sprint(i)) // would never return, if it waited
+		c.Notice(event.Other, fmt.Sprint(i)) // would never return, if it waited
 	}
 	text := make(chan string)
 	go func() {
@@ -63,29 +65,13 @@ func TestSlowTerminal(t *testing.T) {
 func TestLiveLineStaysBelow(t *testing.T) {
 	var out strings.Builder
 	l := newLive(&out, func() int { return 20 })
-	l.scale(Scale{Total: 10, Failed: func() int64 { return 0 }})
-	l.status(batch.Status{At: time.Time{}.Add(time.Second), Totals: batch.Counters{Settled: 4}})
-	l.notice("hello")
+	total := 10
+	l.status(&event.Progress{ElapsedS: 1, Done: 4, Total: &total, PerSecond: 4})
+	l.notice(time.Time{}, event.Other, "hello")
 	l.summary(&Report{})
 	want := eraseLine + "4/10  40%  4.0/s" + eraseLine + "headrace: hello\n" + "4/10  40%  4.0/s" + eraseLine
 	if got, _, _ := strings.Cut(out.String(), "\nsummary"); got+"" != want && got != want+"\n" {
 		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// The rate is that of the last seconds, not of the whole run.
-func TestMeterForgets(t *testing.T) {
-	m := meter{Scale: Scale{Total: 1000, Before: 100, Failed: func() int64 { return 3 }}}
-	var p picture
-	for s := 1; s <= 60; s++ {
-		done := uint64(min(s, 40)) * 10 // ten a second, and nothing more after 40 s
-		p = m.read(batch.Status{At: time.Time{}.Add(time.Duration(s) * time.Second), Totals: batch.Counters{Settled: done}})
-		if s == 30 && (math.Abs(p.perSecond-10) > 0.01 || p.left != 60*time.Second || p.done != 400 || p.failed != 3) {
-			t.Errorf("after 30 s: %+v", p)
-		}
-	}
-	if p.perSecond != 0 || p.left != 0 {
-		t.Errorf("20 s after the last item: %+v", p)
 	}
 }
 
@@ -115,33 +101,31 @@ func TestStory(t *testing.T) {
 	}
 	for want, tr := range tests {
 		tr.At, tr.Lane = at, "l"
-		if got := story(tr); got != want {
+		if got := Story(tr); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 		tr.Belief = "no more than 8 in flight"
-		if got := story(tr); got != want+" — no more than 8 in flight" {
+		if got := Story(tr); got != want+" — no more than 8 in flight" {
 			t.Errorf("with a belief: %s", got)
 		}
 	}
 }
 
-// A picture of a run with one lane says what is believed of it, in lines for people and
-// in JSON; of several lanes only the latter does.
+// A picture of a run with one lane says what is believed of it, in lines for people; of
+// several lanes only that for programs does. What holds the run back is said of any.
 func TestBeliefIsShown(t *testing.T) {
-	l := machine.LaneStatus{Name: "l", View: limiter.View{Cap: 8}}
-	began := time.Time{}.Add(time.Hour)
-	of := Scale{Began: began, Total: 10, Failed: func() int64 { return 0 }}
-	for lanes, want := range map[int]string{1: "(no more than 8 in flight)", 2: "0 waiting"} {
+	l := event.Lane{Name: "l", Belief: "no more than 8 in flight"}
+	for lanes, want := range map[int]string{1: "0 waiting  held by -c 64  (no more than 8 in flight)", 2: "0 waiting  held by -c 64"} {
 		var out strings.Builder
-		p := &plain{out: &out, meter: meter{Scale: of}}
-		s := batch.Status{At: began, Known: lanes, Lanes: []machine.LaneStatus{l, l}[:lanes]}
-		if p.status(s); !strings.HasSuffix(out.String(), want+"\n") {
+		p := &plain{out: &out}
+		e := &event.Progress{OfModels: lanes, Lanes: []event.Lane{l, l}[:lanes], Bound: "concurrency", HeldShort: "-c 64"}
+		if p.status(e); !strings.HasSuffix(out.String(), want+"\n") {
 			t.Errorf("%d lanes: %s", lanes, out.String())
 		}
 		out.Reset()
-		e := &events{out: &out, meter: meter{Scale: of}}
-		e.status(s)
-		e.transition(batch.Transition{At: began, Belief: "600 a minute"})
+		j := &events{out: &out, begun: true}
+		j.status(e)
+		j.transition(batch.Transition{Belief: "600 a minute"})
 		if strings.Count(out.String(), `"belief":"no more than 8 in flight"`) != lanes || !strings.Contains(out.String(), `"belief":"600 a minute"`) {
 			t.Errorf("%d lanes: %s", lanes, out.String())
 		}
@@ -151,26 +135,28 @@ func TestBeliefIsShown(t *testing.T) {
 // That a lane is slowed down because its calls break stands in the line of progress, and
 // in JSON with the share that broke; so does the step.
 func TestSlowedIsShown(t *testing.T) {
-	slow := machine.LaneStatus{Name: "l", Slowed: 0.5, Errors: 0.34}
-	began := time.Time{}.Add(time.Hour)
-	of := Scale{Began: began, Total: 10, Failed: func() int64 { return 0 }}
-	for want, lanes := range map[string][]machine.LaneStatus{
+	slow := event.Lane{Name: "l", Slowed: 0.5, Errors: 0.34}
+	for want, lanes := range map[string][]event.Lane{
 		"34 % of calls break: slowed down":       {slow},
 		"calls break: 1 of 2 models slowed down": {slow, {Name: "m"}},
 		"  0 in flight  0 waiting":               {{Name: "m", Errors: 0.3}},
 	} {
 		var out strings.Builder
-		p := &plain{out: &out, meter: meter{Scale: of}}
-		if p.status(batch.Status{At: began, Known: len(lanes), Lanes: lanes}); !strings.Contains(out.String(), want) {
+		p := &plain{out: &out}
+		if p.status(&event.Progress{OfModels: len(lanes), Lanes: lanes}); !strings.Contains(out.String(), want) {
 			t.Errorf("got %q, want %q in it", out.String(), want)
 		}
 	}
+	began := time.Time{}.Add(time.Hour)
 	var out strings.Builder
-	e := &events{out: &out, meter: meter{Scale: of}}
-	e.status(batch.Status{At: began, Known: 1, Lanes: []machine.LaneStatus{slow}})
+	e := &events{out: &out, begun: true}
+	e.status(&event.Progress{Lanes: []event.Lane{slow}})
 	e.transition(batch.Transition{At: began, Reason: machine.ByErrors, Slowed: 0.5, Errors: 0.34, Span: time.Minute})
 	e.transition(batch.Transition{At: began, Reason: machine.ByAnswers, Span: time.Minute})
-	for _, want := range []string{`"error_rate":0.34,"slowed":0.5`, `"reason":"calls break"`, `"slowed":0.5,"error_rate":0.34`, `"reason":"calls are answered"`, `"error_rate":0}`} {
+	for _, want := range []string{
+		`"error_rate":0.34,"slowed":0.5`, `"reason":"calls break"`, `"slowed":0.5,"error_rate":0.34`, `"reason":"calls are answered"`, `"error_rate":0,"at":`,
+		`"text":": slowed down to half: 34 % of its calls broke in the last minute"`,
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s is not in %s", want, out.String())
 		}
@@ -189,6 +175,28 @@ func TestProof(t *testing.T) {
 	}
 }
 
+// The time of a run is the sum of what held it back, the largest first; what is too little
+// to be seen counts too.
+func TestProofOfTime(t *testing.T) {
+	s := Report{Summary: batch.Summary{Ran: 22_320_400 * time.Millisecond}, Bounds: observe.Ledger{
+		"requests": 13_980_200 * time.Millisecond, "input_tokens": 8_340_180 * time.Millisecond, "tail": 19_999_999, "": 1,
+	}}
+	if got := s.timeProof(); got != "  time 22,320.4 s = requests 13,980.2 + input tokens 8,340.2  ✓\n" {
+		t.Error(got)
+	}
+	if e := s.event(); e.ElapsedS != 22320.4 || e.BoundS["input_tokens"] != 8340.18 {
+		t.Errorf("%+v", e)
+	}
+	s.Bounds["tail"]--
+	if got := s.timeProof(); !strings.Contains(got, "DOES NOT HOLD") {
+		t.Error(got)
+	}
+	short := Report{Summary: batch.Summary{Ran: 2_060 * time.Millisecond}, Bounds: observe.Ledger{"cooldown": 2_054 * time.Millisecond, "tail": 6 * time.Millisecond}}
+	if got := short.timeProof(); got != "  time 2.060 s = cooldown 2.054 + tail 0.006  ✓\n" {
+		t.Error(got)
+	}
+}
+
 // The live line is the only thing that steers the terminal.
 func TestOnlyTheLiveLineSteers(t *testing.T) {
 	var out strings.Builder
@@ -197,5 +205,54 @@ func TestOnlyTheLiveLineSteers(t *testing.T) {
 	l.log([]byte("\x1b[2J"))
 	if text := strings.ReplaceAll(out.String(), eraseLine, ""); text != `\x1b[2J`+"live" {
 		t.Errorf("%q", text)
+	}
+}
+
+// For programs the start is the first line, with all that is known by then; what comes
+// before it waits, unless somebody must not be kept waiting.
+func TestStartIsTheFirstEvent(t *testing.T) {
+	items := 3
+	for name, c := range map[string]struct {
+		do   func(e *events)
+		want string
+	}{
+		"as usual": {func(e *events) {
+			e.notice(time.Time{}, event.Simulated, "n")
+			e.begin(event.Start{Event: "start", Items: &items}, time.Time{})
+			e.begin(event.Start{Event: "start"}, time.Time{})
+		}, "start 3 notice"},
+		"a long look at the input": {func(e *events) {
+			e.notice(time.Time{}, event.Simulated, "n")
+			e.notice(time.Time{}, event.Checking, "n")
+			e.begin(event.Start{Event: "start", Items: &items}, time.Time{})
+		}, "start notice notice"},
+		"refused": {func(e *events) {
+			e.log([]byte("{}\n"))
+			e.summary(nil)
+		}, "start log"},
+		"refused, nothing said": {func(e *events) { e.summary(nil) }, ""},
+		"ever more": {func(e *events) {
+			for range mostEarly {
+				e.log([]byte("{}\n"))
+			}
+		}, "start" + strings.Repeat(" log", mostEarly)},
+	} {
+		var out strings.Builder
+		c.do(&events{out: &out, start: event.Start{Event: "start"}})
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			word := "log"
+			for _, one := range []string{"start", "notice"} {
+				if strings.HasPrefix(line, `{"event":"`+one) {
+					word = one
+				}
+			}
+			if got = append(got, word); strings.Contains(line, `"items":3`) {
+				got = append(got, "3")
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 	"github.com/headrace/headrace/cmd/headrace/internal/words"
+	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -32,6 +34,12 @@ type Report struct {
 	Reading       string         // a command that shows what is in it
 	ErrorsFile    string         // its name
 	Books         *sim.Books     // the simulated provider's own; nil for a real one
+
+	At         time.Time      // of its end
+	Bounds     observe.Ledger // the run's time by what held it back
+	Efficiency *float64       // of what the limits allowed; nil: that is not known
+	ExitCode   int
+	Resume     string // the command that goes on from here; "" if there is none
 }
 
 // text is the summary block, ending with the proof and, of a run that has all its results,
@@ -97,13 +105,73 @@ func (s *Report) empty() bool {
 	return s.Items() == 0 && s.Left == 0 && s.Skipped == 0 && s.Unsaved == 0 && s.Counters == (batch.Counters{})
 }
 
-// proof is the two sums that hold if nothing was lost and nothing given out twice.
+// proof is the sums that hold if nothing was lost, nothing given out twice, and no time is
+// unaccounted for.
 func (s *Report) proof() string {
 	c := s.Counters
 	items := c.Offered == c.Settled+c.Released && c.Offered == uint64(s.Items())
 	calls := c.Calls == c.Settled+c.HandedOver
 	return fmt.Sprintf("  offered %d = settled %d + released %d  %s\n", c.Offered, c.Settled, c.Released, holds(items)) +
-		fmt.Sprintf("  calls %d = settled %d + handed over %d  %s\n", c.Calls, c.Settled, c.HandedOver, holds(calls))
+		fmt.Sprintf("  calls %d = settled %d + handed over %d  %s\n", c.Calls, c.Settled, c.HandedOver, holds(calls)) + s.timeProof()
+}
+
+// took is how long the run was, as its ledger counts; of one that has none, by the clock.
+func (s *Report) took() time.Duration {
+	if s.Ran > 0 {
+		return s.Ran
+	}
+	return s.Elapsed
+}
+
+// timeProof is the run's time as the sum of what held it back, the largest part first; ""
+// if there was none. Parts too small to be seen are not shown, but are in the sum.
+func (s *Report) timeProof() string {
+	if s.Ran <= 0 {
+		return ""
+	}
+	by := slices.SortedFunc(maps.Keys(s.Bounds), func(a, b observe.Bound) int {
+		return cmp.Or(cmp.Compare(s.Bounds[b], s.Bounds[a]), cmp.Compare(a, b))
+	})
+	var (
+		sum   time.Duration
+		parts []string
+	)
+	for i, b := range by {
+		d := s.Bounds[b]
+		sum += d
+		if i == 0 || d >= s.digit()/2 {
+			parts = append(parts, nameOf(b)+" "+s.shownTime(d))
+		}
+	}
+	return fmt.Sprintf("  time %s s = %s  %s\n", s.shownTime(s.Ran), strings.Join(parts, " + "), holds(sum == s.Ran))
+}
+
+func nameOf(b observe.Bound) string {
+	if b == observe.NoBound {
+		return "nothing"
+	}
+	return strings.ReplaceAll(string(b), "_", " ")
+}
+
+// inDetail is how long a run is of which milliseconds are worth showing.
+const inDetail = 100 * time.Second
+
+// digit is the smallest time that the proof shows.
+func (s *Report) digit() time.Duration {
+	if s.Ran < inDetail {
+		return time.Millisecond
+	}
+	return 100 * time.Millisecond
+}
+
+// shownTime is a time in seconds, with commas at the thousands.
+func (s *Report) shownTime(d time.Duration) string {
+	d = d.Round(s.digit())
+	whole, rest := words.Number(int(d/time.Second)), d%time.Second
+	if s.digit() == time.Millisecond {
+		return fmt.Sprintf("%s.%03d", whole, rest/time.Millisecond)
+	}
+	return fmt.Sprintf("%s.%d", whole, rest/(100*time.Millisecond))
 }
 
 func holds(ok bool) string {
@@ -204,53 +272,20 @@ func (s *Report) kindWords() []string {
 	return []string{"(" + strings.Join(words, ", ") + "; see " + s.ErrorsFile + ")"}
 }
 
-type summaryEvent struct {
-	Event         string         `json:"event"`
-	ElapsedS      float64        `json:"elapsed_s"`
-	Items         int            `json:"items"`
-	Before        int            `json:"before"` // ended by earlier runs
-	Succeeded     int            `json:"succeeded"`
-	Truncated     int            `json:"truncated"`
-	Failed        int            `json:"failed"`
-	FailedBy      map[string]int `json:"failed_by,omitempty"`
-	BadLines      int            `json:"bad_lines"`         // skipped
-	Renamed       int            `json:"renamed,omitempty"` // their ids were taken
-	NotRun        int            `json:"not_run"`           // of the items that were taken
-	Left          int            `json:"left"`              // of the whole input
-	Unsaved       int            `json:"unsaved"`           // ended, but could not be kept
-	Offered       uint64         `json:"offered"`
-	Settled       uint64         `json:"settled"`
-	Released      uint64         `json:"released"`
-	Calls         uint64         `json:"calls"`
-	HandedOver    uint64         `json:"handed_over"`
-	Throttled     uint64         `json:"throttled"`
-	Cooldowns     uint64         `json:"cooldowns"`
-	Participants  uint64         `json:"participants"`
-	Probes        uint64         `json:"probes"`
-	Redistributed uint64         `json:"redistributed"`
-	Parked        uint64         `json:"parked"`
-	Delayed       uint64         `json:"delayed"`
-	Stragglers    uint64         `json:"stragglers"`
-	BreakerOpened int            `json:"breaker_opened"`
-	Broke         string         `json:"broke,omitempty"`   // what the calls broke of that opened it last
-	Stopped       string         `json:"stopped,omitempty"` // why the provider serves some items no more
-	PerSecond     float64        `json:"per_second"`
-	InputTokens   int64          `json:"input_tokens"`
-	OutputTokens  int64          `json:"output_tokens"`
-	CachedTokens  int64          `json:"cached_tokens"`
-	Proved        bool           `json:"proved"`
-}
-
-func (s *Report) event() summaryEvent {
+func (s *Report) event() event.Summary {
 	c := s.Counters
-	e := summaryEvent{
-		Event: "summary", ElapsedS: seconds(s.Elapsed), Items: s.Items(), Before: s.Before,
+	e := event.Summary{
+		Event: "summary", ElapsedS: seconds(s.took()), Items: s.Items(), Before: s.Before,
 		Succeeded: s.Succeeded, Truncated: s.Truncated, Failed: s.Failed, FailedBy: s.Kinds, NotRun: s.NotRun, Left: s.Left, Unsaved: s.Unsaved, BadLines: s.Skipped, Renamed: s.Renamed,
 		Offered: c.Offered, Settled: c.Settled, Released: c.Released, Calls: c.Calls, HandedOver: c.HandedOver,
 		Throttled: c.Throttled, Cooldowns: c.Cooldowns, Participants: c.Participants, Probes: c.Probes,
 		BreakerOpened: s.BreakerOpened, Broke: s.Broke, Stopped: s.Stopped,
 		Redistributed: c.Redistributed, Parked: c.Parked, Delayed: c.Delayed, Stragglers: c.Stragglers, Proved: s.Proves(),
 		InputTokens: s.Usage.InputTokens, OutputTokens: s.Usage.OutputTokens, CachedTokens: s.Usage.CachedTokens,
+		At: event.Stamp(s.At), BoundS: event.Seconds(s.Bounds), Spent: s.Spent, Efficiency: s.Efficiency, ExitCode: s.ExitCode,
+	}
+	if s.Resume != "" {
+		e.Resume = &s.Resume
 	}
 	if s.Elapsed > 0 {
 		e.PerSecond = round(float64(s.Succeeded+s.Failed) / s.Elapsed.Seconds())

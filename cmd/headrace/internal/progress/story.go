@@ -10,8 +10,8 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// story tells a lane's transition in plain words, and what is believed of the lane.
-func story(t batch.Transition) string {
+// Story tells a lane's transition in plain words, and what is believed of the lane.
+func Story(t batch.Transition) string {
 	if t.Belief == "" {
 		return step(t)
 	}

@@ -17,7 +17,7 @@ func TestRatesThatNobodyReachesAreNotSaid(t *testing.T) {
 		130056825: "l: the probe passed: ramping up over 10.0 s", math.Inf(1): "l: the probe passed: ramping up over 10.0 s",
 		99999: "l: the probe passed: ramping up to 99999/s over 10.0 s",
 	} {
-		got := story(batch.Transition{Lane: "l", To: machine.Ramping, Rate: perSecond, At: at, Until: at.Add(10 * time.Second)})
+		got := Story(batch.Transition{Lane: "l", To: machine.Ramping, Rate: perSecond, At: at, Until: at.Add(10 * time.Second)})
 		if got != want {
 			t.Errorf("%v: %q, want %q", perSecond, got, want)
 		}

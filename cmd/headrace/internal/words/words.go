@@ -9,6 +9,7 @@ package words
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -19,6 +20,15 @@ func Count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Number is a whole number with commas at the thousands.
+func Number(n int) string {
+	digits := strconv.Itoa(n)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }
 
 // Wait shows a length of time: milliseconds below a second, seconds up to 100 of them,

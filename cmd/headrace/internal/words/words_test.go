@@ -25,3 +25,12 @@ func TestWait(t *testing.T) {
 		}
 	}
 }
+
+// A number has commas at the thousands.
+func TestNumber(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1_234_567: "1,234,567", -100: "-100", -1000: "-1,000"} {
+		if got := Number(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+}

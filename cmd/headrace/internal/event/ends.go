@@ -1,0 +1,167 @@
+package event
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/headrace/headrace/observe"
+)
+
+// endCells is how wide an end may be where there are but 40 columns.
+const endCells = 34
+
+// ends says when the run ends.
+func (s *scene) ends(e *Progress) {
+	f := &s.p.Ends
+	switch s.p.State {
+	case observe.Draining, observe.Stopped:
+		s.endsSoon(e)
+		return
+	}
+	if !f.Known {
+		e.EndsWhy = f.Why
+		e.EndsText = clip(s.noEnd(), rowCells)
+		e.EndsShort, e.EndsWide = clip(s.noEndShort(), endCells), e.EndsText
+		return
+	}
+	e.Ends = &Ends{LowS: round(f.Low.Seconds()), LikelyS: round(f.Likely.Seconds()), HighS: round(f.High.Seconds())}
+	at := fmt.Sprintf("%s, in %s", s.clock(f.Likely), span(f.Likely))
+	sure := fmt.Sprintf("%s (± %s)", at, span((f.High-f.Low)/2))
+	e.EndsText = fitting(rowCells, sure+s.provided(), sure)
+	e.EndsShort = fitting(endCells, sure, at)
+	e.EndsWide = sure + s.lastLane() + s.provided()
+}
+
+// clock is the time of day then; of another day with that.
+func (s *scene) clock(ahead time.Duration) string {
+	zone := s.c.Zone
+	if zone == nil {
+		zone = time.Local
+	}
+	now := s.p.At.In(zone)
+	then := now.Add(ahead)
+	switch {
+	case ahead < 2*time.Minute:
+		return then.Format(time.TimeOnly)
+	case then.YearDay() == now.YearDay() && then.Year() == now.Year():
+		return then.Format("15:04")
+	case ahead < 6*24*time.Hour:
+		return then.Format("Mon 15:04")
+	}
+	return then.Format("2 Jan 15:04")
+}
+
+// provided is what the end hangs on.
+func (s *scene) provided() string {
+	switch s.bound() {
+	case byRequests, byTokens, byInputTokens, byOutputTokens:
+		return ", if that limit stays"
+	case byCooldown, byOverload, byRecovery, byNeighbour, byTrial, byBrake:
+		return ", if the limit of before comes back"
+	case byErrors:
+		return ", if as many break"
+	}
+	return ""
+}
+
+// lastLane names the model that ends last, where that says something.
+func (s *scene) lastLane() string {
+	f := &s.p.Ends
+	if f.Lane == "" || f.Others <= 0 || s.p.OfLanes < 2 {
+		return ""
+	}
+	if s.p.OfLanes == 2 {
+		return fmt.Sprintf("; %s is the last, the other ends at %s", modelOf(f.Lane), s.clock(f.Others))
+	}
+	return fmt.Sprintf("; %s is the last, the others end at %s", modelOf(f.Lane), s.clock(f.Others))
+}
+
+// noEnd says why it cannot be said.
+func (s *scene) noEnd() string {
+	f := &s.p.Ends
+	switch f.Why {
+	case "outage":
+		if f.Left > 0 {
+			return "cannot be said during an outage; " + span(f.Left) + " of work is left"
+		}
+		return "cannot be said during an outage"
+	case "total":
+		return "when " + s.inputName() + " ends"
+	case "over":
+		return "it is over"
+	}
+	if s.p.State == observe.Over {
+		return "it is over"
+	}
+	return "too early to say"
+}
+
+func (s *scene) noEndShort() string {
+	if s.p.Ends.Why == "outage" {
+		return "unknown: an outage"
+	}
+	return s.noEnd()
+}
+
+// inputCells is how much of the input's name stands in a sentence.
+const inputCells = 40
+
+func (s *scene) inputName() string {
+	if s.c.Input == "" {
+		return "the input"
+	}
+	return clip(s.c.Input, inputCells)
+}
+
+// exitStopped is the exit code of a run that the provider has stopped.
+const exitStopped = 3
+
+// endsSoon says when a run ends that only finishes what is in flight.
+func (s *scene) endsSoon(e *Progress) {
+	when := s.soon()
+	if s.p.State == observe.Stopped {
+		when += fmt.Sprintf(", exit code %d", exitStopped)
+	}
+	left := s.left()
+	e.EndsText = fitting(rowCells, when+left, when)
+	e.EndsShort, e.EndsWide = fitting(endCells, when), when+left
+}
+
+// soon is when the calls in flight have ended: as long as nineteen in twenty take, or else
+// when they time out.
+func (s *scene) soon() string {
+	n := s.p.InFlight
+	switch left := s.p.P95 - s.p.Oldest; {
+	case n == 0:
+		return "in a moment"
+	case s.p.P95 > 0 && left > 0:
+		return "within about " + span(max(time.Second, s.p.P95.Round(time.Second)))
+	case s.c.Timeout > s.p.Oldest:
+		return "within " + span(roundUp(s.c.Timeout)) + " at most"
+	}
+	return "when these calls have ended"
+}
+
+func roundUp(d time.Duration) time.Duration {
+	return time.Duration(math.Ceil(d.Seconds())) * time.Second
+}
+
+// left says how many items are left, and for what.
+func (s *scene) left() string {
+	if s.p.Total < 0 {
+		return ""
+	}
+	n := s.p.Total - s.p.Before - s.p.Answered - s.p.Failed
+	if n <= 0 {
+		return ""
+	}
+	text := "; " + count(n, "item") + " are left"
+	if n == 1 {
+		text = "; 1 item is left"
+	}
+	if s.c.Resumable && s.p.State == observe.Stopped {
+		text += " for a resume"
+	}
+	return text
+}

@@ -1,0 +1,260 @@
+package event
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/observe"
+)
+
+// scene is what a sentence is made of.
+type scene struct {
+	p    *observe.Picture
+	c    *Context
+	lane *observe.Lane // that it is about; nil: none, or many
+}
+
+// A sentence says what holds a run, or a lane, back. Of several the first that has room is taken.
+type sentence struct {
+	by    []string // in a row
+	more  []string // what more there is: as many as have room, in their order
+	short []string // in shortCells
+	lane  []string // in laneCells
+}
+
+// laneOf is the lane that holds the run back; nil if it is none, or many are.
+func laneOf(p *observe.Picture) *observe.Lane {
+	for i := range p.Lanes {
+		if l := &p.Lanes[i]; l.Name == p.Held.Lane && p.Held.Lane != "" || p.OfLanes == 1 {
+			return l
+		}
+	}
+	return nil
+}
+
+// held says what holds the run back.
+func (s *scene) held(e *Progress) {
+	h := &s.p.Held
+	by := s.bound()
+	w := s.words(by)
+	second := ""
+	if h.Second != observe.NoBound && h.Second != by {
+		second = fmt.Sprintf("%s of the time it is %s", share(h.SecondShare), s.name(h.Second))
+	}
+	e.Bound, e.BoundShare = string(by), round(h.Share)
+	e.HeldBy = fitting(rowCells, w.by...)
+	e.HeldMore = row("; ", append([]string{second}, w.more...)...)
+	e.HeldShort = fitting(shortCells, append(w.short, e.HeldBy)...)
+	e.HeldWide = s.wide(w)
+	if h.Next != observe.NoBound && h.Factor > 0 && !math.IsInf(h.Factor, 0) {
+		e.Next = &Next{Bound: string(h.Next), Factor: round(h.Factor), Then: string(h.Then)}
+	}
+}
+
+// bound is what holds the run back now: a run that ends is held by that at once.
+func (s *scene) bound() observe.Bound {
+	switch s.p.State {
+	case observe.Draining:
+		return byDraining
+	case observe.Stopped:
+		return byStopped
+	case observe.Paused:
+		return byPaused
+	}
+	return s.p.Held.By
+}
+
+// wide is all that there is to say, in one line.
+func (s *scene) wide(w sentence) string {
+	h, parts := &s.p.Held, []string{}
+	text := harmless(w.by[0])
+	if h.Second != observe.NoBound {
+		text += fmt.Sprintf(", %s of the last %s", share(h.Share), span(observe.HeldSpan))
+		of := share(h.SecondShare) + " of it " + s.name(h.Second)
+		if h.Share+h.SecondShare >= 0.99 {
+			of = s.name(h.Second) + " the other " + share(h.SecondShare)
+		}
+		parts = append(parts, of)
+	}
+	for _, more := range w.more {
+		if more != "" {
+			parts = append(parts, harmless(more))
+		}
+	}
+	return strings.Join(append([]string{text}, parts...), "; ")
+}
+
+// fitting is the first that has room in n cells, or as much as has of the last.
+func fitting(n int, texts ...string) string {
+	for _, t := range texts {
+		if cells(t) <= n {
+			return clip(t, n)
+		}
+	}
+	return clip(texts[len(texts)-1], n)
+}
+
+// laneHeld says of one lane what holds it back, for a table.
+func (s *scene) laneHeld(l *observe.Lane) string {
+	one := &scene{p: s.p, c: s.c, lane: l}
+	w := one.words(s.laneBound(l))
+	return fitting(laneCells, append(w.lane, "")...)
+}
+
+// laneBound is what holds a lane back now: what stops the run stops it as well.
+func (s *scene) laneBound(l *observe.Lane) observe.Bound {
+	if l.Phase == machine.Stopped {
+		return byStopped
+	}
+	if by := s.bound(); s.p.State != observe.Running && s.p.State != observe.Stopped && by != s.p.Held.By {
+		return by
+	}
+	return l.HeldBy
+}
+
+// The words of what holds a run back, as programs read them.
+const (
+	byRequests     observe.Bound = "requests"
+	byTokens       observe.Bound = "tokens"
+	byInputTokens  observe.Bound = "input_tokens"
+	byOutputTokens observe.Bound = "output_tokens"
+	bySearch       observe.Bound = "search"
+	byTrial        observe.Bound = "trial"
+	byNeighbour    observe.Bound = "neighbour"
+	byBrake        observe.Bound = "brake"
+	byErrors       observe.Bound = "errors"
+	byWindow       observe.Bound = "window"
+	byConcurrency  observe.Bound = "concurrency"
+	byCooldown     observe.Bound = "cooldown"
+	byOverload     observe.Bound = "overload"
+	byBreaker      observe.Bound = "breaker"
+	byRecovery     observe.Bound = "recovery"
+	byBackoff      observe.Bound = "backoff"
+	byInput        observe.Bound = "input"
+	byPaused       observe.Bound = "paused"
+	byDraining     observe.Bound = "draining"
+	byStopped      observe.Bound = "stopped"
+	byTail         observe.Bound = "tail"
+)
+
+// tellers say what each of them means here.
+var tellers = map[observe.Bound]func(*scene) sentence{
+	byRequests:     func(s *scene) sentence { return s.limit(0, "requests") },
+	byTokens:       func(s *scene) sentence { return s.limit(1, "tokens") },
+	byInputTokens:  func(s *scene) sentence { return s.limit(2, "input tokens") },
+	byOutputTokens: func(s *scene) sentence { return s.limit(3, "output tokens") },
+	bySearch:       (*scene).search,
+	byTrial:        (*scene).trial,
+	byNeighbour:    (*scene).neighbour,
+	byBrake:        (*scene).brake,
+	byErrors:       (*scene).errors,
+	byWindow:       (*scene).window,
+	byConcurrency:  (*scene).concurrency,
+	observe.Output: (*scene).output,
+	byCooldown:     (*scene).cooldown,
+	byOverload:     (*scene).overload,
+	byBreaker:      (*scene).outage,
+	byRecovery:     (*scene).recovery,
+	byBackoff:      (*scene).backoff,
+	byInput:        (*scene).input,
+	byPaused:       (*scene).paused,
+	byDraining:     (*scene).draining,
+	byStopped:      (*scene).stopped,
+	byTail:         (*scene).tail,
+}
+
+// words are those of one bound. One that is not known is said as it is written.
+func (s *scene) words(by observe.Bound) sentence {
+	if tell := tellers[by]; tell != nil {
+		return tell(s)
+	}
+	text := string(by)
+	if by == observe.NoBound {
+		text = "nothing: calls leave as they come"
+	}
+	return sentence{by: []string{text}, short: []string{text, "nothing"}, lane: []string{string(by)}}
+}
+
+// name is a bound as a noun, where another stands in the sentence.
+func (s *scene) name(by observe.Bound) string {
+	switch by {
+	case byConcurrency:
+		return fmt.Sprintf("your -c %d", s.p.Concurrency)
+	case byRequests, byTokens, byInputTokens, byOutputTokens:
+		return "the limit on " + plainWord(string(by))
+	case byInput:
+		return "your input"
+	case observe.Output:
+		return s.reader()
+	}
+	if n, ok := nouns[by]; ok {
+		return n
+	}
+	return plainWord(string(by))
+}
+
+var nouns = map[observe.Bound]string{
+	bySearch: "the search for the limit", byTrial: "a trial", byNeighbour: "a pause for another client", byBrake: "what was let in of late",
+	byErrors: "calls that break", byWindow: "the calls that may be in flight", byCooldown: "a cooldown", byOverload: "an overload", byBreaker: "an outage",
+	byRecovery: "coming back", byBackoff: "items that wait for their own retry", byPaused: "a pause", byDraining: "the end", byStopped: "the end", byTail: "the last calls",
+}
+
+// next says what would hold the run back if this did not; "" if that is not known, or no
+// faster.
+func (s *scene) next() string {
+	h := &s.p.Held
+	if h.Next == observe.NoBound || !(h.Factor >= leastFactor) || h.Factor > mostFactor {
+		return ""
+	}
+	text := fmt.Sprintf("next would be %s, at %.1f times this speed", s.nextName(h.Next), h.Factor)
+	if h.Then != observe.NoBound && h.Then != h.Next {
+		text += "; then " + s.nextName(h.Then)
+	}
+	return text
+}
+
+// A factor is worth words from five per cent on, and up to what anybody believes.
+const (
+	leastFactor = 1.05
+	mostFactor  = 10_000
+)
+
+func (s *scene) nextName(by observe.Bound) string {
+	switch by {
+	case byConcurrency:
+		return fmt.Sprintf("-c %d", s.p.Concurrency)
+	case byRequests, byTokens, byInputTokens, byOutputTokens:
+		return plainWord(string(by))
+	case byWindow:
+		return "the server's own pace"
+	}
+	return s.name(by)
+}
+
+// wait is how long it is until then; "" if there is no such moment, or it has passed.
+func (s *scene) wait(then time.Time) string {
+	if d := then.Sub(s.p.At); !then.IsZero() && d > 0 {
+		return lasting(d)
+	}
+	return ""
+}
+
+// ofModel names the lane's model, if there are others.
+func (s *scene) ofModel() string {
+	if s.p.OfLanes <= 1 {
+		return ""
+	}
+	if s.lane == nil {
+		return fmt.Sprintf(", of %d models", s.p.OfLanes)
+	}
+	return " of " + clip(modelOf(s.lane.Name), modelCells)
+}
+
+// modelCells is how much of a model's name stands in a sentence.
+const modelCells = 20
+
+// cooling reports whether the lane does.
+func (s *scene) cooling() bool { return s.lane != nil && s.lane.Phase == machine.Cooling }

@@ -1,0 +1,288 @@
+package event
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/observe"
+)
+
+// limit says how much of a limit is drawn: 588 of 600 a minute.
+func (s *scene) limit(k int, noun string) sentence {
+	kind := strings.TrimSuffix(noun, " tokens")
+	w := sentence{
+		by: []string{"the provider's limit on " + noun + s.ofModel()}, short: []string{noun + " limit"},
+		lane: []string{noun + " limit", kind + " limit"},
+	}
+	if s.lane == nil {
+		w.more = []string{s.next()}
+		return w
+	}
+	if v := &s.lane.View.Limits[k]; v.Known() && v.Refill > 0 {
+		s.limitFigures(&w, v, s.lane.Used[k], noun)
+	}
+	w.more = append(w.more, s.others(k, noun), s.draw(k), s.next())
+	return w
+}
+
+// limitFigures puts the figures before the words without.
+func (s *scene) limitFigures(w *sentence, v *limiter.LimitView, used float64, noun string) {
+	n, per := perTime(v.Refill)
+	figure := amount(n)
+	if used > 0 {
+		figure = amount(used*n) + " of " + figure
+	}
+	by := w.by[0]
+	if v.Source == limiter.Told {
+		by = "the limit on " + noun + s.ofModel() + " that you told"
+	}
+	w.by = []string{by + ": " + figure + a[per] + sources[v.Source], by + ": " + figure + a[per], by}
+	w.short = append([]string{noun + " limit: " + figure + "/" + shortPer[per], noun + " limit: " + amount(n) + "/" + shortPer[per]}, w.short...)
+	if v.Level < 0 {
+		w.more = append(w.more, fmt.Sprintf("it is overdrawn by %s, which flow in first", amount(-v.Level)))
+	}
+}
+
+// sources say whose word a limit is. What the user told is said otherwise.
+var sources = map[limiter.Source]string{limiter.Seen: " (its headers)", limiter.Learned: " (learned)"}
+
+// perTime is a rate by the unit of time in which it has two digits.
+func perTime(perSecond float64) (n float64, per string) {
+	switch {
+	case perSecond*60 >= 9.5:
+		return perSecond * 60, "minute"
+	case perSecond*3600 >= 9.5:
+		return perSecond * 3600, "hour"
+	}
+	return perSecond * 86400, "day"
+}
+
+// a is how a unit of time stands behind a number.
+var a = map[string]string{"minute": " a minute", "hour": " an hour", "day": " a day"}
+
+var shortPer = map[string]string{"minute": "min", "hour": "h", "day": "d"}
+
+// othersWorth is the share of a limit that others draw, from which on it is said.
+const othersWorth = 0.05
+
+// others says what other clients draw of the same limit.
+func (s *scene) others(k int, noun string) string {
+	v := &s.lane.View.Limits[k]
+	if !v.Known() || v.Others < othersWorth*v.Refill {
+		return ""
+	}
+	n, per := perTime(v.Others)
+	return fmt.Sprintf("somebody else draws %s %s%s of it", amount(n), noun, a[per])
+}
+
+// drawWorth is how many times what is used an item must draw for that to be said.
+const drawWorth = 1.25
+
+// draw says what an item draws of a limit on tokens, and what of that it uses in the end.
+// What is used is known of the whole run only.
+func (s *scene) draw(k int) string {
+	d := s.lane.Draw
+	drawn := []float64{0, d.Tokens(), d.Input, d.Output}[k]
+	if drawn < 1 {
+		return ""
+	}
+	text := "an item draws " + amount(drawn) + " tokens"
+	used := s.used(k)
+	if used <= 0 || drawn < drawWorth*used {
+		return text
+	}
+	return text + " and uses " + amount(used) + ": try a smaller max_tokens"
+}
+
+// used is how many tokens an answered item has used on average; 0: that is not known.
+func (s *scene) used(k int) float64 {
+	u, n := s.p.Spent.Usage, float64(s.p.Answered)
+	if s.p.OfLanes > 1 || n == 0 {
+		return 0
+	}
+	return []float64{0, float64(u.InputTokens + u.OutputTokens), float64(u.InputTokens), float64(u.OutputTokens)}[k] / n
+}
+
+// calls is a rate of calls.
+func calls(perSecond float64) string {
+	if perSecond < 9.95 {
+		return fmt.Sprintf("%.1f calls/s", perSecond)
+	}
+	return amount(perSecond) + " calls/s"
+}
+
+// search says how fast the limit is felt for.
+func (s *scene) search() sentence {
+	w := sentence{by: []string{"nothing known yet: the pace rises until it is refused"}, short: []string{"feeling for the limit"}, lane: []string{"search"}}
+	if s.lane == nil {
+		w.more = []string{"--rpm and --tpm would skip this search"}
+		return w
+	}
+	v := &s.lane.View
+	if v.Search > 0 {
+		pace := calls(v.Search)
+		w.by = []string{"nothing known yet" + s.ofModel() + ": " + pace + ", doubled again and again until refused", "nothing known yet" + s.ofModel() + ": " + pace + ", doubled until refused"}
+		if v.Over > 0 {
+			w.by = []string{"the limit is not known yet: " + pace + " are tried, " + calls(v.Over) + " were refused", "the limit is not known yet: " + pace + " are tried"}
+		}
+		w.short = []string{"feeling for the limit: " + strings.Replace(pace, " calls", "", 1), w.short[0]}
+		w.lane = []string{"search " + strings.Replace(pace, " calls", "", 1), "search"}
+	}
+	w.more = []string{s.skipSearch(), s.beliefs("its limit is not known yet")}
+	return w
+}
+
+// skipSearch says which flags would have told the limit.
+func (s *scene) skipSearch() string {
+	v := &s.lane.View
+	if v.Limits[1].Known() || v.Limits[2].Known() || v.Limits[3].Known() {
+		return "no header tells the limit on requests; --rpm would skip this search"
+	}
+	return "no header tells a limit; --rpm and --tpm would skip this search"
+}
+
+// beliefs is what the law believes, in its own words, but for those that begin so, and for
+// headers that it goes by: what holds the run back is something else.
+func (s *scene) beliefs(but ...string) string {
+	if s.lane == nil {
+		return ""
+	}
+	but = append(but, "its headers say")
+	said := slices.DeleteFunc(s.lane.View.Words(), func(text string) bool {
+		return !strings.HasSuffix(text, "wrong") && slices.ContainsFunc(but, func(b string) bool { return strings.HasPrefix(text, b) })
+	})
+	return row("; ", said...)
+}
+
+func (s *scene) trial() sentence {
+	return sentence{
+		by: []string{"a trial" + s.ofModel() + ": slower for a while, to see whether refusals cease"}, more: []string{s.beliefs("going slower"), s.next()},
+		short: []string{"a trial: slower for a while"}, lane: []string{"trial"},
+	}
+}
+
+func (s *scene) neighbour() sentence {
+	return sentence{
+		by: []string{"a pause" + s.ofModel() + ", as somebody else calls at the same limit"}, more: []string{s.beliefs(), s.next()},
+		short: []string{"a pause for another client"}, lane: []string{"neighbour"},
+	}
+}
+
+func (s *scene) brake() sentence {
+	return sentence{
+		by: []string{"few calls" + s.ofModel() + " were let in of late: no faster than twice that"}, more: []string{s.beliefs(), s.next()},
+		short: []string{"few calls were let in of late"}, lane: []string{"few let in"},
+	}
+}
+
+func (s *scene) errors() sentence {
+	w := sentence{
+		by: []string{"calls break: slowed down"}, more: []string{"as fast as before once fewer break", s.next()},
+		short: []string{"calls break: slowed down"}, lane: []string{"calls break"},
+	}
+	if l := s.lane; l != nil && l.Slowed > 0 {
+		to := "to half"
+		if l.Slowed != 0.5 {
+			to = "to " + share(l.Slowed)
+		}
+		w.by = []string{fmt.Sprintf("calls%s break: slowed down %s, as %s of the latest did", s.ofModel(), to, share(l.Errors))}
+		w.short = []string{share(l.Errors) + " of calls break: slowed", w.short[0]}
+	}
+	return w
+}
+
+// window says whose bound on calls in flight it is.
+func (s *scene) window() sentence {
+	w := sentence{
+		by: []string{"the server's own pace" + s.ofModel()}, more: []string{s.next()},
+		short: []string{"the server's own pace"}, lane: []string{"server's pace"},
+	}
+	if s.lane == nil {
+		return w
+	}
+	v, n := &s.lane.View, s.lane.Window
+	switch {
+	case v.Binds.By == limiter.ByLatency || v.Cap == 0 && v.Window > 0:
+		n = v.Window
+		w.by = []string{fmt.Sprintf("your --latency-target: %s in flight%s keep it", count(n, "call"), s.ofModel())}
+		w.short, w.lane = []string{fmt.Sprintf("--latency-target: %d in flight", n)}, []string{"latency target"}
+	case v.Cap > 0:
+		n = v.Cap
+		w.by = []string{fmt.Sprintf("the server's own pace%s: no more than %s at once", s.ofModel(), count(n, "call"))}
+		w.short = []string{fmt.Sprintf("server's pace: %d in flight", n)}
+	case n > 0:
+		w.by = []string{fmt.Sprintf("the guard on calls in flight%s: no more than %s at once", s.ofModel(), count(n, "call"))}
+		w.short, w.lane = []string{"guard: " + count(n, "call") + " in flight"}, []string{"guard"}
+	}
+	if n > 0 {
+		w.lane = append([]string{w.lane[0] + " " + number(n), fmt.Sprintf("window %d", n)}, w.lane...)
+	}
+	w.more = []string{s.taking(), s.next()}
+	return w
+}
+
+// taking says how long a call takes.
+func (s *scene) taking() string {
+	if d := s.latency(); d > 0 {
+		return "each takes " + lasting(d)
+	}
+	return ""
+}
+
+func (s *scene) concurrency() sentence {
+	n := s.p.Concurrency
+	all := fmt.Sprintf("your -c %d: all %s are in flight", n, count(n, "call"))
+	if n == 1 {
+		all = "your -c 1: the one call is in flight"
+	}
+	w := sentence{by: []string{all}, short: []string{fmt.Sprintf("your -c %d: all in flight", n)}, lane: []string{fmt.Sprintf("-c %d", n)}}
+	if takes := s.taking(); takes != "" {
+		w.by = []string{all + ", " + takes, all}
+	}
+	w.more = []string{s.larger()}
+	return w
+}
+
+// larger says how many calls in flight the next bound would bear.
+func (s *scene) larger() string {
+	h := &s.p.Held
+	if h.Next == observe.NoBound || math.IsInf(h.Factor, 1) {
+		return "no limit has shown yet: a larger -c may go faster"
+	}
+	if !(h.Factor >= leastFactor) || h.Factor > mostFactor {
+		return ""
+	}
+	who := s.name(h.Next) + " allows"
+	switch h.Next {
+	case byRequests, byTokens, byInputTokens, byOutputTokens:
+		who = "the limit allows"
+	case byWindow:
+		who = "the server's own pace allows"
+	}
+	return fmt.Sprintf("%s %.1f times as many: -c %d next time", who, h.Factor, s.enough(h.Factor))
+}
+
+// enough is the concurrency at that many times the speed.
+func (s *scene) enough(factor float64) int {
+	return min(machine.MaxConcurrency, int(math.Ceil(factor*float64(s.p.Concurrency))))
+}
+
+func (s *scene) output() sentence {
+	who := s.reader()
+	return sentence{
+		by: []string{who + ": answers wait until they are written"}, more: []string{"more calls at once would not help", s.next()},
+		short: []string{who, "the output"}, lane: []string{"output"},
+	}
+}
+
+// reader is who takes the results.
+func (s *scene) reader() string {
+	if s.c.Stdout {
+		return "whoever reads the output"
+	}
+	return "your disk"
+}

@@ -1,0 +1,264 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/observe"
+	"github.com/headrace/headrace/provider"
+)
+
+var noon = time.Date(2026, 11, 21, 15, 16, 0, 0, time.UTC)
+
+func in(d time.Duration) time.Time { return noon.Add(d) }
+
+// steady is a run in its middle: of one lane, whose limit on requests is known.
+func steady(by observe.Bound) observe.Picture {
+	l := observe.Lane{HeldBy: by, Left: 47_886}
+	l.Name, l.LaneStatus.Latency = "openai/gpt-4o-mini", 3100*time.Millisecond
+	l.View.At = noon
+	l.View.Limits[0] = limiter.LimitView{Source: limiter.Seen, Refill: 10, Capacity: 10, Level: 0.5}
+	l.Used[0] = 0.98
+	return observe.Picture{
+		At: noon, Began: in(-88 * time.Minute), Total: 100_000, Answered: 52_083, Failed: 31, Concurrency: 64, InFlight: 31, Waiting: 1024,
+		Speed: 9.8, P50: 2900 * time.Millisecond, P95: 6100 * time.Millisecond,
+		Held:  observe.Held{By: by, Share: 0.97, Lane: l.Name},
+		Ends:  observe.Forecast{Low: 77 * time.Minute, Likely: 81 * time.Minute, High: 85 * time.Minute, Known: true},
+		Lanes: []observe.Lane{l}, OfLanes: 1, Spent: observe.Spent{Usage: provider.Usage{InputTokens: 18_200_000, OutputTokens: 4_100_000}},
+	}
+}
+
+var here = Context{Input: "prompts.jsonl", Output: "results.jsonl", Provider: "openai", Timeout: 2 * time.Minute, Zone: time.UTC, Resumable: true}
+
+// a scene of the table: what a picture is, beside steady, and every sentence of it.
+type told struct {
+	name string
+	by   observe.Bound
+	p    func(p *observe.Picture, l *observe.Lane)
+	c    func(c *Context)
+}
+
+// said is every sentence of a scene, a line each.
+func (c *told) said() (Progress, string) {
+	p, with := steady(c.by), here
+	if c.p != nil {
+		c.p(&p, &p.Lanes[0])
+	}
+	if c.c != nil {
+		c.c(&with)
+	}
+	e := Of(&p, with)
+	text := "== " + c.name + "\n"
+	for _, one := range []struct{ name, words string }{
+		{"held", e.HeldBy},
+		{"more", e.HeldMore},
+		{"wide", e.HeldWide},
+		{"short", e.HeldShort},
+		{"lane", e.Lanes[0].HeldShort},
+		{"ends", e.EndsText},
+		{"short", e.EndsShort},
+	} {
+		text += strings.TrimRight(fmt.Sprintf("%-6s %s", one.name, one.words), " ") + "\n"
+	}
+	return e, text
+}
+
+// What holds a run back, and when it ends, is said to the letter as in testdata/held.txt,
+// and has room.
+func TestHeldBy(t *testing.T) {
+	file, err := os.ReadFile("testdata/held.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, all := string(file), ""
+	for _, c := range scenes {
+		e, got := c.said()
+		if all += got + "\n"; !strings.Contains(want, got+"\n") {
+			_, was, _ := strings.Cut(want, "== "+c.name+"\n")
+			was, _, _ = strings.Cut(was, "\n\n")
+			t.Errorf("%s\nwant\n%s\n", got, was)
+		}
+		fits(t, &e)
+	}
+	if all != want {
+		t.Errorf("the file has other scenes; all of them are\n%s", all)
+	}
+}
+
+var quota = &provider.Error{Kind: provider.QuotaExhausted, Provider: "openai", Status: 429, Code: "insufficient_quota"}
+
+var errBroken = errors.New("openai: server: 503: upstream connect error")
+
+var scenes = []told{
+	{name: "requests", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) {
+		p.Held.Next, p.Held.Factor, p.Held.Then = byTokens, 3.1, byConcurrency
+	}},
+	{name: "requests, learned, others", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Limits[0] = limiter.LimitView{Source: limiter.Learned, Refill: 10, Others: 3.3}
+		l.Used[0] = 0.65
+		p.Held.Second, p.Held.SecondShare, p.Held.Share = byConcurrency, 0.34, 0.66
+	}},
+	{name: "requests, told, in debt", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Limits[0] = limiter.LimitView{Source: limiter.Told, Refill: 0.01, Level: -3}
+		l.Used[0] = 0
+	}},
+	{name: "requests, nothing known", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) { l.View.Limits[0] = limiter.LimitView{} }},
+	{name: "requests of one of three models", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) { p.OfLanes = 3 }},
+	{name: "requests of many models", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) { p.OfLanes, p.Held.Lane = 3, "" }},
+	{name: "tokens", by: byTokens, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Limits[1] = limiter.LimitView{Source: limiter.Seen, Refill: 200_000. / 60}
+		l.Used[1], l.Draw = 0.98, limiter.Cost{Requests: 1, Input: 478, Output: 512}
+	}},
+	{name: "tokens, all used", by: byTokens, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Limits[1] = limiter.LimitView{Source: limiter.Seen, Refill: 200_000. / 60}
+		l.Used[1], l.Draw = 0.98, limiter.Cost{Requests: 1, Input: 400, Output: 50}
+		p.Held.Next, p.Held.Factor = byConcurrency, 1.4
+	}},
+	{name: "input tokens", by: byInputTokens, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Limits[2] = limiter.LimitView{Source: limiter.Learned, Refill: 1e6 / 60}
+		l.Used[2] = 0.5
+	}},
+	{name: "output tokens", by: byOutputTokens, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Limits[3] = limiter.LimitView{Source: limiter.Told, Refill: 8000. / 60}
+		l.Used[3], l.Draw = 0.99, limiter.Cost{Requests: 1, Input: 400, Output: 512}
+	}},
+	{name: "search", by: bySearch, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Limits[0], l.View.Search = limiter.LimitView{}, 64
+		p.Ends = observe.Forecast{Why: "early"}
+	}},
+	{name: "search, refused once", by: bySearch, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Limits[0], l.View.Search, l.View.Over = limiter.LimitView{}, 5.5, 11
+		l.View.Limits[1] = limiter.LimitView{Source: limiter.Seen, Refill: 1000}
+	}},
+	{name: "trial", by: byTrial, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Trial, l.View.Chance, l.View.ChanceSeen = in(-time.Second), 0.05, 20
+	}},
+	{name: "a window of the minute, half of it refused", by: byTrial, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Limits[0] = limiter.LimitView{Source: limiter.Learned, Refill: 10, Capacity: 600, Level: 3, Period: time.Minute, Ends: in(41 * time.Second)}
+	}},
+	{name: "neighbour", by: byNeighbour, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Limits[0] = limiter.LimitView{}
+		l.View.Pause, l.View.Clean, l.View.CleanAt = in(-time.Second), 10, in(-3*time.Second)
+	}},
+	{name: "brake", by: byBrake},
+	{name: "errors", by: byErrors, p: func(p *observe.Picture, l *observe.Lane) { l.Slowed, l.Errors = 0.5, 0.34 }},
+	{name: "errors, to a quarter", by: byErrors, p: func(p *observe.Picture, l *observe.Lane) { l.Slowed, l.Errors = 0.25, 0.51 }},
+	{name: "a server of one's own", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Cap, l.Window, l.View.Binds.By = 8, 8, limiter.ByCap
+	}},
+	{name: "latency target", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Window, l.Window, l.View.Binds.By = 12, 12, limiter.ByLatency
+	}},
+	{name: "guard", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) { l.Window = 1 }},
+	{name: "concurrency", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) {
+		p.Held.Next, p.Held.Factor, p.InFlight = byRequests, 2.4, 64
+	}},
+	{name: "concurrency, nothing next", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) { p.InFlight, p.Concurrency = 1, 1 }},
+	{name: "concurrency, a window next", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) { p.Held.Next, p.Held.Factor = byWindow, 1.5 }},
+	{name: "disk", by: observe.Output},
+	{name: "pipe", by: observe.Output, c: func(c *Context) { c.Stdout = true }},
+	{name: "cooldown", by: byCooldown, p: func(p *observe.Picture, l *observe.Lane) {
+		l.Phase, l.Reason, l.Until, l.Wave, l.Parked = machine.Cooling, machine.ByThrottle, in(12400*time.Millisecond), 12, 9
+		p.Ends = observe.Forecast{Low: 77 * time.Minute, Likely: 82 * time.Minute, High: 87 * time.Minute, Known: true}
+	}},
+	{name: "cooldown of before", by: byCooldown, p: func(p *observe.Picture, l *observe.Lane) {
+		l.Phase, l.Reason, l.Until, l.Parked = machine.Cooling, machine.ByMemory, in(2*time.Hour), 1
+	}},
+	{name: "hold", by: byCooldown, p: func(p *observe.Picture, l *observe.Lane) { l.View.Hold = in(4200 * time.Millisecond) }},
+	{name: "cooldown of many", by: byCooldown, p: func(p *observe.Picture, l *observe.Lane) { p.OfLanes, p.Held.Lane = 12, "" }},
+	{name: "overload", by: byOverload, p: func(p *observe.Picture, l *observe.Lane) {
+		l.Phase, l.Reason, l.Until, l.Wave = machine.Cooling, machine.ByOverload, in(4*time.Second), 1
+	}},
+	{name: "outage", by: byBreaker, p: func(p *observe.Picture, l *observe.Lane) {
+		l.Phase, l.Reason, l.Until, l.Failures, l.Cause, p.Open = machine.Cooling, machine.ByBreaker, in(28*time.Second), 23, errBroken, 1
+		p.Ends = observe.Forecast{Why: "outage", Left: 81 * time.Minute}
+	}},
+	{name: "outages", by: byBreaker, p: func(p *observe.Picture, l *observe.Lane) {
+		p.Open, p.OfLanes, p.Held.Lane, p.Ends = 3, 4, "", observe.Forecast{Why: "outage"}
+	}},
+	{name: "probe", by: byRecovery, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Limits[0] = limiter.LimitView{}
+		l.Phase, l.Wave, l.Parked = machine.Probing, 12, 9
+	}},
+	{name: "ramp", by: byRecovery, p: func(p *observe.Picture, l *observe.Lane) {
+		l.Phase, l.Until = machine.Ramping, in(6200*time.Millisecond)
+	}},
+	{name: "backoff", by: byBackoff, p: func(p *observe.Picture, l *observe.Lane) { p.Delayed, p.FirstDue = 38, in(4200*time.Millisecond) }},
+	{name: "backoff of one", by: byBackoff, p: func(p *observe.Picture, l *observe.Lane) { p.Delayed = 1 }},
+	{name: "input", by: byInput, c: func(c *Context) { c.Input, c.Stream = "standard input", true }, p: func(p *observe.Picture, l *observe.Lane) {
+		p.Total, p.InFlight, p.Speed, p.Ends = observe.UnknownTotal, 4, 3.1, observe.Forecast{Why: "total"}
+	}},
+	{name: "paused", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) { p.State = observe.Paused }},
+	{name: "draining", by: byRequests, c: func(c *Context) { c.Draining = CtrlC }, p: func(p *observe.Picture, l *observe.Lane) {
+		p.State, p.InFlight, p.P95, p.Oldest = observe.Draining, 6, 8*time.Second, 4200*time.Millisecond
+		p.Answered += 25
+	}},
+	{name: "deadline, one hangs", by: byDraining, c: func(c *Context) { c.Draining = "your --deadline" }, p: func(p *observe.Picture, l *observe.Lane) {
+		p.State, p.InFlight, p.Oldest = observe.Draining, 1, 95*time.Second
+	}},
+	{name: "drained", by: byDraining, c: func(c *Context) { c.Draining = "a full disk" }, p: func(p *observe.Picture, l *observe.Lane) {
+		p.State, p.InFlight, p.Answered = observe.Draining, 0, 99_968
+	}},
+	{name: "quota", by: byStopped, p: func(p *observe.Picture, l *observe.Lane) {
+		p.State, p.InFlight, l.Phase, l.Cause = observe.Stopped, 6, machine.Stopped, quota
+	}},
+	{name: "stopped, one left", by: byStopped, c: func(c *Context) { c.Timeout = 0 }, p: func(p *observe.Picture, l *observe.Lane) {
+		p.State, p.InFlight, p.Answered, p.P95 = observe.Stopped, 1, 99_968, 0
+	}},
+	{name: "tail that hangs", by: byTail, p: func(p *observe.Picture, l *observe.Lane) {
+		p.InFlight, p.Oldest, p.Slowest, p.Ends = 25, 95*time.Second, 400*time.Millisecond, observe.Forecast{Low: 0, Likely: 25 * time.Second, High: 30 * time.Second, Known: true}
+	}},
+	{name: "tail, slow as ever", by: byTail, p: func(p *observe.Picture, l *observe.Lane) {
+		p.InFlight, p.Oldest, p.Slowest = 3, 6*time.Second, 5*time.Second
+	}},
+	{name: "tail", by: byTail, p: func(p *observe.Picture, l *observe.Lane) {
+		p.InFlight, p.Oldest, p.Slowest = 1, time.Second, 9*time.Second
+	}},
+	{name: "tail, all back", by: byTail, p: func(p *observe.Picture, l *observe.Lane) {
+		p.InFlight, p.State, p.Ends = 0, observe.Over, observe.Forecast{Why: "over"}
+	}},
+	{name: "nothing", by: observe.NoBound, p: func(p *observe.Picture, l *observe.Lane) { p.Ends = observe.Forecast{Why: "early"} }},
+	{name: "one of a later version", by: "moon_phase"},
+}
+
+// fits complains of words that have no room, or steer a terminal.
+func fits(t *testing.T, e *Progress) {
+	t.Helper()
+	type text struct {
+		s    string
+		most int
+	}
+	list := []text{
+		{e.HeldBy, rowCells},
+		{e.HeldMore, rowCells},
+		{e.HeldShort, shortCells},
+		{e.EndsText, rowCells},
+		{e.EndsShort, endCells},
+		{e.HeldWide, 1 << 20},
+		{e.EndsWide, 1 << 20},
+		{e.Latest, 1 << 20},
+		{CallsRow(e), rowCells},
+		{SpentRow(e), rowCells},
+		{FailedRow(e), rowCells},
+	}
+	for _, l := range e.Lanes {
+		list = append(list, text{l.HeldShort, laneCells})
+	}
+	for _, one := range list {
+		if cells(one.s) > one.most {
+			t.Errorf("%d cells, and %d have room: %s", cells(one.s), one.most, one.s)
+		}
+		if harmless(one.s) != one.s {
+			t.Errorf("it steers: %q", one.s)
+		}
+	}
+	if e.HeldBy == "" || e.HeldShort == "" || e.EndsText == "" {
+		t.Errorf("nothing is said of %q in %s: %q, %q, %q", e.Bound, e.State, e.HeldBy, e.HeldShort, e.EndsText)
+	}
+}

@@ -1,0 +1,276 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/provider"
+)
+
+// latency is how long an answer takes, of the lane or of all.
+func (s *scene) latency() time.Duration {
+	if s.lane != nil && s.lane.Latency > 0 {
+		return s.lane.Latency
+	}
+	return s.p.P50
+}
+
+// cooldown says until when nothing leaves after a refusal.
+func (s *scene) cooldown() sentence {
+	why := "refused (429)"
+	at := time.Time{}
+	switch l := s.lane; {
+	case l == nil:
+		why = "refused"
+	case l.Phase == machine.Cooling:
+		if at = l.Until; l.Reason == machine.ByMemory {
+			why = "as an earlier run left it"
+		}
+	case !l.View.Hold.IsZero():
+		at, why = l.View.Hold, "told to wait"
+	}
+	return s.pause("a cooldown", why, "cooldown", at)
+}
+
+func (s *scene) overload() sentence {
+	at := time.Time{}
+	if s.cooling() {
+		at = s.lane.Until
+	}
+	return s.pause("an overload", "the server is too busy", "overload", at)
+}
+
+// pause is a wait after which calls leave again.
+func (s *scene) pause(what, why, word string, until time.Time) sentence {
+	w := sentence{by: []string{what + s.ofModel() + ": " + why}, short: []string{what}, lane: []string{word}}
+	if wait := s.wait(until); wait != "" {
+		w.by = []string{w.by[0] + "; the next call leaves in " + wait, what + ": " + why + "; the next call leaves in " + wait}
+		w.short = []string{what + ": next call in " + wait, what + ": " + wait, what}
+		w.lane = []string{word + " " + wait, word}
+	}
+	w.more = []string{s.met()}
+	return w
+}
+
+// met says who met a wave of refusals, and what waits for its end.
+func (s *scene) met() string {
+	if s.lane == nil {
+		return ""
+	}
+	var parts []string
+	if n := s.lane.Wave; n > 0 {
+		parts = append(parts, count(n, "call")+" met this wave")
+	}
+	switch n := s.lane.Parked; {
+	case n == 1:
+		parts = append(parts, "1 item waits for it and goes first")
+	case n > 1:
+		parts = append(parts, number(n)+" items wait for it and go first")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// outage says how calls broke, and when one tries again.
+func (s *scene) outage() sentence {
+	w := sentence{by: []string{"an outage: calls break"}, short: []string{"an outage"}, lane: []string{"outage"}}
+	if s.p.Open > 1 {
+		w.by = []string{fmt.Sprintf("an outage: the calls of %d models break", s.p.Open)}
+	}
+	l := s.lane
+	if l == nil {
+		return w
+	}
+	w.by = []string{"an outage" + s.ofModel() + ": " + howBroken(l.Failures, l.Errors)}
+	if wait := s.wait(l.Until); wait != "" {
+		w.by = []string{w.by[0] + "; next try in " + wait, "an outage: next try in " + wait}
+		w.short = []string{"an outage: next try in " + wait, "an outage"}
+		w.lane = []string{"outage " + wait, "outage"}
+	}
+	if l.Cause != nil {
+		w.more = []string{l.Cause.Error()}
+	}
+	w.more = append(w.more, s.met())
+	return w
+}
+
+func howBroken(inRow int, errors float64) string {
+	switch {
+	case inRow > 1:
+		return number(inRow) + " calls in a row broke"
+	case errors > 0:
+		return share(errors) + " of the latest calls broke"
+	}
+	return "calls break"
+}
+
+// recovery says how far a lane has come back.
+func (s *scene) recovery() sentence {
+	w := sentence{by: []string{"coming back" + s.ofModel()}, short: []string{"coming back"}, lane: []string{"coming back"}}
+	l := s.lane
+	if l == nil {
+		return w
+	}
+	w.more = []string{s.met(), s.beliefs()}
+	if l.Phase == machine.Probing {
+		w.by = []string{w.by[0] + ": a probe finds out whether calls are let in"}
+		w.short, w.lane = []string{"coming back: a probe is out"}, []string{"probe"}
+		return w
+	}
+	ends := l.View.Ramp
+	if ends.IsZero() && l.Phase == machine.Ramping {
+		ends = l.Until
+	}
+	if wait := s.wait(ends); wait != "" {
+		w.by = []string{w.by[0] + ": the pace rises for " + wait + " more"}
+		w.short = []string{"coming back: full in " + wait, "coming back"}
+	}
+	return w
+}
+
+// backoff says how many items wait for themselves.
+func (s *scene) backoff() sentence {
+	n := s.p.Delayed
+	w := sentence{by: []string{"items that wait for their own retry"}, short: []string{"items wait for their retry"}, lane: []string{"backoff"}}
+	if n == 0 {
+		return w
+	}
+	text := "their own retry: " + count(n, "item") + waits(n) + " for it"
+	w.by = []string{text}
+	if wait := s.wait(s.p.FirstDue); wait != "" {
+		w.by = []string{text + ", the first goes in " + wait}
+		w.lane = []string{"backoff " + wait, "backoff"}
+	}
+	w.short = append([]string{count(n, "item") + waits(n) + " for a retry"}, w.short...)
+	return w
+}
+
+func waits(n int) string {
+	if n == 1 {
+		return " waits"
+	}
+	return " wait"
+}
+
+// input says how fast it comes.
+func (s *scene) input() sentence {
+	speed := perSecond(s.p.Speed)
+	items := strings.Replace(speed, "/s", " items/s", 1)
+	flying := fmt.Sprintf("(%s of %s in flight)", number(s.p.InFlight), number(s.p.Concurrency))
+	return sentence{
+		by:    []string{"your input: it gives " + items + ", nothing waits " + flying, "your input: it gives " + items + ", nothing waits"},
+		short: []string{"your input: " + items, "your input"}, lane: []string{"your input"},
+	}
+}
+
+func (s *scene) paused() sentence {
+	return sentence{by: []string{"a pause: nothing is sent until it is resumed"}, short: []string{"paused"}, lane: []string{"paused"}}
+}
+
+// draining says what ends the run, and what becomes of the calls in flight.
+func (s *scene) draining() sentence {
+	why := s.c.Draining
+	if why == "" {
+		why = "it is to end"
+	}
+	finish, again := "calls finish and are saved", "Ctrl-C drops them"
+	if why == CtrlC {
+		again = "Ctrl-C again drops them"
+	}
+	n := s.p.InFlight
+	if n == 1 {
+		finish, again = "call finishes and is saved", strings.Replace(again, "them", "it", 1)
+	}
+	w := sentence{
+		by:    []string{fmt.Sprintf("%s: %s %s; %s", why, number(n), finish, again), fmt.Sprintf("%s: %s %s", why, number(n), finish)},
+		short: []string{why + ": " + count(n, "call") + " to finish", count(n, "call") + " to finish", "stopping"}, lane: []string{"stopping"},
+	}
+	if n == 0 {
+		w.by, w.short = []string{why + ": nothing is in flight any more"}, []string{why, "stopping"}
+	}
+	return w
+}
+
+// CtrlC is what ends most runs that are ended: a [Context]'s Draining.
+const CtrlC = "your Ctrl-C"
+
+// refusals say for which reason a provider serves nothing more.
+var refusals = []struct {
+	of   provider.Kind
+	says string
+}{
+	{provider.QuotaExhausted, "the quota is used up"},
+	{provider.Unauthorized, "the key is refused"},
+	{provider.ModelNotFound, "the model is not found"},
+	{provider.Misconfigured, "the server cannot be called"},
+}
+
+// stopped says why the provider serves nothing more.
+func (s *scene) stopped() sentence {
+	w := sentence{by: []string{"the provider serves nothing more"}, short: []string{"the provider stopped it"}, lane: []string{"stopped"}}
+	if cause := s.whyStopped(); cause != nil && cause.Error() != "" {
+		w.by = []string{cause.Error()}
+		for _, r := range refusals {
+			if errors.Is(cause, r.of) {
+				w.by, w.short = []string{r.says + ": " + cause.Error(), cause.Error()}, []string{r.says}
+			}
+		}
+	}
+	more := "nothing more is sent"
+	switch n := s.p.InFlight; {
+	case n == 1:
+		more += "; 1 call in flight finishes and is saved"
+	case n > 1:
+		more += "; " + number(n) + " calls in flight finish and are saved"
+	}
+	w.more = []string{more}
+	return w
+}
+
+// whyStopped is the cause of the first lane that has stopped; nil: nobody said.
+func (s *scene) whyStopped() error {
+	if s.lane != nil && s.lane.Phase == machine.Stopped {
+		return s.lane.Cause
+	}
+	for i := range s.p.Lanes {
+		if l := &s.p.Lanes[i]; l.Phase == machine.Stopped && l.Cause != nil {
+			return l.Cause
+		}
+	}
+	return nil
+}
+
+// hanging is how many times as long as the slowest answer a call must have been on its way
+// for that to be said.
+const hanging = 2
+
+// tail says how long the last calls take.
+func (s *scene) tail() sentence {
+	n := s.p.InFlight
+	if n == 0 {
+		return sentence{by: []string{"the last calls: all have ended"}, short: []string{"the last calls"}, lane: []string{"last calls"}}
+	}
+	w := sentence{by: []string{"the last calls: " + count(n, "call") + " in flight"}, short: []string{"the last " + count(n, "call")}, lane: []string{"last calls"}}
+	oldest := s.p.Oldest
+	if oldest <= 0 {
+		return w
+	}
+	w.by = []string{w.by[0] + ", the oldest for " + lasting(oldest), w.by[0]}
+	w.short = []string{w.short[0] + ": " + lasting(oldest), w.short[0]}
+	if s.p.Slowest > 0 && oldest > hanging*s.p.Slowest {
+		w.more = []string{"the slowest answer took " + lasting(s.p.Slowest)}
+	}
+	if left := s.c.Timeout - oldest; s.c.Timeout > 0 && left > 0 && len(w.more) > 0 {
+		w.more = append(w.more, they(n)+" in "+span(left))
+	}
+	return w
+}
+
+func they(n int) string {
+	if n == 1 {
+		return "it times out"
+	}
+	return "they time out"
+}

@@ -1,0 +1,67 @@
+package event
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/observe"
+)
+
+// The picture of a lane is valid JSON whatever is known: what is unlimited is null, and
+// debt is less than nothing.
+func TestLanePictureForPrograms(t *testing.T) {
+	l := observe.Lane{LaneStatus: machine.LaneStatus{
+		Name: "l", Rate: math.Inf(1), Breaker: limiter.HalfOpen, Failures: 4,
+		FirstDue: in(time.Second), LastDue: in(time.Minute),
+		Level: machine.Levels{Requests: math.Inf(1), Tokens: -2.5, InputTokens: 7, OutputTokens: math.NaN()},
+	}}
+	e := Of(&observe.Picture{At: noon, Began: noon, OfLanes: 1, Open: 2, HalfOpen: 1, Lanes: []observe.Lane{l}}, here)
+	out, err := json.Marshal(e)
+	var got map[string]any
+	if err != nil || json.Unmarshal(out, &got) != nil || got["breakers_open"] != 2.0 || got["breakers_half_open"] != 1.0 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if want := `"breaker":"half-open","failures_in_row":4,"first_due_s":1,"last_due_s":60,` +
+		`"level":{"requests":null,"tokens":-2.5,"input_tokens":7,"output_tokens":null}}]}`; !strings.HasSuffix(string(out), want) {
+		t.Errorf("it does not end in %s: %s", want, out)
+	}
+}
+
+// What is counted is told as programs know it: what earlier runs have ended is done, bad
+// lines failed, and a call that ended its item was not tried again.
+func TestFigures(t *testing.T) {
+	p := steady(byRequests)
+	p.Before, p.Broke, p.Allowed, p.Efficiency = 100, 120, math.Inf(1), 0.986
+	p.Ledger = observe.Ledger{"requests": 3*time.Second + 1, "tail": 0, "": time.Second}
+	p.Failures = []observe.Failure{
+		{Kind: "timeout", Count: 5},
+		{Kind: "server", Code: "500", Count: 3},
+		{Kind: "invalid", Count: 23, Message: "too long", Examples: []observe.Example{{ID: "a", Line: 7, Message: "too long: 9"}}},
+	}
+	p.Spent.Priced, p.Spent.USD, p.InAll = 3, 5.21, observe.Estimate{Likely: 10, PlusMinus: 0.06, Known: true}
+	with := here
+	with.Skipped = 4
+	e := Of(&p, with)
+	if e.Done != 100+52_083+31 || e.Failed != 35 || e.Again != 112 || *e.Total != 100_000 || e.Allowed != nil || *e.Efficiency != 0.986 {
+		t.Errorf("%+v", e)
+	}
+	if len(e.BoundS) != 1 || e.BoundS["requests"] != 3.000000001 || e.ElapsedS != 88*60 || e.At != "2026-11-21T15:16:00.000Z" {
+		t.Errorf("%v, %v, %s", e.BoundS, e.ElapsedS, e.At)
+	}
+	if *e.Spent.USD != 5.21 || e.InAll.USD != 10 || e.Failures[2].Example != (Example{7, "a", "too long: 9"}) || e.Models[0] != "gpt-4o-mini" {
+		t.Errorf("%+v, %+v, %+v", e.Spent, e.InAll, e.Failures)
+	}
+	l := e.Lanes[0]
+	if len(l.Limits) != 1 || l.Limits[0].Limit != "requests" || l.Limits[0].Source != "headers" || *l.Limits[0].Used != 0.98 || *l.Left != 47_886 {
+		t.Errorf("%+v", l)
+	}
+	p.Total, p.Spent = observe.UnknownTotal, observe.Spent{}
+	if e := Of(&p, here); e.Total != nil || e.Spent.USD != nil || e.InAll != nil {
+		t.Errorf("%+v", e)
+	}
+}

@@ -1,0 +1,142 @@
+package event
+
+// Start is the first event: what runs. Settings that have their defaults are not among them.
+type Start struct {
+	Event       string    `json:"event"` // "start"
+	Format      string    `json:"format"`
+	Headrace    string    `json:"headrace"` // its version
+	Run         string    `json:"run"`      // names this run, and no other
+	At          string    `json:"at"`       // RFC 3339
+	Input       string    `json:"input"`
+	Output      string    `json:"output"`
+	Errors      string    `json:"errors"`
+	Timeline    *string   `json:"timeline"` // null: there is none
+	Items       *int      `json:"items"`    // of the whole input; null: that is not known
+	Before      *int      `json:"before"`   // of these, ended by earlier runs
+	Concurrency int       `json:"concurrency"`
+	Settings    []Setting `json:"settings"`
+}
+
+// Setting is one that was given. A text that may be a prompt has no value here.
+type Setting struct {
+	Name  string  `json:"name"` // of the flag, or of what the file of --config has besides
+	Value *string `json:"value"`
+	From  string  `json:"from"` // flag, environment or file
+}
+
+// Notice is something that the user should know.
+type Notice struct {
+	Event   string `json:"event"` // "notice"
+	Message string `json:"message"`
+	At      string `json:"at"`
+	Code    Code   `json:"code"`
+}
+
+// A Code is what a notice is about, in a word that programs read.
+type Code string
+
+// The codes.
+const (
+	Simulated          Code = "simulated"           // the answers are
+	Key                Code = "key"                 // where the key goes, or does not
+	Checking           Code = "checking"            // the input, before any call
+	Resumed            Code = "resumed"             // it goes on with what an earlier run has left
+	NothingToDo        Code = "nothing_to_do"       // the input holds no items
+	OtherOutput        Code = "other_output"        // what is in the output is of other questions
+	BadLines           Code = "bad_lines"           // some are skipped
+	TornLine           Code = "torn_line"           // the end of a file is cut off
+	StartingOver       Code = "starting_over"       // an old file is kept under another name
+	LoweredConcurrency Code = "lowered_concurrency" // too few files may be open
+	Renamed            Code = "renamed"             // an item whose id is taken
+	Ordered            Code = "ordered"             // the lines of the output stand in the order of the input, or do not
+	State              Code = "state"               // what was learned is not used, or not kept
+	InputBroke         Code = "input_broke"         // no further line of it is taken
+	ReadOtherwise      Code = "read_otherwise"      // how the input would have to be read
+	OddWait            Code = "odd_wait"            // the provider names a wait that it cannot mean
+	Stopping           Code = "stopping"            // what is in flight finishes
+	Abandoning         Code = "abandoning"          // it does not
+	LeftOut            Code = "left_out"            // lines that the terminal was too slow for
+	Asked              Code = "asked"               // somebody asked how it stands before there was anything to say
+	Unused             Code = "unused"              // a setting that has no meaning here
+	Other              Code = "other"
+)
+
+// Transition is a lane's step from one phase to the next.
+type Transition struct {
+	Event    string   `json:"event"` // "transition"
+	ElapsedS float64  `json:"elapsed_s"`
+	Lane     string   `json:"lane"`
+	From     string   `json:"from"`
+	To       string   `json:"to"`
+	Reason   string   `json:"reason,omitempty"`
+	Epoch    uint64   `json:"epoch"`
+	ForS     float64  `json:"for_s,omitempty"`
+	Cause    string   `json:"cause,omitempty"` // why it has stopped, or what opened its breaker
+	Met      int      `json:"met"`             // calls that met the latest wave of refusals
+	Rate     *float64 `json:"per_second"`
+	Belief   string   `json:"belief,omitempty"`
+	Slowed   float64  `json:"slowed,omitempty"`     // what is left of the pace because calls break
+	Errors   *float64 `json:"error_rate,omitempty"` // where that changes: the share that broke
+	At       string   `json:"at"`
+	Text     string   `json:"text"` // the same for people
+}
+
+// LongWait is a wait that is longer than was to be expected.
+type LongWait struct {
+	Event    string   `json:"event"` // "long_wait"
+	ElapsedS float64  `json:"elapsed_s"`
+	Lane     string   `json:"lane"`
+	Phase    string   `json:"phase"`
+	Cause    string   `json:"cause,omitempty"` // of the lane's latest cooldown
+	Why      string   `json:"why"`
+	Items    int      `json:"items"`
+	Item     *uint64  `json:"item"` // its number in this run, from 0; null: the lane waits
+	WaitedS  float64  `json:"waited_s"`
+	ForS     *float64 `json:"for_s"` // null: that is not known
+	Until    *string  `json:"until"` // RFC 3339; likewise
+	Text     string   `json:"text"`  // the same for people
+}
+
+// Summary is the last event of a run that began.
+type Summary struct {
+	Event         string             `json:"event"` // "summary"
+	ElapsedS      float64            `json:"elapsed_s"`
+	Items         int                `json:"items"`
+	Before        int                `json:"before"` // ended by earlier runs
+	Succeeded     int                `json:"succeeded"`
+	Truncated     int                `json:"truncated"`
+	Failed        int                `json:"failed"`
+	FailedBy      map[string]int     `json:"failed_by,omitempty"`
+	BadLines      int                `json:"bad_lines"`         // skipped
+	Renamed       int                `json:"renamed,omitempty"` // their ids were taken
+	NotRun        int                `json:"not_run"`           // of the items that were taken
+	Left          int                `json:"left"`              // of the whole input
+	Unsaved       int                `json:"unsaved"`           // ended, but could not be kept
+	Offered       uint64             `json:"offered"`
+	Settled       uint64             `json:"settled"`
+	Released      uint64             `json:"released"`
+	Calls         uint64             `json:"calls"`
+	HandedOver    uint64             `json:"handed_over"`
+	Throttled     uint64             `json:"throttled"`
+	Cooldowns     uint64             `json:"cooldowns"`
+	Participants  uint64             `json:"participants"`
+	Probes        uint64             `json:"probes"`
+	Redistributed uint64             `json:"redistributed"`
+	Parked        uint64             `json:"parked"`
+	Delayed       uint64             `json:"delayed"`
+	Stragglers    uint64             `json:"stragglers"`
+	BreakerOpened int                `json:"breaker_opened"`
+	Broke         string             `json:"broke,omitempty"`   // what the calls broke of that opened it last
+	Stopped       string             `json:"stopped,omitempty"` // why the provider serves some items no more
+	PerSecond     float64            `json:"per_second"`
+	InputTokens   int64              `json:"input_tokens"`
+	OutputTokens  int64              `json:"output_tokens"`
+	CachedTokens  int64              `json:"cached_tokens"`
+	At            string             `json:"at"`
+	BoundS        map[string]float64 `json:"bound_s"` // seconds of the run by what held it back
+	Spent         Spent              `json:"spent"`
+	Efficiency    *float64           `json:"efficiency"`
+	ExitCode      int                `json:"exit_code"`
+	Resume        *string            `json:"resume"` // the command that goes on from here; null: there is none
+	Proved        bool               `json:"proved"`
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/observe"
+)
+
+// The time at the output is a part of the concurrency's, and no time is made or lost by that.
+func TestOutputIsToldApart(t *testing.T) {
+	var held batch.Ledger
+	held[machine.BoundRequests], held[machine.BoundConcurrency] = 3, 10
+	for output, want := range map[time.Duration]observe.Ledger{
+		0:  {"requests": 3, "concurrency": 10},
+		4:  {"requests": 3, "concurrency": 6, "output": 4},
+		99: {"requests": 3, "concurrency": 0, "output": 10},
+	} {
+		if got := boundsOf(&held, output); !maps.Equal(got, want) {
+			t.Errorf("%d: %v, want %v", output, got, want)
+		}
+	}
+}
+
+// What people are advised to use is there: each flag in the words of what holds a run back.
+func TestAdviceNamesFlags(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("internal", "event", "testdata", "held.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	new(runFlags).register(fs)
+	named := regexp.MustCompile(`--([a-z-]+)`).FindAllSubmatch(text, -1)
+	for _, m := range named {
+		if fs.Lookup(string(m[1])) == nil {
+			t.Errorf("there is no --%s", m[1])
+		}
+	}
+	if len(named) < 4 || fs.ShorthandLookup("c") == nil {
+		t.Errorf("%d flags are named", len(named))
+	}
+}
