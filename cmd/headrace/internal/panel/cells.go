@@ -71,20 +71,15 @@ func inASCII(text string) string {
 // clip is what of a text has room in n cells; where some is cut off, a mark says so.
 func (s Style) clip(text string, n int) string {
 	text = s.plain(text)
-	if s.cells(text) <= n {
+	if _, whole := s.prefix(text, n); whole {
 		return text
 	}
 	mark := s.plain("…")
 	if s.cells(mark) > n {
 		mark = ""
 	}
-	n -= s.cells(mark)
-	for i, r := range text {
-		if n -= s.cellsOf(r); n < 0 {
-			return strings.TrimRight(text[:i], " ") + mark
-		}
-	}
-	return ""
+	end, _ := s.prefix(text, n-s.cells(mark))
+	return strings.TrimRight(text[:end], " ") + mark
 }
 
 // shorten leaves out what a text says last, as far as it has no room in n cells, and clips
@@ -98,26 +93,36 @@ func (s Style) brief(text string, n int) string { return s.shorterBy(text, n, ";
 
 func (s Style) shorterBy(text string, n int, between ...string) string {
 	text = s.plain(text)
-	shorter := text
-	for s.cells(shorter) > n {
-		end := lastBetween(shorter, between)
-		if end <= 0 {
-			return s.clip(text, n)
-		}
-		shorter = strings.TrimRight(shorter[:end], " ")
+	end, whole := s.prefix(text, n)
+	if whole {
+		return text
 	}
-	return shorter
+	if cut := lastBetween(text, end, between); cut > 0 {
+		return strings.TrimRight(text[:cut], " ")
+	}
+	return s.clip(text, n)
 }
 
-// lastBetween is where the last part of a text begins to be set off from the rest; -1 if it
-// has but one. What is in brackets is one part with what is before it.
-func lastBetween(text string, between []string) int {
-	depth := 0
-	for i := len(text) - 1; i > 0; i-- {
+// prefix is how many bytes of a text have room in n cells, and whether that is all of it.
+func (s Style) prefix(text string, n int) (end int, whole bool) {
+	for i, r := range text {
+		if n -= s.cellsOf(r); n < 0 {
+			return i, false
+		}
+	}
+	return len(text), true
+}
+
+// lastBetween is where, at most at end, the last part of a text begins to be set off from
+// those before it; -1 if it has but one. What is in brackets is one part with what is before
+// it.
+func lastBetween(text string, end int, between []string) int {
+	cut, depth := -1, 0
+	for i := range text[:end+1] {
 		switch text[i] {
-		case ')':
-			depth++
 		case '(':
+			depth++
+		case ')':
 			depth--
 		}
 		if depth > 0 {
@@ -125,11 +130,11 @@ func lastBetween(text string, between []string) int {
 		}
 		for _, b := range between {
 			if strings.HasPrefix(text[i:], b) {
-				return i
+				cut = i
 			}
 		}
 	}
-	return -1
+	return cut
 }
 
 // padded is a text of ours, of signs that are one cell wide, n cells wide at least.

@@ -45,3 +45,14 @@ func (g *page) paint(r row) string {
 	}
 	return named + r.name + reset + line
 }
+
+// withoutColour is a painted row as it was measured.
+func withoutColour(line string) string {
+	if !strings.Contains(line, "\x1b") {
+		return line
+	}
+	for _, code := range append(tones[1:], named, reset) {
+		line = strings.ReplaceAll(line, code, "")
+	}
+	return line
+}
