@@ -41,7 +41,7 @@ func (s *stage) paint() {
 
 func (s *stage) say(line string) { s.Above(func(w io.Writer) { fmt.Fprintln(w, line) }) }
 
-func (s *stage) resize(width, height int) { s.term.width, s.term.height = width, height }
+func (s *stage) resize(width, height int) { s.term.resize(width, height) }
 
 // layout is what is to be seen now.
 func (s *stage) layout() []string {

@@ -93,17 +93,23 @@ func (m *terminal) put(r rune) {
 	}
 }
 
+// resize drops what is empty below the cursor, as terminals do before they scroll.
+func (m *terminal) resize(width, height int) {
+	m.width, m.height = width, height
+	for len(m.rows) > m.row+1 && len(m.rows[len(m.rows)-1]) == 0 {
+		m.rows = m.rows[:len(m.rows)-1]
+	}
+}
+
 // text is all that was shown and not erased: down to the cursor, or to what is below it.
 func (m *terminal) text() []string {
-	lines := make([]string, len(m.rows))
+	var lines []string
 	for i, row := range m.rows {
-		lines[i] = strings.TrimRight(strings.ReplaceAll(string(row), "\x00", ""), " ")
+		if i <= m.row || len(row) > 0 {
+			lines = append(lines, strings.TrimRight(strings.ReplaceAll(string(row), "\x00", ""), " "))
+		}
 	}
-	last := len(lines)
-	for last > m.row+1 && lines[last-1] == "" {
-		last--
-	}
-	return lines[:last]
+	return lines
 }
 
 // ends is true if the last rows are those, as the terminal shows them.
