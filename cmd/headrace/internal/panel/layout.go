@@ -51,7 +51,13 @@ func Layout(p *event.Progress, speeds []float64, span time.Duration, width, heig
 }
 
 // SpeedsFor is how many speeds a Layout of that width has room for: more of them are merged.
-func SpeedsFor(width int) int { return min(max(1, width-1-besideSpeeds), mostSpeeds) }
+func SpeedsFor(width int) int {
+	beside := besideSpeeds
+	if width < panelColumns {
+		beside = besideSmallSpeeds
+	}
+	return min(max(1, width-1-beside), mostSpeeds)
+}
 
 // page is one layout.
 type page struct {
