@@ -149,10 +149,10 @@ func TestPaneClosedInTmux(t *testing.T) {
 	m := newTmux(t)
 	base := m.serve("--latency 300ms")
 	m.session("drains", size{80, 24}, `trap : HUP; `+m.command(base, "-c 4 -o drains.jsonl", "")+`; echo $? >drains.code`)
-	m.session("goes on", size{80, 24}, "nohup "+m.command(base, "--limit 80 -c 4 -o goes-on.jsonl", "")+" >goes-on.txt 2>&1")
+	m.session("goes-on", size{80, 24}, "nohup "+m.command(base, "--limit 80 -c 4 -o goes-on.jsonl", "")+" >goes-on.txt 2>&1")
 	m.until("drains", "Held by")
 	m.do("kill-session", "-t", "drains")
-	m.do("kill-session", "-t", "goes on")
+	m.do("kill-session", "-t", "goes-on")
 	m.eventually(func() bool { return m.file("drains.code") == "130\n" })
 	m.eventually(func() bool { return strings.Count(m.file("goes-on.jsonl"), "\n") == 80 })
 	if text := m.file("drains.jsonl"); !strings.HasSuffix(text, "}\n") {
@@ -262,7 +262,6 @@ func (m *tmux) look(name string, s size, want *regexp.Regexp) capture {
 	lines := strings.Split(m.screen(name), "\n")
 	first := len(lines)
 	for i, line := range lines {
-		c.widest = max(c.widest, runewidth.StringWidth(line))
 		if strings.HasPrefix(line, "Held by") || strings.HasPrefix(line, "Stopped") {
 			c.count++
 			c.held = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(line, "Held by"), "Stopped"))
@@ -273,6 +272,9 @@ func (m *tmux) look(name string, s size, want *regexp.Regexp) capture {
 		}
 	}
 	c.rows = len(lines) - first
+	for _, row := range lines[first:] { // above them are lines, which may be long
+		c.widest = max(c.widest, runewidth.StringWidth(row))
+	}
 	c.right = want.MatchString(c.held)
 	return c
 }

@@ -34,7 +34,7 @@ type Screen struct {
 	rows    []string     // on the terminal; the cursor is in the first column of the last of them
 	painted size         // of the terminal when they were
 	seen    size         // at the last look
-	since   time.Time    // since when it has been that
+	since   time.Time    // since when it has been that; zero: since the first look
 	least   int          // the least width that was seen since the rows were painted
 	held    bytes.Buffer // lines that wait for the size to rest
 	gone    bool         // the terminal has failed
@@ -149,17 +149,17 @@ func (s *Screen) flush() {
 
 // rested looks at the terminal's size, and is true if that has not changed of late.
 func (s *Screen) rested() bool {
-	first := s.seen == size{}
 	s.look()
-	return first || s.now().Sub(s.since) >= SizeRests
+	return s.since.IsZero() || s.now().Sub(s.since) >= SizeRests
 }
 
+// look sees a change: the size at the first look is none.
 func (s *Screen) look() {
-	now := size{}
-	now.width, now.height = s.size()
-	if now != s.seen {
-		s.seen, s.since = now, s.now()
-		s.least = min(s.least, now.width)
+	was := s.seen
+	s.seen.width, s.seen.height = s.size()
+	if s.seen != was && was != (size{}) {
+		s.since = s.now()
+		s.least = min(s.least, s.seen.width)
 	}
 }
 

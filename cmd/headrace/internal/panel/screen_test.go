@@ -64,14 +64,16 @@ func (s *stage) shows(lines ...string) {
 func TestLinesAbove(t *testing.T) {
 	s := newStage(t, 80, 24)
 	s.say("first")
-	s.paint()
+	s.Paint(&s.run.Progress, s.run.list(), s.run.span)
+	s.say("at once")
+	s.shows("first", "at once")
 	long := strings.Repeat("long ", 40)
 	s.say(long)
 	s.say("after")
 	s.paint()
-	s.shows("first", strings.TrimRight(long[:80], " "), strings.TrimRight(long[80:160], " "), strings.TrimRight(long[160:], " "), "after")
+	s.shows("first", "at once", strings.TrimRight(long[:80], " "), strings.TrimRight(long[80:160], " "), strings.TrimRight(long[160:], " "), "after")
 	s.Close()
-	if got := s.term.text(); len(got) != 6 || got[5] != "" || s.term.row != 5 || s.term.column != 0 {
+	if got := s.term.text(); len(got) != 7 || got[6] != "" || s.term.row != 6 || s.term.column != 0 {
 		t.Errorf("after the end the cursor is in row %d, and there is %q", s.term.row, got)
 	}
 }
