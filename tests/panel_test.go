@@ -148,7 +148,7 @@ func TestPanelResizedInTmux(t *testing.T) {
 func TestPaneClosedInTmux(t *testing.T) {
 	m := newTmux(t)
 	base := m.serve("--latency 300ms")
-	m.session("drains", size{80, 24}, `trap : HUP; `+m.command(base, "-c 4 -o drains.jsonl", "")+`; echo $? >drains.code`)
+	m.session("drains", size{80, 24}, `trap 'kill -HUP $p' HUP; `+m.command(base, "-c 4 -o drains.jsonl", "")+` & p=$!; wait $p; wait $p; echo $? >drains.code`)
 	m.session("goes-on", size{80, 24}, "nohup "+m.command(base, "--limit 80 -c 4 -o goes-on.jsonl", "")+" >goes-on.txt 2>&1")
 	m.until("drains", "Held by")
 	m.do("kill-session", "-t", "drains")

@@ -197,3 +197,15 @@ func panelsOf(t *testing.T, file string) map[string]string {
 	}
 	return drawn
 }
+
+// However many lanes there are, the table has but eight: those that come first.
+func TestMostLanes(t *testing.T) {
+	p := severalLanes()
+	for len(p.Lanes) < 12 {
+		p.Lanes = append(p.Lanes, event.Lane{Name: "another"})
+	}
+	rows := Layout(&p.Progress, p.list(), p.span, 200, 50, Style{})
+	if n := strings.Count(strings.Join(rows, "\n"), "another"); n != mostLanes-3 || len(rows) != 8+2+mostLanes {
+		t.Errorf("%d of them, in %d rows", n, len(rows))
+	}
+}
