@@ -65,6 +65,7 @@ var doors = map[string]struct {
 	"forget":         {in: "state.txtar"},
 	"durable":        {"--durable os", []string{"job.Durability=1", "state.synced=false"}, ""},
 	"progress":       {"--progress json", []string{"display=*progress.events", "log=*slog.JSONHandler", "every=1s"}, ""},
+	"color":          {"--color never", []string{"style={Color:false ASCII:true Wide:false}"}, ""},
 	"log-level":      {"--log-level debug", []string{"debug=true"}, ""},
 	"log-format":     {"--log-format json", []string{"log=*slog.JSONHandler"}, ""},
 	"log-file":       {in: "log.txtar"},
@@ -166,6 +167,7 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 		say("server=%s", state.server)
 	}
 	say("display=%s", reflect.ValueOf(manner).FieldByName("display").Elem().Type())
+	say("style=%+v", r.style())
 	log := r.logHandler(io.Discard)
 	say("log=%T", log)
 	say("debug=%t", log.Enabled(t.Context(), slog.LevelDebug))

@@ -44,6 +44,7 @@ type runFlags struct {
 	retryFailed    bool
 	order          string
 	progress       string
+	color          string
 	logLevel       string
 	logFormat      string
 	logFile        string
@@ -65,10 +66,18 @@ const (
 // Values of --progress.
 const (
 	progressAuto  = "auto"
+	progressPanel = "panel"
 	progressBar   = "bar"
 	progressPlain = "plain"
 	progressJSON  = "json"
 	progressNone  = "none"
+)
+
+// Values of --color.
+const (
+	colorAuto   = "auto"
+	colorAlways = "always"
+	colorNever  = "never"
 )
 
 // Values of --on-bad-line, --order and --format.
@@ -125,7 +134,8 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.fresh, "fresh", false, "start over: the old output is kept as OUTPUT.bak")
 	fs.BoolVar(&f.forget, "forget", false, "begin as if nothing were known of the provider: what an earlier run learned is in OUTPUT with .state.json for its ending")
 	fs.StringVar(&f.durable, "durable", durableSync, "when a result is saved: sync (10 ms later it survives the loss of power) or os (it survives the end of this process)")
-	fs.StringVar(&f.progress, "progress", progressAuto, "auto, bar, plain, json or none, on standard error")
+	fs.StringVar(&f.progress, "progress", progressAuto, "auto, panel, bar, plain, json or none, on standard error: auto is the panel on a terminal, and plain elsewhere")
+	fs.StringVar(&f.color, "color", colorAuto, "auto, always or never: auto is a terminal's panel, unless NO_COLOR is set")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
 	fs.StringVar(&f.logFormat, "log-format", logAuto, "text, json, or auto (json beside --progress json, else text)")
 	fs.StringVar(&f.logFile, "log-file", "", "file that the log goes to, behind what is in it; without it the log is on standard error")
@@ -136,7 +146,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 		"output": "FILE", "errors": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
 		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
 		"timeout": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "sim-profile": "NAME", "config": "FILE",
-		"durable": "MODE", "progress": "MODE", "log-level": "LEVEL", "log-format": "FORMAT", "log-file": "FILE", "seed": "N",
+		"durable": "MODE", "progress": "MODE", "color": "WHEN", "log-level": "LEVEL", "log-format": "FORMAT", "log-file": "FILE", "seed": "N",
 	})
 }
 
@@ -211,7 +221,8 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		oneOf("on-bad-line", f.onBadLine, badLineFail, badLineSkip),
 		f.parseTemplate(),
 		oneOf("durable", f.durable, durableSync, durableOS),
-		oneOf("progress", f.progress, progressAuto, progressBar, progressPlain, progressJSON, progressNone),
+		oneOf("progress", f.progress, progressAuto, progressPanel, progressBar, progressPlain, progressJSON, progressNone),
+		oneOf("color", f.color, colorAuto, colorAlways, colorNever),
 		f.checkLevel(),
 		f.readPrices(&f.inputFlags, f.preset),
 		f.checkLog(),

@@ -23,7 +23,7 @@ var runGroups = []flagGroup{
 	{"What it costs", "price prices"},
 	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},
 	{"How long", "max-attempts timeout first-answer item-timeout deadline"},
-	{"What is shown", "progress long-wait log-level log-format log-file"},
+	{"What is shown", "progress color long-wait log-level log-format log-file"},
 	{"The rest", "config seed help"},
 }
 

@@ -11,9 +11,8 @@ import (
 	"syscall"
 
 	"github.com/jonboulle/clockwork"
-	"golang.org/x/term"
 
-	"github.com/headrace/headrace/cmd/headrace/internal/progress"
+	"github.com/headrace/headrace/cmd/headrace/internal/panel"
 )
 
 // world is everything outside that the command touches.
@@ -27,10 +26,18 @@ type world struct {
 	env     func(string) (string, bool)
 	clock   clockwork.Clock
 	chance  uint64           // seeds what the user does not seed
-	width   func() int       // columns of the terminal at stderr; nil: it is none
-	signals <-chan os.Signal // Ctrl-C, SIGTERM
+	signals <-chan os.Signal // Ctrl-C, SIGTERM, SIGHUP
 	asks    <-chan os.Signal // SIGUSR1, and SIGINFO where there is one: how does it stand?
 	release func()           // gives the signals their usual effect back
+
+	terminal terminal
+}
+
+// terminal is the one at stderr.
+type terminal struct {
+	size       func() (columns, rows int) // nil: it is none that can be steered
+	foreground func() bool                // whether this process is in its foreground; nil: always
+	continued  func() bool                // whether it was stopped, and goes on, since this was asked; nil: never
 }
 
 func main() { os.Exit(command()) }
@@ -39,6 +46,9 @@ func main() { os.Exit(command()) }
 func command() int {
 	signals := make(chan os.Signal, 2) // two are told apart
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it: the run is to outlive its terminal
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	asks := make(chan os.Signal, 1)
 	if list := askSignals(); len(list) > 0 {
 		signal.Notify(asks, list...)
@@ -50,25 +60,20 @@ func command() int {
 		name: calledAs(os.Args[0]), args: os.Args[1:],
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		env: os.LookupEnv, clock: clockwork.NewRealClock(),
-		chance: rand.Uint64(), //nolint:forbidigo // the seed of all other chance; --seed replaces it
-		width:  widthOf(os.Stderr), signals: signals, asks: asks,
+		chance:  rand.Uint64(), //nolint:forbidigo // the seed of all other chance; --seed replaces it
+		signals: signals, asks: asks, terminal: terminalAt(os.Stderr),
 		release: func() { signal.Reset(os.Interrupt, syscall.SIGTERM) },
 	}
 	return run(context.Background(), w)
 }
 
-// widthOf is how to ask a terminal for its columns; nil if f is none.
-func widthOf(f *os.File) func() int {
-	fd := int(f.Fd())
-	if !term.IsTerminal(fd) || os.Getenv("TERM") == "dumb" {
-		return nil
+// terminalAt is the terminal at f.
+func terminalAt(f *os.File) terminal {
+	size := panel.SizeOf(f)
+	if size == nil {
+		return terminal{}
 	}
-	return func() int {
-		if columns, _, err := term.GetSize(fd); err == nil && columns > 0 {
-			return columns
-		}
-		return progress.DefaultWidth
-	}
+	return terminal{size: size, foreground: panel.ForegroundOf(f), continued: panel.Continued()}
 }
 
 // calledAs is what to type to call this program again. "go run" builds it in a

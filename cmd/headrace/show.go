@@ -1,13 +1,15 @@
 package main
 
 import (
+	"time"
+
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/progress"
 )
 
-// manner is how the run is shown. Where it is not said, a terminal has the live line, and
-// whatever else there is has lines.
+// manner is how the run is shown. Where it is not said, a terminal has the panel, and
+// whatever else there is has lines, as the panel has nowhere to be.
 func (r *runner) manner() progress.Manner {
 	switch r.flags.progress {
 	case progressNone:
@@ -15,17 +17,21 @@ func (r *runner) manner() progress.Manner {
 	case progressJSON:
 		return progress.JSON(r.stderr, r.startOf(nil))
 	case progressBar:
-		width := r.width
-		if width == nil {
-			width = func() int { return progress.DefaultWidth }
-		}
-		return progress.Live(r.screen, width)
-	case progressAuto:
-		if r.width != nil {
-			return progress.Live(r.screen, r.width)
+		return progress.Live(r.screen, r.width)
+	case progressAuto, progressPanel:
+		if r.terminal.size != nil {
+			return progress.Panel(r.newScreen(), r.speeds)
 		}
 	}
 	return progress.Plain(r.stderr)
+}
+
+// speeds are those of the latest time, once there is a run.
+func (r *runner) speeds(n int) (perSecond []float64, span time.Duration) {
+	if r.recorder == nil {
+		return nil, 0
+	}
+	return r.recorder.Speeds(n)
 }
 
 // spentOn is what a run has used and cost, as the lines of its files say it.

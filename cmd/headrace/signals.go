@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/headrace/headrace/batch/promptfile"
@@ -79,13 +80,21 @@ func (h *halt) expire(now time.Time) {
 	}
 }
 
+// second waits for a signal that abandons the calls: one from somebody who is there.
 func (h *halt) second(w *world, say func(event.Code, string)) {
-	select {
-	case <-h.ctx.Done():
-	case <-w.signals:
-		say(event.Abandoning, "abandoning the calls in flight")
-		w.release()
-		h.stop(errInterrupted)
+	for {
+		select {
+		case <-h.ctx.Done():
+			return
+		case sig := <-w.signals:
+			if sig == syscall.SIGHUP { // shells and kernels both say that a terminal has gone
+				continue
+			}
+			say(event.Abandoning, "abandoning the calls in flight")
+			w.release()
+			h.stop(errInterrupted)
+			return
+		}
 	}
 }
 

@@ -1,0 +1,26 @@
+// Package panel shows how a run stands on a terminal: at most ten rows that are painted
+// again and again, below the lines of what happens.
+//
+//	event.Progress ─▶ Layout ─▶ rows ─▶ Screen ─▶ terminal
+//	                  pure,     plain   moves up only over rows
+//	                  measured  text    that it has painted
+//
+// What a Layout shows hangs on the room that there is:
+//
+//	columns and rows   shown
+//	120 x 30           the panel, and a table of up to eight lanes where there are several
+//	60 x 14            the panel: ten rows at most
+//	40 x 6             four rows
+//	less               one row
+//
+// It promises that no row reaches the last column, whatever names and messages are in it and
+// whatever signs they are written in, that none of these steers the terminal, and that colour
+// says nothing that words do not. A Screen writes once for each frame, and only rows that have
+// changed. It erases row by row: where "clear to the end" begins in the first column, some
+// terminals take it for clearing the screen, and put what stood there into their history.
+//
+// Terminals differ in how they break rows anew when they are resized, so that where old rows
+// are is then not known. A Screen waits until the size has rested. If the terminal has become
+// narrower, or so low that the old rows may have left it, they are left behind, and painting
+// begins anew below them.
+package panel
