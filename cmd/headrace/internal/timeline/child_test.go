@@ -1,0 +1,5 @@
+package timeline
+
+const childFile = "TIMELINE_CHILD"
+
+func child(string) {}
