@@ -181,9 +181,13 @@ const (
 	maxRuns = 1 << 30 // more than a second each in those
 )
 
-// newHead is the beginning of a run: v marshals to an object that begins with "event":"start",
-// or is too long, and only says when it was.
+// newHead is the beginning of a run: v marshals to an object that begins with
+// "event":"start", or is nil or too long, and the line only says when it was.
 func newHead(v any, at string, span int) (head, error) {
+	short := fmt.Appendf(nil, `"at":%q}`, at)
+	if v == nil {
+		return head{span, 1, short}, nil
+	}
 	text, err := json.Marshal(v)
 	if err != nil {
 		return head{}, err
@@ -193,7 +197,7 @@ func newHead(v any, at string, span int) (head, error) {
 		return head{}, errors.New("a start that is none")
 	}
 	if len(rest) > maxStart {
-		rest = fmt.Appendf(nil, `"at":%q}`, at)
+		rest = short
 	}
 	return head{span, 1, printable.JSON(rest)}, nil
 }

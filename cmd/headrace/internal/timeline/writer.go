@@ -48,6 +48,7 @@ type Writer struct {
 	late    *observe.Sample // what had no room, merged; the teller's
 	summary any             // what Close was given; to be read when samples is closed
 	over    chan struct{}
+	wait    time.Duration // closeWait
 
 	at     time.Time // of the latest sample
 	told   time.Time // when what failed was written
@@ -62,9 +63,6 @@ type Writer struct {
 // ErrInUse, where the file is left as it is, and those of the file system. Whoever opens one
 // closes it.
 func Open(cfg Config) (*Writer, error) {
-	if cfg.Start == nil {
-		cfg.Start = map[string]string{"event": "start"}
-	}
 	h, err := newHead(cfg.Start, cfg.At.UTC().Format(timeLayout), 1)
 	if err != nil {
 		return nil, err
@@ -73,7 +71,7 @@ func Open(cfg Config) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{cfg: cfg, file: t, samples: make(chan observe.Sample, sampleRoom), over: make(chan struct{}), at: cfg.At, told: cfg.At}
+	w := &Writer{cfg: cfg, file: t, samples: make(chan observe.Sample, sampleRoom), over: make(chan struct{}), wait: closeWait, at: cfg.At, told: cfg.At}
 	if err := t.start(h, w.news()); err != nil {
 		return nil, errors.Join(err, t.close())
 	}
@@ -106,7 +104,7 @@ func (w *Writer) Close(summary any) {
 		return
 	}
 	hangs := make(chan struct{})
-	timer := time.AfterFunc(closeWait, func() { close(hangs) })
+	timer := time.AfterFunc(w.wait, func() { close(hangs) })
 	defer timer.Stop()
 	w.summary = summary
 	if w.late != nil {
@@ -125,7 +123,7 @@ func (w *Writer) Close(summary any) {
 
 // leave says that the writer is not waited for, and keeps it from saying anything more.
 func (w *Writer) leave() {
-	w.say(fmt.Sprintf("%s is not up to date: its disk has not answered for %v", w.cfg.Path, closeWait))
+	w.say(fmt.Sprintf("%s is not up to date: its disk has not answered for %v", w.cfg.Path, w.wait))
 	w.saying.Lock()
 	defer w.saying.Unlock()
 	w.left = true
