@@ -98,7 +98,7 @@ func (c *condenser) endRun() {
 // grow lets a sample grow by the next one, as far as it may.
 func (c *condenser) grow(s *observe.Sample) {
 	if c.pending != nil && c.pending.Span+s.Span <= float64(c.span)*room {
-		merged := merge(*c.pending, *s)
+		merged := c.pending.Merge(*s)
 		c.pending = &merged
 		return
 	}

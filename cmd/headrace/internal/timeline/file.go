@@ -89,7 +89,7 @@ func (t *file) start(h head, news []byte) error {
 // add writes a sample, or lets the one that is there grow by it, and the progress behind it.
 func (t *file) add(s observe.Sample, news []byte) error {
 	if t.held != nil {
-		s = merge(*t.held, s)
+		s = t.held.Merge(s)
 	}
 	t.held = &s
 	if err := t.finish(news); err != nil {

@@ -36,6 +36,7 @@ type sampleLine struct {
 	Parked       float64            `json:"parked"`
 	Delayed      float64            `json:"delayed"`
 	Allowed      *float64           `json:"allowed_per_second"`
+	AllowedS     float64            `json:"allowed_s,omitempty"` // seconds for which that is known; absent: all of the span
 	BoundS       map[string]float64 `json:"bound_s"`
 	Latency      [][2]int           `json:"latency"` // number of a bucket, and how many are in it
 	Lanes        []laneLine         `json:"lanes"`
@@ -69,6 +70,9 @@ func encodeSample(s *observe.Sample) []byte {
 	if s.Allowed > 0 && !math.IsInf(s.Allowed, 0) {
 		allowed := round(s.Allowed, 1e3)
 		l.Allowed = &allowed
+		if s.AllowedSpan < s.Span {
+			l.AllowedS = round(s.AllowedSpan, 1e6)
+		}
 	}
 	for b, d := range s.Bounds {
 		if seconds := round(d.Seconds(), 1e6); seconds > 0 {
@@ -115,7 +119,10 @@ func decodeSample(line []byte) (*observe.Sample, error) {
 		s.USD = *l.CostUSD
 	}
 	if l.Allowed != nil {
-		s.Allowed = *l.Allowed
+		s.Allowed, s.AllowedSpan = *l.Allowed, l.AllowedS
+		if l.AllowedS == 0 {
+			s.AllowedSpan = l.SpanS
+		}
 	}
 	if err := l.bounds(s); err != nil {
 		return nil, err

@@ -86,7 +86,7 @@ func (w *Writer) Sample(s observe.Sample) {
 		return
 	}
 	if w.late != nil {
-		s = merge(*w.late, s)
+		s = w.late.Merge(s)
 	}
 	w.late = nil
 	select {

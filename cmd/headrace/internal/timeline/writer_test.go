@@ -125,7 +125,9 @@ func TestWhatIsTooLong(t *testing.T) {
 	path := tempPath(t)
 	w, err := Open(Config{
 		Path: path, At: noon, Start: map[string]string{"event": "start", "settings": strings.Repeat("x", maxStart)},
-		Progress: func() *event.Progress { return &event.Progress{Event: "progress", Latest: strings.Repeat("x", maxProgress)} },
+		Progress: func() *event.Progress {
+			return &event.Progress{Event: "progress", Latest: strings.Repeat("x", maxProgress)}
+		},
 		Failures: func() []observe.Failure {
 			return make([]observe.Failure, 10_000)
 		},

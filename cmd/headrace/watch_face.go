@@ -1,0 +1,3 @@
+package main
+
+func (w *watched) face() face { return &lines{out: forPeople(w.stdout), now: w.clock.Now} }
