@@ -131,8 +131,7 @@ func (t *tally) add(p *parsed, line []byte) {
 	}
 }
 
-// Speeds is the speed of the latest run in n equal spans of time, in items a second, the
-// oldest first, and the time that they are of in all: at most ten minutes. n is positive.
+// Speeds are those of the latest run, as [observe.Recorder.Speeds] has them.
 func (r *Reader) Speeds(n int) (perSecond []float64, span time.Duration) {
-	return speeds(r.now.samples, n)
+	return observe.SpeedsOf(r.now.samples, n)
 }

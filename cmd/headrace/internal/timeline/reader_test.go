@@ -5,9 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/headrace/headrace/observe"
 )
 
 // Whoever follows a run sees each second of it, also while the file is written anew, and its
@@ -77,32 +74,6 @@ func TestReaderRefuses(t *testing.T) {
 		if v, err := (&Reader{Path: of}).Look(); err == nil || v.Progress != nil {
 			t.Errorf("%+v, %v", v, err)
 		}
-	}
-}
-
-// What ended is spread over the time in which it did: a stretch in which nothing ran is a
-// gap, and the sum is kept.
-func TestSpeeds(t *testing.T) {
-	if got, span := speeds(nil, 10); got != nil || span != 0 {
-		t.Errorf("%v, %v", got, span)
-	}
-	var all []observe.Sample
-	for n := 1; n <= 100; n++ {
-		if n > 40 && n <= 60 {
-			continue
-		}
-		all = append(all, observe.Sample{At: noon.Add(time.Duration(n) * time.Second), Span: 1, Answered: 2, Failed: 1})
-	}
-	got, span := speeds(all, 10)
-	if span != 100*time.Second || len(got) != 10 || got[0] != 3 || got[4] != 0 || got[5] != 0 || got[9] != 3 {
-		t.Errorf("%v over %v", got, span)
-	}
-	if got, span := speeds(all[:3], 10); span != 3*time.Second || len(got) != 3 || got[2] != 3 {
-		t.Errorf("%v over %v", got, span)
-	}
-	long := append([]observe.Sample{{At: noon.Add(-time.Hour), Span: 1, Answered: 1e6}}, all...)
-	if got, span := speeds(long, 60); span != 10*time.Minute || got[0] != 0 || got[59] != 3 {
-		t.Errorf("%v over %v", got, span)
 	}
 }
 
