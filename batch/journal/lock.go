@@ -147,6 +147,26 @@ func own(file *os.File) error {
 	return nil // whoever cannot say whose it is says nothing against us
 }
 
+// LockedBy tells who has locked the output at path at this moment, and reports false if
+// nobody has, or if that cannot be found out. It changes nothing; for an instant it keeps the
+// lock from others, so it is not to be asked all the time.
+func LockedBy(path string) (who string, locked bool) {
+	name := realName(path) + LockSuffix
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
+		return "", false
+	}
+	l := flock.New(name, flock.SetFlag(os.O_RDONLY|disk.NoFollow))
+	free, err := l.TryRLock()
+	if err != nil {
+		return "", false
+	}
+	if !free {
+		return holder(name), true
+	}
+	_ = l.Close() // it was only asked
+	return "", false
+}
+
 func holder(name string) string {
 	const unknown = "another process"
 	file, err := os.OpenFile(name, os.O_RDONLY|disk.NoFollow, 0)

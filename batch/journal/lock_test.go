@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -189,4 +190,35 @@ func TestDeviceHasNoOwner(t *testing.T) {
 		}
 		defer func() { _ = tail.Close() }()
 	}
+}
+
+// Whoever asks is told who has locked an output, and changes nothing.
+func TestLockedBy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	if who, locked := LockedBy(path); locked || who != "" {
+		t.Errorf("no lock: %q, %t", who, locked)
+	}
+	lock, err := LockOutput(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if who, locked := LockedBy(path); !locked || runtime.GOOS != "windows" && who != fmt.Sprintf("process %d", os.Getpid()) {
+		t.Errorf("locked: %q, %t", who, locked)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []string{"", "1234\n"} { // by a crash
+		write(t, path+LockSuffix, left)
+		if who, locked := LockedBy(path); locked {
+			t.Errorf("left by a crash: %q", who)
+		}
+		if got := textOf(t, path+LockSuffix); got != left {
+			t.Errorf("it was changed: %q", got)
+		}
+	}
+	if lock, err = LockOutput(path); err != nil {
+		t.Fatal(err)
+	}
+	_ = lock.Unlock()
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/headrace/headrace/provider/sim"
 )
 
 // smallDisk is a folder on a disk of 200 KB.
@@ -81,5 +83,19 @@ func roomAgain(t *testing.T, abandoned bool) {
 	code, _ := p.end()
 	if n := wholeLines(t, out); code != want || n != len(answered) && !abandoned || n <= 8 || !strings.HasPrefix(p.last, "headrace run ") {
 		t.Errorf("exit code %d, %d lines of %d answers, last line %q", code, n, len(answered), p.last)
+	}
+}
+
+// A timeline that there is no room for is said, and the run goes well without.
+func TestFullDiskOfTheTimeline(t *testing.T) {
+	dir := smallDisk(t)
+	if err := os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, 200<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, base := serveFor(t, sim.Config{})
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	code, _, errs := inWorld(t, nil, nil, "run", promptsFile(t, 30), "-o", out, "--base-url", base, "--model", "m", "--timeline", filepath.Join(dir, "t.jsonl"))
+	if code != exitOK || wholeLines(t, out) != 30 || !strings.Contains(errs, "no timeline is kept in "+dir+"/t.jsonl: no space left on device\n") {
+		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

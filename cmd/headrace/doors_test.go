@@ -32,6 +32,7 @@ var doors = map[string]struct {
 }{
 	"output":         {"--output {}/other.jsonl", []string{"job.Output={}/other.jsonl", "state={}/other.state.json"}, ""},
 	"errors":         {"--errors {}/failed.jsonl", []string{"job.Errors={}/failed.jsonl"}, ""},
+	"timeline":       {"--timeline {}/t.jsonl", []string{"timeline={}/t.jsonl"}, ""},
 	"provider":       {"--provider sim", []string{"lane=sim/all-models", "job.Simulated=true", "job.Reader.DefaultModel=sim-1"}, ""},
 	"base-url":       {"--base-url http://127.0.0.1:9/v1", []string{"client.BaseURL=http://127.0.0.1:9/v1", "job.Reader.Serves=/v1/messages", "server=openai at http://127.0.0.1:9", "option WithLocalServer(1m0s)"}, ""},
 	"preset":         {"--preset gemini", []string{"cost={1 4.82 0}"}, ""},
@@ -166,6 +167,7 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 		say("state.synced=%t", state.synced)
 		say("server=%s", state.server)
 	}
+	say("timeline=%s", r.flags.timelinePath())
 	say("display=%s", reflect.ValueOf(manner).FieldByName("display").Elem().Type())
 	say("style=%+v", r.style())
 	log := r.logHandler(io.Discard)

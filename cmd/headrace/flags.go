@@ -17,6 +17,7 @@ type runFlags struct {
 	inputFlags
 	priceFlags
 	output, errors string
+	timeline       string
 	preset         string
 	law            string
 	keyEnv         string
@@ -108,6 +109,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVarP(&f.output, "output", "o", "", "where results go (required); - is standard output")
 	fs.StringVar(&f.errors, "errors", "", "where failed items go (default: OUTPUT with .errors before its ending)")
+	fs.StringVar(&f.timeline, "timeline", "", "where how the run goes is written, a line a second, for headrace status --watch (default: OUTPUT with .run.jsonl for its ending); none writes it nowhere")
 	fs.StringVar(&f.provider, "provider", providerOpenAI, "whom to call: openai, or sim, which is simulated and needs no key")
 	fs.StringVar(&f.baseURL, "base-url", "", "another server that speaks OpenAI's dialect, such as http://127.0.0.1:8080/v1")
 	registerPreset(fs, &f.preset)
@@ -143,7 +145,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.simProfile, "sim-profile", profileDemo, "what --provider sim is like: demo (it throttles) or fast (nothing is in the way)")
 	fs.StringVar(&f.config, "config", "", "YAML file of flags, one a line as in \"rpm: 600\", and of what has no flag (ramp, breaker, …: see headrace help config)")
 	nameValues(fs, map[string]string{
-		"output": "FILE", "errors": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
+		"output": "FILE", "errors": "FILE", "timeline": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
 		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
 		"timeout": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "sim-profile": "NAME", "config": "FILE",
 		"durable": "MODE", "progress": "MODE", "color": "WHEN", "log-level": "LEVEL", "log-format": "FORMAT", "log-file": "FILE", "seed": "N",
@@ -197,6 +199,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 	f.lanes.useLaw(f.law)
 	return usage(append(f.lanes.check(f.law),
 		f.checkOutput(),
+		f.checkTimeline(),
 		f.checkKeyEnv(),
 		f.checkProvider(),
 		checkPreset(f.preset),

@@ -17,7 +17,7 @@ type flagGroup struct {
 
 // runGroups has each flag of run once.
 var runGroups = []flagGroup{
-	{"Files", "output errors durable fresh retry-failed"},
+	{"Files", "output errors timeline durable fresh retry-failed"},
 	{"Whom to call", "provider base-url api-key-env model endpoint preset sim-profile"},
 	{"Input", "format template system on-bad-line order limit"},
 	{"What it costs", "price prices"},

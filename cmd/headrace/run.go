@@ -15,6 +15,7 @@ import (
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/progress"
+	"github.com/headrace/headrace/cmd/headrace/internal/timeline"
 	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider"
@@ -103,6 +104,8 @@ type runner struct {
 
 	recorder   *observe.Recorder
 	watched    chan struct{}          // closed when there is a recorder
+	timeline   *timeline.Writer       // nil: there is none
+	timelineAt string                 // where it goes; "": nowhere
 	shown      time.Time              // when the console was last shown how the run stands; the observer's
 	latestStep atomic.Pointer[string] // the latest transition, in words; nil: there was none
 
@@ -137,6 +140,7 @@ func (w *world) runFile(ctx context.Context, flags *runFlags, input string) erro
 	r.halt.close()
 	<-answered
 	r.conclude(err)
+	r.closeTimeline()
 	r.console.Close(r.report)
 	return err
 }
@@ -162,6 +166,9 @@ func (r *runner) run() error {
 	defer r.backend.client.CloseIdle()
 	src, err := r.source(r.input)
 	if err != nil {
+		return err
+	}
+	if err := r.placeTimeline(); err != nil {
 		return err
 	}
 	lowered := r.lowerConcurrency()
@@ -275,6 +282,7 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	r.console.Begin(r.startOf(plan), began)
 	r.logStart(plan)
 	r.record(plan)
+	r.openTimeline(r.startOf(plan))
 	r.shown = began
 	close(r.watched)
 	r.halt.expire(began)

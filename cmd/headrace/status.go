@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,10 @@ import (
 )
 
 // statusFlags are the flags of status.
-type statusFlags struct{ errors, input, format string }
+type statusFlags struct {
+	errors, input, format, timeline string
+	watch, json                     bool
+}
 
 func newStatusCommand(w *world) *cobra.Command {
 	flags := &statusFlags{}
@@ -31,23 +35,55 @@ func newStatusCommand(w *world) *cobra.Command {
 they have used and cost, as far as their lines say. Nothing is changed, and a run
 may be writing to them.
 
-How many remain, only the input knows: name it with --input.`,
+How many remain, only the input knows: name it with --input.
+
+With --watch it shows how a run that goes on stands, as that shows itself, from any other
+terminal, until it ends or until Ctrl-C, which ends only the watching. On no terminal it
+prints a line when what holds the run back changes, or something fails, and each 5 s. With
+--json it prints the latest progress event of the run, as --progress json does, and ends.
+Both read the timeline that a run keeps beside its output, in results.run.jsonl for
+results.jsonl, and tell of a run that was killed how it stood.`,
 		Example: `  headrace status results.jsonl
-  headrace status results.jsonl --input prompts.jsonl`,
+  headrace status results.jsonl --input prompts.jsonl
+  headrace status results.jsonl --watch
+  headrace status results.jsonl --json | jq .held_by`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return nil
 			}
 			return refuse("status takes one output: see %s --help", cmd.CommandPath())
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return w.status(flags, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags.watch || flags.json {
+				return w.follow(cmd.Context(), flags, args[0])
+			}
+			return w.status(flags, args[0])
+		},
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&flags.errors, "errors", "", "where failed items are (default: OUTPUT with .errors before its ending)")
 	fs.StringVar(&flags.input, "input", "", "the prompt file, to tell what remains")
 	fs.StringVar(&flags.format, "format", formatAuto, "how the input holds its items, as in headrace run")
-	nameValues(fs, map[string]string{"errors": "FILE", "input": "FILE", "format": "NAME"})
+	fs.BoolVar(&flags.watch, "watch", false, "show how the run stands until it ends")
+	fs.BoolVar(&flags.json, "json", false, "print the latest progress event of the run")
+	fs.StringVar(&flags.timeline, "timeline", "", "the timeline that --watch and --json read, as in headrace run (default: OUTPUT with .run.jsonl for its ending)")
+	nameValues(fs, map[string]string{"errors": "FILE", "input": "FILE", "format": "NAME", "timeline": "FILE"})
 	return cmd
+}
+
+// follow shows a run by its timeline.
+func (w *world) follow(ctx context.Context, flags *statusFlags, output string) error {
+	if flags.watch && flags.json {
+		return refuse("--watch goes on and --json prints one event: give one of them")
+	}
+	run, err := w.watched(flags, output)
+	if err != nil {
+		return err
+	}
+	if flags.json {
+		return run.printProgress(ctx)
+	}
+	return run.watch(ctx)
 }
 
 // unknownItems is the length of an input that was not named.

@@ -18,7 +18,7 @@ import (
 func (r *runner) record(plan *promptfile.Plan) {
 	cfg := observe.Config{
 		Describe: describe, Code: r.failureCode, Redact: func(text string) string { return withoutPackages(r.redact(text)) },
-		Observer: r.observe, Every: min(r.every, observe.DefaultEvery),
+		Observer: r.observe, OnSample: r.onSample, Every: min(r.every, observe.DefaultEvery),
 	}
 	cfg.Size, cfg.Price = sizeOf, r.priceOf
 	if plan != nil {
@@ -178,6 +178,9 @@ func (r *runner) startOf(plan *promptfile.Plan) event.Start {
 	if plan != nil {
 		before := plan.Done + plan.Failed
 		s.Items, s.Before = &plan.Items, &before
+	}
+	if r.timelineAt != "" {
+		s.Timeline = &r.timelineAt
 	}
 	return s
 }

@@ -57,6 +57,7 @@ const (
 	Abandoning         Code = "abandoning"          // it does not
 	LeftOut            Code = "left_out"            // lines that the terminal was too slow for
 	Asked              Code = "asked"               // somebody asked how it stands before there was anything to say
+	Timeline           Code = "timeline"            // it is not kept, or not any more
 	Unused             Code = "unused"              // a setting that has no meaning here
 	Other              Code = "other"
 )

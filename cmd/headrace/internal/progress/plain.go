@@ -3,7 +3,6 @@ package progress
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/headrace/headrace/batch"
@@ -40,7 +39,7 @@ func (p *plain) longWait(w batch.LongWait) {
 }
 
 func (p *plain) status(e *event.Progress) {
-	p.say(clockTime(elapsed(e)) + "  " + strings.Join(figures(e), "  "))
+	p.say(Line(e))
 }
 
 func (p *plain) all(e *event.Progress) {

@@ -1,0 +1,261 @@
+package timeline
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/observe"
+)
+
+// Bounds of a file.
+const (
+	// MaxSamples is how many samples a file holds: as many as a report has room to draw,
+	// several for each point of a wide screen.
+	MaxSamples = 3600
+	// MaxBytes is how long a file gets, its last lines included.
+	MaxBytes = 3 << 20
+	// MaxStarts is how many runs are told apart; older ones merge into one.
+	MaxStarts = 100
+)
+
+// fileMode lets nobody else read what failed.
+const fileMode = 0o600
+
+// file is a timeline that this process writes. It belongs to one goroutine.
+type file struct {
+	path string
+	f    *os.File
+
+	contents                 // what stays as it is
+	held     *observe.Sample // the latest, which still grows; nil: there is none
+	end      []byte          // what stands behind what stays: the sample that grows, and the progress
+}
+
+// openFile opens the timeline at path, or makes it, and cuts off what a killed process left
+// at its end. A link is not followed.
+func openFile(path string) (*file, error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, ErrForeign
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|disk.NoFollow, fileMode)
+	if err != nil {
+		return nil, disk.Bare(err)
+	}
+	t := &file{path: path, f: f}
+	if err := t.begin(); err != nil {
+		return nil, errors.Join(disk.Bare(err), f.Close())
+	}
+	return t, nil
+}
+
+// begin makes sure that the file is nobody else's, and finds out what it holds.
+func (t *file) begin() (err error) {
+	if errors.Is(disk.Own(t.f), disk.ErrOwned) {
+		return ErrInUse
+	}
+	if !t.isStill() {
+		return ErrForeign
+	}
+	if t.contents, err = scan(t.f); err != nil {
+		return err
+	}
+	return t.f.Truncate(t.sound)
+}
+
+// isStill tells the file that is open from one that has come under its name since, which is
+// another's.
+func (t *file) isStill() bool {
+	ours, err := t.f.Stat()
+	named, lerr := os.Lstat(t.path)
+	return err == nil && lerr == nil && ours.Mode().IsRegular() && os.SameFile(ours, named)
+}
+
+// start writes the line that begins a run.
+func (t *file) start(h head, news []byte) error {
+	if t.starts >= MaxStarts {
+		if err := t.rewrite(t.span); err != nil {
+			return err
+		}
+	}
+	h.span = t.span
+	t.starts++
+	return t.append(append(h.line(), '\n'), news)
+}
+
+// add writes a sample, or lets the one that is there grow by it, and the progress behind it.
+func (t *file) add(s observe.Sample, news []byte) error {
+	if t.held != nil {
+		s = t.held.Merge(s)
+	}
+	t.held = &s
+	if err := t.finish(news); err != nil {
+		return err
+	}
+	if s.Span < float64(t.span)-halfSecond {
+		return nil
+	}
+	return t.settle()
+}
+
+// halfSecond is half of what a sample is usually made of: of spans that are a little less
+// or more than a second, as many make one sample as were meant.
+const halfSecond = 0.5
+
+// settle lets the sample that grows be as it is.
+func (t *file) settle() error {
+	if t.held == nil {
+		return nil
+	}
+	n := len(encodeSample(t.held))
+	t.sound, t.end, t.held = t.sound+int64(n), t.end[n:], nil
+	if t.samples++; t.samples < MaxSamples {
+		return nil
+	}
+	return t.rewrite(2 * t.span)
+}
+
+// append writes a line that stays.
+func (t *file) append(line, news []byte) error {
+	if err := t.put(line, t.heldLine(), news); err != nil {
+		return err
+	}
+	t.sound, t.end = t.sound+int64(len(line)), t.end[len(line):]
+	return nil
+}
+
+// finish writes the end of the file anew.
+func (t *file) finish(news []byte) error { return t.put(nil, t.heldLine(), news) }
+
+func (t *file) heldLine() []byte {
+	if t.held == nil {
+		return nil
+	}
+	return encodeSample(t.held)
+}
+
+// put writes lines over the end of the file, in one write that is no shorter than what it
+// covers. A file that would be longer than it may is written anew first.
+func (t *file) put(line, held, news []byte) error {
+	if t.sound+int64(len(line)+len(held)+max(len(news), len(t.end))) > MaxBytes {
+		if err := t.rewrite(2 * t.span); err != nil {
+			return err
+		}
+	}
+	news = pad(news, len(t.end)-len(line)-len(held))
+	end := bytes.Join([][]byte{line, held, news}, nil)
+	_, err := t.f.WriteAt(end, t.sound)
+	if err == nil && len(end) < len(t.end) { // there is no news to pad
+		err = t.f.Truncate(t.sound + int64(len(end)))
+	}
+	if err != nil {
+		t.putBack()
+		return disk.Bare(err)
+	}
+	t.end = end
+	return nil
+}
+
+// pad makes a line so long, by spaces before its line feed.
+func pad(line []byte, n int) []byte {
+	if len(line) == 0 || len(line) >= n {
+		return line
+	}
+	padded := append(make([]byte, 0, n), line[:len(line)-1]...)
+	padded = append(padded, bytes.Repeat([]byte{' '}, n-len(line))...)
+	return append(padded, '\n')
+}
+
+// putBack leaves the end of the file as it was before a write that failed: the room for
+// that is there already. Where not even this can be done, the next run cuts it off.
+func (t *file) putBack() {
+	_, err := t.f.WriteAt(t.end, t.sound)
+	_ = errors.Join(err, t.f.Truncate(t.sound+int64(len(t.end))))
+}
+
+func (t *file) close() error { return t.f.Close() }
+
+// rewrite writes the file anew, with samples of that many seconds or more, beside the old
+// one, and gives it its name. It is then half full at most.
+func (t *file) rewrite(span int) error {
+	if !t.isStill() {
+		return errors.New("another file has come in its place")
+	}
+	next := t.path + ".tmp"
+	if err := removeOurs(next); err != nil {
+		return err
+	}
+	written, err := t.writeAnew(next, span)
+	if err == nil {
+		err = t.replace(next)
+	}
+	if err != nil {
+		_ = os.Remove(next)
+		return disk.Bare(err)
+	}
+	t.contents = written
+	return nil
+}
+
+// removeOurs removes what a killed process left under the name of the new file. What does
+// not begin as a timeline is somebody else's.
+func removeOurs(path string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|disk.NoFollow, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return disk.Bare(err)
+	}
+	text := make([]byte, len(mark))
+	n, err := io.ReadFull(f, text)
+	_ = f.Close() // it was only read
+	if info, serr := os.Lstat(path); serr != nil || !info.Mode().IsRegular() || string(text[:n]) != mark && (n > 0 || !errors.Is(err, io.EOF)) {
+		return errors.New(path + " is in the way, and is none of headrace's")
+	}
+	return disk.Bare(os.Remove(path))
+}
+
+func (t *file) writeAnew(next string, span int) (contents, error) {
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL|disk.NoFollow, fileMode)
+	if err != nil {
+		return contents{}, err
+	}
+	written, text, err := t.shorter(span)
+	if err == nil {
+		_, err = f.Write(append(text, t.end...))
+	}
+	return written, errors.Join(err, f.Close())
+}
+
+// shorter is what stays, with samples of at least that span: half of what a file may hold,
+// and two thirds of the bytes, of which what is not samples takes a third at most.
+func (t *file) shorter(span int) (c contents, text []byte, err error) {
+	for ; span <= maxSpan; span *= 2 {
+		c, text, err = condense(io.NewSectionReader(t.f, 0, t.sound), t.contents, span)
+		half := c.samples <= MaxSamples/2 || span == t.span // then it is about the runs
+		if err != nil || half && len(text) <= MaxBytes*2/3 {
+			return c, text, err
+		}
+	}
+	return c, nil, errors.New("it cannot be made shorter")
+}
+
+// replace gives the new file the name, and goes on with it. Not every system renames a file
+// that is open.
+func (t *file) replace(next string) error {
+	if err := errors.Join(t.f.Close(), os.Rename(next, t.path)); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(t.path, os.O_RDWR|disk.NoFollow, fileMode)
+	if err != nil {
+		return err
+	}
+	if t.f = f; errors.Is(disk.Own(f), disk.ErrOwned) || !t.isStill() {
+		return ErrInUse
+	}
+	return nil
+}
