@@ -150,7 +150,7 @@ var mistakes = map[string]mistake{
 	"plan, limit":          {args: "plan p.jsonl --model m --rpm -1", says: []string{"headrace: --rpm: -1 is no limit: a limit is a number of 0 or more, and 0 is not told"}},
 	"packed and cut":       {args: "run cut.jsonl.gz -o x.jsonl", says: []string{"headrace: read cut.jsonl.gz after line 0: the gzip data (unexpected EOF) is cut short or corrupt"}},
 	"flag misspelt":        {args: "run p.jsonl -o x.jsonl --modell m", says: []string{"headrace: unknown flag: --modell: did you mean --model? see headrace run --help"}},
-	"flag far off":         {args: "run p.jsonl -o x.jsonl --colour", says: []string{"headrace: unknown flag: --colour: see headrace run --help"}},
+	"flag far off":         {args: "run p.jsonl -o x.jsonl --verbatim", says: []string{"headrace: unknown flag: --verbatim: see headrace run --help"}},
 	"flag without value":   {args: "run p.jsonl -o x.jsonl -c", says: []string{"headrace: --concurrency needs a whole number: see headrace run --help"}},
 	"word without value":   {args: "run p.jsonl -o x.jsonl --model", says: []string{"headrace: --model needs a value: see headrace run --help"}},
 	"negative limit":       {args: "run p.jsonl -o x.jsonl --tpm -1", says: []string{"headrace: --tpm: -1 is no limit: a limit is a number of 0 or more, and 0 learns it"}, not: []string{"--rpm"}},

@@ -1,5 +1,3 @@
-//go:build unix
-
 package timeline
 
 import (
@@ -16,10 +14,6 @@ import (
 	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/observe"
 )
-
-// childFile names the variable that makes the test binary a run: its value is the timeline,
-// beside which lies the output.
-const childFile = "TIMELINE_CHILD"
 
 // mostInASecond is how many items a child answers between two samples.
 const mostInASecond = 9

@@ -15,6 +15,10 @@ import (
 	"github.com/headrace/headrace/observe"
 )
 
+// childFile names the variable that makes the test binary a run: its value is the timeline,
+// beside which lies the output.
+const childFile = "TIMELINE_CHILD"
+
 func TestMain(m *testing.M) {
 	if name := os.Getenv(childFile); name != "" {
 		child(name)

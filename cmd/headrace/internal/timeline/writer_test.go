@@ -2,11 +2,9 @@ package timeline
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -151,33 +149,6 @@ func TestMessagesAreClipped(t *testing.T) {
 	text := string(encodeFailures([]observe.Failure{{Kind: long, Code: long, Message: long, Examples: []observe.Example{{ID: long, Message: long}}}}, noon))
 	if strings.Contains(text, "\u202e") || len(text) > 8*(3*maxWord+2*maxMessage)+300 {
 		t.Errorf("%d bytes: %s", len(text), text)
-	}
-}
-
-// A full disk ends the timeline, with one notice, and leaves it as it was; the run goes on.
-func TestFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=64k"); err != nil {
-		if errors.Is(err, syscall.EPERM) {
-			t.Skip("only root may mount a small disk")
-		}
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	path, chance := dir+"/results.run.jsonl", newChance(3)
-	var said notices
-	done := 0
-	w, err := Open(Config{Path: path, At: noon, Notice: said.say, Progress: func() *event.Progress { done++; return aProgress(done) }})
-	must(t, err)
-	for n := 1; n <= 200; n++ {
-		w.Sample(aSample(n, chance))
-	}
-	w.Close(map[string]string{"event": "summary"})
-	if got := said.list(); !strings.Contains(got, "no space left on device") || strings.Contains(got, "\n") {
-		t.Errorf("said: %q", got)
-	}
-	if got := samplesIn(t, path); len(got) == 0 {
-		t.Error("nothing is left")
 	}
 }
 
