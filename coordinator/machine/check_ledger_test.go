@@ -46,6 +46,7 @@ func (m *Machine) checkHeld(b *book, r *run) {
 			reasons[m.holds(l)] = true
 			if l.usable() && len(l.pools) > 1 { // a pool that was told when to ask again does not see what another was given meanwhile
 				reasons[BoundCooldown], reasons[BoundRequests] = true, true
+				reasons[BoundRecovery] = reasons[BoundRecovery] || l.phase == Ramping
 			}
 		}
 	}
