@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/race"
 	"github.com/headrace/headrace/observe"
 )
 
@@ -29,13 +30,14 @@ func TestSampleComesBack(t *testing.T) {
 func TestWeek(t *testing.T) {
 	path, chance := tempPath(t), newChance(2)
 	f := begun(t, path)
-	const week, every = 7 * 24 * 3600, 30 // each thirtieth second will do: samples soon span more
+	const week = 7 * 24 * 3600
+	every := 300 / race.Fewer(10) // each thirtieth second will do: samples soon span more
 	var longest int64
 	answered := 0
 	s := aSample(0, chance)
-	s.Span = every
+	s.Span = float64(every)
 	for n := every; n <= week; n += every {
-		s.At, s.Elapsed = s.At.Add(every*time.Second), float64(n)
+		s.At, s.Elapsed = s.At.Add(time.Duration(every)*time.Second), float64(n)
 		s.Answered = n % 37
 		answered += s.Answered
 		must(t, f.add(s, news(answered)))
@@ -176,7 +178,7 @@ func TestKilledWithinAWrite(t *testing.T) {
 		must(t, f.add(s, append(bytes.TrimSuffix(news(n), []byte("}\n")), `,"latest":"`+strings.Repeat("x", chance.IntN(100))+"\"}\n"...)))
 		after, err := os.ReadFile(path)
 		must(t, err)
-		for at := range len(after) {
+		for at := 0; at < len(after); at += 10 / race.Fewer(10) { // each tenth byte under the detector
 			if line := bytes.LastIndexByte(after[:at], '\n') + 1; at < len(before) && int64(line) > sound && at-line < len(beginnings[failures]) {
 				continue // such a line has nothing by which it could be known: it is left alone
 			}
