@@ -27,19 +27,34 @@ func (s *scene) ends(e *Progress) {
 	}
 	e.Ends = &Ends{LowS: round(f.Low.Seconds()), LikelyS: round(f.Likely.Seconds()), HighS: round(f.High.Seconds())}
 	at := fmt.Sprintf("%s, in %s", s.clock(f.Likely), span(f.Likely))
+	if half := (f.High - f.Low) / 2; half > f.Likely/2 && half > vagueFrom {
+		s.endsVaguely(e, at)
+		return
+	}
 	sure := fmt.Sprintf("%s (± %s)", at, span((f.High-f.Low)/2))
 	e.EndsText = fitting(rowCells, sure+s.provided(), sure)
 	e.EndsShort = fitting(endCells, sure, at)
 	e.EndsWide = sure + s.lastLane() + s.provided()
 }
 
+// vagueFrom is half of an interval that is wide enough to be said as one: if it is more than
+// half of what is left, besides.
+const vagueFrom = time.Minute
+
+// endsVaguely says between when and when a run ends, where a likely time alone, give or take
+// nearly as much, would say little.
+func (s *scene) endsVaguely(e *Progress, at string) {
+	f := &s.p.Ends
+	between := "between " + s.clock(f.Low) + " and " + s.clock(f.High)
+	likely := between + ", most likely at " + s.clock(f.Likely)
+	e.EndsText = fitting(rowCells, likely+s.provided(), likely, between)
+	e.EndsShort = fitting(endCells, between, at)
+	e.EndsWide = likely + s.lastLane() + s.provided()
+}
+
 // clock is the time of day then; of another day with that.
 func (s *scene) clock(ahead time.Duration) string {
-	zone := s.c.Zone
-	if zone == nil {
-		zone = time.Local
-	}
-	now := s.p.At.In(zone)
+	now := s.zoned(s.p.At)
 	then := now.Add(ahead)
 	switch {
 	case ahead < 2*time.Minute:
@@ -50,6 +65,14 @@ func (s *scene) clock(ahead time.Duration) string {
 		return then.Format("Mon 15:04")
 	}
 	return then.Format("2 Jan 15:04")
+}
+
+// zoned is a moment by the clock that people read.
+func (s *scene) zoned(t time.Time) time.Time {
+	if s.c.Zone == nil {
+		return t.In(time.Local)
+	}
+	return t.In(s.c.Zone)
 }
 
 // provided is what the end hangs on.

@@ -46,7 +46,7 @@ func (s *scene) held(e *Progress) {
 	}
 	e.Bound, e.BoundShare = string(by), round(h.Share)
 	e.HeldBy = fitting(rowCells, w.by...)
-	e.HeldMore = row("; ", append([]string{second}, w.more...)...)
+	e.HeldMore = clauses(append([]string{second}, w.more...)...)
 	e.HeldShort = fitting(shortCells, append(w.short, e.HeldBy)...)
 	e.HeldWide = s.wide(w)
 	if h.Next != observe.NoBound && h.Factor > 0 && !math.IsInf(h.Factor, 0) {
@@ -80,7 +80,7 @@ func (s *scene) wide(w sentence) string {
 		parts = append(parts, of)
 	}
 	for _, more := range w.more {
-		if more != "" {
+		if more != "" && !strings.Contains(text, harmless(more)) {
 			parts = append(parts, harmless(more))
 		}
 	}

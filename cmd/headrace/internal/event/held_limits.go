@@ -33,8 +33,8 @@ func (s *scene) limit(k int, noun string) sentence {
 func (s *scene) limitFigures(w *sentence, v *limiter.LimitView, used float64, noun string) {
 	n, per := perTime(v.Refill)
 	figure := amount(n)
-	if used > 0 {
-		figure = amount(used*n) + " of " + figure
+	if used > 0 && used <= burstWorth {
+		figure = amount(min(used, 1)*n) + " of " + figure
 	}
 	by := w.by[0]
 	if v.Source == limiter.Told {
@@ -42,10 +42,17 @@ func (s *scene) limitFigures(w *sentence, v *limiter.LimitView, used float64, no
 	}
 	w.by = []string{by + ": " + figure + a[per] + sources[v.Source], by + ": " + figure + a[per], by}
 	w.short = append([]string{noun + " limit: " + figure + "/" + shortPer[per], noun + " limit: " + amount(n) + "/" + shortPer[per]}, w.short...)
-	if v.Level < 0 {
+	switch {
+	case v.Level < 0:
 		w.more = append(w.more, fmt.Sprintf("it is overdrawn by %s, which flow in first", amount(-v.Level)))
+	case used > burstWorth:
+		w.more = append(w.more, "faster for now: what was saved up is spent first")
 	}
 }
+
+// burstWorth is how much of a limit must have been drawn for more than noise, and the
+// rounding of figures, to be beyond it: what was saved up while nobody called.
+const burstWorth = 1.03
 
 // sources say whose word a limit is. What the user told is said otherwise.
 var sources = map[limiter.Source]string{limiter.Seen: " (its headers)", limiter.Learned: " (learned)"}
@@ -76,7 +83,7 @@ func (s *scene) others(k int, noun string) string {
 		return ""
 	}
 	n, per := perTime(v.Others)
-	return fmt.Sprintf("somebody else draws %s %s%s of it", amount(n), noun, a[per])
+	return fmt.Sprintf("somebody else seems to draw %s %s%s of it", amount(n), noun, a[per])
 }
 
 // drawWorth is how many times what is used an item must draw for that to be said.
@@ -210,6 +217,10 @@ func (s *scene) window() sentence {
 		n = v.Window
 		w.by = []string{fmt.Sprintf("your --latency-target: %s in flight%s keep it", count(n, "call"), s.ofModel())}
 		w.short, w.lane = []string{fmt.Sprintf("--latency-target: %d in flight", n)}, []string{"latency target"}
+	case v.Cap > 0 && float64(s.lane.InFlight) < allFlying*float64(v.Cap):
+		n = 0 // it was, and has grown since
+		w.by = []string{"the server's own pace" + s.ofModel() + ": how many calls it bears is being felt for"}
+		w.by = append(w.by, "the server's own pace"+s.ofModel()+" is being felt for")
 	case v.Cap > 0:
 		n = v.Cap
 		w.by = []string{fmt.Sprintf("the server's own pace%s: no more than %s at once", s.ofModel(), count(n, "call"))}
@@ -236,10 +247,17 @@ func (s *scene) taking() string {
 func (s *scene) concurrency() sentence {
 	n := s.p.Concurrency
 	all := fmt.Sprintf("your -c %d: all %s are in flight", n, count(n, "call"))
-	if n == 1 {
+	flying := float64(s.p.InFlight) >= allFlying*float64(n)
+	switch {
+	case !flying:
+		all = fmt.Sprintf("your -c %d: no more than %s at once", n, count(n, "call"))
+	case n == 1:
 		all = "your -c 1: the one call is in flight"
 	}
 	w := sentence{by: []string{all}, short: []string{fmt.Sprintf("your -c %d: all in flight", n)}, lane: []string{fmt.Sprintf("-c %d", n)}}
+	if !flying {
+		w.short = []string{fmt.Sprintf("your -c %d", n)}
+	}
 	if takes := s.taking(); takes != "" {
 		w.by = []string{all + ", " + takes, all}
 	}
@@ -247,9 +265,26 @@ func (s *scene) concurrency() sentence {
 	return w
 }
 
+// allFlying is how much of the concurrency is in flight where all of it is said to be: a
+// picture may fall between a call that has ended and the next.
+const allFlying = 0.9
+
+// queues reports whether it is a server of one's own, or as many, of which nobody knows
+// whether they work on what is in flight or let it wait.
+func (s *scene) queues() bool {
+	if s.lane != nil {
+		return s.lane.Local
+	}
+	elsewhere := func(l observe.Lane) bool { return !l.Local }
+	return len(s.p.Lanes) > 0 && !slices.ContainsFunc(s.p.Lanes, elsewhere)
+}
+
 // larger says how many calls in flight the next bound would bear.
 func (s *scene) larger() string {
 	h := &s.p.Held
+	if s.queues() {
+		return "this server may queue: whether a larger -c would help is not known"
+	}
 	if h.Next == observe.NoBound || math.IsInf(h.Factor, 1) {
 		return "no limit has shown yet: a larger -c may go faster"
 	}

@@ -99,6 +99,14 @@ var scenes = []told{
 	{name: "requests", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) {
 		p.Held.Next, p.Held.Factor, p.Held.Then = byTokens, 3.1, byConcurrency
 	}},
+	{name: "requests, more than one clause has room", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) {
+		p.Held.Next, p.Held.Factor, p.Held.Then = byOutputTokens, 12.1, byWindow
+	}},
+	{name: "requests, faster than they refill", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) { l.Used[0] = 3.7 }},
+	{name: "requests, a little above", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) { l.Used[0] = 1.02 }},
+	{name: "requests, nobody knows until when", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) {
+		p.Ends = observe.Forecast{Low: 20 * time.Minute, Likely: 32 * time.Minute, High: 72 * time.Minute, Known: true}
+	}},
 	{name: "requests, learned, others", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) {
 		l.View.Limits[0] = limiter.LimitView{Source: limiter.Learned, Refill: 10, Others: 3.3}
 		l.Used[0] = 0.65
@@ -150,7 +158,10 @@ var scenes = []told{
 	{name: "errors", by: byErrors, p: func(p *observe.Picture, l *observe.Lane) { l.Slowed, l.Errors = 0.5, 0.34 }},
 	{name: "errors, to a quarter", by: byErrors, p: func(p *observe.Picture, l *observe.Lane) { l.Slowed, l.Errors = 0.25, 0.51 }},
 	{name: "a server of one's own", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {
-		l.View.Cap, l.Window, l.View.Binds.By = 8, 8, limiter.ByCap
+		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 8, 8, limiter.ByCap, 8
+	}},
+	{name: "a server of one's own, whose pace has grown since", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 217, 217, limiter.ByCap, 9
 	}},
 	{name: "latency target", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {
 		l.View.Window, l.Window, l.View.Binds.By = 12, 12, limiter.ByLatency
@@ -160,7 +171,13 @@ var scenes = []told{
 		p.Held.Next, p.Held.Factor, p.InFlight = byRequests, 2.4, 64
 	}},
 	{name: "concurrency, nothing next", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) { p.InFlight, p.Concurrency = 1, 1 }},
-	{name: "concurrency, a window next", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) { p.Held.Next, p.Held.Factor = byWindow, 1.5 }},
+	{name: "concurrency, a window next", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) { p.Held.Next, p.Held.Factor, p.InFlight = byWindow, 1.5, 60 }},
+	{name: "concurrency, a server of one's own", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) {
+		p.InFlight, l.Local, l.Latency = 64, true, 9700*time.Millisecond
+	}},
+	{name: "concurrency, few in flight by now", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) {
+		p.InFlight, p.OfLanes, p.Held.Lane, l.Local = 3, 2, "", true
+	}},
 	{name: "disk", by: observe.Output},
 	{name: "pipe", by: observe.Output, c: func(c *Context) { c.Stdout = true }},
 	{name: "cooldown", by: byCooldown, p: func(p *observe.Picture, l *observe.Lane) {
@@ -174,6 +191,15 @@ var scenes = []told{
 	{name: "cooldown of many", by: byCooldown, p: func(p *observe.Picture, l *observe.Lane) { p.OfLanes, p.Held.Lane = 12, "" }},
 	{name: "overload", by: byOverload, p: func(p *observe.Picture, l *observe.Lane) {
 		l.Phase, l.Reason, l.Until, l.Wave = machine.Cooling, machine.ByOverload, in(4*time.Second), 1
+	}},
+	{name: "overload, nothing let in", by: byOverload, p: func(p *observe.Picture, l *observe.Lane) {
+		l.Phase, l.Reason, l.Until, l.Wave, l.Parked = machine.Cooling, machine.ByOverload, in(2400*time.Millisecond), 1, 8
+		l.View.Probed, l.View.Drought = 7, in(-41*time.Second)
+		p.Ends = observe.Forecast{Why: "outage", Left: 26 * time.Minute}
+	}},
+	{name: "overload, of one model of two, the call leaves", by: byOverload, p: func(p *observe.Picture, l *observe.Lane) {
+		l.Phase, l.Reason, l.Until, p.OfLanes = machine.Cooling, machine.ByOverload, in(0), 2
+		l.View.Probed, l.View.Drought = 2, in(-3*time.Second)
 	}},
 	{name: "outage", by: byBreaker, p: func(p *observe.Picture, l *observe.Lane) {
 		l.Phase, l.Reason, l.Until, l.Failures, l.Cause, p.Open = machine.Cooling, machine.ByBreaker, in(28*time.Second), 23, errBroken, 1
@@ -199,6 +225,9 @@ var scenes = []told{
 		p.State, p.InFlight, p.P95, p.Oldest = observe.Draining, 6, 8*time.Second, 4200*time.Millisecond
 		p.Answered += 25
 	}},
+	{name: "SIGTERM", by: byDraining, c: func(c *Context) { c.Draining = "a SIGTERM" }, p: func(p *observe.Picture, l *observe.Lane) {
+		p.State, p.InFlight = observe.Draining, 6
+	}},
 	{name: "deadline, one hangs", by: byDraining, c: func(c *Context) { c.Draining = "your --deadline" }, p: func(p *observe.Picture, l *observe.Lane) {
 		p.State, p.InFlight, p.Oldest = observe.Draining, 1, 95*time.Second
 	}},
@@ -207,6 +236,11 @@ var scenes = []told{
 	}},
 	{name: "quota", by: byStopped, p: func(p *observe.Picture, l *observe.Lane) {
 		p.State, p.InFlight, l.Phase, l.Cause = observe.Stopped, 6, machine.Stopped, quota
+	}},
+	{name: "quota, in many words", by: byStopped, p: func(p *observe.Picture, l *observe.Lane) {
+		wordy := *quota
+		wordy.Message = "You exceeded your current quota, please check your plan and billing details."
+		p.State, p.InFlight, l.Phase, l.Cause = observe.Stopped, 6, machine.Stopped, &wordy
 	}},
 	{name: "stopped, one left", by: byStopped, c: func(c *Context) { c.Timeout = 0 }, p: func(p *observe.Picture, l *observe.Lane) {
 		p.State, p.InFlight, p.Answered, p.P95 = observe.Stopped, 1, 99_968, 0

@@ -40,7 +40,27 @@ func (s *scene) overload() sentence {
 	if s.cooling() {
 		at = s.lane.Until
 	}
-	return s.pause("an overload", "the server is too busy", "overload", at)
+	w := s.pause("an overload", "the server is too busy", "overload", at)
+	since := s.nothingIn()
+	if since == "" {
+		return w
+	}
+	what := "an overload" + s.ofModel() + ": " + since
+	if wait := s.wait(at); wait != "" {
+		w.by = []string{what + "; the next call leaves in " + wait, what + "; next call in " + wait, "an overload: " + since + "; next call in " + wait}
+	} else {
+		w.by = []string{what, "an overload: " + since}
+	}
+	w.more = []string{"the server says that it is too busy", s.met()}
+	return w
+}
+
+// nothingIn says since when nothing is let in; "" if something is, or that is news.
+func (s *scene) nothingIn() string {
+	if s.lane == nil || s.lane.View.Probed < 2 || s.lane.View.Drought.IsZero() {
+		return ""
+	}
+	return "nothing is let in since " + s.zoned(s.lane.View.Drought).Format(time.TimeOnly)
 }
 
 // pause is a wait after which calls leave again.
@@ -156,7 +176,7 @@ func waits(n int) string {
 
 // input says how fast it comes.
 func (s *scene) input() sentence {
-	speed := perSecond(s.p.Speed)
+	speed := perSecond(round(s.p.Speed))
 	items := strings.Replace(speed, "/s", " items/s", 1)
 	flying := fmt.Sprintf("(%s of %s in flight)", number(s.p.InFlight), number(s.p.Concurrency))
 	return sentence{
@@ -210,11 +230,15 @@ var refusals = []struct {
 // stopped says why the provider serves nothing more.
 func (s *scene) stopped() sentence {
 	w := sentence{by: []string{"the provider serves nothing more"}, short: []string{"the provider stopped it"}, lane: []string{"stopped"}}
+	why := ""
 	if cause := s.whyStopped(); cause != nil && cause.Error() != "" {
 		w.by = []string{cause.Error()}
 		for _, r := range refusals {
 			if errors.Is(cause, r.of) {
-				w.by, w.short = []string{r.says + ": " + cause.Error(), cause.Error()}, []string{r.says}
+				w.by, w.short = []string{r.says + ": " + cause.Error(), r.says + s.ofModel()}, []string{r.says}
+				if cells(w.by[0]) > rowCells {
+					why = cause.Error()
+				}
 			}
 		}
 	}
@@ -225,7 +249,7 @@ func (s *scene) stopped() sentence {
 	case n > 1:
 		more += "; " + number(n) + " calls in flight finish and are saved"
 	}
-	w.more = []string{more}
+	w.more = []string{more, why}
 	return w
 }
 

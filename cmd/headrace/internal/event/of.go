@@ -150,6 +150,9 @@ func (s *scene) laneEvent(l *observe.Lane) Lane {
 		FirstS: until(s.p.At, l.FirstDue), LastS: until(s.p.At, l.LastDue),
 		Level: Levels{finite(l.Level.Requests), finite(l.Level.Tokens), finite(l.Level.InputTokens), finite(l.Level.OutputTokens)},
 	}
+	if l.P95 > 0 { // of the same answers as the median
+		e.P95MS = l.P95.Milliseconds()
+	}
 	if l.Cause != nil {
 		e.Cause = l.Cause.Error()
 	}

@@ -62,7 +62,7 @@ func CallsRow(p *Progress) string {
 	if p.Concurrency > 0 {
 		flying += " of " + number(p.Concurrency)
 	}
-	return row(gap, flying, latencies(p), waiting(p), waves(p))
+	return row(gap, flying, latencies(p), waiting(p), cooldowns(p))
 }
 
 // The states of which words hang on.
@@ -99,14 +99,11 @@ func waiting(p *Progress) string {
 	return text
 }
 
-func waves(p *Progress) string {
-	switch p.Cooldowns {
-	case 0:
+func cooldowns(p *Progress) string {
+	if p.Cooldowns == 0 {
 		return ""
-	case 1:
-		return "1 wave 429"
 	}
-	return number(p.Cooldowns) + " waves 429"
+	return count(p.Cooldowns, "cooldown")
 }
 
 // SpentRow says what the run has cost, and what it will, and the tokens that were billed.

@@ -27,7 +27,7 @@ func TestRows(t *testing.T) {
 	}{
 		"steady": {
 			&steady,
-			"31 in flight of 64   p50 2.9 s  p95 6.1 s   1,024 wait   2 waves 429",
+			"31 in flight of 64   p50 2.9 s  p95 6.1 s   1,024 wait   2 cooldowns",
 			"$5.21, about $10.00 in all (± $0.06)   18.2 M tokens in, 4.1 M out",
 			"31: 24 invalid (too long), 7 refused   112 broke and were tried again",
 		},
@@ -53,7 +53,7 @@ func TestRows(t *testing.T) {
 				p.InFlight, p.Delayed, p.P50MS, p.Cooldowns, p.Spent.Unpriced, p.Truncated, p.Again = 0, 38, nil, 1, 1, 1, 0
 				p.Failures = []Failure{{Kind: "invalid", Code: "400", Count: 20}, {Kind: "model_not_found", Code: "404", Count: 5}, {Kind: "refused", Count: 2}, {Kind: "timeout", Count: 1}}
 			}),
-			"0 in flight of 64   1,024 wait, 38 in backoff   1 wave 429",
+			"0 in flight of 64   1,024 wait, 38 in backoff   1 cooldown",
 			"$5.21, about $10.00 in all (± $0.06)   1 item without a price",
 			"31: 20 invalid (400), 5 model not found (404), 2 refused, 4 more",
 		},

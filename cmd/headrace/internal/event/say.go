@@ -49,6 +49,28 @@ func row(gap string, parts ...string) (line string) {
 	return line
 }
 
+// clauses are parts in a row, each as far as there is room for its clauses: the last of
+// them are left out first.
+func clauses(parts ...string) (line string) {
+	for _, part := range parts {
+		part = harmless(part)
+		with := line
+		if with != "" && part != "" {
+			with += "; "
+		}
+		for end := len(part); end > 0; end = strings.LastIndex(part[:end], "; ") {
+			if cells(with+part[:end]) <= rowCells {
+				line = with + part[:end]
+				break
+			}
+		}
+		if line == "" {
+			line = clip(part, rowCells)
+		}
+	}
+	return line
+}
+
 // amount is a number of which the first three digits matter: 196 k, 18.2 M. Under ten
 // thousand it is whole.
 func amount(x float64) string {

@@ -85,7 +85,7 @@ func (s Style) clip(text string, n int) string {
 // shorten leaves out what a text says last, as far as it has no room in n cells, and clips
 // what even then has none.
 func (s Style) shorten(text string, n int) string {
-	return s.shorterBy(text, n, gap, "; ", ", ")
+	return s.shorterBy(text, n, gap, s.plain(" — "), "; ", ", ")
 }
 
 // brief is shorten for where a name must do.

@@ -158,9 +158,17 @@ func (g *page) small() []row {
 	return []row{
 		{text: g.smallProgress()},
 		{g.heldName() + " ", g.shorten(g.HeldShort, g.room-len(g.heldName())-1), g.gravity()},
-		{"Ends ", g.shorten(g.EndsText, g.room-len("Ends ")), calm},
+		{"Ends ", g.smallEnds(g.room - len("Ends ")), calm},
 		{text: g.smallFigures()},
 	}
+}
+
+// smallEnds is when it ends, in the longest words that have room.
+func (g *page) smallEnds(room int) string {
+	if g.EndsShort != "" && g.cells(g.plain(g.EndsText)) > room {
+		return g.shorten(g.EndsShort, room)
+	}
+	return g.shorten(g.EndsText, room)
 }
 
 // smallFigures is how fast it goes, what failed and what it cost; of a run that ends, what is

@@ -242,6 +242,8 @@ func lasted(d time.Duration) string {
 	switch {
 	case d < 99500*time.Millisecond:
 		return fmt.Sprintf("%.0f s", max(0, d.Seconds()))
+	case d < 570*time.Second: // to the tenth, as half a minute of three matters
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Minutes()), ".0") + " min"
 	case d < 100*time.Minute:
 		return fmt.Sprintf("%.0f min", d.Minutes())
 	}

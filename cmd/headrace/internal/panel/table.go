@@ -31,14 +31,14 @@ var columns = []column{
 	{"in flight", 3, 9, false, func(_ *page, l *event.Lane) string { return number(l.InFlight) }},
 	{"p50  ", 2, 6, false, func(_ *page, l *event.Lane) string { return latency(l.P50MS) }},
 	{"p95  ", 2, 6, false, func(_ *page, l *event.Lane) string { return latency(&l.P95MS) }},
-	{"429s", 2, 5, false, func(_ *page, l *event.Lane) string { return number(l.Throttled) }},
+	{"refused", 2, 7, false, func(_ *page, l *event.Lane) string { return number(l.Throttled) }},
 	{"broke", 2, 6, false, func(_ *page, l *event.Lane) string { return number(l.Broke) }},
 	{"failed", 3, 6, false, func(_ *page, l *event.Lane) string { return number(l.Failed) }},
 	{"left", 3, 7, false, func(_ *page, l *event.Lane) string { return left(l) }},
 }
 
 // spare are columns that can be done without: the last one first.
-var spare = []string{"p50  ", "429s", "broke"}
+var spare = []string{"p50  ", "refused", "broke"}
 
 // table is a row for each of the lanes that come first, and an empty one before it.
 func (g *page) table() []row {
