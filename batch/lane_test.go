@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -212,6 +213,44 @@ func TestTooManyLanes(t *testing.T) {
 			if well := i < 10; well != (r.Err == nil) || !well && (!errors.Is(r.Err, ErrNotRun) || !errors.Is(r.Err, ErrTooManyLanes)) {
 				t.Fatalf("item %d: %v", i, r.Err)
 			}
+		}
+	})
+}
+
+// The call knows which of its item's it is.
+func TestCallFrom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls []int
+		fn := func(ctx context.Context, _ int) (int, error) {
+			calls = append(calls, CallFrom(ctx))
+			if len(calls) < 3 {
+				return 0, errors.New("broken")
+			}
+			return 0, nil
+		}
+		_, _, err := proved(t.Context(), t, numbers(2), fn, WithConcurrency(1))
+		if slices.Sort(calls); err != nil || !slices.Equal(calls, []int{1, 1, 2, 2}) && !slices.Equal(calls, []int{1, 1, 2, 3}) {
+			t.Errorf("%v, %v", calls, err)
+		}
+		if CallFrom(t.Context()) != 0 {
+			t.Error("a context that is not a call's has a number")
+		}
+	})
+}
+
+// A picture shows as many lanes as who looks on tells apart by their names.
+func TestPictureShowsManyLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shown := 0
+		_, _, err := proved(t.Context(), t, numbers(400), func(ctx context.Context, i int) (int, error) { return i, pause(ctx, time.Second) },
+			WithConcurrency(100), WithPoolOf(func(i int) string { return fmt.Sprint("lane ", i%40) }),
+			WithObserver(func(e Event) {
+				if e.Status != nil {
+					shown = max(shown, len(e.Status.Lanes))
+				}
+			}), WithProgressEvery(100*time.Millisecond))
+		if err != nil || shown != busiestLanes || shown < 32 {
+			t.Errorf("%d lanes, %v", shown, err)
 		}
 	})
 }

@@ -79,21 +79,34 @@ func (l *leash) drop() {
 	*l = leash{clock: l.clock, parent: l.parent, worker: l.worker, deaf: l.deaf}
 }
 
-// callContext is the context of one call: on its worker's leash, with the lane and
-// the recorder in it, in one allocation.
+// callContext is the context of one call: on its worker's leash, with the lane, the
+// number and the recorder in it, in one allocation.
 type callContext struct {
 	provider.Attempt
-	lane string
+	lane   string
+	number int // of its item's calls, from 1
 }
 
 type laneKey struct{}
 
-// Value answers for the lane, and asks further for the rest.
+type numberKey struct{}
+
+// Value answers for the lane and the number, and asks further for the rest.
 func (c *callContext) Value(key any) any {
-	if key == (laneKey{}) {
+	switch key {
+	case laneKey{}:
 		return c.lane
+	case numberKey{}:
+		return c.number
 	}
 	return c.Attempt.Value(key)
+}
+
+// CallFrom is which call of its item's the call with that context is, from 1; 0 for a
+// context that is not a call's.
+func CallFrom(ctx context.Context) int {
+	n, _ := ctx.Value(numberKey{}).(int)
+	return n
 }
 
 // LaneFrom is the lane on which the call with that context was granted; "" for

@@ -17,8 +17,8 @@ type Event struct {
 	Summary    *Summary    // the run is over; the last event
 }
 
-// busiestLanes is how many lanes a picture shows: as many as a screen.
-const busiestLanes = 16
+// busiestLanes is how many lanes a picture shows: as many as who looks on tells apart.
+const busiestLanes = 32
 
 // WithObserver tells f what happens in the run: transitions and long waits as they
 // come, a status each period, the summary at the end. All calls come from one goroutine

@@ -139,7 +139,7 @@ func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant) (value O
 		e.gated = begun.Sub(came)
 	}
 	limit, cause := r.bound(begun, j.Expires)
-	ctx := &callContext{lane: g.Lane}
+	ctx := &callContext{lane: g.Lane, number: j.Calls}
 	ctx.Context = l.take(limit, cause)
 	value, e.err = protect(ctx, r.fn, j.result.Item)
 	e.latency = r.clock.Now().Sub(begun)

@@ -73,6 +73,9 @@ type Watch struct {
 	// Renamed is told an item whose id bears another question's result in the output, in
 	// the goroutine that reads: it has another by now, and was the old one.
 	Renamed func(req *prompts.Request, was string)
+	// Written is told how many lines more of the two files the operating system has, in a
+	// goroutine of its own for each; it must not wait.
+	Written func(lines int)
 	Broke   func(error) // why no further line is taken, in the goroutine that reads
 	Fault   func(error) // the first failure to save of each file, in a goroutine of its own
 }

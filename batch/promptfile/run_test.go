@@ -426,6 +426,29 @@ func TestStallIsNotTheProviders(t *testing.T) {
 	})
 }
 
+// Who asks for it is told of each line that is written, of either file, and of bad ones too.
+func TestWrittenIsTold(t *testing.T) {
+	d := newDesk(t, ask("a"), ask("b"), "{", ask("c"))
+	d.cfg.SkipBad = true
+	written := make(chan int, 4)
+	d.cfg.Watch.Written = func(lines int) { written <- lines }
+	d.answer = func(it *Item) (provider.Reply, error) {
+		if it.ID == "b" {
+			return provider.Reply{}, &provider.Error{Kind: provider.Invalid}
+		}
+		return good, nil
+	}
+	sums, _, err := d.run()
+	close(written)
+	all := 0
+	for n := range written {
+		all += n
+	}
+	if err != nil || sums.Failed != 1 || sums.Skipped != 1 || all != 4 {
+		t.Errorf("%d lines, %+v, %v", all, sums, err)
+	}
+}
+
 // A call that panics gives its place back, as one that fails.
 func TestPanicsGiveTheirPlaceBack(t *testing.T) {
 	d := newDesk(t, ask("a"), ask("b"), ask("c"))

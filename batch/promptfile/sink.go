@@ -44,8 +44,16 @@ func (j *Job) newSink(fault func(error)) *sink {
 	if j.cfg.InputOrder {
 		s.turns = newTurns(j.cfg.folder(), s.put, fault)
 	}
+	told := j.cfg.Watch.Written
+	if told == nil {
+		told = func(int) {}
+	}
+	cfg.Written = told
 	s.errors = saver.New(j.files.errors, cfg)
-	cfg.Written = s.leave
+	cfg.Written = func(lines int) {
+		s.leave(lines)
+		told(lines)
+	}
 	s.results = j.saver(cfg)
 	j.files = nil // they are the savers'
 	return s

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -143,6 +144,8 @@ func (r *runner) logTransition(t *batch.Transition) {
 		r.log.Info("lane as fast as before", attrs...)
 	case t.To == machine.Stopped:
 		r.log.Warn("lane stopped", attrs...)
+	case t.To == machine.Cooling && t.Reason == machine.ByBreaker && t.From == machine.Probing: // the same outage: one warning is enough
+		r.log.Info("breaker opened", attrs...)
 	case t.To == machine.Cooling && t.Reason == machine.ByBreaker:
 		r.log.Warn("breaker opened", attrs...)
 	case t.To == machine.Cooling && t.Until.Sub(t.At) > longCooldown:
@@ -155,8 +158,8 @@ func (r *runner) logTransition(t *batch.Transition) {
 }
 
 // logCall says of one call how it went. What a server calls it may hold anything.
-func (r *runner) logCall(it *promptfile.Item, reply *provider.Reply, took time.Duration, err error) {
-	attrs := []any{"id", it.ID, "line", it.Line, "lane", it.Pool(), "status", reply.Status, "request_id", r.redact(reply.RequestID), "latency_ms", took.Milliseconds()}
+func (r *runner) logCall(ctx context.Context, it *promptfile.Item, reply *provider.Reply, took time.Duration, err error) {
+	attrs := []any{"id", it.ID, "line", it.Line, "lane", it.Pool(), "attempt", batch.CallFrom(ctx), "status", reply.Status, "request_id", r.redact(reply.RequestID), "latency_ms", took.Milliseconds()}
 	if e := faultOf(err); e != nil {
 		attrs = append(attrs, "kind", e.Kind.String())
 	}

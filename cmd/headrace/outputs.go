@@ -98,9 +98,11 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 		Checked: func(items int) {
 			r.console.Notice(event.Checking, fmt.Sprintf("checking %s before any call: %d items so far", input, items))
 		},
-		Ended: r.itemEnded,
+		Ended:   r.itemEnded,
+		Written: func(lines int) { r.unwritten.Add(-int64(lines)) },
 		Skipped: func(bad *prompts.LineError) {
 			r.skipped.Add(1)
+			r.unwritten.Add(1)
 			if isNoJSONL(input, bad) {
 				r.console.Notice(event.ReadOtherwise, formatHint(input))
 			}
@@ -142,6 +144,7 @@ func (r *runner) sayOrder(s *promptfile.Sums) {
 }
 
 func (r *runner) itemEnded(res *promptfile.Result) {
+	r.unwritten.Add(1)
 	if res.Err == nil {
 		r.answered.note(res.Item.Endpoint)
 		return

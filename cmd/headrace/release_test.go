@@ -3,8 +3,10 @@ package main
 import (
 	"os"
 	"slices"
+	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/jonboulle/clockwork"
 
@@ -36,4 +38,31 @@ func TestSecondSignalReleases(t *testing.T) {
 		}
 		h.close()
 	})
+}
+
+// What drains a run is called by its name.
+func TestWhatDrainsIsNamed(t *testing.T) {
+	for sig, want := range map[os.Signal][2]string{
+		os.Interrupt:    {"your Ctrl-C", "stopping: calls in flight finish and are saved; Ctrl-C again abandons them"},
+		syscall.SIGTERM: {"a SIGTERM", "stopping: a SIGTERM: calls in flight finish and are saved; Ctrl-C abandons them"},
+		syscall.SIGHUP:  {"a SIGHUP", "stopping: a SIGHUP: calls in flight finish and are saved; Ctrl-C abandons them"},
+		nil:             {"your --deadline", "stopping at the deadline of 1m0s: calls in flight finish and are saved; Ctrl-C abandons them"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			signals, said := make(chan os.Signal, 1), ""
+			w := &world{clock: clockwork.NewRealClock(), signals: signals}
+			h := w.watch(t.Context(), time.Minute, func(_ event.Code, text string) { said = text })
+			if by := h.reason(); by != "" {
+				t.Errorf("%q before anything drains it", by)
+			}
+			if sig != nil {
+				signals <- sig
+			}
+			<-h.drain
+			if got := [2]string{h.reason(), said}; got != want {
+				t.Errorf("%v: %q, want %q", sig, got, want)
+			}
+			h.close()
+		})
+	}
 }

@@ -111,6 +111,7 @@ type runner struct {
 
 	answered    endpoints        // of the items with a result
 	skipped     atomic.Int64     // bad lines of the input
+	unwritten   atomic.Int64     // lines that the operating system does not have yet; a moment too early it may be less than none
 	startedOver bool             // the old files were put aside: to go on is not to start over again
 	report      *progress.Report // what the console says at the end; nil: nothing
 
@@ -329,7 +330,7 @@ func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply,
 	began := r.clock.Now()
 	reply, err := r.backend.do(ctx, it.Asks())
 	r.noteFault(err)
-	r.logCall(it, &reply, r.clock.Now().Sub(began), err)
+	r.logCall(ctx, it, &reply, r.clock.Now().Sub(began), err)
 	return reply, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ type halt struct {
 	drain chan struct{} // closed by the first signal, at the deadline, or by a full disk: start nothing more
 	full  chan error    // one place: the disk is full
 	why   error         // what closed drain; to be read when it is closed
+	by    string        // the same as it stands in a sentence; likewise
 	ctx   context.Context
 	stop  context.CancelCauseFunc // by a signal after that, or by a fault: abandon the calls
 	over  chan struct{}           // closed when no more signals are watched
@@ -55,13 +57,14 @@ func (h *halt) first(w *world, deadline time.Duration, expired <-chan time.Time,
 	select {
 	case <-h.ctx.Done():
 		return false
-	case <-w.signals:
-		h.why = errInterrupted
-		say(event.Stopping, "stopping: calls in flight finish and are saved; Ctrl-C again abandons them")
+	case sig := <-w.signals:
+		h.why, h.by = errInterrupted, calledBy(sig)
+		say(event.Stopping, stoppingBy(sig))
 	case <-expired:
-		h.why = errDeadline
+		h.why, h.by = errDeadline, "your --deadline"
 		say(event.Stopping, fmt.Sprintf("stopping at the deadline of %v: calls in flight finish and are saved; Ctrl-C abandons them", deadline))
 	case h.why = <-h.full:
+		h.by = "a full disk"
 		say(event.Stopping, fmt.Sprintf("stopping: %s: calls in flight finish and are kept for another try; Ctrl-C abandons them", plainText(h.why)))
 	}
 	close(h.drain)
@@ -133,16 +136,29 @@ func (h *halt) interrupted() bool { return errors.Is(context.Cause(h.ctx), errIn
 func (h *halt) reason() string {
 	select {
 	case <-h.drain:
+		return h.by
 	default:
 		return ""
 	}
-	switch {
-	case errors.Is(h.why, errInterrupted):
-		return event.CtrlC
-	case errors.Is(h.why, errDeadline):
-		return "your --deadline"
+}
+
+// calledBy is a signal as it stands in a sentence.
+func calledBy(sig os.Signal) string {
+	switch sig {
+	case syscall.SIGTERM:
+		return "a SIGTERM"
+	case syscall.SIGHUP:
+		return "a SIGHUP"
 	}
-	return "a full disk"
+	return event.CtrlC
+}
+
+// stoppingBy says what a first signal does. Only who has pressed Ctrl-C can do so again.
+func stoppingBy(sig os.Signal) string {
+	if by := calledBy(sig); by != event.CtrlC {
+		return "stopping: " + by + ": calls in flight finish and are saved; Ctrl-C abandons them"
+	}
+	return "stopping: calls in flight finish and are saved; Ctrl-C again abandons them"
 }
 
 // byDeadline reports whether it was the deadline, and no signal, that stopped the run.

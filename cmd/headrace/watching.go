@@ -88,7 +88,7 @@ func (r *runner) stands() *event.Progress {
 	e := event.Of(&p, event.Context{
 		Input: r.inputName(), Output: r.outputName(), Provider: r.backend.name, Simulated: r.backend.books != nil,
 		Timeout: r.flags.timeout, Stdout: r.flags.toStdout(), Stream: r.input == "-", Resumable: !r.flags.toStdout() && r.input != "-",
-		Skipped: int(r.skipped.Load()), Draining: r.halt.reason(), Latest: r.newest(), Zone: time.Local,
+		Skipped: int(r.skipped.Load()), Unwritten: int(max(0, r.unwritten.Load())), Draining: r.halt.reason(), Latest: r.newest(), Zone: time.Local,
 	})
 	return &e
 }

@@ -154,9 +154,9 @@ type InAll struct {
 	PlusMinus float64 `json:"plus_minus"`
 }
 
-// Disk is what waits for it.
+// Disk is what waits for it, or for whoever reads the results.
 type Disk struct {
-	PendingLines int `json:"pending_lines"`
+	PendingLines int `json:"pending_lines"` // of items that have ended: the operating system does not have them yet
 }
 
 // Failure is one way in which items failed.

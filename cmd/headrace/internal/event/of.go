@@ -21,6 +21,7 @@ type Context struct {
 	Stream        bool           // the input can be read only once
 	Resumable     bool           // the same command goes on with what is left
 	Skipped       int            // bad lines, which count as failed
+	Unwritten     int            // lines of items that have ended, which the operating system does not have yet
 	Draining      string         // what ends the run, such as "your Ctrl-C"; "": nothing does
 	Latest        string         // the latest thing that happened, with its time
 	Zone          *time.Location // of the clock that people read; nil: local
@@ -50,6 +51,7 @@ func Of(p *observe.Picture, c Context) Progress {
 	if p.Total >= 0 {
 		e.Total = &p.Total
 	}
+	e.Disk = &Disk{PendingLines: c.Unwritten}
 	s.held(&e)
 	s.ends(&e)
 	spent(&e, p)

@@ -45,10 +45,13 @@ func TestFigures(t *testing.T) {
 	}
 	p.Spent.Priced, p.Spent.USD, p.InAll = 3, 5.21, observe.Estimate{Likely: 10, PlusMinus: 0.06, Known: true}
 	with := here
-	with.Skipped = 4
+	with.Skipped, with.Unwritten = 4, 12
 	e := Of(&p, with)
 	if e.Done != 100+52_083+31 || e.Failed != 35 || e.Again != 112 || *e.Total != 100_000 || e.Allowed != nil || *e.Efficiency != 0.986 {
 		t.Errorf("%+v", e)
+	}
+	if e.Disk.PendingLines != 12 {
+		t.Errorf("%+v", e.Disk)
 	}
 	if len(e.BoundS) != 1 || e.BoundS["requests"] != 3.000000001 || e.ElapsedS != 88*60 || e.At != "2026-11-21T15:16:00.000Z" {
 		t.Errorf("%v, %v, %s", e.BoundS, e.ElapsedS, e.At)

@@ -81,7 +81,7 @@ func (s *Report) text() string {
 	if s.Stopped != "" {
 		row("stopped", s.Stopped)
 	}
-	row("elapsed", words.Wait(s.Elapsed))
+	row("elapsed", words.Lasted(s.Elapsed))
 	row("speed", s.speed())
 	row("tokens", fmt.Sprintf("%d in, %d out", s.Usage.InputTokens, s.Usage.OutputTokens))
 	if cost := s.costWords(); cost != "" {

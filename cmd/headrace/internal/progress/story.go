@@ -3,6 +3,8 @@ package progress
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/headrace/headrace/batch"
@@ -12,11 +14,17 @@ import (
 
 // Story tells a lane's transition in plain words, and what is believed of the lane.
 func Story(t batch.Transition) string {
-	if t.Belief == "" {
+	belief := t.Belief
+	if t.To == machine.Ramping || t.To == machine.Flowing { // it was believed until this step
+		belief = strings.Join(slices.DeleteFunc(strings.Split(belief, "; "), isDrought), "; ")
+	}
+	if belief == "" {
 		return step(t)
 	}
-	return step(t) + " — " + t.Belief
+	return step(t) + " — " + belief
 }
+
+func isDrought(belief string) bool { return strings.HasPrefix(belief, "nothing is let in") }
 
 func step(t batch.Transition) string {
 	switch t.Reason {

@@ -49,3 +49,17 @@ func TestSummaryOfOne(t *testing.T) {
 		t.Errorf("nothing was to do: %q", text)
 	}
 }
+
+// A lane that is let in again is not said to be let in nothing.
+func TestStoryAfterADrought(t *testing.T) {
+	step := batch.Transition{Lane: "l", To: machine.Cooling, Belief: "nothing is let in, for 41 s now; 600 a minute"}
+	if got := Story(step); !strings.HasSuffix(got, " — nothing is let in, for 41 s now; 600 a minute") {
+		t.Error(got)
+	}
+	if step.To = machine.Flowing; !strings.HasSuffix(Story(step), " — 600 a minute") {
+		t.Error(Story(step))
+	}
+	if step.Belief = "nothing is let in"; strings.Contains(Story(step), "—") {
+		t.Error(Story(step))
+	}
+}

@@ -46,3 +46,17 @@ func Wait(d time.Duration) string {
 	}
 	return fmt.Sprintf("%.1f h", d.Hours())
 }
+
+// Lasted is a length of time that is over, to the second once there are minutes: 2 min 38 s,
+// 1 h 28 min 40 s.
+func Lasted(d time.Duration) string {
+	if d < 100*time.Second {
+		return Wait(d)
+	}
+	s := int(d.Round(time.Second).Seconds())
+	text := fmt.Sprintf("%d min %d s", s/60%60, s%60)
+	if s >= 3600 {
+		text = fmt.Sprintf("%d h %s", s/3600, text)
+	}
+	return text
+}

@@ -34,3 +34,15 @@ func TestNumber(t *testing.T) {
 		}
 	}
 }
+
+// A length of time that is over is shown to the second.
+func TestLasted(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		500 * time.Millisecond: "500 ms", 28100 * time.Millisecond: "28.1 s", 157700 * time.Millisecond: "2 min 38 s",
+		100 * time.Second: "1 min 40 s", time.Hour - time.Millisecond: "1 h 0 min 0 s", 88*time.Minute + 40*time.Second: "1 h 28 min 40 s", 200 * time.Hour: "200 h 0 min 0 s",
+	} {
+		if got := Lasted(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}
