@@ -33,6 +33,7 @@ type forecaster struct {
 	spent    spending // of the run
 	lanes    map[string]*laneForecast
 	searched float64   // seconds, since the pace was last forgotten
+	quiet    quiet     // of the run
 	shown    time.Time // the end that is shown; zero: none
 	moved    time.Time // when that was last another
 }
@@ -41,6 +42,7 @@ type forecaster struct {
 type laneForecast struct {
 	pace  pace
 	spent spending
+	quiet quiet
 	at    time.Time
 	seen  amounts // when the picture was taken at that time
 }
@@ -54,7 +56,7 @@ func (f *forecaster) note(s *Sample) {
 	by := longest(s.Bounds)
 	f.found(by, s)
 	if counts(by, f.spent.items+a.items > 0) {
-		f.whole.add(s.Span, a)
+		f.quiet.add(&f.whole, by, s.Span, a)
 	}
 	f.spent.add(a)
 }
@@ -91,6 +93,8 @@ func (f *forecaster) found(by Bound, s *Sample) {
 const (
 	boundSearch      Bound = "search"
 	boundBreaker     Bound = "breaker"
+	boundOverload    Bound = "overload"
+	boundRecovery    Bound = "recovery"
 	boundPaused      Bound = "paused"
 	boundConcurrency Bound = "concurrency"
 	boundWindow      Bound = "window"
@@ -109,6 +113,26 @@ func counts(by Bound, begun bool) bool {
 		return true
 	}
 	return begun
+}
+
+// longQuiet is for how many seconds a server may say that it is too busy, and answer
+// nothing, before that is an outage: waves of refusals come again, and are over sooner.
+const longQuiet = 10
+
+// quiet is for how many seconds a server has let nothing in that says it is too busy. They
+// count when it answers, unless they were too many.
+type quiet float64
+
+func (q *quiet) add(to *pace, by Bound, span float64, a amounts) {
+	if a.items == 0 && (by == boundOverload || by == boundRecovery && *q > 0) {
+		*q += quiet(span)
+		return
+	}
+	if *q <= longQuiet {
+		to.add(float64(*q), amounts{})
+	}
+	*q = 0
+	to.add(span, a)
 }
 
 // ends says when the run ends, as seen from the picture. It is asked at least every few

@@ -60,7 +60,7 @@ func (f *forecaster) lane(p *Picture, l *Lane) {
 		grown.byInput = span
 	}
 	if counts(l.HeldBy, now.items > 0) && l.Breaker == limiter.Closed {
-		k.pace.add(span, grown)
+		k.quiet.add(&k.pace, l.HeldBy, span, grown)
 	}
 	k.spent.add(grown)
 	k.at, k.seen = p.At, now

@@ -93,6 +93,26 @@ func TestForecastUnsaid(t *testing.T) {
 	}
 }
 
+// A server that is too busy for long is one that is down: that is no time like what is to
+// come. Short waves are.
+func TestForecastAfterAnOverload(t *testing.T) {
+	for _, tt := range []struct {
+		busy int
+		want float64 // times as long as at the pace between
+	}{{40, 1}, {8, 1.3}} {
+		d := newDrive(10_000)
+		d.seconds(20, 10, "requests")
+		d.seconds(tt.busy-3, 0, "overload")
+		d.seconds(3, 0, "recovery")
+		e := d.seconds(restSeconds, 10, "requests")
+		left := float64(10_000-d.p.Answered) / 10
+		nearly(t, fmt.Sprintf("after %d s", tt.busy), e.Likely.Seconds()/left, tt.want, 0.1)
+	}
+}
+
+// restSeconds is after how many seconds a shown end has moved.
+const restSeconds = int(restSpan/time.Second) + 1
+
 // A run of three minutes is told its end after 20 s, and the end is right: blocks are short
 // in the beginning.
 func TestForecastOfASmallRun(t *testing.T) {

@@ -66,3 +66,23 @@ func TestWhatDrainsIsNamed(t *testing.T) {
 		})
 	}
 }
+
+// A SIGTERM that comes twice at once, as from timeout, is one; a later one abandons.
+func TestSIGTERMSentTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		signals := make(chan os.Signal)
+		w := &world{clock: clockwork.NewRealClock(), signals: signals, release: func() {}}
+		h := w.watch(t.Context(), 0, func(event.Code, string) {})
+		for range 3 {
+			signals <- syscall.SIGTERM
+			synctest.Wait()
+		}
+		if !h.called() || h.ctx.Err() != nil {
+			t.Errorf("after the first: %t, %v", h.called(), h.ctx.Err())
+		}
+		time.Sleep(2 * sameCall)
+		signals <- syscall.SIGTERM
+		<-h.ctx.Done()
+		h.close()
+	})
+}

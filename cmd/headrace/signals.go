@@ -24,6 +24,7 @@ type halt struct {
 	full  chan error    // one place: the disk is full
 	why   error         // what closed drain; to be read when it is closed
 	by    string        // the same as it stands in a sentence; likewise
+	at    time.Time     // when that was; of the goroutine that watches
 	ctx   context.Context
 	stop  context.CancelCauseFunc // by a signal after that, or by a fault: abandon the calls
 	over  chan struct{}           // closed when no more signals are watched
@@ -67,6 +68,7 @@ func (h *halt) first(w *world, deadline time.Duration, expired <-chan time.Time,
 		h.by = "a full disk"
 		say(event.Stopping, fmt.Sprintf("stopping: %s: calls in flight finish and are kept for another try; Ctrl-C abandons them", plainText(h.why)))
 	}
+	h.at = w.clock.Now()
 	close(h.drain)
 	return true
 }
@@ -83,6 +85,10 @@ func (h *halt) expire(now time.Time) {
 	}
 }
 
+// sameCall is for how long a SIGTERM may be the one of before, sent twice: timeout(1) sends
+// it to the process and to its group.
+const sameCall = time.Second
+
 // second waits for a signal that abandons the calls: one from somebody who is there.
 func (h *halt) second(w *world, say func(event.Code, string)) {
 	for {
@@ -91,6 +97,9 @@ func (h *halt) second(w *world, say func(event.Code, string)) {
 			return
 		case sig := <-w.signals:
 			if sig == syscall.SIGHUP { // shells and kernels both say that a terminal has gone
+				continue
+			}
+			if sig == syscall.SIGTERM && w.clock.Since(h.at) < sameCall {
 				continue
 			}
 			say(event.Abandoning, "abandoning the calls in flight")

@@ -40,8 +40,11 @@ func (s *scene) held(e *Progress) {
 	h := &s.p.Held
 	by := s.bound()
 	w := s.words(by)
+	if s.p.State == observe.Over {
+		w = s.over()
+	}
 	second := ""
-	if h.Second != observe.NoBound && h.Second != by {
+	if s.p.State != observe.Over && h.Second != observe.NoBound && h.Second != by {
 		second = fmt.Sprintf("%s of the time it is %s", share(h.SecondShare), s.name(h.Second))
 	}
 	e.Bound, e.BoundShare = string(by), round(h.Share)
@@ -52,6 +55,21 @@ func (s *scene) held(e *Progress) {
 	if h.Next != observe.NoBound && h.Factor > 0 && !math.IsInf(h.Factor, 0) {
 		e.Next = &Next{Bound: string(h.Next), Factor: round(h.Factor), Then: string(h.Then)}
 	}
+}
+
+// over says of a run that has ended what held it back for longest.
+func (s *scene) over() sentence {
+	most, all := observe.NoBound, time.Duration(0)
+	for by, d := range s.p.Ledger {
+		if all += d; d > s.p.Ledger[most] || d == s.p.Ledger[most] && by < most {
+			most = by
+		}
+	}
+	w := sentence{by: []string{"nothing any more: it is over"}, short: []string{"nothing: it is over"}, lane: []string{"over"}}
+	if most != observe.NoBound && all > 0 {
+		w.by = []string{"nothing any more; " + share(s.p.Ledger[most].Seconds()/all.Seconds()) + " of its time it was " + s.name(most), w.by[0]}
+	}
+	return w
 }
 
 // bound is what holds the run back now: a run that ends is held by that at once.
@@ -71,7 +89,7 @@ func (s *scene) bound() observe.Bound {
 func (s *scene) wide(w sentence) string {
 	h, parts := &s.p.Held, []string{}
 	text := harmless(w.by[0])
-	if h.Second != observe.NoBound {
+	if h.Second != observe.NoBound && s.p.State != observe.Over {
 		text += fmt.Sprintf(", %s of the last %s", share(h.Share), span(observe.HeldSpan))
 		of := share(h.SecondShare) + " of it " + s.name(h.Second)
 		if h.Share+h.SecondShare >= 0.99 {

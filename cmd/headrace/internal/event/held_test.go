@@ -257,6 +257,10 @@ var scenes = []told{
 	{name: "tail, all back", by: byTail, p: func(p *observe.Picture, l *observe.Lane) {
 		p.InFlight, p.State, p.Ends = 0, observe.Over, observe.Forecast{Why: "over"}
 	}},
+	{name: "over", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) {
+		p.InFlight, p.State, p.Ends, p.Held.Second = 0, observe.Over, observe.Forecast{Why: "over"}, byTail
+		p.Ledger = observe.Ledger{"concurrency": 95 * time.Second, "tail": 5 * time.Second}
+	}},
 	{name: "nothing", by: observe.NoBound, p: func(p *observe.Picture, l *observe.Lane) { p.Ends = observe.Forecast{Why: "early"} }},
 	{name: "one of a later version", by: "moon_phase"},
 }

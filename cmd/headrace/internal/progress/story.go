@@ -47,9 +47,9 @@ func step(t batch.Transition) string {
 			return fmt.Sprintf("%s: reset by hand: flowing", t.Lane)
 		}
 		if t.From == machine.Ramping {
-			return fmt.Sprintf("%s: the ramp is over: flowing%s", t.Lane, upTo(" at up to ", t.Rate))
+			return fmt.Sprintf("%s: the ramp is over: flowing%s", t.Lane, upTo(", at first at up to ", t.Rate))
 		}
-		return fmt.Sprintf("%s: cooled: flowing%s", t.Lane, upTo(" at up to ", t.Rate))
+		return fmt.Sprintf("%s: cooled: flowing%s", t.Lane, upTo(", at first at up to ", t.Rate))
 	}
 	return t.String()
 }
