@@ -45,7 +45,9 @@ func (s *scene) held(e *Progress) {
 	}
 	second := ""
 	if s.p.State != observe.Over && h.Second != observe.NoBound && h.Second != by {
-		second = fmt.Sprintf("%s of the time it is %s", share(h.SecondShare), s.name(h.Second))
+		if second = fmt.Sprintf("%s of the time it is %s", share(h.SecondShare), s.name(h.Second)); h.SecondShare > h.Share {
+			second = "of late it is " + s.name(h.Second) // which is not named until it has led for a while
+		}
 	}
 	e.Bound, e.BoundShare = string(by), round(h.Share)
 	e.HeldBy = fitting(rowCells, w.by...)

@@ -52,7 +52,7 @@ func (s *scene) limitFigures(w *sentence, v *limiter.LimitView, used float64, no
 
 // burstWorth is how much of a limit must have been drawn for more than noise, and the
 // rounding of figures, to be beyond it: what was saved up while nobody called.
-const burstWorth = 1.03
+const burstWorth = 1.1
 
 // sources say whose word a limit is. What the user told is said otherwise.
 var sources = map[limiter.Source]string{limiter.Seen: " (its headers)", limiter.Learned: " (learned)"}

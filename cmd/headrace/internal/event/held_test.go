@@ -103,7 +103,7 @@ var scenes = []told{
 		p.Held.Next, p.Held.Factor, p.Held.Then = byOutputTokens, 12.1, byWindow
 	}},
 	{name: "requests, faster than they refill", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) { l.Used[0] = 3.7 }},
-	{name: "requests, a little above", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) { l.Used[0] = 1.02 }},
+	{name: "requests, a little above", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) { l.Used[0] = 1.09 }},
 	{name: "requests, nobody knows until when", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) {
 		p.Ends = observe.Forecast{Low: 20 * time.Minute, Likely: 32 * time.Minute, High: 72 * time.Minute, Known: true}
 	}},
@@ -192,6 +192,9 @@ var scenes = []told{
 	{name: "overload", by: byOverload, p: func(p *observe.Picture, l *observe.Lane) {
 		l.Phase, l.Reason, l.Until, l.Wave = machine.Cooling, machine.ByOverload, in(4*time.Second), 1
 	}},
+	{name: "overload that is over", by: byOverload, p: func(p *observe.Picture, l *observe.Lane) {
+		l.Phase, l.Wave, p.Held.Second, p.Held.SecondShare, p.Held.Share = machine.Flowing, 1, byConcurrency, 0.82, 0.18
+	}},
 	{name: "overload, nothing let in", by: byOverload, p: func(p *observe.Picture, l *observe.Lane) {
 		l.Phase, l.Reason, l.Until, l.Wave, l.Parked = machine.Cooling, machine.ByOverload, in(2400*time.Millisecond), 1, 8
 		l.View.Probed, l.View.Drought = 7, in(-41*time.Second)
@@ -215,6 +218,7 @@ var scenes = []told{
 	{name: "ramp", by: byRecovery, p: func(p *observe.Picture, l *observe.Lane) {
 		l.Phase, l.Until = machine.Ramping, in(6200*time.Millisecond)
 	}},
+	{name: "several come back", by: byRecovery, p: func(p *observe.Picture, l *observe.Lane) { p.OfLanes, p.Held.Lane = 3, "" }},
 	{name: "backoff", by: byBackoff, p: func(p *observe.Picture, l *observe.Lane) { p.Delayed, p.FirstDue = 38, in(4200*time.Millisecond) }},
 	{name: "backoff of one", by: byBackoff, p: func(p *observe.Picture, l *observe.Lane) { p.Delayed = 1 }},
 	{name: "input", by: byInput, c: func(c *Context) { c.Input, c.Stream = "standard input", true }, p: func(p *observe.Picture, l *observe.Lane) {

@@ -40,7 +40,11 @@ func (s *scene) overload() sentence {
 	if s.cooling() {
 		at = s.lane.Until
 	}
-	w := s.pause("an overload", "the server is too busy", "overload", at)
+	busy := "the server is too busy"
+	if s.lane != nil && (s.lane.Phase == machine.Flowing || s.lane.Phase == machine.Ramping) {
+		busy = "the server was too busy"
+	}
+	w := s.pause("an overload", busy, "overload", at)
 	since := s.nothingIn()
 	if since == "" {
 		return w
@@ -131,6 +135,9 @@ func (s *scene) recovery() sentence {
 	w := sentence{by: []string{"coming back" + s.ofModel()}, short: []string{"coming back"}, lane: []string{"coming back"}}
 	l := s.lane
 	if l == nil {
+		if s.p.OfLanes > 1 {
+			w.by = []string{fmt.Sprintf("coming back after refusals, more than one of %d models", s.p.OfLanes)}
+		}
 		return w
 	}
 	w.more = []string{s.met(), s.beliefs()}

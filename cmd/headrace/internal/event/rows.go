@@ -136,7 +136,10 @@ func cost(p *Progress) string {
 	}
 	text := words.Money(*p.Spent.USD)
 	if p.InAll != nil && p.State != draining && p.State != stopped {
-		text += fmt.Sprintf(", about %s in all (± %s)", words.Money(p.InAll.USD), words.Money(p.InAll.PlusMinus))
+		text += ", about " + words.Money(p.InAll.USD) + " in all"
+		if p.InAll.PlusMinus > 0 { // of the first few items it is not known
+			text += " (± " + words.Money(p.InAll.PlusMinus) + ")"
+		}
 	}
 	return text
 }

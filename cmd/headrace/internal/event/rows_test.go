@@ -40,6 +40,12 @@ func TestRows(t *testing.T) {
 			"$0.04   142 k tokens in, 31 k out   in all: too early to say",
 			"none",
 		},
+		"first items": {
+			change(func(p *Progress) { p.InAll = &InAll{USD: 10} }),
+			"31 in flight of 64   p50 2.9 s  p95 6.1 s   1,024 wait   2 cooldowns",
+			"$5.21, about $10.00 in all   18.2 M tokens in, 4.1 M out",
+			"31: 24 invalid (too long), 7 refused   112 broke and were tried again",
+		},
 		"parked, unpriced, cut off": {
 			change(func(p *Progress) {
 				p.InFlight, p.Parked, p.Cooldowns, p.Spent.USD, p.InAll, p.Failed, p.Again, p.Answered, p.Truncated = 3, 9, 1, nil, nil, 0, 0, 8120, 312
