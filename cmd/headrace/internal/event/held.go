@@ -249,6 +249,9 @@ func (s *scene) nextName(by observe.Bound) string {
 	case byRequests, byTokens, byInputTokens, byOutputTokens:
 		return plainWord(string(by))
 	case byWindow:
+		if s.guarded() {
+			return "the guard on calls in flight"
+		}
 		return "the server's own pace"
 	}
 	return s.name(by)

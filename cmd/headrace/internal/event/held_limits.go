@@ -279,13 +279,19 @@ func (s *scene) queues() bool {
 	return len(s.p.Lanes) > 0 && !slices.ContainsFunc(s.p.Lanes, elsewhere)
 }
 
+// guarded reports whether the calls in flight on the lane are bounded by nothing but a guard,
+// which grows with what is answered.
+func (s *scene) guarded() bool {
+	return s.lane != nil && s.lane.View.Cap == 0 && s.lane.View.Window == 0
+}
+
 // larger says how many calls in flight the next bound would bear.
 func (s *scene) larger() string {
 	h := &s.p.Held
 	if s.queues() {
 		return "this server may queue: whether a larger -c would help is not known"
 	}
-	if h.Next == observe.NoBound || math.IsInf(h.Factor, 1) {
+	if h.Next == observe.NoBound || math.IsInf(h.Factor, 1) || h.Next == byWindow && s.guarded() {
 		return "no limit has shown yet: a larger -c may go faster"
 	}
 	if !(h.Factor >= leastFactor) || h.Factor > mostFactor {

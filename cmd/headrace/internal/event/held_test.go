@@ -171,7 +171,11 @@ var scenes = []told{
 		p.Held.Next, p.Held.Factor, p.InFlight = byRequests, 2.4, 64
 	}},
 	{name: "concurrency, nothing next", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) { p.InFlight, p.Concurrency = 1, 1 }},
-	{name: "concurrency, a window next", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) { p.Held.Next, p.Held.Factor, p.InFlight = byWindow, 1.5, 60 }},
+	{name: "concurrency, a guard next", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) { p.Held.Next, p.Held.Factor, p.InFlight = byWindow, 4.4, 64 }},
+	{name: "concurrency, a window next", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Cap = 96
+		p.Held.Next, p.Held.Factor, p.InFlight = byWindow, 1.5, 60
+	}},
 	{name: "concurrency, a server of one's own", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) {
 		p.InFlight, l.Local, l.Latency = 64, true, 9700*time.Millisecond
 	}},
