@@ -27,7 +27,8 @@ func (s size) String() string { return fmt.Sprintf("%dx%d", s.width, s.height) }
 var sizes = []size{{40, 10}, {80, 24}, {200, 50}}
 
 // states are what can hold a run back: how the provider is made to do it, and what the panel
-// must say of it, from so long after the run began on.
+// must say of it, from so long after the run began on. Each lasts for as long as a busy
+// machine may take to look at them all.
 var states = []struct {
 	name   string
 	sim    string // flags of headrace sim
@@ -39,13 +40,13 @@ var states = []struct {
 }{
 	{name: "requests", sim: "--rpm 600 --burst 1s --headers --latency 300ms", after: 5 * time.Second, heldBy: `limit on requests|requests limit`},
 	{name: "tokens", sim: "--tpm 20000 --burst 1s --headers --latency 300ms", after: 5 * time.Second, heldBy: `limit on tokens|tokens limit`},
-	{name: "cooldown", sim: "--rpm 60 --window 1m --retry-after always --latency 50ms", run: "-c 200", after: 10 * time.Second, heldBy: `cooldown`},
-	{name: "outage", sim: "--outage 3s+90s:reset --latency 100ms", after: 12 * time.Second, heldBy: `outage`},
-	{name: "overload", sim: "--outage 3s+90s:503 --latency 100ms", after: 8 * time.Second, heldBy: `overload|outage`}, // a 503 may mean either
-	{name: "stopped", sim: "--quota-after 40 --latency 8s --sigma 0.9", run: "-c 64", after: 8 * time.Second, heldBy: `quota|no lane|insufficient`},
+	{name: "cooldown", sim: "--rpm 12 --window 5m --retry-after always --latency 50ms", run: "-c 200", after: 10 * time.Second, heldBy: `cooldown`},
+	{name: "outage", sim: "--outage 3s+20m:reset --latency 100ms", after: 12 * time.Second, heldBy: `outage`},
+	{name: "overload", sim: "--outage 3s+20m:503 --latency 100ms", after: 8 * time.Second, heldBy: `overload|outage`}, // a 503 may mean either
+	{name: "stopped", sim: "--quota-after 3 --latency 60s --sigma 2 --seed 1", run: "--preset generic --timeout 20m", after: 8 * time.Second, heldBy: `quota|no lane|insufficient`},
 	{name: "concurrency", sim: "--latency 300ms", run: "-c 2", after: 5 * time.Second, heldBy: `-c 2`},
 	{name: "input", sim: "--latency 100ms", input: `while sleep 1; do echo '{"prompt":"and now?"}'; done`, after: 5 * time.Second, heldBy: `your input`},
-	{name: "draining", sim: "--latency 50s", run: "-c 6", key: "C-c", after: 8 * time.Second, heldBy: `Ctrl-C`},
+	{name: "draining", sim: "--latency 20m", run: "-c 6 --timeout 20m", key: "C-c", after: 8 * time.Second, heldBy: `Ctrl-C`},
 }
 
 // capture is one look at a panel.
@@ -81,19 +82,22 @@ func TestPanelInTmux(t *testing.T) {
 	for _, s := range states {
 		m.run(s.name, sizes[0], s.sim, s.run, s.input)
 	}
-	m.wait(began.Add(3 * time.Second))
 	for _, s := range states {
-		if s.key != "" {
+		if m.shows(s.name, sizes[0]); s.key != "" {
 			m.do("send-keys", "-t", s.name, s.key)
 		}
 	}
+	m.until("stopped", "Stopped") // by chance, but that of a seed
+	began = time.Now()
 	m.wait(began.Add(8 * time.Second))
 	looks, wrong := map[string]int{}, map[string]int{}
 	for _, size := range sizes {
 		for _, s := range states {
 			m.do("resize-window", "-t", s.name, "-x", fmt.Sprint(size.width), "-y", fmt.Sprint(size.height))
 		}
-		m.pause(3 * time.Second) // a few frames on a machine that is busy
+		for _, s := range states { // on a machine that is busy a frame takes its time
+			m.shows(s.name, size)
+		}
 		for range 4 {
 			for _, s := range states {
 				if time.Since(began) < s.after {
@@ -206,9 +210,10 @@ func (m *tmux) do(args ...string) string {
 	return string(out)
 }
 
-// session runs a line of the shell in a terminal of that size, which stays when it has ended.
+// session runs a line of the shell in a terminal of that size, which stays when it has ended,
+// by Ctrl-C too.
 func (m *tmux) session(name string, s size, line string) {
-	m.do("new-session", "-d", "-s", name, "-x", fmt.Sprint(s.width), "-y", fmt.Sprint(s.height), line+"; sleep 1000")
+	m.do("new-session", "-d", "-s", name, "-x", fmt.Sprint(s.width), "-y", fmt.Sprint(s.height), "trap : INT; "+line+"; sleep 1000")
 }
 
 // run runs the command there, against a provider of its own.
@@ -275,8 +280,14 @@ func (m *tmux) look(name string, s size, want *regexp.Regexp) capture {
 	for _, row := range lines[first:] { // above them are lines, which may be long
 		c.widest = max(c.widest, runewidth.StringWidth(row))
 	}
-	c.right = want.MatchString(c.held)
+	c.right = want != nil && want.MatchString(c.held)
 	return c
+}
+
+// shows waits until a terminal shows one panel that fits.
+func (m *tmux) shows(name string, s size) {
+	m.t.Helper()
+	m.eventually(func() bool { return m.look(name, s, nil).fault() == "" })
 }
 
 // until waits until a terminal shows that.
