@@ -78,7 +78,6 @@ func (c capture) fault() string {
 // back: in each state, at each size, in 95 of 100 looks.
 func TestPanelInTmux(t *testing.T) {
 	m := newTmux(t)
-	began := time.Now()
 	for _, s := range states {
 		m.run(s.name, sizes[0], s.sim, s.run, s.input)
 	}
@@ -88,7 +87,7 @@ func TestPanelInTmux(t *testing.T) {
 		}
 	}
 	m.until("stopped", "Stopped") // by chance, but that of a seed
-	began = time.Now()
+	began := time.Now()
 	m.wait(began.Add(8 * time.Second))
 	looks, wrong := map[string]int{}, map[string]int{}
 	for _, size := range sizes {
