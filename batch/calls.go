@@ -75,7 +75,7 @@ func (c *config) gateClock() (t time.Time) {
 }
 
 // tellCall tells who measures of a call that has ended.
-func (r *run[In, Out]) tellCall(l *leash, j *job[In, Out], e ending, v judgement) {
+func (r *run[In, Out]) tellCall(l *leash, j *job[In, Out], e *ending, v *judgement) {
 	if r.calls == nil || l.deaf || e.unsent {
 		return
 	}

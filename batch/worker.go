@@ -62,7 +62,7 @@ func (r *run[In, Out]) attempt(l *leash, j *job[In, Out], g machine.Grant) {
 	value, e := r.call(l, j, g)
 	v := r.judge(e, g.Item)
 	j.note(g.Lane, e, v.err)
-	r.tellCall(l, j, e, v)
+	r.tellCall(l, j, &e, &v)
 	returned = true
 	if v.again {
 		r.session.HandOver(g, v.outcome) // the item is the coordinator's from here on

@@ -167,8 +167,8 @@ func TestOutputIsWhatWasSpentAtTheGate(t *testing.T) {
 		s.Run.Ledger[machine.BoundTokens] = at - concurrency
 		rec.event(batch.Event{Status: &s})
 	}
-	rec.call(batch.Call{Worker: 1, Latency: 3 * time.Second, Gated: time.Second})
-	rec.call(batch.Call{Worker: 2, Latency: 0, Gated: 0})
+	rec.call(&batch.Call{Worker: 1, Latency: 3 * time.Second, Gated: time.Second})
+	rec.call(&batch.Call{Worker: 2, Latency: 0, Gated: 0})
 	status(time.Second, 400*time.Millisecond)
 	want := func(tokens, concurrency, output time.Duration) {
 		t.Helper()
@@ -180,7 +180,7 @@ func TestOutputIsWhatWasSpentAtTheGate(t *testing.T) {
 	want(600, 300, 100)
 	status(2*time.Second, 1200*time.Millisecond) // no call ended: as before
 	want(800, 900, 300)
-	rec.call(batch.Call{Worker: 1, Gated: time.Second})
+	rec.call(&batch.Call{Worker: 1, Gated: time.Second})
 	status(3*time.Second, 2200*time.Millisecond)
 	want(800, 900, 1300)
 }

@@ -72,7 +72,8 @@ func New(cfg Config) *Recorder {
 // [batch.WithObserver] and [batch.WithProgressEvery], which no other option may set again.
 func (r *Recorder) Options() []batch.Option {
 	return []batch.Option{
-		batch.WithCalls(r.call), batch.WithEnds(r.end), batch.WithObserver(r.event), batch.WithProgressEvery(r.cfg.Every),
+		batch.WithCalls(func(c batch.Call) { r.call(&c) }), batch.WithEnds(func(e batch.End) { r.end(&e) }),
+		batch.WithObserver(r.event), batch.WithProgressEvery(r.cfg.Every),
 	}
 }
 

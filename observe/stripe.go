@@ -15,17 +15,22 @@ const stripes = 8
 // A stripe is what some of the workers have counted since it was last emptied. The room
 // behind it keeps neighbours off its cache lines.
 type stripe struct {
-	mu    sync.Mutex
-	lanes [slots]*tally // nil: nothing was ever counted
-	_     [128]byte
+	mu     sync.Mutex
+	lanes  [slots]*tally // nil: nothing was ever counted
+	latest string        // the lane that was counted last, as a rule the next one too; the run's own string, and of no item's text
+	slot   int           // of that
+	_      [128]byte
 }
 
-// lane is the tally of a slot, of which nothing is known outside the lock.
-func (s *stripe) lane(slot int) *tally {
-	if s.lanes[slot] == nil {
-		s.lanes[slot] = new(tally)
+// lane is the tally of a lane, of which nothing is known outside the lock.
+func (s *stripe) lane(names *names, lane string) *tally {
+	if lane != s.latest || lane == "" {
+		s.latest, s.slot = lane, names.slot(lane)
 	}
-	return s.lanes[slot]
+	if s.lanes[s.slot] == nil {
+		s.lanes[s.slot] = new(tally)
+	}
+	return s.lanes[s.slot]
 }
 
 // empty moves what was counted on one slot into sum.
@@ -41,12 +46,12 @@ func (s *stripe) empty(slot int, sum *tally) {
 func (r *Recorder) stripe(worker int) *stripe { return &r.stripes[uint(worker)%stripes] }
 
 // call counts a call.
-func (r *Recorder) call(c batch.Call) {
-	throttled, broke := c.Err != nil && c.Kind.Cools(), c.Err != nil && r.broke(&c)
-	slot, bucket := r.names.slot(c.Lane), bucketOf(c.Latency)
+func (r *Recorder) call(c *batch.Call) {
+	throttled, broke := c.Err != nil && c.Kind.Cools(), c.Err != nil && r.broke(c)
+	bucket := bucketOf(c.Latency)
 	s := r.stripe(c.Worker)
 	s.mu.Lock()
-	t := s.lane(slot)
+	t := s.lane(&r.names, c.Lane)
 	if t.calls++; t.first.IsZero() {
 		t.first = c.Begun
 	}
@@ -78,26 +83,25 @@ func (r *Recorder) notRun(err error) bool {
 }
 
 // end counts an item.
-func (r *Recorder) end(e batch.End) {
+func (r *Recorder) end(e *batch.End) {
 	notRun := e.Err != nil && r.notRun(e.Err)
 	failed := e.Err != nil && !notRun
 	if failed {
-		r.failed(&e)
+		r.failed(e)
 	}
 	truncated := e.Err == nil && cutOff(e.Finish)
 	asked := e.Err == nil || e.Usage != (provider.Usage{})
 	usd, priced := 0.0, false
 	if asked && r.cfg.Price != nil {
-		usd, priced = r.price(&e)
+		usd, priced = r.price(e)
 	}
 	var bytes int64
 	if r.cfg.Size != nil {
-		bytes = r.size(&e)
+		bytes = r.size(e)
 	}
-	slot := r.names.slot(e.Lane)
 	s := r.stripe(e.Worker)
 	s.mu.Lock()
-	t := s.lane(slot)
+	t := s.lane(&r.names, e.Lane)
 	switch {
 	case notRun:
 		t.notRun++

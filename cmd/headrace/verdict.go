@@ -176,6 +176,9 @@ func isClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
 // faultOf is what the provider package made of an error; nil if it was not asked.
 func faultOf(err error) *provider.Error {
+	if err == nil {
+		return nil // of each call that was answered: to ask would allocate
+	}
 	var e *provider.Error
 	if errors.As(err, &e) {
 		return e

@@ -11,8 +11,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cmd/headrace/internal/price"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/observe"
+	"github.com/headrace/headrace/provider"
 )
 
 // The time at the output is a part of the concurrency's, and no time is made or lost by that.
@@ -46,5 +50,26 @@ func TestAdviceNamesFlags(t *testing.T) {
 	}
 	if len(named) < 4 || fs.ShorthandLookup("c") == nil {
 		t.Errorf("%d flags are named", len(named))
+	}
+}
+
+// What is done for each call that was answered, and for its item, allocates nothing.
+func TestAnswersAreWatchedWithoutAllocation(t *testing.T) {
+	item := &promptfile.Item{Request: prompts.Request{Model: "gpt-4o-mini", Body: []byte("{}")}}
+	used := provider.Usage{InputTokens: 61, OutputTokens: 14}
+	known, err := price.Read("", "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &runner{flags: &runFlags{}}
+	r.flags.known = known
+	for what, f := range map[string]func(){
+		"an answer": func() { r.noteFault(nil) },
+		"a size":    func() { sizeOf(&item) },
+		"a price":   func() { r.priceOf(&item, used) },
+	} {
+		if n := testing.AllocsPerRun(100, f); n != 0 {
+			t.Errorf("%s: %v allocations", what, n)
+		}
 	}
 }

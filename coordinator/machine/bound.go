@@ -87,13 +87,16 @@ func (l *lane) heldBy(now time.Time) Bound {
 	switch {
 	case l.phase == Cooling || l.phase == Stopped:
 		return l.phaseBound()
-	case l.phase == Probing && (l.inEpoch > 0 || l.full(now)):
-		return BoundRecovery
+	case l.phase == Probing:
+		if l.inEpoch > 0 || l.full(now) || l.law.ProbeWait(now, l.nextCost()) > 0 {
+			return BoundRecovery
+		}
+		return BoundNone
 	case l.full(now):
 		return BoundWindow
 	}
-	if wait, by := l.holdsFor(now, l.nextCost()); wait > 0 {
-		return by
+	if wait, on := l.law.Wait(now, l.nextCost()); wait > 0 {
+		return l.boundOn(on)
 	}
 	return BoundNone
 }

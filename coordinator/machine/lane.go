@@ -148,9 +148,15 @@ func (l *lane) admit(now time.Time, p *pool, cost limiter.Cost) time.Duration {
 	}
 	l.law.Remaining(l.remaining(p))
 	l.law.Tick(now, l.held)
-	wait, by := l.holdsFor(now, cost)
+	var wait time.Duration
+	var on limiter.Holdup
+	if l.phase == Probing {
+		wait = l.law.ProbeWait(now, cost)
+	} else {
+		wait, on = l.law.Wait(now, cost)
+	}
 	if wait > 0 {
-		l.held, l.bound = true, by
+		l.held, l.bound = true, l.boundOn(on)
 	}
 	if l.promised != nil && l.promised != p {
 		if wait == 0 { // it could leave, and makes room for another that could not
@@ -174,16 +180,12 @@ func (l *lane) binding(now time.Time, cost limiter.Cost) Bound {
 	}
 }
 
-// holdsFor is how long the law holds a call back, and what that is.
-func (l *lane) holdsFor(now time.Time, cost limiter.Cost) (time.Duration, Bound) {
-	if l.phase == Probing {
-		return l.law.ProbeWait(now, cost), BoundRecovery
+// boundOn is what a call waits for on which the law has an answer.
+func (l *lane) boundOn(h limiter.Holdup) Bound {
+	if l.phase == Probing || l.phase == Ramping {
+		return BoundRecovery
 	}
-	wait, h := l.law.Wait(now, cost)
-	if l.phase == Ramping {
-		return wait, BoundRecovery
-	}
-	return wait, boundOf[h.By]
+	return boundOf[h.By]
 }
 
 // remaining is all that is still to come on the lane, if that is known.

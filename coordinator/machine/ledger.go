@@ -23,22 +23,21 @@ func (l *Ledger) Sum() (sum time.Duration) {
 // known which most items wait behind.
 type books struct {
 	opened   time.Time
-	since    time.Time // when bound began to hold the run back, or was last accounted for
+	since    time.Time // when bound began to hold the run back
 	bound    Bound
-	ledger   Ledger
+	ledger   Ledger      // until then
 	asleep   [Bounds]int // items that wait, by what their pools sleep for
 	sleepers int         // pools that do
 }
 
-// account adds the time until now to what held the run back, and sees what does from now
-// on.
+// account sees what holds the run back from now on. What did until now is given its time
+// where that is another: what stays goes on.
 func (r *run) account(now time.Time) {
 	b := &r.books
-	if now != b.since { // an owner looks often at one moment; word for word the same is quickly seen
+	if bound := r.boundNow(); bound != b.bound {
 		b.ledger[b.bound] += now.Sub(b.since)
-		b.since = now
+		b.since, b.bound = now, bound
 	}
-	b.bound = r.boundNow()
 }
 
 // accounted is the ledger up to now. It changes nothing.
@@ -100,29 +99,36 @@ func (p *pool) rouse() {
 // flights are when the calls of a run left that are under way, in slots that are used
 // again. The owner alone writes to them: the items themselves are with the workers.
 type flights struct {
-	left []time.Time // zero: a slot is free
-	free []int
+	slots []flight
+	free  int // 1 + the first slot that is free; 0: none is
+}
+
+type flight struct {
+	left time.Time // zero: the slot is free
+	next int       // of a free one: 1 + the next that is; 0: there is none
 }
 
 // depart takes a slot.
 func (f *flights) depart(now time.Time) (slot int) {
-	if n := len(f.free); n > 0 {
-		slot, f.free = f.free[n-1], f.free[:n-1]
-		f.left[slot] = now
-		return slot
+	if f.free == 0 {
+		f.slots = append(f.slots, flight{left: now})
+		return len(f.slots) - 1
 	}
-	f.left = append(f.left, now)
-	return len(f.left) - 1
+	slot = f.free - 1
+	taken := &f.slots[slot]
+	f.free, taken.left = taken.next, now
+	return slot
 }
 
 func (f *flights) arrive(slot int) {
-	f.left[slot] = time.Time{}
-	f.free = append(f.free, slot)
+	f.slots[slot] = flight{next: f.free}
+	f.free = slot + 1
 }
 
 // oldest is when the first of those under way left, and how many there are; zero: none.
 func (f *flights) oldest() (first time.Time, n int) {
-	for _, at := range f.left {
+	for k := range f.slots {
+		at := f.slots[k].left
 		if at.IsZero() {
 			continue
 		}

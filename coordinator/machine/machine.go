@@ -180,9 +180,6 @@ func (m *Machine) decide(now time.Time) {
 	m.expire(now)
 	m.grant(now)
 	m.finish(now)
-	for _, r := range m.turns {
-		r.account(now)
-	}
 	m.evict(now, maxEvictions)
 }
 
@@ -309,11 +306,12 @@ func (m *Machine) lend(r *run, g Grant) {
 	m.out.Grants = append(m.out.Grants, g)
 }
 
-// finish reports and forgets the runs that are over.
+// finish reports and forgets the runs that are over, and keeps the books of the others.
 func (m *Machine) finish(now time.Time) {
 	kept := m.turns[:0]
 	for _, r := range m.turns {
 		if !r.finished() {
+			r.account(now)
 			kept = append(kept, r)
 			continue
 		}

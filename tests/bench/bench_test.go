@@ -48,7 +48,7 @@ func TestEveryContestantFinishes(t *testing.T) {
 	if err := table(&out, p, contestants(), rounds); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| bare | ", " 1.00 (1.00–1.00) ", "| naive | ", "| typed | ", "| library | ", "| command | ", "in flight (50ms): bare "} {
+	for _, want := range []string{"| bare | ", " 1.00 (1.00–1.00) ", "| naive | ", "| typed | ", "| library | ", "| command | ", "| quiet | ", "in flight (50ms): bare "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
 		}
@@ -76,7 +76,7 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%q passed", args)
 		}
 	}
-	if _, err := choose("bare,nobody"); err == nil || !strings.Contains(err.Error(), "bare, naive, typed, library, command") {
+	if _, err := choose("bare,nobody"); err == nil || !strings.Contains(err.Error(), "bare, naive, typed, library, command, quiet") {
 		t.Errorf("%v", err)
 	}
 	some, err := choose("command")

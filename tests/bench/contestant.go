@@ -24,14 +24,25 @@ func contestants() []contestant {
 		{name: "typed", run: typed},
 		{name: "library", run: library},
 		{name: "command", args: command},
+		{name: "quiet", args: quiet},
 	}
 }
 
-// command is how one would type it. The server is on loopback, so headrace takes it
-// for one's own and opens a window instead of keeping to a rate.
+// command has everything on that tells of a run: pictures, a timeline and costs. The server
+// is on loopback, so headrace takes it for one's own and opens a window instead of keeping
+// to a rate.
 func command(s *stage, out string) []string {
+	return append(headrace(s, out), "--progress", "json", "--price", "1,2")
+}
+
+// quiet tells of nothing but the results: beside it one sees what telling costs.
+func quiet(s *stage, out string) []string {
+	return append(headrace(s, out), "--progress", "none", "--timeline", "none")
+}
+
+func headrace(s *stage, out string) []string {
 	return []string{
-		s.binary, "run", s.prompts, "-o", out, "--base-url", s.url + "/v1", "--progress", "none",
+		s.binary, "run", s.prompts, "-o", out, "--base-url", s.url + "/v1",
 		"--concurrency", strconv.Itoa(s.inFlight), "--durable", s.durable,
 	}
 }

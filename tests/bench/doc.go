@@ -5,7 +5,9 @@
 //	prompts ─┼▶ naive     errgroup, x/time/rate, go-openai structs, a plain append
 //	         ├▶ typed     the same structs through batch.Stream, a plain append
 //	         ├▶ library   raw bytes through batch.Stream, no output
-//	         └▶ command   headrace run: limits, resume keys, accounting, durable output
+//	         ├▶ command   headrace run: limits, resume keys, accounting, durable output,
+//	         │            pictures as JSON, a timeline, costs
+//	         └▶ quiet     the same without the last three
 //	             │ ▲
 //	             ▼ │ loopback
 //	           serve      net/http, one canned answer, after a latency that is told

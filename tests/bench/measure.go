@@ -45,8 +45,12 @@ func (s *stage) compete(some []contestant) ([]round, error) {
 // turn runs one contestant on a fresh output file, and sees from the server's books
 // that each prompt was asked once.
 func (s *stage) turn(c contestant) (figures, error) {
-	out := filepath.Join(s.folder, "out.jsonl")
-	defer func() { _ = os.Remove(out) }() // a run that keeps no file has none
+	folder := filepath.Join(s.folder, "out")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return figures{}, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }() // nobody goes on with what another has left
+	out := filepath.Join(folder, "out.jsonl")
 	if c.run == nil {
 		return s.measure(exec.CommandContext(s.ctx, c.args(s, out)[0], c.args(s, out)[1:]...))
 	}
@@ -58,12 +62,12 @@ func (s *stage) measure(cmd *exec.Cmd) (f figures, err error) {
 	if _, err := s.readBooks(); err != nil {
 		return f, err
 	}
-	var says bytes.Buffer
+	var says, tells bytes.Buffer
 	cmd.Env = append(os.Environ(), s.env...)
-	cmd.Stdout, cmd.Stderr = &says, os.Stderr
+	cmd.Stdout, cmd.Stderr = &says, &tells
 	began := time.Now()
 	if err := cmd.Run(); err != nil {
-		return f, err
+		return f, fmt.Errorf("%w: %s", err, tells.Bytes())
 	}
 	f.wall = time.Since(began)
 	f.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()

@@ -90,7 +90,7 @@ func (t *Table) read(file string) error {
 // is that of AsOf; it is false for what the user has told.
 func (t Table) Of(model string) (p Price, dated, ok bool) {
 	l, ok := t.models[model]
-	if !ok {
+	if !ok && len(t.models) > 0 {
 		l, ok = t.models[Undated(model)]
 	}
 	if !ok && t.others != nil {
