@@ -96,9 +96,7 @@ func (l *loop) hear(now time.Time, m message) {
 	case regretQuestion:
 		l.regret(now, q.reply)
 	case statusQuestion:
-		s := l.machine.Status(now, q.lanes)
-		s.Run = l.machine.RunStatus(q.run)
-		q.reply <- s
+		q.reply <- l.machine.StatusOf(now, q.lanes, q.run)
 	case watchQuestion:
 		l.watches = append(l.watches, q.watch)
 	case memoryQuestion:

@@ -19,24 +19,15 @@ type gauges struct {
 // note adds a gap that ended with that status.
 func (g *gauges) note(s *batch.Status, allowing float64, gap time.Duration) {
 	dt := gap.Seconds()
-	parked, delayed := held(s)
 	g.span += dt
 	g.inFlight += float64(s.Run.InFlight) * dt
 	g.waiting += float64(s.Run.Held) * dt
-	g.parked += float64(parked) * dt
-	g.delayed += float64(delayed) * dt
+	g.parked += float64(s.Run.Parked) * dt
+	g.delayed += float64(s.Run.Delayed) * dt
 	g.most = max(g.most, s.Run.InFlight)
 	if allowing > 0 && !math.IsInf(allowing, 1) {
 		g.allowed, g.allowedSpan = g.allowed+allowing*dt, g.allowedSpan+dt
 	}
-}
-
-// held is how many items wait after a refusal, and how many for themselves.
-func held(s *batch.Status) (parked, delayed int) {
-	for k := range s.Lanes {
-		parked, delayed = parked+s.Lanes[k].Parked, delayed+s.Lanes[k].Delayed
-	}
-	return parked, delayed
 }
 
 // per is a mean; 0 over no time.

@@ -73,12 +73,7 @@ func (r *Recorder) lookAtItems(p *Picture) {
 		return // nothing waits
 	}
 	p.Waiting = r.last.Run.Held
-	p.Parked, p.Delayed = held(&r.last)
-	for k := range r.last.Lanes {
-		if due := r.last.Lanes[k].FirstDue; !due.IsZero() && (p.FirstDue.IsZero() || due.Before(p.FirstDue)) {
-			p.FirstDue = due
-		}
-	}
+	p.Parked, p.Delayed, p.FirstDue = r.last.Run.Parked, r.last.Run.Delayed, r.last.Run.FirstDue
 }
 
 func (r *Recorder) lookAtCalls(p *Picture) {

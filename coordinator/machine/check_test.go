@@ -22,6 +22,9 @@ func (m *Machine) check(b *book) {
 		if held := b.runs[r.id].held; r.held != held || r.busy != b.runs[r.id].busy {
 			b.w.failf("run %d: %d held, %d busy; counted %d, %d", r.id, r.held, r.busy, held, b.runs[r.id].busy)
 		}
+		if counted := b.runs[r.id]; r.parked != counted.parked || r.delayed != counted.delayed {
+			b.w.failf("run %d: %d parked, %d delayed; counted %d, %d", r.id, r.parked, r.delayed, counted.parked, counted.delayed)
+		}
 		total += r.held
 		m.checkRun(b, r, c)
 		m.checkBooks(b, r)
@@ -59,7 +62,7 @@ func newCensus(m *Machine, b *book) census {
 		c = census{m, b, map[*lane]*laneCensus{}, map[*pool]*poolCensus{}}
 	}
 	for _, r := range b.runs {
-		r.held = 0
+		r.held, r.parked, r.delayed = 0, 0, 0
 	}
 	for p, n := range c.pools {
 		if *n = (poolCensus{}); m.runs[p.run.id] != p.run {
@@ -93,6 +96,12 @@ func (c census) count(x *bookItem) {
 		n.inFlight++
 	} else {
 		x.run.held++
+		switch it.place {
+		case Parked:
+			x.run.parked++
+		case Delayed:
+			x.run.delayed++
+		}
 		n.lined++
 		c.m.checkIn(c.b, it)
 	}

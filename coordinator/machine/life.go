@@ -144,6 +144,7 @@ func (m *Machine) park(now time.Time, it *Item) {
 	}
 	it.place = Parked
 	it.lane.parked++
+	it.run.parked++
 	m.count(it.run, it.lane, parked)
 	it.pool.returned.push(it)
 	it.pool.wake()
@@ -168,6 +169,7 @@ func (m *Machine) delay(now time.Time, it *Item, o *Outcome) {
 func (m *Machine) later(it *Item, due time.Time) {
 	it.place, it.due = Delayed, due
 	it.lane.delayed++
+	it.run.delayed++
 	m.count(it.run, it.lane, delayed)
 	it.pool.delayed.push(it)
 	if a := &it.pool.alarm; a.pos < 0 || it.due.Before(a.at) {
@@ -181,8 +183,10 @@ func (m *Machine) remove(it *Item) {
 	switch it.place {
 	case Parked:
 		it.lane.parked--
+		it.run.parked--
 	case Delayed:
 		it.lane.delayed--
+		it.run.delayed--
 	}
 	it.pool.take(it)
 	it.pool.wake()

@@ -273,6 +273,7 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	it.pool.take(it)
 	if wasParked {
 		it.lane.parked--
+		it.run.parked--
 		m.count(it.run, it.lane, redistributed)
 	}
 	if it.Calls == 0 {

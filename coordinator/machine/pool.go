@@ -86,6 +86,7 @@ func (p *pool) ripen(now time.Time) {
 	for it := p.delayed.top(); it != nil && !it.due.After(now); it = p.delayed.top() {
 		p.delayed.pop()
 		it.lane.delayed--
+		p.run.delayed--
 		it.place = Waiting
 		p.returned.push(it)
 	}

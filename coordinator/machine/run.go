@@ -21,6 +21,8 @@ type run struct {
 	recent   *pool   // of the latest item: most runs have one pool, and no look-up
 	busy     int     // grants that were not ended yet, releases included
 	held     int
+	parked   int      // of these
+	delayed  int      // of these
 	given    int      // items of its present turn; less than its priority
 	runnable poolRing // pools that may have something to give
 	releases fifo     // items that end without a further call

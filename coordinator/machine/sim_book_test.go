@@ -39,7 +39,9 @@ type bookRun struct {
 	unserved bool // some item ended because no lane could take it
 	busy     int
 	open     int // items that are not over
-	held     int // of the census
+	held     int // of the census, as are the next two
+	parked   int
+	delayed  int
 	counts   tally
 	line     map[string][]*bookItem // by pool: who waits, in order of offer
 }

@@ -75,12 +75,30 @@ type Levels struct{ Requests, Tokens, InputTokens, OutputTokens float64 }
 
 // Status takes a picture, with the n busiest lanes in it.
 func (m *Machine) Status(now time.Time, n int) Status {
+	return m.picture(now, n, m.inLine())
+}
+
+// StatusOf is a picture for one run: where others are open beside it, its lanes are those
+// that it draws on.
+func (m *Machine) StatusOf(now time.Time, n int, id RunID) Status {
+	lanes := m.inLine()
+	if r := m.runs[id]; r != nil && len(m.runs) > 1 {
+		lanes = slices.DeleteFunc(lanes, func(l *lane) bool { return !r.drawsOn(l) })
+	}
+	s := m.picture(now, n, lanes)
+	s.Run = m.RunStatus(id)
+	return s
+}
+
+// picture is of these lanes, and sorts them.
+func (m *Machine) picture(now time.Time, n int, lanes []*lane) Status {
 	now = m.tick(now)
-	s := Status{At: now, Totals: m.totals.counters(), Held: m.held, Known: len(m.lanes), WakeAt: m.wakeAt()}
-	for _, l := range m.busiest(n) {
+	s := Status{At: now, Totals: m.totals.counters(), Held: m.held, Known: len(lanes), WakeAt: m.wakeAt()}
+	slices.SortFunc(lanes, busier) // before they are pictured: a picture costs a sort of its own, and there may be thousands
+	for _, l := range lanes[:max(0, min(n, len(lanes)))] {
 		s.Lanes = append(s.Lanes, l.status(now))
 	}
-	for _, l := range m.lanes {
+	for _, l := range lanes {
 		switch l.breaker.State(now) {
 		case limiter.Open:
 			s.Open++
@@ -91,23 +109,24 @@ func (m *Machine) Status(now time.Time, n int) Status {
 	return s
 }
 
-// busiest is at most n lanes. They are chosen before they are pictured: a picture
-// costs a sort of its own, and there may be thousands.
-func (m *Machine) busiest(n int) []*lane {
+// inLine are all lanes, in an order that does not depend on chance.
+func (m *Machine) inLine() []*lane {
 	lanes := make([]*lane, 0, len(m.lanes))
 	for l := m.idle.first; l != nil; l = l.next {
 		lanes = append(lanes, l)
 	}
-	slices.SortFunc(lanes, busier)
-	return lanes[:max(0, min(n, len(lanes)))]
+	return lanes
 }
 
 // RunStatus is a picture of one run, also where others share its lanes.
 type RunStatus struct {
 	Counters Counters
-	Total    int  // items that are to come in all, as the run was told; 0: unknown
-	Held     int  // its items that wait
-	Paused   bool // it is to be given nothing until it is resumed
+	Total    int       // items that are to come in all, as the run was told; 0: unknown
+	Held     int       // its items that wait
+	Parked   int       // of these, after a refusal of their lane
+	Delayed  int       // of these, for themselves
+	Paused   bool      // it is to be given nothing until it is resumed
+	FirstDue time.Time // when the first delayed one may go again; zero: there is none
 
 	Bound       Bound     // what holds it back
 	Ledger      Ledger    // its time by what held it back
@@ -127,11 +146,24 @@ func (m *Machine) RunStatus(id RunID) RunStatus {
 		return RunStatus{}
 	}
 	s := RunStatus{
-		Counters: r.counts.counters(), Total: r.cfg.Total, Held: r.held, Paused: r.paused,
+		Counters: r.counts.counters(), Total: r.cfg.Total, Held: r.held, Parked: r.parked, Delayed: r.delayed, FirstDue: r.firstDue(), Paused: r.paused,
 		Bound: r.books.bound, Ledger: r.accounted(m.now), Concurrency: r.cfg.Concurrency, InputEnded: r.inputEnded,
 	}
 	s.Oldest, s.InFlight = r.flights.oldest()
 	return s
+}
+
+// firstDue looks at each pool that the run has opened, so it is for pictures only.
+func (r *run) firstDue() (first time.Time) {
+	if r.delayed == 0 {
+		return first
+	}
+	for _, p := range r.opened {
+		if it := p.delayed.top(); it != nil && (first.IsZero() || it.due.Before(first)) {
+			first = it.due
+		}
+	}
+	return first
 }
 
 // RunCounters are one run's own; zero if the run is not open.
