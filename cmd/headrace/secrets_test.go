@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -206,5 +208,38 @@ func TestEventsHaveNoKey(t *testing.T) {
 		`{"name":"system","value":null,"from":"flag"},{"name":"rpm","value":"60","from":"environment"}]`
 	if err != nil || string(text) != want {
 		t.Errorf("%v: %s, want %s", err, text, want)
+	}
+}
+
+// What a server says of a key that it refuses repeats a part of it, which nobody can know for
+// one. While the last call finishes, no picture of the run shows that, nor does its timeline.
+func TestPartOfKeyIsNowhere(t *testing.T) {
+	const part = "sk-proj-0123****HEKEY"
+	var calls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if calls.Add(1) == 1 {
+			time.Sleep(2500 * time.Millisecond) // for which the other has stopped the lane: two events are of that time
+			fmt.Fprint(w, `{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}`)
+			return
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprintf(w, `{"error":{"message":"Incorrect API key provided: %s","type":"invalid_request_error","code":"invalid_api_key"}}`, part)
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	in := filepath.Join(dir, "in.jsonl")
+	if err := os.WriteFile(in, []byte("{\"prompt\":\"a\"}\n{\"prompt\":\"b\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, stderr := inWorld(t, nil, map[string]string{"OPENAI_API_KEY": testKey}, "run", in, "-o", filepath.Join(dir, "out.jsonl"),
+		"--base-url", server.URL, "--model", "m", "--progress", progressJSON)
+	if said := `"held_by":"openai refuses the key: 401 invalid_api_key"`; !strings.Contains(stderr, said) {
+		t.Fatalf("no event is of the time in which the run had stopped: %s", stderr)
+	}
+	for name, text := range map[string]string{"events": stderr, "timeline": read(t, filepath.Join(dir, "out.run.jsonl"))} {
+		if i := strings.Index(text, "0123*"); i >= 0 {
+			t.Errorf("a part of the key is in the %s: …%s…", name, text[max(0, i-200):i+20])
+		}
 	}
 }

@@ -64,12 +64,6 @@ func (r *runner) hear(e batch.Event) batch.Event {
 		}
 		e.Transition = &t
 	}
-	if e.Status != nil {
-		for i := range e.Status.Lanes {
-			l := &e.Status.Lanes[i]
-			l.Cause = r.reason(l.Cause)
-		}
-	}
 	return e
 }
 

@@ -85,6 +85,9 @@ func (r *runner) failureCode(err error) (kind, code string) {
 // stands is how the run stands.
 func (r *runner) stands() *event.Progress {
 	p := r.recorder.Look(r.clock.Now())
+	for i := range p.Lanes {
+		p.Lanes[i].Cause = r.reason(p.Lanes[i].Cause)
+	}
 	e := event.Of(&p, event.Context{
 		Input: r.inputName(), Output: r.outputName(), Provider: r.backend.name, Simulated: r.backend.books != nil,
 		Timeout: r.flags.timeout, Stdout: r.flags.toStdout(), Stream: r.input == "-", Resumable: !r.flags.toStdout() && r.input != "-",

@@ -241,11 +241,15 @@ func (s *scene) stopped() sentence {
 	if cause := s.whyStopped(); cause != nil && cause.Error() != "" {
 		w.by = []string{cause.Error()}
 		for _, r := range refusals {
-			if errors.Is(cause, r.of) {
-				w.by, w.short = []string{r.says + ": " + cause.Error(), r.says + s.ofModel()}, []string{r.says}
-				if cells(w.by[0]) > rowCells {
-					why = cause.Error()
-				}
+			if !errors.Is(cause, r.of) {
+				continue
+			}
+			text := cause.Error()
+			if r.of != provider.Unauthorized { // of that the cause says it
+				text = r.says + ": " + text
+			}
+			if w.by, w.short = []string{text, r.says + s.ofModel()}, []string{r.says}; cells(text) > rowCells {
+				why = cause.Error()
 			}
 		}
 	}
