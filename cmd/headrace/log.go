@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 	"github.com/headrace/headrace/cmd/headrace/internal/progress"
@@ -58,14 +59,13 @@ func (r *runner) openLog() (closed func(), err error) {
 
 // checkLogFile refuses a log that would be written into another file of the run.
 func (r *runner) checkLogFile() error {
-	log, err := os.Stat(r.flags.logFile)
-	for name, path := range map[string]string{"input": r.input, "output": r.flags.output, "errors file": r.flags.errorsPath()} {
-		same := path == r.flags.logFile
-		if other, otherErr := os.Stat(path); err == nil && otherErr == nil {
-			same = same || log.Mode().IsRegular() && os.SameFile(log, other)
-		}
-		if same {
-			return refuse("--log-file: %s is the %s: name another file", r.flags.logFile, name)
+	path := r.flags.logFile
+	if isNoFile(path) {
+		return nil
+	}
+	for _, other := range append(r.files(), namedFile{"timeline", r.flags.timelinePath()}) {
+		if journal.SameFile(path, other.name) {
+			return refuse("--log-file: %s is the %s: name another file", path, other.what)
 		}
 	}
 	return nil

@@ -30,6 +30,21 @@ func (f *runFlags) errorsPath() string {
 	return journal.ErrorsPath(f.output)
 }
 
+// A namedFile is one of a run's own.
+type namedFile struct{ what, name string }
+
+// files are those that a run reads and writes, beside its timeline and its log.
+func (r *runner) files() (list []namedFile) {
+	for _, f := range []namedFile{
+		{"input", r.input}, {"output", r.flags.output}, {"errors file", r.flags.errorsPath()}, {"state file", statePath(r.flags.output)},
+	} {
+		if f.name != "-" {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
 // isNoFile reports whether something is there that is no file, such as /dev/null: beside
 // it nothing can be kept.
 func isNoFile(path string) bool {

@@ -38,11 +38,9 @@ func (f *runFlags) checkTimeline() error {
 // placeTimeline finds out where the timeline goes: not where another file of the run does.
 func (r *runner) placeTimeline() error {
 	path := r.flags.timelinePath()
-	for _, other := range []struct{ what, name string }{
-		{"input", r.input}, {"output", r.flags.output}, {"errors file", r.flags.errorsPath()}, {"state file", statePath(r.flags.output)},
-	} {
+	for _, other := range r.files() {
 		switch {
-		case other.name == "-" || !journal.SameFile(path, other.name):
+		case !journal.SameFile(path, other.name):
 		case r.flags.timeline != "":
 			return refuse("the timeline, %s, is the %s, %s: name another file", path, other.what, other.name)
 		default:
