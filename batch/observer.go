@@ -91,6 +91,3 @@ func (r *run[In, Out]) tell(e Event) (heard bool) {
 	err = guarded(func() { r.observer(e) })
 	return err == nil
 }
-
-// elapsed is the time since the run began.
-func (r *run[In, Out]) elapsed() time.Duration { return r.clock.Now().Sub(r.began) }

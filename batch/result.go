@@ -56,7 +56,8 @@ type Summary struct {
 	NotRun    int // items that were taken from the input and not answered
 	Usage     provider.Usage
 	Elapsed   time.Duration
-	Total     int // items that were to come, as [WithTotal] told; 0: unknown
+	At        time.Time // when it was over
+	Total     int       // items that were to come, as [WithTotal] told; 0: unknown
 	Counters  Counters
 	Held      Ledger        // its time by what held it back: the sum is Ran, to the nanosecond
 	Ran       time.Duration // from when its coordinator opened it to the end of its last item

@@ -383,7 +383,8 @@ func (r *run[In, Out]) end() error {
 // conclude says the last word, to the observer and in the summary, and waits for
 // everything that was started. The error is the observer's.
 func (r *run[In, Out]) conclude() error {
-	r.sum.Elapsed, r.sum.Total = r.elapsed(), r.limits.Total
+	r.sum.At, r.sum.Total = r.clock.Now(), r.limits.Total
+	r.sum.Elapsed = r.sum.At.Sub(r.began)
 	r.sum.SaveErr = r.saver.wait()
 	r.over <- r.sum
 	r.group.Wait()

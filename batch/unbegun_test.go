@@ -41,7 +41,7 @@ func TestRunThatCannotBegin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sum, told := stale, 0
 			observer := func(e Event) {
-				if told++; e.Summary == nil || *e.Summary != (Summary{Elapsed: e.Summary.Elapsed}) {
+				if told++; e.Summary == nil || *e.Summary != (Summary{Elapsed: e.Summary.Elapsed, At: e.Summary.At}) {
 					t.Errorf("%+v", e)
 				}
 			}
@@ -49,7 +49,7 @@ func TestRunThatCannotBegin(t *testing.T) {
 			if !errors.Is(err, c.want) || len(results) > 0 || told != c.told {
 				t.Errorf("%v %v, the observer was told %d times", err, results, told)
 			}
-			if sum != (Summary{Elapsed: sum.Elapsed}) || sum.Elapsed == stale.Elapsed || !sum.Proves() {
+			if sum != (Summary{Elapsed: sum.Elapsed, At: sum.At}) || sum.Elapsed == stale.Elapsed || sum.At.IsZero() != (c.told == 0) || !sum.Proves() {
 				t.Errorf("%+v", sum)
 			}
 		})

@@ -137,13 +137,9 @@ func (r *Recorder) noteSummary(s *batch.Summary) *Sample {
 	r.state = Over
 	fresh := r.collect()
 	fresh.failed += max(0, s.Failed-r.run.total.failed-fresh.failed) // those whose Pool or Cost panicked, of which no end was told
+	r.last.Run.Counters = s.Counters
 	if r.holder == nil {
-		if fresh.first.IsZero() { // no call was made, so there is no time to speak of
-			r.advance(r.at, &fresh)
-			r.foresee()
-			return nil
-		}
-		r.begin(fresh.first) // a little late
+		r.begin(s.At.Add(-s.Elapsed))
 	}
 	gap := r.advance(r.began.Add(s.Ran), &fresh)
 	r.charge(&s.Held, &fresh)

@@ -52,9 +52,7 @@ func (r *Recorder) call(c *batch.Call) {
 	s := r.stripe(c.Worker)
 	s.mu.Lock()
 	t := s.lane(&r.names, c.Lane)
-	if t.calls++; t.first.IsZero() {
-		t.first = c.Begun
-	}
+	t.calls++
 	t.took, t.gated = t.took+max(0, c.Latency), t.gated+max(0, c.Gated)
 	t.used = t.used.Add(c.Usage)
 	switch {

@@ -23,7 +23,6 @@ func (t *tally) add(u *tally) {
 // figures are what of a tally fits in a few words.
 type figures struct {
 	calls, throttled, broke int
-	first                   time.Time      // when the earliest call left; zero: there was none
 	took                    time.Duration  // time of calls, without that at the gate
 	gated                   time.Duration  // time of calls at the gate
 	slowest                 time.Duration  // of answers; 0: there was none
@@ -38,9 +37,6 @@ type figures struct {
 
 func (t *figures) add(u *figures) {
 	t.calls, t.throttled, t.broke = t.calls+u.calls, t.throttled+u.throttled, t.broke+u.broke
-	if t.first.IsZero() || !u.first.IsZero() && u.first.Before(t.first) {
-		t.first = u.first
-	}
 	t.took, t.gated, t.slowest = t.took+u.took, t.gated+u.gated, max(t.slowest, u.slowest)
 	t.used, t.spent = t.used.Add(u.used), t.spent.Add(u.spent)
 	t.answered, t.failed, t.notRun = t.answered+u.answered, t.failed+u.failed, t.notRun+u.notRun

@@ -196,24 +196,7 @@ func (r *runner) runID() string {
 // account adds to a run's report what was seen of it.
 func (r *runner) account(rep *progress.Report) {
 	p := r.recorder.Look(r.clock.Now())
-	rep.At, rep.Bounds = p.At, boundsOf(&rep.Held, p.Ledger[observe.Output])
+	rep.At, rep.Bounds = p.At, p.Ledger
 	e := event.Of(&p, event.Context{})
 	rep.Efficiency = e.Efficiency // what was spent is summed up from the lines
-}
-
-// boundsOf is a run's ledger with the time for which it waited for its output told apart:
-// the machine takes that for calls in flight.
-func boundsOf(held *batch.Ledger, output time.Duration) observe.Ledger {
-	bounds := observe.Ledger{}
-	for b := range batch.Bound(len(held)) {
-		if d := held[b]; d != 0 {
-			bounds[observe.Bound(b.String())] = d
-		}
-	}
-	const concurrency = observe.Bound("concurrency")
-	if out := min(output, bounds[concurrency]); out > 0 {
-		bounds[observe.Output] = out
-		bounds[concurrency] -= out
-	}
-	return bounds
 }

@@ -1,38 +1,18 @@
 package main
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cmd/headrace/internal/price"
-	"github.com/headrace/headrace/coordinator/machine"
-	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider"
 )
-
-// The time at the output is a part of the concurrency's, and no time is made or lost by that.
-func TestOutputIsToldApart(t *testing.T) {
-	var held batch.Ledger
-	held[machine.BoundRequests], held[machine.BoundConcurrency] = 3, 10
-	for output, want := range map[time.Duration]observe.Ledger{
-		0:  {"requests": 3, "concurrency": 10},
-		4:  {"requests": 3, "concurrency": 6, "output": 4},
-		99: {"requests": 3, "concurrency": 0, "output": 10},
-	} {
-		if got := boundsOf(&held, output); !maps.Equal(got, want) {
-			t.Errorf("%d: %v, want %v", output, got, want)
-		}
-	}
-}
 
 // What people are advised to use is there: each flag in the words of what holds a run back.
 func TestAdviceNamesFlags(t *testing.T) {

@@ -1,0 +1,68 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+)
+
+// All is told of a run that is over before it was pictured once, calls or none: its time, as
+// what held it back, its sample, and its waves.
+func TestShortRuns(t *testing.T) {
+	refused := errors.New("slow down")
+	runs := map[string]struct {
+		fn      batch.Func[int, int]
+		pool    func(int) string
+		failed  int
+		waves   bool
+		lasting time.Duration
+	}{
+		"no calls": {fn: anything, pool: func(int) string { panic("no pool") }, failed: 7},
+		"calls": {fn: func(context.Context, int) (int, error) {
+			time.Sleep(100 * time.Millisecond)
+			return 0, nil
+		}, pool: func(int) string { return "" }, lasting: 100 * time.Millisecond},
+		"a wave": {fn: func() batch.Func[int, int] {
+			var calls atomic.Int64
+			return func(context.Context, int) (int, error) {
+				if calls.Add(1) == 1 {
+					return 0, batch.RetryAfter(50*time.Millisecond, refused)
+				}
+				return 0, nil
+			}
+		}(), pool: func(int) string { return "" }, waves: true},
+	}
+	for name, of := range runs {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Hour)
+				rec, began := New(Config{}), time.Now()
+				var sum batch.Summary
+				_, _ = batch.Run(t.Context(), numbers(7), of.fn, append(rec.Options(), batch.WithPoolOf(of.pool), batch.WithSummary(&sum), batch.WithPlainLaw())...)
+				p := rec.Look(time.Now().Add(time.Minute))
+				if p.Failed != of.failed || p.Answered != 7-of.failed || p.Cooldowns > 0 != of.waves {
+					t.Errorf("%d answered, %d failed, %d waves: %+v", p.Answered, p.Failed, p.Cooldowns, sum)
+				}
+				if !p.Began.Equal(began) || p.At.Sub(p.Began) != sum.Ran || sum.Ran < of.lasting || !sum.At.Equal(time.Now()) {
+					t.Errorf("from %v to %v, for %v; it began at %v", p.Began, p.At, sum.Ran, began)
+				}
+				held := time.Duration(0)
+				for _, d := range p.Ledger {
+					held += d
+				}
+				if held != sum.Ran {
+					t.Errorf("%v of %v are accounted for: %v", held, sum.Ran, p.Ledger)
+				}
+				line := rec.Timeline()
+				if len(line) != 1 || line[0].Failed != of.failed || line[0].Answered != 7-of.failed {
+					t.Errorf("%+v", line)
+				}
+			})
+		})
+	}
+}
