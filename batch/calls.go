@@ -31,7 +31,8 @@ type Call struct {
 // WithCalls calls f after each call, and before its result is given out, in the worker
 // that made it: several may run at once, and a slow one holds up its worker. Nothing is
 // allocated for it. It is for measuring; what f does to the run is nothing. If it panics,
-// it is not called again by that worker, and the run's error says [ErrObserver].
+// or ends its goroutine, it is not called again by that worker, and the run's error says
+// [ErrObserver].
 func WithCalls(f func(Call)) Option {
 	return runOption(func(c *config) {
 		c.calls = f
@@ -104,13 +105,17 @@ func (r *run[In, Out]) tellEnd(l *leash, j *job[In, Out]) {
 // goroutine.
 func (r *run[In, Out]) measure(l *leash, f func()) {
 	l.deaf = true
-	err := guarded(f)
-	if l.deaf = err != nil; l.deaf {
+	err := errGone // unless it returns
+	defer func() {
+		if l.deaf = err != nil; !l.deaf {
+			return
+		}
 		select {
 		case r.hookErr <- err:
 		default: // another worker's stands for it
 		}
-	}
+	}()
+	err = guarded(f)
 }
 
 // measuringErr is that of the first who measured and panicked; nil: nobody did.

@@ -12,12 +12,11 @@ import (
 
 // work makes calls until the run is over. A worker waits for nothing but its
 // own call: what it delivers has room, and whoever must wait is handed over.
-func (r *run[In, Out]) work(ctx context.Context, number int) {
-	l := &leash{clock: r.clock, parent: ctx, worker: number}
+func (r *run[In, Out]) work(l *leash) {
 	defer l.drop()
 	hiring := true
 	for g := range r.session.Work() {
-		hiring = hiring && r.hire(ctx)
+		hiring = hiring && r.hire(l.parent)
 		j := g.Item.Payload.(*job[In, Out])
 		if g.Verdict == machine.Call {
 			r.attempt(l, j, g)
@@ -45,7 +44,8 @@ func (r *run[In, Out]) hire(ctx context.Context) bool {
 		default:
 			r.vacant <- n - 1
 		}
-		r.workers.Go(func() { r.work(ctx, r.limits.Concurrency-n) })
+		l := &leash{clock: r.clock, parent: ctx, worker: r.limits.Concurrency - n}
+		r.workers.Go(func() { r.work(l) })
 	default:
 	}
 	return true
@@ -62,8 +62,26 @@ func (r *run[In, Out]) attempt(l *leash, j *job[In, Out], g machine.Grant) {
 	value, e := r.call(l, j, g)
 	v := r.judge(e, g.Item)
 	j.note(g.Lane, e, v.err)
-	r.tellCall(l, j, &e, &v)
 	returned = true
+	r.report(l, j, g, &e, &v, value)
+}
+
+// report tells of a call's end and passes its item on, whatever becomes of who is told.
+func (r *run[In, Out]) report(l *leash, j *job[In, Out], g machine.Grant, e *ending, v *judgement, value Out) {
+	told := false
+	defer func() {
+		if !told {
+			r.passOn(l, j, g, v, value)
+			r.replace(l)
+		}
+	}()
+	r.tellCall(l, j, e, v)
+	told = true
+	r.passOn(l, j, g, v, value)
+}
+
+// passOn hands over an item that is called again, and delivers any other.
+func (r *run[In, Out]) passOn(l *leash, j *job[In, Out], g machine.Grant, v *judgement, value Out) {
 	if v.again {
 		r.session.HandOver(g, v.outcome) // the item is the coordinator's from here on
 		return
@@ -120,8 +138,8 @@ func (r *run[In, Out]) gone(l *leash, j *job[In, Out], g machine.Grant) {
 
 // replace starts another worker in the place of one whose goroutine ends.
 func (r *run[In, Out]) replace(l *leash) {
-	ctx, number := l.parent, l.worker
-	r.workers.Go(func() { r.work(ctx, number) })
+	next := &leash{clock: l.clock, parent: l.parent, worker: l.worker, deaf: l.deaf}
+	r.workers.Go(func() { r.work(next) })
 }
 
 // call runs the function, bounded in time, with a recorder in its context.
