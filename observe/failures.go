@@ -21,8 +21,11 @@ const (
 	MaxExamples = 3
 
 	// maxRaw bounds what is read of a message, in bytes, before secrets are taken out: well
-	// over what is shown, so that no secret is cut in two there.
+	// over what is shown.
 	maxRaw = 4 << 10
+	// longSecret is how much of such a message is left out at its end: a secret that was cut
+	// in two there is not known for one.
+	longSecret = 512
 )
 
 // OtherFailures is the kind of the failures that are counted together, after all others.
@@ -133,11 +136,17 @@ func (r *Recorder) message(err error) (text string) {
 	default:
 		text = err.Error()
 	}
-	text = text[:min(len(text), maxRaw)]
+	long := len(text) > maxRaw
+	if long {
+		text = text[:maxRaw]
+	}
 	if r.cfg.Redact != nil {
 		unsafe := text
 		text = "" // if it panics
 		text = r.cfg.Redact(unsafe)
+	}
+	if long {
+		text = text[:max(0, len(text)-longSecret)]
 	}
 	return oneLine(text)
 }

@@ -117,3 +117,20 @@ func TestCodes(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// A secret is not cut in two where a message is: half of it would not be known for one.
+func TestSecretsAreNotCutInTwo(t *testing.T) {
+	const secret = "sk-0123456789abcdef"
+	rec := New(Config{Redact: func(s string) string { return strings.ReplaceAll(s, secret, "[redacted]") }})
+	for before := range len(secret) + 2 {
+		text := strings.Repeat(" ", maxRaw-before-1) + " " + secret
+		if said := rec.message(errors.New(text + " tail")); strings.Contains(said, "sk") {
+			t.Errorf("%d bytes of it before the cut: %q", before, said)
+		}
+	}
+	for _, n := range []int{maxRaw, maxRaw + 1} {
+		if said := rec.message(errors.New(strings.Repeat("x", n))); len(said) < maxMessage {
+			t.Errorf("of %d bytes: %q", n, said)
+		}
+	}
+}

@@ -45,7 +45,8 @@ func condense(file io.Reader, holds contents, span int) (contents, []byte, error
 			return c.contents, nil, err
 		}
 		if !whole {
-			return c.contents, c.all(), nil
+			text := c.all()
+			return c.contents, text, nil
 		}
 	}
 }
