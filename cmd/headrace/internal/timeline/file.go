@@ -179,7 +179,7 @@ func (t *file) putBack() {
 func (t *file) close() error { return t.f.Close() }
 
 // rewrite writes the file anew, with samples of that many seconds or more, beside the old
-// one, and gives it its name. It is then half full at most.
+// one, and gives it its name. It is then two thirds full at most.
 func (t *file) rewrite(span int) error {
 	if !t.isStill() {
 		return errors.New("another file has come in its place")
@@ -231,13 +231,14 @@ func (t *file) writeAnew(next string, span int) (contents, error) {
 	return written, errors.Join(err, f.Close())
 }
 
-// shorter is what stays, with samples of at least that span: half of what a file may hold,
-// and two thirds of the bytes, of which what is not samples takes a third at most.
+// shorter is what stays, with samples of at least that span: two thirds at most of the
+// samples and the bytes that a file may hold. Half of the samples stay, and those that have
+// no neighbour to merge with; of the bytes, what is not samples takes a third at most.
 func (t *file) shorter(span int) (c contents, text []byte, err error) {
 	for ; span <= maxSpan; span *= 2 {
 		c, text, err = condense(io.NewSectionReader(t.f, 0, t.sound), t.contents, span)
-		half := c.samples <= MaxSamples/2 || span == t.span // then it is about the runs
-		if err != nil || half && len(text) <= MaxBytes*2/3 {
+		fewer := c.samples <= MaxSamples*2/3 || span == t.span // then it is about the runs
+		if err != nil || fewer && len(text) <= MaxBytes*2/3 {
 			return c, text, err
 		}
 	}

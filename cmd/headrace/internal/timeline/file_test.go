@@ -74,6 +74,31 @@ func TestSixHours(t *testing.T) {
 	}
 }
 
+// A file that is full goes on with samples of twice the length, also where the samples of its
+// runs are of an odd number, or some came late.
+func TestFullFileHalves(t *testing.T) {
+	path, chance := tempPath(t), newChance(4)
+	f := begun(t, path)
+	s := aSample(0, chance)
+	s.Lanes = nil
+	for n := 1; n <= MaxSamples; n++ {
+		if n == 1001 || n == 1302 {
+			must(t, f.settle())
+			h, err := newHead(nil, "", 1)
+			must(t, err)
+			must(t, f.start(h, news(n)))
+		}
+		s.Span = 1
+		if n%100 == 0 {
+			s.Span = 1.6
+		}
+		must(t, f.add(s, news(n)))
+	}
+	if all := samplesIn(t, path); f.span != 2 || len(all) > MaxSamples*2/3 {
+		t.Errorf("%d samples of %d s", len(all), f.span)
+	}
+}
+
 // However spans and runs fall, the bounds hold, counts add up, and samples of two runs do
 // not merge while both are told apart.
 func TestBoundsHoldWhateverComes(t *testing.T) {
