@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -16,7 +15,6 @@ import (
 	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/progress"
 	"github.com/headrace/headrace/cmd/headrace/internal/timeline"
-	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider"
 )
@@ -218,64 +216,6 @@ func (r *runner) plan(job *promptfile.Job, src promptfile.Input) (*promptfile.Pl
 	return &plan, nil
 }
 
-// introduce says what the user should know before the first call.
-func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun promptfile.Begun, lowered string) {
-	for _, text := range r.backend.notice {
-		r.console.Notice(text.code, text.text)
-	}
-	switch {
-	case plan == nil && begun.Results > 0:
-		r.console.Notice(event.Resumed, fmt.Sprintf("going on: %s in %s already; what is asked again is left out", words.Count(begun.Results, "result"), r.flags.output))
-	case plan == nil:
-	case plan.Items == 0 && plan.Bad.All == 0:
-		r.console.Notice(event.NothingToDo, fmt.Sprintf("%s holds no items: there is nothing to do", src.Name))
-	case plan.Done+plan.Failed > 0:
-		r.console.Notice(event.Resumed, fmt.Sprintf("going on: of %s, %d %s in %s already%s: %d to do",
-			words.Count(plan.Items, "item"), plan.Done, isOrAre(plan.Done), r.flags.output, r.failedBefore(plan.Failed), plan.Left()))
-	}
-	if plan != nil && begun.Results > 0 && plan.Done == 0 && plan.Items > 0 {
-		r.console.Notice(event.OtherOutput, fmt.Sprintf("no result in %s (of %d) is of an item of %s as it is asked now: is it another file's, or was it made with another --model, --system or --template? "+
-			"%d to do; --fresh starts over and keeps the old file", r.flags.output, begun.Results, src.Name, plan.Left()))
-	}
-	if plan != nil && plan.Bad.All > 0 {
-		r.console.Notice(event.BadLines, fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Bad.All, "bad line"), src.Name, r.flags.errorsPath()))
-	}
-	if lowered != "" {
-		r.console.Notice(event.LoweredConcurrency, lowered)
-	}
-}
-
-func isOrAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
-}
-
-func (r *runner) failedBefore(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", %d failed for good (%s; --retry-failed tries them again)", n, r.flags.errorsPath())
-}
-
-// ownFiles is how many files and sockets the process needs beside its calls: three
-// streams, three files, the runtime's own, name lookups, and as much again.
-const ownFiles = 32
-
-// lowerConcurrency keeps a run from a storm of failures to open a socket, and tells
-// what is to be said of that.
-func (r *runner) lowerConcurrency() string {
-	limit := openFiles()
-	if limit == 0 || r.backend.books != nil || uint64(r.flags.concurrency)+ownFiles <= limit {
-		return ""
-	}
-	asked := r.flags.concurrency
-	r.flags.concurrency = max(1, int(limit)-ownFiles)
-	return fmt.Sprintf("at most %d files may be open here, too few for --concurrency %d: lowered to %d (ulimit -n raises it)",
-		limit, asked, r.flags.concurrency)
-}
-
 // process makes the calls.
 func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	defer tuneGarbage(r.env)()
@@ -298,51 +238,4 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 		r.report = r.reportOf(&sums, plan)
 	}
 	return r.verdict(&sums)
-}
-
-func (r *runner) options() []batch.Option {
-	seed := r.chance
-	if r.flags.seeded {
-		seed = r.flags.seed
-	}
-	opts := []batch.Option{
-		batch.WithLimits(r.flags.limits()),
-		batch.WithMaxAttempts(r.flags.maxAttempts),
-		batch.WithAttemptTimeout(r.flags.timeout),
-		batch.WithItemTimeout(r.flags.itemTimeout),
-		batch.WithSeed(seed),
-		batch.WithClock(r.clock),
-		batch.WithLongWait(r.flags.longWait),
-		batch.WithFirstAnswer(r.flags.firstAnswer),
-	}
-	opts = append(opts, r.flags.lawOptions()...)
-	opts = append(opts, r.flags.lanes.options()...)
-	return append(opts, r.stateOptions()...)
-}
-
-// call makes one call of one item.
-func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
-	if !r.log.Enabled(ctx, slog.LevelDebug) {
-		reply, err := r.backend.do(ctx, it.Asks())
-		r.noteFault(err)
-		return reply, err
-	}
-	began := r.clock.Now()
-	reply, err := r.backend.do(ctx, it.Asks())
-	r.noteFault(err)
-	r.logCall(ctx, it, &reply, r.clock.Now().Sub(began), err)
-	return reply, err
-}
-
-// redact takes the key out of a text. Whoever made the text should have: this is
-// the second lock on that door.
-func (r *runner) redact(s string) string {
-	return string(provider.Redact([]byte(s), r.backend.key))
-}
-
-func (r *runner) redactError(err error) string {
-	if err == nil {
-		return ""
-	}
-	return r.redact(err.Error())
 }

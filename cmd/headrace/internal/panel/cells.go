@@ -8,6 +8,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 )
 
 // How wide signs are: where a locale takes ambiguous ones for two cells, and elsewhere.
@@ -143,13 +144,7 @@ func padded(text string, n int) string {
 }
 
 // number is a whole number with commas at the thousands.
-func number(n int) string {
-	digits := strconv.Itoa(n)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
+func number(n int) string { return words.Number(n) }
 
 // thousands is a number of at most four digits, and their unit.
 func thousands(n int) string {

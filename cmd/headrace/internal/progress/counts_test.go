@@ -33,7 +33,7 @@ func TestSummaryTellsOfWaits(t *testing.T) {
 			t.Errorf("%q is in\n%s", word, calm)
 		}
 	}
-	e := s.event()
+	e := s.Event()
 	if e.Parked != 12 || e.Redistributed != 11 || e.Participants != 41 || e.Released != 2 || e.Delayed != 5 || e.Stragglers != 7 {
 		t.Errorf("for programs: %+v", e)
 	}

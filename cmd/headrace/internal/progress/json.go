@@ -104,7 +104,7 @@ func (e *events) all(p *event.Progress) { e.print(p) }
 
 func (e *events) summary(s *Report) {
 	if s != nil {
-		e.print(s.event())
+		e.print(s.Event())
 	}
 	if !e.begun && len(e.early) > 0 {
 		e.open()

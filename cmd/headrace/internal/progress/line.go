@@ -11,6 +11,3 @@ import (
 func Line(p *event.Progress) string {
 	return clockTime(elapsed(p)) + "  " + strings.Join(figures(p), "  ")
 }
-
-// Event is the report for programs.
-func (s *Report) Event() event.Summary { return s.event() }

@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 )
 
-// Manner is how a run is shown: Live, Plain, JSON or Silent makes one.
+// Manner is how a run is shown: Panel, Live, Plain, JSON or Silent makes one.
 type Manner struct {
 	display display
 	every   time.Duration

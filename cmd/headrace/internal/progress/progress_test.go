@@ -184,7 +184,7 @@ func TestProofOfTime(t *testing.T) {
 	if got := s.timeProof(); got != "  time 22,320.4 s = requests 13,980.2 + input tokens 8,340.2  ✓\n" {
 		t.Error(got)
 	}
-	if e := s.event(); e.ElapsedS != 22320.4 || e.BoundS["input_tokens"] != 8340.18 {
+	if e := s.Event(); e.ElapsedS != 22320.4 || e.BoundS["input_tokens"] != 8340.18 {
 		t.Errorf("%+v", e)
 	}
 	s.Bounds["tail"]--

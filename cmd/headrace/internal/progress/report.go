@@ -272,7 +272,8 @@ func (s *Report) kindWords() []string {
 	return []string{"(" + strings.Join(words, ", ") + "; see " + s.ErrorsFile + ")"}
 }
 
-func (s *Report) event() event.Summary {
+// Event is the report for programs.
+func (s *Report) Event() event.Summary {
 	c := s.Counters
 	e := event.Summary{
 		Event: "summary", ElapsedS: seconds(s.took()), Items: s.Items(), Before: s.Before,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 	"github.com/headrace/headrace/observe"
 )
@@ -39,7 +40,7 @@ const (
 // encodeFailures is the line of what failed, with its line feed. Where it would be too long
 // the rarest are left out.
 func encodeFailures(list []observe.Failure, at time.Time) []byte {
-	l := failuresLine{Event: "failures", At: at.UTC().Format(timeLayout), Failures: []failureLine{}}
+	l := failuresLine{Event: "failures", At: event.Stamp(at), Failures: []failureLine{}}
 	size := 0
 	for _, f := range list {
 		one := encodeFailure(&f)

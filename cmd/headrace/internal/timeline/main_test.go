@@ -55,7 +55,7 @@ func newChance(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 // aProgress is how a run stands after so many items.
 func aProgress(done int) *event.Progress {
 	return &event.Progress{
-		Event: "progress", At: noon.Format(timeLayout), State: "running", Done: done, Input: "prompts.jsonl", Output: "results.jsonl",
+		Event: "progress", At: event.Stamp(noon), State: "running", Done: done, Input: "prompts.jsonl", Output: "results.jsonl",
 		HeldBy: "the provider's limit on requests: 588 of 600 a minute (its headers)", Lanes: []event.Lane{}, Failures: []event.Failure{},
 	}
 }

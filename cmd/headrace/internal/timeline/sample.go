@@ -6,12 +6,13 @@ import (
 	"math"
 	"time"
 
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 	"github.com/headrace/headrace/observe"
 )
 
-// timeLayout is RFC 3339 with milliseconds.
-const timeLayout = "2006-01-02T15:04:05.000Z07:00"
+// timeLayout reads what [event.Stamp] has written.
+const timeLayout = time.RFC3339Nano
 
 // sampleLine is a sample as it stands in the file. A number that is not known is null, or
 // absent where it is of money.
@@ -56,7 +57,7 @@ const maxName = 100
 // encodeSample is the line of a sample, with its line feed.
 func encodeSample(s *observe.Sample) []byte {
 	l := sampleLine{
-		Event: "sample", At: s.At.UTC().Format(timeLayout), ElapsedS: round(s.Elapsed, 1e3), SpanS: round(s.Span, 1e6),
+		Event: "sample", At: event.Stamp(s.At), ElapsedS: round(s.Elapsed, 1e3), SpanS: round(s.Span, 1e6),
 		Answered: s.Answered, Failed: s.Failed, Calls: s.Calls, Throttled: s.Throttled, Broke: s.Broke,
 		InputTokens: s.InputTokens, OutputTokens: s.OutputTokens, CachedTokens: s.CachedTokens, Unpriced: s.Unpriced,
 		InFlight: round(s.InFlight, 1e3), InFlightMost: s.InFlightMost, Waiting: round(s.Waiting, 1e3),

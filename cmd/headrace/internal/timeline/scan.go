@@ -104,9 +104,9 @@ func (c *contents) ends(line []byte, whole bool, k kind, in *bufio.Reader) error
 	return err
 }
 
-// readLine reads a line without its feed, which is the caller's to keep, or what is left of the file, which is not whole
-// and at the end empty. A line that is longer than any of ours comes in pieces that are not
-// whole.
+// readLine reads a line without its feed, which is the caller's to keep, or what is left of
+// the file, which is not whole and at the end empty. A line that is longer than any of ours
+// comes in pieces that are not whole.
 func readLine(in *bufio.Reader) (line []byte, whole bool, err error) {
 	for len(line) < maxLine {
 		part, err := in.ReadSlice('\n')

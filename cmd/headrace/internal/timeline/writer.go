@@ -63,7 +63,7 @@ type Writer struct {
 // ErrInUse, where the file is left as it is, and those of the file system. Whoever opens one
 // closes it.
 func Open(cfg Config) (*Writer, error) {
-	h, err := newHead(cfg.Start, cfg.At.UTC().Format(timeLayout), 1)
+	h, err := newHead(cfg.Start, event.Stamp(cfg.At), 1)
 	if err != nil {
 		return nil, err
 	}

@@ -37,11 +37,7 @@ func Money(usd float64) string {
 
 // Thousands shows a whole number with its digits in groups of three.
 func Thousands(x float64) string {
-	s := strconv.FormatFloat(math.Round(x), 'f', 0, 64)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return grouped(strconv.FormatFloat(math.Round(x), 'f', 0, 64))
 }
 
 // Unpriced says of how many items the cost is not known; "" if there are none.

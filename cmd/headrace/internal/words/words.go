@@ -24,7 +24,11 @@ func Count(n int, noun string) string {
 
 // Number is a whole number with commas at the thousands.
 func Number(n int) string {
-	digits := strconv.Itoa(n)
+	return grouped(strconv.Itoa(n))
+}
+
+// grouped puts commas between the thousands of a whole number.
+func grouped(digits string) string {
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}
