@@ -23,6 +23,12 @@ func TestShortRuns(t *testing.T) {
 		lasting time.Duration
 	}{
 		"no calls": {fn: anything, pool: func(int) string { panic("no pool") }, failed: 7},
+		"failures of both kinds": {fn: func(context.Context, int) (int, error) { return 0, batch.Permanent(refused) }, pool: func(i int) string {
+			if i < 3 {
+				panic("no pool")
+			}
+			return ""
+		}, failed: 7},
 		"calls": {fn: func(context.Context, int) (int, error) {
 			time.Sleep(100 * time.Millisecond)
 			return 0, nil

@@ -170,3 +170,42 @@ func TestLaneIsHeldBy(t *testing.T) {
 		}
 	}
 }
+
+// Of bounds that as many items wait behind, the first is the run's; one that none waits
+// behind is never.
+func TestMost(t *testing.T) {
+	for want, asleep := range map[Bound]map[Bound]int{
+		BoundNone:     {},
+		BoundRequests: {BoundRequests: 3, BoundWindow: 3},
+		BoundWindow:   {BoundRequests: 3, BoundWindow: 4, BoundRecovery: 4},
+	} {
+		var b books
+		for by, n := range asleep {
+			b.asleep[by] = n
+		}
+		if most := b.most(); most != want {
+			t.Errorf("%v: %q, want %q", asleep, most, want)
+		}
+	}
+}
+
+// A run knows what it has parked and delayed, and which of its items may go first, over all
+// of its pools.
+func TestRunStatusOfWaits(t *testing.T) {
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Concurrency: 9})
+	var dues []time.Time
+	for k, wait := range []time.Duration{20 * time.Minute, 10 * time.Minute, 15 * time.Minute} {
+		b.offer(1, string(rune('a'+k)), 1)
+		b.end(time.Second, Outcome{Signal: Failed, Directed: true, RetryAfter: wait})
+		dues = append(dues, b.now.Add(wait))
+	}
+	s := b.RunStatus(1)
+	if s.Delayed != 3 || s.Parked != 0 || !s.FirstDue.Equal(dues[1]) {
+		t.Errorf("%d delayed, %d parked, the first until %v, want %v", s.Delayed, s.Parked, s.FirstDue, dues[1])
+	}
+	b.offer(2, "d", 1)
+	b.end(time.Second, Outcome{Signal: Throttled})
+	if s := b.RunStatus(1); s.Parked != 1 || s.Delayed != 3 || s.Held != 4 {
+		t.Errorf("%d parked, %d delayed of %d", s.Parked, s.Delayed, s.Held)
+	}
+}
