@@ -209,3 +209,82 @@ func TestRunStatusOfWaits(t *testing.T) {
 		t.Errorf("%d parked, %d delayed of %d", s.Parked, s.Delayed, s.Held)
 	}
 }
+
+// pausing is a law that takes every refusal for a neighbour's.
+type pausing struct{ limiter.Law }
+
+func (p pausing) Refused(now time.Time, n limiter.News) limiter.Refusal {
+	r := p.Law.Refused(now, n)
+	r.Until, r.Alone, r.Pause = now.Add(time.Minute), false, true
+	return r
+}
+
+// A pause for a neighbour's sake is told from a cooldown, until the next one.
+func TestBoundNeighbour(t *testing.T) {
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Concurrency: 9})
+	b.offer(3, "", 0)
+	l := b.lanes["default"]
+	law := l.law
+	l.law = pausing{law}
+	b.refuseAll(Outcome{Signal: Throttled})
+	if by := b.bound(); by != BoundNeighbour {
+		t.Errorf("%q", by)
+	}
+	l.law = law
+	b.Step(b.now, LaneReset("default"))
+	b.decide()
+	b.refuseAll(Outcome{Signal: Throttled, Directed: true, RetryAfter: time.Minute})
+	if by := b.bound(); by != BoundCooldown {
+		t.Errorf("%q after the next refusal", by)
+	}
+}
+
+// A pool that has a lane which lives waits for that one, and not for one that has stopped.
+func TestBoundOfTwoLanes(t *testing.T) {
+	for _, first := range []string{"x", "y"} {
+		b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Concurrency: 9, Pools: []PoolConfig{{Name: "p", Lanes: []string{"x", "y"}}}})
+		b.offer(4, "p", 0)
+		calls := b.calls
+		b.calls = nil
+		for _, g := range calls {
+			o := Outcome{Signal: Exhausted}
+			if g.Lane == first {
+				o = Outcome{Signal: Throttled, Directed: true, RetryAfter: time.Minute}
+			}
+			b.Step(b.now, HandedOver(g, o))
+		}
+		b.decide()
+		if by := b.bound(); by != BoundCooldown {
+			t.Errorf("%s cools and the other has stopped: %q", first, by)
+		}
+	}
+}
+
+// Items that were taken out wait for nothing: what the run is held by is what the others
+// wait for.
+func TestBoundOfWithdrawn(t *testing.T) {
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Concurrency: 9})
+	b.Step(b.now, LimitsChanged("told", limiter.Limits{RPM: 1}))
+	b.offer(1, "cools", 0)
+	b.refuseAll(Outcome{Signal: Throttled, Directed: true, RetryAfter: time.Minute})
+	var items []*Item
+	for range 5 {
+		items = append(items, &Item{Seq: b.seq, Pool: "cools"})
+		b.seq++
+	}
+	b.Step(b.now, Offered(1, items))
+	b.offer(3, "told", 0)
+	if by := b.bound(); by != BoundCooldown {
+		t.Fatalf("%q while most wait for a cooldown", by)
+	}
+	for _, it := range append(items, b.parkedOf("cools")) {
+		b.Step(b.now, Withdrawn(it))
+	}
+	b.decide()
+	if by := b.bound(); by != BoundRequests {
+		t.Errorf("%q, and nothing waits for that", by)
+	}
+}
+
+// parkedOf is the first item that came back to a pool.
+func (b *bed) parkedOf(pool string) *Item { return b.runs[1].pools[pool].returned.top() }
