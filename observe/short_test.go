@@ -72,3 +72,47 @@ func TestShortRuns(t *testing.T) {
 		})
 	}
 }
+
+// What an observer does with the lanes of a picture that it is told is nothing to the
+// recorder's.
+func TestPicturesAreTheRecordersOwn(t *testing.T) {
+	rec := New(Config{Observer: func(e batch.Event) {
+		if e.Status != nil {
+			e.Status.Lanes[0].Name, e.Status.Lanes[0].InFlight = "changed", 99
+		}
+	}})
+	s := statusOf(8, learned("a", 1, 0))
+	s.At, s.Known = start, 1
+	rec.event(batch.Event{Status: &s})
+	if p := rec.Look(start); len(p.Lanes) != 1 || p.Lanes[0].Name != "a" || p.Lanes[0].InFlight != 0 {
+		t.Errorf("%+v", p.Lanes)
+	}
+}
+
+// Work of one lane that is told in parts adds up.
+func TestWorkInParts(t *testing.T) {
+	rec := New(Config{Work: []Work{{"a", 3, 30}, {"b", 1, 1}, {"a", 4, 40}, {"a", -1, -1}}})
+	lanes := rec.Look(start).Lanes
+	if len(lanes) != 2 {
+		t.Fatalf("%+v", lanes)
+	}
+	for _, l := range lanes {
+		if l.Name == "a" && (l.Left != 7 || l.LeftBytes != 70) || l.Name == "b" && (l.Left != 1 || l.LeftBytes != 1) {
+			t.Errorf("%s: %d items, %d bytes", l.Name, l.Left, l.LeftBytes)
+		}
+	}
+}
+
+// A lane that two samples tell of has the counts of both, and what is believed of it at the
+// end of the later one.
+func TestLanesMerge(t *testing.T) {
+	a := Sample{Span: 1, Lanes: []LaneSample{{Name: "a", Phase: "cooling", Answered: 2, Throttled: 3, Limits: map[string]float64{"tokens": 1}}}}
+	b := Sample{Span: 1, Lanes: []LaneSample{{Name: "a", Phase: "flowing", Answered: 5, Throttled: 7, Limits: map[string]float64{"requests": 2}}}}
+	l := a.Merge(b).Lanes[0]
+	if l.Answered != 7 || l.Throttled != 10 || l.Phase != "flowing" || len(l.Limits) != 1 || l.Limits["requests"] != 2 {
+		t.Errorf("%+v", l)
+	}
+	if a.Lanes[0].Answered != 2 || b.Lanes[0].Answered != 5 {
+		t.Error("merging changed what was merged")
+	}
+}
