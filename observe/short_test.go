@@ -3,12 +3,14 @@ package observe
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/provider"
 )
 
 // All is told of a run that is over before it was pictured once, calls or none: its time, as
@@ -114,5 +116,38 @@ func TestLanesMerge(t *testing.T) {
 	}
 	if a.Lanes[0].Answered != 2 || b.Lanes[0].Answered != 5 {
 		t.Error("merging changed what was merged")
+	}
+}
+
+// A price of less than nothing, or that is no number, is none.
+func TestPricesThatAreNone(t *testing.T) {
+	for _, usd := range []float64{-1e-9, math.NaN(), math.Inf(-1)} {
+		rec := New(Config{Price: func(any, provider.Usage) (float64, bool) { return usd, true }})
+		rec.end(&batch.End{})
+		rec.event(batch.Event{Summary: &batch.Summary{At: start, Succeeded: 1}})
+		if s := rec.Look(start).Spent; s.USD != 0 || s.Priced != 0 || s.Unpriced != 1 {
+			t.Errorf("%v: %+v", usd, s)
+		}
+	}
+}
+
+// Latencies are those of all pictures of the last half minute, and of no call when the run is
+// over it is said that it is under way.
+func TestLatenciesOverPictures(t *testing.T) {
+	rec := New(Config{})
+	s := statusOf(8, learned("a", 1, 0))
+	s.Run.InFlight, s.Run.Oldest = 1, start
+	for k, latency := range []time.Duration{time.Second, time.Second, 9 * time.Second} {
+		rec.call(&batch.Call{Lane: "a", Latency: latency})
+		s.At, s.Run.Ledger[1] = start.Add(time.Duration(k+1)*500*time.Millisecond), time.Duration(k+1)*500*time.Millisecond
+		rec.event(batch.Event{Status: &s})
+	}
+	p := rec.Look(s.At)
+	if p.P50 > 2*time.Second || p.P95 < 8*time.Second || p.Lanes[0].P50 != p.P50 || p.Oldest != 1500*time.Millisecond {
+		t.Errorf("p50 %v, p95 %v, the oldest for %v", p.P50, p.P95, p.Oldest)
+	}
+	rec.event(batch.Event{Summary: &batch.Summary{At: s.At, Held: s.Run.Ledger, Ran: s.Run.Ledger.Sum()}})
+	if p := rec.Look(s.At); p.Oldest != 0 || p.InFlight != 0 {
+		t.Errorf("over, and %d under way for %v", p.InFlight, p.Oldest)
 	}
 }
