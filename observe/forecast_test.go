@@ -393,3 +393,15 @@ func TestForecastOfTheLastCalls(t *testing.T) {
 		t.Errorf("3 calls of 10 to 20 s: %+v", e)
 	}
 }
+
+// The end that is shown lies in its interval, also while it rests and what is known has moved.
+func TestForecastLiesWithin(t *testing.T) {
+	for _, shown := range []time.Duration{time.Minute, 100 * time.Hour} {
+		d := newDrive(20_000)
+		d.seconds(300, 10, "requests")
+		d.f.shown, d.f.moved = d.p.At.Add(shown), d.p.At
+		if e := d.second(10, "requests"); e.Likely != shown-time.Second || e.Low > e.Likely || e.Likely > e.High {
+			t.Errorf("%v is shown: %+v", shown, e)
+		}
+	}
+}
