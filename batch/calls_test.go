@@ -93,3 +93,13 @@ func TestMeasuringThatMisbehaves(t *testing.T) {
 		}
 	}
 }
+
+// A call that was not made is not told of.
+func TestCallsThatWereNotMade(t *testing.T) {
+	var told atomic.Int64
+	gate := WithGate(func(context.Context) { panic("no place") })
+	_, sum, _ := proved(t.Context(), t, numbers(5), double, exact, gate, WithCalls(func(Call) { told.Add(1) }))
+	if told.Load() != 0 || sum.Failed != 5 {
+		t.Errorf("%d calls were told: %+v", told.Load(), sum)
+	}
+}

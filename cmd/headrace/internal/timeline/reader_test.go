@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -89,4 +90,46 @@ func FuzzScan(f *testing.F) {
 	f.Add([]byte(`{"event":"start","headrace_timeline":2,` + "\n"))
 	f.Add([]byte("mine"))
 	f.Fuzz(func(t *testing.T, text []byte) { checkScan(t, text) })
+}
+
+// A file that was cut off under its reader is read anew.
+func TestReaderOfAShorterFile(t *testing.T) {
+	path, chance := tempPath(t), newChance(7)
+	f := begun(t, path)
+	begin, err := os.ReadFile(path)
+	must(t, err)
+	r := Reader{Path: path}
+	for n := range 20 {
+		s := aSample(n, chance)
+		must(t, f.add(s, news(n+1)))
+	}
+	if v, err := r.Look(); err != nil || v.Progress == nil || v.Progress.Done != 20 {
+		t.Fatalf("%v, %+v", err, v)
+	}
+	must(t, f.close())
+	must(t, os.WriteFile(path, begin, 0o600))
+	if v, err := r.Look(); err != nil || v.Progress == nil || v.Progress.Done != 0 || !v.At.IsZero() {
+		t.Errorf("%v, %+v", err, v.Progress)
+	}
+}
+
+// A timeline that a run writes is not put aside, nor is what is none; what nobody writes is.
+func TestPutAside(t *testing.T) {
+	path := tempPath(t)
+	if kept, err := PutAside(path); kept != "" || err != nil {
+		t.Errorf("nothing is there: %q, %v", kept, err)
+	}
+	f := begun(t, path)
+	if _, err := PutAside(path); !errors.Is(err, ErrInUse) {
+		t.Errorf("of a run: %v", err)
+	}
+	must(t, f.close())
+	kept, err := PutAside(path)
+	if _, gone := os.Stat(path); err != nil || kept == "" || !errors.Is(gone, fs.ErrNotExist) {
+		t.Errorf("%q, %v, %v", kept, err, gone)
+	}
+	must(t, os.WriteFile(path, []byte("mine\n"), 0o600))
+	if _, err := PutAside(path); !errors.Is(err, ErrForeign) {
+		t.Errorf("somebody else's: %v", err)
+	}
 }
