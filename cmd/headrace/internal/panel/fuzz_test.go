@@ -86,14 +86,14 @@ func randomRun(chance *rand.Rand, name string) (p event.Progress, speeds []float
 	}
 	number := func() int { return int(chance.Int64() >> chance.IntN(63)) }
 	maybe := func() *int { return []*int{nil, of(number()), of(0)}[chance.IntN(3)] }
-	real := func() *float64 { return []*float64{nil, of(float64(number()) / 100), of(-1.0)}[chance.IntN(3)] }
+	fraction := func() *float64 { return []*float64{nil, of(float64(number()) / 100), of(-1.0)}[chance.IntN(3)] }
 	pick := func(list ...string) string { return list[chance.IntN(len(list))] }
 	p = event.Progress{
 		State: pick("running", paused, draining, stopped, over, name), ElapsedS: float64(number()), Done: number(), Total: maybe(), Failed: int64(number()),
 		InFlight: number(), Waiting: number(), PerSecond: float64(number()) / 7, Input: text(), Output: text(), Provider: text(), Models: []string{text()}, OfModels: chance.IntN(4),
 		Concurrency: number(), Bound: pick("requests", "cooldown", "breaker", name), HeldBy: text(), HeldMore: text(), HeldShort: text(), HeldWide: text(),
-		Allowed: real(), EndsText: text(), EndsWide: text(), Spent: event.Spent{USD: real(), InputTokens: int64(number())}, Answered: number(),
-		Again: number(), Cooldowns: number(), Parked: number(), Delayed: number(), Truncated: number(), OldestS: real(),
+		Allowed: fraction(), EndsText: text(), EndsWide: text(), Spent: event.Spent{USD: fraction(), InputTokens: int64(number())}, Answered: number(),
+		Again: number(), Cooldowns: number(), Parked: number(), Delayed: number(), Truncated: number(), OldestS: fraction(),
 		Failures: []event.Failure{{Kind: text(), Code: text(), Message: text(), Count: number()}}, Latest: text(),
 	}
 	if chance.IntN(2) > 0 {
@@ -103,7 +103,7 @@ func randomRun(chance *rand.Rand, name string) (p event.Progress, speeds []float
 	for range chance.IntN(12) {
 		p.Lanes = append(p.Lanes, event.Lane{
 			Name: text(), Phase: text(), HeldShort: text(), DonePerS: float64(number()), InFlight: number(), P95MS: int64(number()),
-			Limits: []event.Limit{{Used: real()}}, Throttled: number(), Left: maybe(),
+			Limits: []event.Limit{{Used: fraction()}}, Throttled: number(), Left: maybe(),
 		})
 	}
 	for range chance.IntN(200) {

@@ -8,6 +8,7 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/observe"
 )
 
 // What became of items that had to wait stands in the summary, in words, and an ordinary
@@ -88,6 +89,22 @@ func TestWaitStory(t *testing.T) {
 	} {
 		if w.At, w.Lane = at, "l"; waitStory(w) != want {
 			t.Errorf("got  %s\nwant %s", waitStory(w), want)
+		}
+	}
+}
+
+// The time of a run that was over in an instant has a part all the same, and one that does
+// not add up is said.
+func TestProofOfAnInstant(t *testing.T) {
+	s := Report{Bounds: observe.Ledger{"tail": 300 * time.Microsecond, "input": 100 * time.Microsecond}}
+	s.Ran = 400 * time.Microsecond
+	if text := s.timeProof(); text != "  time 0.000 s = tail 0.000  ✓\n" {
+		t.Errorf("%q", text)
+	}
+	for _, off := range []time.Duration{-1, 1} {
+		s.Ran = 400*time.Microsecond + off
+		if text := s.timeProof(); !strings.Contains(text, "DOES NOT HOLD") {
+			t.Errorf("%q", text)
 		}
 	}
 }
