@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -116,6 +117,9 @@ func TestPanelOnATerminal(t *testing.T) {
 // A run whose terminal goes away drains, as at SIGTERM, and nothing is lost; that shells and
 // kernels say so more than once changes nothing. Under nohup it goes on.
 func TestTerminalGoesAway(t *testing.T) {
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP) // so that none of the children inherits that it is ignored, where the tests run under nohup
+	defer signal.Stop(heard)
 	for name, c := range map[string]struct {
 		before      string
 		items, code int
