@@ -92,6 +92,9 @@ func (w *watched) printProgress(ctx context.Context) error {
 		return refuse("%s does not say yet how the run stands: ask again in a second", w.reader.Path)
 	}
 	fmt.Fprintf(w.stdout, "%s\n", printable.JSON(v.Line))
+	if why := w.whyOver(&v); why != "" && !v.Ended { // its state says what it was about when it was killed
+		fmt.Fprintf(w.stderr, "headrace: %s\n", printable.Line(why))
+	}
 	return nil
 }
 

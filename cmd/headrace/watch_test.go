@@ -158,6 +158,26 @@ func TestWatchOfATimelineThatGoesAway(t *testing.T) {
 	})
 }
 
+// A program that asks for the event of a run that was killed gets the last one, and on
+// standard error is told that there will be no other.
+func TestEventOfAKilledRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := begunRun(t)
+		r.second()
+		r.writer.Close(nil)
+		for _, c := range []struct {
+			later  time.Duration
+			killed bool
+		}{{time.Second, false}, {time.Hour, true}} {
+			time.Sleep(c.later)
+			code, out, errs := inWorld(t, nil, nil, "status", r.output, "--json")
+			if killed := strings.Contains(errs, "the run does not go on: it was killed"); code != exitOK || killed != c.killed || !strings.Contains(out, `"done":1`) {
+				t.Errorf("%v later: exit code %d: %s%s", c.later, code, out, errs)
+			}
+		}
+	})
+}
+
 // What is in a timeline steers no terminal.
 func TestWatchIsHarmless(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
