@@ -232,7 +232,7 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	r.sayUnsaved(sums.SaveErr)
 	r.sayOrder(&sums)
 	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped == 0 {
-		r.console.Notice(event.NothingToDo, "the input held no items: there was nothing to do")
+		r.console.Notice(event.EmptyInput, "the input held no items: there was nothing to do")
 	}
 	if !isClosedPipe(sums.FilesErr) { // whoever read has gone: nobody asks how it went
 		r.report = r.reportOf(&sums, plan)

@@ -41,7 +41,7 @@ const (
 	Key                Code = "key"                 // where the key goes, or does not
 	Checking           Code = "checking"            // the input, before any call
 	Resumed            Code = "resumed"             // it goes on with what an earlier run has left
-	NothingToDo        Code = "nothing_to_do"       // the input holds no items
+	EmptyInput         Code = "empty_input"         // the input holds no items
 	OtherOutput        Code = "other_output"        // what is in the output is of other questions
 	BadLines           Code = "bad_lines"           // some are skipped
 	TornLine           Code = "torn_line"           // the end of a file is cut off
