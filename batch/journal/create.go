@@ -88,9 +88,22 @@ func ErrorsPath(output string) string {
 	if output == "-" {
 		return ""
 	}
-	ending := filepath.Ext(output)
+	stem, ending := split(output)
+	return stem + ".errors" + ending
+}
+
+// Beside is the name of a file that is kept beside an output: its name with another
+// ending. Of a compressed file that stands for both of its endings.
+func Beside(output, ending string) string {
+	stem, _ := split(output)
+	return stem + ending
+}
+
+// split cuts a name before its ending, or before the two endings of a compressed file.
+func split(name string) (stem, ending string) {
+	ending = filepath.Ext(name)
 	if ending == ".gz" || ending == ".zst" {
-		ending = filepath.Ext(strings.TrimSuffix(output, ending)) + ending
+		ending = filepath.Ext(strings.TrimSuffix(name, ending)) + ending
 	}
-	return strings.TrimSuffix(output, ending) + ".errors" + ending
+	return strings.TrimSuffix(name, ending), ending
 }

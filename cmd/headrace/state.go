@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/headrace/headrace/batch"
@@ -20,12 +19,7 @@ import (
 // statePath is where the state of an output is: its name with .state.json for its ending,
 // or for the two endings of a compressed one.
 func statePath(output string) string {
-	ending := filepath.Ext(output)
-	if ending == ".gz" || ending == ".zst" {
-		output = strings.TrimSuffix(output, ending)
-		ending = filepath.Ext(output)
-	}
-	return strings.TrimSuffix(output, ending) + ".state.json"
+	return journal.Beside(output, ".state.json")
 }
 
 // stateFile is where this run keeps its state; nil where there is no file to lie beside.

@@ -25,7 +25,7 @@ func (s *scene) ends(e *Progress) {
 		e.EndsShort, e.EndsWide = clip(s.noEndShort(), endCells), e.EndsText
 		return
 	}
-	e.Ends = &Ends{LowS: round(f.Low.Seconds()), LikelyS: round(f.Likely.Seconds()), HighS: round(f.High.Seconds())}
+	e.Ends = &Ends{LowS: Round(f.Low.Seconds()), LikelyS: Round(f.Likely.Seconds()), HighS: Round(f.High.Seconds())}
 	at := fmt.Sprintf("%s, in %s", s.clock(f.Likely), span(f.Likely))
 	if half := (f.High - f.Low) / 2; half > f.Likely/2 && half > vagueFrom {
 		s.endsVaguely(e, at)

@@ -49,13 +49,13 @@ func (s *scene) held(e *Progress) {
 			second = "of late it is " + s.name(h.Second) // which is not named until it has led for a while
 		}
 	}
-	e.Bound, e.BoundShare = string(by), round(h.Share)
+	e.Bound, e.BoundShare = string(by), Round(h.Share)
 	e.HeldBy = fitting(rowCells, w.by...)
 	e.HeldMore = clauses(append([]string{second}, w.more...)...)
 	e.HeldShort = fitting(shortCells, append(w.short, e.HeldBy)...)
 	e.HeldWide = s.wide(w)
 	if h.Next != observe.NoBound && h.Factor > 0 && !math.IsInf(h.Factor, 0) {
-		e.Next = &Next{Bound: string(h.Next), Factor: round(h.Factor), Then: string(h.Then)}
+		e.Next = &Next{Bound: string(h.Next), Factor: Round(h.Factor), Then: string(h.Then)}
 	}
 }
 

@@ -183,7 +183,7 @@ func waits(n int) string {
 
 // input says how fast it comes.
 func (s *scene) input() sentence {
-	speed := perSecond(round(s.p.Speed))
+	speed := perSecond(Round(s.p.Speed))
 	items := strings.Replace(speed, "/s", " items/s", 1)
 	flying := fmt.Sprintf("(%s of %s in flight)", number(s.p.InFlight), number(s.p.Concurrency))
 	return sentence{

@@ -37,12 +37,12 @@ const (
 func Of(p *observe.Picture, c Context) Progress {
 	s := &scene{p: p, c: &c, lane: laneOf(p)}
 	e := Progress{
-		Event: "progress", ElapsedS: round(p.At.Sub(p.Began).Seconds()), At: Stamp(p.At), State: p.State.String(),
+		Event: "progress", ElapsedS: Round(p.At.Sub(p.Began).Seconds()), At: Stamp(p.At), State: p.State.String(),
 		Done: p.Before + p.Answered + p.Failed, Before: p.Before, Failed: int64(p.Failed + c.Skipped),
-		InFlight: p.InFlight, Waiting: p.Waiting, PerSecond: round(p.Speed), Open: p.Open, HalfOpen: p.HalfOpen,
+		InFlight: p.InFlight, Waiting: p.Waiting, PerSecond: Round(p.Speed), Open: p.Open, HalfOpen: p.HalfOpen,
 		Input: c.Input, Output: c.Output, Provider: c.Provider, Simulated: c.Simulated, Concurrency: p.Concurrency,
 		Models: models(p), OfModels: p.OfLanes, BoundS: Seconds(p.Ledger),
-		Allowed: finite(p.Allowed), Efficiency: positive(p.Efficiency),
+		Allowed: Finite(p.Allowed), Efficiency: positive(p.Efficiency),
 		Answered: p.Answered, Calls: p.Calls, Throttled: p.Throttled, Cooldowns: p.Cooldowns, Broke: p.Broke, Again: again(p),
 		Truncated: p.Truncated, Parked: p.Parked, Delayed: p.Delayed,
 		OldestS: positive(p.Oldest.Seconds()), SlowestS: positive(p.Slowest.Seconds()),
@@ -143,14 +143,14 @@ func lanes(s *scene) []Lane {
 
 func (s *scene) laneEvent(l *observe.Lane) Lane {
 	e := Lane{
-		Name: l.Name, Phase: l.Phase.String(), Speed: l.LaneStatus.Speed.String(), Why: l.Why, WaitS: round(l.Wait.Seconds()),
-		Epoch: l.Epoch, Rate: finite(l.Rate), InFlight: l.InFlight, Parked: l.Parked, Delayed: l.Delayed,
+		Name: l.Name, Phase: l.Phase.String(), Speed: l.LaneStatus.Speed.String(), Why: l.Why, WaitS: Round(l.Wait.Seconds()),
+		Epoch: l.Epoch, Rate: Finite(l.Rate), InFlight: l.InFlight, Parked: l.Parked, Delayed: l.Delayed,
 		MeanMS: l.Latency.Milliseconds(), P95MS: l.LaneStatus.P95.Milliseconds(), P50MS: milli(l.P50),
 		Bound: string(s.laneBound(l)), HeldShort: s.laneHeld(l), Limits: limits(l),
-		Answered: l.Answered, Throttled: l.Throttled, Broke: l.Broke, Failed: l.Failed, DonePerS: round(l.Speed),
-		Errors: round(l.Errors), Slowed: round(l.Slowed), Belief: l.View.String(), Breaker: l.Breaker.String(), Failures: l.Failures,
-		FirstS: until(s.p.At, l.FirstDue), LastS: until(s.p.At, l.LastDue),
-		Level: Levels{finite(l.Level.Requests), finite(l.Level.Tokens), finite(l.Level.InputTokens), finite(l.Level.OutputTokens)},
+		Answered: l.Answered, Throttled: l.Throttled, Broke: l.Broke, Failed: l.Failed, DonePerS: Round(l.Speed),
+		Errors: Round(l.Errors), Slowed: Round(l.Slowed), Belief: l.View.String(), Breaker: l.Breaker.String(), Failures: l.Failures,
+		FirstS: Until(s.p.At, l.FirstDue), LastS: Until(s.p.At, l.LastDue),
+		Level: Levels{Finite(l.Level.Requests), Finite(l.Level.Tokens), Finite(l.Level.InputTokens), Finite(l.Level.OutputTokens)},
 	}
 	if l.P95 > 0 { // of the same answers as the median
 		e.P95MS = l.P95.Milliseconds()
@@ -177,8 +177,8 @@ func limits(l *observe.Lane) []Limit {
 	for k := range l.View.Limits {
 		if v := &l.View.Limits[k]; v.Known() {
 			list = append(list, Limit{
-				Limit: limitWords[k], PerSecond: round(v.Refill), Source: sourceWord(v.Source),
-				Used: positive(l.Used[k]), Level: finite(l.View.Level(dimensions[k])),
+				Limit: limitWords[k], PerSecond: Round(v.Refill), Source: sourceWord(v.Source),
+				Used: positive(l.Used[k]), Level: Finite(l.View.Level(dimensions[k])),
 			})
 		}
 	}
@@ -200,21 +200,21 @@ func sourceWord(s limiter.Source) string {
 // Stamp is a moment as events have it: RFC 3339 with milliseconds, in UTC.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// round is to the thousandth: what is behind that is noise. What JSON has no number for
+// Round is to the thousandth: what is behind that is noise. What JSON has no number for
 // is nought.
-func round(x float64) float64 {
+func Round(x float64) float64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return 0
 	}
 	return math.Round(x*1000) / 1000
 }
 
-// finite is a number for JSON, which has no infinity: null then.
-func finite(x float64) *float64 {
+// Finite is a number for JSON, which has no infinity: null then.
+func Finite(x float64) *float64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return nil
 	}
-	x = round(x)
+	x = Round(x)
 	return &x
 }
 
@@ -223,7 +223,7 @@ func positive(x float64) *float64 {
 	if x <= 0 {
 		return nil
 	}
-	return finite(x)
+	return Finite(x)
 }
 
 func milli(d time.Duration) *int64 {
@@ -234,10 +234,10 @@ func milli(d time.Duration) *int64 {
 	return &ms
 }
 
-// until is how many seconds there are from now until then; null: there is no such moment.
-func until(now, then time.Time) *float64 {
+// Until is how many seconds there are from now until then; null: there is no such moment.
+func Until(now, then time.Time) *float64 {
 	if then.IsZero() {
 		return nil
 	}
-	return finite(max(0, then.Sub(now)).Seconds())
+	return Finite(max(0, then.Sub(now)).Seconds())
 }

@@ -3,7 +3,6 @@ package progress
 import (
 	"encoding/json"
 	"io"
-	"math"
 	"time"
 
 	"github.com/headrace/headrace/batch"
@@ -84,11 +83,11 @@ func (e *events) transition(t batch.Transition) {
 	out := event.Transition{
 		Event: "transition", ElapsedS: seconds(t.At.Sub(e.began)), Lane: t.Lane,
 		From: t.From.String(), To: t.To.String(), Reason: t.Reason.String(),
-		Epoch: t.Epoch, Met: t.Wave, Rate: finite(t.Rate), Belief: t.Belief, Cause: textOf(t.Cause),
+		Epoch: t.Epoch, Met: t.Wave, Rate: event.Finite(t.Rate), Belief: t.Belief, Cause: textOf(t.Cause),
 		At: event.Stamp(t.At), Text: Story(t),
 	}
 	if t.Span > 0 {
-		out.Slowed, out.Errors = round(t.Slowed), finite(t.Errors)
+		out.Slowed, out.Errors = event.Round(t.Slowed), event.Finite(t.Errors)
 	}
 	if !t.Until.IsZero() {
 		out.ForS = seconds(t.Until.Sub(t.At))
@@ -111,24 +110,5 @@ func (e *events) summary(s *Report) {
 	}
 }
 
-// until is how many seconds there are from now until then; null: there is no such moment.
-func until(now, then time.Time) *float64 {
-	if then.IsZero() {
-		return nil
-	}
-	return finite(max(0, then.Sub(now)).Seconds())
-}
-
 // seconds are rounded to milliseconds: what is behind them is noise.
-func seconds(d time.Duration) float64 { return round(d.Seconds()) }
-
-func round(x float64) float64 { return math.Round(x*1000) / 1000 }
-
-// finite is a number for JSON, which has no infinity: null then.
-func finite(x float64) *float64 {
-	if math.IsInf(x, 0) || math.IsNaN(x) {
-		return nil
-	}
-	x = round(x)
-	return &x
-}
+func seconds(d time.Duration) float64 { return event.Round(d.Seconds()) }

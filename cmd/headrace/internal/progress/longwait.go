@@ -85,7 +85,7 @@ func (e *events) longWait(w batch.LongWait) {
 	}
 	if !w.Until.IsZero() {
 		at := w.Until.Format(time.RFC3339)
-		out.ForS, out.Until = until(w.At, w.Until), &at
+		out.ForS, out.Until = event.Until(w.At, w.Until), &at
 	}
 	e.print(out)
 }

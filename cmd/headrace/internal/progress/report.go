@@ -289,7 +289,7 @@ func (s *Report) Event() event.Summary {
 		e.Resume = &s.Resume
 	}
 	if s.Elapsed > 0 {
-		e.PerSecond = round(float64(s.Succeeded+s.Failed) / s.Elapsed.Seconds())
+		e.PerSecond = event.Round(float64(s.Succeeded+s.Failed) / s.Elapsed.Seconds())
 	}
 	return e
 }

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/cmd/headrace/internal/printable"
 	"github.com/headrace/headrace/observe"
@@ -17,12 +17,7 @@ import (
 // Path is where the timeline of an output is if nothing else is said: its name with
 // .run.jsonl for its ending, or for the two endings of a compressed one.
 func Path(output string) string {
-	ending := filepath.Ext(output)
-	if ending == ".gz" || ending == ".zst" {
-		output = strings.TrimSuffix(output, ending)
-		ending = filepath.Ext(output)
-	}
-	return strings.TrimSuffix(output, ending) + ".run.jsonl"
+	return journal.Beside(output, ".run.jsonl")
 }
 
 // Bounds of a line, in bytes. What is longer is not written.
