@@ -12,13 +12,19 @@ package provider
 // usage and finish reason to the Recorder in ctx; it reads a bounded number of
 // bytes; it follows no redirect to another host; the key is in no error.
 type Request struct {
-	// Endpoint is a path only, such as /v1/chat/completions. It can never
-	// name a host.
+	// Endpoint is an operation, such as Chat. It can never name a host.
 	Endpoint string
-	// Model is the model that Body names, for clients that put it in the URL.
+	// Model is the model that is asked, for clients that put it in the URL.
 	Model string
-	// Body is the request's JSON. The client does not change it.
+	// Body is the request's JSON, in the words of the dialect that the operation is of. The
+	// client does not change it; what it sends is that, or a translation of it.
 	Body []byte
+	// MaxTokens bounds the output, in tokens, of a request that says no bound itself and is
+	// translated into a dialect that demands one. 0: there is none.
+	MaxTokens int
+	// Lane names the lane that the call was let into, for whoever has a client for each; see
+	// batch.LaneFrom.
+	Lane string
 }
 
 // Reply is the provider's answer. If Do fails after an answer came, Status,
@@ -36,6 +42,12 @@ type Reply struct {
 	Usage    Usage
 	HasUsage bool
 	// Finish is the provider's own word for why the answer ended, "" if it
-	// said nothing; see FinishKind.
+	// said nothing; see FinishKind and EndOf.
 	Finish string
+	// Text is what the answer says in words, if HasText: a client reads it if it is told to.
+	Text    string
+	HasText bool
+	// Dialect names the one that Body is in; Translated says that the request was put into it.
+	Dialect    string
+	Translated bool
 }

@@ -10,15 +10,17 @@ import (
 // under where sums over millions of items overflow an int64.
 const maxTokenCount = 1 << 40
 
-// Usage counts the tokens of one call. CachedTokens are part of InputTokens and
-// ReasoningTokens part of OutputTokens, whatever the provider's own convention.
-type Usage struct{ InputTokens, OutputTokens, CachedTokens, ReasoningTokens int64 }
+// Usage counts the tokens of one call. CachedTokens (read from a cache) and CacheWriteTokens
+// are parts of InputTokens, and ReasoningTokens are part of OutputTokens, whatever the
+// provider's own convention.
+type Usage struct{ InputTokens, OutputTokens, CachedTokens, CacheWriteTokens, ReasoningTokens int64 }
 
 // Add returns the sum of both.
 func (u Usage) Add(v Usage) Usage {
 	u.InputTokens += v.InputTokens
 	u.OutputTokens += v.OutputTokens
 	u.CachedTokens += v.CachedTokens
+	u.CacheWriteTokens += v.CacheWriteTokens
 	u.ReasoningTokens += v.ReasoningTokens
 	return u
 }
@@ -120,7 +122,7 @@ func (c *counts) settle() Usage {
 	cached := max(c.cached, c.read)
 	return Usage{
 		InputTokens: max(c.input, cached), OutputTokens: max(c.output, c.reasoning), // a part is no more than the whole
-		CachedTokens: cached, ReasoningTokens: c.reasoning,
+		CachedTokens: cached, CacheWriteTokens: c.written, ReasoningTokens: c.reasoning,
 	}
 }
 

@@ -134,7 +134,7 @@ func (c *Case) expect(key, value string) (err error) {
 	case "usage":
 		c.Usage = new(provider.Usage)
 		u := c.Usage
-		_, err = fmt.Sscanf(value, "%d/%d/%d/%d", &u.InputTokens, &u.OutputTokens, &u.CachedTokens, &u.ReasoningTokens)
+		_, err = fmt.Sscanf(value, "%d/%d/%d/%d/%d", &u.InputTokens, &u.OutputTokens, &u.CachedTokens, &u.CacheWriteTokens, &u.ReasoningTokens)
 	case "note":
 		c.Note, err = noteOf(value)
 	default:
