@@ -1,0 +1,16 @@
+// Package auth proves to a provider who sends a request: by a key in a header, by a key in
+// a file that somebody else keeps fresh, by tokens that a source gives out, or not at all.
+//
+// It promises that a key or a token is in no error, and that what is fresh is used: a key
+// that was refused is asked for once more before anybody says so.
+//
+//	Key ─────┐                          headers of the request
+//	File ────┤   ┌────────┐  Apply  ┌────────────────────────────┐
+//	Tokens ──┼──▶│ Source │────────▶│ Authorization, x-api-key … │──▶ the provider
+//	sigv4 ───┤   └────────┘         └────────────────────────────┘       │
+//	None ────┘       ▲                                                   │
+//	                 └───────────────── Refused ◀── 401, 403 ────────────┘
+//
+// Each is a Source. Signatures for AWS are in provider/auth/sigv4 and tokens of Google in
+// provider/auth/google, for what they import.
+package auth
