@@ -20,6 +20,11 @@ const (
 	Converse        = "/converse"        // of Bedrock
 )
 
+// Operations are all of them.
+func Operations() []string {
+	return []string{Chat, Completions, Embeddings, Responses, Moderations, Messages, GenerateContent, Converse}
+}
+
 // A Dialect is how a provider is spoken to: what is sent where, and how an answer is read.
 // It is a value without state, keys or connections, and may be used by many goroutines. What
 // differs between vendors of one dialect (addresses, keys, words) is theirs, not its.
@@ -27,14 +32,17 @@ type Dialect interface {
 	// Name is a word for it in small letters, such as "anthropic".
 	Name() string
 
-	// Path is where a call of an operation goes, below the base URL: it begins with "/", or
-	// is "" where the operation is unknown to the dialect (ok is false). A model that stands
-	// in the path is escaped. It depends on the model only if that stands in it; the path
-	// for "" says whether the operation is known.
+	// Root is the path that a base URL without any gets, such as "/v1"; "" is none.
+	Root() string
+
+	// Path is where a call of an operation goes, below the base URL, and begins with "/". It
+	// is false of an operation that the dialect does not have. A model that stands in the
+	// path is escaped; one that stands in the body makes no difference.
 	Path(operation, model string) (path string, ok bool)
 
 	// Body is what is sent for a request in the dialect's own words: r.Body itself, unless
-	// something must be said otherwise there than in a file. It never changes r.Body.
+	// something must be said otherwise there than in a file. It never changes r.Body. An
+	// error refuses what cannot be answered by one whole JSON value, such as a stream.
 	Body(r Request) ([]byte, error)
 
 	// Answer reads a response in one pass: a good answer with its usage and its end, or an

@@ -99,7 +99,7 @@ func TestDoChangesNoByte(t *testing.T) {
 	}
 	want := provider.Reply{
 		Status: 200, RequestID: "req_1", Body: reply.Body, HasUsage: true,
-		Usage: provider.Usage{InputTokens: 3, OutputTokens: 1}, Finish: "stop",
+		Usage: provider.Usage{InputTokens: 3, OutputTokens: 1}, Finish: "stop", Dialect: "openai",
 	}
 	if fmt.Sprint(reply) != fmt.Sprint(want) {
 		t.Errorf("reply %+v, want %+v", reply, want)

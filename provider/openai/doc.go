@@ -1,21 +1,14 @@
-// Package openai calls OpenAI and whatever speaks its dialect: typed calls for
-// Go programs (Chat, Embed, over sashabaranov/go-openai) and raw ones for
-// prompt files (Do, over net/http), both through one transport.
+// Package openai speaks OpenAI's dialect: it says what is sent where and how answers are
+// read (Dialect), makes raw calls for prompt files (Do), and typed ones for Go programs
+// (Chat, Embed, over sashabaranov/go-openai), all through the engine of provider/wire.
 //
-// It promises one try per call, an error that is always a *provider.Error, at
-// most Config.MaxBody bytes read, no redirect to another host, and a key that is
-// in no error. A raw body goes out byte for byte as it came in: through a typed
-// request a temperature of 0 and every unknown field would be lost.
+// A raw body goes out byte for byte as it came in: through a typed request a temperature of
+// 0 and every unknown field would be lost.
 //
 //	Chat, Embed ─▶ go-openai ─▶ doer ─┐
-//	                                  ├─▶ fetch ─▶ provider.Transport ─▶ the wire
-//	Do ───────────────────────────────┘     │      (a redirect: http.Client,  │
-//	                                        │       none to another host)     ▼
-//	                                        ▼                          the Recorder of
-//	                          exchange: status, headers, body,         the attempt
-//	                          or what went wrong
-//	                                        │
-//	                                        ▼
+//	                                  ├─▶ wire.Client ─▶ the wire
+//	Do ──────────▶ Dialect ───────────┘        │
+//	                                           ▼
 //	            one verdict for all three: provider.ReplyOf
 //
 // go-openai makes requests and reads no answers: its errors lose the headers and

@@ -9,6 +9,7 @@ import (
 	"github.com/sashabaranov/go-openai"
 
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/wire"
 )
 
 // Chat completes a chat. Some requests go-openai itself refuses before they are
@@ -45,23 +46,22 @@ func (c *Client) Embed(ctx context.Context, r openai.EmbeddingRequest) (openai.E
 // go-openai would read the answer, too; but it stops reading at the first value,
 // says nothing of the rest, and forgets the headers of a failure.
 func (c *Client) typed(ctx context.Context, resp openai.Response, call func(context.Context) error) error {
-	x := pending{Context: ctx}
-	defer func() { x.long.giveBack() }()
-	if err := call(&x); !errors.Is(err, errTaken) {
+	p := pending{Context: ctx}
+	defer p.exchange.Release()
+	if err := call(&p); !errors.Is(err, errTaken) {
 		return c.own(err)
 	}
-	resp.SetHeader(x.header)
-	reply, e := c.answer(ctx, x.exchange)
-	note(ctx, &reply)
-	if e != nil {
+	x := &p.exchange
+	resp.SetHeader(x.Header)
+	if _, e := c.wire.Read(ctx, x); e != nil {
 		return e
 	}
-	if shape := json.Unmarshal(x.body, resp); shape != nil {
+	if shape := json.Unmarshal(x.Body, resp); shape != nil {
 		// The answer is whole and is JSON, yet of another shape than OpenAI's:
 		// another try would be paid for and be of the same.
 		return &provider.Error{
-			Kind: provider.Invalid, Provider: name, Status: x.status, Err: c.quiet(shape),
-			RequestID: provider.RequestID(x.header), Body: c.keep(x.body),
+			Kind: provider.Invalid, Provider: name, Status: x.Status, Err: c.wire.Quiet(shape),
+			RequestID: provider.RequestID(x.Header), Body: c.wire.Keep(x.Body),
 		}
 	}
 	return nil
@@ -71,7 +71,7 @@ func (c *Client) typed(ctx context.Context, resp openai.Response, call func(cont
 // becomes of it.
 type pending struct {
 	context.Context
-	exchange
+	exchange wire.Exchange
 }
 
 type pendingKey struct{}
@@ -89,12 +89,12 @@ func (c *Client) own(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &provider.Error{Kind: provider.Invalid, Provider: name, Err: c.quiet(err)}
+	return &provider.Error{Kind: provider.Invalid, Provider: name, Err: c.wire.Quiet(err)}
 }
 
 // doer is the HTTP client that go-openai is given. It makes the call, keeps the
 // exchange for typed, and leaves nothing for go-openai to do.
-type doer struct{ c *Client }
+type doer struct{ wire *wire.Client }
 
 // errTaken tells go-openai that it is done.
 var errTaken = errors.New("openai: the exchange is kept elsewhere")
@@ -104,6 +104,6 @@ func (d doer) Do(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return nil, errors.New("openai: a call that does not come from here")
 	}
-	p.exchange = d.c.fetch(req)
+	p.exchange = d.wire.Fetch(req)
 	return nil, errTaken
 }

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"errors"
@@ -49,7 +49,7 @@ func TestAnswerCutAfterAValue(t *testing.T) {
 		_ = conn.Close()
 	}))
 	t.Cleanup(server.Close)
-	c, err := New(Config{BaseURL: server.URL})
+	c, err := New(local(Config{BaseURL: server.URL}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestAnswerCutAfterAValue(t *testing.T) {
 
 // A transport of the user's may unpack an answer and leave its length as it was.
 func TestForeignLengthIsNotBelieved(t *testing.T) {
-	c, err := New(Config{Transport: unpacked{}})
+	c, err := New(local(Config{Transport: unpacked{}}))
 	if err != nil {
 		t.Fatal(err)
 	}

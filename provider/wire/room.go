@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func (c *Client) readLong(ctx context.Context, body io.Reader, head []byte) (ans
 			l.giveBack()
 		}
 	}()
-	if err = l.readAll(ctx, body, c.maxBody-int64(len(head))); err != nil {
+	if err = l.readAll(ctx, body, c.cfg.MaxBody-int64(len(head))); err != nil {
 		return nil, l, err
 	}
 	return l.join(head), l, nil

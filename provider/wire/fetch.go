@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bytes"
@@ -22,33 +22,47 @@ const firstRead = 64 << 10
 // connection can be used again. More than that costs more than a connection.
 const drain = 256 << 10
 
-// exchange is one call on the wire: an answer, or why there is none. A body that
+// Exchange is one call on the wire: an answer, or why there is none. A body that
 // broke off leaves a status and an error.
-type exchange struct {
-	status int
-	header http.Header
-	body   []byte
-	long   *long // the room that body takes; nil: none
-	err    error
+type Exchange struct {
+	Status int
+	Header http.Header
+	Body   []byte
+	Err    error
+
+	req  *http.Request
+	long *long // the room that Body takes; nil: none
 }
 
-// fetch sends one request, once, and reads its answer to the end or to its bound.
-func (c *Client) fetch(req *http.Request) exchange {
+// Release gives back the room that a long body takes. Each exchange is released once
+// its body is not held any more; it may be more than once.
+func (x *Exchange) Release() { x.long.giveBack() }
+
+// Fetch sends one request, once, and reads its answer to the end or to its bound.
+func (c *Client) Fetch(req *http.Request) Exchange {
 	resp, err := c.send(req)
 	if err != nil {
-		return exchange{err: err}
+		return Exchange{Err: err, req: req}
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read: nothing is left that could fail
-	x := exchange{status: resp.StatusCode, header: resp.Header}
+	x := Exchange{Status: resp.StatusCode, Header: resp.Header, req: req}
 	if resp.StatusCode/100 == 2 {
-		x.body, x.long, x.err = c.readAnswer(req.Context(), resp)
-		if !isPlaceholder(c.key) {
-			x.body = c.redact(x.body)
-		}
+		x.Body, x.long, x.Err = c.readAnswer(req.Context(), resp)
+		x.Body = c.hide(x.Body)
 	} else {
-		x.body = c.readFailure(resp)
+		x.Body = c.readFailure(resp)
 	}
 	return x
+}
+
+// hide takes the secrets out of a good answer.
+func (c *Client) hide(body []byte) []byte {
+	for _, secret := range c.cfg.Auth.Secrets() {
+		if !isPlaceholder(secret) {
+			body = provider.Redact(body, secret)
+		}
+	}
+	return body
 }
 
 // send is http.Client.Do without what that prepares for a redirect, which hardly a
@@ -91,16 +105,16 @@ var errTooLong = errors.New("the answer is longer than allowed")
 
 func (c *Client) readAnswer(ctx context.Context, resp *http.Response) ([]byte, *long, error) {
 	switch n := resp.ContentLength; {
-	case n > c.maxBody:
+	case n > c.cfg.MaxBody:
 		return nil, nil, errTooLong
 	case n > 0 && n <= firstRead && !c.foreign: // a foreign transport may unpack, and leave the length as it was
 		body, err := readAll(resp.Body, int(n))
 		return body, nil, err
 	}
 	var head bytes.Buffer
-	n, err := head.ReadFrom(io.LimitReader(resp.Body, min(firstRead, c.maxBody+1)))
+	n, err := head.ReadFrom(io.LimitReader(resp.Body, min(firstRead, c.cfg.MaxBody+1)))
 	switch {
-	case n > c.maxBody:
+	case n > c.cfg.MaxBody:
 		return nil, nil, errTooLong
 	case err != nil || n < firstRead:
 		return head.Bytes(), nil, err
@@ -124,15 +138,15 @@ func readAll(body io.Reader, n int) ([]byte, error) {
 func (c *Client) readFailure(resp *http.Response) []byte {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, provider.MaxErrorBody))
 	_, _ = io.CopyN(io.Discard, resp.Body, drain)
-	return c.keep(body)
+	return c.Keep(body)
 }
 
-// keep cuts a body to what an error keeps and takes the key out of it.
-func (c *Client) keep(body []byte) []byte {
+// Keep cuts a body to what an error keeps and takes the secrets out of it.
+func (c *Client) Keep(body []byte) []byte {
 	if len(body) > provider.MaxErrorBody {
 		body = bytes.Clone(body[:provider.MaxErrorBody]) // what is kept must not hold the rest
 	}
-	body = provider.Redact(body, c.key)
+	body = c.redact(body)
 	return body[:min(len(body), provider.MaxErrorBody)] // what replaces a key may be longer
 }
 
@@ -141,43 +155,65 @@ func (c *Client) keep(body []byte) []byte {
 // them, or are longer.
 func isPlaceholder(key string) bool { return len(key) < 16 && !strings.ContainsAny(key, "0123456789") }
 
-// answer is what an exchange comes to: a good answer, or an error.
-func (c *Client) answer(ctx context.Context, x exchange) (provider.Reply, *provider.Error) {
+// Read is what an exchange comes to, a good answer or an error, and tells the attempt's
+// Recorder what it says of itself: one that is an error all the same may say what it used.
+func (c *Client) Read(ctx context.Context, x *Exchange) (provider.Reply, *provider.Error) {
 	reply, e := c.judge(ctx, x)
+	note(ctx, &reply)
 	if e == nil {
-		reply.RequestID = c.quietText(reply.RequestID)
+		reply.RequestID, reply.Dialect = c.quietText(reply.RequestID), c.dialect.Name()
 		return reply, nil
 	}
-	own := *e // e may be the redirect policy's or the user's transport's
-	own.Provider = name
-	own.Err = c.quiet(own.Err)
-	for _, text := range []*string{&own.Message, &own.Code, &own.Type, &own.Param} {
-		*text = c.quietText(*text)
-	}
+	own := c.named(e)
 	if own.Status == 0 {
-		own.Status = x.status
+		own.Status = x.Status
 	}
 	if own.RequestID == "" {
-		own.RequestID = provider.RequestID(x.header)
+		own.RequestID = c.quietText(provider.RequestID(x.Header))
 	}
-	own.RequestID = c.quietText(own.RequestID)
-	return provider.Reply{Usage: reply.Usage, HasUsage: reply.HasUsage}, &own
+	if own.Kind == provider.Unauthorized && c.cfg.Auth.Refused(x.req) {
+		own.Kind = provider.Server // with what is fresher another try may pass
+	}
+	return provider.Reply{Usage: reply.Usage, HasUsage: reply.HasUsage}, own
 }
 
-func (c *Client) judge(ctx context.Context, x exchange) (provider.Reply, *provider.Error) {
-	switch {
-	case errors.Is(x.err, errTooLong):
-		return provider.Reply{}, &provider.Error{Kind: provider.Invalid, Err: fmt.Errorf("%w: over %d bytes", errTooLong, c.maxBody)}
-	case x.err != nil && ctx.Err() != nil:
-		return provider.Reply{}, ended(ctx)
-	case x.err != nil:
-		return provider.Reply{}, provider.ClassifyErr(x.err)
+// named is an error of this client's, without secrets. The given one may be the redirect
+// policy's or that of the user's transport.
+func (c *Client) named(e *provider.Error) *provider.Error {
+	own := *e
+	own.Provider = c.cfg.Name
+	own.Err = c.Quiet(own.Err)
+	for _, text := range []*string{&own.Message, &own.Code, &own.Type, &own.Param, &own.RequestID} {
+		*text = c.quietText(*text)
 	}
-	reply, e := provider.ReplyOf(x.status, x.header, x.body)
-	if e != nil && x.status/100 == 2 { // a good body may hold anything, an error's is kept
-		e = provider.Classify(x.status, x.header, c.redact(x.body))
+	return &own
+}
+
+func (c *Client) judge(ctx context.Context, x *Exchange) (provider.Reply, *provider.Error) {
+	switch {
+	case errors.Is(x.Err, errTooLong):
+		return provider.Reply{}, &provider.Error{Kind: provider.Invalid, Err: fmt.Errorf("%w: over %d bytes", errTooLong, c.cfg.MaxBody)}
+	case x.Err != nil && ctx.Err() != nil:
+		return provider.Reply{}, ended(ctx)
+	case x.Err != nil:
+		return provider.Reply{}, provider.ClassifyErr(x.Err)
+	}
+	reply, e := c.dialect.Answer(x.Status, x.Header, x.Body, c.cfg.Wording)
+	if e != nil && x.Status/100 == 2 { // a good body may hold anything, an error's is kept
+		_, e = c.dialect.Answer(x.Status, x.Header, c.redact(x.Body), c.cfg.Wording)
 	}
 	return reply, e
+}
+
+// note tells the attempt's Recorder what an answer says of itself.
+func note(ctx context.Context, r *provider.Reply) {
+	rec := provider.RecorderFrom(ctx)
+	if r.HasUsage {
+		rec.Usage(r.Usage)
+	}
+	if r.Finish != "" {
+		rec.Finish(r.Finish)
+	}
 }
 
 // ended says why a context is over. Its cause is asked first: whoever limits an
@@ -192,13 +228,13 @@ func ended(ctx context.Context) *provider.Error {
 	return e
 }
 
-func (c *Client) redact(body []byte) []byte { return provider.Redact(body, c.key) }
+func (c *Client) redact(body []byte) []byte { return provider.Redact(body, c.cfg.Auth.Secrets()...) }
 
-func (c *Client) quietText(s string) string { return provider.RedactText(s, c.key) }
+func (c *Client) quietText(s string) string { return provider.RedactText(s, c.cfg.Auth.Secrets()...) }
 
-// quiet replaces an error whose text has the key in it, chain and all. A
+// Quiet replaces an error whose text has a secret in it, chain and all. A
 // transport of the user's might make one.
-func (c *Client) quiet(err error) error {
+func (c *Client) Quiet(err error) error {
 	if err == nil || c.quietText(err.Error()) == err.Error() {
 		return err
 	}

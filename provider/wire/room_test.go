@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bytes"
@@ -13,8 +13,6 @@ import (
 	"testing/iotest"
 	"testing/synctest"
 	"time"
-
-	goopenai "github.com/sashabaranov/go-openai"
 
 	"github.com/headrace/headrace/provider"
 )
@@ -91,7 +89,7 @@ func roomyClient(t *testing.T, cfg Config) *Client {
 	if cfg.MaxBodies == 0 {
 		cfg.MaxBodies = testBodies
 	}
-	c, err := New(cfg)
+	c, err := New(local(cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,8 +274,7 @@ func TestHeldBodiesAreBoundedToo(t *testing.T) {
 	})
 }
 
-// What is no answer holds nothing, and neither does one that is short, or that was asked
-// for by Chat, which has read it.
+// What is no answer holds nothing, and neither does one that is short.
 func TestOnlyLongAnswersAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		short, wrong := answerOf(firstRead-1), `{"error":{"message":"`+numbers()[:2*piece]+`"}}`
@@ -296,14 +293,6 @@ func TestOnlyLongAnswersAreHeld(t *testing.T) {
 			if reply.Done != nil || cap(reply.Body) > provider.MaxErrorBody+piece {
 				t.Errorf("%s: %d bytes are held: %t", prompt, cap(reply.Body), reply.Done != nil)
 			}
-		}
-		if _, err := c.Chat(t.Context(), goopenai.ChatCompletionRequest{Model: "m"}); err != nil {
-			t.Error(err)
-		}
-		w.body = func(string) io.Reader { return strings.NewReader(`{"created":"soon",` + answerOf(3 * piece)[1:]) }
-		var odd *provider.Error
-		if _, err := c.Chat(t.Context(), goopenai.ChatCompletionRequest{Model: "m"}); !errors.As(err, &odd) || cap(odd.Body) > provider.MaxErrorBody+piece {
-			t.Errorf("%v: %d bytes are held", err, cap(odd.Body))
 		}
 		if len(c.room.places) > 0 || len(c.room.leaves) > 0 {
 			t.Errorf("%d places and %d leaves are taken", len(c.room.places), len(c.room.leaves))

@@ -1,0 +1,207 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/auth"
+)
+
+// Client makes calls. It may be used by many goroutines at once and has none of
+// its own but those of its connections.
+type Client struct {
+	cfg     Config
+	dialect provider.Dialect
+	http    *http.Client
+	foreign bool // http is made of the user's parts: its transport may change what it is given
+	base    string
+	header  http.Header // of every request; with what proves who calls, if that is the same for all
+	asks    bool        // what proves who calls is asked for each request
+	room    *room       // for answers that are long
+
+	blanks map[string]*http.Request // of operations whose URL is the same for every model; not to be changed
+}
+
+// New checks the configuration and makes a client. No call is made. An error is
+// of kind Misconfigured and contains no secret.
+func New(cfg Config) (*Client, error) {
+	cfg = cfg.withDefaults()
+	c := &Client{
+		cfg: cfg, dialect: cfg.Dialect, http: httpClient(cfg), foreign: cfg.HTTPClient != nil || cfg.Transport != nil,
+		header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
+		room:   newRoom(cfg.MaxBodies, cfg.MaxBody),
+	}
+	maps.Copy(c.header, cfg.Header)
+	if same, is := cfg.Auth.(auth.Fixed); is {
+		maps.Copy(c.header, same.Header())
+	} else {
+		c.asks = true
+	}
+	var err error
+	if c.base, err = baseURL(cfg.BaseURL, cfg.Dialect.Root()); err == nil {
+		err = c.makeBlanks()
+	}
+	if err != nil {
+		return nil, &provider.Error{Kind: provider.Misconfigured, Provider: cfg.Name, Err: err}
+	}
+	return c, nil
+}
+
+// CloseIdle closes the connections that no call uses. A program that ends needs
+// not do it; a test that looks for goroutines must.
+func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
+
+// Base is the base URL as calls have it, complete.
+func (c *Client) Base() string { return c.base }
+
+// String hides the key from %v.
+func (c *Client) String() string { return c.cfg.Name + " client for " + c.base }
+
+// GoString hides the key from %#v.
+func (c *Client) GoString() string { return c.String() }
+
+// Do sends a request and returns the answer's body as it came. A body in the dialect's own
+// words is sent as it is; a chat of OpenAI's is put into the dialect if it is another's. It
+// refuses, before anything is sent and with kind Invalid, an operation that the dialect does
+// not have, an empty body, one that asks for a stream or for a task in the background (a
+// line of results is one JSON value, and whole), and one that cannot be translated exactly.
+func (c *Client) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
+	req, translated, err := c.request(ctx, r)
+	if err != nil {
+		return provider.Reply{}, c.refused(err)
+	}
+	x := c.Fetch(req)
+	reply, e := c.Read(ctx, &x)
+	if e != nil || !c.cfg.HoldBodies {
+		x.Release()
+	}
+	if e != nil {
+		return provider.Reply{Status: e.Status, RequestID: e.RequestID, Body: e.Body}, e
+	}
+	reply.Translated = translated
+	if c.cfg.HoldBodies && x.long != nil {
+		reply.Done = x.long.giveBack
+	}
+	if c.cfg.Text {
+		reply.Text, reply.HasText = c.dialect.Text(reply.Body)
+	}
+	return reply, nil
+}
+
+// refused is the error of a request that is not sent: what proves who calls may say another
+// kind than Invalid.
+func (c *Client) refused(err error) error {
+	var own *provider.Error
+	if errors.As(err, &own) {
+		return c.named(own)
+	}
+	return &provider.Error{Kind: provider.Invalid, Provider: c.cfg.Name, Err: err}
+}
+
+// request builds the HTTP request of a call, and says whether its body was translated.
+func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Request, translated bool, err error) {
+	operation := r.Endpoint
+	body, translated, err := c.body(&r, &operation)
+	if err != nil {
+		return nil, false, err
+	}
+	if req, err = c.blank(ctx, operation, r.Model); err != nil {
+		return nil, false, err
+	}
+	reader := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Body, _ = reader()
+	req.GetBody, req.ContentLength = reader, int64(len(body)) // for a connection that was closed as it was used
+	if c.asks {
+		err = c.cfg.Auth.Apply(ctx, req, body)
+	}
+	return req, translated, err
+}
+
+// body is what is sent. What the dialect has no operation for may be a chat that can be put
+// into it: its operation is then the dialect's own.
+func (c *Client) body(r *provider.Request, operation *string) (body []byte, translated bool, err error) {
+	if len(r.Body) == 0 {
+		return nil, false, errors.New("the request has no body")
+	}
+	if _, has := c.dialect.Path(r.Endpoint, r.Model); has {
+		body, err = c.dialect.Body(*r)
+		return body, false, err
+	}
+	other, can := c.dialect.(provider.Translator)
+	if !can || r.Endpoint != provider.Chat {
+		return nil, false, fmt.Errorf("endpoint %.64q is not one of %s", r.Endpoint, strings.Join(Served(c.dialect), ", "))
+	}
+	*operation = Served(c.dialect)[0]
+	body, err = other.FromChat(*r, provider.Defaults{MaxTokens: r.MaxTokens})
+	return body, true, err
+}
+
+// Served are the operations that a dialect has, the one that chats are put into first.
+func Served(d provider.Dialect) []string {
+	var all []string
+	for _, operation := range provider.Operations() {
+		if _, has := d.Path(operation, "any"); has {
+			all = append(all, operation)
+		}
+	}
+	return all
+}
+
+// blank is a request without its body. Only known operations pass, so that no line of an
+// input can send the key anywhere else.
+func (c *Client) blank(ctx context.Context, operation, model string) (*http.Request, error) {
+	ready := c.blanks[operation]
+	if ready == nil {
+		return c.newBlank(ctx, operation, model)
+	}
+	if c.foreign || c.asks {
+		return ready.Clone(ctx), nil
+	}
+	return ready.WithContext(ctx), nil
+}
+
+func (c *Client) newBlank(ctx context.Context, operation, model string) (*http.Request, error) {
+	path, has := c.dialect.Path(operation, model)
+	if !has {
+		return nil, fmt.Errorf("endpoint %.64q is not one of %s", operation, strings.Join(Served(c.dialect), ", "))
+	}
+	path = strings.NewReplacer("{path}", path, "{model}", url.PathEscape(model)).Replace(c.cfg.Path)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, http.NoBody)
+	if err != nil {
+		return nil, errors.New("base URL: it does not parse as a URL")
+	}
+	req.Header = c.header
+	if c.foreign || c.asks {
+		req.Header = c.header.Clone()
+	}
+	return req, nil
+}
+
+// makeBlanks makes the requests of the operations whose URL does not depend on the model:
+// what is the same for every call is made once. Nobody between here and the wire changes a
+// request's URL or headers; a transport that is not ours gets its own all the same.
+func (c *Client) makeBlanks() error {
+	c.blanks = map[string]*http.Request{}
+	for _, operation := range Served(c.dialect) {
+		one, err := c.newBlank(context.Background(), operation, "one")
+		if err != nil {
+			return err
+		}
+		other, err := c.newBlank(context.Background(), operation, "another")
+		if err != nil {
+			return err
+		}
+		if one.URL.String() == other.URL.String() {
+			c.blanks[operation] = one
+		}
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/auth"
+)
+
+// Defaults of Config.
+const (
+	// DefaultConns is the command's default concurrency.
+	DefaultConns = 64
+	// DefaultMaxBody is as long as an input line may be. The largest answers in
+	// use, embeddings of 2,048 texts, are near 60 MiB.
+	DefaultMaxBody = 64 << 20
+	// DefaultMaxBodies is four times that: four of the longest answers at once, or
+	// two thousand of 64 KiB more than are read without asking.
+	DefaultMaxBodies = 256 << 20
+)
+
+// Config says whom to call and how. Dialect and BaseURL are needed; the zero value of the
+// rest is usable.
+type Config struct {
+	Dialect provider.Dialect
+	// Name is of whom is called, as errors say it (default: the dialect's).
+	Name string
+	// BaseURL includes the version. One without any path gets the dialect's Root. It may
+	// have no user, query or fragment.
+	BaseURL string
+	// Path makes a vendor's own address of the dialect's path: {path} stands for that, and
+	// {model} for the model, escaped. "" is {path}.
+	Path string
+	// Auth proves who calls; nil: nobody asks.
+	Auth auth.Source
+	// Header has what every request bears beside that and its content type.
+	Header http.Header
+	// Wording is the vendor's own; nil: it has none.
+	Wording *provider.Wording
+	// Text has what a good answer says in words read into Reply.Text.
+	Text bool
+
+	// HTTPClient is used as it is but for two things: its transport is wrapped,
+	// so that headers are recorded, and it follows no redirect to another host.
+	// If nil, one is made over Transport.
+	HTTPClient *http.Client
+	// Transport is used if HTTPClient is nil. If it is nil too,
+	// provider.NewHTTPTransport(Conns) is.
+	Transport http.RoundTripper
+	// Conns is how many idle connections are kept (default DefaultConns): as
+	// many as there are calls in flight.
+	Conns int
+	// MaxBody bounds an answer in bytes after decompression (default
+	// DefaultMaxBody). A longer one is a failure of kind Invalid: another try
+	// would be paid for again and be as long.
+	MaxBody int64
+	// MaxBodies bounds the bytes of all answers that are read at once, after
+	// decompression (default DefaultMaxBodies). Beyond it answers wait for others to
+	// end; none fails for that, but the wait is a part of its call's time. The first
+	// 64 KiB of each do not count: ordinary answers never wait. If it is less than
+	// twice MaxBody, one answer at a time may go beyond half of it, so that all end. For
+	// the moment in which an answer is put together it takes its length twice.
+	MaxBodies int64
+	// HoldBodies makes MaxBodies bound also what was read and is still in use: a long
+	// answer of Do has its room until its Reply's Done is called. Each must be, whatever
+	// becomes of the answer, and without waiting for another call.
+	HoldBodies bool
+}
+
+func (c Config) withDefaults() Config {
+	c.Name = cmp.Or(c.Name, c.Dialect.Name())
+	c.Path = cmp.Or(c.Path, "{path}")
+	c.MaxBody, c.MaxBodies = max(c.MaxBody, 0), max(c.MaxBodies, 0)
+	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
+	c.MaxBodies = cmp.Or(c.MaxBodies, DefaultMaxBodies)
+	if c.Conns <= 0 {
+		c.Conns = DefaultConns
+	}
+	if c.Auth == nil {
+		c.Auth = nobody{}
+	}
+	return c
+}
+
+// nobody is the auth.Source of calls that prove nothing.
+type nobody struct{}
+
+func (nobody) Header() http.Header                                { return nil }
+func (nobody) Apply(context.Context, *http.Request, []byte) error { return nil }
+func (nobody) Refused(*http.Request) bool                         { return false }
+func (nobody) Secrets() []string                                  { return nil }
+
+// baseURL checks and completes a base URL. Its errors do not quote it: a wrong
+// one may have a key in it.
+func baseURL(s, root string) (string, error) {
+	u, err := url.Parse(strings.TrimSpace(s))
+	if err != nil {
+		return "", errors.New("base URL: it does not parse as a URL")
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "", errors.New("base URL: it must begin with http:// or https://")
+	case u.Hostname() == "":
+		return "", errors.New("base URL: it names no host")
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "", errors.New("base URL: it may have no user, query or fragment; the key is given apart")
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = root
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// httpClient makes a client whose responses are recorded and whose redirects
+// stay at home. The given one is copied, not changed.
+func httpClient(cfg Config) *http.Client {
+	var h http.Client
+	if cfg.HTTPClient != nil {
+		h = *cfg.HTTPClient
+	} else {
+		h.Transport = cfg.Transport
+		if h.Transport == nil {
+			h.Transport = provider.NewHTTPTransport(cfg.Conns)
+		}
+	}
+	h.Transport = &provider.Transport{Base: h.Transport, HeadersOnly: true}
+	h.CheckRedirect = redirects(h.CheckRedirect)
+	return &h
+}
+
+// redirects refuses what leads away, then asks the user's own policy.
+func redirects(own func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
+	return func(req *http.Request, via []*http.Request) error {
+		if err := provider.RefuseForeignRedirect(req, via); err != nil {
+			return err
+		}
+		if own != nil {
+			return own(req, via)
+		}
+		return nil
+	}
+}
