@@ -112,6 +112,7 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		"provider":             {"provider/rawjson"},
 		"provider/auth":        {"provider", "provider/rawjson"},
 		"provider/wire":        {"provider", "provider/auth", "provider/rawjson"},
+		"provider/fleet":       {"provider", "provider/rawjson"},
 		"provider/openai":      {"provider", "provider/auth", "provider/rawjson", "provider/wire"},
 		"batch":                {"coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson"},
 		"internal/disk":        {},
