@@ -154,12 +154,14 @@ const (
 	factorMost   = 2.0  // an estimate is not wrong by more than this, one way or the other
 )
 
-// correct learns how good the estimates of input tokens are.
+// correct learns how good the estimates of input tokens are. What was read from a cache
+// was estimated too, whether or not it is free.
 func (m *ModelLaw) correct(n *News) {
-	if n.Cost.Input <= 0 || n.Actual.Input <= 0 {
+	read := n.Actual.Input + n.Cached
+	if n.Cost.Input <= 0 || read <= 0 {
 		return
 	}
-	ratio := min(factorMost, max(1/factorMost, n.Actual.Input/n.Cost.Input))
+	ratio := min(factorMost, max(1/factorMost, read/n.Cost.Input))
 	m.factor += factorWeight * (ratio - m.factor)
 }
 

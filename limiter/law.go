@@ -110,9 +110,10 @@ type News struct {
 	RetryAfter time.Duration // that wait; 0 or less names none
 	Slow       bool          // the server minds the growth of the rate, not the rate
 	Measured   bool          // the real cost is known
-	Actual     Cost
-	On         Dimension  // of a refusal: what it says it is short of; None: it does not say
-	Sightings  []Sighting // what the headers showed
+	Actual     Cost          // what it has drawn, by the rule of its lane, if Measured
+	Cached     float64       // input tokens that were read beside those, and drew nothing
+	On         Dimension     // of a refusal: what it says it is short of; None: it does not say
+	Sightings  []Sighting    // what the headers showed
 }
 
 // directed reports whether the server named a wait that is one.
