@@ -197,6 +197,7 @@ func (m *Machine) checkRun(b *book, r *run, c census) {
 		if is := (poolCensus{p.inFlight, p.waiting.n + p.returned.len() + p.delayed.len()}); is != counted {
 			fail("pool %s: %+v; counted %+v", p.name, is, counted)
 		}
+		m.checkCost(b, p)
 		if !p.returned.isHeap() || !p.delayed.isHeap() {
 			fail("pool %s: its heaps are no heaps", p.name)
 		}

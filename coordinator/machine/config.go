@@ -105,12 +105,23 @@ type LaneConfig struct {
 	Window   int                       // calls in flight; 0: only the run's concurrency
 	Law      limiter.LawName           // by which calls are let in; zero: limiter.Model, which follows the provider's own limits
 	Local    bool                      // of the model law: a server of one's own, which queues; if it refuses, it is judged like any other
-	Target   time.Duration             // latency: the mean stays within limiter.MeanTolerance of it; 0: it may be any. Of Local: what the 90th percentile stays under; 0: limiter.DefaultLocalTarget
+	Target   time.Duration             // latency: the mean stays within limiter.MeanTolerance of it; 0: it may be any. Of Local: what the 90th percentile stays under; 0: half of AttemptTimeout, or limiter.DefaultLocalTarget
 	Rate     limiter.RateConfig        // of the plain law; the model law takes Initial, as a first guess
 	Ramp     limiter.RampConfig        // of the plain law; zero: limiter.RampShare of the known rate to all of it in limiter.RampTime; else the rate goes on from its Target
 	Cooldown limiter.CooldownConfig    // of the plain law; a wait over its MaxDirected stops the lane
 	Breaker  limiter.BreakerConfig     // zero under the model law: as usual, but open for ModelOpen at a time
 	Errors   limiter.ErrorWindowConfig // when failures slow the lane down
+
+	// Charge is how its provider draws on the limits: it makes a call's cost of what its
+	// item tells. The zero value takes that as it is.
+	Charge limiter.Charge
+	// Periods are what the limits in its headers are for, where that is known. The machine
+	// does not read them: whoever makes [Outcome].Sightings of headers does. But a sighting
+	// of a limit by the day of which nothing is left stops the lane, by a [UsedUpError].
+	Periods limiter.Periods
+	// AttemptTimeout bounds one call; 0: as the run says. The machine does not look at it
+	// but where Local has no Target: that is half of it then. Whoever makes the calls does.
+	AttemptTimeout time.Duration
 }
 
 // PoolConfig says which lanes a pool draws on.
@@ -136,8 +147,12 @@ type RunConfig struct {
 type RunID uint32
 
 func (c LaneConfig) law() limiter.LawConfig {
+	target := c.Target
+	if c.Local && target == 0 {
+		target = c.AttemptTimeout / 2
+	}
 	return limiter.LawConfig{
-		Law: c.Law, Local: c.Local, Target: c.Target, Limits: c.Limits, Rate: c.Rate, Ramp: c.Ramp, Cooldown: c.Cooldown, Errors: c.Errors,
+		Law: c.Law, Local: c.Local, Target: target, Limits: c.Limits, Rate: c.Rate, Ramp: c.Ramp, Cooldown: c.Cooldown, Errors: c.Errors,
 	}
 }
 
@@ -244,30 +259,6 @@ func (c *LaneConfig) longestWait() time.Duration {
 	}
 	return MaxDirected
 }
-
-// A WaitError says which wait is longer than is waited, and who asked for it. errors.Is
-// finds [ErrWaitTooLong] in it, and what the server said.
-type WaitError struct {
-	Lane  string
-	Wait  time.Duration // as the server named it
-	Until time.Time     // when it ends
-	Most  time.Duration // that would be waited
-	Cause error         // what the server said; nil: that is not known
-}
-
-func (e *WaitError) Error() string {
-	text := fmt.Sprintf("%v: %v on lane %s, until %s, at most %v is waited", ErrWaitTooLong, e.Wait, e.Lane, e.Until.Format(time.RFC3339), e.Most)
-	if e.Cause != nil {
-		text += ": " + e.Cause.Error()
-	}
-	return text
-}
-
-// Is says of which kind it is.
-func (e *WaitError) Is(target error) bool { return target == ErrWaitTooLong }
-
-// Unwrap gives what the server said.
-func (e *WaitError) Unwrap() error { return e.Cause }
 
 // Errors that say why items are released or a lane has stopped.
 var (

@@ -40,7 +40,8 @@ type Outcome struct {
 	On         limiter.Dimension  // of a refusal: what it is short of; None: not said
 	Sightings  []limiter.Sighting // what the headers showed
 	Measured   bool               // the real cost is known
-	Actual     limiter.Cost       // that cost, if Measured
+	Actual     limiter.Cost       // what was read and written, if Measured; the Charge of the lane makes the cost of it
+	Cached     float64            // of Actual's input, what came from a cache
 	Cause      error              // of a call that was not answered: what was said, or what broke it; kept and shown where it stops a lane or opens its breaker
 
 	// OnlyIfFirst makes Exhausted the lane's failure only if the lane never answered

@@ -34,7 +34,7 @@ func (p Place) String() string { return placeWords[p] }
 type Item struct {
 	Seq     uint64       // its number in its run; also its place in the line
 	Pool    string       // the pool that it waits in; "" is the default pool
-	Cost    limiter.Cost // what its call is expected to draw; no requests mean one
+	Cost    limiter.Cost // what its call is expected to draw, or what the Charge of its lane makes that of: prompt, and bound on output; no requests mean one
 	Payload any          // the caller's own; never looked at here
 
 	Attempts  int           // attempts that failed and used one up

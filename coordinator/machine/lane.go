@@ -57,10 +57,12 @@ func (r Reason) String() string { return reasonWords[r] }
 type lane struct {
 	name     string
 	law      limiter.Law
-	cfg      *LaneConfig // shared with other lanes: replaced, and never written to
+	charge   limiter.Charge // by which that law is charged: of its config, when it began
+	cfg      *LaneConfig    // shared with other lanes: replaced, and never written to
 	phase    Phase
 	reason   Reason
 	ill      Reason  // of the latest cooldown
+	ruled    bool    // charge is a rule of its own
 	revived  bool    // it began with what an earlier machine knew
 	bound    Bound   // what held the latest call back that was asked for
 	paused   bool    // of Cooling: for a neighbour's sake
@@ -118,6 +120,7 @@ func (l *lane) begin(now time.Time, rng *rand.Rand) {
 func (l *lane) beginLaw(now time.Time, rng *rand.Rand) {
 	l.law = limiter.NewLaw(l.cfg.law(), now, rng)
 	l.held, l.bound, l.slowed, l.began = false, BoundNone, 0, l.epoch
+	l.recharge(l.cfg.Charge)
 }
 
 // laneNamed finds a lane, or makes it.
@@ -132,9 +135,9 @@ func (m *Machine) laneNamed(now time.Time, name string) *lane {
 	return l
 }
 
-// admit answers how long until a call of that cost may leave for the pool: 0 is
+// admit answers how long until a call of the item may leave for the pool: 0 is
 // now, forever is until something happens.
-func (l *lane) admit(now time.Time, p *pool, cost limiter.Cost) time.Duration {
+func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 	switch {
 	case l.phase == Cooling || l.phase == Stopped:
 		l.bound = l.phaseBound()
@@ -146,6 +149,7 @@ func (l *lane) admit(now time.Time, p *pool, cost limiter.Cost) time.Duration {
 		l.bound = BoundWindow
 		return forever // likewise
 	}
+	cost := l.charge.Of(it.Cost)
 	l.law.Remaining(l.remaining(p))
 	l.law.Tick(now, l.held)
 	var wait time.Duration
@@ -236,7 +240,7 @@ func (m *Machine) departed(now time.Time, l *lane, it *Item) {
 	if l.slowed > 0 {
 		m.heed(now, l)
 	}
-	it.ticket = l.law.Sent(now, it.Cost, l.inFlight)
+	it.ticket = l.law.Sent(now, l.charge.Of(it.Cost), l.inFlight)
 	l.held = false
 	if l.phase == Probing {
 		m.probe(now, l)

@@ -41,7 +41,7 @@ func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 func (m *Machine) hold(it *Item) {
 	m.held++
 	it.run.held++
-	it.pool.cost = it.pool.cost.Plus(it.Cost)
+	it.pool.comes(it)
 }
 
 // turnedAway releases an item that has no future in its pool.
@@ -62,6 +62,7 @@ func (m *Machine) turnedAway(it *Item) bool {
 // release sends an item that is in no queue on its way out.
 func (m *Machine) release(it *Item, v Verdict, cause error) {
 	m.unexpire(it)
+	it.pool.goes(it)
 	if v == EndStopped && it.run.stopped == nil {
 		it.run.stopped = cause
 	}

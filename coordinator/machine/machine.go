@@ -86,11 +86,12 @@ func (v Verdict) String() string { return verdictWords[v] }
 type Grant struct {
 	Item    *Item
 	Run     RunID
-	Lane    string
-	Epoch   uint64 // of the lane: news from an older one cannot start a cooldown
-	Serial  uint64 // of the item: news of an older grant is dropped
 	Verdict Verdict
-	Cause   error // for EndStopped: what stopped the lane, or ErrTooManyLanes; for EndFailed: what the server said
+	Lane    string
+	Config  *LaneConfig // of the lane, shared with others: to be read only; nil unless it is to be called
+	Epoch   uint64      // of the lane: news from an older one cannot start a cooldown
+	Serial  uint64      // of the item: news of an older grant is dropped
+	Cause   error       // for EndStopped: what stopped the lane, or ErrTooManyLanes; for EndFailed: what the server said
 }
 
 // New returns a machine that knows nothing yet.
@@ -271,6 +272,7 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	wasParked := it.place == Parked
 	it.pool.take(it)
+	it.pool.goes(it)
 	if wasParked {
 		it.lane.parked--
 		it.run.parked--
@@ -293,7 +295,7 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	it.pool.letGo()
 	m.departed(now, l, it)
 	m.count(it.run, l, calls)
-	m.lend(it.run, Grant{Item: it, Lane: l.name, Epoch: l.epoch})
+	m.lend(it.run, Grant{Item: it, Lane: l.name, Config: l.cfg, Epoch: l.epoch})
 }
 
 // lend hands out a grant.
@@ -302,7 +304,6 @@ func (m *Machine) lend(r *run, g Grant) {
 	g.Run, g.Serial = r.id, g.Item.serial
 	m.held--
 	r.held--
-	g.Item.pool.cost = g.Item.pool.cost.Minus(g.Item.Cost)
 	r.busy++
 	m.out.Grants = append(m.out.Grants, g)
 }

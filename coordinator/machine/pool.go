@@ -26,12 +26,13 @@ type pool struct {
 	waiting  fifo     // offered, never called
 	queued   bool     // in run.runnable
 	fallback bool
+	ruled    bool  // the first lane charges by a rule of its own
 	asleep   Bound // what its head waits for, of one that sleeps
 	turn     int   // the lane that is asked first, where they take turns
 	counted  int   // its items that are counted under that; 0: it is awake, or has none to give
 	next     *pool
 	inFlight int          // its items that are
-	cost     limiter.Cost // of the items that wait here, in any of the three
+	cost     limiter.Cost // of the items that wait here, in any of the three, as the first lane charges them
 	returned heap[*Item]  // parked, or whose backoff is over: they go before waiting ones
 	delayed  heap[*Item]  // in backoff, or waiting alone after a refusal
 	alarm    alarm
@@ -118,7 +119,7 @@ func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration
 	soonest = forever
 	for i := range p.lanes {
 		l := p.lanes[p.index(i)]
-		wait := l.admit(now, p, it.Cost)
+		wait := l.admit(now, p, it)
 		if wait == 0 {
 			p.turn = p.index(i + 1)
 			return l, 0, BoundNone

@@ -28,8 +28,14 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 		m.learnLate(now, it, o)
 		return
 	}
+	if s := l.usedUp(o); s != nil {
+		m.stop(now, l, l.waitFor(now, s.Reset, &UsedUpError{Dimension: s.Dimension, Limit: s.Limit, Window: s.Window}))
+	}
 	news := newsOf(it, o, present)
 	n := &news // it is large, and goes through many hands
+	if l.ruled {
+		l.settle(n, o)
+	}
 	switch o.Signal {
 	case Succeeded, Answered, rejected:
 		m.wasAnswered(now, l, n)
@@ -176,8 +182,8 @@ func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News, cause err
 		m.straggled(now, it, n)
 		return
 	}
-	if most := l.cfg.longestWait(); n.Directed && n.RetryAfter > most {
-		m.stop(now, l, &WaitError{Lane: l.name, Wait: n.RetryAfter, Until: now.Add(n.RetryAfter), Most: most, Cause: cause})
+	if n.Directed && n.RetryAfter > l.cfg.longestWait() {
+		m.stop(now, l, l.waitFor(now, n.RetryAfter, cause))
 		return
 	}
 	reason := ByThrottle

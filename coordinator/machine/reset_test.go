@@ -29,6 +29,8 @@ var laneFields = map[string]atReset{
 	"cfg":  {"what is known of it from its owner", nil, func(l *lane) bool { return l.cfg.Window == 5 }},
 
 	"law":      {"a new one, that knows nothing", func(_ *Machine, l *lane) { l.law = spoiltLaw }, func(l *lane) bool { return l.law != limiter.Law(spoiltLaw) }},
+	"charge":   {"of its config, from the new law on", func(_ *Machine, l *lane) { l.charge = limiter.Charge{Rule: limiter.ChargeBoth} }, func(l *lane) bool { return l.charge == l.cfg.Charge }},
+	"ruled":    {"likewise", func(_ *Machine, l *lane) { l.charge, l.ruled = limiter.Charge{Rule: limiter.ChargeBoth}, true }, func(l *lane) bool { return !l.ruled }},
 	"breaker":  {"a new one", func(_ *Machine, l *lane) { l.breaker.Failure(storyStart) }, func(l *lane) bool { return l.breaker == limiter.NewBreaker(l.cfg.Breaker) }},
 	"phase":    {"", func(_ *Machine, l *lane) { l.phase = Stopped }, func(l *lane) bool { return l.phase == Flowing }},
 	"reason":   {"", func(_ *Machine, l *lane) { l.reason = ByRefusal }, func(l *lane) bool { return l.reason == ByHand }},

@@ -103,6 +103,7 @@ func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
 		p.lanes = append(p.lanes, l)
 		l.draw(p)
 	}
+	p.ruled = p.lanes[0].ruled
 	r.pools[name] = p
 	r.opened = append(r.opened, p)
 	if p.dead() {

@@ -49,6 +49,7 @@ type bookRun struct {
 type bookLane struct {
 	of       *lane // the machine's: one that was forgotten and is made again is another
 	config   LaneConfig
+	charge   limiter.Charge // of the present law
 	phase    Phase
 	epoch    uint64
 	inFlight int
@@ -98,6 +99,7 @@ func (b *book) lane(name string) *bookLane {
 	l := b.lanes[name]
 	if l == nil {
 		l = &bookLane{of: b.w.m.lanes[name], config: *b.w.m.laneConfig(name)}
+		l.charge = l.config.Charge
 		l.buckets.set(b.w.now, l.config.Limits, b.w.servers[name])
 		b.lanes[name] = l
 	}

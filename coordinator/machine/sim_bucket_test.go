@@ -74,6 +74,9 @@ func (bs *buckets) take(now time.Time, requests float64, c limiter.Cost, plain b
 // showsWithin reports whether headers may have shown a limit that is within the user's. One
 // without a period may be taken for any.
 func (s *server) showsWithin(d limiter.Dimension, told float64) bool {
+	if s.day > 0 && d == limiter.Requests {
+		return true // until the day is over
+	}
 	for _, seen := range s.sightings() {
 		if seen.Dimension == d {
 			return !s.period || seen.Limit <= 1.01*told
@@ -85,6 +88,9 @@ func (s *server) showsWithin(d limiter.Dimension, told float64) bool {
 // shownPerMinute is the largest limit that headers may be taken to have shown; 0: none. One
 // without a period may be one of a second.
 func (s *server) shownPerMinute(d limiter.Dimension) float64 {
+	if s.day > 0 && d == limiter.Requests {
+		return math.MaxInt32 // when it is
+	}
 	for _, seen := range s.sightings() {
 		switch {
 		case seen.Dimension != d:
@@ -128,7 +134,7 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 	}
 	charged := l.charged(x.item)
 	if o.Measured {
-		l.buckets.give(now, 0, charged.Minus(o.Actual))
+		l.buckets.give(now, 0, charged.Minus(l.charge.Settled(o.Actual, o.Cached)))
 	}
 	refused := o.Signal == Throttled || o.Signal == Overloaded
 	if o.Unsent || refused && (!present || l.config.Law == limiter.Model) { // nothing of it was served
@@ -139,7 +145,7 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 // charged is what a call is charged: a model finds out by how much estimates of input are
 // wrong, and how that goes is not checked here.
 func (l *bookLane) charged(it *Item) limiter.Cost {
-	c := it.Cost
+	c := l.charge.Of(it.Cost)
 	if l.config.Law == limiter.Model {
 		c.Input *= float64(it.ticket.Factor)
 	}

@@ -53,6 +53,7 @@ func (b *book) transition(t Transition) {
 	l.phase, l.epoch = t.To, t.Epoch
 	if t.To == Stopped {
 		b.stopped[t.Lane] = true
+		b.mayBeUsedUp(t)
 	}
 	l.givenUp = t.To == Stopped && errors.Is(t.Cause, ErrNoAnswer)
 }
@@ -60,7 +61,7 @@ func (b *book) transition(t Transition) {
 // beginLaw: a person has reset the lane, or wants another law. What it may draw is there
 // again, and what left before was charged to another law.
 func (l *bookLane) beginLaw(now time.Time, c LaneConfig, epoch uint64, s *server) {
-	l.config, l.began, l.buckets = c, epoch, buckets{}
+	l.config, l.began, l.buckets, l.charge = c, epoch, buckets{}, c.Charge
 	l.buckets.set(now, c.Limits, s)
 }
 

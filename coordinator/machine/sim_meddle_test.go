@@ -71,6 +71,9 @@ func (w *world) drain() {
 
 func (w *world) limits() {
 	name := w.anyLane()
+	if w.m.lanes[name] != nil {
+		w.book.lane(name) // its law began by what it is defined as now
+	}
 	c := *w.m.laneConfig(name)
 	c.Limits = w.plan.limits()
 	if w.rng.IntN(2) == 0 {
@@ -90,6 +93,9 @@ func (w *world) redefine(c *LaneConfig) {
 	}
 	if w.rng.IntN(3) == 0 {
 		c.Law = limiter.Plain - c.Law
+	}
+	if w.hasty.IntN(2) == 0 { // it holds from the next law on
+		c.Charge = chargeOf(w.hasty)
 	}
 }
 

@@ -38,6 +38,8 @@ const (
 	slowness  // refusals that take as long as answers
 	riddles   // refusals that may mean the day, or mind the growth; calls that ran out of time
 	silences  // of servers that are not there
+	charges   // by rules of the lanes' own
+	days      // limits by the day, which are used up
 	troubles  = iota
 )
 
@@ -86,6 +88,7 @@ func newPlan(seed uint64, maxItem int, without trouble) *plan {
 	p.prioritize()
 	p.machine.LongWait = longWaitOf(seed)
 	p.fromSilence()
+	p.ownRules()
 	return p
 }
 

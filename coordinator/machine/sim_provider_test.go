@@ -41,6 +41,10 @@ type server struct {
 	minds    float64 // share of refusals that mind the growth
 	timeouts float64 // share of what breaks that ran out of time
 
+	day    int           // calls that it serves in all, by a limit by the day; 0: any number
+	served int           // of those
+	whole  time.Duration // until it is whole again, from the start of the world
+
 	nobody   bool          // is there: each call breaks,
 	deadline time.Duration // after so long,
 	back     time.Duration // until then; 0: for ever
@@ -122,7 +126,7 @@ func (s *server) sightings() (seen []limiter.Sighting) {
 	if !s.shows {
 		return nil
 	}
-	if s.perSecond > 0 {
+	if s.perSecond > 0 && s.day == 0 { // a dimension has one limit in headers
 		seen = append(seen, s.sighting(limiter.Requests, 60*s.perSecond, s.level, s.depth))
 	}
 	if s.input > 0 {
@@ -146,8 +150,11 @@ func (s *server) sighting(d limiter.Dimension, perMinute, level, depth float64) 
 }
 
 // tell adds to an answer what the server says beside it.
-func (s *server) tell(rng *rand.Rand, o *Outcome) {
+func (s *server) tell(rng *rand.Rand, age time.Duration, o *Outcome) {
 	o.Sightings = s.sightings()
+	if s.day > 0 {
+		o.Sightings = append(o.Sightings, s.ofTheDay(age))
+	}
 	refused := o.Signal == Throttled || o.Signal == Overloaded
 	o.Unclear = refused && rng.Float64() < s.unclear
 	o.Slow = refused && rng.Float64() < s.minds

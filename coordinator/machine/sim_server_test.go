@@ -25,7 +25,7 @@ func (s *server) call(rng *rand.Rand, now time.Time, age time.Duration, c limite
 	if gone, is := s.absent(age); is {
 		return gone
 	}
-	s.tell(rng, &a.outcome)
+	s.tell(rng, age, &a.outcome)
 	return a
 }
 
@@ -41,6 +41,8 @@ func (s *server) judge(rng *rand.Rand, now time.Time, age time.Duration, c limit
 		return s.breaks(byTimeout, 30*time.Second) // the attempt's timeout
 	case within(s.outage, age):
 		return s.refused(rng, s.outageKind)
+	case s.day > 0 && !s.ofDay():
+		return s.refused(rng, s.refusalKind())
 	case within(s.storm, age), s.crowded(), rng.Float64() < s.shed, !s.admits(now):
 		return s.refused(rng, s.refusalKind())
 	case !s.serves(now, c):

@@ -235,6 +235,7 @@ func (w *world) work(g Grant) {
 	if w.plan.without&estimates == 0 && a.outcome.Signal == Succeeded && w.rng.IntN(2) == 0 {
 		a.outcome.Measured = true
 		a.outcome.Actual = limiter.Cost{Requests: 1, Input: float64(w.rng.IntN(2500)), Output: float64(w.rng.IntN(1500))}
+		a.outcome.Cached = w.cached(a.outcome.Actual.Input)
 	}
 	w.in(a.latency, func() { s.flying--; w.end(g, a.outcome, w.decides(g, a.outcome)) })
 }

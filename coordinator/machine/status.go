@@ -210,7 +210,7 @@ func (l *lane) status(now time.Time) LaneStatus {
 func (l *lane) draws(weight float64) (c limiter.Cost) {
 	n := 0
 	for _, p := range l.pools {
-		c = c.Plus(p.cost)
+		c = c.Plus(p.costOn(l))
 		n += p.waiting.n + p.returned.len() + p.delayed.len()
 	}
 	if n == 0 {
@@ -271,7 +271,7 @@ func (l *lane) allowed(v *limiter.View) float64 {
 func (l *lane) nextCost() limiter.Cost {
 	for _, p := range l.pools {
 		if it := p.head(); it != nil {
-			return it.Cost
+			return l.charge.Of(it.Cost)
 		}
 	}
 	return limiter.Cost{Requests: 1}

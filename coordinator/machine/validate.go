@@ -38,5 +38,8 @@ func (c LaneConfig) validateParts() error {
 	if c.Target < 0 {
 		target = fmt.Errorf("machine: lane: target %v is negative", c.Target)
 	}
-	return errors.Join(target, c.Rate.Validate(), c.Ramp.Validate(), c.Cooldown.Validate(), c.Breaker.Validate(), c.Errors.Validate())
+	if c.AttemptTimeout < 0 {
+		target = errors.Join(target, fmt.Errorf("machine: lane: attempt timeout %v is negative", c.AttemptTimeout))
+	}
+	return errors.Join(target, c.Charge.Validate(), c.Periods.Validate(), c.Rate.Validate(), c.Ramp.Validate(), c.Cooldown.Validate(), c.Breaker.Validate(), c.Errors.Validate())
 }
