@@ -27,31 +27,3 @@ type Fixed interface {
 	Source
 	Header() http.Header
 }
-
-// Key is a key that is sent in a header as it is.
-type Key struct {
-	header http.Header
-	secret []string
-}
-
-// Bearer is a key in the Authorization header.
-func Bearer(key string) *Key {
-	return &Key{http.Header{"Authorization": {"Bearer " + key}}, []string{key}}
-}
-
-// Header has the key.
-func (k *Key) Header() http.Header { return k.header }
-
-// Apply puts the key into a request's headers.
-func (k *Key) Apply(_ context.Context, r *http.Request, _ []byte) error {
-	for name, values := range k.header {
-		r.Header[name] = values
-	}
-	return nil
-}
-
-// Refused is false: there is no other key.
-func (k *Key) Refused(*http.Request) bool { return false }
-
-// Secrets is the key.
-func (k *Key) Secrets() []string { return k.secret }

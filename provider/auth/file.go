@@ -1,0 +1,186 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/headrace/headrace/provider"
+)
+
+const (
+	// lookEvery is how often a file is read at most while no key is refused: what is read is
+	// a page at most, and a fresh key is in use within a second.
+	lookEvery = time.Second
+
+	// MaxKeyFile bounds a file with a key, in bytes. Tokens of some providers have 4 KiB;
+	// few servers take headers of more than 16.
+	MaxKeyFile = 16 << 10
+)
+
+// A File is a key in a file that somebody else keeps fresh: whoever has keys that end puts
+// the next one there. It is read again within a second after it has changed, and at once
+// when a key is refused. While there is no key in it, as between two halves of a change,
+// the latest one stays in use.
+type File struct {
+	path  string
+	place place
+
+	mu      sync.Mutex // for what follows
+	key     string
+	values  []string // of the header, with that key
+	looked  time.Time
+	refused string // the key that was refused although it was the one in the file
+	secrets []string
+}
+
+// NewFile reads the key in a file and sends it as NewKey does. An error is a *provider.Error
+// of kind Misconfigured: the file cannot be read, is none, is longer than MaxKeyFile, or has
+// no key in it. What others may do with the file is not looked at: see Exposed.
+func NewFile(path, header, prefix string) (*File, error) {
+	p, err := newPlace(header, prefix)
+	if err != nil {
+		return nil, err
+	}
+	key, err := readKey(path)
+	if err != nil {
+		return nil, &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: err}
+	}
+	f := &File{path: path, place: p, looked: time.Now()}
+	f.take(key)
+	return f, nil
+}
+
+// take takes a key up.
+func (f *File) take(key string) {
+	f.key, f.values, f.secrets = key, f.place.values(key), remember(f.secrets, key)
+}
+
+// Apply never fails. Once a second it reads the file.
+func (f *File) Apply(_ context.Context, r *http.Request, _ []byte) error {
+	f.mu.Lock()
+	due := time.Since(f.looked) >= lookEvery
+	if due {
+		f.looked = time.Now() // the others need not look
+	}
+	f.mu.Unlock()
+	if due {
+		f.look()
+	}
+	f.mu.Lock()
+	values := f.values
+	f.mu.Unlock()
+	f.place.put(r, values)
+	return nil
+}
+
+// look reads the file. Nobody waits for that but who does it: a disk may take its time.
+func (f *File) look() {
+	key, err := readKey(f.path)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if key != f.key {
+		f.take(key)
+	}
+}
+
+// Refused reads the file, and is true if there is another key in it than the one that was
+// refused, which was not refused itself.
+func (f *File) Refused(r *http.Request) bool {
+	used := f.place.in(r)
+	if used == "" {
+		return false
+	}
+	f.look()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if used == f.key {
+		f.refused = used
+	}
+	return f.key != f.refused
+}
+
+// Secrets are the latest keys.
+func (f *File) Secrets() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.secrets
+}
+
+// String hides the key from %v.
+func (f *File) String() string { return "a key in " + f.place.header + " from " + f.path }
+
+// GoString hides the key from %#v.
+func (f *File) GoString() string { return f.String() }
+
+// readKey reads a file's key. Errors name the file and nothing that is in it.
+func readKey(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("key file: %w", err)
+	case !info.Mode().IsRegular(): // a pipe gives a key once, and whoever opens one may wait for ever
+		return "", fmt.Errorf("key file %s: it is not a regular file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("key file: %w", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(file, MaxKeyFile+1))
+	if err != nil {
+		return "", fmt.Errorf("key file: %w", err)
+	}
+	key, err := keyOf(text)
+	if err != nil {
+		return "", fmt.Errorf("key file %s: %w", path, err)
+	}
+	return key, nil
+}
+
+// keyOf is the key that a file's text is.
+func keyOf(text []byte) (string, error) {
+	if len(text) > MaxKeyFile {
+		return "", fmt.Errorf("it has more than %d bytes", MaxKeyFile)
+	}
+	key := string(bytes.TrimSpace(text))
+	switch {
+	case key == "":
+		return "", errors.New("there is no key in it")
+	case bytes.ContainsAny([]byte(key), "\r\n"):
+		return "", errors.New("it has more than one line")
+	case !fits(key):
+		return "", errors.New("the key in it has a character that no header may have")
+	}
+	return key, nil
+}
+
+// Exposed says what others on this machine may do with a file that has a key in it, and what
+// would help, in a sentence; "" if nothing, if that cannot be known, and on Windows, whose
+// permissions say nothing about it.
+func Exposed(path string) string {
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS == "windows" {
+		return ""
+	}
+	mode, may := info.Mode().Perm(), ""
+	switch {
+	case mode&0o022 != 0:
+		may = "change"
+	case mode&0o044 != 0:
+		may = "read"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("others may %s the key file %s (its mode is %04o): chmod 600 would keep it to you", may, path, mode)
+}

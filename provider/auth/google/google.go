@@ -1,0 +1,66 @@
+package google
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/google"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/auth"
+)
+
+// Scope is what the tokens are for: Vertex has none of its own.
+const Scope = "https://www.googleapis.com/auth/cloud-platform"
+
+// name begins every error of this package.
+const name = "google"
+
+// Find finds the default credentials, and makes a source of their tokens. project is the one
+// that they belong to, "" if they do not say. Files are read, and where there is none the
+// machine is asked whether it is one of Google's, within a few seconds; no token is fetched.
+// An error is a *provider.Error of kind Misconfigured.
+//
+// Credentials are found anew for each token: a file that has changed is what counts, and a
+// token that was refused is not given out again.
+func Find(ctx context.Context) (source *auth.Tokens, project string, err error) {
+	found, err := find(ctx)
+	if err != nil {
+		return nil, "", &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: err}
+	}
+	source, err = auth.NewTokens(auth.TokensConfig{Fetch: fetch})
+	return source, found.ProjectID, err
+}
+
+func find(ctx context.Context) (*google.Credentials, error) {
+	found, err := google.FindDefaultCredentials(ctx, Scope)
+	if err != nil {
+		return nil, fmt.Errorf("default credentials: %w", err)
+	}
+	if found.JSON != nil && gjson.GetBytes(found.JSON, "type").String() == "" {
+		return nil, errors.New("default credentials: the file is of an application, which asks a person each time: " +
+			"a service account's is needed, or gcloud auth application-default login")
+	}
+	return found, nil
+}
+
+// fetch gets one token. Connections are not kept: the next one is asked for in an hour.
+func fetch(ctx context.Context) (auth.Token, error) {
+	transport := provider.NewHTTPTransport(1)
+	defer transport.CloseIdleConnections()
+	w := &witness{ctx: ctx, base: transport}
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: w})
+	found, err := find(ctx)
+	if err != nil {
+		return auth.Token{}, w.explain(err)
+	}
+	token, err := found.TokenSource.Token()
+	if err != nil {
+		return auth.Token{}, w.explain(err)
+	}
+	return auth.Token{Value: token.AccessToken, Expires: token.Expiry}, nil
+}

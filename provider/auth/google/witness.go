@@ -1,0 +1,123 @@
+package google
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/headrace/headrace/provider"
+)
+
+// witness sees how tokens are asked for: the latest answer that was none, or why there was no
+// answer, which the errors of x/oauth2 tell in prose only; and what was sent as a secret,
+// which they may quote. It sends each request with the refresh's own context, as some come
+// without one.
+type witness struct {
+	ctx     context.Context //nolint:containedctx // it lives as long as one refresh
+	base    http.RoundTripper
+	secrets []string
+
+	err    error
+	status int // 0: no answer has failed
+	header http.Header
+	body   []byte
+}
+
+// secretFields are those of a request for a token, by RFC 6749, 7523 and 8693.
+var secretFields = [...]string{"assertion", "client_assertion", "client_secret", "refresh_token", "subject_token", "code"}
+
+// maxRequest bounds what is read of a request for a token, in bytes.
+const maxRequest = 1 << 20
+
+func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.hide(r)
+	w.err, w.status = nil, 0
+	resp, err := w.base.RoundTrip(r.WithContext(w.ctx))
+	if err != nil {
+		w.err = err
+		return nil, err
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, provider.MaxErrorBody)) // what has come is what there is
+	_ = resp.Body.Close()
+	w.status, w.header, w.body = resp.StatusCode, resp.Header, body
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+// hide remembers the secrets of a request.
+func (w *witness) hide(r *http.Request) {
+	if _, key, found := strings.Cut(r.Header.Get("Authorization"), " "); found {
+		w.secrets = append(w.secrets, key)
+	}
+	if r.GetBody == nil {
+		return
+	}
+	copied, err := r.GetBody()
+	if err != nil {
+		return
+	}
+	text, _ := io.ReadAll(io.LimitReader(copied, maxRequest)) // it is in memory
+	_ = copied.Close()
+	form, err := url.ParseQuery(string(text))
+	if err != nil {
+		return
+	}
+	for _, field := range secretFields {
+		for _, secret := range form[field] {
+			w.secrets = append(w.secrets, secret, url.QueryEscape(secret))
+		}
+	}
+}
+
+// explain says what an error of x/oauth2 was: the way's, the server's, or a refusal, in the
+// server's words and without any secret. What is none of these is of kind Unknown, and for
+// [auth.Tokens] a refusal.
+func (w *witness) explain(err error) error {
+	switch {
+	case w.err != nil:
+		return w.quiet(provider.ClassifyErr(w.err))
+	case w.status != 0:
+		return w.quiet(w.refusal())
+	}
+	return w.quiet(provider.ClassifyErr(err))
+}
+
+// refusal is an answer that is no token. Whatever is wrong with the request is wrong with the
+// credentials that it was made of.
+func (w *witness) refusal() *provider.Error {
+	e := provider.Classify(w.status, w.header, w.body)
+	if w.status/100 == 4 && w.status != http.StatusRequestTimeout && w.status != http.StatusTooManyRequests {
+		e.Kind = provider.Unauthorized
+	}
+	if code := gjson.GetBytes(w.body, "error"); code.Type == gjson.String { // RFC 6749, 5.2
+		e.Code = code.String()
+		if said := gjson.GetBytes(w.body, "error_description").String(); said != "" {
+			e.Message = said
+		}
+	}
+	return e
+}
+
+func (w *witness) quiet(e *provider.Error) error {
+	own := *e
+	own.Provider = name
+	for _, text := range []*string{&own.Message, &own.Code, &own.Type, &own.Param} {
+		*text = provider.RedactText(*text, w.secrets...)
+	}
+	own.Body = provider.Redact(own.Body, w.secrets...)
+	if own.Err != nil {
+		if text := own.Err.Error(); provider.RedactText(text, w.secrets...) != text {
+			own.Err = errors.New(provider.RedactText(text, w.secrets...))
+		}
+	}
+	return &own
+}

@@ -1,0 +1,167 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/provider"
+)
+
+// The header of most providers, and what stands in it before a key.
+const (
+	Authorization = "Authorization"
+	BearerPrefix  = "Bearer "
+)
+
+// name begins every error of this package.
+const name = "auth"
+
+// A Key is sent in a header, the same with every request. It is a [Fixed].
+type Key struct {
+	place   place
+	values  []string // of the header; nil: there is no key, and nothing is sent
+	secrets []string
+}
+
+// NewKey sends a key in a header, behind a prefix such as "Bearer ". Spaces and line ends
+// around the key, as files and shells leave them, are cut off. "" sends no header, as local
+// servers like it. An error is a *provider.Error of kind Misconfigured that does not have the
+// key in it: the header cannot hold one, or the key has a character that no header may have.
+func NewKey(header, prefix, key string) (*Key, error) {
+	p, err := newPlace(header, prefix)
+	if err != nil {
+		return nil, err
+	}
+	if key = strings.TrimSpace(key); key == "" {
+		return &Key{place: p}, nil
+	}
+	if !fits(key) {
+		return nil, misconfigured("the key has a character that no header may have")
+	}
+	return &Key{place: p, values: p.values(key), secrets: remember(nil, key)}, nil
+}
+
+// Bearer is NewKey as most providers have it: Authorization: Bearer KEY.
+func Bearer(key string) (*Key, error) { return NewKey(Authorization, BearerPrefix, key) }
+
+// Apply never fails.
+func (k *Key) Apply(_ context.Context, r *http.Request, _ []byte) error {
+	k.place.put(r, k.values)
+	return nil
+}
+
+// Refused is false: there is no other key.
+func (k *Key) Refused(*http.Request) bool { return false }
+
+// Secrets is the key, unless it is a placeholder.
+func (k *Key) Secrets() []string { return k.secrets }
+
+// Header is a copy.
+func (k *Key) Header() http.Header {
+	h := http.Header{}
+	if k.values != nil {
+		h[k.place.header] = slices.Clone(k.values)
+	}
+	return h
+}
+
+// String hides the key from %v.
+func (k *Key) String() string { return "a key in " + k.place.header }
+
+// GoString hides the key from %#v.
+func (k *Key) GoString() string { return k.String() }
+
+// None sends nothing: some servers ask nobody who he is. It is a [Fixed].
+type None struct{}
+
+// Apply never fails.
+func (None) Apply(context.Context, *http.Request, []byte) error { return nil }
+
+// Refused is false.
+func (None) Refused(*http.Request) bool { return false }
+
+// Secrets is nil.
+func (None) Secrets() []string { return nil }
+
+// Header is empty.
+func (None) Header() http.Header { return http.Header{} }
+
+// place is where in a request a key or a token is: a header, in the form that net/http has
+// it in, and what stands before the key there.
+type place struct{ header, prefix string }
+
+func newPlace(header, prefix string) (place, error) {
+	if !isHeaderName(header) || slices.Contains(notForKeys, http.CanonicalHeaderKey(header)) {
+		return place{}, misconfigured("the header is none that a key can be in")
+	}
+	if !fits(prefix) {
+		return place{}, misconfigured("what stands before the key has a character that no header may have")
+	}
+	return place{header: http.CanonicalHeaderKey(header), prefix: prefix}, nil
+}
+
+// notForKeys are headers that say something else, and that net/http makes by itself.
+var notForKeys = []string{"Host", "Connection", "Content-Type", "Content-Length", "Transfer-Encoding", "Trailer"}
+
+// values are those of the header. All requests share them: nobody may change them.
+func (p place) values(key string) []string { return []string{p.prefix + key} }
+
+func (p place) put(r *http.Request, values []string) {
+	if values == nil {
+		return
+	}
+	if r.Header == nil {
+		r.Header = http.Header{}
+	}
+	r.Header[p.header] = values
+}
+
+// in is the key that a request was sent with; "" if there is none.
+func (p place) in(r *http.Request) string {
+	values := r.Header[p.header]
+	if len(values) == 0 {
+		return ""
+	}
+	key, found := strings.CutPrefix(values[0], p.prefix)
+	if !found {
+		return ""
+	}
+	return key
+}
+
+// fits reports whether a text may stand in a header.
+func fits(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// isHeaderName knows what RFC 9110 calls a token.
+func isHeaderName(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
+}
+
+// remembered is how many secrets are known at most: each is looked for in every answer, and
+// a token of before those has ended long ago.
+const remembered = 4
+
+// remember puts a secret in front of those that are known, and leaves these as they are:
+// somebody may be reading them.
+func remember(known []string, secret string) []string {
+	if isPlaceholder(secret) || slices.Contains(known, secret) {
+		return known
+	}
+	return append([]string{secret}, known[:min(len(known), remembered-1)]...)
+}
+
+// isPlaceholder tells the keys that servers which check none are given, such as
+// "lm-studio" and "not-needed": an answer may well use such a word. Keys have digits in
+// them, or are longer.
+func isPlaceholder(key string) bool { return len(key) < 16 && !strings.ContainsAny(key, "0123456789") }
+
+func misconfigured(what string) error {
+	return &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: errors.New(what)}
+}

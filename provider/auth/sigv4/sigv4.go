@@ -1,0 +1,181 @@
+package sigv4
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/auth"
+)
+
+// Bedrock is the service that Bedrock's runtime is signed for.
+const Bedrock = "bedrock"
+
+// The variables that AWS's own tools read.
+const (
+	AccessKeyIDVariable     = "AWS_ACCESS_KEY_ID"
+	SecretAccessKeyVariable = "AWS_SECRET_ACCESS_KEY" //nolint:gosec // the name of a variable
+	SessionTokenVariable    = "AWS_SESSION_TOKEN"
+)
+
+// Credentials are a key of AWS. The token is of credentials that end; "" of those that do not.
+type Credentials struct {
+	AccessKeyID, SecretAccessKey, SessionToken string
+}
+
+// String hides the credentials from %v.
+func (c Credentials) String() string { return "credentials of AWS" }
+
+// GoString hides them from %#v.
+func (c Credentials) GoString() string { return c.String() }
+
+// Environment takes the credentials from their variables. getenv is os.Getenv or one like it.
+// An error is of kind Misconfigured and names the variable that is not set.
+func Environment(getenv func(string) string) (Credentials, error) {
+	c := Credentials{
+		AccessKeyID:     strings.TrimSpace(getenv(AccessKeyIDVariable)),
+		SecretAccessKey: strings.TrimSpace(getenv(SecretAccessKeyVariable)),
+		SessionToken:    strings.TrimSpace(getenv(SessionTokenVariable)),
+	}
+	switch {
+	case c.AccessKeyID == "":
+		return Credentials{}, misconfigured(AccessKeyIDVariable + " is not set")
+	case c.SecretAccessKey == "":
+		return Credentials{}, misconfigured(SecretAccessKeyVariable + " is not set")
+	}
+	return c, nil
+}
+
+// A Source signs requests for one service in one region.
+type Source struct {
+	signer          *v4.Signer
+	credentials     aws.Credentials
+	region, service string
+	secrets         []string
+}
+
+var _ auth.Source = (*Source)(nil)
+
+// New makes a source. An error is of kind Misconfigured and has no credentials in it: one is
+// not given, or has a character that no header may have.
+func New(c Credentials, region, service string) (*Source, error) {
+	switch {
+	case c.AccessKeyID == "" || c.SecretAccessKey == "":
+		return nil, misconfigured("the credentials are not given")
+	case !fits(c.AccessKeyID) || !fits(c.SecretAccessKey) || !fits(c.SessionToken):
+		return nil, misconfigured("the credentials have a character that no header may have")
+	case !isName(region):
+		return nil, misconfigured("the region is none: such as eu-central-1")
+	case !isName(service):
+		return nil, misconfigured("the service is none: such as bedrock")
+	}
+	s := &Source{
+		signer: v4.NewSigner(), region: region, service: service,
+		credentials: aws.Credentials{AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken},
+		secrets:     []string{c.SecretAccessKey, c.AccessKeyID},
+	}
+	if c.SessionToken != "" {
+		s.secrets = append(s.secrets, c.SessionToken)
+	}
+	return s, nil
+}
+
+// signed are the headers that a signature adds to a request.
+var signed = [...]string{"Authorization", "X-Amz-Date", "X-Amz-Security-Token"}
+
+// Apply signs a request with that body as it is now. Of the headers the content type is
+// signed, and all that are Amazon's: others may be changed on the way. The request gets a
+// URL of its own, in which the path is escaped as AWS's own clients do it.
+func (s *Source) Apply(ctx context.Context, r *http.Request, body []byte) error {
+	address := *r.URL
+	address.Path, address.RawPath = escaped(r.URL)
+	bare := &http.Request{Method: r.Method, URL: &address, Host: r.Host, Header: http.Header{}}
+	for name, values := range r.Header {
+		if name == "Content-Type" || strings.HasPrefix(name, "X-Amz-") {
+			bare.Header[name] = values
+		}
+	}
+	for _, name := range signed { // of an earlier signature
+		delete(bare.Header, name)
+	}
+	hash := sha256.Sum256(body)
+	err := s.signer.SignHTTP(ctx, s.credentials, bare, hex.EncodeToString(hash[:]), s.service, s.region, time.Now())
+	if err != nil {
+		return &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: fmt.Errorf("sign: %w", err)}
+	}
+	if r.Header == nil {
+		r.Header = http.Header{}
+	}
+	for _, name := range signed {
+		if values := bare.Header[name]; values != nil {
+			r.Header[name] = values
+		} else {
+			delete(r.Header, name)
+		}
+	}
+	r.URL, r.Host = bare.URL, bare.Host
+	return nil
+}
+
+// escaped is a URL's path, and how it is sent: in each part all but letters, digits and -._~
+// is escaped, once. What checks a signature escapes that once more; of a ":" that is sent as
+// it is some make "%3A", and some "%253A".
+func escaped(u *url.URL) (path, raw string) {
+	parts := strings.Split(u.EscapedPath(), "/")
+	for i, part := range parts {
+		if text, err := url.PathUnescape(part); err == nil { // EscapedPath is always right
+			parts[i] = escape(text)
+		}
+	}
+	return u.Path, strings.Join(parts, "/")
+}
+
+// escape escapes as RFC 3986 and AWS have it.
+func escape(s string) string {
+	const hexDigits = "0123456789ABCDEF"
+	var out strings.Builder
+	for i := range len(s) {
+		if c := s[i]; c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0 {
+			out.WriteByte(c)
+		} else {
+			out.Write([]byte{'%', hexDigits[c>>4], hexDigits[c&15]})
+		}
+	}
+	return out.String()
+}
+
+// Refused is false: the credentials are what they are.
+func (s *Source) Refused(*http.Request) bool { return false }
+
+// Secrets are the credentials.
+func (s *Source) Secrets() []string { return s.secrets }
+
+// String hides the credentials from %v.
+func (s *Source) String() string { return "signatures for " + s.service + " in " + s.region }
+
+// GoString hides them from %#v.
+func (s *Source) GoString() string { return s.String() }
+
+func fits(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// isName reports whether a text may be a region or a service, which stand between slashes.
+func isName(s string) bool { return s != "" && fits(s) && !strings.ContainsAny(s, "/,=") }
+
+// name begins every error of this package.
+const name = "sigv4"
+
+func misconfigured(what string) error {
+	return &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: errors.New(what)}
+}
