@@ -1,0 +1,177 @@
+package chattest
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+)
+
+// With is what a random body may have besides text, numbers and stops.
+type With uint8
+
+// The further shapes.
+const (
+	Images With = 1 << iota
+	Schemas
+	Tools
+	Extremes // seeds, and temperatures above 1, which some dialects refuse
+)
+
+// Body is a random chat body of the subset that is translated: every member anywhere, fields at
+// their defaults among them, white space and escapes in all their forms. One seed, one body.
+func Body(rng *rand.Rand, with With) []byte {
+	g := &generator{Rand: rng, with: with}
+	return []byte(g.object(append(g.settings(), "messages", g.messages())...))
+}
+
+type generator struct {
+	*rand.Rand
+	with  With
+	calls int // of tools, so far
+}
+
+func (g *generator) maybe(percent int) bool { return g.IntN(100) < percent }
+
+func (g *generator) pick(from ...string) string { return from[g.IntN(len(from))] }
+
+// object writes pairs of names and values in any order.
+func (g *generator) object(pairs ...string) string {
+	g.Shuffle(len(pairs)/2, func(i, j int) {
+		pairs[2*i], pairs[2*j] = pairs[2*j], pairs[2*i]
+		pairs[2*i+1], pairs[2*j+1] = pairs[2*j+1], pairs[2*i+1]
+	})
+	var members []string
+	for i := 0; i < len(pairs); i += 2 {
+		members = append(members, g.space()+`"`+pairs[i]+`"`+g.space()+":"+g.space()+pairs[i+1])
+	}
+	return "{" + strings.Join(members, ",") + g.space() + "}"
+}
+
+func (g *generator) list(values ...string) string {
+	return "[" + g.space() + strings.Join(values, g.space()+","+g.space()) + g.space() + "]"
+}
+
+func (g *generator) space() string {
+	if g.maybe(90) {
+		return ""
+	}
+	return g.pick(" ", "\t", "\n", "  ")
+}
+
+// settings are the pairs of everything but the messages.
+func (g *generator) settings() []string {
+	pairs := []string{"model", `"gpt-5-mini"`}
+	if g.maybe(80) {
+		pairs = append(pairs, g.pick("max_tokens", "max_completion_tokens"), strconv.Itoa(1+g.IntN(5000)))
+	}
+	if g.maybe(40) {
+		pairs = append(pairs, "temperature", g.pick("0", "1", "0.7", "1.0", "1e-1", strconv.FormatFloat(g.Float64(), 'g', -1, 64)))
+	} else if g.with&Extremes != 0 && g.maybe(20) {
+		pairs = append(pairs, g.pick("temperature", "seed"), g.pick("2", "1.5", "2.0e0"))
+		if pairs[len(pairs)-2] == "seed" {
+			pairs[len(pairs)-1] = strconv.Itoa(int(g.Int32()))
+		}
+	}
+	if g.maybe(30) {
+		pairs = append(pairs, "top_p", strconv.FormatFloat(g.Float64(), 'g', 3, 64))
+	}
+	if g.maybe(30) {
+		pairs = append(pairs, "stop", g.stop())
+	}
+	if g.with&Schemas != 0 && g.maybe(50) {
+		pairs = append(pairs, "response_format", g.format())
+	}
+	if g.with&Tools != 0 && g.maybe(60) {
+		pairs = append(pairs, g.tools()...)
+	}
+	return append(pairs, g.silent(pairs)...)
+}
+
+func (g *generator) stop() string {
+	if g.maybe(30) {
+		return g.text()
+	}
+	var stops []string
+	for range 1 + g.IntN(4) {
+		stops = append(stops, g.text())
+	}
+	return g.list(stops...)
+}
+
+// silent are fields that say nothing.
+func (g *generator) silent(said []string) (pairs []string) {
+	for _, field := range [][2]string{
+		{"n", "1"},
+		{"stream", "false"},
+		{"store", "false"},
+		{"logprobs", "false"},
+		{"frequency_penalty", "0"},
+		{"presence_penalty", "0.0"},
+		{"logit_bias", "{}"},
+		{"tools", "[]"},
+		{"response_format", `{"type":"text"}`},
+		{"user", "null"},
+		{"stream_options", "null"},
+		{"seed", "null"},
+		{"reasoning_effort", "null"},
+	} {
+		told := false
+		for i := 0; i < len(said); i += 2 {
+			told = told || said[i] == field[0]
+		}
+		if !told && g.maybe(10) {
+			pairs = append(pairs, field[0], field[1])
+		}
+	}
+	return pairs
+}
+
+func (g *generator) messages() string {
+	var all []string
+	for g.maybe(40) && len(all) < 3 {
+		all = append(all, g.object("role", g.pick(`"system"`, `"developer"`), "content", g.content(false)))
+	}
+	all = append(all, g.user())
+	for g.maybe(40) {
+		switch {
+		case g.maybe(15):
+		case g.with&Tools != 0 && g.maybe(40):
+			all = append(all, g.turnOfTools()...)
+		default:
+			all = append(all, g.object("role", `"assistant"`, "content", g.content(false)))
+		}
+		all = append(all, g.user())
+	}
+	return g.list(all...)
+}
+
+func (g *generator) user() string { return g.object("role", `"user"`, "content", g.content(true)) }
+
+func (g *generator) content(images bool) string {
+	if g.maybe(60) {
+		return g.text()
+	}
+	var parts []string
+	for range 1 + g.IntN(3) {
+		if images && g.with&Images != 0 && g.maybe(30) {
+			parts = append(parts, g.object("type", `"image_url"`, "image_url", g.object("url", g.image())))
+		} else {
+			parts = append(parts, g.object("type", `"text"`, "text", g.text()))
+		}
+	}
+	return g.list(parts...)
+}
+
+func (g *generator) image() string {
+	return `"data:image/` + g.pick("png", "jpeg", "webp") + ";base64," + g.pick("iVBORw0KGgo=", "/9j/4AAQ", `UklGR\/8=`, "AA==") + `"`
+}
+
+// text is a string that is not only white space.
+func (g *generator) text() string {
+	var b strings.Builder
+	b.WriteString(`"` + g.pick("a", "Zz", "42", "?"))
+	for range g.IntN(12) {
+		b.WriteString(g.pick(" ", "word ", "é", "\u2028", "日本", "😀", `\n`, `\"`, `\\`, `\/`, "/", `\u00e9`, `\ud83d\ude00`, `\u0007`, `\t`, "<b>&", `{\"a\":1}`, "\x7f"))
+	}
+	return b.String() + `"`
+}

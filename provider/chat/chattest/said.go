@@ -1,0 +1,74 @@
+package chattest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Said is what a chat body says, piece by piece and in order, read by encoding/json: what
+// stands in the system's messages, then in the conversation. Each piece has its role and kind
+// before it, such as "user text: hello".
+func Said(body []byte) []string {
+	var chat struct {
+		Messages []struct {
+			Role    string
+			Content any
+			Calls   []struct {
+				ID       string
+				Function struct{ Name, Arguments string }
+			} `json:"tool_calls"`
+			CallID string `json:"tool_call_id"`
+		}
+	}
+	_ = json.Unmarshal(body, &chat)
+	var system, said []string
+	for _, m := range chat.Messages {
+		switch m.Role {
+		case "system", "developer":
+			system = append(system, Pieces("system", m.Content)...)
+		case "tool":
+			said = append(said, Result(m.CallID, m.Content))
+		default:
+			said = append(said, Pieces(m.Role, m.Content)...)
+		}
+		for _, call := range m.Calls {
+			said = append(said, Call(call.ID, call.Function.Name, []byte(call.Function.Arguments)))
+		}
+	}
+	return append(system, said...)
+}
+
+// Pieces are those of a content of OpenAI's: a string, or a list of parts.
+func Pieces(role string, content any) (said []string) {
+	if s, ok := content.(string); ok {
+		return []string{Text(role, s)}
+	}
+	parts, _ := content.([]any)
+	for _, part := range parts {
+		p, _ := part.(map[string]any)
+		if image, ok := p["image_url"].(map[string]any); ok {
+			said = append(said, fmt.Sprintf("%s image: %v", role, image["url"]))
+		} else {
+			said = append(said, Text(role, p["text"]))
+		}
+	}
+	return said
+}
+
+// Text is a piece with its role, as Said has it, for those who read what a dialect has made of
+// a body; Image, Call and Result are the others.
+func Text(role string, text any) string { return fmt.Sprintf("%s text: %v", role, text) }
+
+// Image is a piece with its data.
+func Image(media, data string) string { return "user image: data:" + media + ";base64," + data }
+
+// Call is a call of a tool, with its input in one form.
+func Call(id, name string, input []byte) string {
+	var compact bytes.Buffer
+	_ = json.Compact(&compact, input)
+	return fmt.Sprintf("call %s %s: %s", id, name, compact.String())
+}
+
+// Result is what a tool gave back.
+func Result(id string, text any) string { return fmt.Sprintf("result %s: %v", id, text) }

@@ -1,0 +1,60 @@
+// Package chat reads a chat request of OpenAI's into what it says, for dialects that say the
+// same in other words.
+//
+//	a chat body ── Read ──▶ Request ── FromChat of anthropic, gemini, converse ──▶ their body
+//	                 │                      │
+//	                 └──────────┬───────────┘
+//	                            ▼
+//	       *provider.Untranslatable: messages[2].content[0].type: has no counterpart here
+//
+// It promises that nothing is lost and nothing is invented. A field has a counterpart that says
+// exactly the same, or says nothing (it is null, or n 1, stream, store or logprobs false, a
+// penalty of 0, an empty logit_bias or tools, response_format text, tool_choice as it is
+// without one, parallel_tool_calls true, an image's detail auto), or the body is refused by the
+// field's name. So is a name that is not known, and one that stands twice in an object.
+// Strings and numbers are carried over byte for byte, escapes as they stand. A body is read in
+// time that grows as its length does, and gone into to a depth that is bounded.
+//
+// # What is exact, and what is not
+//
+// Text: each message and each part of one is a block of its own, in order. system and developer
+// are one thing, at the beginning only. The last word must be the user's: other providers go on
+// with what the model has begun, OpenAI begins anew. Neighbours of one role stay as they are but
+// for Converse, which demands that roles take turns: there they become one turn of the same
+// blocks. (Anthropic does so itself.)
+//
+// Bounds: max_tokens and max_completion_tokens are max_tokens, maxOutputTokens and
+// inferenceConfig.maxTokens, which all count what a model thinks, too. A temperature above 1 is
+// refused by Anthropic's dialect and Converse's, never cut. Anthropic stops at no string of
+// white space, Gemini at no more than 5 strings. Only Gemini has a seed, of 32 bits.
+//
+// A schema for the answer (response_format json_schema) must be strict, since the others hold
+// each answer to it, and have only what the provider documents to hold answers to:
+//   - Anthropic output_config.format (platform.claude.com, "Structured outputs"), Converse
+//     outputConfig.textFormat (Bedrock's user guide, "Get validated JSON results from models";
+//     there the schema is a string): types, properties, items of which at least 0 or 1, anyOf,
+//     enum and const of plain values, $ref and $defs, nine formats of strings.
+//   - Gemini generationConfig.responseJsonSchema: types, properties, items and their number,
+//     minimum and maximum, anyOf, enum of strings and numbers, three formats. The reference
+//     (ai.google.dev, GenerationConfig) says of all else that it is not supported, and no error
+//     tells so.
+//
+// A schema's name is carried over where there is a place for it (Converse): elsewhere it is the
+// one thing left out that OpenAI demands, as it is a label of no effect on what may be answered.
+// Its description, which a model reads, is refused there.
+//
+// Tools: Anthropic tools with input_schema, tool_choice auto, none, any, tool, and
+// disable_parallel_tool_use for parallel_tool_calls false; Converse toolConfig with inputSchema,
+// toolChoice any, tool (none and parallel_tool_calls false are refused). A schema of parameters
+// is carried over whole, as it tells the model what it may say; that of a strict tool, to which
+// its calls are held, must have only what an answer's may have.
+// A call's arguments, a string of JSON, become the object in it. Results of one turn's calls are
+// one turn of the user's. In Gemini's dialect tools are refused: its calls have signatures that
+// must come back, its results must be objects, and it reads less of a schema than it is given.
+//
+// Images stand in the body as data URLs of png, jpeg, webp or (not for Gemini) gif, in plain
+// base64 with padding. What stands at an address of the web is refused, and a detail of low or
+// high: nobody else has it.
+//
+// The model's own refusals are the provider's: one that takes no temperature says so itself.
+package chat

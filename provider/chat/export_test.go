@@ -1,0 +1,4 @@
+package chat
+
+// Fields are those that are known.
+var Fields = fields

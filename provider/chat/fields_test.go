@@ -1,0 +1,158 @@
+package chat_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/anthropic"
+	"github.com/headrace/headrace/provider/chat"
+	"github.com/headrace/headrace/provider/chat/chattest"
+	"github.com/headrace/headrace/provider/converse"
+	"github.com/headrace/headrace/provider/gemini"
+)
+
+var dialects = []struct {
+	name     string
+	fromChat chattest.FromChat
+}{{"anthropic", anthropic.FromChat}, {"gemini", gemini.FromChat}, {"converse", converse.FromChat}}
+
+const (
+	all  = "agc" // the dialects' first letters
+	none = ""
+)
+
+// What each field of OpenAI's chat API comes to in each dialect, alone in a line: the letters
+// of those that say it too; the others refuse it by its own name.
+var verdicts = []struct{ field, value, taken string }{
+	{"model", `"m"`, all},
+	{"messages", `[{"role":"user","content":"a"}]`, all},
+	{"audio", `{"voice":"alloy","format":"wav"}`, none},
+	{"frequency_penalty", `0`, all},
+	{"frequency_penalty", `-0.0e9`, all},
+	{"frequency_penalty", `0.1`, none},
+	{"frequency_penalty", `1e-999`, none},
+	{"presence_penalty", `0`, all},
+	{"presence_penalty", `-1`, none},
+	{"presence_penalty", `false`, none},
+	{"function_call", `"auto"`, none},
+	{"functions", `[]`, none},
+	{"logit_bias", `{}`, all},
+	{"logit_bias", `{"50256":-100}`, none},
+	{"logprobs", `false`, all},
+	{"logprobs", `true`, none},
+	{"top_logprobs", `0`, none},
+	{"top_logprobs", `5`, none},
+	{"max_completion_tokens", `10`, all},
+	{"max_completion_tokens", `0`, none},
+	{"max_completion_tokens", `1.5`, none},
+	{"max_completion_tokens", `2147483648`, none},
+	{"max_tokens", `2147483647`, all},
+	{"max_tokens", `"10"`, none},
+	{"max_tokens", `-1`, none},
+	{"metadata", `{}`, none},
+	{"metadata", `{"a":"b"}`, none},
+	{"modalities", `["text"]`, none},
+	{"moderation", `{}`, none},
+	{"n", `1`, all},
+	{"n", `2`, none},
+	{"parallel_tool_calls", `true`, all},
+	{"parallel_tool_calls", `false`, none},
+	{"prediction", `{"type":"content","content":"a"}`, none},
+	{"prompt_cache_key", `"k"`, none},
+	{"prompt_cache_retention", `"24h"`, none},
+	{"safety_identifier", `"s"`, none},
+	{"reasoning_effort", `"low"`, none},
+	{"reasoning_effort", `"none"`, none},
+	{"response_format", `{"type":"text"}`, all},
+	{"response_format", `{"type":"json_object"}`, none},
+	{"response_format", `{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"object"}}}`, all},
+	{"seed", `7`, "g"},
+	{"seed", `2147483648`, none},
+	{"seed", `1.0`, none},
+	{"service_tier", `"auto"`, none},
+	{"service_tier", `"flex"`, none},
+	{"stop", `"x"`, all},
+	{"stop", `["a","b","c","d","e"]`, all},
+	{"stop", `["a","b","c","d","e","f"]`, "ac"},
+	{"stop", `"\n "`, "gc"},
+	{"stop", `[]`, none},
+	{"stop", `""`, none},
+	{"stop", `["a",null]`, none},
+	{"store", `false`, all},
+	{"store", `true`, none},
+	{"stream", `false`, all},
+	{"stream", `true`, none},
+	{"stream_options", `{"include_usage":true}`, none},
+	{"temperature", `0`, all},
+	{"temperature", `1`, all},
+	{"temperature", `1.01`, "g"},
+	{"temperature", `2.1`, none},
+	{"temperature", `-1`, none},
+	{"temperature", `"1"`, none},
+	{"top_p", `1`, all},
+	{"top_p", `1.1`, none},
+	{"tool_choice", `"none"`, all},
+	{"tool_choice", `"auto"`, none},
+	{"tool_choice", `"required"`, none},
+	{"tools", `[]`, all},
+	{"tools", `[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]`, "ac"},
+	{"tools", `[{"type":"function","function":{"name":"f"}}]`, none},
+	{"tools", `[{"type":"custom","custom":{"name":"f"}}]`, none},
+	{"user", `"u"`, none},
+	{"verbosity", `"medium"`, none},
+	{"web_search_options", `{}`, none},
+	{"top_k", `5`, none},
+	{"extra_body", `{}`, none},
+	{"Model", `"m"`, none},
+	{"\\u0000\x7f", `null`, none},
+	{"", `1`, none},
+}
+
+func TestEveryFieldOfChat(t *testing.T) {
+	seen := map[string]bool{}
+	for _, v := range verdicts {
+		seen[v.field] = true
+		body := fmt.Sprintf(`{"messages":[{"role":"user","content":"a"}],"%s":%s}`, v.field, v.value)
+		if v.field == "messages" {
+			body = fmt.Sprintf(`{"messages":%s}`, v.value)
+		}
+		for _, d := range dialects {
+			sent, err := d.fromChat(provider.Request{Model: "m", Body: []byte(body)}, provider.Defaults{MaxTokens: 7})
+			why := new(provider.Untranslatable)
+			switch taken := strings.Contains(v.taken, d.name[:1]); {
+			case taken && err != nil:
+				t.Errorf("%s: %s: %s: %v", d.name, v.field, v.value, err)
+			case !taken && err == nil:
+				t.Errorf("%s: %s: %s is not refused but sent as %s", d.name, v.field, v.value, sent)
+			case !taken && (!errors.As(err, &why) || !errors.Is(err, provider.Invalid) || why.Dialect != d.name || why.Field == "" || known(v.field) && !strings.HasPrefix(why.Field, v.field)):
+				t.Errorf("%s: %s: %s: the field is not named by %v", d.name, v.field, v.value, err)
+			}
+		}
+	}
+	for _, field := range chat.Fields {
+		if !seen[field] {
+			t.Errorf("%s has no verdict", field)
+		}
+	}
+}
+
+func known(field string) bool { return field != "" && field[0] != '\\' }
+
+// Every known field says nothing when it is null, but for those without which there is no
+// request; and each is refused when it stands twice, once with escapes in its name.
+func TestNullAndTwice(t *testing.T) {
+	for _, field := range chat.Fields {
+		body := fmt.Sprintf(`{"%s":null,"messages":[{"role":"user","content":"a"}]}`, field)
+		if _, err := chat.Read("d", []byte(body)); err != nil && field != "messages" {
+			t.Errorf("%s: null: %v", field, err)
+		}
+		escaped := fmt.Sprintf(`\u%04x%s`, field[0], field[1:])
+		_, err := chat.Read("d", fmt.Appendf(nil, `{"%s":null,"%s":null}`, field, escaped))
+		if why := new(provider.Untranslatable); !errors.As(err, &why) || why.Field != field || why.Why != "stands twice" {
+			t.Errorf("%s twice: %v", field, err)
+		}
+	}
+}

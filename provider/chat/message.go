@@ -1,0 +1,154 @@
+package chat
+
+// A message is one of OpenAI's, of which nothing has been looked at.
+type message struct{ role, content, calls, callID []byte }
+
+var messageFields = []string{"role", "content", "tool_calls", "tool_call_id", "name", "refusal", "audio", "function_call"}
+
+// message takes the i-th.
+func (r *reader) message(i int, value []byte) *refusal {
+	var m message
+	refused := object(value, messageFields, func(name string, value []byte) *refusal {
+		switch name {
+		case "role":
+			return str(&m.role, value)
+		case "content":
+			m.content = value
+		case "tool_calls":
+			m.calls = value
+		case "tool_call_id":
+			m.callID = value
+		default:
+			return refuse("has no counterpart")
+		}
+		return nil
+	})
+	if refused != nil {
+		return refused
+	}
+	return r.said(i, &m)
+}
+
+// said puts a message where it belongs.
+func (r *reader) said(i int, m *message) *refusal {
+	role := word(m.role)
+	if m.callID != nil && role != "tool" {
+		return refuse("stands in what no tool says").in("tool_call_id")
+	}
+	if m.calls != nil && role != "assistant" {
+		return refuse("stands in what no model says").in("tool_calls")
+	}
+	if len(r.pending) > 0 && role != "tool" {
+		return refuse("comes before the results of all calls of tools").in("role")
+	}
+	switch role {
+	case "system", "developer":
+		return r.system(i, m)
+	case "user":
+		return r.turn(i, User, m)
+	case "assistant":
+		return r.assistant(i, m)
+	case "tool":
+		return r.result(i, m)
+	}
+	return refuse("has no counterpart").in("role")
+}
+
+func (r *reader) system(i int, m *message) *refusal {
+	if len(r.Turns) > 0 {
+		return refuse("is " + word(m.role) + " after the conversation has begun").in("role")
+	}
+	parts, refused := content(i, m.content, false)
+	r.System = append(r.System, parts...)
+	return refused
+}
+
+func (r *reader) turn(i int, role Role, m *message) *refusal {
+	parts, refused := content(i, m.content, role == User)
+	r.Turns = append(r.Turns, Turn{Role: role, Parts: parts})
+	return refused
+}
+
+func (r *reader) assistant(i int, m *message) *refusal {
+	if len(r.Turns) == 0 {
+		return refuse("is assistant before a user has said anything").in("role")
+	}
+	if m.calls == nil {
+		return r.turn(i, Assistant, m)
+	}
+	return r.calling(i, m)
+}
+
+// lastTurn refuses a conversation that ends with what the model has said: others go on
+// with that, OpenAI begins a new answer.
+func (r *reader) lastTurn() *refusal {
+	last := r.Turns[len(r.Turns)-1]
+	why := refuse("is assistant, with nothing after it").in("role")
+	switch {
+	case len(r.pending) > 0:
+		why = refuse("is before the results of all calls of tools")
+	case last.Role == User:
+		return nil
+	}
+	return why.at(last.Parts[0].message).in("messages")
+}
+
+// content reads what a message says: a string, or a list of parts. Images may be in what a
+// user says.
+func content(i int, value []byte, images bool) ([]Part, *refusal) {
+	if value == nil {
+		return nil, refuse("is missing").in("content")
+	}
+	if value[0] == '"' {
+		parts := []Part{{message: i, index: -1}}
+		return parts, text(&parts[0].Text, value).in("content")
+	}
+	var parts []Part
+	refused := list(value, func(at int, value []byte) *refusal {
+		parts = append(parts, Part{message: i, index: at})
+		return part(&parts[at], value, images)
+	})
+	return parts, refused.in("content")
+}
+
+var partFields = []string{"type", "text", "image_url", "refusal", "input_audio", "file"}
+
+func part(p *Part, value []byte, images bool) *refusal {
+	var kind, said, image []byte
+	refused := object(value, partFields, func(name string, value []byte) *refusal {
+		switch name {
+		case "type":
+			return str(&kind, value)
+		case "text":
+			return text(&said, value)
+		case "image_url":
+			image = value
+		default:
+			return refuse("has no counterpart")
+		}
+		return nil
+	})
+	if refused != nil {
+		return refused
+	}
+	switch {
+	case kind == nil:
+		return refuse("is missing").in("type")
+	case word(kind) == "text" && image == nil:
+		p.Text = said
+		return present(said).in("text")
+	case word(kind) == "image_url" && said == nil && images:
+		if image == nil {
+			return refuse("is missing").in("image_url")
+		}
+		return p.image(image).in("image_url")
+	}
+	return refuse("has no counterpart here").in("type")
+}
+
+func present(value []byte) *refusal {
+	if value == nil {
+		return refuse("is missing")
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package chat
+
+import (
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// fields are those of a chat body that OpenAI's API knows.
+var fields = []string{
+	"messages", "model", "audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs",
+	"max_completion_tokens", "max_tokens", "metadata", "modalities", "n", "parallel_tool_calls", "prediction",
+	"presence_penalty", "prompt_cache_key", "prompt_cache_retention", "reasoning_effort", "response_format",
+	"safety_identifier", "seed", "service_tier", "stop", "store", "stream", "stream_options", "temperature",
+	"tool_choice", "tools", "top_logprobs", "top_p", "user", "verbosity", "web_search_options",
+}
+
+// Read reads a chat body on behalf of a dialect, whose name stands in errors. The error is a
+// *provider.Untranslatable whose Field is the first in the body that is refused; of what is
+// refused for want of something it is where that should be.
+func Read(dialect string, body []byte) (*Request, error) {
+	r := &reader{Request: Request{dialect: dialect}}
+	if refused := r.read(body); refused != nil {
+		return nil, &provider.Untranslatable{Dialect: dialect, Field: refused.field, Why: refused.why}
+	}
+	return &r.Request, nil
+}
+
+// A reader makes a Request of a body.
+type reader struct {
+	Request
+	// maxTokens and maxCompletionTokens are two words for one thing.
+	maxTokens, maxCompletionTokens int
+
+	choice   []byte
+	parallel []byte          // parallel_tool_calls
+	pending  map[string]bool // calls of the last turn whose results have not come yet
+}
+
+func (r *reader) read(body []byte) *refusal {
+	p := rawjson.Parser{Skim: true}
+	if !p.Parse(body) {
+		return refuse("is no JSON: " + p.SyntaxError(body)).in("body")
+	}
+	body = rawjson.Trim(body)
+	if body[0] != '{' {
+		return refuse("is no object").in("body")
+	}
+	if refused := object(body, fields, r.field); refused != nil {
+		return refused
+	}
+	return r.whole()
+}
+
+// field takes one that is not null. What says nothing, since it is the default, is left out.
+func (r *reader) field(name string, value []byte) *refusal {
+	switch name {
+	case "messages":
+		return list(value, r.message)
+	case "model":
+		return text(&r.Model, value)
+	case "max_tokens":
+		return count(&r.maxTokens, value)
+	case "max_completion_tokens":
+		return count(&r.maxCompletionTokens, value)
+	case "temperature":
+		return number(&r.Temperature, value, 2)
+	case "top_p":
+		return number(&r.TopP, value, 1)
+	case "seed":
+		return whole(&r.Seed, value)
+	case "stop":
+		return r.stop(value)
+	case "n":
+		return only(value, "1")
+	case "stream", "store", "logprobs":
+		return only(value, "false")
+	case "frequency_penalty", "presence_penalty":
+		return zero(value)
+	case "logit_bias":
+		return none(value)
+	}
+	return r.shape(name, value)
+}
+
+// shape takes the fields that say what an answer looks like.
+func (r *reader) shape(name string, value []byte) *refusal {
+	switch name {
+	case "response_format":
+		return r.format(value)
+	case "tools":
+		if isEmpty(value) {
+			return nil
+		}
+		return list(value, r.tool)
+	case "tool_choice":
+		r.choice = value
+		return nil
+	case "parallel_tool_calls":
+		r.parallel = value
+		return nil
+	}
+	return refuse("has no counterpart")
+}
+
+func (r *reader) stop(value []byte) *refusal {
+	if value[0] == '"' {
+		r.Stop = [][]byte{value}
+		return text(&r.Stop[0], value)
+	}
+	r.stopListed = true
+	return list(value, func(_ int, value []byte) *refusal {
+		r.Stop = append(r.Stop, nil)
+		return text(&r.Stop[len(r.Stop)-1], value)
+	})
+}
+
+// whole looks at what takes the whole body to see.
+func (r *reader) whole() *refusal {
+	switch {
+	case r.maxTokens > 0 && r.maxCompletionTokens > 0 && r.maxTokens != r.maxCompletionTokens:
+		return refuse("differs from max_completion_tokens").in("max_tokens")
+	case len(r.Turns) == 0:
+		return refuse("has nothing that a user says").in("messages")
+	}
+	r.MaxTokens = max(r.maxTokens, r.maxCompletionTokens)
+	if refused := r.lastTurn(); refused != nil {
+		return refused
+	}
+	return r.toolChoice()
+}

@@ -1,0 +1,122 @@
+package chat
+
+import (
+	"strconv"
+
+	"github.com/headrace/headrace/provider"
+)
+
+// A refusal says what of a body is refused: a path from where it was found, and why.
+type refusal struct{ field, why string }
+
+func refuse(why string) *refusal { return &refusal{why: why} }
+
+// in puts what the refused part stands in before its path: a name, or an index.
+func (r *refusal) in(outer string) *refusal {
+	if r == nil {
+		return nil
+	}
+	if r.field != "" && r.field[0] != '[' {
+		outer += "."
+	}
+	r.field = outer + r.field
+	return r
+}
+
+func (r *refusal) at(i int) *refusal {
+	if r == nil {
+		return nil
+	}
+	return r.in("[" + strconv.Itoa(i) + "]")
+}
+
+// maxName is how much of a name is shown, in bytes: it is whatever somebody wrote.
+const maxName = 64
+
+// shown is a name as a path has it: what could be taken for a part of the path, or does
+// harm on a terminal, stands in quotes with its escapes.
+func shown(name []byte) string {
+	name = name[:min(len(name), maxName)]
+	for _, c := range name {
+		if c != '_' && c != '-' && c != '$' && (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') {
+			return strconv.QuoteToASCII(string(name))
+		}
+	}
+	if len(name) == 0 {
+		return `""`
+	}
+	return string(name)
+}
+
+// Refuse is the error of a field that the dialect has no exact counterpart for.
+func (r *Request) Refuse(field, why string) error {
+	return &provider.Untranslatable{Dialect: r.dialect, Field: field, Why: why}
+}
+
+// RefusePart is Refuse for a field of a part of the conversation; "" is the part itself.
+func (r *Request) RefusePart(p *Part, field, why string) error {
+	return r.Refuse(joined(p.path(), field), why)
+}
+
+// NoBlankStop refuses stops that are white space and nothing else, for dialects whose
+// providers do.
+func (r *Request) NoBlankStop() error {
+	for i, stop := range r.Stop {
+		if !Blank(stop) {
+			continue
+		}
+		field := "stop"
+		if r.stopListed {
+			field += "[" + strconv.Itoa(i) + "]"
+		}
+		return r.Refuse(field, "is white space and nothing else")
+	}
+	return nil
+}
+
+// NeedParameters refuses tools without a schema, for dialects that demand one.
+func (r *Request) NeedParameters() error {
+	for i, tool := range r.Tools {
+		if tool.Parameters == nil {
+			refused := refuse("is missing, and a schema is demanded").in("function.parameters").at(i).in("tools")
+			return r.Refuse(refused.field, refused.why)
+		}
+	}
+	return nil
+}
+
+// NoBlankText refuses text that is white space and nothing else, for dialects whose
+// providers do.
+func (r *Request) NoBlankText() error {
+	if err := r.noBlank(r.System); err != nil {
+		return err
+	}
+	for _, turn := range r.Turns {
+		if err := r.noBlank(turn.Parts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Request) noBlank(parts []Part) error {
+	for i := range parts {
+		p := &parts[i]
+		if p.Kind != Text || !Blank(p.Text) {
+			continue
+		}
+		field := "text"
+		if p.index < 0 {
+			field = ""
+		}
+		return r.RefusePart(p, field, "is white space and nothing else")
+	}
+	return nil
+}
+
+func joined(outer, field string) string {
+	if field == "" {
+		return outer
+	}
+	return outer + "." + field
+}

@@ -1,0 +1,119 @@
+package chat
+
+import "strconv"
+
+// A Request is what a chat body says. Its slices point into the body; nil is what the body
+// does not say. Strings are JSON strings as they stand, with their quotes and escapes.
+type Request struct {
+	Model  []byte // a string
+	System []Part // system and developer messages, which stand at the beginning
+	// Turns begin and end with the user's. Neighbours may be of one role.
+	Turns []Turn
+
+	MaxTokens   int      // bounds the output, in tokens: 1 to MaxInt32; 0 is no bound
+	Temperature []byte   // a number from 0 to 2
+	TopP        []byte   // a number from 0 to 1
+	Seed        []byte   // a whole number that fits into 64 bits
+	Stop        [][]byte // strings at which the answer ends, none of them empty
+
+	Format *Format // nil: text
+	Tools  []Tool
+	Choice Choice
+	// ChoiceName is the string that names the tool to be used, of ChoiceNamed.
+	ChoiceName []byte
+	// OneCall says that at most one tool may be used at a time.
+	OneCall bool
+
+	dialect    string
+	stopListed bool // Stop stood in a list
+}
+
+// A Turn is what one side says before the other does.
+type Turn struct {
+	Role  Role
+	Parts []Part // at least one
+}
+
+// A Role is a side of the conversation.
+type Role uint8
+
+// The sides.
+const (
+	User      Role = iota // also what tools gave back
+	Assistant             // the model
+)
+
+// A Part is a piece of what is said.
+type Part struct {
+	Kind  Kind
+	Media Media
+	// Text is the string of a Text or a Result; the data of an Image, base64 without quotes,
+	// where a slash may be escaped; the input of a Call, a JSON object.
+	Text []byte
+	Tool *ToolUse // of a Call or a Result
+
+	message, index int // where it stands; index is -1 if it is the whole content
+}
+
+// A Kind says what a part is.
+type Kind uint8
+
+// The kinds.
+const (
+	Text   Kind = iota
+	Image       // in what a user says
+	Call        // of a tool, in what the model says
+	Result      // of a call, in a turn of the user's
+)
+
+// A ToolUse ties a call of a tool to what the tool gave back. Both are strings of letters,
+// digits, _ and -, in their quotes; a Result has no Name.
+type ToolUse struct{ ID, Name []byte }
+
+// A Media is what an image is made of.
+type Media uint8
+
+// The media that OpenAI takes.
+const (
+	PNG Media = iota + 1
+	JPEG
+	WebP
+	GIF
+)
+
+// String is the subtype of the media type: "png" of image/png.
+func (m Media) String() string { return [...]string{"", "png", "jpeg", "webp", "gif"}[m] }
+
+// A Format is a schema to which the answer is held. Name and Description are strings;
+// Description is nil if it has none.
+type Format struct{ Name, Description, Schema []byte }
+
+// A Tool is a function that the model may call. Name and Description are strings, Parameters
+// is a schema of an object, nil where the function takes none.
+type Tool struct {
+	Name, Description, Parameters []byte
+	Strict                        bool // calls are held to the schema
+}
+
+// A Choice says whether tools are to be used.
+type Choice uint8
+
+// The choices.
+const (
+	ChoiceAuto  Choice = iota // as the model likes
+	ChoiceNone                // none of them
+	ChoiceAny                 // at least one
+	ChoiceNamed               // the one that ChoiceName names
+)
+
+// path is where a part stands in the body.
+func (p *Part) path() string {
+	at := "messages[" + strconv.Itoa(p.message) + "]"
+	switch {
+	case p.Kind == Call:
+		return at + ".tool_calls[" + strconv.Itoa(p.index) + "]"
+	case p.index < 0:
+		return at + ".content"
+	}
+	return at + ".content[" + strconv.Itoa(p.index) + "]"
+}

@@ -1,0 +1,222 @@
+package chat
+
+import (
+	"slices"
+
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+var (
+	formatFields = []string{"type", "json_schema"}
+	schemaFields = []string{"name", "description", "schema", "strict"}
+)
+
+// format reads response_format. Text is what an answer is without it.
+func (r *reader) format(value []byte) *refusal {
+	var kind, schema []byte
+	refused := object(value, formatFields, func(name string, value []byte) *refusal {
+		if name == "type" {
+			return str(&kind, value)
+		}
+		schema = value
+		return nil
+	})
+	switch {
+	case refused != nil:
+		return refused
+	case kind == nil:
+		return refuse("is missing").in("type")
+	case word(kind) == "text" && schema == nil:
+		return nil
+	case word(kind) != "json_schema":
+		return refuse("has no counterpart").in("type")
+	case schema == nil:
+		return refuse("is missing").in("json_schema")
+	}
+	r.Format = new(Format)
+	return r.Format.read(schema).in("json_schema")
+}
+
+func (f *Format) read(value []byte) *refusal {
+	strict := false
+	refused := object(value, schemaFields, func(name string, value []byte) *refusal {
+		switch name {
+		case "name":
+			return name64(&f.Name, value)
+		case "description":
+			return text(&f.Description, value)
+		case "schema":
+			f.Schema = value
+			return nil
+		}
+		strict = true
+		return only(value, "true")
+	})
+	switch {
+	case refused != nil:
+		return refused
+	case f.Name == nil:
+		return refuse("is missing").in("name")
+	case f.Schema == nil:
+		return refuse("is missing").in("schema")
+	case !strict:
+		return refuse("is not true, and others hold every answer to the schema").in("strict")
+	}
+	return nil
+}
+
+// name64 keeps the name of a function or a schema, or what ties a result to a call: up to 64
+// letters, digits, _ and -.
+func name64(to *[]byte, value []byte) *refusal {
+	if r := text(to, value); r != nil {
+		return r
+	}
+	inner := rawjson.Inner(value)
+	for _, c := range inner {
+		if c != '_' && c != '-' && (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') {
+			return refuse("has more than letters, digits, _ and - in it")
+		}
+	}
+	if len(inner) > 64 {
+		return refuse("is longer than 64")
+	}
+	return nil
+}
+
+// Keywords are those of JSON Schema that a provider holds an answer to exactly as OpenAI
+// does. Whoever leaves out the others makes another schema.
+type Keywords struct {
+	Known   []string
+	Formats []string // of strings
+	// Enum says which values may stand in an enum or a const, by their first bytes.
+	Enum string
+	// MinItems is the greatest that a list may have to have.
+	MinItems string
+}
+
+// Structured are what Anthropic documents for its structured outputs (platform.claude.com,
+// "Structured outputs", JSON Schema limitations) and Bedrock for those of Converse (user guide,
+// "Get validated JSON results from models"). What is not among them gets a 400 there.
+var Structured = Keywords{
+	Known: []string{
+		"type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const",
+		"$ref", "$defs", "definitions", "title", "description", "format", "minItems",
+	},
+	Formats:  []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"},
+	Enum:     `"0tfn`,
+	MinItems: "1",
+}
+
+// maxSchema is how deep a schema may nest. OpenAI's own bound is 10.
+const maxSchema = 32
+
+// CheckSchemas refuses what is held to a schema, an answer or the calls of a strict tool, that
+// has anything in it that is not among k.
+func (r *Request) CheckSchemas(k *Keywords) error {
+	if r.Format != nil {
+		if refused := k.schema(r.Format.Schema, maxSchema); refused != nil {
+			refused = refused.in("response_format.json_schema.schema")
+			return r.Refuse(refused.field, refused.why)
+		}
+	}
+	for i, tool := range r.Tools {
+		if !tool.Strict || tool.Parameters == nil {
+			continue
+		}
+		if refused := k.schema(tool.Parameters, maxSchema); refused != nil {
+			refused = refused.in("function.parameters").at(i).in("tools")
+			return r.Refuse(refused.field, refused.why)
+		}
+	}
+	return nil
+}
+
+// schema looks at one, in which others may nest that deep.
+func (k *Keywords) schema(value []byte, depth int) *refusal {
+	if depth == 0 {
+		return refuse("nests too deep")
+	}
+	return object(value, k.Known, func(name string, value []byte) *refusal {
+		switch name {
+		case "properties", "$defs", "definitions":
+			return k.schemas(value, depth)
+		case "items":
+			return k.schema(value, depth-1)
+		case "anyOf":
+			return list(value, func(_ int, value []byte) *refusal { return k.schema(value, depth-1) })
+		}
+		return k.keyword(name, value)
+	})
+}
+
+// schemas looks at an object whose members are schemas under any name.
+func (k *Keywords) schemas(value []byte, depth int) *refusal {
+	if value[0] != '{' {
+		return refuse("is no object")
+	}
+	seen := map[string]bool{}
+	for w := rawjson.WalkIn(value); w.Next(); {
+		name := string(w.Name)
+		if seen[name] {
+			return refuse("stands twice").in(shown(w.Name))
+		}
+		seen[name] = true
+		if refused := k.schema(w.Skip(), depth-1); refused != nil {
+			return refused.in(shown([]byte(name)))
+		}
+	}
+	return nil
+}
+
+// keyword looks at one in which no schema stands.
+func (k *Keywords) keyword(name string, value []byte) *refusal {
+	switch name {
+	case "additionalProperties":
+		return only(value, "false")
+	case "format":
+		if !slices.Contains(k.Formats, word(value)) {
+			return refuse("is not among what is known")
+		}
+	case "const":
+		return k.constant(value)
+	case "enum":
+		return list(value, func(_ int, value []byte) *refusal { return k.constant(value) })
+	case "type":
+		return types(value)
+	case "required":
+		return list(value, func(_ int, value []byte) *refusal { return str(new([]byte), value) })
+	case "title", "description", "$ref":
+		return str(new([]byte), value)
+	default: // bounds
+		return k.bound(name, value)
+	}
+	return nil
+}
+
+func (k *Keywords) constant(value []byte) *refusal {
+	first := value[0]
+	if isNumber(value) {
+		first = '0'
+	}
+	if !slices.Contains([]byte(k.Enum), first) {
+		return refuse("is no value that all know")
+	}
+	return nil
+}
+
+func types(value []byte) *refusal {
+	if value[0] == '"' {
+		return nil
+	}
+	return list(value, func(_ int, value []byte) *refusal { return str(new([]byte), value) })
+}
+
+func (k *Keywords) bound(name string, value []byte) *refusal {
+	if !isNumber(value) {
+		return refuse("is no number")
+	}
+	if name == "minItems" && k.MinItems != "" && string(value) != "0" && string(value) != k.MinItems {
+		return refuse("is more than " + k.MinItems)
+	}
+	return nil
+}

@@ -1,0 +1,257 @@
+package chat
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+var (
+	toolFields      = []string{"type", "function"}
+	functionFields  = []string{"name", "description", "parameters", "strict"}
+	callFields      = []string{"id", "type", "function"}
+	calledFields    = []string{"name", "arguments"}
+	choiceFunctions = []string{"name"}
+)
+
+// tool reads one of tools.
+func (r *reader) tool(_ int, value []byte) *refusal {
+	function, refused := functionOf(value, toolFields, nil)
+	if refused != nil {
+		return refused
+	}
+	var t Tool
+	refused = object(function, functionFields, func(name string, value []byte) *refusal {
+		switch name {
+		case "name":
+			return name64(&t.Name, value)
+		case "description":
+			return text(&t.Description, value)
+		case "parameters":
+			t.Parameters = value
+			return parameters(value)
+		}
+		t.Strict = string(value) == "true"
+		if t.Strict {
+			return nil
+		}
+		return only(value, "false")
+	})
+	if refused == nil {
+		refused = present(t.Name).in("name")
+	}
+	r.Tools = append(r.Tools, t)
+	return refused.in("function")
+}
+
+// functionOf reads what a tool, a call and a choice have alike: a type, and what it is a
+// function of. Other members are given to take.
+func functionOf(value []byte, known []string, take func(name string, value []byte) *refusal) (function []byte, refused *refusal) {
+	var kind []byte
+	refused = object(value, known, func(name string, value []byte) *refusal {
+		switch name {
+		case "type":
+			return str(&kind, value)
+		case "function":
+			function = value
+			return nil
+		}
+		return take(name, value)
+	})
+	switch {
+	case refused != nil:
+		return nil, refused
+	case kind == nil:
+		return nil, refuse("is missing").in("type")
+	case word(kind) != "function":
+		return nil, refuse("has no counterpart").in("type")
+	}
+	return function, present(function).in("function")
+}
+
+// parameters looks at the schema of a function: one of an object.
+func parameters(value []byte) *refusal {
+	if value[0] != '{' {
+		return refuse("is no object")
+	}
+	if word(rawjson.Lookup(value, "type")) != "object" {
+		return refuse("is not object").in("type")
+	}
+	return nestedOnce(value, maxNested)
+}
+
+// maxNested is how deep a tool's schema or input may nest.
+const maxNested = 64
+
+// nestedOnce refuses a value in which a name stands twice in an object. Schemas and inputs
+// are carried over whole, for readers who differ in which of two they take.
+func nestedOnce(value []byte, depth int) *refusal {
+	if value[0] != '{' && value[0] != '[' {
+		return nil
+	}
+	if depth == 0 {
+		return refuse("nests too deep")
+	}
+	seen := map[string]bool{}
+	for w := rawjson.WalkIn(value); w.Next(); {
+		name := string(w.Name)
+		if value[0] == '{' && seen[name] {
+			return refuse("stands twice").in(shown(w.Name))
+		}
+		seen[name] = true
+		if refused := nestedOnce(w.Skip(), depth-1); refused != nil {
+			return refused.in(shown([]byte(name)))
+		}
+	}
+	return nil
+}
+
+// toolChoice looks at what is said of the use of tools, once it is known whether there are
+// any.
+func (r *reader) toolChoice() *refusal {
+	if r.parallel != nil {
+		r.OneCall = string(r.parallel) == "false" && r.Tools != nil
+		if !r.OneCall {
+			if refused := only(r.parallel, "true"); refused != nil {
+				return refused.in("parallel_tool_calls")
+			}
+		}
+	}
+	if r.choice == nil {
+		return nil
+	}
+	return r.choose(r.choice).in("tool_choice")
+}
+
+func (r *reader) choose(value []byte) *refusal {
+	if value[0] != '"' {
+		return r.chooseOne(value)
+	}
+	switch said := word(value); {
+	case said == "none" && r.Tools == nil, said == "auto" && r.Tools != nil:
+		return nil
+	case r.Tools == nil:
+		return refuse("is said where there are no tools")
+	case said == "none":
+		r.Choice = ChoiceNone
+	case said == "required":
+		r.Choice = ChoiceAny
+	default:
+		return refuse("has no counterpart")
+	}
+	return nil
+}
+
+func (r *reader) chooseOne(value []byte) *refusal {
+	function, refused := functionOf(value, toolFields, nil)
+	if refused != nil {
+		return refused
+	}
+	refused = object(function, choiceFunctions, func(_ string, value []byte) *refusal {
+		return name64(&r.ChoiceName, value)
+	})
+	if refused == nil {
+		refused = present(r.ChoiceName).in("name")
+	}
+	if refused == nil && r.Tools == nil {
+		return refuse("is said where there are no tools")
+	}
+	r.Choice = ChoiceNamed
+	return refused.in("function")
+}
+
+// calling reads a message in which the model calls tools, and may say something before.
+func (r *reader) calling(i int, m *message) *refusal {
+	turn := Turn{Role: Assistant}
+	if m.content != nil {
+		var refused *refusal
+		if turn.Parts, refused = content(i, m.content, false); refused != nil {
+			return refused
+		}
+	}
+	r.pending = map[string]bool{}
+	refused := list(m.calls, func(at int, value []byte) *refusal {
+		call := Part{Kind: Call, Tool: new(ToolUse), message: i, index: at}
+		if refused := call.call(value); refused != nil {
+			return refused
+		}
+		id := string(call.Tool.ID)
+		if r.pending[id] {
+			return refuse("stands twice").in("id")
+		}
+		r.pending[id] = true
+		turn.Parts = append(turn.Parts, call)
+		return nil
+	})
+	r.Turns = append(r.Turns, turn)
+	return refused.in("tool_calls")
+}
+
+func (p *Part) call(value []byte) *refusal {
+	function, refused := functionOf(value, callFields, func(_ string, value []byte) *refusal {
+		return name64(&p.Tool.ID, value)
+	})
+	if refused != nil {
+		return refused
+	}
+	if p.Tool.ID == nil {
+		return refuse("is missing").in("id")
+	}
+	refused = object(function, calledFields, func(name string, value []byte) *refusal {
+		if name == "name" {
+			return name64(&p.Tool.Name, value)
+		}
+		return p.arguments(value)
+	})
+	if refused == nil {
+		refused = present(p.Tool.Name).in("name")
+	}
+	if refused == nil {
+		refused = present(p.Text).in("arguments")
+	}
+	return refused.in("function")
+}
+
+// arguments takes the object out of the string in which it stands.
+func (p *Part) arguments(value []byte) *refusal {
+	if refused := text(new([]byte), value); refused != nil {
+		return refused
+	}
+	inner := rawjson.Trim(rawjson.Unquote(value))
+	if bytes.ContainsRune(inner, utf8.RuneError) { // half a surrogate pair
+		return refuse("has a character in it that is none")
+	}
+	if !rawjson.Valid(inner) || inner[0] != '{' {
+		return refuse("is no JSON object")
+	}
+	p.Text = inner
+	return nestedOnce(inner, maxNested)
+}
+
+// result reads what a tool gave back. Results of one turn's calls are one turn.
+func (r *reader) result(i int, m *message) *refusal {
+	p := Part{Kind: Result, Tool: new(ToolUse), message: i, index: -1}
+	if m.callID == nil {
+		return refuse("is missing").in("tool_call_id")
+	}
+	if refused := name64(&p.Tool.ID, m.callID); refused != nil {
+		return refused.in("tool_call_id")
+	}
+	if !r.pending[string(p.Tool.ID)] {
+		return refuse("is of no call in the turn before").in("tool_call_id")
+	}
+	delete(r.pending, string(p.Tool.ID))
+	if m.content == nil {
+		return refuse("is missing").in("content")
+	}
+	if refused := text(&p.Text, m.content); refused != nil {
+		return refused.in("content")
+	}
+	if last := &r.Turns[len(r.Turns)-1]; last.Parts[0].Kind == Result {
+		last.Parts = append(last.Parts, p)
+	} else {
+		r.Turns = append(r.Turns, Turn{Role: User, Parts: []Part{p}})
+	}
+	return nil
+}

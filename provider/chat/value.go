@@ -1,0 +1,153 @@
+package chat
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// object goes through the members of a value that must be an object: take is given each
+// that is known, in the order in which they stand. One that is null says nothing. One that
+// is not known, or stands twice, is refused: readers differ in which of two they take.
+func object(value []byte, known []string, take func(name string, value []byte) *refusal) *refusal {
+	if value[0] != '{' {
+		return refuse("is no object")
+	}
+	var seen uint64 // a bit for each of known, which are fewer than 64
+	for w := rawjson.WalkIn(value); w.Next(); {
+		i := slices.Index(known, string(w.Name))
+		if i < 0 {
+			return refuse("is not known").in(shown(w.Name))
+		}
+		if seen&(1<<i) != 0 {
+			return refuse("stands twice").in(known[i])
+		}
+		seen |= 1 << i
+		if member := w.Skip(); !isNull(member) {
+			if r := take(known[i], member); r != nil {
+				return r.in(known[i])
+			}
+		}
+	}
+	return nil
+}
+
+// list goes through the elements of a value that must be a list with something in it.
+func list(value []byte, take func(i int, value []byte) *refusal) *refusal {
+	if value[0] != '[' {
+		return refuse("is no list")
+	}
+	i := 0
+	for w := rawjson.WalkIn(value); w.Next(); i++ {
+		if r := take(i, w.Skip()); r != nil {
+			return r.at(i)
+		}
+	}
+	if i == 0 {
+		return refuse("is empty")
+	}
+	return nil
+}
+
+func isNull(value []byte) bool { return string(value) == "null" }
+
+// isEmpty says that a list or an object has nothing in it.
+func isEmpty(value []byte) bool {
+	if value[0] != '[' && value[0] != '{' {
+		return false
+	}
+	w := rawjson.WalkIn(value)
+	return !w.Next()
+}
+
+// text keeps a string that says something.
+func text(to *[]byte, value []byte) *refusal {
+	if r := str(to, value); r != nil {
+		return r
+	}
+	if len(value) == len(`""`) {
+		return refuse("is empty")
+	}
+	return nil
+}
+
+// str keeps a string.
+func str(to *[]byte, value []byte) *refusal {
+	if value[0] != '"' {
+		return refuse("is no string")
+	}
+	*to = value
+	return nil
+}
+
+// only refuses every value but that.
+func only(value []byte, that string) *refusal {
+	if string(value) != that {
+		return refuse("is not " + that)
+	}
+	return nil
+}
+
+// none refuses every list and object with something in it.
+func none(value []byte) *refusal {
+	if !isEmpty(value) {
+		return refuse("has no counterpart")
+	}
+	return nil
+}
+
+// zero refuses every number but 0, however it is written.
+func zero(value []byte) *refusal {
+	digits, _, _ := bytes.Cut(bytes.ToLower(value), []byte("e"))
+	if !isNumber(value) || bytes.ContainsAny(digits, "123456789") {
+		return refuse("is not 0")
+	}
+	return nil
+}
+
+func isNumber(value []byte) bool { return value[0] == '-' || value[0] >= '0' && value[0] <= '9' }
+
+// number keeps a number from 0 to most.
+func number(to *[]byte, value []byte, most float64) *refusal {
+	if !isNumber(value) {
+		return refuse("is no number")
+	}
+	if n, err := strconv.ParseFloat(string(value), 64); err != nil || n < 0 || n > most {
+		return refuse("is not between 0 and " + strconv.FormatFloat(most, 'g', -1, 64))
+	}
+	*to = value
+	return nil
+}
+
+// count reads a number of tokens, written in digits.
+func count(to *int, value []byte) *refusal {
+	n, err := strconv.ParseInt(string(value), 10, 32)
+	if err != nil || n < 1 {
+		return refuse("is not a whole number from 1 to " + strconv.Itoa(math.MaxInt32))
+	}
+	*to = int(n)
+	return nil
+}
+
+// whole keeps a whole number, written in digits.
+func whole(to *[]byte, value []byte) *refusal {
+	if _, err := strconv.ParseInt(string(value), 10, 64); err != nil {
+		return refuse("is not a whole number of 64 bits")
+	}
+	*to = value
+	return nil
+}
+
+// word is the string that value is, escapes undone; "" of what is none.
+func word(value []byte) string {
+	if len(value) == 0 || value[0] != '"' || len(value) > maxWord {
+		return ""
+	}
+	return string(rawjson.Unquote(value))
+}
+
+// maxWord bounds a string that is compared with words that are known, in bytes.
+const maxWord = 512
