@@ -1,6 +1,9 @@
 package sim
 
-import "maps"
+import (
+	"encoding/hex"
+	"maps"
+)
 
 // Books are the provider's own counts.
 // Received = Accepted + Refused429 + the sum of Errors.
@@ -25,6 +28,11 @@ type Books struct {
 	Answered   map[string]int `json:"answered,omitempty"`
 	Distinct   int            `json:"distinct"`
 	MaxRepeats int            `json:"max_repeats"`
+
+	// Bodies counts what was received by the SHA-256 of its body, in hexadecimal
+	// digits: whatever became of the call, and with its repetitions. It is empty
+	// without TrackBodies.
+	Bodies map[string]int `json:"bodies,omitempty"`
 }
 
 // tally is what is kept of one ID.
@@ -40,12 +48,16 @@ type ledger struct {
 	tokens    float64
 	errors    map[Kind]int
 	ids       map[string]*tally // nil: not tracked
+	bodies    map[Digest]int    // nil: not tracked
 }
 
-func newLedger(track bool) ledger {
+func newLedger(track, bodies bool) ledger {
 	l := ledger{errors: map[Kind]int{}}
 	if track {
 		l.ids = map[string]*tally{}
+	}
+	if bodies {
+		l.bodies = map[Digest]int{}
 	}
 	return l
 }
@@ -74,6 +86,9 @@ func (l *ledger) enter(c Call, k Kind) {
 	}
 	if l.ids != nil {
 		l.enterID(c.ID, k)
+	}
+	if l.bodies != nil {
+		l.bodies[c.Body]++
 	}
 }
 
@@ -113,6 +128,12 @@ func (l *ledger) copy() Books {
 	}
 	if l.ids != nil {
 		b.Answered = make(map[string]int, len(l.ids))
+	}
+	if l.bodies != nil {
+		b.Bodies = make(map[string]int, len(l.bodies))
+	}
+	for sum, n := range l.bodies {
+		b.Bodies[hex.EncodeToString(sum[:])] = n
 	}
 	for id, t := range l.ids {
 		if t.answered == 0 {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/headrace/headrace/provider/sim/face"
 )
 
 // chance deals the draws of one call at a time. Each call has a stream of its
@@ -16,17 +18,9 @@ type chance struct {
 // tracked, else of its place in the order of arrival.
 func (c *chance) begin(seed, serial uint64, id string, tracked bool) {
 	if tracked {
-		seed ^= checksum(id)
+		seed ^= face.Sum(id)
 	}
-	c.source.Seed(mix(seed), mix(serial))
-}
-
-// mix spreads near seeds over the whole range (the finalizer of splitmix64).
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	c.source.Seed(face.Mix(seed), face.Mix(serial))
 }
 
 // uniform is in [0, 1).

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/headrace/headrace/provider/sim/face"
 )
 
 // Config says how the provider behaves. The zero value is a provider without
@@ -29,8 +31,9 @@ type Config struct {
 	// (a refusal costs a round trip, not a generation), else nothing.
 	Refusal time.Duration
 
-	// RetryAfter says whether a 429 carries Retry-After, in seconds rounded up
-	// as real ones are. RetryAfterMS adds the exact wait as retry-after-ms.
+	// RetryAfter says whether a 429 names the wait, as the face's provider would: in
+	// Retry-After, in seconds rounded up as real ones are, or in its body. RetryAfterMS
+	// adds the exact wait, as retry-after-ms or as a fraction of the seconds.
 	RetryAfter   Mode
 	RetryAfterMS bool
 
@@ -38,7 +41,8 @@ type Config struct {
 	// most providers do that are not OpenAI.
 	Terse bool
 
-	// Headers adds x-ratelimit-* to every answer of a call that reached the gauges.
+	// Headers adds the state of the gauges to every answer of a call that reached them, as
+	// x-ratelimit-* or as the face's provider has it. Those that have none send none.
 	Headers bool
 
 	// Errors are faults drawn for single calls.
@@ -55,12 +59,20 @@ type Config struct {
 	// spent: 429 insufficient_quota from then on. 0 is never.
 	QuotaAfter int
 
-	// Keys are the bearer keys accepted, Models the models known. Empty is any.
+	// Face is the dialect in which a Server answers; nil is OpenAI's. A Model has none.
+	Face face.Face
+
+	// Keys are the keys accepted, Models the models known. Empty is any; whether a
+	// call must have a key at all is the face's to say.
 	Keys, Models []string
 
 	// TrackIDs keeps a count for each ID (some 100 bytes apiece), and makes a
 	// call's fate depend on its ID and try alone, whatever the order of arrival.
 	TrackIDs bool
+
+	// TrackBodies keeps a checksum of each body received, to be compared with what should
+	// have been sent (some 100 bytes for each that differs).
+	TrackBodies bool
 
 	// Seed decides every draw. 0 is a seed like any other.
 	Seed uint64

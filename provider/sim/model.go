@@ -31,7 +31,7 @@ func NewModel(cfg Config, start time.Time) *Model {
 		requests: newGauge(cfg, cfg.RPM, start),
 		tokens:   newGauge(cfg, cfg.TPM, start),
 		changes:  cfg.Changes,
-		books:    newLedger(cfg.TrackIDs),
+		books:    newLedger(cfg.TrackIDs, cfg.TrackBodies),
 	}
 }
 
@@ -122,7 +122,7 @@ func (m *Model) outage(now time.Time) (Kind, bool) {
 
 func (m *Model) turnAway(c Call) (Kind, bool) {
 	switch {
-	case len(m.cfg.Keys) > 0 && !slices.Contains(m.cfg.Keys, c.Key):
+	case m.stranger(c):
 		return Unauthorized, true
 	case c.Invalid:
 		return BadRequest, true
@@ -132,6 +132,11 @@ func (m *Model) turnAway(c Call) (Kind, bool) {
 		return InsufficientQuota, true
 	}
 	return "", false
+}
+
+// stranger is whoever has no key that counts. It depends on nothing that changes.
+func (m *Model) stranger(c Call) bool {
+	return c.Keyless || len(m.cfg.Keys) > 0 && !slices.Contains(m.cfg.Keys, c.Key)
 }
 
 // fault is one draw over all rates, so that their sum is the share of calls

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+
+	"github.com/headrace/headrace/provider/sim/face"
 )
 
 // Transport is an http.RoundTripper that asks a Server in the caller's own
@@ -35,23 +37,23 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.response(r), nil
+	return response(a, r), nil
 }
 
-func (a reply) response(r *http.Request) *http.Response {
-	var body io.Reader = bytes.NewReader(a.body)
-	if a.cut {
-		body = io.MultiReader(bytes.NewReader(a.body[:len(a.body)/2]), broken{})
+func response(a face.Reply, r *http.Request) *http.Response {
+	var body io.Reader = bytes.NewReader(a.Body)
+	if a.Cut {
+		body = io.MultiReader(bytes.NewReader(a.Body[:len(a.Body)/2]), broken{})
 	}
 	return &http.Response{
-		Status:        strconv.Itoa(a.status) + " " + http.StatusText(a.status),
-		StatusCode:    a.status,
+		Status:        strconv.Itoa(a.Status) + " " + http.StatusText(a.Status),
+		StatusCode:    a.Status,
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,
 		ProtoMinor:    1,
-		Header:        a.header,
+		Header:        a.Header,
 		Body:          io.NopCloser(body),
-		ContentLength: int64(len(a.body)),
+		ContentLength: int64(len(a.Body)),
 		Request:       r,
 	}
 }

@@ -3,33 +3,38 @@ package sim
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/provider/sim/face"
+	"github.com/headrace/headrace/provider/sim/openai"
 )
 
 // MaxBody bounds a request's body: the longest line that a prompt file may
 // have, and room for what is wrapped around it. Beyond it the answer is 413.
-const MaxBody = 65 << 20
+const MaxBody = face.MaxBody
 
-// Server is the model behind OpenAI's dialect. It is an http.Handler for
+// Server is the model behind a face. It is an http.Handler for
 // sockets; [Transport] asks it without one. It is safe for concurrent use, and
 // nothing of it runs but the calls being served.
 type Server struct {
 	clock  clockwork.Clock
+	face   face.Face
 	keys   []string
 	models []string
+	bodies bool // whether they are told apart
 
 	mu     sync.Mutex // guards what is below: decisions are made one at a time
 	model  *Model
@@ -39,10 +44,15 @@ type Server struct {
 // New starts the model's time at the clock's present. Like NewModel it panics
 // when the configuration is invalid.
 func New(cfg Config, clock clockwork.Clock) *Server {
+	if cfg.Face == nil {
+		cfg.Face = openai.Face{}
+	}
 	return &Server{
 		clock:  clock,
+		face:   cfg.Face,
 		keys:   cfg.Keys,
 		models: cfg.Models,
+		bodies: cfg.TrackBodies,
 		model:  NewModel(cfg, clock.Now()),
 	}
 }
@@ -70,17 +80,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		breakOff(w)
 		return
 	}
-	for name, values := range a.header {
+	for name, values := range a.Header {
 		w.Header()[name] = values
 	}
-	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
-	w.WriteHeader(a.status)
-	if a.cut {
+	w.Header().Set("Content-Length", strconv.Itoa(len(a.Body)))
+	w.WriteHeader(a.Status)
+	if a.Cut {
 		// net/http closes a connection whose promised length was not written.
-		_, _ = w.Write(a.body[:len(a.body)/2])
+		_, _ = w.Write(a.Body[:len(a.Body)/2])
 		return
 	}
-	_, _ = w.Write(a.body)
+	_, _ = w.Write(a.Body)
 }
 
 // breakOff closes the connection without an answer: with a reset where it can
@@ -98,103 +108,134 @@ func breakOff(w http.ResponseWriter) {
 
 // respond is the whole life of a call but for the wire. An error means that
 // there is no answer: the connection is reset, or the caller has left.
-func (s *Server) respond(r *http.Request) (reply, error) {
-	a, err := s.route(r)
-	if err != nil {
-		return reply{}, err
+func (s *Server) respond(r *http.Request) (face.Reply, error) {
+	switch r.URL.Path {
+	case "/sim/books", "/healthz":
+		return s.look(r)
 	}
-	a.header["X-Request-Id"] = []string{s.requestID()}
-	return a, nil
+	switch e := s.face.Find(r); e.Aim {
+	case face.Ask:
+		return s.call(r, e)
+	case face.List:
+		return s.list(r, e)
+	case face.Misuse:
+		return s.misuse(r, e.Allow)
+	}
+	return s.fault(http.StatusNotFound, r), nil
 }
 
-func (s *Server) requestID() string {
+// stamp is of an answer that is about to be given. Each answer has one.
+func (s *Server) stamp() face.Stamp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.served++
-	return fmt.Sprintf("req_sim%016x", s.served)
+	return face.Stamp{Now: s.clock.Now(), Serial: s.served}
 }
 
-func (s *Server) route(r *http.Request) (reply, error) {
-	method := http.MethodGet
-	switch e := endpoint(r.URL.Path); e {
-	case chatCompletions, completions, embeddings, responses, messages:
-		if r.Method == http.MethodPost {
-			return s.call(r, e)
-		}
-		method = http.MethodPost
-	case "/v1/models", "/sim/books", "/healthz":
-		if r.Method == http.MethodGet || r.Method == http.MethodHead {
-			return s.look(r)
-		}
-	default:
-		return jsonReply(http.StatusNotFound, errorBody(
-			fmt.Sprintf("Unknown request URL: %s %s. Please check the URL for typos, or see the docs at https://platform.openai.com/docs/api-reference/.", r.Method, r.URL.Path),
-			invalidRequest, "", "unknown_url")), nil
-	}
-	a := jsonReply(http.StatusMethodNotAllowed, errorBody(
-		fmt.Sprintf("Not allowed to %s on %s.", r.Method, r.URL.Path), invalidRequest, "", "method_not_supported"))
-	a.header.Set("Allow", method)
+// marked puts on an answer what every one has.
+func (s *Server) marked(r *http.Request, a face.Reply, stamp face.Stamp) face.Reply {
+	s.face.Mark(a.Header, r, stamp)
+	return a
+}
+
+func (s *Server) fault(status int, r *http.Request) face.Reply {
+	stamp := s.stamp()
+	return s.marked(r, s.face.Fault(status, r, stamp), stamp)
+}
+
+func (s *Server) misuse(r *http.Request, allow string) (face.Reply, error) {
+	a := s.fault(http.StatusMethodNotAllowed, r)
+	a.Header.Set("Allow", allow)
 	return a, nil
 }
 
-// look answers what is not a call: it is neither charged nor counted.
-func (s *Server) look(r *http.Request) (reply, error) {
-	switch r.URL.Path {
-	case "/v1/models":
-		if len(s.keys) > 0 && !slices.Contains(s.keys, bearer(r.Header)) {
-			v := Verdict{Kind: Unauthorized}
-			return jsonReply(v.Kind.Status(), v.errorBody(request{})), nil
-		}
-		return jsonReply(http.StatusOK, modelList(s.models, s.clock.Now())), nil
-	case "/sim/books":
-		return s.showBooks(r.URL.Query().Has("ids"))
+// look answers what no provider has: it is neither charged nor counted.
+func (s *Server) look(r *http.Request) (face.Reply, error) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return s.misuse(r, http.MethodGet)
 	}
-	return jsonReply(http.StatusOK, []byte(`{"status":"ok"}`)), nil
+	body := []byte(`{"status":"ok"}`)
+	if r.URL.Path == "/sim/books" {
+		var err error
+		if body, err = s.showBooks(r.URL.Query()); err != nil {
+			return face.Reply{}, err
+		}
+	}
+	return s.marked(r, face.JSON(http.StatusOK, body), s.stamp()), nil
 }
 
-func (s *Server) showBooks(ids bool) (reply, error) {
+func (s *Server) showBooks(asked url.Values) ([]byte, error) {
 	b := s.Books()
-	if !ids {
+	if !asked.Has("ids") {
 		b.Answered = nil
 	}
+	if !asked.Has("bodies") {
+		b.Bodies = nil
+	}
 	body, err := json.Marshal(b)
-	return jsonReply(http.StatusOK, append(body, '\n')), err
+	return append(body, '\n'), err
 }
 
-func (s *Server) call(r *http.Request, e endpoint) (reply, error) {
+// list shows the models to whoever has a key: it is neither charged nor counted.
+func (s *Server) list(r *http.Request, e face.Errand) (face.Reply, error) {
+	stamp, req := s.stamp(), s.face.Read(r, e, "")
+	a := face.JSON(http.StatusOK, s.face.Models(s.models, stamp))
+	if s.model.stranger(req.Call()) {
+		a = req.Refuse(Verdict{Kind: Unauthorized, Status: Unauthorized.Status()}, stamp)
+	}
+	return s.marked(r, a, stamp), nil
+}
+
+func (s *Server) call(r *http.Request, e face.Errand) (face.Reply, error) {
 	body, err := readBody(r)
 	if errors.Is(err, errTooLong) {
-		return jsonReply(http.StatusRequestEntityTooLarge, errorBody(
-			fmt.Sprintf("Request body is larger than %d bytes.", MaxBody), invalidRequest, "", "request_too_large")), nil
+		return s.fault(http.StatusRequestEntityTooLarge, r), nil
 	}
 	if err != nil {
-		return reply{}, err
+		return face.Reply{}, err
 	}
-	req := peek(e, body)
-	c := Call{
-		Tokens:  req.charge(),
-		Key:     bearer(r.Header),
-		Model:   req.model,
-		ID:      identify(r.Header, e, body),
-		Invalid: req.complaint != "",
+	req := s.face.Read(r, e, body)
+	c := req.Call()
+	c.ID = identify(r, body)
+	if s.bodies {
+		c.Body = sha256.Sum256([]byte(body))
 	}
-	v := s.decide(c)
+	v, judged := s.decide(c)
 	if err := s.wait(r.Context(), v); err != nil {
 		s.abandon(c, v)
-		return reply{}, err
+		return face.Reply{}, err
 	}
 	if v.Reset {
-		return reply{}, errReset
+		return face.Reply{}, errReset
 	}
-	return v.reply(req, c.ID, s.clock.Now()), nil
+	stamp := s.stamp()
+	stamp.Judged, stamp.ID = judged, c.ID
+	return s.marked(r, word(req, v, stamp), stamp), nil
+}
+
+// word puts a verdict into the words of a face. Reset and Hung have none.
+func word(req face.Request, v Verdict, stamp face.Stamp) face.Reply {
+	var a face.Reply
+	switch v.Kind {
+	case Accepted, Truncated:
+		a = req.Answer(stamp)
+		a.Cut = v.Kind == Truncated
+	case Malformed:
+		a = face.Garbled(stamp.ID, req.Refuse(v, stamp))
+	default:
+		a = req.Refuse(v, stamp)
+	}
+	req.Tell(a.Header, v, stamp)
+	return a
 }
 
 // decide reads the clock under the lock, so that the model's time never goes
 // back from one call to the next.
-func (s *Server) decide(c Call) Verdict {
+func (s *Server) decide(c Call) (Verdict, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.model.Decide(s.clock.Now(), c)
+	now := s.clock.Now()
+	return s.model.Decide(now, c), now
 }
 
 func (s *Server) abandon(c Call, v Verdict) {
@@ -259,16 +300,11 @@ func readBody(r *http.Request) (string, error) {
 	return b.String(), err
 }
 
-func bearer(h http.Header) string {
-	key, _ := strings.CutPrefix(h.Get("Authorization"), "Bearer ")
-	return key
-}
-
 // identify tells one item from another, and knows an item that comes again: by
 // its Idempotency-Key, else by every byte of what it asks.
-func identify(h http.Header, e endpoint, body string) string {
-	if key := h.Get("Idempotency-Key"); key != "" {
-		return Checksum(key)
+func identify(r *http.Request, body string) string {
+	if key := r.Header.Get("Idempotency-Key"); key != "" {
+		return face.Checksum(key)
 	}
-	return Checksum(string(e) + body)
+	return face.Checksum(r.URL.Path, body)
 }

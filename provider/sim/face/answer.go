@@ -1,4 +1,4 @@
-package sim
+package face
 
 import (
 	"encoding/base64"
@@ -24,35 +24,47 @@ var sentences = [...]string{
 // the prompt's [Checksum] in it. It is plain ASCII of at most 128 characters.
 // A call's max_tokens may cut it short.
 func Answer(prompt string) string {
-	sum := checksum(prompt)
-	return fmt.Sprintf("Simulated answer %016x. %s", sum, sentences[mix(sum)%uint64(len(sentences))])
+	sum := Sum(prompt)
+	return fmt.Sprintf("Simulated answer %016x. %s", sum, sentences[Mix(sum)%uint64(len(sentences))])
 }
 
 // Checksum is 16 hexadecimal digits that tell one text from another (FNV-1a of
-// 64 bits: no protection against whoever wants a collision).
-func Checksum(text string) string {
-	return fmt.Sprintf("%016x", checksum(text))
+// 64 bits: no protection against whoever wants a collision). Of several texts it is that of
+// all, one after the other.
+func Checksum(texts ...string) string {
+	return fmt.Sprintf("%016x", Sum(texts...))
 }
 
-func checksum(text string) uint64 {
+// Sum is the checksum as a number.
+func Sum(texts ...string) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
-	for i := range len(text) {
-		h = (h ^ uint64(text[i])) * prime
+	for _, text := range texts {
+		for i := range len(text) {
+			h = (h ^ uint64(text[i])) * prime
+		}
 	}
 	return h
 }
 
-// dimensions is the length of an embedding: enough to tell texts apart, short
+// Mix spreads near numbers over the whole range (the finalizer of splitmix64).
+func Mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// Dimensions is the length of an embedding: enough to tell texts apart, short
 // enough that thousands of answers are cheap to read.
-const dimensions = 8
+const Dimensions = 8
 
 // Embedding is the vector for a text: always the same, of length one.
 func Embedding(text string) []float32 {
-	sum, norm := checksum(text), 0.0
-	v := make([]float32, dimensions)
+	sum, norm := Sum(text), 0.0
+	v := make([]float32, Dimensions)
 	for i := range v {
-		sum = mix(sum)
+		sum = Mix(sum)
 		v[i] = float32(float64(sum>>11)/(1<<52) - 1)
 		norm += float64(v[i]) * float64(v[i])
 	}
@@ -62,9 +74,9 @@ func Embedding(text string) []float32 {
 	return v
 }
 
-// base64Floats is the encoding that some clients ask for by default: float32,
+// Base64Floats is the encoding that some clients ask for by default: float32,
 // little endian.
-func base64Floats(v []float32) string {
+func Base64Floats(v []float32) string {
 	b := make([]byte, 0, 4*len(v))
 	for _, x := range v {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
@@ -72,6 +84,6 @@ func base64Floats(v []float32) string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// tokensOf estimates tokens from characters at four to one, the figure OpenAI
+// TokensOf estimates tokens from characters at four to one, the figure OpenAI
 // gives for English and charges by beforehand.
-func tokensOf(chars int) int { return (chars + 3) / 4 }
+func TokensOf(chars int) int { return (chars + 3) / 4 }

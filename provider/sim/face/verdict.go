@@ -1,4 +1,4 @@
-package sim
+package face
 
 import (
 	"net/http"
@@ -9,11 +9,16 @@ import (
 type Call struct {
 	Requests float64 // 0 counts as 1
 	Tokens   float64 // charged beforehand: the provider's estimate
-	Key      string  // the bearer key
+	Key      string  // as it came, without the word before it
+	Keyless  bool    // no key came where the provider demands one: refused, whatever keys are known
 	Model    string
 	ID       string // the same for every try at one item
 	Invalid  bool   // the body cannot be read: 400 and no charge
+	Body     Digest // of the body as it came; all zero where bodies are not told apart
 }
+
+// Digest is the SHA-256 of a request's body.
+type Digest [32]byte
 
 // Kind says in a word what became of a call.
 type Kind string
@@ -36,7 +41,8 @@ const (
 	Malformed         Kind = "malformed"
 )
 
-// Status is the HTTP status of the kind; 0 where no answer comes.
+// Status is the HTTP status of the kind at OpenAI, and what others begin with; 0 where no
+// answer comes.
 func (k Kind) Status() int {
 	switch k {
 	case RateLimited, TooLarge, InsufficientQuota:
@@ -76,7 +82,7 @@ type Quota struct {
 
 // Verdict is what becomes of one call.
 type Verdict struct {
-	Status int // HTTP; 0 when Reset or Hang
+	Status int // HTTP, as OpenAI has it; 0 when Reset or Hang
 	Kind   Kind
 
 	// Latency is from the call's arrival to its answer, or to its reset.

@@ -1,0 +1,18 @@
+// Package anthropic is the simulated provider's face in Anthropic's dialect.
+//
+//	POST /v1/messages               x-api-key, or Bearer; both: x-api-key counts
+//	POST /anthropic/v1/messages     the same as on Foundry and Bedrock: no headers of limits
+//	POST /v1/projects/…/publishers/anthropic/models/{m}:rawPredict
+//	                                as on Vertex: Bearer, the model in the path, the version
+//	                                in the body
+//	GET  /v1/models
+//
+// It demands what Anthropic does: a key, anthropic-version, max_tokens, turns of user and
+// assistant with something in them; a field that is not known is refused, and from version
+// 2026-10-21 so are temperature, top_p and top_k. Streams are refused with 400.
+//
+// A refusal by the limits is a 429 with Retry-After where the server names waits; too much
+// to do is a 529; a spent balance is a 400, as Anthropic has it. Resets are instants of RFC
+// 3339. What a call is charged is what it reads and what it will write: max_tokens charges
+// nothing. Content with cache_control counts as written to the cache, up to its last mark.
+package anthropic

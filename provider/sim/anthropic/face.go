@@ -1,0 +1,107 @@
+package anthropic
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/headrace/headrace/provider/sim/face"
+)
+
+// Face is Anthropic's. The zero value is ready.
+type Face struct{}
+
+// The doors, by which a request came.
+const (
+	own    = "own"    // Anthropic's
+	cloud  = "cloud"  // another's, with the path below /anthropic
+	vertex = "vertex" // Google's
+)
+
+// Name is the dialect's.
+func (Face) Name() string { return "anthropic" }
+
+// Base is empty: clients have the whole path.
+func (Face) Base() string { return "" }
+
+// Find knows Anthropic's address, and those of others who sell its models.
+func (Face) Find(r *http.Request) face.Errand {
+	switch r.URL.Path {
+	case "/v1/messages":
+		return face.Errand{Aim: face.Ask, Operation: own}.ByMethod(r, http.MethodPost)
+	case "/anthropic/v1/messages":
+		return face.Errand{Aim: face.Ask, Operation: cloud}.ByMethod(r, http.MethodPost)
+	case "/v1/models":
+		return face.Errand{Aim: face.List, Operation: own}.ByMethod(r, http.MethodGet)
+	}
+	if model, ok := vertexModel(r.URL.Path); ok {
+		return face.Errand{Aim: face.Ask, Operation: vertex, Model: model}.ByMethod(r, http.MethodPost)
+	}
+	return face.Errand{}
+}
+
+// vertexModel is what stands in Vertex's path.
+func vertexModel(path string) (string, bool) {
+	_, rest, found := strings.Cut(path, "/publishers/anthropic/models/")
+	if !found || !strings.HasPrefix(path, "/v1/projects/") {
+		return "", false
+	}
+	model, ok := strings.CutSuffix(rest, ":rawPredict")
+	return model, ok && model != ""
+}
+
+// Read reads a body as Anthropic does.
+func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
+	req := &request{door: e.Operation, key: keyOf(r.Header, e.Operation)}
+	req.Model = e.Model
+	if e.Aim == face.Ask {
+		req.read(r.Header.Get("Anthropic-Version"), body)
+	}
+	return req
+}
+
+// keyOf takes x-api-key before Bearer; Vertex has Bearer alone.
+func keyOf(h http.Header, door string) string {
+	if door == vertex {
+		return face.Bearer(h)
+	}
+	return cmp.Or(h.Get("X-Api-Key"), face.Bearer(h))
+}
+
+// Models is a page with all of them.
+func (Face) Models(names []string, _ face.Stamp) []byte {
+	if len(names) == 0 {
+		names = []string{"sim"}
+	}
+	b := []byte(`{"data":[`)
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = fmt.Appendf(b, `{"type":"model","id":%s,"display_name":%[1]s,"created_at":"2025-01-01T00:00:00Z"}`, face.Quote(name))
+	}
+	return fmt.Appendf(b, `],"has_more":false,"first_id":%s,"last_id":%s}`, face.Quote(names[0]), face.Quote(names[len(names)-1]))
+}
+
+// Fault has Anthropic's words.
+func (Face) Fault(status int, _ *http.Request, s face.Stamp) face.Reply {
+	switch status {
+	case http.StatusMethodNotAllowed:
+		return refusal(status, invalidRequest, "Method Not Allowed", s)
+	case http.StatusRequestEntityTooLarge:
+		return refusal(status, tooLarge, tooLargeMessage, s)
+	}
+	return refusal(status, notFound, "Not Found", s)
+}
+
+// organization is whose quota it is, the same for all keys.
+const organization = "00000000-0000-4000-8000-000000000001"
+
+// Mark is the id of the request, and the organization.
+func (Face) Mark(h http.Header, _ *http.Request, s face.Stamp) {
+	h["Request-Id"] = []string{requestID(s)}
+	h["Anthropic-Organization-Id"] = []string{organization}
+}
+
+func requestID(s face.Stamp) string { return fmt.Sprintf("req_sim%016x", s.Serial) }

@@ -1,0 +1,208 @@
+package anthropic
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/headrace/headrace/provider/sim/face"
+)
+
+// request is a call of the Messages API.
+type request struct {
+	face.Prompt
+	door       string
+	key        string
+	thinks     bool // it asks for the model's thoughts
+	cacheChars int  // of the input, up to the last mark of a cache
+	oversize   bool
+}
+
+// maxBody is Anthropic's bound on a request.
+const maxBody = 32 << 20
+
+// The versions of the API. The last refuses what tells how to sample.
+const (
+	noSampling    = "2026-10-21"
+	vertexVersion = "vertex-2023-10-16"
+)
+
+var versions = []string{"2023-01-01", "2023-06-01", noSampling}
+
+// read reads a body; whatever it is, it returns.
+func (r *request) read(version, body string) {
+	if len(body) > maxBody {
+		r.oversize = true
+		r.Complain("", tooLargeMessage)
+	}
+	if r.door != vertex {
+		r.checkVersion(version)
+	}
+	if !gjson.Valid(body) {
+		r.Complain("", "The request body is not valid JSON.")
+		return
+	}
+	root := gjson.Parse(body)
+	if flaw, flawed := form(r.door, version).Check(root); flawed {
+		r.Complain(complaint(flaw))
+	}
+	if !root.IsObject() {
+		return
+	}
+	r.take(root)
+	r.checkTurns(root.Get("messages"))
+}
+
+func (r *request) checkVersion(version string) {
+	switch {
+	case version == "":
+		r.Complain("anthropic-version", "anthropic-version: header is required")
+	case !slices.Contains(versions, version):
+		r.Complain("anthropic-version", fmt.Sprintf("anthropic-version: %q is not a valid version", version))
+	}
+}
+
+// take reads what is needed for an answer.
+func (r *request) take(root gjson.Result) {
+	if r.door != vertex {
+		r.Model = root.Get("model").String()
+	}
+	r.MaxTokens = max(0, root.Get("max_tokens").Num)
+	r.thinks = slices.Contains([]string{"enabled", "adaptive"}, root.Get("thinking.type").Str)
+	r.hearBlocks(root.Get("tools"))
+	r.Hear(face.TextOf(root.Get("system")))
+	r.hearBlocks(root.Get("system"))
+	r.Turns(root.Get("messages"), "content")
+	root.Get("messages").ForEach(func(_, turn gjson.Result) bool {
+		r.hearBlocks(turn.Get("content"))
+		return true
+	})
+	if root.Get("stream").Bool() {
+		r.Complain("stream", "The simulated provider does not stream.")
+	}
+	r.cacheChars = cached(root)
+}
+
+// hearBlocks charges what is not text by its length as JSON: tools, their use and results.
+// A picture or document counts as a page of text, whatever its bytes.
+func (r *request) hearBlocks(blocks gjson.Result) {
+	blocks.ForEach(func(_, block gjson.Result) bool {
+		switch {
+		case !block.IsObject(), block.Get("type").Str == "text":
+		case block.Get("source").Exists():
+			r.Chars += pageChars
+		default:
+			r.Hear(block.Raw)
+		}
+		return true
+	})
+}
+
+// pageChars is what a picture or document is charged, in characters: 1,000 tokens, near to
+// what Anthropic's rule gives for a picture of a thousand by seven hundred and fifty.
+const pageChars = 4000
+
+// cached counts the characters up to the last text that is marked for the cache, in the
+// order in which Anthropic reads them: system, then messages.
+func cached(root gjson.Result) (marked int) {
+	chars := 0
+	count := func(content gjson.Result) {
+		if !content.IsArray() {
+			chars += utf8.RuneCountInString(content.String())
+			return
+		}
+		content.ForEach(func(_, block gjson.Result) bool {
+			chars += utf8.RuneCountInString(block.Get("text").String())
+			if block.Get("cache_control").IsObject() {
+				marked = chars
+			}
+			return true
+		})
+	}
+	count(root.Get("system"))
+	root.Get("messages").ForEach(func(_, turn gjson.Result) bool {
+		count(turn.Get("content"))
+		return true
+	})
+	return marked
+}
+
+// checkTurns finds what no form says.
+func (r *request) checkTurns(turns gjson.Result) {
+	place, last := 0, int(turns.Get("#").Num)-1
+	turns.ForEach(func(_, turn gjson.Result) bool {
+		content := turn.Get("content")
+		switch {
+		case place == 0 && turn.Get("role").Str == "assistant":
+			r.Complain("messages", `messages: first message must use the "user" role`)
+		case content.Type == gjson.String && content.Str == "", content.IsArray() && content.Get("#").Num == 0:
+			if place < last || turn.Get("role").Str == "user" {
+				r.Complain("messages", fmt.Sprintf("messages.%d: all messages must have non-empty content except for the optional final assistant message", place))
+			}
+		case content.IsArray() && hasEmptyText(content):
+			r.Complain("messages", "messages: text content blocks must be non-empty")
+		}
+		place++
+		return r.Complaint == ""
+	})
+}
+
+func hasEmptyText(content gjson.Result) (empty bool) {
+	content.ForEach(func(_, block gjson.Result) bool {
+		empty = block.Get("type").Str == "text" && block.Get("text").Str == ""
+		return !empty
+	})
+	return empty
+}
+
+// complaint words a flaw as Anthropic's validation does.
+func complaint(f face.Flaw) (path, message string) {
+	steps := make([]string, len(f.Path))
+	for i, step := range f.Path {
+		steps[i] = step.Name
+		if step.Name == "" {
+			steps[i] = strconv.Itoa(step.Place)
+		}
+	}
+	path = strings.Join(steps, ".")
+	why := "Input should be a valid " + typeWord(f.Form.Is)
+	switch f.What {
+	case face.Unknown:
+		why = "Extra inputs are not permitted"
+	case face.Missing:
+		why = "Field required"
+	case face.WrongWord:
+		why = "Input should be '" + strings.Join(f.Form.Words, "', '") + "'"
+	case face.TooSmall:
+		why = fmt.Sprintf("Input should be greater than or equal to %g", f.Form.Least)
+		if f.Form.Is == face.Array {
+			why = fmt.Sprintf("List should have at least %g item", f.Form.Least)
+		}
+	case face.TooGreat:
+		why = fmt.Sprintf("Input should be less than or equal to %g", f.Form.Most)
+	}
+	if path == "" {
+		return "", why
+	}
+	return path, path + ": " + why
+}
+
+func typeWord(t face.Type) string {
+	switch {
+	case t&face.String != 0:
+		return "string"
+	case t&face.Integer != 0:
+		return "integer"
+	case t&face.Number != 0:
+		return "number"
+	case t&face.Bool != 0:
+		return "boolean"
+	case t&face.Array != 0:
+		return "list"
+	}
+	return "dictionary"
+}

@@ -1,0 +1,64 @@
+package converse
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/headrace/headrace/provider/sim/face"
+)
+
+// Face is Bedrock's, of the Converse API. The zero value is ready.
+type Face struct{}
+
+// Name is the dialect's.
+func (Face) Name() string { return "converse" }
+
+// Base is empty: clients have the whole path.
+func (Face) Base() string { return "" }
+
+// Find takes the id of the model out of the path as it was sent, where a slash in it is
+// escaped.
+func (Face) Find(r *http.Request) face.Errand {
+	model, ok := modelOf(r.URL.EscapedPath())
+	if !ok {
+		return face.Errand{}
+	}
+	return face.Errand{Aim: face.Ask, Operation: "Converse", Model: model}.ByMethod(r, http.MethodPost)
+}
+
+func modelOf(path string) (string, bool) {
+	rest, ok := strings.CutPrefix(path, "/model/")
+	id, found := strings.CutSuffix(rest, "/converse")
+	if !ok || !found || id == "" || strings.Contains(id, "/") {
+		return "", false
+	}
+	model, err := url.PathUnescape(id)
+	return model, err == nil
+}
+
+// Read reads a body as Bedrock does.
+func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
+	req := &request{}
+	req.Model = e.Model
+	req.readKey(r.Header)
+	req.read(body)
+	return req
+}
+
+// Models is empty: Bedrock lists its models at another host, so Find says List to nobody.
+func (Face) Models([]string, face.Stamp) []byte { return []byte("{}") }
+
+// Fault is what AWS answers where it knows no operation.
+func (Face) Fault(status int, _ *http.Request, _ face.Stamp) face.Reply {
+	if status == http.StatusRequestEntityTooLarge {
+		return fault(status, "RequestEntityTooLargeException", "Request body is too large")
+	}
+	return fault(http.StatusNotFound, "UnknownOperationException", "")
+}
+
+// Mark is the request's id, which AWS makes a UUID.
+func (Face) Mark(h http.Header, _ *http.Request, s face.Stamp) {
+	h["X-Amzn-Requestid"] = []string{fmt.Sprintf("00000000-0000-4000-8000-%012x", s.Serial&(1<<48-1))}
+}

@@ -1,0 +1,176 @@
+package converse_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/headrace/headrace/provider/sim"
+)
+
+const (
+	address = "/model/m/converse"
+	hello   = `{"messages":[{"role":"user","content":[{"text":"hello"}]}]}`
+)
+
+func with(field string) string { return "{" + field + "," + hello[1:] }
+
+func named(a answer) string {
+	name, _, _ := strings.Cut(a.header.Get("X-Amzn-Errortype"), ":")
+	return name
+}
+
+// What Bedrock would refuse is refused: by its types, or by what it says.
+func TestRequestsAreChecked(t *testing.T) {
+	s := server(sim.Config{})
+	const serialization, validation = "SerializationException", "ValidationException"
+	for _, c := range []struct{ body, name, says string }{
+		{`{"messages":`, serialization, ""},
+		{`[]`, serialization, ""},
+		{`{"messages":"hello"}`, serialization, "STRING_VALUE can not be converted to a List"},
+		{with(`"inferenceConfig":{"temperature":"hot"}`), serialization, "STRING_VALUE can not be converted to a Float"},
+		{`{"messages":[{"role":"user","content":"hello"}]}`, serialization, "a List"},
+		{`{}`, validation, "must start with a user message"},
+		{`{"messages":[]}`, validation, "must start with a user message"},
+		{`{"messages":[{"role":"assistant","content":[{"text":"a"}]}]}`, validation, "must start with a user message"},
+		{`{"messages":[{"role":"user","content":[{"text":"a"}]},{"role":"user","content":[{"text":"b"}]}]}`, validation, "must alternate between user and assistant roles"},
+		{`{"messages":[{"role":"user","content":[]}]}`, validation, "The content field in the Message object at messages.0 is empty."},
+		{`{"messages":[{"role":"user","content":[{"text":" "}]}]}`, validation, "The text field in the ContentBlock object at messages.0.content.0 is blank."},
+		{`{"messages":[{"role":"user","content":[{"text":"a","cachePoint":{"type":"default"}}]}]}`, validation, "exactly one of the following keys"},
+		{`{"messages":[{"role":"user","content":[{}]}]}`, validation, "exactly one of the following keys"},
+		{`{"messages":[{"role":"system","content":[{"text":"a"}]}]}`, validation, "Value 'system' at 'messages.1.member.role' failed to satisfy constraint: Member must satisfy enum value set: [user, assistant]"},
+		{`{"messages":[{"content":[{"text":"a"}]}]}`, validation, "Value null at 'messages.1.member.role' failed to satisfy constraint: Member must not be null"},
+		{with(`"inferenceConfig":{"temperature":1.5}`), validation, "Value '1.5' at 'inferenceConfig.temperature' failed to satisfy constraint: Member must have value less than or equal to 1"},
+		{with(`"inferenceConfig":{"maxTokens":0}`), validation, "greater than or equal to 1"},
+		{with(`"inferenceConfig":{"max_tokens":1}`), validation, "extraneous key [inferenceConfig.max_tokens]"},
+		{with(`"model":"m"`), validation, "extraneous key [model]"},
+		{with(`"system":"Be brief."`), serialization, "a List"},
+	} {
+		a := ask(t, s, address, c.body, "Authorization", "Bearer k")
+		if a.status != 400 || named(a) != c.name || !strings.Contains(a.body.Get("message").Str, c.says) {
+			t.Errorf("%s: %d %s %s, want %s", c.body, a.status, named(a), a.body.Raw, c.says)
+		}
+	}
+	for _, body := range []string{
+		with(`"system":[{"text":"Be brief."},{"cachePoint":{"type":"default"}}],"inferenceConfig":{"maxTokens":9,"temperature":1,"topP":0.5,"stopSequences":["x"]}`),
+		with(`"toolConfig":{"tools":[{"toolSpec":{}}]},"additionalModelRequestFields":{"top_k":3},"requestMetadata":{"a":"b"},"performanceConfig":{"latency":"standard"}`),
+		`{"messages":[{"role":"user","content":[{"text":"a"},{"image":{"format":"png","source":{"bytes":"AAAA"}}}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"1","name":"t","input":{}}}]},
+		{"role":"user","content":[{"toolResult":{"toolUseId":"1","content":[{"text":"3"}]}}]}]}`,
+	} {
+		if a := ask(t, s, address, body, "Authorization", "Bearer k"); a.status != 200 {
+			t.Errorf("%s: %d %s", body, a.status, a.body.Raw)
+		}
+	}
+}
+
+// The model comes out of the path as it was escaped, colons and slashes included.
+func TestModelInThePath(t *testing.T) {
+	const arn = "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.claude-v1:0"
+	s := server(sim.Config{Models: []string{"anthropic.claude-v2:1", arn}})
+	for path, status := range map[string]int{
+		"/model/anthropic.claude-v2:1/converse": 200, "/model/anthropic.claude-v2%3A1/converse": 200, "/model/m/converse": 400,
+		"/model/" + strings.NewReplacer(":", "%3A", "/", "%2F").Replace(arn) + "/converse": 200, "/model/" + arn + "/converse": 404,
+		"/model/m/converse-stream": 404, "/model/m/invoke": 404, "/model/converse": 404,
+	} {
+		if a := ask(t, s, path, hello, "Authorization", "Bearer k"); a.status != status || status == 404 && named(a) != "UnknownOperationException" {
+			t.Errorf("%s: %d %v %s", path, a.status, a.header, a.body.Raw)
+		}
+	}
+}
+
+const signature = "AWS4-HMAC-SHA256 Credential=AKID/20300101/us-east-1/bedrock/aws4_request, SignedHeaders=host;x-amz-date, Signature=00ff"
+
+// A Bearer key or a signature's access key counts; what is no proof at all is told from
+// what is a wrong one.
+func TestKeys(t *testing.T) {
+	s := server(sim.Config{Keys: []string{"k", "AKID"}})
+	for auth, want := range map[string]string{
+		"Bearer k": "", signature: "", "": "MissingAuthenticationTokenException", "Bearer x": "AccessDeniedException", "Basic x": "IncompleteSignatureException",
+		strings.Replace(signature, "AKID", "OTHER", 1):         "UnrecognizedClientException",
+		strings.Replace(signature, "/bedrock/", "/s3/", 1):     "IncompleteSignatureException",
+		strings.Replace(signature, "Signature=00ff", "", 1):    "IncompleteSignatureException",
+		strings.Replace(signature, "host;", "", 1):             "IncompleteSignatureException",
+		strings.Replace(signature, "aws4_request", "other", 1): "IncompleteSignatureException",
+		"AWS4-HMAC-SHA256 ": "IncompleteSignatureException",
+	} {
+		a := ask(t, s, address, hello, "Authorization", auth, "X-Amz-Date", "20300101T000000Z")
+		if named(a) != want || want != "" && a.status != http.StatusForbidden {
+			t.Errorf("%s: %d %s %s, want %s", auth, a.status, named(a), a.body.Raw, want)
+		}
+	}
+	if a := ask(t, s, address, hello, "Authorization", signature); a.status != 403 {
+		t.Errorf("without a date: %d", a.status)
+	}
+	if a := ask(t, server(sim.Config{}), address, hello); a.status != 403 {
+		t.Errorf("without a key: %d", a.status)
+	}
+}
+
+// Bedrock says which of the two ran short and no figure; its ids are UUIDs.
+func TestThrottling(t *testing.T) {
+	for _, c := range []struct {
+		cfg  sim.Config
+		says string
+		wait string
+	}{
+		{sim.Config{RPM: 1, Headers: true, RetryAfter: sim.Always}, "Too many requests, please wait before trying again.", "60"},
+		{sim.Config{TPM: 5000, RetryAfter: sim.Never}, "Too many tokens, please wait before trying again.", ""},
+		{sim.Config{QuotaAfter: 1}, "Too many tokens per day, please wait before trying again.", ""},
+	} {
+		s := server(c.cfg)
+		ask(t, s, address, hello, "Authorization", "Bearer k")
+		a := ask(t, s, address, hello, "Authorization", "Bearer k")
+		if a.status != 429 || named(a) != "ThrottlingException" || a.body.Get("message").Str != c.says || a.header.Get("Retry-After") != c.wait ||
+			a.header.Get("X-Amzn-Requestid") != "00000000-0000-4000-8000-000000000002" || a.header.Get("X-Ratelimit-Limit-Requests") != "" {
+			t.Errorf("%d %v %s", a.status, a.header, a.body.Raw)
+		}
+	}
+}
+
+// A call is charged for the most that it may write.
+func TestCharge(t *testing.T) {
+	s := server(sim.Config{TPM: 60_000})
+	ask(t, s, address, hello, "Authorization", "Bearer k")
+	ask(t, s, address, with(`"inferenceConfig":{"maxTokens":100}`), "Authorization", "Bearer k")
+	if charged := s.Books().ChargedTokens; charged != 4096+2+100+2 {
+		t.Error(charged)
+	}
+}
+
+// How long a call took stands in its answer.
+func TestUsageAndMetrics(t *testing.T) {
+	a := ask(t, server(sim.Config{}), address, hello, "Authorization", "Bearer k")
+	u := a.body.Get("usage")
+	if u.Get("inputTokens").Num != 2 || u.Get("totalTokens").Num != u.Get("inputTokens").Num+u.Get("outputTokens").Num ||
+		!a.body.Get("metrics.latencyMs").Exists() || a.body.Get("output.message.role").Str != "assistant" {
+		t.Error(a.body.Raw)
+	}
+}
+
+// Whatever comes, it is answered or refused in Bedrock's form, and nothing panics.
+func FuzzRead(f *testing.F) {
+	for _, body := range []string{
+		hello, ``, `{}`, `[]`, `null`, `"`, with(`"inferenceConfig":{"maxTokens":1e300}`), `{"messages":{"a":1}}`, `{"messages":[[],null,{"role":"user"}]}`,
+		`{"messages":[{"role":"user","content":[[],null,{"text":{}},{"text":null}]}]}`, `{"messages":[{"role":"user","content":[{"text":"\ud800` + "\xff" + `"}]}]}`,
+		`{"messages":[{"role":"user","content":[{"image":{"source":1}}]}]}`, strings.Repeat(`{"messages":[`, 2000),
+	} {
+		f.Add(body, "Bearer k")
+		f.Add(body, signature)
+	}
+	f.Add(hello, "AWS4-HMAC-SHA256 Credential=,,=,Signature")
+	limited, free := server(sim.Config{TPM: 100, RetryAfter: sim.Always}), server(sim.Config{})
+	f.Fuzz(func(t *testing.T, body, auth string) {
+		if strings.ContainsFunc(auth, func(c rune) bool { return c < ' ' || c > '~' }) {
+			return
+		}
+		for _, s := range []*sim.Server{limited, free} {
+			a := ask(t, s, address, body, "Authorization", auth, "X-Amz-Date", time.Time{}.String())
+			if fine := a.status == 200 && a.body.Get("output.message.content.#").Num == 1; !fine && named(a) == "" || !gjson.Valid(a.body.Raw) {
+				t.Errorf("%d %s", a.status, a.body.Raw)
+			}
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package converse
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/headrace/headrace/provider/sim/face"
+)
+
+// Call charges what is read and the most that may be written.
+func (r *request) Call() face.Call {
+	most := r.MaxTokens
+	if most == 0 {
+		most = defaultMax
+	}
+	return face.Call{
+		Tokens: most + float64(r.Read()),
+		Key:    r.key, Keyless: r.unsigned != "", Model: r.Model, Invalid: r.Complaint != "",
+	}
+}
+
+// Answer is a message, its usage, and how long it took.
+func (r *request) Answer(s face.Stamp) face.Reply {
+	text, whole := r.Write(r.First())
+	reason := "end_turn"
+	if !whole {
+		reason = "max_tokens"
+	}
+	read, written := r.Read(), face.TokensOf(len(text))
+	return face.JSON(http.StatusOK, fmt.Appendf(make([]byte, 0, 512), `{"metrics":{"latencyMs":%d},`+
+		`"output":{"message":{"content":[{"text":%s}],"role":"assistant"}},"stopReason":"%s",`+
+		`"usage":{"cacheReadInputTokenCount":0,"cacheReadInputTokens":0,"cacheWriteInputTokenCount":0,"cacheWriteInputTokens":0,`+
+		`"inputTokens":%d,"outputTokens":%d,"serverToolUsage":{},"totalTokens":%d}}`,
+		max(0, s.Now.Sub(s.Judged).Milliseconds()), face.Quote(text), reason, read, written, read+written))
+}
+
+// fault is an error of AWS's: its name in a header, its words in the body.
+func fault(status int, name, message string) face.Reply {
+	body := []byte("{}")
+	if message != "" {
+		body = fmt.Appendf(nil, `{"message":%s}`, face.Quote(message))
+	}
+	a := face.JSON(status, body)
+	a.Header["X-Amzn-Errortype"] = []string{name + ":http://internal.amazon.com/coral/com.amazon.bedrock/"}
+	return a
+}
+
+// Refuse is one of Bedrock's exceptions.
+func (r *request) Refuse(v face.Verdict, _ face.Stamp) face.Reply {
+	const invalid = "ValidationException"
+	switch v.Kind {
+	case face.RateLimited, face.TooLarge, face.InsufficientQuota:
+		return fault(http.StatusTooManyRequests, "ThrottlingException", throttled(v))
+	case face.Unauthorized:
+		return r.stranger()
+	case face.ModelNotFound:
+		return fault(http.StatusBadRequest, invalid, "The provided model identifier is invalid.")
+	case face.BadRequest:
+		if r.unreadable {
+			return fault(http.StatusBadRequest, "SerializationException", r.Complaint)
+		}
+		return fault(http.StatusBadRequest, invalid, cmp.Or(r.Complaint, "The simulated provider was told to refuse this request."))
+	case face.Overloaded:
+		return fault(http.StatusServiceUnavailable, "ServiceUnavailableException", "Bedrock is unable to process your request.")
+	case face.Malformed:
+		return face.JSON(http.StatusOK, []byte(`{"__type":"InternalServerException","message":"The system encountered an unexpected error during processing. Try your request again."}`))
+	}
+	return fault(http.StatusInternalServerError, "InternalServerException", "The system encountered an unexpected error during processing. Try your request again.")
+}
+
+// throttled names no figure: Bedrock never does. A day's quota is what it has for a balance.
+func throttled(v face.Verdict) string {
+	switch {
+	case v.Kind == face.InsufficientQuota:
+		return "Too many tokens per day, please wait before trying again."
+	case v.Dimension == face.Tokens:
+		return "Too many tokens, please wait before trying again."
+	}
+	return "Too many requests, please wait before trying again."
+}
+
+func (r *request) stranger() face.Reply {
+	switch {
+	case r.unsigned == noToken:
+		return fault(http.StatusForbidden, "MissingAuthenticationTokenException", r.unsigned)
+	case r.unsigned != "":
+		return fault(http.StatusForbidden, "IncompleteSignatureException", r.unsigned)
+	case r.signed:
+		return fault(http.StatusForbidden, "UnrecognizedClientException", "The security token included in the request is invalid.")
+	}
+	return fault(http.StatusForbidden, "AccessDeniedException", "Authentication failed: Please make sure your API Key is valid.")
+}
+
+// Tell names the wait, if the server is to.
+func (r *request) Tell(h http.Header, v face.Verdict, _ face.Stamp) {
+	if !v.HasRetryAfter {
+		return
+	}
+	h["Retry-After"] = []string{strconv.FormatInt(face.Seconds(v.RetryAfter), 10)}
+	if v.RetryAfterMS {
+		h["Retry-After-Ms"] = []string{strconv.FormatInt(v.RetryAfter.Milliseconds(), 10)}
+	}
+}

@@ -1,0 +1,186 @@
+package converse
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/headrace/headrace/provider/sim/face"
+)
+
+// request is a call of Converse.
+type request struct {
+	face.Prompt
+	key        string
+	signed     bool   // it is an access key's, with a signature
+	unsigned   string // not empty: why no key counts
+	unreadable bool   // the complaint is of JSON and its types, not of what they say
+}
+
+// defaultMax is what a call may write that does not say, in tokens: what many of Bedrock's
+// models have.
+const defaultMax = 4096
+
+// read reads a body; whatever it is, it returns.
+func (r *request) read(body string) {
+	root := gjson.Parse(body)
+	if !gjson.Valid(body) || !root.IsObject() {
+		r.unreadable = true
+		r.Complain("", "Unable to parse the request body as a JSON object")
+		return
+	}
+	if flaw, flawed := whole.Check(root); flawed {
+		r.complainOf(flaw)
+	}
+	r.MaxTokens = max(0, root.Get("inferenceConfig.maxTokens").Num)
+	r.Hear(face.TextOf(root.Get("system")))
+	if tools := root.Get("toolConfig"); tools.IsObject() {
+		r.Hear(tools.Raw)
+	}
+	messages := root.Get("messages")
+	r.checkTurns(messages)
+	r.Turns(messages, "content")
+}
+
+// checkTurns finds what no form says, in Bedrock's words.
+func (r *request) checkTurns(messages gjson.Result) {
+	place, last := 0, ""
+	messages.ForEach(func(_, turn gjson.Result) bool {
+		role := turn.Get("role").Str
+		switch {
+		case place == 0 && role == "assistant":
+			r.Complain("messages", "A conversation must start with a user message. Try again with a conversation that starts with a user message.")
+		case role == last:
+			r.Complain("messages", "A conversation must alternate between user and assistant roles. Make sure the conversation alternates between user and assistant roles and try again.")
+		case turn.Get("content.#").Num == 0:
+			r.Complain("messages", fmt.Sprintf("The content field in the Message object at messages.%d is empty. Add a ContentBlock object to the content field and try again.", place))
+		}
+		r.checkBlocks(place, turn.Get("content"))
+		place, last = place+1, role
+		return r.Complaint == ""
+	})
+	if place == 0 {
+		r.Complain("messages", "A conversation must start with a user message. Try again with a conversation that starts with a user message.")
+	}
+}
+
+func (r *request) checkBlocks(turn int, content gjson.Result) {
+	place := 0
+	content.ForEach(func(_, block gjson.Result) bool {
+		at := fmt.Sprintf("messages.%d.content.%d", turn, place)
+		text := block.Get("text")
+		switch {
+		case members(block) != 1:
+			r.Complain(at, fmt.Sprintf("The ContentBlock object at %s must set exactly one of the following keys: text, image, toolUse, toolResult, document, video, cachePoint, reasoningContent.", at))
+		case text.Exists() && strings.TrimSpace(text.Str) == "":
+			r.Complain(at, fmt.Sprintf("The text field in the ContentBlock object at %s is blank. Add text to the text field, and try again.", at))
+		case !text.Exists():
+			r.hearBlock(block)
+		}
+		place++
+		return r.Complaint == ""
+	})
+}
+
+func members(block gjson.Result) (n int) {
+	block.ForEach(func(_, v gjson.Result) bool {
+		if v.Type != gjson.Null {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// picture is what a picture or document is charged, in characters: some 1,000 tokens.
+const picture = 4000
+
+// hearBlock charges what is not text: tools by their length as JSON, whatever has a source
+// as a page.
+func (r *request) hearBlock(block gjson.Result) {
+	block.ForEach(func(_, member gjson.Result) bool {
+		if member.Get("source").Exists() {
+			r.Chars += picture
+		} else {
+			r.Hear(member.Raw)
+		}
+		return true
+	})
+}
+
+// complainOf words a flaw as AWS's validation does.
+func (r *request) complainOf(f face.Flaw) {
+	path := member(f.Path)
+	fails := fmt.Sprintf("1 validation error detected: Value %s at '%s' failed to satisfy constraint: ", excerpt(f.Value), path)
+	switch f.What {
+	case face.Unknown:
+		r.Complain(path, fmt.Sprintf("Malformed input request: #: extraneous key [%s] is not permitted, please reformat your input and try again.", path))
+	case face.WrongType:
+		r.unreadable = true
+		r.Complain(path, fmt.Sprintf("%s can not be converted to %s", jsonType(f.Value), typeWord(f.Form.Is)))
+	case face.Missing:
+		r.Complain(path, fails+"Member must not be null")
+	case face.WrongWord:
+		r.Complain(path, fails+"Member must satisfy enum value set: ["+strings.Join(f.Form.Words, ", ")+"]")
+	case face.TooSmall:
+		r.Complain(path, fails+fmt.Sprintf("Member must have value greater than or equal to %g", f.Form.Least))
+	default:
+		r.Complain(path, fails+fmt.Sprintf("Member must have value less than or equal to %g", f.Form.Most))
+	}
+}
+
+// member is a path as AWS writes it: places begin with one.
+func member(steps []face.Step) string {
+	words := make([]string, len(steps))
+	for i, step := range steps {
+		words[i] = step.Name
+		if step.Name == "" {
+			words[i] = strconv.Itoa(step.Place+1) + ".member"
+		}
+	}
+	return strings.Join(words, ".")
+}
+
+// maxExcerpt bounds what is shown of a value, in bytes.
+const maxExcerpt = 100
+
+func excerpt(v gjson.Result) string {
+	raw := v.String()
+	switch {
+	case !v.Exists():
+		return "null"
+	case len(raw) > maxExcerpt:
+		raw = strings.ToValidUTF8(raw[:maxExcerpt], "") + "…"
+	}
+	return "'" + raw + "'"
+}
+
+func jsonType(v gjson.Result) string {
+	switch {
+	case v.IsObject():
+		return "START_OBJECT"
+	case v.IsArray():
+		return "START_ARRAY"
+	case v.Type == gjson.String:
+		return "STRING_VALUE"
+	case v.IsBool():
+		return strings.ToUpper(v.String()) + "_VALUE"
+	}
+	return "NUMBER_VALUE"
+}
+
+func typeWord(t face.Type) string {
+	switch {
+	case t&face.String != 0:
+		return "a String"
+	case t&face.Integer != 0:
+		return "an Integer"
+	case t&face.Number != 0:
+		return "a Float"
+	case t&face.Array != 0:
+		return "a List"
+	}
+	return "a Structure"
+}

@@ -1,0 +1,163 @@
+package face
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tidwall/gjson"
+)
+
+// Type is a set of JSON types.
+type Type int
+
+// The types. An Integer is a number without a fraction.
+const (
+	String Type = 1 << iota
+	Number
+	Integer
+	Bool
+	Object
+	Array
+)
+
+// Form is what may stand at a place of a body. The zero value takes anything.
+type Form struct {
+	Is     Type            // 0: anything
+	Fields map[string]Form // of an object; nil: any
+	Need   []string        // of these an object must have each, in this order
+	Items  *Form           // of an array; nil: any
+	Words  []string        // that a string may be; nil: any
+
+	// Least and Most bound a number, or the length of an array. Most is not looked at
+	// unless it is above Least.
+	Least, Most float64
+
+	// Spell is the name under which Fields has a field; nil: as it is written.
+	Spell func(string) string
+}
+
+// Flaw is the first thing in a body that does not fit its form.
+type Flaw struct {
+	Path  []Step
+	What  Mistake
+	Form  Form         // which was not met
+	Value gjson.Result // that stands there; nothing, if it is missing
+}
+
+// Step is a name in an object, or a place in an array.
+type Step struct {
+	Name  string
+	Place int // where Name is ""
+}
+
+// Mistake says in which way a value does not fit.
+type Mistake int
+
+// The mistakes.
+const (
+	NoMistake Mistake = iota
+	Unknown           // a name that the object does not have
+	Missing           // a name that it must have
+	WrongType
+	WrongWord
+	TooSmall
+	TooGreat
+)
+
+// Check finds the first flaw of a value. null is taken for nothing: it is what a missing
+// field would be. It goes as deep as the form does, and no deeper.
+func (f Form) Check(v gjson.Result) (Flaw, bool) {
+	flaw := Flaw{What: NoMistake}
+	f.check(v, nil, &flaw)
+	return flaw, flaw.What != NoMistake
+}
+
+func (f Form) check(v gjson.Result, path []Step, flaw *Flaw) {
+	if what := f.mistake(v); what != NoMistake {
+		*flaw = Flaw{Path: slices.Clone(path), What: what, Form: f, Value: v}
+		return
+	}
+	switch {
+	case v.IsObject() && f.Fields != nil:
+		f.checkFields(v, path, flaw)
+	case v.IsArray() && f.Items != nil:
+		place := 0
+		v.ForEach(func(_, item gjson.Result) bool {
+			f.Items.check(item, append(path, Step{Place: place}), flaw)
+			place++
+			return flaw.What == NoMistake
+		})
+	}
+}
+
+func (f Form) checkFields(v gjson.Result, path []Step, flaw *Flaw) {
+	had := map[string]bool{}
+	v.ForEach(func(key, value gjson.Result) bool {
+		name, below := key.String(), append(path, Step{Name: key.String()})
+		if f.Spell != nil {
+			name = f.Spell(name)
+		}
+		field, known := f.Fields[name]
+		if !known {
+			*flaw = Flaw{Path: slices.Clone(below), What: Unknown, Value: value}
+			return false
+		}
+		if value.Type != gjson.Null {
+			had[name] = true
+			field.check(value, below, flaw)
+		}
+		return flaw.What == NoMistake
+	})
+	for _, name := range f.Need {
+		if flaw.What == NoMistake && !had[name] {
+			*flaw = Flaw{Path: slices.Clone(append(path, Step{Name: name})), What: Missing, Form: f.Fields[name]}
+		}
+	}
+}
+
+// mistake looks at the value itself, and at nothing in it.
+func (f Form) mistake(v gjson.Result) Mistake {
+	is := typeOf(v)
+	if f.Is != 0 && f.Is&is == 0 {
+		return WrongType
+	}
+	if is == String && f.Words != nil && !slices.Contains(f.Words, v.Str) {
+		return WrongWord
+	}
+	size, counts := 0.0, f.Most > f.Least || f.Least > 0
+	switch {
+	case !counts:
+		return NoMistake
+	case is == Array:
+		size = v.Get("#").Num
+	case is&(Number|Integer) != 0:
+		size = v.Num
+	default:
+		return NoMistake
+	}
+	if size < f.Least {
+		return TooSmall
+	}
+	if f.Most > f.Least && size > f.Most {
+		return TooGreat
+	}
+	return NoMistake
+}
+
+func typeOf(v gjson.Result) Type {
+	switch {
+	case v.IsObject():
+		return Object
+	case v.IsArray():
+		return Array
+	case v.Type == gjson.String:
+		return String
+	case v.IsBool():
+		return Bool
+	case v.Type == gjson.Number && v.Num == math.Trunc(v.Num) && !math.IsInf(v.Num, 0):
+		return Integer | Number
+	case v.Type == gjson.Number:
+		return Number
+	}
+	return 0
+}

@@ -1,0 +1,144 @@
+package gemini
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/provider/sim/face"
+)
+
+// Google's words for what went wrong.
+const (
+	invalidArgument   = "INVALID_ARGUMENT"
+	permissionDenied  = "PERMISSION_DENIED"
+	unauthenticated   = "UNAUTHENTICATED"
+	notFound          = "NOT_FOUND"
+	resourceExhausted = "RESOURCE_EXHAUSTED"
+	internal          = "INTERNAL"
+	unavailable       = "UNAVAILABLE"
+)
+
+const typePrefix = `{"@type":"type.googleapis.com/google.rpc.`
+
+// fault is Google's error object. Details are JSON; empty ones are left out.
+func fault(status int, word, message string, details ...string) face.Reply {
+	b := fmt.Appendf(nil, `{"error":{"code":%d,"message":%s,"status":"%s"`, status, face.Quote(message), word)
+	list := ""
+	for _, d := range details {
+		if d != "" {
+			list += "," + d
+		}
+	}
+	if list != "" {
+		b = fmt.Appendf(b, `,"details":[%s]`, list[1:])
+	}
+	return answer(status, append(b, `}}`...))
+}
+
+// Refuse is Google's error object, in AI Studio's words or Vertex'.
+func (r *request) Refuse(v face.Verdict, _ face.Stamp) face.Reply {
+	switch v.Kind {
+	case face.RateLimited, face.TooLarge:
+		return r.exhausted(v)
+	case face.InsufficientQuota:
+		return r.penniless()
+	case face.Unauthorized:
+		return r.stranger()
+	case face.ModelNotFound:
+		return fault(http.StatusNotFound, notFound, r.noModel())
+	case face.BadRequest:
+		return fault(http.StatusBadRequest, invalidArgument, cmp.Or(r.Complaint, "The simulated provider was told to refuse this request."), r.detail)
+	case face.Overloaded:
+		return fault(http.StatusServiceUnavailable, unavailable, "The model is overloaded. Please try again later.")
+	case face.Malformed:
+		a := r.broken()
+		a.Status = http.StatusOK
+		return a
+	}
+	return r.broken()
+}
+
+func (r *request) broken() face.Reply {
+	return fault(http.StatusInternalServerError, internal, "An internal error has occurred. Please retry or report in https://developers.generativeai.google/guide/troubleshooting")
+}
+
+// exhausted names the quota and the wait at AI Studio; Vertex names neither.
+func (r *request) exhausted(v face.Verdict) face.Reply {
+	const status = http.StatusTooManyRequests
+	if r.vertex {
+		return fault(status, resourceExhausted, "Resource exhausted. Please try again later. Please refer to https://cloud.google.com/vertex-ai/generative-ai/docs/error-code-429 for more details.")
+	}
+	message, quota, wait := "Resource has been exhausted (e.g. check quota).", "", ""
+	if !v.Terse {
+		message, quota = r.quotaFailure(v)
+	}
+	if v.HasRetryAfter {
+		delay := delayOf(v)
+		message += "\nPlease retry in " + delay + "."
+		wait = fmt.Sprintf(typePrefix+`RetryInfo","retryDelay":"%s"}`, delay)
+	}
+	return fault(status, resourceExhausted, message, quota, help(quota), wait)
+}
+
+func help(quota string) string {
+	if quota == "" {
+		return ""
+	}
+	return typePrefix + `Help","links":[{"description":"Learn more about Gemini API quotas","url":"https://ai.google.dev/gemini-api/docs/rate-limits"}]}`
+}
+
+// quotaFailure says which quota was hit, and how large it is.
+func (r *request) quotaFailure(v face.Verdict) (message, detail string) {
+	metric, id, limit := "generate_requests_per_model", "GenerateRequestsPerMinutePerProjectPerModel", v.Requests.Limit
+	if v.Dimension == face.Tokens {
+		metric, id, limit = "generate_content_paid_tier_input_token_count", "GenerateContentPaidTierInputTokensPerModelPerMinute", v.Tokens.Limit
+	}
+	metric = "generativelanguage.googleapis.com/" + metric
+	message = fmt.Sprintf("You exceeded your current quota, please check your plan and billing details. For more information on this error, head to: https://ai.google.dev/gemini-api/docs/rate-limits. \n* Quota exceeded for metric: %s, limit: %s, model: %s",
+		metric, face.Whole(limit), r.Model)
+	return message, fmt.Sprintf(typePrefix+`QuotaFailure","violations":[{"quotaMetric":"%s","quotaId":"%s","quotaDimensions":{"location":"global","model":%s},"quotaValue":"%s"}]}`,
+		metric, id, face.Quote(r.Model), face.Whole(limit))
+}
+
+// delayOf is the wait in seconds, with a fraction if the server tells milliseconds.
+func delayOf(v face.Verdict) string {
+	if v.RetryAfterMS {
+		return strconv.FormatFloat(v.RetryAfter.Round(time.Millisecond).Seconds(), 'f', -1, 64) + "s"
+	}
+	return strconv.FormatInt(face.Seconds(v.RetryAfter), 10) + "s"
+}
+
+func (r *request) penniless() face.Reply {
+	if r.vertex {
+		return fault(http.StatusForbidden, permissionDenied, "This API method requires billing to be enabled. Please enable billing on the project and try again.",
+			typePrefix+`ErrorInfo","reason":"BILLING_DISABLED","domain":"googleapis.com","metadata":{"service":"aiplatform.googleapis.com"}}`)
+	}
+	return fault(http.StatusTooManyRequests, resourceExhausted, "Your prepayment credits are depleted. Please go to AI Studio at https://ai.studio/projects to manage your project and billing.")
+}
+
+func (r *request) stranger() face.Reply {
+	switch {
+	case r.vertex:
+		return fault(http.StatusUnauthorized, unauthenticated, "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project.",
+			typePrefix+`ErrorInfo","reason":"ACCESS_TOKEN_TYPE_UNSUPPORTED","metadata":{"service":"aiplatform.googleapis.com"}}`)
+	case r.key == "":
+		return fault(http.StatusForbidden, permissionDenied, "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API.")
+	}
+	return fault(http.StatusBadRequest, invalidArgument, "API key not valid. Please pass a valid API key.",
+		typePrefix+`ErrorInfo","reason":"API_KEY_INVALID","domain":"googleapis.com","metadata":{"service":"generativelanguage.googleapis.com"}}`)
+}
+
+func (r *request) noModel() string {
+	if r.vertex {
+		return fmt.Sprintf("Publisher Model `%s` was not found or your project does not have access to it. Please ensure you are using a valid model version. For more information, see: https://cloud.google.com/vertex-ai/generative-ai/docs/learn/model-versions", r.resource)
+	}
+	return fmt.Sprintf("models/%s is not found for API version %s, or is not supported for %s. Call ListModels to see the list of available models and their supported methods.",
+		r.Model, strings.TrimSpace(r.version), r.operation)
+}
+
+// Tell says nothing: Google has no headers of limits, and names a wait in its details.
+func (r *request) Tell(http.Header, face.Verdict, face.Stamp) {}

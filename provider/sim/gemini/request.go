@@ -1,0 +1,216 @@
+package gemini
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/headrace/headrace/provider/sim/face"
+)
+
+// request is a call as Google reads it.
+type request struct {
+	face.Prompt
+	address
+	key    string
+	thinks bool   // it asks to be shown the model's thoughts
+	detail string // more on the complaint, as JSON
+}
+
+// maxEmbeds is how many texts one call may carry.
+const maxEmbeds = 100
+
+// read reads a body; whatever it is, it returns.
+func (r *request) read(body string) {
+	if !gjson.Valid(body) {
+		r.Complain("", "Invalid JSON payload received. Unexpected end of string or token.")
+		return
+	}
+	root := gjson.Parse(body)
+	if flaw, flawed := forms[r.operation].Check(root); flawed {
+		r.complainOf(flaw)
+	}
+	if !root.IsObject() {
+		r.Complain("", "Invalid JSON payload received. Unknown name \"\": Root element must be a message.")
+		return
+	}
+	switch r.operation {
+	case embed:
+		r.takeText(root)
+	case embedBatch:
+		r.takeTexts(field(root, "requests"))
+	default:
+		r.takeTurns(root)
+	}
+}
+
+// field finds a field by either spelling; of several the last counts.
+func field(object gjson.Result, name string) (value gjson.Result) {
+	object.ForEach(func(key, v gjson.Result) bool {
+		if camel(key.Str) == name {
+			value = v
+		}
+		return object.IsObject()
+	})
+	return value
+}
+
+func (r *request) takeText(root gjson.Result) {
+	content := field(root, "content")
+	if !content.IsObject() {
+		r.Complain("content", "* EmbedContentRequest.content: contents is not specified\n")
+	}
+	r.Add(face.TextOf(content.Get("parts")))
+}
+
+func (r *request) takeTexts(requests gjson.Result) {
+	count := 0
+	requests.ForEach(func(_, one gjson.Result) bool {
+		if count++; count > maxEmbeds {
+			r.Complain("requests", fmt.Sprintf("* BatchEmbedContentsRequest.requests: at most %d requests can be in one batch\n", maxEmbeds))
+			return false
+		}
+		r.takeText(one)
+		return true
+	})
+	if count == 0 {
+		r.Complain("requests", "* BatchEmbedContentsRequest.requests: requests is not specified\n")
+	}
+}
+
+func (r *request) takeTurns(root gjson.Result) {
+	contents, config := field(root, "contents"), field(root, "generationConfig")
+	r.MaxTokens = max(0, field(config, "maxOutputTokens").Num)
+	r.thinks = field(field(config, "thinkingConfig"), "includeThoughts").Bool()
+	r.Hear(face.TextOf(field(root, "systemInstruction").Get("parts")))
+	if tools := field(root, "tools"); tools.IsArray() {
+		r.Hear(tools.Raw)
+	}
+	if contents.Get("#").Num == 0 {
+		r.Complain("contents", "* GenerateContentRequest.contents: contents is not specified\n")
+	}
+	r.checkTurns(contents)
+	r.Turns(contents, "parts")
+	if n := field(config, "candidateCount").Num; n > 1 {
+		r.Complain("generation_config.candidate_count", "Multiple candidates is not enabled for this model")
+	}
+}
+
+// checkTurns finds what no form says. A turn without a role is the user's only where it is
+// alone.
+func (r *request) checkTurns(contents gjson.Result) {
+	place, turns := 0, contents.Get("#").Num
+	contents.ForEach(func(_, turn gjson.Result) bool {
+		switch role := turn.Get("role").Str; {
+		case role != "user" && role != "model" && role != "function" && (role != "" || turns > 1 && r.vertex):
+			r.Complain("contents", "Please use a valid role: user, model.")
+		case turn.Get("parts.#").Num == 0:
+			r.Complain("contents", fmt.Sprintf("* GenerateContentRequest.contents[%d].parts: contents.parts must not be empty.\n", place))
+		}
+		turn.Get("parts").ForEach(func(_, part gjson.Result) bool {
+			r.hearPart(part)
+			return true
+		})
+		place++
+		return r.Complaint == ""
+	})
+}
+
+// picture is what a picture or file is charged, in characters: Gemini's 258 tokens.
+const picture = 4 * 258
+
+func (r *request) hearPart(part gjson.Result) {
+	part.ForEach(func(key, v gjson.Result) bool {
+		switch camel(key.Str) {
+		case "inlineData", "fileData":
+			r.Chars += picture
+		case "functionCall", "functionResponse":
+			r.Hear(v.Raw)
+		}
+		return part.IsObject()
+	})
+}
+
+// complainOf words a flaw as Google's parser of JSON does, and keeps its details.
+func (r *request) complainOf(f face.Flaw) {
+	path, name := spell(f.Path)
+	switch {
+	case f.What == face.Unknown:
+		text := fmt.Sprintf("Invalid JSON payload received. Unknown name %q", name)
+		if path != "" {
+			text += fmt.Sprintf(" at '%s'", path)
+		}
+		r.Complain(path, text+": Cannot find field.")
+	case f.What == face.WrongType:
+		r.Complain(path, fmt.Sprintf("Invalid value at '%s' (%s), %s", join(path, name), typeWord(f.Form.Is), excerpt(f.Value.Raw)))
+	case f.Form.Is == face.Array:
+		r.Complain(path, fmt.Sprintf("* GenerateContentRequest.%s: the number of %s must not exceed %g.\n", join(path, name), name, f.Form.Most))
+	default:
+		r.Complain(path, fmt.Sprintf("* GenerateContentRequest.%s: %s must be in the range [%g, %g].\n", join(path, name), name, f.Form.Least, f.Form.Most))
+	}
+	r.detail = fmt.Sprintf(`{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":%s,"description":%s}]}`,
+		face.Quote(path), face.Quote(r.Complaint))
+}
+
+// spell writes a path as Google does, its last step apart: generation_config, contents[0].
+func spell(steps []face.Step) (path, last string) {
+	for i, step := range steps {
+		switch {
+		case step.Name == "":
+			path += fmt.Sprintf("[%d]", step.Place)
+		case i == len(steps)-1:
+			last = step.Name
+		default:
+			path = join(path, snake(step.Name))
+		}
+	}
+	return path, last
+}
+
+func join(path, name string) string {
+	switch {
+	case path == "":
+		return snake(name)
+	case name == "":
+		return path
+	}
+	return path + "." + snake(name)
+}
+
+// snake is a name as Google's complaints have it.
+func snake(name string) string {
+	var b strings.Builder
+	for _, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			b.WriteByte('_')
+			c += 'a' - 'A'
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// maxExcerpt bounds what is shown of a value, in bytes.
+const maxExcerpt = 100
+
+func excerpt(raw string) string {
+	if len(raw) > maxExcerpt {
+		return strings.ToValidUTF8(raw[:maxExcerpt], "") + "…"
+	}
+	return raw
+}
+
+func typeWord(t face.Type) string {
+	switch {
+	case t&face.String != 0:
+		return "TYPE_STRING"
+	case t&face.Integer != 0:
+		return "TYPE_INT32"
+	case t&face.Number != 0:
+		return "TYPE_FLOAT"
+	case t&face.Bool != 0:
+		return "TYPE_BOOL"
+	}
+	return "TYPE_MESSAGE"
+}

@@ -1,0 +1,124 @@
+package sim_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/provider/sim"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// exchange is a request of the golden file.
+type exchange struct{ method, path, body string }
+
+func chat(prompt string) string {
+	return `{"model":"gpt-4o","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"` + prompt + `"}]}`
+}
+
+// exchanges ask for all that OpenAI's face answers.
+var exchanges = []exchange{
+	{"POST", "/v1/chat/completions", chat("Why is the sky blue?")},
+	{"POST", "/v1/chat/completions", `{"model":"m","max_tokens":3,"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]}`},
+	{"POST", "/v1/completions", `{"model":"m","prompt":["one","two"],"max_tokens":300}`},
+	{"POST", "/v1/embeddings", `{"model":"m","input":["one","two"]}`},
+	{"POST", "/v1/embeddings", `{"model":"m","input":[1,2],"encoding_format":"base64"}`},
+	{"POST", "/v1/responses", `{"model":"m","input":"one"}`},
+	{"POST", "/v1/responses", `{"model":"m","max_output_tokens":2,"input":[{"role":"user","content":"one"}]}`},
+	{"POST", "/v1/messages", `{"model":"claude","max_tokens":64,"messages":[{"role":"user","content":"one"}]}`},
+	{"POST", "/v1/chat/completions", `{"model":`},
+	{"POST", "/v1/chat/completions", `[]`},
+	{"POST", "/v1/chat/completions", `{"messages":[]}`},
+	{"POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"a"}],"stream":true}`},
+	{"POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"a"}],"max_completion_tokens":0.5}`},
+	{"POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"a"}],"max_tokens":70000}`},
+	{"GET", "/v1/models", ""},
+	{"GET", "/v1/chat/completions", ""},
+	{"POST", "/v1/models", ""},
+	{"POST", "/v2/chat", "{}"},
+	{"GET", "/healthz", ""},
+	{"POST", "/healthz", ""},
+	{"GET", "/sim/books", ""},
+	{"DELETE", "/sim/books", ""},
+}
+
+// The answers of OpenAI's face are what they were, byte for byte: tests of clients and
+// files that were written rest on them.
+func TestOpenAIByteForByte(t *testing.T) {
+	var out bytes.Buffer
+	for _, world := range []struct {
+		name string
+		cfg  sim.Config
+	}{
+		{"free", sim.Config{}},
+		{"limited", sim.Config{RPM: 120, TPM: 60_000, Burst: time.Second, Headers: true, RetryAfter: sim.Always, TrackIDs: true}},
+		{"milliseconds", sim.Config{RPM: 60, Burst: time.Second, RetryAfter: sim.Always, RetryAfterMS: true, Terse: true}},
+		{"keys", sim.Config{Keys: []string{"k"}, Models: []string{"m"}}},
+		{"models", sim.Config{Models: []string{"gpt-4o", "n"}, QuotaAfter: 1}},
+		{"500", sim.Config{Errors: sim.Rates{Server500: 1}, Headers: true, RPM: 6000}},
+		{"503", sim.Config{Errors: sim.Rates{Overloaded503: 1}}},
+		{"400", sim.Config{Errors: sim.Rates{BadRequest400: 1}}},
+		{"truncated", sim.Config{Errors: sim.Rates{Truncated: 1}}},
+		{"malformed", sim.Config{Errors: sim.Rates{Malformed200: 1}, Headers: true, RPM: 6000}},
+	} {
+		server := sim.New(world.cfg, clockwork.NewFakeClockAt(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)))
+		for _, e := range exchanges {
+			fmt.Fprintf(&out, "== %s: %s %s %s\n", world.name, e.method, e.path, e.body)
+			answerTo(t, &out, server, e)
+		}
+	}
+	const golden = "testdata/openai.golden"
+	if *update {
+		if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, should := strings.Split(out.String(), "\n"), strings.Split(string(want), "\n")
+	for i := range min(len(have), len(should)) {
+		if have[i] != should[i] {
+			t.Fatalf("line %d is\n%s\nand was\n%s", i+1, have[i], should[i])
+		}
+	}
+	if len(have) != len(should) {
+		t.Errorf("%d lines, and were %d", len(have), len(should))
+	}
+}
+
+// answerTo prints an answer: status, headers by name, body.
+func answerTo(t *testing.T, out io.Writer, server *sim.Server, e exchange) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), e.method, "http://sim"+e.path, strings.NewReader(e.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := sim.NewTransport(server).RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	fmt.Fprintln(out, resp.Status, resp.ContentLength, err)
+	var names []string
+	for name := range resp.Header {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(out, "%s: %q\n", name, resp.Header[name])
+	}
+	fmt.Fprintf(out, "%s\n", body)
+}

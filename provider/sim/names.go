@@ -1,0 +1,52 @@
+package sim
+
+import "github.com/headrace/headrace/provider/sim/face"
+
+// What the model is told and says is what the faces read and word: these types are theirs.
+type (
+	// Call is one request as the model sees it.
+	Call = face.Call
+	// Verdict is what becomes of one call.
+	Verdict = face.Verdict
+	// Kind says in a word what became of a call.
+	Kind = face.Kind
+	// Quota is one dimension as headers tell it.
+	Quota = face.Quota
+	// Dimension names what a refused call ran short of.
+	Dimension = face.Dimension
+	// Digest is the SHA-256 of a request's body.
+	Digest = face.Digest
+)
+
+// The kinds.
+const (
+	Accepted          = face.Accepted
+	RateLimited       = face.RateLimited
+	TooLarge          = face.TooLarge
+	InsufficientQuota = face.InsufficientQuota
+	Unauthorized      = face.Unauthorized
+	ModelNotFound     = face.ModelNotFound
+	BadRequest        = face.BadRequest
+	ServerError       = face.ServerError
+	Overloaded        = face.Overloaded
+	ResetByPeer       = face.ResetByPeer
+	Hung              = face.Hung
+	Truncated         = face.Truncated
+	Malformed         = face.Malformed
+)
+
+// The dimensions.
+const (
+	Requests = face.Requests
+	Tokens   = face.Tokens
+)
+
+// Answer is what the simulated provider says to a prompt, whatever its face: see
+// [face.Answer].
+func Answer(prompt string) string { return face.Answer(prompt) }
+
+// Checksum is 16 hexadecimal digits that tell one text from another.
+func Checksum(text string) string { return face.Checksum(text) }
+
+// Embedding is the vector for a text: always the same, of length one.
+func Embedding(text string) []float32 { return face.Embedding(text) }

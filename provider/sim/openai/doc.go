@@ -1,0 +1,15 @@
+// Package openai is the simulated provider's face in OpenAI's dialect.
+//
+// It answers POST /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/responses and
+// /v1/moderations, and GET /v1/models; also /v1/messages, for servers of OpenAI's shape that
+// have it beside the others. Streams are refused with 400. It asks for no key unless the
+// server was told of some.
+//
+//	/v1/…                                        OpenAI's words, x-request-id
+//	/openai/v1/…                                 ┐ Azure's: a key in api-key or as Bearer,
+//	/openai/deployments/{d}/…?api-version=…      ┘ {error:{code,message}}, apim-request-id,
+//	                                               resets in seconds, retry-after-ms
+//
+// A client of Azure's is given the server's address with /openai/v1, or with /openai for the
+// older form, whose deployment is the model.
+package openai

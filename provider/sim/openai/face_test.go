@@ -1,0 +1,105 @@
+package openai_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/headrace/headrace/provider/sim"
+)
+
+const (
+	hello = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
+	chat  = "/v1/chat/completions"
+	old   = "/openai/deployments/d/chat/completions?api-version=2024-10-21"
+)
+
+// Azure's two addresses, their key and their version.
+func TestAzureAddresses(t *testing.T) {
+	s := server(sim.Config{Keys: []string{"k"}, Models: []string{"m", "d"}})
+	for _, c := range []struct {
+		path, model string
+		header      []string
+		status      int
+	}{
+		{"/openai" + chat, "m", []string{"Api-Key", "k"}, 200},
+		{"/openai" + chat, "m", []string{"Authorization", "Bearer k"}, 200},
+		{old, "d", []string{"Api-Key", "k"}, 200},
+		{"/openai/deployments/d/embeddings?api-version=1", "d", []string{"Api-Key", "k"}, 200},
+		{"/openai" + chat, "m", nil, 401},
+		{"/openai" + chat, "m", []string{"Api-Key", "x"}, 401},
+		{old, "m", nil, 401},
+		{chat, "m", []string{"Api-Key", "k"}, 401}, // OpenAI itself knows no such header
+		{"/openai/deployments/d/chat/completions", "d", []string{"Api-Key", "k"}, 404},
+		{"/openai/deployments//chat/completions?api-version=1", "d", []string{"Api-Key", "k"}, 404},
+		{"/openai/deployments/other/chat/completions?api-version=1", "d", []string{"Api-Key", "k"}, 404},
+		{"/openai/v1/nothing", "m", []string{"Api-Key", "k"}, 404},
+	} {
+		a := ask(t, s, c.path, `{"input":"hello",`+hello[1:], c.header...)
+		if a.status != c.status || c.status == 200 && a.body.Get("model").Str != c.model {
+			t.Errorf("%s %v: %d %s", c.path, c.header, a.status, a.body.Raw)
+		}
+		if azure := strings.HasPrefix(c.path, "/openai/"); azure != (a.header.Get("Apim-Request-Id") != "") || azure && c.status != 200 && a.body.Get("error.type").Exists() {
+			t.Errorf("%s: %v %s", c.path, a.header, a.body.Raw)
+		}
+	}
+	if a := ask(t, server(sim.Config{}), "/openai"+chat, hello); a.status != 401 {
+		t.Errorf("no key: %d", a.status)
+	}
+}
+
+// Azure's resets are bare seconds, and its waits come in milliseconds too.
+func TestAzureLimits(t *testing.T) {
+	s := server(sim.Config{RPM: 40, Burst: time.Second, Headers: true, RetryAfter: sim.Always})
+	h := ask(t, s, "/openai"+chat, hello, "Api-Key", "k").header
+	if h.Get("X-Ratelimit-Reset-Requests") != "2" || h.Get("X-Ratelimit-Remaining-Requests") != "0" {
+		t.Error(h)
+	}
+	a := ask(t, s, "/openai"+chat, hello, "Api-Key", "k")
+	if a.status != 429 || a.header.Get("Retry-After") != "2" || a.header.Get("Retry-After-Ms") != "2000" ||
+		!strings.HasSuffix(a.body.Get("error.message").Str, "have exceeded the call rate limit of your current pricing tier. Please retry after 2 seconds.") {
+		t.Errorf("%d %v %s", a.status, a.header, a.body.Raw)
+	}
+}
+
+// A moderation needs no model and has no usage; its scores are the text's own.
+func TestModerations(t *testing.T) {
+	s := server(sim.Config{})
+	a := ask(t, s, "/v1/moderations", `{"input":["one","two","one"]}`)
+	if a.status != 200 || a.body.Get("model").Str != "omni-moderation-latest" || a.body.Get("results.#").Num != 3 || a.body.Get("usage").Exists() {
+		t.Errorf("%d %s", a.status, a.body.Raw)
+	}
+	one, two := a.body.Get("results.0.category_scores").Raw, a.body.Get("results.1.category_scores").Raw
+	if one == two || one != a.body.Get("results.2.category_scores").Raw || a.body.Get("results.0.flagged").Bool() || len(a.body.Get("results.0.categories").Map()) != 13 {
+		t.Error(a.body.Raw)
+	}
+	if b := ask(t, s, "/v1/moderations", `{"model":"text-moderation-stable","input":"one"}`).body; b.Get("model").Str != "text-moderation-stable" || b.Get("results.0.category_scores").Raw != one {
+		t.Error(b.Raw)
+	}
+	if a := ask(t, s, "/v1/moderations", `{}`); a.status != 400 {
+		t.Errorf("%d %s", a.status, a.body.Raw)
+	}
+}
+
+// Whatever comes to Azure's addresses and to moderations, it is answered or refused.
+func FuzzRead(f *testing.F) {
+	for _, body := range []string{
+		hello, ``, `{}`, `[]`, `null`, `{"input":"one"}`, `{"input":["one",{"type":"text","text":"two"}]}`, `{"input":[[],{},null,1e999]}`,
+		`{"model":"\ud800","input":"\ud800` + "\xff" + `"}`, `{"model":1,"messages":[{"role":"user","content":[[]]}],"max_tokens":1e308}`,
+	} {
+		f.Add(body)
+	}
+	limited, free := server(sim.Config{TPM: 100, RetryAfter: sim.Always, Headers: true}), server(sim.Config{})
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, s := range []*sim.Server{limited, free} {
+			for _, path := range []string{old, "/openai" + chat, "/v1/moderations", "/v1/messages"} {
+				a := ask(t, s, path, body, "Api-Key", "k")
+				if a.status/100 != 2 && !a.body.Get("error.message").Exists() || !a.body.IsObject() || !gjson.Valid(a.body.Raw) {
+					t.Errorf("%s: %d %s", path, a.status, a.body.Raw)
+				}
+			}
+		}
+	})
+}

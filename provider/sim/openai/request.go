@@ -1,0 +1,156 @@
+package openai
+
+import (
+	"fmt"
+	"math"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/headrace/headrace/provider/sim/face"
+)
+
+// maxInputs is how many texts one request may carry: OpenAI's own bound for
+// embeddings.
+const maxInputs = 2048
+
+// request is what is read of a body: enough to charge and to answer it.
+type request struct {
+	face.Prompt
+	operation string
+	azure     bool // it came to an address of Azure's
+	deployed  bool // the address names the model, and the body's does not count
+	key       string
+	keyless   bool
+	base64    bool
+}
+
+// peek reads a body without building a tree of it. Whatever the body, it
+// returns; what cannot be answered carries a complaint.
+func (r *request) peek(body string) {
+	if !gjson.Valid(body) {
+		r.Complain("", "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly.)")
+		return
+	}
+	root := gjson.Parse(body)
+	if !root.IsObject() {
+		r.Complain("", "Invalid type: expected an object.")
+		return
+	}
+	root.ForEach(func(key, value gjson.Result) bool {
+		r.field(key.String(), value)
+		return true
+	})
+	r.check()
+}
+
+func (r *request) field(key string, v gjson.Result) {
+	switch key {
+	case "model":
+		if !r.deployed {
+			r.Model = v.String()
+		}
+	case "messages", "input", "prompt":
+		if key == r.inputField() {
+			r.read(v)
+		}
+	case "max_tokens", "max_completion_tokens", "max_output_tokens":
+		r.readMaxTokens(key, v)
+	case "encoding_format":
+		r.base64 = v.String() == "base64"
+	case "stream":
+		if v.Bool() {
+			r.Complain("stream", "The simulated provider does not stream.")
+		}
+	}
+}
+
+func (r *request) inputField() string {
+	switch r.operation {
+	case chat, messages:
+		return "messages"
+	case completions:
+		return "prompt"
+	default:
+		return "input"
+	}
+}
+
+func (r *request) readMaxTokens(key string, v gjson.Result) {
+	if v.Type == gjson.Null {
+		return
+	}
+	if v.Type != gjson.Number || v.Num < 1 || v.Num != math.Trunc(v.Num) {
+		r.Complain(key, fmt.Sprintf("Invalid '%s': must be an integer of 1 or more.", key))
+		return
+	}
+	r.MaxTokens = v.Num
+}
+
+// read takes in the input. JSON keys may come twice; the last one counts, as
+// with most parsers.
+func (r *request) read(v gjson.Result) {
+	r.Texts, r.Chars = nil, 0
+	switch {
+	case r.operation == chat, r.operation == messages, r.operation == responses && v.IsArray():
+		r.readTurns(v)
+	case v.IsArray():
+		r.readList(v)
+	case v.Type == gjson.String:
+		r.Add(v.String())
+	}
+}
+
+// readTurns answers the last thing the user said; all turns are read and
+// charged.
+func (r *request) readTurns(v gjson.Result) {
+	if !v.IsArray() {
+		return
+	}
+	last, ofUser := "", false
+	v.ForEach(func(_, turn gjson.Result) bool {
+		text := face.TextOf(turn.Get("content"))
+		isUser := turn.Get("role").String() == "user"
+		if isUser || !ofUser {
+			last, ofUser = text, isUser
+		}
+		r.Chars += utf8.RuneCountInString(text)
+		r.Texts = []string{last}
+		return true
+	})
+}
+
+// readList takes an array of strings, or of token arrays, which stand as
+// written. An array of numbers is one text of tokens.
+func (r *request) readList(v gjson.Result) {
+	if v.Get("0").Type == gjson.Number {
+		r.Add(v.Raw)
+		return
+	}
+	v.ForEach(func(_, text gjson.Result) bool {
+		if len(r.Texts) == maxInputs {
+			r.Complain(r.inputField(), fmt.Sprintf("Invalid '%s': array too long, at most %d.", r.inputField(), maxInputs))
+			return false
+		}
+		r.Add(text.String())
+		return true
+	})
+}
+
+func (r *request) check() {
+	if r.Model == "" && r.operation == moderations {
+		r.Model = defaultModeration
+	}
+	if r.Model == "" {
+		r.Complain("", "you must provide a model parameter")
+	}
+	if len(r.Texts) == 0 {
+		r.Complain(r.inputField(), fmt.Sprintf("Missing required parameter: '%s'.", r.inputField()))
+	}
+}
+
+// charge is what OpenAI counts at admission: the larger of what may be written
+// and what is read, and never nothing.
+func (r *request) charge() float64 {
+	return max(1, r.MaxTokens, float64(r.Read()))
+}
