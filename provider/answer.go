@@ -16,6 +16,8 @@ type answer struct {
 	header http.Header
 	// code, kind and param are as the provider wrote them, message is its prose.
 	code, kind, param, message string
+	// id is the request's, where the body tells it.
+	id string
 	// words are all its codes and types, lower case, the most telling first.
 	words []string
 	// text is the message in lower case, with an upstream's message behind it.
@@ -69,6 +71,7 @@ func (a *answer) readJSON(root gjson.Result) {
 	a.code = either(a.code, word(root.Get("code")))
 	a.message = either(a.message, messageOf(root))
 	a.param = either(a.param, word(root.Get("param")))
+	a.id = word(root.Get("request_id")) // Anthropic
 	a.addWord(word(root.Get("code")))
 	a.addWord(word(root.Get("error_type")))
 	if kind := word(root.Get("type")); kind != "error" { // Anthropic's envelope

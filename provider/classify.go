@@ -24,10 +24,18 @@ const unclearHold = time.Minute
 // filters. 408 counts as Timeout; 409, 425 and 499 as Server, for they speak of
 // the state of things and not of the request.
 func Classify(status int, h http.Header, body []byte) *Error {
+	return ClassifyIn(status, h, body)
+}
+
+// ClassifyIn is Classify where own words are asked before those of the whole world: a
+// vendor's, then a dialect's, in the order in which they are given. They do not outweigh the
+// size of a request that is over the limit, which is about that request alone. A nil one
+// has no words.
+func ClassifyIn(status int, h http.Header, body []byte, own ...*Wording) *Error {
 	if status >= 200 && status < 300 {
-		return classifyOK(status, h, body)
+		return classifyOK(status, h, body, own)
 	}
-	return judge(read(status, h, body), body)
+	return judge(read(status, h, body), body, own)
 }
 
 // ClassifyOK says what is wrong with the body of a response whose status is
@@ -36,12 +44,12 @@ func Classify(status int, h http.Header, body []byte) *Error {
 // EmptyAnswer, but for one with a reason for its end. An error object without any
 // answer beside it, as OpenRouter sends it, is classified by its own code as if that
 // were the status; a prompt that Gemini blocked is Refused.
-func ClassifyOK(body []byte) *Error { return classifyOK(http.StatusOK, nil, body) }
+func ClassifyOK(body []byte) *Error { return classifyOK(http.StatusOK, nil, body, nil) }
 
-func classifyOK(status int, h http.Header, body []byte) *Error {
+func classifyOK(status int, h http.Header, body []byte, own []*Wording) *Error {
 	var l look
 	kind, fault := l.at(body)
-	return l.judge(kind, fault, status, h, body)
+	return l.judge(kind, fault, status, h, body, own)
 }
 
 // statusWithin finds the status that an error in a 200 stands for, 0 if it does
@@ -59,10 +67,10 @@ func statusWithin(a *answer) int {
 }
 
 // judge makes the Error of a response taken apart.
-func judge(a *answer, body []byte) *Error {
+func judge(a *answer, body []byte, own []*Wording) *Error {
 	e := &Error{
 		Status: a.status, Code: a.code, Type: a.kind, Param: a.param, Message: a.message,
-		RequestID: RequestID(a.header), Body: bound(body), Quota: readNote(a.text),
+		RequestID: either(RequestID(a.header), a.id), Body: bound(body), Quota: readNote(a.text),
 	}
 	if a.google.quota {
 		a.google.note.TryAgain = e.Quota.TryAgain
@@ -70,7 +78,7 @@ func judge(a *answer, body []byte) *Error {
 	}
 	e.RetryAfter, e.HasRetryAfter, e.OddWait = retryAfter(a.header, time.Now())
 	var sure bool
-	e.Kind, sure = verdict(a, e)
+	e.Kind, sure = verdict(a, e, own)
 	obeyShouldRetry(a, e, sure)
 	e.directed(a)
 	e.exhaust(a)
@@ -101,10 +109,28 @@ func (e *Error) nameTooLong(a *answer) {
 
 // verdict is the kind before the exceptions, and whether the provider's own
 // words say so rather than its status.
-func verdict(a *answer, e *Error) (kind Kind, sure bool) {
+func verdict(a *answer, e *Error, own []*Wording) (kind Kind, sure bool) {
 	if a.tooLarge(e.Quota) {
 		return Invalid, true
 	}
+	for _, w := range own {
+		if k, ok := w.decides(a); ok {
+			return k, true
+		}
+	}
+	if k, ok := byWords(a); ok {
+		return k, true
+	}
+	for _, w := range own {
+		if k, ok := w.decidesStatus(a.status); ok {
+			return k, true
+		}
+	}
+	return byStatus(a, e), false
+}
+
+// byWords decides by what the whole world's words say.
+func byWords(a *answer) (Kind, bool) {
 	for _, w := range a.words { // an empty balance outweighs all else
 		if k, _ := strongWord(w); k == QuotaExhausted {
 			return QuotaExhausted, true
@@ -121,10 +147,7 @@ func verdict(a *answer, e *Error) (kind Kind, sure bool) {
 			return k, true
 		}
 	}
-	if k, ok := byPhrase(a); ok {
-		return k, true
-	}
-	return byStatus(a, e), false
+	return byPhrase(a)
 }
 
 // tooLarge finds the request that is over the whole limit. It comes with the

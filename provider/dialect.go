@@ -77,6 +77,7 @@ type Untranslatable struct {
 	Dialect string // its name
 	Field   string // as a path, such as messages[2].content[0].type
 	Why     string // half a sentence: "has no seed"
+	Lane    string // the lane that would take the request, where whoever asked names it
 }
 
 func (u *Untranslatable) Error() string {
@@ -86,14 +87,15 @@ func (u *Untranslatable) Error() string {
 // Is makes errors.Is find the Kind: no other try would be translated.
 func (u *Untranslatable) Is(target error) bool { return target == Invalid }
 
-// Wording is what a vendor means by words and statuses that others use otherwise, or not at
-// all. The zero value has none of its own.
+// Wording is what a vendor or a dialect means by words and statuses that others use
+// otherwise, or not at all. The zero value has none of its own.
 type Wording struct {
 	// Kinds are of codes and types, in small letters.
 	Kinds map[string]Kind
-	// Phrases are of what stands in the prose, in small letters; the first that does decides.
+	// Phrases are of what stands in the prose, in small letters; the first that does decides,
+	// and outweighs Kinds.
 	Phrases []Phrase
-	// Statuses are of what no word decides.
+	// Statuses are of what no word decides, nobody's.
 	Statuses map[int]Kind
 }
 

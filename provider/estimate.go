@@ -48,6 +48,10 @@ func PromptTokens(body []byte) float64 {
 	return prompt
 }
 
+// Estimate is PromptTokens and MaxOutput in one walk over the body. What a provider draws
+// from its limits for such a call, the rule of its lane makes of the two.
+func Estimate(body []byte) (prompt, most float64) { return estimate(body) }
+
 // MaxOutput is the most tokens that a request's body lets the model write: its
 // max_tokens, by any of the names that it goes by, for each of n answers. It is 0
 // if the body does not say.

@@ -5,14 +5,13 @@ import (
 	"testing"
 )
 
-// BenchmarkCharge: a prompt of 300 bytes, as it is charged when it is read: no memory, one walk.
-func BenchmarkCharge(b *testing.B) {
+// BenchmarkEstimate: a prompt of 300 bytes, as it is estimated when it is read: no memory, one walk.
+func BenchmarkEstimate(b *testing.B) {
 	body := []byte(`{"model":"bench-1","messages":[{"role":"user","content":"00000012 ` +
 		strings.Repeat("which rivers does it cross ", 12)[:209] + `"}],"max_tokens":50}`)
-	p := PresetFor("openai", "")
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		p.Charge(body)
+		Estimate(body)
 	}
 }

@@ -108,7 +108,7 @@ func mostSlowly(body []byte) float64 {
 // checkEstimate holds the estimate of a body to its slow twin's, to the last bit.
 func checkEstimate(t *testing.T, body []byte) {
 	t.Helper()
-	prompt, most := estimate(body)
+	prompt, most := Estimate(body)
 	if want := promptSlowly(body); prompt != want {
 		t.Fatalf("%s: a prompt of %v tokens, slowly %v", body, prompt, want)
 	}
@@ -183,7 +183,7 @@ func FuzzEstimate(f *testing.F) {
 			checkEstimate(t, body)
 			return
 		}
-		if prompt, most := estimate(body); !(prompt >= 0 && most >= 0) {
+		if prompt, most := Estimate(body); !(prompt >= 0 && most >= 0) {
 			t.Errorf("%q: %v and %v", body, prompt, most)
 		}
 	})

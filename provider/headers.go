@@ -54,6 +54,8 @@ type RateLimit struct {
 	On Dimension
 	// Limit is over 0 and Remaining is between 0 and Limit, both in units of
 	// On per a period that headers do not tell: infer it from Reset, or know it.
+	// What is recorded of a refusal (429) has limits of 0, too: where that provider's
+	// zeros mean anything, there is no quota.
 	Limit, Remaining float64
 	// Reset is how long until the limit is whole again, if HasReset: at least 0.
 	Reset    time.Duration
@@ -61,7 +63,10 @@ type RateLimit struct {
 	// Family is whose headers they are: "openai" (and compatible), "project"
 	// (OpenAI's limit of the project), "anthropic", "plain" (x-ratelimit-*
 	// without a dimension: Together means a second by it), "generic"
-	// (ratelimit-*).
+	// (ratelimit-*), "fireworks", and "minute", "hour" and "day" of names
+	// that end in that word (Mistral, Cerebras). Of these three a dimension shows
+	// the shortest alone, and none if another family shows it: what follows a limit
+	// follows one, and the shortest period is the one that binds.
 	Family string
 }
 
@@ -71,13 +76,21 @@ type limitHeaders struct {
 	family                  string
 	on                      Dimension
 	limit, remaining, reset string
+	last                    bool // is read only where nothing before it shows the dimension
 }
 
 func named(family string, on Dimension, pattern string) limitHeaders {
 	name := func(what string) string {
 		return http.CanonicalHeaderKey(strings.Replace(pattern, "*", what, 1))
 	}
-	return limitHeaders{family, on, name("limit"), name("remaining"), name("reset")}
+	return limitHeaders{family: family, on: on, limit: name("limit"), remaining: name("remaining"), reset: name("reset")}
+}
+
+// lasting is named, of a limit that stands behind all others of its dimension.
+func lasting(family string, on Dimension, pattern string) limitHeaders {
+	names := named(family, on, pattern)
+	names.last = true
+	return names
 }
 
 var limitFamilies = []limitHeaders{
@@ -93,25 +106,40 @@ var limitFamilies = []limitHeaders{
 	named("generic", Requests, "ratelimit-*"),
 	named("generic", Requests, "ratelimit-*-requests"),
 	named("generic", Tokens, "ratelimit-*-tokens"),
+	named("fireworks", InputTokens, "x-ratelimit-*-tokens-prompt"),
+	named("fireworks", OutputTokens, "x-ratelimit-*-tokens-generated"),
+	lasting("minute", Requests, "x-ratelimit-*-req-minute"), // Mistral
+	lasting("minute", Requests, "x-ratelimit-*-requests-minute"),
+	lasting("minute", Tokens, "x-ratelimit-*-tokens-minute"),
+	lasting("hour", Requests, "x-ratelimit-*-requests-hour"),
+	lasting("hour", Tokens, "x-ratelimit-*-tokens-hour"),
+	lasting("day", Requests, "x-ratelimit-*-requests-day"),
+	lasting("day", Tokens, "x-ratelimit-*-tokens-day"),
 }
 
 // RateLimits reads every limit that the headers show completely: a limit over
 // 0 and a remainder that is not over it. Absent, −1, 0 and contradictory ones
 // are left out rather than believed; none at all gives nil. Dates are compared
 // with the response's own Date, or with now if it has none.
-func RateLimits(h http.Header, now time.Time) []RateLimit {
+func RateLimits(h http.Header, now time.Time) []RateLimit { return limitsIn(h, now, false) }
+
+// limitsIn has those of 0 in it, if they are wanted.
+func limitsIn(h http.Header, now time.Time, zeros bool) []RateLimit {
 	if !showsLimits(h) {
 		return nil
 	}
 	var out []RateLimit
 	for i := range limitFamilies {
 		names := &limitFamilies[i]
+		if names.last && shown(out, names.on) {
+			continue
+		}
 		limit, ok := quantity(first(h, names.limit))
-		if !ok || limit == 0 {
+		if !ok || limit == 0 && !zeros {
 			continue
 		}
 		remaining, ok := quantity(first(h, names.remaining))
-		if !ok || remaining > limit {
+		if limit > 0 && !ok || remaining > limit {
 			continue
 		}
 		r := RateLimit{On: names.on, Limit: limit, Remaining: remaining, Family: names.family}
@@ -119,6 +147,16 @@ func RateLimits(h http.Header, now time.Time) []RateLimit {
 		out = append(out, r)
 	}
 	return out
+}
+
+// shown reports whether a limit on a dimension is among these.
+func shown(limits []RateLimit, on Dimension) bool {
+	for i := range limits {
+		if limits[i].On == on {
+			return true
+		}
+	}
+	return false
 }
 
 // showsLimits reports whether any header could be one of a limit. One look at each

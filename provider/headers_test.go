@@ -118,6 +118,33 @@ func TestRateLimits(t *testing.T) {
 			"no reset", header("x-ratelimit-limit", "10", "x-ratelimit-remaining", "3"),
 			[]provider.RateLimit{{On: provider.Requests, Limit: 10, Remaining: 3, Family: "plain"}},
 		},
+		{"mistral", header(
+			"x-ratelimit-limit-req-minute", "720", "x-ratelimit-remaining-req-minute", "717",
+			"x-ratelimit-limit-tokens-minute", "5000000", "x-ratelimit-remaining-tokens-minute", "4999911", "x-ratelimit-tokens-query-cost", "52",
+		), []provider.RateLimit{
+			{On: provider.Requests, Limit: 720, Remaining: 717, Family: "minute"},
+			{On: provider.Tokens, Limit: 5000000, Remaining: 4999911, Family: "minute"},
+		}},
+		{"cerebras, the shortest of each", header(
+			"x-ratelimit-limit-requests-day", "14400", "x-ratelimit-remaining-requests-day", "14370",
+			"x-ratelimit-limit-requests-hour", "900", "x-ratelimit-remaining-requests-hour", "899",
+			"x-ratelimit-limit-tokens-day", "1000000", "x-ratelimit-remaining-tokens-day", "1",
+			"x-ratelimit-limit-tokens-minute", "60000", "x-ratelimit-remaining-tokens-minute", "59000", "x-ratelimit-reset-tokens-minute", "11.38",
+		), []provider.RateLimit{
+			{On: provider.Tokens, Limit: 60000, Remaining: 59000, Reset: 11380 * time.Millisecond, HasReset: true, Family: "minute"},
+			{On: provider.Requests, Limit: 900, Remaining: 899, Family: "hour"},
+		}},
+		{"sambanova, a minute's beside a day's", header(
+			"x-ratelimit-limit-requests", "60", "x-ratelimit-remaining-requests", "59",
+			"x-ratelimit-limit-requests-day", "12000", "x-ratelimit-remaining-requests-day", "1",
+		), []provider.RateLimit{{On: provider.Requests, Limit: 60, Remaining: 59, Family: "openai"}}},
+		{"fireworks", header(
+			"x-ratelimit-limit-tokens-prompt", "60000", "x-ratelimit-remaining-tokens-prompt", "59000",
+			"x-ratelimit-limit-tokens-generated", "600", "x-ratelimit-remaining-tokens-generated", "600",
+		), []provider.RateLimit{
+			{On: provider.InputTokens, Limit: 60000, Remaining: 59000, Family: "fireworks"},
+			{On: provider.OutputTokens, Limit: 600, Remaining: 600, Family: "fireworks"},
+		}},
 	} {
 		if got := provider.RateLimits(c.h, noon); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)

@@ -15,13 +15,18 @@ import (
 // Anthropic's messages, Gemini's generateContent, Bedrock's Converse, Cohere and Ollama;
 // so is the reason for the end, in the provider's own word.
 func ReplyOf(status int, h http.Header, body []byte) (Reply, *Error) {
+	return ReplyIn(status, h, body)
+}
+
+// ReplyIn is ReplyOf where own words are asked first, as ClassifyIn has it.
+func ReplyIn(status int, h http.Header, body []byte, own ...*Wording) (Reply, *Error) {
 	reply := Reply{Status: status, RequestID: RequestID(h), Body: body}
 	if status < 200 || status >= 300 {
-		return reply, Classify(status, h, body)
+		return reply, judge(read(status, h, body), body, own)
 	}
 	var l look
 	kind, fault := l.at(body)
-	if e := l.judge(kind, fault, status, h, body); e != nil {
+	if e := l.judge(kind, fault, status, h, body, own); e != nil {
 		if !l.listed && !e.Kind.Cools() {
 			reply.Usage, _ = l.tokens()
 			reply.HasUsage = reply.Usage != Usage{} // of nothing nobody says what it was
@@ -30,7 +35,7 @@ func ReplyOf(status int, h http.Header, body []byte) (Reply, *Error) {
 	}
 	if !l.listed {
 		reply.Usage, reply.HasUsage = l.tokens()
-		reply.Finish = l.finish()
+		reply.Finish = either(l.finish(), l.completed())
 	}
 	return reply, nil
 }
@@ -181,7 +186,7 @@ func holds(raw []byte) bool { return begins(raw) || isPresent(raw) && raw[0] != 
 
 // judge says what is wrong with an answer of a good status; nil if nothing is. kind and
 // fault are of a body that is no JSON.
-func (l *look) judge(kind Kind, fault string, status int, h http.Header, body []byte) *Error {
+func (l *look) judge(kind Kind, fault string, status int, h http.Header, body []byte, own []*Wording) *Error {
 	if fault != "" {
 		return &Error{Kind: kind, Status: status, RequestID: RequestID(h), Message: clip(fault, maxMessage), Body: bound(body)}
 	}
@@ -191,7 +196,7 @@ func (l *look) judge(kind Kind, fault string, status int, h http.Header, body []
 	}
 	a := read(0, h, part)
 	a.status = statusWithin(a)
-	e := judge(a, body)
+	e := judge(a, body, own)
 	e.Status = status
 	if !l.blames() {
 		l.explain(e)
@@ -250,11 +255,35 @@ func (l *look) finish() string {
 	for _, v := range [...][]byte{
 		l.choice.finish, l.stop, rawjson.Lookup(l.incomplete, "reason"), l.stopCamel, l.ending, l.done,
 	} {
-		if rawjson.IsString(v) && len(v) > len(`""`) {
-			return ownWord(rawjson.Unquote(v))
+		if word := finishOf(v); word != "" {
+			return word
 		}
 	}
 	return ""
+}
+
+// completed is why a whole answer of Responses ended, which has no word of its own for
+// that: at the call of a tool, where that is the last of its output, or as its status says.
+func (l *look) completed() string {
+	if !rawjson.IsWord(l.object, "response") || !rawjson.IsWord(l.status, "completed") {
+		return ""
+	}
+	var last []byte
+	for w := rawjson.WalkIn(l.output); w.Next(); {
+		last = w.Skip()
+	}
+	if rawjson.IsWord(rawjson.Lookup(last, "type"), "function_call") {
+		return "function_call"
+	}
+	return "completed"
+}
+
+// finishOf is the word that a string says, "" if a value is none.
+func finishOf(value []byte) string {
+	if !rawjson.IsString(value) || len(value) <= len(`""`) {
+		return ""
+	}
+	return ownWord(rawjson.Unquote(value))
 }
 
 // ownWord is a word that does not hold on to the answer it was read from.
@@ -270,6 +299,12 @@ func ownWord(word []byte) string {
 		return "end_turn"
 	case "STOP":
 		return "STOP"
+	case "tool_use":
+		return "tool_use"
+	case "max_tokens":
+		return "max_tokens"
+	case "completed":
+		return "completed"
 	}
 	return clip(string(word), maxWord)
 }

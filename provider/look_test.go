@@ -101,6 +101,21 @@ func endByPaths(root, choice gjson.Result) string {
 	return ""
 }
 
+func completedByPaths(root gjson.Result) string {
+	if root.Get("object").Str != "response" || root.Get("status").Str != "completed" {
+		return ""
+	}
+	var last gjson.Result
+	root.Get("output").ForEach(func(_, value gjson.Result) bool {
+		last = value
+		return true
+	})
+	if last.IsObject() && last.Get("type").Str == "function_call" {
+		return "function_call"
+	}
+	return "completed"
+}
+
 // tokensByPaths is the slow twin of look.tokens, as far as the settling.
 func tokensByPaths(body []byte) (Usage, bool) {
 	root := gjson.ParseBytes(body)
@@ -136,7 +151,7 @@ func countByPaths(c *counts, v gjson.Result) {
 		case "prompt_tokens_details", "input_tokens_details":
 			c.cached = max(c.cached, countSlowly(inside(value, "cached_tokens")))
 		case "completion_tokens_details", "output_tokens_details":
-			c.reasoning = max(c.reasoning, countSlowly(inside(value, "reasoning_tokens")))
+			c.reasoning = max(c.reasoning, countSlowly(thoughtByPaths(value)))
 		case "prompt_cache_hit_tokens", "cachedContentTokenCount":
 			c.cached = max(c.cached, countSlowly(value))
 		case "cache_read_input_tokens", "cacheReadInputTokens":
@@ -156,6 +171,19 @@ func countByPaths(c *counts, v gjson.Result) {
 		}
 		return true
 	})
+}
+
+// thoughtByPaths is the first of the two names for what a model thought.
+func thoughtByPaths(details gjson.Result) (count gjson.Result) {
+	if details.IsObject() {
+		details.ForEach(func(key, value gjson.Result) bool {
+			if key.Str == "reasoning_tokens" || key.Str == "thinking_tokens" {
+				count = value
+			}
+			return !count.Exists()
+		})
+	}
+	return count
 }
 
 func countSlowly(v gjson.Result) int64 {
@@ -191,6 +219,8 @@ var oddAnswers = []string{
 	`{"output":{"message":{}},"stopReason":"end_turn","usage":{"inputTokens":5,"cacheReadInputTokens":1e1,"tokens":{"input_tokens":4},"billed_units":{"input_tokens":2}}}`,
 	`{"promptFeedback":{"blockReason":"SAFETY"}}`, `{"message":{"content":"x"},"done_reason":"stop","eval_count":3,"prompt_eval_count":2}`,
 	`{"message":"gone"}`, `{"text":[],"results":[1]}`, `{"content":[],"stop_reason":"end_turn"}`, `{"choices":[{}],"candidates":[1]}`,
+	`{"object":"response","status":"completed","output":[{"type":"reasoning"},{"type":"function_call"}]}`,
+	`{"object":"response","status":"completed","output":[{"type":"message"}]}`, `{"object":"response","status":"completed","output":"x"}`,
 	`{"choices":[{"finish_reason":"a  reason\nof its own"}]}`, `{"choices":[["finish_reason"]]}`,
 }
 
@@ -234,7 +264,7 @@ func FuzzLook(f *testing.F) {
 			first = firstByPath(root, "candidates")
 		}
 		// How many replacement characters stand for bytes that are not UTF-8 is nobody's law.
-		if finish := endByPaths(root, first); finish != reply.Finish && utf8.Valid(body) {
+		if finish := either(endByPaths(root, first), completedByPaths(root)); finish != reply.Finish && utf8.Valid(body) {
 			t.Errorf("%q: finish %q, want %q", body, reply.Finish, finish)
 		}
 	})

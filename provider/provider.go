@@ -39,15 +39,16 @@ type Reply struct {
 	// be called more than once, by one goroutine at a time.
 	Done func()
 	// Usage means something only if HasUsage: some servers report none.
-	Usage    Usage
-	HasUsage bool
+	Usage Usage
 	// Finish is the provider's own word for why the answer ended, "" if it
 	// said nothing; see FinishKind and EndOf.
 	Finish string
 	// Text is what the answer says in words, if HasText: a client reads it if it is told to.
-	Text    string
-	HasText bool
+	Text string
 	// Dialect names the one that Body is in; Translated says that the request was put into it.
-	Dialect    string
-	Translated bool
+	Dialect string
+	// Served is the model that was asked, "" if it is the request's own.
+	Served string
+
+	HasUsage, HasText, Translated bool // side by side: an answer is kept for each item
 }

@@ -101,7 +101,7 @@ func (r *Recorder) Response(status int, h http.Header) {
 		return
 	}
 	now := time.Now()
-	limits, id := RateLimits(h, now), RequestID(h)
+	limits, id := limitsIn(h, now, status == http.StatusTooManyRequests), RequestID(h)
 	wait, directed := ParseRetryAfter(h, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()

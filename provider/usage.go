@@ -68,11 +68,32 @@ func (c *counts) readFrom(raw []byte) {
 		case "prompt_tokens_details", "input_tokens_details":
 			c.cached = max(c.cached, tokenCount(rawjson.Lookup(value, "cached_tokens")))
 		case "completion_tokens_details", "output_tokens_details":
-			c.reasoning = max(c.reasoning, tokenCount(rawjson.Lookup(value, "reasoning_tokens")))
+			c.reasoning = max(c.reasoning, tokenCount(thought(value)))
 		default:
 			c.rarer(string(w.Name), value)
 		}
 	}
+}
+
+// thought is the count of what a model thought, among the details of its output; of two
+// names, the first.
+func thought(details []byte) []byte {
+	for w := rawjson.WalkIn(details); w.Next(); {
+		value := w.Skip()
+		switch string(w.Name) {
+		case "reasoning_tokens", "thinking_tokens": // the second is Anthropic's
+			return value
+		}
+	}
+	return nil
+}
+
+// UsageIn reads an object in which a provider counts tokens, in any of the spellings that
+// ReplyOf knows. It is false of anything else, and where neither input nor output is told.
+func UsageIn(object []byte) (Usage, bool) {
+	var c counts
+	c.readFrom(object)
+	return c.settle(), c.told
 }
 
 // rarer reads the counts that one provider has, or two.
@@ -101,7 +122,8 @@ func (c *counts) rarer(name string, value []byte) {
 // output all that is billed as output. Where a total is told, what it has more than its
 // parts shows which counts stand beside them. Without one, the names do: the caches of
 // Anthropic and Converse, the thoughts of Gemini. If the total is less than its parts,
-// they are believed.
+// they are believed. Caches of more than the whole input were never in it, whatever the
+// total says: so Converse may count Claude's.
 func (c *counts) settle() Usage {
 	cache := max(c.cached, c.read) + c.written
 	c.input += c.toolUse
@@ -111,6 +133,8 @@ func (c *counts) settle() Usage {
 		if c.input += c.read + c.written; c.thoughts {
 			c.output += c.reasoning
 		}
+	case gap <= 0 && c.read+c.written > c.input:
+		c.input += c.read + c.written
 	case gap <= 0: // they are inside
 	case gap == cache:
 		c.input += gap

@@ -30,23 +30,22 @@ var strongWords = map[string]Kind{
 	"weight_exceeds_budget":       Invalid, // this request alone is too dear
 	"openrouter_in_flight_budget": Throttled,
 
-	"rate_limit_exceeded":            Throttled,
-	"rate_limit_error":               Throttled,
-	"rate_limited":                   Throttled, // Mistral
-	"rate_limit_reached_error":       Throttled, // Moonshot
-	"ratelimitreached":               Throttled, // Azure
-	"too_many_requests":              Throttled,
-	"toomanyrequests":                Throttled,
-	"slow_down":                      Throttled,
-	"dynamic_request_limited":        Throttled, // Together
-	"dynamic_token_limited":          Throttled,
-	"service_tier_capacity_exceeded": Throttled, // Mistral
-	"throttlingexception":            Throttled, // Bedrock and other AWS
-	"throttledexception":             Throttled,
-	"throttling":                     Throttled,
-	"toomanyrequestsexception":       Throttled,
-	"requestlimitexceeded":           Throttled,
-	"resource_exhausted":             Throttled, // Google, also as a 503
+	"rate_limit_exceeded":      Throttled,
+	"rate_limit_error":         Throttled,
+	"rate_limited":             Throttled, // Mistral
+	"rate_limit_reached_error": Throttled, // Moonshot
+	"ratelimitreached":         Throttled, // Azure
+	"too_many_requests":        Throttled,
+	"toomanyrequests":          Throttled,
+	"slow_down":                Throttled,
+	"dynamic_request_limited":  Throttled, // Together
+	"dynamic_token_limited":    Throttled,
+	"throttlingexception":      Throttled, // Bedrock and other AWS
+	"throttledexception":       Throttled,
+	"throttling":               Throttled,
+	"toomanyrequestsexception": Throttled,
+	"requestlimitexceeded":     Throttled,
+	"resource_exhausted":       Throttled, // Google, also as a 503
 
 	"overloaded_error":            Overloaded, // Anthropic
 	"server_is_overloaded":        Overloaded, // OpenAI

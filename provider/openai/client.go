@@ -57,33 +57,32 @@ type Client struct {
 // New checks the configuration and makes a client. No call is made. An error is
 // of kind Misconfigured and does not contain the key.
 func New(cfg Config) (*Client, error) {
-	key := strings.TrimSpace(cfg.APIKey)
-	if strings.ContainsFunc(key+cfg.Organization, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return nil, &provider.Error{
-			Kind: provider.Misconfigured, Provider: name,
-			Err: errors.New("the key or the organization has a character that no header may have"),
+	key, err := auth.Bearer(cfg.APIKey)
+	if err == nil && strings.ContainsFunc(cfg.Organization, func(r rune) bool { return r < ' ' || r > '~' }) {
+		err = &provider.Error{
+			Kind: provider.Misconfigured, Err: errors.New("the organization has a character that no header may have"),
 		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	w, err := wire.New(cfg.wire(key))
 	if err != nil {
 		return nil, err
 	}
-	api := openai.DefaultConfig(key)
+	api := openai.DefaultConfig(strings.TrimSpace(cfg.APIKey))
 	api.BaseURL, api.OrgID, api.HTTPClient = w.Base(), cfg.Organization, doer{w}
 	return &Client{api: openai.NewClientWithConfig(api), wire: w}, nil
 }
 
-func (cfg *Config) wire(key string) wire.Config {
+func (cfg *Config) wire(key auth.Source) wire.Config {
 	c := wire.Config{
-		Dialect: Dialect{}, BaseURL: cfg.BaseURL, Text: cfg.Text,
+		Dialect: Dialect{}, BaseURL: cfg.BaseURL, Auth: key, Text: cfg.Text,
 		HTTPClient: cfg.HTTPClient, Transport: cfg.Transport, Conns: cfg.Conns,
 		MaxBody: cfg.MaxBody, MaxBodies: cfg.MaxBodies, HoldBodies: cfg.HoldBodies,
 	}
 	if c.BaseURL == "" {
 		c.BaseURL = DefaultBaseURL
-	}
-	if key != "" {
-		c.Auth = auth.Bearer(key)
 	}
 	if cfg.Organization != "" {
 		c.Header = http.Header{"Openai-Organization": {cfg.Organization}}

@@ -59,9 +59,6 @@ func notAtOnce(body []byte) string {
 
 // Answer reads an answer as provider.ReplyOf does: who speaks this dialect passes on the
 // answers of many others.
-func (Dialect) Answer(status int, h http.Header, body []byte, _ *provider.Wording) (provider.Reply, *provider.Error) {
-	return provider.ReplyOf(status, h, body)
+func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wording) (provider.Reply, *provider.Error) {
+	return provider.ReplyIn(status, h, body, w)
 }
-
-// Text is not read.
-func (Dialect) Text([]byte) (string, bool) { return "", false }

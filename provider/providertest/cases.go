@@ -22,6 +22,9 @@ var recordings embed.FS
 type Case struct {
 	// Name is the recording's file name without its ending.
 	Name string
+	// Dialect is the one by whose own words the answer is understood, "" if everybody's do:
+	// those who speak another read it otherwise, or not at all.
+	Dialect string
 	// Status, Header and Body are the answer. Status is 0 if what comes is no
 	// HTTP answer at all.
 	Status int
@@ -48,6 +51,10 @@ type Case struct {
 	Note   *provider.QuotaNote
 	Usage  *provider.Usage
 	Finish string
+	// End is what Finish means and Text what the answer says in words, if Dialect is set;
+	// Text is nil if that is not of interest, and "" if it says nothing so.
+	End  provider.End
+	Text *string
 	// Mark is what Finish marks a good answer as, Unknown if it does not.
 	Mark provider.Kind
 
@@ -59,14 +66,16 @@ func (c Case) Again() bool { return !c.Fine && c.Kind.Again() }
 
 // Cases returns all recordings, in the order of their names. It panics if one
 // does not parse, as no test could do anything about that.
-func Cases() []Case {
-	entries, err := recordings.ReadDir("testdata")
+func Cases() []Case { return casesIn(recordings, "testdata") }
+
+func casesIn(files embed.FS, folder string) []Case {
+	entries, err := files.ReadDir(folder)
 	if err != nil {
 		panic(err)
 	}
 	cases := make([]Case, 0, len(entries))
 	for _, entry := range entries {
-		data, err := recordings.ReadFile(path.Join("testdata", entry.Name()))
+		data, err := files.ReadFile(path.Join(folder, entry.Name()))
 		if err != nil {
 			panic(err)
 		}
@@ -127,6 +136,13 @@ func (c *Case) expect(key, value string) (err error) {
 		c.Status, err = strconv.Atoi(value)
 	case "says":
 		c.Says = value
+	case "dialect":
+		c.Dialect = value
+	case "end":
+		c.End = provider.End(value)
+	case "text":
+		c.Text = new(string)
+		*c.Text, err = strconv.Unquote(value)
 	case "finish":
 		c.Finish = value
 	case "mark":

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,21 +25,39 @@ type Doer interface {
 	Do(ctx context.Context, r provider.Request) (provider.Reply, error)
 }
 
-// request is what the suite asks: a chat, as every client can make it.
-func request() provider.Request {
-	return provider.Request{
-		Endpoint: "/v1/chat/completions", Model: "m",
-		Body: []byte(`{"model":"m","messages":[{"role":"user","content":"Say hello."}]}`),
-	}
+// A Subject is what a client under test is asked, and what is to be expected of it.
+type Subject struct {
+	// Dialect is the one that the client speaks: recordings in the words of others are not
+	// for it.
+	Dialect string
+	// Request is one that the client can make.
+	Request provider.Request
+	// Text says that the client reads what answers say in words.
+	Text bool
 }
 
-// Run checks a client against every recording and every promise of
+// chat is the subject that every client of OpenAI's dialect is.
+var chat = Subject{Dialect: "openai", Request: provider.Request{
+	Endpoint: provider.Chat, Model: "m",
+	Body: []byte(`{"model":"m","messages":[{"role":"user","content":"Say hello."}]}`),
+}}
+
+// Run checks a client of OpenAI's dialect against every recording and every promise of
 // provider.Request. newClient is given the base URL of a server and makes a
 // client that calls it with Key.
 func Run(t *testing.T, newClient func(baseURL string) Doer) {
 	t.Helper()
+	chat.Run(t, newClient)
+}
+
+// Run is the same of a client of any dialect.
+func (s Subject) Run(t *testing.T, newOne func(baseURL string) Doer) {
+	t.Helper()
+	newClient := func(baseURL string) Doer { return subject{newOne(baseURL), s.Request} }
 	for _, c := range Cases() {
-		t.Run(c.Name, func(t *testing.T) { answer(t, newClient, c) })
+		if c.Dialect == "" || c.Dialect == s.Dialect {
+			t.Run(c.Name, func(t *testing.T) { answer(t, newClient, c, s.Text) })
+		}
 	}
 	for _, p := range []struct {
 		name  string
@@ -57,6 +76,23 @@ func Run(t *testing.T, newClient func(baseURL string) Doer) {
 		{"a certificate that does not verify is a misconfiguration", badCertificate},
 	} {
 		t.Run(p.name, func(t *testing.T) { p.check(t, newClient) })
+	}
+}
+
+// subject is a client that makes its one request, whatever it is asked.
+type subject struct {
+	Doer
+	request provider.Request
+}
+
+func (s subject) Do(ctx context.Context, _ provider.Request) (provider.Reply, error) {
+	return s.Doer.Do(ctx, s.request)
+}
+
+// CloseIdle is the client's, if it has one.
+func (s subject) CloseIdle() {
+	if c, ok := s.Doer.(interface{ CloseIdle() }); ok {
+		c.CloseIdle()
 	}
 }
 
@@ -85,13 +121,20 @@ func clientFor(t *testing.T, newClient func(string) Doer, baseURL string) Doer {
 // error must be, and what the Recorder saw.
 func ask(parent context.Context, t *testing.T, client Doer) (*provider.Error, provider.Record) {
 	t.Helper()
+	_, e, record := askOf(parent, t, client)
+	return e, record
+}
+
+// askOf is ask, and gives a good answer, too.
+func askOf(parent context.Context, t *testing.T, client Doer) (provider.Reply, *provider.Error, provider.Record) {
+	t.Helper()
 	ctx, rec := provider.WithRecorder(parent)
-	reply, err := client.Do(ctx, request())
+	reply, err := client.Do(ctx, provider.Request{})
 	record := rec.Snapshot()
 	noKey(t, "the record", record.RequestID, string(record.ErrorBody), record.Finish)
-	noKey(t, "the answer", reply.RequestID, string(reply.Body), reply.Finish)
+	noKey(t, "the answer", reply.RequestID, string(reply.Body), reply.Finish, reply.Text)
 	if err == nil {
-		return nil, record
+		return reply, nil, record
 	}
 	var e *provider.Error
 	if !errors.As(err, &e) {
@@ -101,7 +144,7 @@ func ask(parent context.Context, t *testing.T, client Doer) (*provider.Error, pr
 		t.Errorf("%d and %d bytes of the body are kept, want at most %d", len(e.Body), len(record.ErrorBody), provider.MaxErrorBody)
 	}
 	noKey(t, "the error", err.Error(), fmt.Sprintf("%+v", *e), string(e.Body), string(reply.Body), chain(err))
-	return e, record
+	return reply, e, record
 }
 
 // chain is the text of every error that err wraps.
@@ -126,9 +169,9 @@ func noKey(t *testing.T, where string, texts ...string) {
 }
 
 // answer proves that a recorded answer is understood, and not asked for twice.
-func answer(t *testing.T, newClient func(string) Doer, c Case) {
+func answer(t *testing.T, newClient func(string) Doer, c Case, text bool) {
 	client, calls := serve(t, newClient, func(w http.ResponseWriter, _ *http.Request) { c.play(w) })
-	e, record := ask(context.Background(), t, client)
+	reply, e, record := askOf(context.Background(), t, client)
 	if n := calls.Load(); n != 1 {
 		t.Errorf("the server was called %d times, want once", n)
 	}
@@ -139,6 +182,9 @@ func answer(t *testing.T, newClient func(string) Doer, c Case) {
 	if c.Fine {
 		if e != nil {
 			t.Errorf("a good answer gave an error: %v", e)
+		}
+		if text {
+			c.CheckText(t, reply.Text, reply.HasText)
 		}
 		return
 	}
@@ -202,6 +248,17 @@ func (c Case) CheckReply(t *testing.T, r provider.Reply) {
 	if mark, _ := provider.FinishKind(r.Finish); mark != c.Mark {
 		t.Errorf("%q marks the answer as %v, want %v", r.Finish, mark, c.Mark)
 	}
+	if end := provider.EndOf(r.Finish); c.End != "" && end != c.End {
+		t.Errorf("%q means %q, want %q", r.Finish, end, c.End)
+	}
+}
+
+// CheckText compares what was read of a good answer's words with what the recording says.
+func (c Case) CheckText(t *testing.T, text string, has bool) {
+	t.Helper()
+	if c.Text != nil && (text != *c.Text || has != (*c.Text != "")) {
+		t.Errorf("text %q, %v, want %q", text, has, *c.Text)
+	}
 }
 
 func (c Case) checkRecord(t *testing.T, r provider.Record) {
@@ -209,8 +266,10 @@ func (c Case) checkRecord(t *testing.T, r provider.Record) {
 	if c.Fine {
 		c.CheckReply(t, provider.Reply{Usage: r.Usage, HasUsage: r.HasUsage, Finish: r.Finish})
 	}
-	if c.Limits >= 0 && len(r.Limits) != c.Limits {
-		t.Errorf("recorded %d limits, want %d: %+v", len(r.Limits), c.Limits, r.Limits)
+	// Of a refusal limits of 0 are recorded as well, which are none to anybody but a lane.
+	limits := slices.DeleteFunc(slices.Clone(r.Limits), func(l provider.RateLimit) bool { return l.Limit == 0 })
+	if c.Limits >= 0 && len(limits) != c.Limits {
+		t.Errorf("recorded %d limits, want %d: %+v", len(limits), c.Limits, r.Limits)
 	}
 	if c.RequestID != "" && r.RequestID != c.RequestID {
 		t.Errorf("recorded request id %q, want %q", r.RequestID, c.RequestID)

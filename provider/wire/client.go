@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/headrace/headrace/provider"
@@ -173,7 +172,10 @@ func (c *Client) newBlank(ctx context.Context, operation, model string) (*http.R
 	if !has {
 		return nil, fmt.Errorf("endpoint %.64q is not one of %s", operation, strings.Join(Served(c.dialect), ", "))
 	}
-	path = strings.NewReplacer("{path}", path, "{model}", url.PathEscape(model)).Replace(c.cfg.Path)
+	if version, _, below := strings.Cut(strings.TrimPrefix(path, "/"), "/"); below && isVersion(version) && strings.HasSuffix(c.base, "/"+version) {
+		path = strings.TrimPrefix(path, "/"+version) // both have it, the URL has it once
+	}
+	path = strings.NewReplacer("{path}", path, "{model}", provider.Segment(model)).Replace(c.cfg.Path)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, http.NoBody)
 	if err != nil {
 		return nil, errors.New("base URL: it does not parse as a URL")
@@ -183,6 +185,11 @@ func (c *Client) newBlank(ctx context.Context, operation, model string) (*http.R
 		req.Header = c.header.Clone()
 	}
 	return req, nil
+}
+
+// isVersion tells the part of a path that names a version, such as v1 and v1beta.
+func isVersion(part string) bool {
+	return len(part) > 1 && part[0] == 'v' && part[1] >= '0' && part[1] <= '9'
 }
 
 // makeBlanks makes the requests of the operations whose URL does not depend on the model:

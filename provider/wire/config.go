@@ -2,7 +2,6 @@ package wire
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -38,7 +37,8 @@ type Config struct {
 	Path string
 	// Auth proves who calls; nil: nobody asks.
 	Auth auth.Source
-	// Header has what every request bears beside that and its content type.
+	// Header has what every request bears beside that and its content type; nil: what the
+	// dialect's Header says, if it has one.
 	Header http.Header
 	// Wording is the vendor's own; nil: it has none.
 	Wording *provider.Wording
@@ -82,18 +82,13 @@ func (c Config) withDefaults() Config {
 		c.Conns = DefaultConns
 	}
 	if c.Auth == nil {
-		c.Auth = nobody{}
+		c.Auth = auth.None{}
+	}
+	if own, has := c.Dialect.(interface{ Header() http.Header }); has && c.Header == nil {
+		c.Header = own.Header()
 	}
 	return c
 }
-
-// nobody is the auth.Source of calls that prove nothing.
-type nobody struct{}
-
-func (nobody) Header() http.Header                                { return nil }
-func (nobody) Apply(context.Context, *http.Request, []byte) error { return nil }
-func (nobody) Refused(*http.Request) bool                         { return false }
-func (nobody) Secrets() []string                                  { return nil }
 
 // baseURL checks and completes a base URL. Its errors do not quote it: a wrong
 // one may have a key in it.

@@ -1,0 +1,108 @@
+package all_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/jonboulle/clockwork"
+	"go.uber.org/goleak"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/all"
+	"github.com/headrace/headrace/provider/anthropic"
+	"github.com/headrace/headrace/provider/converse"
+	"github.com/headrace/headrace/provider/gemini"
+	"github.com/headrace/headrace/provider/openai"
+	"github.com/headrace/headrace/provider/providertest"
+	"github.com/headrace/headrace/provider/sim"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clients are made as a user makes them.
+var clients = map[string]func(key string, t http.RoundTripper) (providertest.Doer, error){
+	"openai": func(key string, t http.RoundTripper) (providertest.Doer, error) {
+		return openai.New(openai.Config{APIKey: key, BaseURL: "http://sim", Transport: t, Text: true})
+	},
+	"anthropic": func(key string, t http.RoundTripper) (providertest.Doer, error) {
+		return anthropic.New(anthropic.Config{APIKey: key, BaseURL: "http://sim", Transport: t, Text: true})
+	},
+	"gemini": func(key string, t http.RoundTripper) (providertest.Doer, error) {
+		return gemini.New(gemini.Config{APIKey: key, BaseURL: "http://sim", Transport: t, Text: true})
+	},
+	"converse": func(key string, t http.RoundTripper) (providertest.Doer, error) {
+		return converse.New(converse.Config{APIKey: key, BaseURL: "http://sim", Transport: t, Text: true})
+	},
+}
+
+// Every dialect has a face that speaks it, and a client that asks a chat of OpenAI's there
+// gets its answer in words, with what it used and why it ended, or the error that it is.
+func TestClientsAskTheirFaces(t *testing.T) {
+	for _, e := range all.All() {
+		name := e.Dialect.Name()
+		if e.Face == nil || e.Face.Name() != name || clients[name] == nil {
+			t.Errorf("%s: no face or no client", name)
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			for _, c := range asked {
+				askFace(t, e, c)
+			}
+		})
+	}
+}
+
+// asked is what a server is like, and what becomes of the second call there.
+var asked = []struct {
+	cfg        sim.Config
+	key, model string // default: key-1, m
+	want       provider.Kind
+	fine       bool
+}{
+	{fine: true},
+	{cfg: sim.Config{RPM: 1}, want: provider.Throttled},
+	{cfg: sim.Config{Errors: sim.Rates{Overloaded503: 1}}, want: provider.Overloaded},
+	{cfg: sim.Config{Errors: sim.Rates{Server500: 1}}, want: provider.Server},
+	{cfg: sim.Config{Errors: sim.Rates{BadRequest400: 1}}, want: provider.Invalid},
+	{cfg: sim.Config{QuotaAfter: 1}, want: provider.QuotaExhausted},
+	{key: "another", want: provider.Unauthorized},
+	{model: "another", want: provider.ModelNotFound},
+}
+
+func askFace(t *testing.T, e all.Entry, c struct {
+	cfg        sim.Config
+	key, model string
+	want       provider.Kind
+	fine       bool
+},
+) {
+	t.Helper()
+	name := e.Dialect.Name()
+	c.cfg.Face, c.cfg.Keys, c.cfg.Models = e.Face, []string{"key-1"}, []string{"m"}
+	client, err := clients[name](cmp.Or(c.key, "key-1"), sim.NewTransport(sim.New(c.cfg, clockwork.NewFakeClock())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := cmp.Or(c.model, "m")
+	r := provider.Request{
+		Endpoint: provider.Chat, Model: model, MaxTokens: 500,
+		Body: []byte(`{"model":"` + model + `","messages":[{"role":"user","content":"hello"}]}`),
+	}
+	_, _ = client.Do(context.Background(), r)
+	reply, err := client.Do(context.Background(), r)
+	if c.fine != (err == nil) || !c.fine && !errors.Is(err, c.want) {
+		t.Errorf("%+v: %v, want %v", c, err, c.want)
+	}
+	if !c.fine {
+		return
+	}
+	if reply.Text != sim.Answer("hello") || !reply.HasText || reply.Dialect != name || reply.Translated != (name != "openai") {
+		t.Errorf("%+v", reply)
+	}
+	if reply.Usage.InputTokens == 0 || reply.Usage.OutputTokens == 0 || provider.EndOf(reply.Finish) != provider.EndStop {
+		t.Errorf("%+v, %q", reply.Usage, reply.Finish)
+	}
+}

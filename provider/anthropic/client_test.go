@@ -1,0 +1,134 @@
+package anthropic_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/anthropic"
+	"github.com/headrace/headrace/provider/providertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var hello = provider.Request{
+	Endpoint: provider.Messages, Model: "claude-haiku-4-5",
+	Body: []byte(` {"model":"claude-haiku-4-5","max_tokens":1e2,"messages":[{"role":"user","content":"Say hello."}],"stream":false}`),
+}
+
+// A client of this dialect understands what all answer and keeps every promise.
+func TestClient(t *testing.T) {
+	providertest.Subject{Dialect: "anthropic", Request: hello, Text: true}.Run(t, func(baseURL string) providertest.Doer {
+		client, err := anthropic.New(anthropic.Config{APIKey: providertest.Key, BaseURL: baseURL, Text: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return client
+	})
+}
+
+// What is sent, and where, is what Anthropic asks for; the body is the line's, byte for byte.
+func TestRequest(t *testing.T) {
+	for _, c := range []struct {
+		cfg               anthropic.Config
+		url, key, version string
+	}{
+		{anthropic.Config{APIKey: " key-1\n"}, "https://api.anthropic.com/v1/messages", "key-1", "2023-06-01"},
+		{anthropic.Config{BaseURL: "https://h.example/anthropic/", Version: "2026-10-21"}, "https://h.example/anthropic/v1/messages", "", "2026-10-21"},
+		{anthropic.Config{BaseURL: "https://api.anthropic.com/v1"}, "https://api.anthropic.com/v1/messages", "", "2023-06-01"},
+	} {
+		wire := &providertest.Wire{Body: `{"id":"msg_1","type":"message","content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn","usage":{"input_tokens":5,"output_tokens":2}}`}
+		c.cfg.Transport, c.cfg.Text = wire, true
+		client, err := anthropic.New(c.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := client.Do(t.Context(), hello)
+		if err != nil || reply.Text != "Hi" || !reply.HasText || reply.Dialect != "anthropic" || reply.Translated {
+			t.Errorf("%+v, %v", reply, err)
+		}
+		got := wire.Last()
+		if got.URL != c.url || got.Header.Get("X-Api-Key") != c.key || got.Header.Get("Anthropic-Version") != c.version || got.Header.Get("Authorization") != "" {
+			t.Errorf("%+v, want %+v", got, c)
+		}
+		if got.Body != string(hello.Body) {
+			t.Errorf("sent %q", got.Body)
+		}
+	}
+}
+
+// What cannot be one whole answer, or is not Anthropic's, is refused before it is sent.
+func TestRefusedBeforeItIsSent(t *testing.T) {
+	wire := &providertest.Wire{}
+	client, err := anthropic.New(anthropic.Config{Transport: wire})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []provider.Request{
+		{Endpoint: provider.Messages, Body: []byte(`{"stream":true}`)},
+		{Endpoint: provider.Messages, Body: []byte(` {"stream":false,"str\u0065am":true}`)},
+		{Endpoint: provider.Messages},
+		{Endpoint: provider.Embeddings, Body: []byte(`{}`)},
+		{Endpoint: "/v1/messages/batches", Body: []byte(`{}`)},
+	} {
+		if _, err := client.Do(t.Context(), r); !errors.Is(err, provider.Invalid) || !strings.HasPrefix(err.Error(), "anthropic: ") {
+			t.Errorf("%s %s: %v", r.Endpoint, r.Body, err)
+		}
+	}
+	if got := wire.Last(); got.URL != "" {
+		t.Errorf("sent %+v", got)
+	}
+}
+
+// A configuration that no call could be made with is refused without its key.
+func TestMisconfigured(t *testing.T) {
+	for _, cfg := range []anthropic.Config{{APIKey: "sk-1\x00secret"}, {BaseURL: "ftp://h"}, {BaseURL: "https://user:secret@h"}} {
+		if _, err := anthropic.New(cfg); !errors.Is(err, provider.Misconfigured) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// What is not quite a message is read with care.
+func TestAnswerIsAMessage(t *testing.T) {
+	for body, want := range map[string]provider.Kind{
+		`{"type":"message","content":[],"stop_reason":null}`:                     provider.EmptyAnswer,
+		`{"type":"error","error":{"type":"overloaded_error","message":"Busy"}}`:  provider.Overloaded,
+		`{"type":"message","content":[{"type":"text","text":"a"}]`:               provider.TransportFault,
+		`{"type":"completion","completion":"","stop_reason":"","content":[]}`:    provider.EmptyAnswer,
+		`{"error":{"code":"insufficient_quota","message":"of a gateway's own"}}`: provider.QuotaExhausted,
+	} {
+		if _, e := (anthropic.Dialect{}).Answer(http.StatusOK, nil, []byte(body), nil); e == nil || e.Kind != want {
+			t.Errorf("%s: %v, want %v", body, e, want)
+		}
+	}
+}
+
+func BenchmarkAnswer(b *testing.B) {
+	body := []byte(`{"model":"claude-haiku-4-5-20251001","id":"msg_01XF","type":"message","role":"assistant","content":[{"type":"text","text":"The three rivers are the Danube, the Inn and the Mur."}],` +
+		`"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":61,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":14,"service_tier":"standard"}}`)
+	h := http.Header{"Request-Id": {"req_1"}}
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, e := (anthropic.Dialect{}).Answer(http.StatusOK, h, body, nil); e != nil {
+			b.Fatal(e)
+		}
+	}
+}
+
+// Only blocks of text are what a message says, and escapes in them are undone.
+func TestText(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"content":[{"type":"text","text":"a"},{"type":"fallback","text":"not this"},{"text":"nor this"},{"type":"text","text":"\u00e9\ud83d"}]}`: "aé\uFFFD",
+		`{"content":[{"type":"text","text":7}]}`: "", `{"content":"x"}`: "", `[]`: "", `{"content":{"type":"text","text":"x"}}`: "", "": "",
+	} {
+		if text, has := (anthropic.Dialect{}).Text([]byte(body)); text != want || has != (want != "") {
+			t.Errorf("%s: %q, %v, want %q", body, text, has, want)
+		}
+	}
+}

@@ -1,0 +1,15 @@
+// Package anthropic speaks Anthropic's dialect, messages: it says what is sent where and how
+// answers are read (Dialect), and makes a client of provider/wire for it (New). Claude on
+// Foundry and on Bedrock's Mantle speaks it at other addresses, and so do vLLM,
+// llama.cpp, Ollama and some gateways.
+//
+//	                  POST /v1/messages
+//	Request ─▶ Body ─▶ x-api-key, anthropic-version ─▶ the provider
+//	(a stream: refused)                                     │
+//	                                                        ▼
+//	Reply ◀── {"type":"message", content, stop_reason, usage}   Answer, Text
+//	*Error ◀─ anything else, as provider.ReplyIn reads it
+//
+// It promises that a body in Anthropic's words goes out byte for byte, and that input tokens
+// have those of both caches in them, which Anthropic counts apart.
+package anthropic

@@ -1,0 +1,153 @@
+package converse
+
+import (
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/chat"
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// FromChat puts a chat request of OpenAI's into a Converse body: see package chat for what is
+// carried over. The model stands in the URL. An error is a *provider.Untranslatable.
+func FromChat(r provider.Request, _ provider.Defaults) ([]byte, error) {
+	c, err := chat.Read("converse", r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if err := fits(c); err != nil {
+		return nil, err
+	}
+	return build(c, make([]byte, 0, len(r.Body)+256)), nil
+}
+
+// fits refuses what the dialect cannot say.
+func fits(c *chat.Request) error {
+	switch n, _ := strconv.ParseFloat(string(c.Temperature), 64); {
+	case c.Seed != nil:
+		return c.Refuse("seed", "has no counterpart")
+	case n > 1:
+		return c.Refuse("temperature", "is above 1, the most there is")
+	case c.Choice == chat.ChoiceNone:
+		return c.Refuse("tool_choice", "has no counterpart")
+	case c.OneCall:
+		return c.Refuse("parallel_tool_calls", "has no counterpart")
+	case c.Format != nil && !utf8.Valid(c.Format.Schema):
+		return c.Refuse("response_format.json_schema.schema", "is no UTF-8")
+	}
+	if err := c.NeedParameters(); err != nil {
+		return err
+	}
+	if err := c.NoBlankText(); err != nil {
+		return err
+	}
+	return c.CheckSchemas(&chat.Structured)
+}
+
+func build(c *chat.Request, out []byte) []byte {
+	out = append(out, '{')
+	if len(c.System) > 0 {
+		out = append(chat.AppendName(out, "system"), '[')
+		out = append(appendParts(out, c.System), ']')
+	}
+	out = append(appendTurns(append(chat.AppendName(out, "messages"), '['), c.Turns), ']')
+	out = appendConfig(out, c)
+	out = appendTools(out, c)
+	if c.Format != nil {
+		out = append(chat.AppendName(out, "outputConfig"), `{"textFormat":{"type":"json_schema","structure":{"jsonSchema":{`...)
+		out = chat.AppendMember(out, "name", c.Format.Name)
+		out = chat.AppendMember(out, "description", c.Format.Description)
+		out = chat.AppendMember(out, "schema", rawjson.AppendString(nil, string(c.Format.Schema)))
+		out = append(out, "}}}}"...)
+	}
+	return append(out, '}')
+}
+
+// appendTurns makes one turn of neighbours of one role: roles must take turns there.
+func appendTurns(out []byte, turns []chat.Turn) []byte {
+	for i, turn := range turns {
+		if i == 0 || turns[i-1].Role != turn.Role {
+			role := `{"role":"user","content":[`
+			if turn.Role == chat.Assistant {
+				role = `{"role":"assistant","content":[`
+			}
+			out = append(chat.AppendComma(out), role...)
+		}
+		out = appendParts(out, turn.Parts)
+		if i == len(turns)-1 || turns[i+1].Role != turn.Role {
+			out = append(out, "]}"...)
+		}
+	}
+	return out
+}
+
+func appendConfig(out []byte, c *chat.Request) []byte {
+	before := len(out)
+	out = append(chat.AppendName(out, "inferenceConfig"), '{')
+	said := len(out)
+	if c.MaxTokens > 0 {
+		out = strconv.AppendInt(chat.AppendName(out, "maxTokens"), int64(c.MaxTokens), 10)
+	}
+	out = chat.AppendMember(out, "temperature", c.Temperature)
+	out = chat.AppendMember(out, "topP", c.TopP)
+	if len(c.Stop) > 0 {
+		out = chat.AppendStrings(chat.AppendName(out, "stopSequences"), c.Stop)
+	}
+	if len(out) == said {
+		return out[:before]
+	}
+	return append(out, '}')
+}
+
+func appendParts(out []byte, parts []chat.Part) []byte {
+	for i := range parts {
+		out = append(appendPart(append(chat.AppendComma(out), '{'), &parts[i]), '}')
+	}
+	return out
+}
+
+func appendPart(out []byte, p *chat.Part) []byte {
+	switch p.Kind {
+	case chat.Image:
+		out = append(out, `"image":{"format":"`...)
+		out = append(append(out, p.Media.String()...), `","source":{"bytes":"`...)
+		return append(append(out, p.Text...), `"}}`...)
+	case chat.Call:
+		out = chat.AppendMember(append(out, `"toolUse":{`...), "toolUseId", p.Tool.ID)
+		out = chat.AppendMember(out, "name", p.Tool.Name)
+		return append(chat.AppendMember(out, "input", p.Text), '}')
+	case chat.Result:
+		out = chat.AppendMember(append(out, `"toolResult":{`...), "toolUseId", p.Tool.ID)
+		out = append(out, `,"content":[{`...)
+		return append(chat.AppendMember(out, "text", p.Text), "}]}"...)
+	}
+	return chat.AppendMember(out, "text", p.Text)
+}
+
+func appendTools(out []byte, c *chat.Request) []byte {
+	if len(c.Tools) == 0 {
+		return out
+	}
+	out = append(chat.AppendName(out, "toolConfig"), `{"tools":[`...)
+	for _, tool := range c.Tools {
+		out = append(chat.AppendComma(out), `{"toolSpec":{`...)
+		out = chat.AppendMember(out, "name", tool.Name)
+		out = chat.AppendMember(out, "description", tool.Description)
+		out = append(out, `,"inputSchema":{`...)
+		out = append(chat.AppendMember(out, "json", tool.Parameters), '}')
+		if tool.Strict {
+			out = append(out, `,"strict":true`...)
+		}
+		out = append(out, "}}"...)
+	}
+	out = append(out, ']')
+	switch c.Choice {
+	case chat.ChoiceAny:
+		out = append(out, `,"toolChoice":{"any":{}}`...)
+	case chat.ChoiceNamed:
+		out = append(out, `,"toolChoice":{"tool":{`...)
+		out = append(chat.AppendMember(out, "name", c.ChoiceName), "}}"...)
+	}
+	return append(out, '}')
+}

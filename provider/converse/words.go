@@ -1,0 +1,81 @@
+package converse
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// Waits that Bedrock means and does not name in a header.
+const (
+	// agreementWait is how long it takes to make an agreement with the Marketplace, as AWS
+	// says in its guide to Bedrock's error codes.
+	agreementWait = 15 * time.Minute
+	// unclearWait is for a quota that may be one by the minute: a whole one, so that it is
+	// sure to be fresh.
+	unclearWait = time.Minute
+)
+
+// quotaExceeded is a quota of the account that may be anything: "resubmit later".
+const quotaExceeded = "servicequotaexceededexception"
+
+// words are Bedrock's where those of the whole world do not have them, or mean another
+// thing. The names are those of its guide to error codes, with and without "Exception".
+var words = provider.Wording{
+	Kinds: map[string]provider.Kind{
+		quotaExceeded:                         provider.Throttled,
+		"servicequotaexceeded":                provider.Throttled,
+		"mpagreementbeingcreated":             provider.Overloaded, // as a 403
+		"mpagreementbeingcreatedexception":    provider.Overloaded,
+		"incompletesignature":                 provider.Unauthorized, // as a 400
+		"incompletesignatureexception":        provider.Unauthorized,
+		"missingauthenticationtoken":          provider.Unauthorized,
+		"missingauthenticationtokenexception": provider.Unauthorized,
+		"invalidclienttokenid":                provider.Unauthorized,
+		"notauthorized":                       provider.Unauthorized, // as a 400
+		"requestexpired":                      provider.Unauthorized, // as a 400: the clock is wrong
+		"requestexpiredexception":             provider.Unauthorized,
+		"ftuformnotfilled":                    provider.Unauthorized, // as a 404: a form of the account's is not filled in
+		"ftuformnotfilledexception":           provider.Unauthorized,
+		"resourcenotfound":                    provider.ModelNotFound,
+	},
+	Phrases: []provider.Phrase{
+		{Says: "mpagreementbeingcreated", Kind: provider.Overloaded},
+		{Says: "subscription for this model is still being processed", Kind: provider.Overloaded},
+		{Says: "use case details have not been submitted", Kind: provider.Unauthorized},
+		// As ValidationException: the id must be that of an inference profile, or is none.
+		{Says: "with on-demand throughput isn", Kind: provider.ModelNotFound},
+		{Says: "model identifier is invalid", Kind: provider.ModelNotFound},
+	},
+}
+
+// refine says what a word alone does not.
+func refine(e *provider.Error, body []byte) {
+	switch kind := strings.ToLower(e.Type); {
+	case e.Kind == provider.Overloaded && e.Status == http.StatusForbidden && !e.HasRetryAfter:
+		e.RetryAfter, e.HasRetryAfter = agreementWait, true
+	case e.Kind == provider.Throttled && strings.HasPrefix(quotaExceeded, kind) && kind != "":
+		e.Unclear = true
+		if !e.HasRetryAfter {
+			e.RetryAfter, e.HasRetryAfter = unclearWait, true
+		}
+	case e.Kind == provider.Server && kind == "modelerrorexception":
+		e.Kind = modelError(rawjson.Number(rawjson.Lookup(provider.ObjectIn(body), "originalStatusCode")))
+	}
+}
+
+// modelError is what an error of the model's means, by the status that it gave to Bedrock.
+func modelError(status float64) provider.Kind {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return provider.Throttled
+	case status == http.StatusRequestTimeout:
+		return provider.Timeout
+	case status >= 400 && status < 500:
+		return provider.Invalid
+	}
+	return provider.Server
+}

@@ -1,0 +1,47 @@
+package provider
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// Found is what a dialect's own pass over a good answer has found, as it stands there; nil
+// is not there.
+type Found struct {
+	Usage  []byte // the object in which tokens are counted
+	Finish []byte // the string that says why it ended
+	ID     []byte // the string by which the answer is known, where no header tells one
+}
+
+// Reply is the good answer of which that was found.
+func (f *Found) Reply(status int, h http.Header, body []byte) Reply {
+	reply := Reply{Status: status, RequestID: RequestID(h), Body: body, Finish: finishOf(f.Finish)}
+	reply.Usage, reply.HasUsage = UsageIn(f.Usage)
+	if reply.RequestID == "" && rawjson.IsString(f.ID) {
+		reply.RequestID = clip(string(rawjson.Unquote(f.ID)), maxWord)
+	}
+	return reply
+}
+
+// ObjectIn is the JSON object that a body is, without white space around it; nil if it is
+// anything else, or no JSON.
+func ObjectIn(body []byte) []byte {
+	if object := rawjson.Trim(body); isObject(object) && rawjson.Valid(object) {
+		return object
+	}
+	return nil
+}
+
+// Segment is a model's name as one segment of a path. Whatever stands in the name, the path
+// keeps its segments and its host: all but letters, digits and - . _ ~ is escaped, as those
+// who sign paths do, and so are the dots of a name that has nothing else.
+func Segment(model string) string {
+	if model == "." || model == ".." {
+		return strings.ReplaceAll(model, ".", "%2E")
+	}
+	const mark = "+" // what QueryEscape makes of a space, and of nothing else
+	return strings.ReplaceAll(url.QueryEscape(model), mark, "%20")
+}

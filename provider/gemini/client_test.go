@@ -1,0 +1,126 @@
+package gemini_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/gemini"
+	"github.com/headrace/headrace/provider/providertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var hello = provider.Request{
+	Endpoint: provider.GenerateContent, Model: "gemini-2.5-flash",
+	Body: []byte(` {"contents":[{"role":"user","parts":[{"text":"Say hello."}]}],"model":"as it is"}`),
+}
+
+// A client of this dialect understands what all answer and keeps every promise.
+func TestClient(t *testing.T) {
+	providertest.Subject{Dialect: "gemini", Request: hello, Text: true}.Run(t, func(baseURL string) providertest.Doer {
+		client, err := gemini.New(gemini.Config{APIKey: providertest.Key, BaseURL: baseURL, Text: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return client
+	})
+}
+
+// What is sent, and where, is what Google asks for; the body is the line's, byte for byte.
+func TestRequest(t *testing.T) {
+	const studio = "https://generativelanguage.googleapis.com/v1beta/models/"
+	for _, c := range []struct {
+		cfg                     gemini.Config
+		model, url, key, bearer string
+	}{
+		{gemini.Config{APIKey: " key-1\n"}, "gemini-2.5-flash", studio + "gemini-2.5-flash:generateContent", "key-1", ""},
+		{gemini.Config{}, "models/gemini-2.5-flash", studio + "gemini-2.5-flash:generateContent", "", ""},
+		{gemini.Config{}, "a/../b?c", studio + "a%2F..%2Fb%3Fc:generateContent", "", ""},
+		{
+			gemini.Config{APIKey: "ya29", Project: "p-1", Location: "europe-west4"},
+			"m",
+			"https://europe-west4-aiplatform.googleapis.com/v1/projects/p-1/locations/europe-west4/publishers/google/models/m:generateContent", "", "Bearer ya29",
+		},
+		{gemini.Config{Project: "p"}, "m", "https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/google/models/m:generateContent", "", ""},
+		{gemini.Config{Project: "p", Location: "eu"}, "m", "https://aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu/publishers/google/models/m:generateContent", "", ""},
+		{gemini.Config{Project: "p", BaseURL: "http://127.0.0.1:9/x/"}, "m", "http://127.0.0.1:9/x/models/m:generateContent", "", ""},
+		{gemini.Config{BaseURL: "http://127.0.0.1:9"}, "m", "http://127.0.0.1:9/v1beta/models/m:generateContent", "", ""},
+	} {
+		wire := &providertest.Wire{Body: `{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2},"responseId":"PxYi"}`}
+		c.cfg.Transport, c.cfg.Text = wire, true
+		client, err := gemini.New(c.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := hello
+		r.Model = c.model
+		reply, err := client.Do(t.Context(), r)
+		if err != nil || reply.Text != "Hi" || !reply.HasText || reply.Dialect != "gemini" || reply.RequestID != "PxYi" {
+			t.Errorf("%+v, %v", reply, err)
+		}
+		got := wire.Last()
+		if got.URL != c.url || got.Header.Get("X-Goog-Api-Key") != c.key || got.Header.Get("Authorization") != c.bearer {
+			t.Errorf("%+v, want %+v", got, c)
+		}
+		if got.Body != string(hello.Body) {
+			t.Errorf("sent %q", got.Body)
+		}
+	}
+}
+
+// What names no model, or is not Gemini's, is refused before it is sent.
+func TestRefusedBeforeItIsSent(t *testing.T) {
+	wire := &providertest.Wire{}
+	client, err := gemini.New(gemini.Config{Transport: wire})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []provider.Request{
+		{Endpoint: provider.GenerateContent, Body: []byte(`{}`)},
+		{Endpoint: provider.GenerateContent, Model: "m"},
+		{Endpoint: provider.Embeddings, Model: "m", Body: []byte(`{}`)},
+		{Endpoint: ":streamGenerateContent", Model: "m", Body: []byte(`{}`)},
+	} {
+		if _, err := client.Do(t.Context(), r); !errors.Is(err, provider.Invalid) || !strings.HasPrefix(err.Error(), "gemini: ") {
+			t.Errorf("%s %s: %v", r.Endpoint, r.Body, err)
+		}
+	}
+	if got := wire.Last(); got.URL != "" {
+		t.Errorf("sent %+v", got)
+	}
+}
+
+// A configuration that no call could be made with, or one that would go elsewhere, is
+// refused without its key.
+func TestMisconfigured(t *testing.T) {
+	for _, cfg := range []gemini.Config{
+		{APIKey: "sk-1\x00secret"},
+		{BaseURL: "https://user:secret@h"},
+		{Project: "p/../secret"},
+		{Project: ".."},
+		{Project: "p", Location: "secret.example/"},
+		{Project: "p", Location: "x#"},
+	} {
+		if _, err := gemini.New(cfg); !errors.Is(err, provider.Misconfigured) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
+
+func BenchmarkAnswer(b *testing.B) {
+	body := []byte(`{"candidates":[{"content":{"parts":[{"text":"The three rivers are the Danube, the Inn and the Mur."}],"role":"model"},"finishReason":"STOP","index":0,"avgLogprobs":-0.1}],` +
+		`"usageMetadata":{"promptTokenCount":61,"candidatesTokenCount":14,"totalTokenCount":75},"modelVersion":"gemini-2.5-flash","responseId":"PxYi"}`)
+	h := http.Header{"X-Goog-Request-Id": {"req_1"}}
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, e := (gemini.Dialect{}).Answer(http.StatusOK, h, body, nil); e != nil {
+			b.Fatal(e)
+		}
+	}
+}

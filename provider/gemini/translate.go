@@ -1,0 +1,130 @@
+package gemini
+
+import (
+	"strconv"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/chat"
+)
+
+// schemaWords are what Gemini holds an answer to as OpenAI's strict outputs do, of those that
+// the reference names under responseJsonSchema; what is not among those it passes over without
+// a word. oneOf means anyOf there, and a $ref that leads back is followed for a while only.
+var schemaWords = chat.Keywords{
+	Known: []string{
+		"type", "properties", "required", "additionalProperties", "items", "anyOf", "enum",
+		"title", "description", "format", "minimum", "maximum", "minItems", "maxItems",
+	},
+	Formats: []string{"date-time", "time", "date"},
+	Enum:    `"0`,
+}
+
+// maxStops is how many strings an answer may be stopped at.
+const maxStops = 5
+
+// FromChat puts a chat request of OpenAI's into a generateContent body: see package chat for
+// what is carried over. The model stands in the URL. An error is a *provider.Untranslatable.
+func FromChat(r provider.Request, _ provider.Defaults) ([]byte, error) {
+	c, err := chat.Read("gemini", r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if err := fits(c); err != nil {
+		return nil, err
+	}
+	return build(c, make([]byte, 0, len(r.Body)+256)), nil
+}
+
+// fits refuses what the dialect cannot say.
+func fits(c *chat.Request) error {
+	switch {
+	case c.Tools != nil:
+		return c.Refuse("tools", "has no exact counterpart")
+	case len(c.Stop) > maxStops:
+		return c.Refuse("stop", "has more than "+strconv.Itoa(maxStops)+" strings")
+	case c.Format != nil && c.Format.Description != nil:
+		return c.Refuse("response_format.json_schema.description", "has no counterpart")
+	}
+	if c.Seed != nil {
+		if _, err := strconv.ParseInt(string(c.Seed), 10, 32); err != nil {
+			return c.Refuse("seed", "is beyond 32 bits")
+		}
+	}
+	for _, turn := range c.Turns {
+		for i := range turn.Parts {
+			if err := fitsPart(c, &turn.Parts[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return c.CheckSchemas(&schemaWords)
+}
+
+func fitsPart(c *chat.Request, p *chat.Part) error {
+	switch {
+	case p.Kind == chat.Call || p.Kind == chat.Result:
+		return c.RefusePart(p, "", "is of a tool, which has no exact counterpart")
+	case p.Media == chat.GIF:
+		return c.RefusePart(p, "image_url.url", "is a gif, which is not taken")
+	}
+	return nil
+}
+
+func build(c *chat.Request, out []byte) []byte {
+	out = append(out, '{')
+	if len(c.System) > 0 {
+		out = append(chat.AppendName(out, "systemInstruction"), '{')
+		out = append(appendParts(out, c.System), '}')
+	}
+	out = append(chat.AppendName(out, "contents"), '[')
+	for _, turn := range c.Turns {
+		role := `{"role":"user"`
+		if turn.Role == chat.Assistant {
+			role = `{"role":"model"`
+		}
+		out = append(chat.AppendComma(out), role...)
+		out = append(appendParts(out, turn.Parts), '}')
+	}
+	out = append(out, ']')
+	before := len(out)
+	out = append(chat.AppendName(out, "generationConfig"), '{')
+	said := len(out)
+	if out = appendConfig(out, c); len(out) == said {
+		return append(out[:before], '}')
+	}
+	return append(out, "}}"...)
+}
+
+func appendConfig(out []byte, c *chat.Request) []byte {
+	if c.MaxTokens > 0 {
+		out = strconv.AppendInt(chat.AppendName(out, "maxOutputTokens"), int64(c.MaxTokens), 10)
+	}
+	out = chat.AppendMember(out, "temperature", c.Temperature)
+	out = chat.AppendMember(out, "topP", c.TopP)
+	out = chat.AppendMember(out, "seed", c.Seed)
+	if len(c.Stop) > 0 {
+		out = chat.AppendStrings(chat.AppendName(out, "stopSequences"), c.Stop)
+	}
+	if c.Format != nil {
+		out = append(chat.AppendName(out, "responseMimeType"), `"application/json"`...)
+		out = chat.AppendMember(out, "responseJsonSchema", c.Format.Schema)
+	}
+	return out
+}
+
+func appendParts(out []byte, parts []chat.Part) []byte {
+	out = append(chat.AppendName(out, "parts"), '[')
+	for i := range parts {
+		p := &parts[i]
+		out = append(chat.AppendComma(out), '{')
+		if p.Kind == chat.Image {
+			out = append(out, `"inlineData":{"mimeType":"image/`...)
+			out = append(append(out, p.Media.String()...), `","data":"`...)
+			out = append(append(out, p.Text...), `"}`...)
+		} else {
+			out = chat.AppendMember(out, "text", p.Text)
+		}
+		out = append(out, '}')
+	}
+	return append(out, ']')
+}

@@ -1,0 +1,76 @@
+package gemini
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/chat/chattest"
+)
+
+type content struct {
+	Role  string
+	Parts []struct {
+		Text       string
+		InlineData *struct{ MimeType, Data string }
+	}
+}
+
+// said reads what a generateContent body says, as chattest.Said reads a chat.
+func said(sent []byte) (all []string) {
+	var body struct {
+		SystemInstruction content
+		Contents          []content
+	}
+	_ = json.Unmarshal(sent, &body)
+	body.SystemInstruction.Role = "system"
+	for _, c := range append([]content{body.SystemInstruction}, body.Contents...) {
+		for _, p := range c.Parts {
+			if p.InlineData != nil {
+				all = append(all, chattest.Image(p.InlineData.MimeType, p.InlineData.Data))
+			} else {
+				all = append(all, chattest.Text(strings.Replace(c.Role, "model", "assistant", 1), p.Text))
+			}
+		}
+	}
+	return all
+}
+
+// A body of every shape, and what is sent for it.
+func TestFromChat(t *testing.T) {
+	for name, row := range map[string]struct{ chat, want string }{
+		"text": {
+			`{"model":"gpt","messages":[{"role":"system","content":"s"},{"role":"developer","content":[{"type":"text","text":"d\u00e9\/"}]},
+			  {"role":"user","content":"a"},{"role":"user","content":[{"type":"text","text":"b"},{"type":"text","text":"c"}]},{"role":"assistant","content":"d"},{"role":"user","content":"e"}],
+			  "max_completion_tokens":5,"temperature":1.50,"top_p":0.5,"seed":-3,"stop":["x","\n"],"tools":[],"logit_bias":{}}`,
+			`{"systemInstruction":{"parts":[{"text":"s"},{"text":"d\u00e9\/"}]},"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"user","parts":[{"text":"b"},{"text":"c"}]},` +
+				`{"role":"model","parts":[{"text":"d"}]},{"role":"user","parts":[{"text":"e"}]}],` +
+				`"generationConfig":{"maxOutputTokens":5,"temperature":1.50,"topP":0.5,"seed":-3,"stopSequences":["x","\n"]}}`,
+		},
+		"nothing but a question": {`{"messages":[{"role":"user","content":"a"}]}`, `{"contents":[{"role":"user","parts":[{"text":"a"}]}]}`},
+		"image": {
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/webp;base64,AAAA"}}]}]}`,
+			`{"contents":[{"role":"user","parts":[{"text":"a"},{"inlineData":{"mimeType":"image/webp","data":"AAAA"}}]}]}`,
+		},
+		"schema": {
+			`{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"object","properties":{"a":{"type":"number","maximum":3}}}}}}`,
+			`{"contents":[{"role":"user","parts":[{"text":"a"}]}],"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"a":{"type":"number","maximum":3}}}}}`,
+		},
+	} {
+		sent, err := FromChat(provider.Request{Model: "gemini-3", Body: []byte(row.chat)}, provider.Defaults{MaxTokens: 9})
+		if err != nil || string(sent) != row.want {
+			t.Errorf("%s: %v\n got %s\nwant %s", name, err, sent, row.want)
+		}
+	}
+}
+
+func TestFromChatRandomBodies(t *testing.T) {
+	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Schemas|chattest.Extremes, FromChat, said, func(string) bool { return false })
+}
+
+// FuzzFromChat: any text is refused by name or translated without loss.
+func FuzzFromChat(f *testing.F) {
+	chattest.Seeds(f)
+	f.Fuzz(func(t *testing.T, body []byte) { chattest.Check(t, FromChat, said, body) })
+}
