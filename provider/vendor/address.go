@@ -1,0 +1,100 @@
+package vendor
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Place says where of a vendor that is in many places. Of each only what Needs names is
+// asked for.
+type Place struct {
+	Region   string // of AWS, such as eu-west-1
+	Project  string // of Google Cloud
+	Location string // of Google Cloud: a region, "global", "us" or "eu"
+	Resource string // of Azure
+}
+
+// Parts are what a Place has, by the names of placeholders, in their order.
+var parts = [...]struct {
+	name      string
+	variables []string // the usual ones of the environment
+	of        func(Place) string
+}{
+	{"region", []string{"AWS_REGION", "AWS_DEFAULT_REGION"}, func(p Place) string { return p.Region }},
+	{"project", []string{"GOOGLE_CLOUD_PROJECT", "GOOGLE_VERTEX_PROJECT"}, func(p Place) string { return p.Project }},
+	{"location", []string{"GOOGLE_CLOUD_LOCATION", "GOOGLE_VERTEX_LOCATION"}, func(p Place) string { return p.Location }},
+	{"resource", []string{"AZURE_RESOURCE_NAME"}, func(p Place) string { return p.Resource }},
+}
+
+// maxPart bounds a part in bytes: as long as a label of a host's name may be.
+const maxPart = 63
+
+var (
+	// ErrNoAddress is of a vendor that is reached only where somebody says: it has no Base.
+	ErrNoAddress = errors.New("it has no address of its own: tell the base URL")
+	// ErrPart is of a Place that lacks what the address needs, or has what no address may.
+	ErrPart = errors.New("not a part of an address")
+)
+
+// Variables are the environment variables in which a part of a Place usually is, by the
+// name of its placeholder; the first that is set counts.
+func Variables(part string) []string {
+	for _, p := range parts {
+		if p.name == part {
+			return p.variables
+		}
+	}
+	return nil
+}
+
+// Needs names what a Place must have for the vendor's address: none, or some of region,
+// project, location and resource.
+func (v Vendor) Needs() (names []string) {
+	for _, p := range parts {
+		if strings.Contains(v.Base, "{"+p.name+"}") {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// Address is the base URL with the place filled in. errors.Is finds ErrNoAddress or ErrPart
+// in what it returns.
+func (v Vendor) Address(at Place) (string, error) {
+	base := v.Base
+	if own := v.Bases[at.Location]; own != "" {
+		base = own
+	}
+	if base == "" {
+		return "", fmt.Errorf("vendor: address of %s: %w", v.Name, ErrNoAddress)
+	}
+	for _, p := range parts {
+		mark := "{" + p.name + "}"
+		if !strings.Contains(base, mark) {
+			continue
+		}
+		value := p.of(at)
+		if err := checkPart(value); err != nil {
+			return "", fmt.Errorf("vendor: address of %s: its %s %q: %w", v.Name, p.name, value, err)
+		}
+		base = strings.ReplaceAll(base, mark, value)
+	}
+	return base, nil
+}
+
+// checkPart refuses what would make another address of it: it comes from the environment,
+// and stands in the name of a host that is sent a key.
+func checkPart(s string) error {
+	if s == "" || len(s) > maxPart {
+		return ErrPart
+	}
+	for _, c := range []byte(s) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+		default:
+			return ErrPart
+		}
+	}
+	return nil
+}

@@ -1,0 +1,16 @@
+// Package vendor is what is known of those who answer: where each is reached, in which
+// dialect, with which key, how it counts, and what it means by its words. A vendor is a
+// row of data; a dialect is code, and is elsewhere.
+//
+// It promises that a row says only what its maker documents or what others have published,
+// that each word which a row gives a meaning of its own is in a recorded answer of
+// provider/providertest, and that no two rows claim one host.
+//
+//	name ──Named──▶ ┌────────────────────────┐ ──Address──▶ base URL
+//	                │ Vendor                 │ ──Keys──────▶ environment
+//	URL ────For───▶ │  address, key, dialect │ ──Charge────▶ what a call draws
+//	                │  limits, charge, words │ ──Periods───▶ what headers mean
+//	       rows ──▶ └────────────────────────┘ ──Wording───▶ what an error means
+//
+// docs/providers.md shows all rows, and is made of them.
+package vendor

@@ -1,0 +1,123 @@
+package vendor
+
+import (
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Names of vendors that stand for what is not known.
+const (
+	generic = "generic" // somebody's server
+	local   = "local"   // one's own
+	usual   = "openai"  // whoever is called if no address is told
+)
+
+// Rows are all vendors, in the order of the page that shows them: makers of models, those
+// who serve the models of others, and servers of one's own. The slice is the caller's.
+func Rows() []Vendor { return slices.Concat(makers, hosts, own) }
+
+// Names are those of all vendors, in order.
+func Names() []string {
+	var names []string
+	for _, v := range Rows() {
+		names = append(names, v.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Named is the vendor of that name, in capitals or not; false if there is none.
+func Named(name string) (Vendor, bool) {
+	name = strings.ToLower(name)
+	for _, rows := range [...][]Vendor{makers, hosts, own} {
+		for i := range rows {
+			if rows[i].Name == name {
+				return rows[i], true
+			}
+		}
+	}
+	return Vendor{}, false
+}
+
+// For is the vendor of that name. A name that is not known ("", "auto") leaves it to the
+// base URL: a known host is its vendor's, a loopback or private address and a host without
+// a dot are local, no URL at all is openai, and anything else is generic. That says who
+// answers, and not in which dialect: many hosts have a second door.
+func For(name, baseURL string) Vendor {
+	if v, ok := Named(name); ok {
+		return v
+	}
+	v, _ := Named(nameByURL(baseURL))
+	return v
+}
+
+func nameByURL(base string) string {
+	if base == "" {
+		return usual
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return generic
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if name := nameByHost(host); name != "" {
+		return name
+	}
+	if isPrivate(host) {
+		return local
+	}
+	return generic
+}
+
+func nameByHost(host string) string {
+	for _, rows := range [...][]Vendor{makers, hosts} {
+		for i := range rows {
+			if slices.ContainsFunc(rows[i].Hosts, func(of string) bool { return isHost(host, of) }) {
+				return rows[i].Name
+			}
+		}
+	}
+	return ""
+}
+
+// Answers reports whether a URL's host is the vendor's own.
+func (v Vendor) Answers(baseURL string) bool {
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return false
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	return slices.ContainsFunc(v.Hosts, func(of string) bool { return isHost(host, of) })
+}
+
+// isHost reports whether a host is the one of a row, or below it.
+func isHost(host, of string) bool {
+	head, tail, wild := strings.Cut(of, "*")
+	if !wild {
+		return host == of || strings.HasSuffix(host, "."+of)
+	}
+	return len(host) > len(head)+len(tail) && strings.HasPrefix(host, head) && strings.HasSuffix(host, tail)
+}
+
+// isPrivate reports whether a host can only be one's own: an address that no
+// public one is, or a name that no public one is.
+func isPrivate(host string) bool {
+	if host == "" {
+		return false
+	}
+	host, _, _ = strings.Cut(host, "%") // the zone of an IPv6 address
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified()
+	}
+	if !strings.Contains(host, ".") { // localhost, and services of a compose file
+		return true
+	}
+	for _, end := range []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"} {
+		if strings.HasSuffix(host, end) {
+			return true
+		}
+	}
+	return false
+}

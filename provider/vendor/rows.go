@@ -1,0 +1,195 @@
+package vendor
+
+import (
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
+)
+
+// Dialects that rows name.
+const (
+	openAI    = "openai"
+	anthropic = "anthropic"
+	gemini    = "gemini"
+	converse  = "converse"
+)
+
+// awsKey is the variable of Bedrock's keys, at all of its doors.
+const awsKey = "AWS_BEARER_TOKEN_BEDROCK"
+
+// slowAnswers is for vendors that keep a call before it begins, or let it think: Azure
+// speaks of 29 minutes, DeepSeek of 10 before it starts.
+const slowAnswers = 30 * time.Minute
+
+const (
+	day    = 24 * time.Hour
+	minute = time.Minute
+	second = time.Second
+)
+
+// Charges that several rows have.
+//
+//   - OpenAI: a call's tokens are "the maximum of max_tokens and the estimated number of
+//     tokens based on the character count of your request". Of those who do not say it is
+//     assumed.
+//   - Anthropic: input is estimated at the start and corrected, output counts as it is
+//     written, and "max_tokens does not factor in".
+//   - Bedrock: input and max_tokens are deducted at the start, and what was not used is
+//     given back at the end. Without max_tokens it is the model's own maximum, which is
+//     4,096 for older models and up to 64,000 for newer ones: always set it there.
+//   - Gemini: a minute's limit on tokens is on input alone.
+var (
+	greater     = limiter.Charge{Rule: limiter.ChargeGreater}
+	byAnthropic = limiter.Charge{Rule: limiter.ChargeAsExpected, CachedFree: true}
+	byBedrock   = limiter.Charge{Rule: limiter.ChargeBoth, Assumed: 4096}
+	byGemini    = limiter.Charge{Rule: limiter.ChargePromptOnly}
+)
+
+// byMinute: the headers that are named as OpenAI's are always of a minute. Azure's are not
+// told, though its tokens are: whose periods are told is believed in a limit of 0, too, and
+// Azure shows that where it means nothing.
+var byMinute = limiter.Periods{{Family: "openai", Per: minute}}
+
+// billingOff is of Google: the project's billing is switched off, as a 403.
+var billingOff = map[string]provider.Kind{"billing_disabled": provider.QuotaExhausted}
+
+// ofBedrock: the first is a subscription that is still being made, for some 15 minutes, as
+// a 403; the second a clock that is wrong. A model that is only reached through an
+// inference profile is no fault of the item.
+var ofBedrock = provider.Wording{
+	Kinds:   map[string]provider.Kind{"mpagreementbeingcreated": provider.Overloaded, "requestexpired": provider.Misconfigured},
+	Phrases: []provider.Phrase{{Says: "with on-demand throughput isn", Kind: provider.ModelNotFound}},
+}
+
+// makers serve models of their own, or are the door to those of one maker.
+var makers = []Vendor{
+	{
+		Name: "openai", Title: "OpenAI", Dialect: openAI, Charge: greater,
+		Base: "https://api.openai.com/v1", Hosts: []string{"api.openai.com"},
+		Keys:         []string{"OPENAI_API_KEY"},
+		Wording:      provider.Wording{Kinds: map[string]provider.Kind{"resource_unavailable": provider.Overloaded}}, // no room in the flex tier, as a 429
+		Organisation: "Openai-Organization",
+		Note:         "Limits are of an organisation and a model, and some models share theirs. Flex tiers are slow: tell a longer timeout.",
+	},
+	{
+		Name: "anthropic", Title: "Anthropic", Dialect: anthropic,
+		Base: "https://api.anthropic.com", Hosts: []string{"api.anthropic.com"},
+		Auth: XAPIKey, Keys: []string{"ANTHROPIC_API_KEY"}, Charge: byAnthropic, Settles: true,
+		Periods:      limiter.Periods{{Family: "anthropic", Per: minute}},
+		Organisation: "Anthropic-Organization-Id",
+		Note:         "Models of a class share their limits. max_tokens is required.",
+	},
+	{
+		Name: "gemini", Title: "Gemini (AI Studio)", Dialect: gemini,
+		Base: "https://generativelanguage.googleapis.com/v1beta", Hosts: []string{"generativelanguage.googleapis.com"},
+		Auth: GoogAPIKey, Keys: []string{"GOOGLE_API_KEY", "GEMINI_API_KEY"}, Charge: byGemini,
+		Wording: provider.Wording{Kinds: billingOff},
+		Note:    "Limits are of a project: more keys of one project give nothing. No headers. A refused prompt that is too long still counts (second-hand).",
+	},
+	{
+		Name: "google-openai", Title: "Gemini, OpenAI's shape", Dialect: openAI,
+		Base: "https://generativelanguage.googleapis.com/v1beta/openai",
+		Keys: []string{"GOOGLE_API_KEY", "GEMINI_API_KEY"}, Charge: byGemini,
+		Wording: provider.Wording{Kinds: billingOff},
+		Note:    "Labelled beta by its maker. No headers.",
+	},
+	{
+		Name: "vertex", Title: "Gemini (Vertex AI)", Dialect: gemini,
+		Base:  "https://{location}-aiplatform.googleapis.com" + vertexPath,
+		Bases: map[string]string{"global": "https://aiplatform.googleapis.com" + vertexPath, "us": vertexOf("us"), "eu": vertexOf("eu")},
+		Hosts: []string{"aiplatform.googleapis.com", "*-aiplatform.googleapis.com", "aiplatform.*.rep.googleapis.com"},
+		Auth:  Google, Charge: byGemini,
+		Wording: provider.Wording{Kinds: billingOff, Phrases: []provider.Phrase{{Says: "resource exhausted. please try again later", Kind: provider.Overloaded}}},
+		Note:    "A 429 tells of a pool that all share, not of a quota of one's own: it is read as overload. No headers.",
+	},
+	{
+		Name: "azure", Title: "Azure OpenAI", Dialect: openAI, Charge: greater,
+		Base: "https://{resource}.openai.azure.com/openai/v1", Hosts: []string{"openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"},
+		Auth: APIKey, Keys: []string{"AZURE_OPENAI_API_KEY", "AZURE_API_KEY"}, Timeout: slowAnswers,
+		Note: "The body's model is the name of a deployment. Limits of requests are enforced by 1 or 10 seconds; deployments of one subscription may share theirs.",
+	},
+	{
+		Name: "azure-deployments", Title: "Azure OpenAI, older addresses", Dialect: openAI, Charge: greater,
+		Base: "https://{resource}.openai.azure.com/openai", Path: "/deployments/{model}{path}?api-version=2024-10-21",
+		Auth: APIKey, Keys: []string{"AZURE_OPENAI_API_KEY", "AZURE_API_KEY"}, Timeout: slowAnswers,
+		Note: "The model is the name of a deployment and stands in the address; the body's is ignored.",
+	},
+	{
+		Name: "azure-anthropic", Title: "Claude on Azure", Dialect: anthropic,
+		Base: "https://{resource}.services.ai.azure.com/anthropic",
+		Auth: XAPIKey, Keys: []string{"ANTHROPIC_FOUNDRY_API_KEY"}, Charge: byAnthropic, Settles: true, Timeout: slowAnswers,
+		Note: "The model is the name of a deployment. No headers of limits.",
+	},
+	{
+		Name: "bedrock", Title: "Amazon Bedrock", Dialect: converse,
+		Base: "https://bedrock-runtime.{region}.amazonaws.com", Hosts: []string{"bedrock-*.amazonaws.com"},
+		Auth: AWS, Service: "bedrock", Keys: []string{awsKey}, Charge: byBedrock, Settles: true, Wording: ofBedrock,
+		Note: "Many models are reached by the id of an inference profile only. Output burns faster than it is written with some: 5 times with Claude 3.7 and later (second-hand). No headers.",
+	},
+	{
+		Name: "bedrock-openai", Title: "Amazon Bedrock, OpenAI's shape", Dialect: openAI,
+		Base: "https://bedrock-runtime.{region}.amazonaws.com/openai/v1",
+		Keys: []string{awsKey}, Charge: byBedrock, Settles: true,
+		Note: "Application profiles are refused here. A short-lived key lives 12 hours at most. No headers.",
+	},
+	{
+		Name: "bedrock-anthropic", Title: "Claude on Amazon Bedrock", Dialect: anthropic,
+		Base: "https://bedrock-mantle.{region}.api.aws/anthropic", Hosts: []string{"bedrock-mantle.*.api.aws"},
+		Auth: AWS, Service: "bedrock-mantle", Keys: []string{awsKey}, Charge: byBedrock, Settles: true,
+		Note: "Models begin with anthropic. as in anthropic.claude-haiku-5. No limit on requests. No headers.",
+	},
+	{
+		Name: "cohere", Title: "Cohere", Dialect: openAI, Charge: greater,
+		Base: "https://api.cohere.ai/compatibility/v1", Hosts: []string{"api.cohere.ai", "api.cohere.com"},
+		Keys: []string{"COHERE_API_KEY"}, ByAccount: true,
+		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "api calls / month", Kind: provider.QuotaExhausted}}},
+		Note:    "Its compatible door: no n, logit_bias, store or parallel_tool_calls. A trial key has 20 chats a minute and 1,000 calls a month. No headers.",
+	},
+	{
+		Name: "mistral", Title: "Mistral", Dialect: openAI, Charge: greater,
+		Base: "https://api.mistral.ai/v1", Hosts: []string{"api.mistral.ai"},
+		Keys: []string{"MISTRAL_API_KEY"}, ByAccount: true,
+		Periods: limiter.Periods{{Family: "minute", Per: minute}},
+		Wording: provider.Wording{Kinds: map[string]provider.Kind{"service_tier_capacity_exceeded": provider.Overloaded}},
+		Note:    "Requests are enforced by the second. A limit of 0 means that the model is not on the plan. random_seed instead of seed.",
+	},
+	{
+		Name: "deepseek", Title: "DeepSeek", Dialect: openAI, Charge: greater,
+		Base: "https://api.deepseek.com/v1", Hosts: []string{"api.deepseek.com"},
+		Keys: []string{"DEEPSEEK_API_KEY"}, InFlight: 500, Timeout: slowAnswers,
+		Note: "Limits calls in flight, not their rate: 500 with Pro, 2,500 with Flash. A call may be kept for 10 minutes before it begins; temperature has no effect while the model thinks. No headers.",
+	},
+	{
+		Name: "xai", Title: "xAI", Dialect: openAI, Charge: greater,
+		Base: "https://api.x.ai/v1", Hosts: []string{"api.x.ai"},
+		Keys: []string{"XAI_API_KEY"}, TellsCost: true,
+		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "content violates usage guidelines", Kind: provider.Refused}}}, // as a 403
+		Note:    "Reasoning and cached tokens count against the limits, which are by second and minute. A prompt that is refused beforehand costs $0.05.",
+	},
+	{
+		Name: "moonshot", Title: "Moonshot AI (Kimi)", Dialect: openAI, Charge: greater,
+		Base: "https://api.moonshot.ai/v1", Hosts: []string{"api.moonshot.ai"},
+		Keys: []string{"MOONSHOT_API_KEY"}, ByAccount: true, InFlight: 1,
+		Note: "The smallest accounts have 1 call in flight and 3 a minute; from $10 on it is 50 and 200: tell them (second-hand).",
+	},
+	{
+		Name: "perplexity", Title: "Perplexity", Dialect: openAI, Charge: greater,
+		Base: "https://api.perplexity.ai/v1", Hosts: []string{"api.perplexity.ai"},
+		Keys: []string{"PERPLEXITY_API_KEY"},
+		Note: "Speaks Responses: its chat completions have ended (second-hand).",
+	},
+	{
+		Name: "zai", Title: "Z.ai", Dialect: openAI, Charge: greater,
+		Base: "https://api.z.ai/api/paas/v4", Hosts: []string{"api.z.ai"},
+		Keys: []string{"ZAI_API_KEY"}, SecondHand: true,
+	},
+}
+
+// vertexPath is what Google's models of a project and a place are below.
+const vertexPath = "/v1/projects/{project}/locations/{location}/publishers/google"
+
+// vertexOf is the address of a place that is many regions.
+func vertexOf(place string) string {
+	return "https://aiplatform." + place + ".rep.googleapis.com" + vertexPath
+}

@@ -1,0 +1,96 @@
+package vendor
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
+)
+
+// hosts serve the models of many makers, or pass on to those who do. They all speak
+// OpenAI's dialect.
+var hosts = []Vendor{
+	{
+		Name: "openrouter", Title: "OpenRouter", Dialect: openAI, Charge: greater,
+		Base: "https://openrouter.ai/api/v1", Hosts: []string{"openrouter.ai"},
+		Keys: []string{"OPENROUTER_API_KEY"}, TellsCost: true,
+		Note: "What is in flight reserves credit and gives it back: a 402 may mean to wait. Several providers are behind one model. Free models have 20 calls a minute, and 50 or 1,000 a day. Headers only on its own 429.",
+	},
+	{
+		Name: "groq", Title: "Groq", Dialect: openAI,
+		Base: "https://api.groq.com/openai/v1", Hosts: []string{"api.groq.com"},
+		Keys:    []string{"GROQ_API_KEY"},
+		Periods: limiter.Periods{{Family: "openai", On: limiter.Requests, Per: day}, {Family: "openai", On: limiter.Tokens, Per: minute}},
+		Charge:  limiter.Charge{Rule: limiter.ChargeGreater, CachedFree: true},
+		Note:    "The header of requests is always a day's. The flex tier answers 498 where it has no room.",
+	},
+	{
+		Name: "together", Title: "Together AI", Dialect: openAI, Charge: greater,
+		Base: "https://api.together.xyz/v1", Hosts: []string{"api.together.xyz", "api.together.ai"},
+		Keys:    []string{"TOGETHER_API_KEY"},
+		Periods: limiter.Periods{{Family: "plain", Per: second}},
+		Note:    "Limits follow live capacity and one's own recent use; 60 a minute are 1 a second. 503 means that the platform is full, below one's rate (headers second-hand).",
+	},
+	{
+		Name: "fireworks", Title: "Fireworks AI", Dialect: openAI, Charge: greater,
+		Base: "https://api.fireworks.ai/inference/v1", Hosts: []string{"api.fireworks.ai"},
+		Keys:    []string{"FIREWORKS_API_KEY"},
+		Periods: limiter.Periods{{Family: "fireworks", Per: second}},
+		Wording: provider.Wording{Statuses: map[int]provider.Kind{http.StatusPreconditionFailed: provider.QuotaExhausted}},
+		Note:    "Three limits of tokens, by the second: all of the prompt, what of it is not cached, and output. x-session-affinity makes its caches hit.",
+	},
+	{
+		Name: "cerebras", Title: "Cerebras", Dialect: openAI,
+		Base: "https://api.cerebras.ai/v1", Hosts: []string{"api.cerebras.ai"},
+		Keys: []string{"CEREBRAS_API_KEY"}, Charge: limiter.Charge{Rule: limiter.ChargeBoth, Assumed: 16384},
+		Periods: limiter.Periods{{Family: "minute", Per: minute}, {Family: "hour", Per: time.Hour}, {Family: "day", Per: day}},
+		Note:    "A call takes its prompt and its max_completion_tokens when it is let in, and gives nothing back; one without takes an estimate, or 16,384 (second-hand): always set it.",
+	},
+	{
+		Name: "sambanova", Title: "SambaNova", Dialect: openAI, Charge: greater,
+		Base: "https://api.sambanova.ai/v1", Hosts: []string{"api.sambanova.ai"},
+		Keys: []string{"SAMBANOVA_API_KEY"}, SecondHand: true,
+		Periods: byMinute,
+		Note:    "A second header of requests is a day's.",
+	},
+	{
+		Name: "nebius", Title: "Nebius Token Factory", Dialect: openAI, Charge: greater,
+		Base: "https://api.tokenfactory.nebius.com/v1", Hosts: []string{"api.tokenfactory.nebius.com", "api.studio.nebius.ai"},
+		Keys: []string{"NEBIUS_API_KEY"}, Periods: byMinute,
+		Note: "Limits are adapted each 15 minutes to what is used.",
+	},
+	{
+		Name: "nvidia", Title: "NVIDIA NIM", Dialect: openAI, Charge: greater,
+		Base: "https://integrate.api.nvidia.com/v1", Hosts: []string{"integrate.api.nvidia.com"},
+		Keys: []string{"NVIDIA_API_KEY"},
+	},
+	{
+		Name: "deepinfra", Title: "DeepInfra", Dialect: openAI, Charge: greater,
+		Base: "https://api.deepinfra.com/v1/openai", Hosts: []string{"api.deepinfra.com"},
+		Keys: []string{"DEEPINFRA_TOKEN", "DEEPINFRA_API_KEY"}, InFlight: 200,
+		Note: "200 calls in flight for each model.",
+	},
+	{
+		Name: "hyperbolic", Title: "Hyperbolic", Dialect: openAI, Charge: greater,
+		Base: "https://api.hyperbolic.xyz/v1", Hosts: []string{"api.hyperbolic.xyz"},
+		Keys: []string{"HYPERBOLIC_API_KEY"}, SecondHand: true,
+	},
+	{
+		Name: "novita", Title: "Novita AI", Dialect: openAI, Charge: greater,
+		Base: "https://api.novita.ai/openai/v1", Hosts: []string{"api.novita.ai"},
+		Keys: []string{"NOVITA_API_KEY"}, SecondHand: true,
+	},
+	{
+		Name: "huggingface", Title: "Hugging Face Inference Providers", Dialect: openAI, Charge: greater,
+		Base: "https://router.huggingface.co/v1", Hosts: []string{"router.huggingface.co"},
+		Keys: []string{"HF_TOKEN", "HUGGINGFACE_API_KEY"},
+		Note: "Passes on to other hosts; which, is chosen with the name of the model.",
+	},
+	{
+		Name: "github-models", Title: "GitHub Models", Dialect: openAI, Charge: greater,
+		Base: "https://models.github.ai/inference", Hosts: []string{"models.github.ai"},
+		Keys: []string{"GITHUB_TOKEN"},
+		Note: "For trying models, not for work: limits are small, and some are by the day.",
+	},
+}

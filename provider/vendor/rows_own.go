@@ -1,0 +1,44 @@
+package vendor
+
+// openAIKey is the variable of a key for servers without one of their own.
+const openAIKey = "OPENAI_API_KEY"
+
+// own are servers of one's own, at the address at which each is when nobody says otherwise,
+// and what stands for servers of which nothing is known.
+var own = []Vendor{
+	{
+		Name: "ollama", Title: "Ollama", Dialect: openAI, Charge: greater, Local: true, Auth: None,
+		Base: "http://localhost:11434/v1",
+		Note: "Cuts a prompt to the model's context silently, unless its file raises num_ctx (second-hand). 503 when 512 calls wait.",
+	},
+	{
+		Name: "vllm", Title: "vLLM", Dialect: openAI, Charge: greater, Local: true,
+		Base: "http://localhost:8000/v1", Keys: []string{openAIKey},
+		Note: "Queues without bound. Also has Anthropic's messages. 404 for a model that it does not serve.",
+	},
+	{
+		Name: "llamacpp", Title: "llama.cpp", Dialect: openAI, Charge: greater, Local: true,
+		Base: "http://localhost:8080/v1", Keys: []string{openAIKey},
+		Note: "Calls wait for a slot. 503 while it loads the model. Also has Anthropic's messages.",
+	},
+	{
+		Name: "lmstudio", Title: "LM Studio", Dialect: openAI, Charge: greater, Local: true,
+		Base: "http://localhost:1234/v1", Keys: []string{"LM_API_TOKEN"},
+		Note: "Loads a model on its first call, which takes minutes.",
+	},
+	{
+		Name: "sglang", Title: "SGLang", Dialect: openAI, Charge: greater, Local: true,
+		Base: "http://localhost:30000/v1", Keys: []string{"SGLANG_API_KEY"}, SecondHand: true,
+		Note: "503 when its queue is full, if that is bounded.",
+	},
+	{
+		Name: "local", Title: "a server of one's own", Dialect: openAI, Charge: greater, Local: true,
+		Keys: []string{openAIKey},
+		Note: "Any server of OpenAI's shape without a quota.",
+	},
+	{
+		Name: "generic", Title: "any server", Dialect: openAI, Charge: greater,
+		Keys: []string{openAIKey},
+		Note: "Any server of OpenAI's shape, with a quota. A gateway, such as LiteLLM's or Portkey's, is one.",
+	},
+}
