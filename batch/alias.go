@@ -13,11 +13,20 @@ type (
 	Limits = limiter.Limits
 	// Cost is what one call draws; see [limiter.Cost].
 	Cost = limiter.Cost
+	// Charge is how a provider draws on its limits; see [limiter.Charge].
+	Charge = limiter.Charge
+	// Periods are what the limits in headers are for; see [limiter.Periods].
+	Periods = limiter.Periods
+	// Period is one of them; see [limiter.Period].
+	Period = limiter.Period
 	// Usage is what calls used, as the provider reported it; see [provider.Usage].
 	Usage = provider.Usage
 
 	// WaitError is a wait that is too long; see [ErrWaitTooLong].
 	WaitError = machine.WaitError
+
+	// UsedUpError is a limit of which nothing is left; see [machine.UsedUpError].
+	UsedUpError = machine.UsedUpError
 
 	// LaneConfig is what one lane is like; see [machine.LaneConfig].
 	LaneConfig = machine.LaneConfig

@@ -24,6 +24,8 @@ type laneWords struct {
 	local    *time.Duration // WithLocalServer
 	plain    bool           // WithPlainLaw
 	latency  time.Duration  // WithLatencyTarget; 0 says nothing
+	charge   Charge         // WithCharge, likewise; WithLaneDefaults may know better
+	periods  Periods        // WithPeriods, likewise
 }
 
 // compose is what the words add up to. The half of the attempt timeout is what a server
@@ -40,8 +42,9 @@ func (w laneWords) compose(attemptTimeout time.Duration) (LaneConfig, error) {
 		c.Law, c.Ramp = limiter.Plain, *w.ramp
 	}
 	c.Target = cmp.Or(w.latency, c.Target)
+	c.Charge, c.Periods = cmp.Or(c.Charge, w.charge), cmp.Or(c.Periods, w.periods)
 	if w.local != nil {
-		c.Local, c.Target = true, cmp.Or(*w.local, c.Target, attemptTimeout/2)
+		c.Local, c.Target = true, cmp.Or(*w.local, c.Target, cmp.Or(c.AttemptTimeout, attemptTimeout)/2)
 	}
 	return c, w.contradictions()
 }
@@ -95,8 +98,8 @@ func WithPlainLaw() Option {
 
 // WithLocalServer says that the server is one's own (vLLM, llama.cpp, Ollama) and
 // queues instead of refusing: as many calls are in flight as keep the 90th
-// percentile of latency under target. 0 means half of the attempt timeout, or a minute if
-// there is none. The plain law does not know such servers.
+// percentile of latency under target. 0 means half of the attempt timeout, that of the
+// lane if [WithLaneDefaults] says one, or a minute if there is none. The plain law does not know such servers.
 func WithLocalServer(target time.Duration) Option {
 	return sharedOption(func(c *config) { c.lanes.local = &target }, "WithLocalServer(%v)", target)
 }
@@ -124,6 +127,22 @@ func WithRamp(initial, target float64, duration time.Duration) Option {
 	}, "WithRamp(%v, %v, %v)", initial, target, duration)
 }
 
+// WithCharge says how the provider draws on its limits, where neither [WithLane] nor
+// [WithLaneDefaults] does: what items tell as their [Cost] is then an estimate, whose Input are the tokens of the prompt
+// and whose Output is the bound on output, 0 if there is none. The zero Charge, which is
+// the default, takes the cost as it was told.
+func WithCharge(charge Charge) Option {
+	return sharedOption(func(c *config) { c.lanes.charge = charge }, "WithCharge(%+v)", charge)
+}
+
+// WithPeriods says what the limits in the provider's headers are for, where neither
+// [WithLane] nor [WithLaneDefaults] does; see [Periods]. What it does not say is found out. A limit by the day stops its lane
+// once a header says that nothing is left of it, and that it is not whole again within 15
+// minutes: [ErrWaitTooLong], and behind it a [UsedUpError].
+func WithPeriods(p Periods) Option {
+	return sharedOption(func(c *config) { c.lanes.periods = p }, "WithPeriods(%+v)", p)
+}
+
 // WithLane says what one lane is like, in all: of what other options say of lanes, nothing
 // is added. "" is [DefaultLane].
 func WithLane(name string, l LaneConfig) Option {
@@ -137,7 +156,8 @@ func WithLane(name string, l LaneConfig) Option {
 
 // WithLaneDefaults says what lanes are like that no WithLane names: cooldown, breaker,
 // error window, window of calls in flight, and the rest of a [LaneConfig]. To it is added
-// what WithLimits, WithPlainLaw, WithRamp, WithLocalServer and WithLatencyTarget say.
+// what WithLimits, WithCharge, WithPeriods, WithPlainLaw, WithRamp, WithLocalServer and
+// WithLatencyTarget say.
 func WithLaneDefaults(l LaneConfig) Option {
 	return sharedOption(func(c *config) { c.lanes.defaults = l }, "WithLaneDefaults()")
 }

@@ -46,6 +46,8 @@ func TestOrderOfOptionsDoesNotMatter(t *testing.T) {
 		{WithLocalServer(0), WithAttemptTimeout(time.Minute), WithLaneDefaults(breaker), limits},
 		{WithLocalServer(0), WithLatencyTarget(time.Second), WithLaneDefaults(machine.LaneConfig{Target: time.Second})},
 		{WithPlainLaw(), WithLatencyTarget(time.Second), limits},
+		{WithCharge(Charge{Rule: limiter.ChargeBoth}), WithPeriods(Periods{{Per: time.Minute}}), WithLaneDefaults(breaker), limits},
+		{WithLocalServer(0), WithAttemptTimeout(time.Minute), WithLaneDefaults(machine.LaneConfig{AttemptTimeout: time.Hour})},
 		{WithLocalServer(time.Second), WithAttemptTimeout(time.Minute), WithLaneDefaults(machine.LaneConfig{Local: true, Target: time.Second})},
 		{WithPool("b", "x", "y"), WithFallback("a", "x", "y"), WithPool("", "z"), WithItemTimeout(time.Hour), WithMaxAttempts(2)},
 		{WithShared(shared), WithReadAhead(7), WithInputOrder(), WithProgressEvery(time.Minute)},

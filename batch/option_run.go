@@ -51,7 +51,8 @@ func WithPoolOf[In any](pool func(In) string) Option {
 	}, "WithPoolOf()")
 }
 
-// WithCostOf says what an item's call is expected to draw. Without it a call
+// WithCostOf says what an item's call is expected to draw, or, on lanes that have a
+// [Charge], what is estimated. Without it a call
 // costs one request, and tokens are noted when the usage is known. It is called like the
 // function of [WithPoolOf].
 func WithCostOf[In any](cost func(In) Cost) Option {
@@ -77,7 +78,8 @@ func WithMaxFailures(n int) Option {
 }
 
 // WithAttemptTimeout bounds one call; time spent waiting for it to leave does
-// not count. Default 2 minutes; 0 is no bound.
+// not count. Default 2 minutes; 0 is no bound. On a lane whose [LaneConfig] has an
+// AttemptTimeout, that is the bound.
 func WithAttemptTimeout(d time.Duration) Option {
 	return runOption(func(c *config) { c.attemptTimeout = d }, "WithAttemptTimeout(%v)", d)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/coordinator"
+	"github.com/headrace/headrace/limiter"
 )
 
 // Where an option works; elsewhere it is ErrConfig.
@@ -35,6 +36,7 @@ var optionTable = map[string]struct {
 	"WithAttemptTimeout": {given(WithAttemptTimeout(time.Minute)), aboutARun, nil},
 	"WithBackoff":        {given(WithBackoff(time.Second, time.Minute)), aboutLanes, []Option{WithBackoff(time.Minute, 0), WithBackoff(-1, 0)}},
 	"WithCalls":          {given(WithCalls(func(Call) {})), aboutARun, []Option{WithCalls(nil)}},
+	"WithCharge":         {given(WithCharge(Charge{Rule: limiter.ChargeBoth})), aboutLanes, []Option{WithCharge(Charge{Rule: 99}), WithCharge(Charge{OutputFactor: -1})}},
 	"WithClassifier":     {given(WithClassifier(func(error) Kind { return Unknown })), aboutARun, []Option{WithClassifier(nil)}},
 	"WithClock":          {given(WithClock(clockwork.NewRealClock())), aboutLanes, []Option{WithClock(nil)}},
 	"WithConcurrency":    {given(WithConcurrency(2)), aboutARun, []Option{WithConcurrency(0)}},
@@ -59,6 +61,7 @@ var optionTable = map[string]struct {
 	"WithMemory":         {given(WithMemory(nil)), aboutLanes, []Option{WithMemory(Memory{"a": {Version: 99}})}},
 	"WithMemorySaver":    {given(WithMemorySaver(func(Memory) error { return nil })), aboutLanes, []Option{WithMemorySaver(nil)}},
 	"WithObserver":       {given(WithObserver(func(Event) {})), aboutARun, []Option{WithObserver(nil)}},
+	"WithPeriods":        {given(WithPeriods(Periods{{Family: "openai", Per: time.Minute}})), aboutLanes, []Option{WithPeriods(Periods{{Family: "openai"}})}},
 	"WithPlainLaw":       {given(WithPlainLaw()), aboutLanes, nil},
 	"WithPool":           {given(WithPool("q", "a", "")), aboutARun, []Option{WithPool("p"), WithPool("p", "", DefaultLane)}},
 	"WithPoolOf":         {given(WithPoolOf(func(int) string { return "" })), aboutARun, []Option{WithPoolOf[int](nil)}},

@@ -35,6 +35,7 @@ type policy struct {
 // ending is the end of a call, as the worker saw it.
 type ending struct {
 	err      error
+	lane     *machine.LaneConfig // that the call went out on; nil: nothing is known of it
 	record   provider.Record
 	begun    time.Time
 	gated    time.Duration // before that, at the gate; 0 if nobody measures
@@ -67,10 +68,14 @@ func judge(e ending, attempts, refusals int, p policy) judgement {
 	if e.left {
 		return judgement{err: fmt.Errorf("%w: %w", ErrNotRun, e.err), outcome: e.outcome(machine.Nothing)}
 	}
-	fault := e.record.Failure(e.err)
+	told := e.record.Failure(e.err)
+	fault := e.noQuota(told)
 	j := judgement{err: e.err, outcome: e.outcome(signalOf(fault.Kind))}
 	j.tried = j.outcome.Signal == machine.Failed || j.outcome.Signal == machine.Answered
-	if !errors.Is(e.err, fault.Kind) {
+	switch {
+	case fault != told:
+		j.err = fault
+	case !errors.Is(e.err, fault.Kind):
 		j.err = &failure{fault, e.err}
 	}
 	j.outcome.Cause, j.outcome.Way = j.err, uint8(fault.Kind)
@@ -130,7 +135,7 @@ func (e ending) tryAgain(k provider.Kind, attempts, refusals int, p policy) bool
 }
 
 func (e ending) outcome(s machine.Signal) machine.Outcome {
-	o := machine.Outcome{Signal: s, Unsent: e.unsent, Latency: e.latency, Sightings: sighted(e.record.Limits)}
+	o := machine.Outcome{Signal: s, Unsent: e.unsent, Latency: e.latency, Sightings: sighted(e.record.Limits, e.lane)}
 	if e.record.HasUsage {
 		o.Measured = true
 		o.Actual = limiter.Cost{
@@ -138,6 +143,7 @@ func (e ending) outcome(s machine.Signal) machine.Outcome {
 			Input:    float64(e.record.Usage.InputTokens),
 			Output:   float64(e.record.Usage.OutputTokens),
 		}
+		o.Cached = float64(e.record.Usage.CachedTokens)
 	}
 	return o
 }

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,11 +153,11 @@ func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant) (value O
 		return value, ending{err: err, unsent: true, left: l.parent.Err() != nil}
 	}
 	begun := r.clock.Now()
-	e.begun, e.sinceOne, e.probe = begun, begun.Sub(j.First), j.Probe
+	e.begun, e.sinceOne, e.probe, e.lane = begun, begun.Sub(j.First), j.Probe, g.Config
 	if !came.IsZero() {
 		e.gated = begun.Sub(came)
 	}
-	limit, cause := r.bound(begun, j.Expires)
+	limit, cause := bound(begun, j.Expires, cmp.Or(g.Config.AttemptTimeout, r.attemptTimeout))
 	ctx := &callContext{lane: g.Lane, number: j.Calls}
 	ctx.Context = l.take(limit, cause)
 	value, e.err = protect(ctx, r.fn, j.result.Item)
@@ -190,15 +191,15 @@ func (r *run[In, Out]) explain(e *ending, cut bool, limit time.Duration, cause e
 }
 
 // bound is how long a call that begins now may take, 0 if for ever, and the cause
-// with which it is ended then.
-func (r *run[In, Out]) bound(now, expires time.Time) (time.Duration, error) {
+// with which it is ended then. attempt is the bound of any call, 0 if there is none.
+func bound(now, expires time.Time, attempt time.Duration) (time.Duration, error) {
 	if !expires.IsZero() {
 		left := max(1, expires.Sub(now))
-		if r.attemptTimeout == 0 || left < r.attemptTimeout {
+		if attempt == 0 || left < attempt {
 			return left, ErrItemTimeout
 		}
 	}
-	return r.attemptTimeout, errAttemptTimeout
+	return attempt, errAttemptTimeout
 }
 
 // timedOut is the error of a call that was ended when its time was up. That the
