@@ -44,8 +44,17 @@ type Headrace struct {
 	Lane     string `json:"lane"`
 	Model    string `json:"model"`
 	// Simulated says that no provider was asked: the answer is made up.
-	Simulated bool  `json:"simulated,omitempty"`
-	Usage     Usage `json:"usage"`
+	Simulated bool `json:"simulated,omitempty"`
+	// Who answered, and how it was asked: the provider's name, the dialect that the body is
+	// in, the model that was asked if it is not Model, and whether the request was put into
+	// other words. "" and false are not written: what a run tells of them is its own choice.
+	Provider   string `json:"provider,omitempty"`
+	Dialect    string `json:"dialect,omitempty"`
+	Served     string `json:"served,omitempty"`
+	Translated bool   `json:"translated,omitempty"`
+	// Finish is why the answer ended, in a word that holds for all dialects; "" is not written.
+	Finish string `json:"finish,omitempty"`
+	Usage  Usage  `json:"usage"`
 	// CostUSD is nil when it is not known: an unknown cost is never 0.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 	// Where the time went, in milliseconds: before the first call, between calls,
@@ -54,6 +63,9 @@ type Headrace struct {
 	WaitedMS  int64           `json:"waited_ms"`
 	LatencyMS int64           `json:"latency_ms"`
 	Metadata  json.RawMessage `json:"metadata,omitempty"` // the input line's own
+	// Text is what the answer says in words; nil is not written. A text with which the line
+	// could become longer than MaxJournalLine is left out: the body has it.
+	Text *string `json:"text,omitempty"`
 	// Sum guards the line: 8 hex digits, the CRC-32C of all its bytes before
 	// `,"sum"`. AppendLine makes it, whatever stands here.
 	Sum string `json:"sum"`
@@ -64,6 +76,19 @@ type Usage struct {
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
 	CachedTokens int64 `json:"cached_tokens"` // part of InputTokens
+
+	// Not written where they are 0:
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"` // part of InputTokens
+	ReasoningTokens  int64 `json:"reasoning_tokens,omitempty"`   // part of OutputTokens
+}
+
+// add adds what v counts.
+func (u *Usage) add(v Usage) {
+	u.InputTokens += v.InputTokens
+	u.OutputTokens += v.OutputTokens
+	u.CachedTokens += v.CachedTokens
+	u.CacheWriteTokens += v.CacheWriteTokens
+	u.ReasoningTokens += v.ReasoningTokens
 }
 
 // idDigits is how much of the key a line's id shows: 24 hex digits, 96 bits, as
@@ -87,6 +112,7 @@ func AppendLine(dst []byte, l *Line) []byte {
 	dst = appendResponse(dst, l.Response)
 	dst = appendFailure(dst, l.Error)
 	dst = appendHeadrace(dst, &l.Headrace)
+	dst = appendText(dst, len(dst)-start, l.Headrace.Text)
 	return append(appendSum(dst, dst[start:]), '}', '}', '\n')
 }
 
@@ -126,6 +152,7 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	if h.Simulated {
 		dst = append(dst, `,"simulated":true`...)
 	}
+	dst = appendOrigin(dst, h)
 	dst = appendUsage(dst, h.Usage)
 	dst = appendCost(dst, h.CostUSD)
 	dst = appendNumber(dst, `,"queued_ms":`, h.QueuedMS)
@@ -134,13 +161,57 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	if h.Metadata != nil {
 		dst = appendJSON(append(dst, `,"metadata":`...), h.Metadata, false)
 	}
-	return dst // the sum closes it
+	return dst // the text may follow, and the sum closes it
+}
+
+// appendOrigin writes what runs at providers of several kinds tell.
+func appendOrigin(dst []byte, h *Headrace) []byte {
+	dst = appendKnown(dst, `,"provider":`, h.Provider)
+	dst = appendKnown(dst, `,"dialect":`, h.Dialect)
+	dst = appendKnown(dst, `,"served":`, h.Served)
+	if h.Translated {
+		dst = append(dst, `,"translated":true`...)
+	}
+	return appendKnown(dst, `,"finish":`, h.Finish)
+}
+
+func appendKnown(dst []byte, name, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	return appendField(dst, name, value)
+}
+
+const (
+	// escapedByte is what a byte of a text takes at most in JSON: \u0000.
+	escapedByte = 6
+	// aroundText is what a line has beside its text and what stands before it: the name, the
+	// quotes and the sum.
+	aroundText = 64
+)
+
+// appendText writes a text behind a line's other n bytes, if the line can be read back then.
+func appendText(dst []byte, n int, text *string) []byte {
+	if text == nil || !textFits(n, len(*text)) {
+		return dst
+	}
+	return appendField(dst, `,"text":`, *text)
+}
+
+func textFits(line, text int) bool {
+	return text <= (MaxJournalLine-aroundText-line)/escapedByte
 }
 
 func appendUsage(dst []byte, u Usage) []byte {
 	dst = appendNumber(dst, `,"usage":{"input_tokens":`, u.InputTokens)
 	dst = appendNumber(dst, `,"output_tokens":`, u.OutputTokens)
 	dst = appendNumber(dst, `,"cached_tokens":`, u.CachedTokens)
+	if u.CacheWriteTokens != 0 {
+		dst = appendNumber(dst, `,"cache_write_tokens":`, u.CacheWriteTokens)
+	}
+	if u.ReasoningTokens != 0 {
+		dst = appendNumber(dst, `,"reasoning_tokens":`, u.ReasoningTokens)
+	}
 	return append(dst, '}')
 }
 

@@ -55,6 +55,75 @@ func TestAppendLineOfSimulated(t *testing.T) {
 	}
 }
 
+// native is a line that tells all that a line can.
+func native() Line {
+	l, text := full(), "a \"word\"\n\u2028\x01"
+	h := &l.Headrace
+	h.Provider, h.Dialect, h.Served, h.Translated, h.Finish, h.Text = "anthropic", "anthropic", "claude-haiku-5", true, "stop", &text
+	h.Usage.CacheWriteTokens, h.Usage.ReasoningTokens = 4, 5
+	return l
+}
+
+// A line tells who has answered, how the answer ended and what it says, where a run knows it;
+// encoding/json reads it back.
+func TestAppendLineOfAnotherDialect(t *testing.T) {
+	l := native()
+	text := AppendLine(nil, &l)
+	const want = `"model":"gpt","provider":"anthropic","dialect":"anthropic","served":"claude-haiku-5","translated":true,"finish":"stop",` +
+		`"usage":{"input_tokens":9,"output_tokens":12,"cached_tokens":3,"cache_write_tokens":4,"reasoning_tokens":5},"cost_usd":0.000012,` +
+		`"queued_ms":1,"waited_ms":1200,"latency_ms":830,"metadata":{"k":"v"},"text":"a \"word\"\n\u2028\u0001"}}` + "\n"
+	if got := unsummed(string(text)); !strings.HasSuffix(got, want) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	var back Line
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	if back.Headrace.Sum = ""; !reflect.DeepEqual(back, l) {
+		t.Errorf("read back as %+v, %s", back, *back.Headrace.Text)
+	}
+	empty := ""
+	if l.Headrace.Text = &empty; !strings.Contains(string(AppendLine(nil, &l)), `,"text":"",`) {
+		t.Error("an answer that says nothing is not told from one without a text")
+	}
+}
+
+// No text makes a line longer than what is read back: it is left out then.
+func TestTextsFitIntoLines(t *testing.T) {
+	for _, c := range []struct {
+		line, text int
+		fits       bool
+	}{
+		{1000, 0, true},
+		{64 << 20, 64 << 20, true},
+		{MaxJournalLine / 2, MaxJournalLine / 12, false},
+		{MaxJournalLine/2 - 2*aroundText, MaxJournalLine / 12, true},
+		{MaxJournalLine, 0, false},
+		{2 * MaxJournalLine, 0, false},
+	} {
+		if textFits(c.line, c.text) != c.fits {
+			t.Errorf("%d bytes of text behind %d: not %t", c.text, c.line, c.fits)
+		}
+	}
+	text := strings.Repeat("\x01", 1000)
+	most := MaxJournalLine - aroundText - escapedByte*len(text)
+	if all := most + len(appendText(nil, most, &text)) + sumLength; all > MaxJournalLine || all < MaxJournalLine-aroundText {
+		t.Errorf("a line of %d bytes, of %d that may be", all, MaxJournalLine)
+	}
+	if got := appendText(nil, most+1, &text); got != nil {
+		t.Errorf("a text that could be too long is written: %d bytes", len(got))
+	}
+}
+
+// What a line tells more costs no allocation.
+func TestAppendLineAllocatesNothing(t *testing.T) {
+	l := native()
+	room := make([]byte, 0, 4096)
+	if n := testing.AllocsPerRun(100, func() { room = AppendLine(room[:0], &l) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // A failed item that was never answered has no response; an unknown cost and no
 // metadata are left out.
 func TestAppendLineOfFailure(t *testing.T) {
@@ -129,7 +198,10 @@ func FuzzAppendLine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, body []byte, cost float64, n int64) {
 		l := Line{
 			ID: s, CustomID: s, Response: &Response{StatusCode: int(n), RequestID: s, Body: body}, Error: &Failure{Code: s, Message: s},
-			Headrace: Headrace{Lane: s, Usage: Usage{InputTokens: n}, CostUSD: &cost, LatencyMS: n, Metadata: body},
+			Headrace: Headrace{
+				Lane: s, Provider: s, Dialect: s, Served: s, Finish: s, Usage: Usage{InputTokens: n, ReasoningTokens: n},
+				CostUSD: &cost, LatencyMS: n, Metadata: body, Text: &s,
+			},
 		}
 		text := AppendLine(nil, &l)
 		if l.Response.Checked = json.Valid(body); string(AppendLine(nil, &l)) != string(text) {
@@ -146,6 +218,9 @@ func FuzzAppendLine(f *testing.F) {
 		checkSame(t, "message", got.Error.Message, readable(l.ID))
 		checkSame(t, "request id", got.Response.RequestID, readable(l.ID))
 		checkSame(t, "input tokens", got.Headrace.Usage.InputTokens, n)
+		checkSame(t, "reasoning tokens", got.Headrace.Usage.ReasoningTokens, n)
+		checkSame(t, "provider", got.Headrace.Provider, readable(s))
+		checkSame(t, "text", *got.Headrace.Text, readable(s))
 		if !math.IsNaN(cost) && !math.IsInf(cost, 0) {
 			checkSame(t, "cost", *got.Headrace.CostUSD, cost)
 		}

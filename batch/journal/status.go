@@ -64,7 +64,14 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 // progressLine is what a status needs of a line; the rest is not decoded.
 type progressLine struct {
 	Error    *Failure `json:"error"`
-	Headrace Headrace `json:"headrace"`
+	Headrace struct {
+		Line      int      `json:"line"`
+		Attempts  int      `json:"attempts"`
+		Model     string   `json:"model"`
+		Simulated bool     `json:"simulated"`
+		Usage     Usage    `json:"usage"`
+		CostUSD   *float64 `json:"cost_usd"`
+	} `json:"headrace"`
 }
 
 func (p *Progress) read(j *Journal, counts func(keys.Sum) bool, add func(*progressLine)) error {
@@ -93,9 +100,7 @@ func (p *Progress) addResult(l *progressLine) {
 	h := &l.Headrace
 	p.Done++
 	p.Attempts += int64(h.Attempts)
-	p.Usage.InputTokens += h.Usage.InputTokens
-	p.Usage.OutputTokens += h.Usage.OutputTokens
-	p.Usage.CachedTokens += h.Usage.CachedTokens
+	p.Usage.add(h.Usage)
 	p.addCost(h.CostUSD)
 	countName(p.Models, h.Model)
 }

@@ -12,7 +12,7 @@ func TestProgress(t *testing.T) {
 	for n := 3; n <= 5; n++ {
 		l := savedLine(n)
 		l.Headrace.Attempts = 2
-		l.Headrace.Usage = Usage{InputTokens: 10, OutputTokens: 5, CachedTokens: 1}
+		l.Headrace.Usage = Usage{InputTokens: 10, OutputTokens: 5, CachedTokens: 1, CacheWriteTokens: 2, ReasoningTokens: 3}
 		if n != 4 {
 			l.Headrace.CostUSD = &cost
 		}
@@ -26,7 +26,7 @@ func TestProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Done != 3 || p.Failed != 2 || p.Attempts != 6 || p.Usage != (Usage{30, 15, 3}) || p.CostUSD != 0.5 || p.Unpriced != 1 {
+	if p.Done != 3 || p.Failed != 2 || p.Attempts != 6 || p.Usage != (Usage{30, 15, 3, 6, 9}) || p.CostUSD != 0.5 || p.Unpriced != 1 {
 		t.Errorf("%+v", p)
 	}
 	if p.FirstLine != 1 || p.LastLine != 5 || p.Torn != 5 || p.Changed.IsZero() || p.Models["m"] != 3 || p.Failures["invalid"] != 1 {

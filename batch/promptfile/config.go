@@ -24,10 +24,22 @@ type Config struct {
 	Stdout io.Writer // takes results if Output is empty: nothing is left out, as nothing is known
 	Errors string    // the file for failed items; empty means journal.ErrorsPath(Output)
 
-	// Reader says how lines are read. Its Name, Checked, Passing and NoKeys are the job's.
+	// Reader says how lines are read. Its Name, Checked, Passing and NoKeys are the job's. Its
+	// Takes is asked once of each request that no earlier run has ended, and once more of one
+	// that it does not take; of a stream, in the goroutine that reads.
 	Reader prompts.Config
 
-	SkipBad     bool // bad lines go to the errors file; else nothing is called if there is one
+	SkipBad bool // bad lines go to the errors file; else nothing is called if there is one
+	// SkipUntranslatable does the same for lines that are good and that Reader.Takes cannot
+	// have translated. In the errors file they have the key of their request: where it can be
+	// asked, it is tried again if RetryFailed says so.
+	SkipUntranslatable bool
+
+	// MaxTokens bounds the output, in tokens, of a request that says no bound itself where the
+	// provider demands one, and MaxTokensOfPrompts that of one that is made of a prompt. 0:
+	// there is none, and such a request is refused there.
+	MaxTokens, MaxTokensOfPrompts int
+
 	RetryFailed bool // what failed for good in an earlier run is tried again
 	Fresh       bool // start over: old files are kept under names that end in .bak
 	// InputOrder makes results stand as the prompts do. Those that wait for their turn are
@@ -47,7 +59,10 @@ type Config struct {
 
 	// Lane names the quota that a call of a model draws on; nil means the model's name.
 	Lane func(model string) string
-	// Cost estimates what a call draws; nil means one request and tokens as OpenAI counts them.
+	// Cost estimates what a call draws. Nil means one request, the tokens of the prompt, and
+	// the bound on output, and that lanes charge the greater of them, as OpenAI does, unless
+	// an option says otherwise: batch.WithCharge, or a lane's own config. Lanes of a
+	// batch.Shared charge as that was told.
 	Cost func(*prompts.Request) batch.Cost
 	// Price says what a model's tokens cost, in USD; false: that is not known, which is
 	// never 0. It is asked in the goroutine of Run, of what all calls of an item used
@@ -56,6 +71,8 @@ type Config struct {
 	// Simulated says that answers are made up: each line says so too. Files that hold
 	// answers of the other sort are refused.
 	Simulated bool
+	// Fields says what lines tell of an answer's origin, and of its text.
+	Fields Fields
 	// Checked says that answers are known to be valid JSON, as those of provider/openai
 	// are: they are not parsed once more.
 	Checked bool
@@ -63,13 +80,27 @@ type Config struct {
 	Redact func(string) string
 
 	Watch Watch
+
+	estimates bool // Cost is our own
+}
+
+// Fields are what the lines of a run tell that is not all of one shape. The zero value tells
+// nothing: then all lines are to the byte as those of OpenAI-shaped runs.
+type Fields struct {
+	// Provider is what the run's provider is called. If it is "", a line names neither
+	// provider nor dialect, nor the model that was asked instead of its own, nor whether the
+	// request was translated, nor the answer's end, nor tokens of caches that were written
+	// and of reasoning.
+	Provider string
+	// Text says that a line has the text of its answer, where the client has read it.
+	Text bool
 }
 
 // Watch is told at once what happens. A nil function is told nothing; none may block.
 type Watch struct {
 	Checked func(items int)          // of Plan, every million items
 	Ended   func(*Result)            // an item that ended, in the goroutine of Run, before its line is saved
-	Skipped func(*prompts.LineError) // a bad line that goes to the errors file, in the goroutine that reads
+	Skipped func(*prompts.LineError) // a bad or untranslatable line that goes to the errors file, in the goroutine that reads
 	// Renamed is told an item whose id bears another question's result in the output, in
 	// the goroutine that reads: it has another by now, and was the old one.
 	Renamed func(req *prompts.Request, was string)
@@ -90,7 +121,7 @@ func (c Config) withDefaults() Config {
 		c.Lane = func(model string) string { return model }
 	}
 	if c.Cost == nil {
-		c.Cost = openAICost
+		c.Cost, c.estimates = estimate, true
 	}
 	if c.Redact == nil {
 		c.Redact = func(s string) string { return s }
@@ -104,8 +135,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func openAICost(r *prompts.Request) batch.Cost {
-	input, output := provider.PresetFor("", "").Charge(r.Body)
+// estimate is what a request may cost, as its lane's rule wants to know it.
+func estimate(r *prompts.Request) batch.Cost {
+	input, output := provider.Estimate(r.Body)
 	return batch.Cost{Requests: 1, Input: input, Output: output}
 }
 

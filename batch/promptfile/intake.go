@@ -21,6 +21,7 @@ type intake struct {
 	done    int            // items that have a result of an earlier run
 	failed  int            // items that failed for good in one
 	skipped int            // bad lines that this run has put into the errors file
+	foreign int            // untranslatable ones, likewise
 	renamed int            // items whose id was taken
 	err     error          // why it ended early
 	left    bool           // a stream was left before its end
@@ -61,7 +62,7 @@ func (in *intake) take(req prompts.Request) *Item {
 		return nil
 	}
 	in.name(&req)
-	it := &Item{Request: req, lane: in.lane(req.Model)}
+	it := &Item{Request: req, lane: in.lane(req.Model), maxTokens: in.cfg.boundOf(&req)}
 	it.cost = in.cfg.Cost(&it.Request)
 	return it
 }
@@ -86,22 +87,26 @@ func (in *intake) lane(model string) string {
 	return in.latest.lane
 }
 
-// skip puts a bad line into the errors file, if bad lines are to be skipped.
+// skip puts a bad line into the errors file, if such lines are to be skipped.
 func (in *intake) skip(err error) bool {
 	var bad *prompts.LineError
-	if !in.cfg.SkipBad || !errors.As(err, &bad) {
+	if !errors.As(err, &bad) || !in.cfg.skips(bad) {
 		return false
 	}
 	if in.past.of(bad.Key()) == endedBadly {
 		in.failed++
 		return true
 	}
-	in.skipped++
+	if errors.Is(bad, prompts.ErrUntranslatable) {
+		in.foreign++
+	} else {
+		in.skipped++
+	}
 	if in.cfg.Watch.Skipped != nil {
 		in.cfg.Watch.Skipped(bad)
 	}
 	l := badLine(bad)
-	l.Headrace.Simulated = in.cfg.Simulated
+	l.Headrace.Simulated, l.Headrace.Provider = in.cfg.Simulated, in.cfg.Fields.Provider
 	in.putBad(l)
 	return true
 }
@@ -129,5 +134,7 @@ func (in *intake) file(yield func(prompts.Request, error) bool) {
 		return
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	prompts.NewReader(file, in.cfg.reader(!in.cfg.SkipBad)).All()(yield)
+	cfg := in.cfg.reader(!in.cfg.SkipBad)
+	cfg.Takes = in.takesAgain()
+	prompts.NewReader(file, cfg).All()(yield)
 }

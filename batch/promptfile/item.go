@@ -9,8 +9,9 @@ import (
 // Item is one request of the input on its way through a run.
 type Item struct {
 	prompts.Request
-	lane string // one quota
-	cost batch.Cost
+	lane      string // one quota
+	cost      batch.Cost
+	maxTokens int // see Config.MaxTokens
 }
 
 // Result is what became of an item.
@@ -23,6 +24,4 @@ func (it *Item) Pool() string { return it.lane }
 func (it *Item) Cost() batch.Cost { return it.cost }
 
 // Asks is what a provider's client is to be asked.
-func (it *Item) Asks() provider.Request {
-	return provider.Request{Endpoint: it.Endpoint, Model: it.Model, Body: it.Body}
-}
+func (it *Item) Asks() provider.Request { return asks(&it.Request, it.maxTokens) }

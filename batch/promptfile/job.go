@@ -17,6 +17,7 @@ type Job struct {
 
 	plan    Plan
 	planned bool
+	refused lineSet  // the lines of a file that the plan found Reader.Takes to refuse
 	files   *outputs // nil until Begin
 }
 

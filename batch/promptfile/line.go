@@ -10,17 +10,25 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// CodeInvalidLine is the code of a line that is no request, in an errors file.
-const CodeInvalidLine = "invalid_line"
+// The codes of lines that were never asked, in an errors file.
+const (
+	CodeInvalidLine    = "invalid_line"   // it is no request
+	CodeUntranslatable = "untranslatable" // it cannot be said in the provider's words
+)
 
 // lineFor begins the output line of a request: what the request knows is filled in.
 func lineFor(req *prompts.Request) journal.Line {
 	return journal.LineOf(req.ID, journal.Headrace{Line: req.Line, Key: req.Key, Model: req.Model, Metadata: req.Metadata})
 }
 
-// badLine is the line for the errors file of a line that is no request, where bad lines
+// badLine is the line for the errors file of a line that is not asked, where such lines
 // are skipped rather than the end of all.
 func badLine(e *prompts.LineError) journal.Line {
+	if e.Request != nil {
+		l := lineFor(e.Request)
+		l.Error = &journal.Failure{Code: CodeUntranslatable, Message: e.Error()}
+		return l
+	}
 	l := lineFor(&prompts.Request{Line: e.Line, ID: prompts.LineID(e.Line), Key: e.Key()})
 	l.Error = &journal.Failure{Code: CodeInvalidLine, Message: e.Error()}
 	return l
@@ -37,6 +45,7 @@ func (c *Config) lineOf(r *Result) (l journal.Line, ended bool) {
 	l.Headrace.Usage = journal.Usage{
 		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, CachedTokens: r.Usage.CachedTokens,
 	}
+	c.addOrigin(&l.Headrace, r)
 	l.Headrace.QueuedMS, l.Headrace.WaitedMS, l.Headrace.LatencyMS = r.Queued.Milliseconds(), r.Waited.Milliseconds(), r.Latency.Milliseconds()
 	if r.Err != nil {
 		addFailure(&l, r.Err, c.Redact)
@@ -44,6 +53,23 @@ func (c *Config) lineOf(r *Result) (l journal.Line, ended bool) {
 	}
 	l.Response = &journal.Response{StatusCode: r.Value.Status, RequestID: r.Value.RequestID, Body: r.Value.Body, Checked: c.Checked}
 	return l, true
+}
+
+// addOrigin says where an answer is from, and what it says, as far as the run's lines tell.
+func (c *Config) addOrigin(h *journal.Headrace, r *Result) {
+	if c.Fields.Text && r.Value.HasText {
+		text := r.Value.Text // alone: the line may live longer than the result
+		h.Text = &text
+	}
+	if c.Fields.Provider == "" {
+		return
+	}
+	h.Provider, h.Dialect, h.Translated = c.Fields.Provider, r.Value.Dialect, r.Value.Translated
+	h.Finish = string(provider.EndOf(r.Finish))
+	h.Usage.CacheWriteTokens, h.Usage.ReasoningTokens = r.Usage.CacheWriteTokens, r.Usage.ReasoningTokens
+	if r.Value.Served != r.Item.Model {
+		h.Served = r.Value.Served
+	}
 }
 
 func addFailure(l *journal.Line, err error, redact func(string) string) {

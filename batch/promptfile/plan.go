@@ -4,11 +4,11 @@ import "github.com/headrace/headrace/batch/prompts"
 
 // Plan is what the check of an input has found, before any call.
 type Plan struct {
-	Items  int      // of the whole input, or of its first Reader.Limit
-	Done   int      // of these, the ones with a result of an earlier run
-	Failed int      // of these, the ones that failed for good in an earlier run, and are not tried again
-	Bad    BadLines // that are no requests
-	Work   []Work   // what is left to do, by lane, in the order in which the input names them; nil of a stream
+	Items  int // of the whole input, or of its first Reader.Limit
+	Done   int // of these, the ones with a result of an earlier run
+	Failed int // of these, the ones that failed for good in an earlier run, and are not tried again
+	Refused
+	Work []Work // what is left to do, by lane, in the order in which the input names them; nil of a stream
 }
 
 // Work is what is left to do on one lane.
@@ -46,7 +46,7 @@ func (j *Job) Plan() (Plan, error) {
 
 func (j *Job) survey(p *Plan) error {
 	cfg := j.cfg.reader(false)
-	cfg.NoKeys = j.past.empty()
+	cfg.NoKeys, cfg.Takes = j.past.empty(), j.takes()
 	left := workload{lane: j.cfg.Lane, index: map[string]int{}}
 	found, err := Scan(j.cfg.Input, cfg, j.cfg.Drain, func(req prompts.Request) {
 		how := j.past.of(req.Key)
@@ -58,7 +58,7 @@ func (j *Job) survey(p *Plan) error {
 			j.cfg.Watch.Checked(p.Items)
 		}
 	})
-	p.Bad, p.Work = found.Bad, left.work
+	p.Refused, p.Work = found.Refused, left.work
 	return err
 }
 

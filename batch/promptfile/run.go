@@ -4,29 +4,33 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
 
 // Sums are what a run comes to.
 type Sums struct {
 	batch.Summary
-	EarlierDone   int            // items of the input that have a result of an earlier run
-	EarlierFailed int            // items and bad lines that failed for good in one
-	Skipped       int            // bad lines that went into the errors file
-	Renamed       int            // items that were given another id, as theirs was taken; see Watch
-	CostUSD       float64        // of items whose cost is known, those not run among them
-	Priced        int            // items whose cost is known
-	Unpriced      int            // items whose cost is not, and that were answered or used tokens
-	Truncated     int            // answers that ended at their length limit
-	Kinds         map[string]int // failed items by code
-	Unsaved       int            // ended items whose line could not be kept
-	Arranged      bool           // the output did not stand in the order of the input, and does
-	Unordered     bool           // it may not, as the run has ended before its end: the next sees to it
-	Left          bool           // a stream was left before its end: it may hold more
+	EarlierDone    int            // items of the input that have a result of an earlier run
+	EarlierFailed  int            // items and skipped lines that failed for good in one
+	Skipped        int            // bad lines that went into the errors file
+	Untranslatable int            // lines that went there as they cannot be said in the provider's words
+	Renamed        int            // items that were given another id, as theirs was taken; see Watch
+	CostUSD        float64        // of items whose cost is known, those not run among them
+	Priced         int            // items whose cost is known
+	Unpriced       int            // items whose cost is not, and that were answered or used tokens
+	Truncated      int            // answers that ended at their length limit
+	Kinds          map[string]int // failed items by code
+	Unsaved        int            // ended items whose line could not be kept
+	Arranged       bool           // the output did not stand in the order of the input, and does
+	Unordered      bool           // it may not, as the run has ended before its end: the next sees to it
+	Left           bool           // a stream was left before its end: it may hold more
 
 	Stopped  error // why some items were not run, if the provider would not
 	Full     error // that the disk was full, which has drained the run; there may have been room again, see FilesErr
@@ -74,8 +78,8 @@ func (j *Job) ready() error {
 			return err
 		}
 	}
-	if j.plan.Bad.All > 0 && !j.cfg.SkipBad {
-		return &j.plan.Bad
+	if fatal := j.plan.Fatal(j.cfg.SkipBad, j.cfg.SkipUntranslatable); fatal != nil {
+		return fatal
 	}
 	if j.files != nil {
 		return nil
@@ -146,6 +150,9 @@ func (r *run) fault(err error) {
 }
 
 func (r *run) options(opts []batch.Option) []batch.Option {
+	if r.cfg.estimates && !shares(opts) {
+		opts = append([]batch.Option{batch.WithCharge(batch.Charge{Rule: limiter.ChargeGreater})}, opts...) // the caller's comes later, and counts
+	}
 	return append(opts[:len(opts):len(opts)],
 		batch.WithConcurrency(r.cfg.Concurrency),
 		batch.WithDrain(r.drain),
@@ -153,6 +160,11 @@ func (r *run) options(opts []batch.Option) []batch.Option {
 		batch.WithControl(r.cfg.Control),
 		batch.WithSummary(&r.sums.Summary),
 	)
+}
+
+// shares reports whether the lanes are another's, who says how they charge.
+func shares(opts []batch.Option) bool {
+	return slices.ContainsFunc(opts, func(o batch.Option) bool { return strings.HasPrefix(o.String(), "WithShared(") })
 }
 
 // leaving makes calls that give their place back if they bring no answer; the others do
@@ -259,6 +271,7 @@ func (r *run) end() {
 		r.arrange()
 	}
 	s.EarlierDone, s.EarlierFailed, s.Skipped, s.Renamed = r.in.done, r.in.failed, r.in.skipped, r.in.renamed
+	s.Untranslatable = r.in.foreign
 	s.Unsaved, s.InputErr, s.Left = r.out.unsaved, r.in.err, r.in.left
 	close(r.over)
 	<-r.gone

@@ -1,8 +1,10 @@
 package promptfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/headrace/headrace/batch/prompts"
@@ -17,8 +19,8 @@ var (
 
 // Scanned is what a Scan has found besides requests.
 type Scanned struct {
-	Lines int      // that were read, blank and bad ones included
-	Bad   BadLines // that are no requests
+	Lines int // that were read, blank and bad ones included
+	Refused
 }
 
 // Scan reads an input through, or up to cfg.Limit, and calls nothing. Take is given each
@@ -49,7 +51,7 @@ func (s *Scanned) read(in Input, cfg prompts.Config, halt <-chan struct{}, take 
 		}
 		if err == nil {
 			take(req)
-		} else if err = s.Bad.Note(err); err != nil {
+		} else if err = s.note(err); err != nil {
 			return err
 		}
 	}
@@ -79,6 +81,36 @@ func nameFirst(in Input, cfg prompts.Config, bad []*prompts.LineError) error {
 	return prompts.FirstLines(file, cfg, bad)
 }
 
+// Refused are the lines of an input that are not asked.
+type Refused struct {
+	Bad            BadLines // that are no requests
+	Untranslatable BadLines // that cannot be said in the provider's words
+}
+
+// note takes err for a line of either sort, or gives it back.
+func (r *Refused) note(err error) error {
+	if errors.Is(err, prompts.ErrUntranslatable) {
+		return r.Untranslatable.Note(err)
+	}
+	return r.Bad.Note(err)
+}
+
+// Fatal are those for which nothing is to be called, in the order of the input: all that
+// are not skipped. It is nil if there are none.
+func (r *Refused) Fatal(skipBad, skipUntranslatable bool) *BadLines {
+	var fatal BadLines
+	if !skipBad {
+		fatal.join(&r.Bad)
+	}
+	if !skipUntranslatable {
+		fatal.join(&r.Untranslatable)
+	}
+	if fatal.All == 0 {
+		return nil
+	}
+	return &fatal
+}
+
 // BadLines are the lines of an input that are no requests. As an error it says what is
 // wrong with the first of them, a line each.
 type BadLines struct {
@@ -96,6 +128,14 @@ func (b *BadLines) Note(err error) error {
 		b.First = append(b.First, bad)
 	}
 	return nil
+}
+
+// join adds others, of which the first are named.
+func (b *BadLines) join(others *BadLines) {
+	b.All += others.All
+	b.First = append(b.First, others.First...)
+	slices.SortStableFunc(b.First, func(one, other *prompts.LineError) int { return cmp.Compare(one.Line, other.Line) })
+	b.First = b.First[:min(len(b.First), prompts.MaxComplaints)]
 }
 
 // Error has a line for each bad line that is known, and one for the others.

@@ -48,7 +48,9 @@ func (s *stream) read() {
 		return
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	prompts.NewReader(file, s.in.cfg.reader(false)).All()(s.give)
+	cfg := s.in.cfg.reader(false)
+	cfg.Takes = s.in.takes()
+	prompts.NewReader(file, cfg).All()(s.give)
 }
 
 func (s *stream) give(req prompts.Request, err error) bool {

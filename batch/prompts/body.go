@@ -18,6 +18,10 @@ func (r *Reader) build(req *Request, text []byte, f *fields) *LineError {
 		return r.buildBare(req, text, f)
 	case FormAnthropicBatch:
 		return r.buildParams(req, f)
+	case FormGeminiBatch:
+		return r.buildRequest(req, f)
+	case FormBedrockBatch:
+		return r.buildModelInput(req, f)
 	case FormPrompt, FormTemplate: // a filled template is a prompt
 	}
 	return r.buildPrompt(req, f)
@@ -65,21 +69,24 @@ func (r *Reader) buildBare(req *Request, text []byte, f *fields) (c *LineError) 
 }
 
 // bareEndpoint tells where a body without url belongs. messages are a chat. input
-// is what embeddings and responses both have: the default decides if it is one of
-// them, else what only embeddings have, a setting of theirs or a model named so.
+// is what embeddings, responses and moderations have: the default decides if it is one of
+// them, else what only one of them has: a setting of embeddings, or a model named so.
 func (r *Reader) bareEndpoint(f *fields) string {
 	byDefault := r.cfg.DefaultEndpoint
 	switch {
 	case f.messages != nil:
 		return ChatCompletions
-	case byDefault == Embeddings || byDefault == Responses:
+	case byDefault == Embeddings || byDefault == Responses || byDefault == Moderations:
 		return byDefault
 	case f.dimensions != nil || f.encodingForm != nil:
 		return Embeddings
 	}
 	model, _, _ := r.model(f)
-	if strings.Contains(strings.ToLower(model), "embed") {
+	switch model = strings.ToLower(model); {
+	case strings.Contains(model, "embed"):
 		return Embeddings
+	case strings.Contains(model, "moderation"):
+		return Moderations
 	}
 	return Responses
 }
@@ -176,8 +183,8 @@ func anyOf(ms []rawjson.Member, drop func(rawjson.Member) bool) bool {
 }
 
 // buildPrompt makes the body that the endpoint wants of a prompt: messages for a
-// chat, instructions and input for a response, input for an embedding, and the
-// prompt itself for a completion. Every field that is not the line's own goes
+// chat, instructions and input for a response, input for an embedding or a moderation,
+// and the prompt itself for a completion. Every field that is not the line's own goes
 // along as it stands.
 func (r *Reader) buildPrompt(req *Request, f *fields) (c *LineError) {
 	if req.Endpoint, c = endpoint(nil, r.cfg.DefaultEndpoint); c != nil {
@@ -233,7 +240,7 @@ func (r *Reader) promptBody(req *Request, prompt, system []byte) []byte {
 
 func appendQuestion(out []byte, endpoint string, prompt, system []byte) []byte {
 	switch endpoint {
-	case Embeddings:
+	case Embeddings, Moderations:
 		return append(append(out, `"input":`...), prompt...)
 	case Completions:
 		return append(append(out, `"prompt":`...), prompt...)

@@ -12,13 +12,18 @@
 //	       └──────┬──────────┬──────────┬──────┘
 //	              └──────────┴──────────┴─▶ LineError: file, line, reason, advice
 //
-// Five forms of line are told apart, line by line:
+// Seven forms of line are told apart, line by line:
 //
 //	{"custom_id":"a","method":"POST","url":"/v1/…","body":{…}}   FormOpenAIBatch
 //	{"custom_id":"a","params":{…}}                               FormAnthropicBatch
 //	{"model":"…","messages":[…]} or {"model":"…","input":…}      FormBody
 //	{"prompt":"…","system":"…","temperature":0.2}                FormPrompt
 //	any fields, with a template that makes a prompt of them      FormTemplate
+//	{"key":"a","request":{"contents":[…]}}                       FormGeminiBatch
+//	{"recordId":"a","modelInput":{"messages":[…]}}               FormBedrockBatch
+//
+// Which of them a provider takes is not known here: Config.Serves lists its operations, and
+// Config.Takes is asked about each request. A line is never changed for a provider.
 //
 // A Key ties a request to its result, whatever its line is today. What becomes of
 // requests, this package does not know: results are package journal's.

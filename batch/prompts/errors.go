@@ -1,10 +1,14 @@
 package prompts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/provider"
 )
 
 // The kinds of complaint about a line; errors.Is finds them in a LineError.
@@ -18,6 +22,9 @@ var (
 	ErrStream      = errors.New("streamed answer asked for")
 	ErrDuplicateID = errors.New("id used twice")
 	ErrUnsupported = errors.New("form not supported")
+	// ErrUntranslatable is of a line that is good, and that cannot be said in the words of
+	// the provider that is to answer it.
+	ErrUntranslatable = errors.New("not translatable")
 )
 
 // LineError is a complaint about one line of input. The lines after it can
@@ -28,6 +35,12 @@ type LineError struct {
 	Reason string // what is wrong
 	Advice string // what to do about it
 	Err    error  // the kind: ErrNotJSON, ErrShape, …
+
+	// Of a line of kind ErrUntranslatable, else "" and nil: the field that cannot be said, as
+	// a path; the lane that would have to take the line, or its dialect; and what the line
+	// asks, but for its Body, and for its Metadata if requests are Passing.
+	Field, Lane string
+	Request     *Request
 
 	key   string // of what the line holds, see Key
 	id    string // of an id used twice: the id,
@@ -45,7 +58,9 @@ func (e *LineError) Error() string {
 func (e *LineError) Unwrap() error { return e.Err }
 
 // Key is what a line that is no request is known by on a later run: 32 hex digits
-// made of what it holds, and of how many lines like it came before.
+// made of what it holds, and of how many lines like it came before. A line that is not
+// translatable has the key of its request, "" if a reader makes none: a provider that takes
+// it finds what was made of it.
 func (e *LineError) Key() string { return e.key }
 
 // keyed gives the key of a line of which only the number and its file are known.
@@ -61,9 +76,40 @@ func complain(kind error, advice, format string, args ...any) *LineError {
 }
 
 const (
-	adviceFix   = "fix the line or remove it"
-	adviceArray = "write one object a line, without the array around them (jq -c '.[]' FILE does that)"
+	adviceFix       = "fix the line or remove it"
+	adviceElsewhere = "choose a provider that has it, or write the line in another form"
+	adviceArray     = "write one object a line, without the array around them (jq -c '.[]' FILE does that)"
 )
+
+// shownWhy is how much a complaint repeats of what Config.Takes says, in bytes: a sentence or
+// two, and not what somebody's field holds.
+const shownWhy = 300
+
+// oneLine is a text that others have made, without what would break a line.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// untranslatable is the complaint about a request that cannot be said in other words.
+func (r *Reader) untranslatable(req *Request, u *provider.Untranslatable) *LineError {
+	asked := *req
+	if asked.Body = nil; r.cfg.Passing {
+		asked.Metadata = nil
+	}
+	field, whom := cmp.Or(oneLine(lines.Clip(u.Field)), "the body"), u.Dialect
+	if u.Lane != "" {
+		whom = fmt.Sprintf("lane %s (%s)", u.Lane, u.Dialect)
+	}
+	c := complain(ErrUntranslatable, "remove it, or choose a provider that takes the line as it is",
+		"%s cannot be translated for %s: %s", field, whom, oneLine(lines.ClipTo(u.Why, shownWhy)))
+	c.Field, c.Lane, c.Request, c.key = field, cmp.Or(u.Lane, u.Dialect), &asked, asked.Key
+	return c
+}
 
 // adviceFor is what to do about a line that is no JSON object. A file that begins with
 // an array is one.

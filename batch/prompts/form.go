@@ -15,9 +15,12 @@ type fields struct {
 	customID, id, metadata   []byte
 	method, url, body        []byte // the OpenAI batch form
 	params                   []byte // the Anthropic batch form
+	key, request             []byte // the Gemini batch form
+	recordID, modelInput     []byte // the Bedrock batch form
 	messages, input          []byte // a bare body
 	prompt, system           []byte // a prompt
-	model, stream            []byte // any body
+	model                    []byte // any body
+	stream, background       []byte // any body: ways to answer that are not for files
 	dimensions, encodingForm []byte // only embeddings have these
 }
 
@@ -38,6 +41,14 @@ func (f *fields) slot(name []byte) *[]byte {
 		return &f.body
 	case "params":
 		return &f.params
+	case "key":
+		return &f.key
+	case "request":
+		return &f.request
+	case "recordId":
+		return &f.recordID
+	case "modelInput":
+		return &f.modelInput
 	}
 	return f.bodySlot(name)
 }
@@ -56,6 +67,8 @@ func (f *fields) bodySlot(name []byte) *[]byte {
 		return &f.model
 	case "stream":
 		return &f.stream
+	case "background":
+		return &f.background
 	case "dimensions":
 		return &f.dimensions
 	case "encoding_format":
@@ -96,7 +109,7 @@ func (r *Reader) recognise(req *Request, text []byte) *LineError {
 		c = r.build(req, text, &f)
 	}
 	if c == nil && !slices.Contains(r.cfg.Serves, req.Endpoint) {
-		c = complain(ErrUnsupported, `choose a provider that has it, or write the line in another form`,
+		c = complain(ErrUnsupported, adviceElsewhere,
 			"a line (%s) for %s, which this provider does not have", form, req.Endpoint)
 	}
 	return c
@@ -117,6 +130,12 @@ func (f *fields) form() (Form, *LineError) {
 		return 0, complain(ErrShape, "keep one of them", "both messages and input")
 	case f.messages != nil || f.input != nil:
 		return FormBody, nil
+	case f.request != nil && f.modelInput != nil:
+		return 0, complain(ErrShape, "keep one of them", "both request and modelInput")
+	case f.request != nil:
+		return FormGeminiBatch, nil
+	case f.modelInput != nil:
+		return FormBedrockBatch, nil
 	}
 	return 0, complain(ErrShape, adviceFix, "unknown shape: none of body, messages, input and prompt is there")
 }
@@ -130,19 +149,16 @@ func (f *fields) question() string {
 }
 
 // common reads what every form may bear beside what is sent: id and metadata.
-func (r *Reader) common(req *Request, f *fields) (c *LineError) {
+func (r *Reader) common(req *Request, f *fields) *LineError {
 	if !rawjson.IsNull(f.metadata) {
 		if f.metadata[0] != '{' {
 			return complain(ErrShape, adviceFix, "metadata is %s, not an object", rawjson.KindOf(f.metadata))
 		}
 		req.Metadata = r.own(f.metadata)
 	}
-	name, value := "custom_id", f.customID
-	if !rawjson.IsNull(f.id) && req.Form != FormOpenAIBatch && req.Form != FormAnthropicBatch {
-		if !rawjson.IsNull(f.customID) {
-			return complain(ErrShape, "keep one of them", "both custom_id and id")
-		}
-		name, value = "id", f.id
+	name, value, c := f.idOf(req.Form)
+	if c != nil {
+		return c
 	}
 	if rawjson.IsNull(value) {
 		return nil
@@ -150,6 +166,32 @@ func (r *Reader) common(req *Request, f *fields) (c *LineError) {
 	req.HasID = true
 	r.id, c = readID(name, value)
 	return c
+}
+
+// idOf finds the id that a line gives: by a name of its form's own, or by one of ours where
+// the form has no other use for it.
+func (f *fields) idOf(form Form) (name string, value []byte, c *LineError) {
+	if form == FormOpenAIBatch || form == FormAnthropicBatch {
+		return "custom_id", f.customID, nil
+	}
+	names := [...]string{"custom_id", "id", ""}
+	values := [...][]byte{f.customID, f.id, nil}
+	switch form {
+	case FormGeminiBatch:
+		names[2], values[2] = "key", f.key
+	case FormBedrockBatch:
+		names[2], values[2] = "recordId", f.recordID
+	}
+	for i := range names {
+		switch {
+		case rawjson.IsNull(values[i]):
+		case value != nil:
+			return "", nil, complain(ErrShape, "keep one of them", "both %s and %s", name, names[i])
+		default:
+			name, value = names[i], values[i]
+		}
+	}
+	return name, value, nil
 }
 
 // readID takes strings, and numbers as they are written: data sets count their rows.
@@ -226,10 +268,14 @@ func (r *Reader) intern(name []byte) string {
 	return s
 }
 
-// checkStream refuses bodies that ask for an answer in pieces: a result is one line.
+// checkStream refuses bodies that ask for an answer in pieces, or for none but that it is
+// to be fetched later: a result is one line.
 func (f *fields) checkStream() *LineError {
 	if len(f.stream) > 0 && f.stream[0] == 't' {
 		return complain(ErrStream, "remove it: a result is written whole", `"stream": true`)
+	}
+	if len(f.background) > 0 && f.background[0] == 't' {
+		return complain(ErrStream, "remove it: a result is written when it is there", `"background": true`)
 	}
 	return nil
 }

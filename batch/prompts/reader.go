@@ -12,6 +12,7 @@ import (
 
 	"github.com/headrace/headrace/batch/internal/keys"
 	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
@@ -42,8 +43,12 @@ type Config struct {
 	Template *template.Template // makes prompts of fields, see ParseTemplate; nil for none
 	Limit    int                // how many requests are given at most; 0 means all
 	// Serves lists the endpoints that the provider has. Lines for others are refused.
-	// nil means those of OpenAI: all but Messages.
+	// nil means those of OpenAI, which Endpoints lists.
 	Serves []string
+	// Takes is asked of each request once it is made, whether the provider can be asked it; it
+	// may look at it until it returns. An error that is a *provider.Untranslatable makes the
+	// line one of kind ErrUntranslatable, any other one of ErrUnsupported. nil takes everything.
+	Takes func(*Request) error
 }
 
 func (c Config) withDefaults() Config {
@@ -80,6 +85,7 @@ type Reader struct {
 	name   []byte           // where its key and id are put together
 	models map[string]string
 
+	offered Request  // what Takes is asked about
 	columns []string // of a CSV
 	given   int      // requests
 	bad     tally    // lines that are no request
@@ -193,9 +199,14 @@ func (r *Reader) request(text []byte) (req Request, err error) {
 	if c == nil {
 		c = r.identify(&req)
 	}
+	if c == nil && r.cfg.Takes != nil {
+		c = r.offer(&req)
+	}
 	if c != nil {
-		first := r.keys.Bad(text)
-		c.key = nth(first, r.bad.count(first)).String()
+		if c.Request == nil {
+			first := r.keys.Bad(text)
+			c.key = nth(first, r.bad.count(first)).String()
+		}
 		return Request{}, r.place(c)
 	}
 	r.given++
@@ -224,6 +235,22 @@ func (r *Reader) understand(req *Request, text []byte) (c *LineError) {
 		req.Form = FormTemplate
 	}
 	return c
+}
+
+// offer asks whether the provider can be asked a request. It is asked about a copy: else each
+// request of each reader would be an allocation.
+func (r *Reader) offer(req *Request) *LineError {
+	r.offered = *req
+	err := r.cfg.Takes(&r.offered)
+	r.offered = Request{} // its body is the caller's
+	if err == nil {
+		return nil
+	}
+	var u *provider.Untranslatable
+	if errors.As(err, &u) {
+		return r.untranslatable(req, u)
+	}
+	return complain(ErrUnsupported, adviceElsewhere, "%s", oneLine(lines.ClipTo(err.Error(), shownWhy)))
 }
 
 // checkText finds what no line may be, cheapest check first.
@@ -277,11 +304,11 @@ func (r *Reader) identify(req *Request) *LineError {
 // key is the key of a request of which all is known but its id as a string.
 func (r *Reader) key(req *Request) keys.Sum {
 	if req.HasID {
-		return r.keys.Given(req.Endpoint, req.Body, r.id)
+		return r.keys.Given(req.keyed(), req.Body, r.id)
 	}
-	first := r.keys.Nth(req.Endpoint, req.Body, 0)
+	first := r.keys.Nth(req.keyed(), req.Body, 0)
 	if n := r.asked.count(first); n > 0 {
-		return r.keys.Nth(req.Endpoint, req.Body, n)
+		return r.keys.Nth(req.keyed(), req.Body, n)
 	}
 	return first
 }
@@ -336,6 +363,7 @@ func FirstLines(in io.Reader, cfg Config, bad []*LineError) error {
 		return nil
 	}
 	cfg.Checked, cfg.Limit = true, 0 // no complaint about them again
+	cfg.Takes = nil                  // a line that is not taken has its id all the same
 	cfg.Passing, cfg.NoKeys = true, true
 	for req, err := range NewReader(in, cfg).All() {
 		var complaint *LineError

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -18,9 +19,12 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte(`{"custom_id":"a","method":"POST","url":"/v1/embeddings","body":{"input":["a"]}}`))
 	f.Add([]byte("\xEF\xBB\xBF{\"id\":1,\"prompt\":\"\\\"\\\\\",\"system\":null,\"t\":[{}, 1 ]}\n{\"id\":1,\"prompt\":\"b\"}"))
 	f.Add([]byte(`{"params":{},"custom_id":"a"}` + "\n" + strings.Repeat(" ", 300) + "\n\x00\xff"))
+	f.Add([]byte(`{"key":"a","request":{"contents":[{"parts":[{"text":"h\u00e9"}]}],"generationConfig":{}}}` + "\n" + `{"request":{"contents":[],"model":"x"}}`))
+	f.Add([]byte(`{"recordId":"a","modelInput":{"messages":[{"role":"user","content":[{"text":"a"}]}]}}` + "\n" + `{"modelInput":{"anthropic_version":"x","messages":[]}}`))
+	f.Add([]byte(`{"model":"omni-moderation-latest","input":"a"}` + "\n" + `{"body":{"input":"a"},"url":"/v1/moderations"}` + "\n" + `{"custom_id":1,"params":{"background":true}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		const limit = 256
-		r := NewReader(bytes.NewReader(text), Config{DefaultModel: "m", MaxLine: limit})
+		r := NewReader(bytes.NewReader(text), Config{DefaultModel: "m", MaxLine: limit, Serves: Operations()})
 		ids, keys, answered := map[string]bool{}, map[string]bool{}, 0
 		for req, err := range r.All() {
 			answered++
@@ -61,10 +65,17 @@ func checkRequest(t *testing.T, req Request) {
 		t.Fatalf("body %q: %v", req.Body, err)
 	}
 	var model string
-	if json.Unmarshal(fields["model"], &model) != nil || model != req.Model || model == "" {
+	if req.Endpoint == GenerateContent || req.Endpoint == Converse {
+		if model = req.Model; fields["model"] != nil || fields["modelId"] != nil {
+			t.Fatalf("body %q names a model", req.Body)
+		}
+	} else if json.Unmarshal(fields["model"], &model) != nil {
 		t.Fatalf("body %q does not name the model %q", req.Body, req.Model)
 	}
-	if string(fields["stream"]) == "true" || !KnownEndpoint(req.Endpoint) {
+	if model != req.Model || model == "" {
+		t.Fatalf("body %q does not name the model %q", req.Body, req.Model)
+	}
+	if string(fields["stream"]) == "true" || !slices.Contains(Operations(), req.Endpoint) {
 		t.Fatalf("request %+v", req)
 	}
 	if req.Metadata != nil && !json.Valid(req.Metadata) {

@@ -6,27 +6,41 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// The endpoints that a line may name, as paths below a provider's base URL.
+// The endpoints of OpenAI's that a line may name. Like those of the other forms, they are
+// operations of package provider: which path they have is known where they are sent.
 const (
-	ChatCompletions = "/v1/chat/completions"
-	Embeddings      = "/v1/embeddings"
-	Responses       = "/v1/responses"
-	Completions     = "/v1/completions"
-	Messages        = "/v1/messages" // of Anthropic: what params are sent to
+	ChatCompletions = provider.Chat
+	Embeddings      = provider.Embeddings
+	Responses       = provider.Responses
+	Completions     = provider.Completions
+	Moderations     = provider.Moderations
 )
 
-// endpoints is the whole list: what is not in it never becomes part of a URL, so
-// that no line of a file can direct a call, and the key it carries, to a host.
-var endpoints = []string{ChatCompletions, Embeddings, Responses, Completions}
+// The endpoints that no line names: each has a form of its own.
+const (
+	Messages        = provider.Messages        // of Anthropic: what params are sent to
+	GenerateContent = provider.GenerateContent // of Gemini: what a request is sent to
+	Converse        = provider.Converse        // of Bedrock: what a modelInput is sent to
+)
 
-// KnownEndpoint reports whether path is one of the four endpoints, exactly as
+// endpoints is all that a line may name: what is not in it never becomes part of a URL, so
+// that no line of a file can direct a call, and the key it carries, to a host.
+var endpoints = []string{ChatCompletions, Embeddings, Responses, Completions, Moderations}
+
+// KnownEndpoint reports whether path is one of OpenAI's five endpoints, exactly as
 // the constants spell them.
 func KnownEndpoint(path string) bool { return slices.Contains(endpoints, path) }
 
-// Endpoints are OpenAI's four, for [Config.Serves].
+// Endpoints are OpenAI's five, for [Config.Serves].
 func Endpoints() []string { return slices.Clone(endpoints) }
+
+// Operations are all endpoints that lines can be for, whoever has them, for [Config.Serves].
+func Operations() []string { return append(Endpoints(), Messages, GenerateContent, Converse) }
 
 func endpointList() string { return strings.Join(endpoints, ", ") }
 
@@ -40,6 +54,8 @@ const (
 	FormBody           Form = 3 // a bare request body
 	FormPrompt         Form = 4 // {"prompt"} and its parameters
 	FormTemplate       Form = 5 // any fields, made a prompt by a template
+	FormGeminiBatch    Form = 6 // {"key","request"}
+	FormBedrockBatch   Form = 7 // {"recordId","modelInput"}
 )
 
 // String names the form in words that fit into a sentence.
@@ -56,9 +72,16 @@ func (f Form) String() string {
 		return "prompt"
 	case FormTemplate:
 		return "filled template"
+	case FormGeminiBatch:
+		return "Gemini batch line"
+	case FormBedrockBatch:
+		return "Bedrock batch line"
 	}
 	return fmt.Sprintf("form %d", uint8(f))
 }
+
+// IsPrompt tells the forms whose bodies are made here from those that bring their own.
+func (f Form) IsPrompt() bool { return f == FormPrompt || f == FormTemplate }
 
 // Request is one line of input, ready to be sent. It owns all its memory: it
 // stays as it is while the reader goes on, and may cross goroutines; that of a
@@ -69,10 +92,18 @@ type Request struct {
 	HasID    bool            // whether the line gave the id
 	Form     Form            // the shape it came in
 	Endpoint string          // one of the endpoints, such as ChatCompletions
-	Model    string          // never empty; the body names the same
+	Model    string          // never empty; the body names the same, if its endpoint is one that names it there
 	Body     []byte          // the exact bytes to send, a JSON object
 	Metadata json.RawMessage // the line's metadata object, nil if it had none
 	Key      string          // 32 hex digits: what was asked, see Key
+}
+
+// keyed is the endpoint as keys have it: with the model where the body does not name it.
+func (q *Request) keyed() string {
+	if q.Endpoint == GenerateContent || q.Endpoint == Converse {
+		return string(rawjson.AppendString(nil, q.Model)) + q.Endpoint
+	}
+	return q.Endpoint
 }
 
 // LineID is the id of a line that gives none: line-000042 for line 42.

@@ -123,7 +123,8 @@ func (s *Saver) Save(l journal.Line, done func(error)) {
 }
 
 func isLong(l *journal.Line) bool {
-	return len(l.Headrace.Metadata) > longLine || l.Response != nil && len(l.Response.Body) > longLine
+	return len(l.Headrace.Metadata) > longLine || l.Response != nil && len(l.Response.Body) > longLine ||
+		l.Headrace.Text != nil && len(*l.Headrace.Text) > longLine
 }
 
 // Close waits until every line is safe, or known not to be, and closes the file.

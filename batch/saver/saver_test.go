@@ -432,6 +432,19 @@ func waitsOutside(t *testing.T, l journal.Line, size, all int) {
 	})
 }
 
+// A line is long by whatever of it is.
+func TestLongLines(t *testing.T) {
+	long := strings.Repeat("a", longLine+1)
+	for what, h := range map[string]journal.Headrace{"metadata": {Metadata: []byte(long)}, "text": {Text: &long}} {
+		if !isLong(&journal.Line{Headrace: h}) {
+			t.Errorf("a line with long %s is not long", what)
+		}
+	}
+	if !isLong(&journal.Line{Response: &journal.Response{Body: []byte(long)}}) || isLong(&journal.Line{Response: &journal.Response{}}) {
+		t.Error("a line with a long body is not long, or a short one is")
+	}
+}
+
 // Whoever brings a long line to a saver that cannot save is not kept waiting.
 func TestLongLinesAfterAFault(t *testing.T) {
 	s, _ := newSaver(t, Config{}, func(s *Saver) { s.keeper.disk.SyncData = func(*os.File) error { return syscall.EIO } })

@@ -5,11 +5,14 @@ package lines
 const shown = 60
 
 // Clip shortens s for a message, at a whole character.
-func Clip(s string) string {
-	if len(s) <= shown {
+func Clip(s string) string { return ClipTo(s, shown) }
+
+// ClipTo shortens s to at most so many bytes, and says by an ellipsis that it did.
+func ClipTo(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	end := shown
+	end := most
 	for end > 0 && s[end]&0xC0 == 0x80 {
 		end--
 	}

@@ -1,0 +1,80 @@
+package promptfile
+
+import (
+	"errors"
+
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/provider"
+)
+
+// Asks is what a provider's client is asked for a request of this job's input. Who decides
+// by Reader.Takes whether a request can be asked decides of the same.
+func (c *Config) Asks(r *prompts.Request) provider.Request { return asks(r, c.boundOf(r)) }
+
+func asks(r *prompts.Request, maxTokens int) provider.Request {
+	return provider.Request{Endpoint: r.Endpoint, Model: r.Model, Body: r.Body, MaxTokens: maxTokens}
+}
+
+// boundOf bounds the output of a request that says no bound itself.
+func (c *Config) boundOf(r *prompts.Request) int {
+	if r.Form.IsPrompt() {
+		return c.MaxTokensOfPrompts
+	}
+	return c.MaxTokens
+}
+
+// skips reports whether a bad line goes to the errors file, rather than being the end of all.
+func (c *Config) skips(bad *prompts.LineError) bool {
+	if errors.Is(bad, prompts.ErrUntranslatable) {
+		return c.SkipUntranslatable
+	}
+	return c.SkipBad
+}
+
+// takes is Reader.Takes for the pass that checks the input, and for a stream's only one: it
+// asks of what no earlier run has ended, whoever ended it. The lines of a file that are
+// refused are remembered.
+func (j *Job) takes() func(*prompts.Request) error {
+	ask := j.cfg.Reader.Takes
+	if ask == nil {
+		return nil
+	}
+	return func(r *prompts.Request) error {
+		if j.past.of(r.Key) != notEnded {
+			return nil
+		}
+		err := ask(r)
+		if err != nil && !j.cfg.Input.Stream {
+			j.refused.add(r.Line)
+		}
+		return err
+	}
+}
+
+// takesAgain is Reader.Takes once the input was checked. Only of lines that were refused it
+// asks again, to say why.
+func (j *Job) takesAgain() func(*prompts.Request) error {
+	if j.refused.bits == nil {
+		return nil
+	}
+	return func(r *prompts.Request) error {
+		if !j.refused.has(r.Line) {
+			return nil
+		}
+		return j.cfg.Reader.Takes(r)
+	}
+}
+
+// lineSet is a set of line numbers: a bit for each line up to the last that is in it.
+type lineSet struct{ bits []uint64 }
+
+func (s *lineSet) add(line int) {
+	for len(s.bits) <= line/64 {
+		s.bits = append(s.bits, 0)
+	}
+	s.bits[line/64] |= 1 << (line % 64)
+}
+
+func (s *lineSet) has(line int) bool {
+	return line/64 < len(s.bits) && s.bits[line/64]&(1<<(line%64)) != 0
+}

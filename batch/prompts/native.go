@@ -1,0 +1,61 @@
+package prompts
+
+import (
+	"slices"
+
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// notConverse are fields that bodies of InvokeModel have and Converse's do not: of Claude;
+// of Titan; of Llama, Mistral and others; of Nova; and of models that take OpenAI's shape.
+var notConverse = []string{"anthropic_version", "inputText", "prompt", "schemaVersion", "max_tokens", "max_completion_tokens"}
+
+// buildRequest takes the request of a Gemini batch line as it stands, byte for byte.
+func (r *Reader) buildRequest(req *Request, f *fields) *LineError {
+	req.Endpoint = GenerateContent
+	return r.buildNative(req, f, "request", f.request, "contents")
+}
+
+// buildModelInput takes the modelInput of a Bedrock batch line as it stands, byte for byte,
+// if it is what Converse takes: whoever writes for InvokeModel writes for one model.
+func (r *Reader) buildModelInput(req *Request, f *fields) *LineError {
+	req.Endpoint = Converse
+	for w := rawjson.WalkIn(f.modelInput); w.Next(); w.Skip() {
+		if slices.Contains(notConverse, string(w.Name)) {
+			return complain(ErrUnsupported, "write it as Converse takes it: messages with blocks of content, bounds and temperature in inferenceConfig",
+				"modelInput has %q, so it is a body of InvokeModel", w.Name)
+		}
+	}
+	return r.buildNative(req, f, "modelInput", f.modelInput, "messages")
+}
+
+// buildNative takes a body in which no model is named, as it stands in the URL. The line may
+// name one beside it, else it is the default's. asks is the field that holds the question.
+func (r *Reader) buildNative(req *Request, f *fields, name string, body []byte, asks string) (c *LineError) {
+	if body[0] != '{' {
+		return complain(ErrShape, adviceFix, "%s is %s, not an object", name, rawjson.KindOf(body))
+	}
+	asked := 0
+	r.body = rawjson.Members(body, r.body[:0])
+	for _, m := range r.body {
+		switch string(m.Name) {
+		case "model", "modelId":
+			return complain(ErrShape, "remove it, and name the model beside "+name+" or for all lines",
+				"%s has %q, and the model stands in the URL", name, m.Name)
+		case asks:
+			asked++
+		}
+	}
+	switch asked {
+	case 0:
+		return complain(ErrShape, adviceFix, "%s has no %s", name, asks)
+	case 1:
+	default:
+		return complain(ErrShape, adviceFix, "field %q stands there twice", asks)
+	}
+	if req.Model, _, c = r.model(f); c != nil {
+		return c
+	}
+	req.Body = r.own(body)
+	return nil
+}
