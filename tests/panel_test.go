@@ -28,7 +28,9 @@ var sizes = []size{{40, 10}, {80, 24}, {200, 50}}
 
 // states are what can hold a run back: how the provider is made to do it, and what the panel
 // must say of it, from so long after the run began on. Each lasts for as long as a busy
-// machine may take to look at them all.
+// machine may take to look at them all. A limit binds at far fewer calls in flight than any
+// other bound: two a second of a twentieth of a second each, of which a busy machine may make
+// a second. Where two calls at once are as much as the limit lets through, either may bind.
 var states = []struct {
 	name   string
 	sim    string // flags of headrace sim
@@ -39,7 +41,7 @@ var states = []struct {
 	heldBy string // a pattern
 }{
 	{name: "requests", sim: "--rpm 600 --burst 1s --headers --latency 300ms", after: 5 * time.Second, heldBy: `limit on requests|requests limit`},
-	{name: "tokens", sim: "--tpm 20000 --burst 1s --headers --latency 300ms", after: 5 * time.Second, heldBy: `limit on tokens|tokens limit`},
+	{name: "tokens", sim: "--tpm 6000 --burst 5s --headers --latency 50ms", after: 5 * time.Second, heldBy: `limit on tokens|tokens limit`},
 	{name: "cooldown", sim: "--rpm 12 --window 5m --retry-after always --latency 50ms", run: "-c 200", after: 10 * time.Second, heldBy: `cooldown`},
 	{name: "outage", sim: "--outage 3s+20m:reset --latency 100ms", after: 12 * time.Second, heldBy: `outage`},
 	{name: "overload", sim: "--outage 3s+20m:503 --latency 100ms", after: 8 * time.Second, heldBy: `overload|outage`}, // a 503 may mean either

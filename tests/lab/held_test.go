@@ -17,6 +17,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/openai"
@@ -197,11 +198,11 @@ func (s setting) input() iter.Seq[int] {
 }
 
 func (s setting) options() []batch.Option {
-	preset := provider.PresetFor("", "")
 	opts := []batch.Option{
 		batch.WithConcurrency(s.concurrency), batch.WithSeed(s.seed),
+		batch.WithCharge(batch.Charge{Rule: limiter.ChargeGreater}),
 		batch.WithCostOf(func(i int) batch.Cost {
-			input, output := preset.Charge(s.body(i))
+			input, output := provider.Estimate(s.body(i))
 			return batch.Cost{Requests: 1, Input: input, Output: output}
 		}),
 	}
