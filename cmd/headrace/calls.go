@@ -15,8 +15,11 @@ func (r *runner) options() []batch.Option {
 	if r.flags.seeded {
 		seed = r.flags.seed
 	}
+	answers := r.flags.whoAnswers(r.flags.preset)
 	opts := []batch.Option{
 		batch.WithLimits(r.flags.limits()),
+		batch.WithCharge(answers.Charge),
+		batch.WithPeriods(answers.Periods),
 		batch.WithMaxAttempts(r.flags.maxAttempts),
 		batch.WithAttemptTimeout(r.flags.timeout),
 		batch.WithItemTimeout(r.flags.itemTimeout),
@@ -32,13 +35,15 @@ func (r *runner) options() []batch.Option {
 
 // call makes one call of one item.
 func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+	asks := it.Asks()
+	asks.Lane = batch.LaneFrom(ctx)
 	if !r.log.Enabled(ctx, slog.LevelDebug) {
-		reply, err := r.backend.do(ctx, it.Asks())
+		reply, err := r.backend.do(ctx, asks)
 		r.noteFault(err)
 		return reply, err
 	}
 	began := r.clock.Now()
-	reply, err := r.backend.do(ctx, it.Asks())
+	reply, err := r.backend.do(ctx, asks)
 	r.noteFault(err)
 	r.logCall(ctx, it, &reply, r.clock.Now().Sub(began), err)
 	return reply, err
@@ -47,7 +52,7 @@ func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply,
 // redact takes the key out of a text. Whoever made the text should have: this is
 // the second lock on that door.
 func (r *runner) redact(s string) string {
-	return string(provider.Redact([]byte(s), r.backend.key))
+	return provider.RedactText(s, r.backend.secrets()...)
 }
 
 func (r *runner) redactError(err error) string {

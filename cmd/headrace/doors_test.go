@@ -30,50 +30,58 @@ var doors = map[string]struct {
 	reads []string
 	in    string
 }{
-	"output":         {"--output {}/other.jsonl", []string{"job.Output={}/other.jsonl", "state={}/other.state.json"}, ""},
-	"errors":         {"--errors {}/failed.jsonl", []string{"job.Errors={}/failed.jsonl"}, ""},
-	"timeline":       {"--timeline {}/t.jsonl", []string{"timeline={}/t.jsonl"}, ""},
-	"provider":       {"--provider sim", []string{"lane=sim/all-models", "job.Simulated=true", "job.Reader.DefaultModel=sim-1"}, ""},
-	"base-url":       {"--base-url http://127.0.0.1:9/v1", []string{"client.BaseURL=http://127.0.0.1:9/v1", "job.Reader.Serves=/v1/messages", "server=openai at http://127.0.0.1:9", "option WithLocalServer(1m0s)"}, ""},
-	"preset":         {"--preset gemini", []string{"cost={1 4.82 0}"}, ""},
-	"law":            {"--law plain", []string{"option WithPlainLaw()", "state.law=plain"}, ""},
-	"api-key-env":    {"--api-key-env OTHER_KEY", []string{"client.APIKey=the-other-key-123", "redacted=[redacted]"}, ""},
-	"model":          {"--model m2", []string{"job.Reader.DefaultModel=m2"}, ""},
-	"endpoint":       {"--endpoint /v1/embeddings", []string{"job.Reader.DefaultEndpoint=/v1/embeddings"}, ""},
-	"format":         {"--format csv", []string{"job.Reader.Format=" + fmt.Sprint(prompts.FormatCSV)}, ""},
-	"template":       {"--template {{.text}}", []string{"job.Reader.Template=set"}, ""},
-	"on-bad-line":    {"--on-bad-line skip", []string{"job.SkipBad=true"}, ""},
-	"system":         {"--system short", []string{"job.Reader.System=short"}, ""},
-	"concurrency":    {"--concurrency 7", []string{"job.Concurrency=7", "client.Conns=7"}, ""},
-	"rpm":            {"--rpm 601", []string{"limits RPM:601"}, ""},
-	"tpm":            {"--tpm 602", []string{"limits TPM:602"}, ""},
-	"input-tpm":      {"--input-tpm 603", []string{"limits InputTPM:603"}, ""},
-	"output-tpm":     {"--output-tpm 604", []string{"limits OutputTPM:604"}, ""},
-	"burst":          {"--burst 5s", []string{"limits Burst:5s"}, ""},
-	"latency-target": {"--latency-target 6s --base-url http://localhost", []string{"option WithLatencyTarget(6s)", "option WithLocalServer(6s)"}, ""},
-	"price":          {"--price 2,3,1", []string{"price of m=6 true"}, ""},
-	"prices":         {"--prices {}/prices.json", []string{"price of mine=13 true", "price of gpt-4o=1.25 true"}, ""},
-	"max-attempts":   {"--max-attempts 8", []string{"option WithMaxAttempts(8)"}, ""},
-	"max-bodies":     {"--max-bodies 9", []string{"client.MaxBodies=9437184"}, ""},
-	"timeout":        {"--timeout 10s --base-url http://localhost", []string{"option WithAttemptTimeout(10s)", "option WithLocalServer(5s)"}, ""},
-	"first-answer":   {"--first-answer 11s", []string{"option WithFirstAnswer(11s)"}, ""},
-	"item-timeout":   {"--item-timeout 12s", []string{"option WithItemTimeout(12s)"}, ""},
-	"deadline":       {in: "bounds.txtar"},
-	"long-wait":      {"--long-wait 13s", []string{"option WithLongWait(13s)"}, ""},
-	"order":          {"--order input", []string{"job.InputOrder=true"}, ""},
-	"retry-failed":   {"--retry-failed", []string{"job.RetryFailed=true"}, ""},
-	"fresh":          {"--fresh", []string{"job.Fresh=true"}, ""},
-	"forget":         {in: "state.txtar"},
-	"durable":        {"--durable os", []string{"job.Durability=1", "state.synced=false"}, ""},
-	"progress":       {"--progress json", []string{"display=*progress.events", "log=*slog.JSONHandler", "every=1s"}, ""},
-	"color":          {"--color never", []string{"style={Color:false ASCII:true Wide:false}"}, ""},
-	"log-level":      {"--log-level debug", []string{"debug=true"}, ""},
-	"log-format":     {"--log-format json", []string{"log=*slog.JSONHandler"}, ""},
-	"log-file":       {in: "log.txtar"},
-	"limit":          {"--limit 14", []string{"job.Reader.Limit=14"}, ""},
-	"seed":           {"--seed 15", []string{"option WithSeed(15)", "sim.Seed=15", "sim.TrackIDs=true"}, ""},
-	"sim-profile":    {"--sim-profile fast --provider sim", []string{"sim.RPM=0", "server=sim fast"}, ""},
-	"config":         {"--config {}/run.yaml", []string{"limits RPM:16", "option WithIdleLanes(17m0s)"}, ""},
+	"output":            {"--output {}/other.jsonl", []string{"job.Output={}/other.jsonl", "state={}/other.state.json"}, ""},
+	"errors":            {"--errors {}/failed.jsonl", []string{"job.Errors={}/failed.jsonl"}, ""},
+	"timeline":          {"--timeline {}/t.jsonl", []string{"timeline={}/t.jsonl"}, ""},
+	"provider":          {"--provider sim", []string{"lane=sim/all-models", "job.Simulated=true", "job.Reader.DefaultModel=sim-1"}, ""},
+	"base-url":          {"--base-url http://127.0.0.1:9/v1", []string{"client.BaseURL=http://127.0.0.1:9/v1", "job.Reader.Serves=/v1/messages", "server=openai at http://127.0.0.1:9", "option WithLocalServer(1m0s)"}, ""},
+	"preset":            {"--preset groq", []string{"option WithCharge({Rule:greater CachedFree:true OutputFactor:0 Assumed:0})", "option WithPeriods([{Family:openai On:requests Per:24h0m0s} {Family:openai On:tokens Per:1m0s} {Family: On:none Per:0s} {Family: On:none Per:0s}])"}, ""},
+	"law":               {"--law plain", []string{"option WithPlainLaw()", "state.law=plain"}, ""},
+	"region":            {"--provider bedrock --region eu-west-9 --api-key-env OTHER_KEY", []string{"client.BaseURL=https://bedrock-runtime.eu-west-9.amazonaws.com"}, ""},
+	"project":           {"--provider vertex --project p1 --location global --api-key-env OTHER_KEY", []string{"client.BaseURL=https://aiplatform.googleapis.com/v1/projects/p1/locations/global/publishers/google"}, ""},
+	"location":          {"--provider vertex --project p1 --location eu-west9 --api-key-env OTHER_KEY", []string{"client.BaseURL=https://eu-west9-aiplatform.googleapis.com/v1/projects/p1/locations/eu-west9/publishers/google"}, ""},
+	"resource":          {"--provider azure --resource r1 --api-key-env OTHER_KEY", []string{"client.BaseURL=https://r1.openai.azure.com/openai/v1", "lane=azure/m"}, ""},
+	"max-tokens":        {"--max-tokens 77", []string{"job.MaxTokens=77", "job.MaxTokensOfPrompts=77"}, ""},
+	"text":              {"--text always", []string{"job.Fields.Text=true", "client.Text=true"}, ""},
+	"api-key-file":      {"--api-key-file {}/key", []string{"key=[the-key-in-a-file-123]", "proven={}/key"}, ""},
+	"on-untranslatable": {"--on-untranslatable skip", []string{"job.SkipUntranslatable=true"}, ""},
+	"api-key-env":       {"--api-key-env OTHER_KEY", []string{"key=[the-other-key-123]", "proven=OTHER_KEY", "redacted=[redacted]"}, ""},
+	"model":             {"--model m2", []string{"job.Reader.DefaultModel=m2"}, ""},
+	"endpoint":          {"--endpoint /v1/embeddings", []string{"job.Reader.DefaultEndpoint=/v1/embeddings"}, ""},
+	"format":            {"--format csv", []string{"job.Reader.Format=" + fmt.Sprint(prompts.FormatCSV)}, ""},
+	"template":          {"--template {{.text}}", []string{"job.Reader.Template=set"}, ""},
+	"on-bad-line":       {"--on-bad-line skip", []string{"job.SkipBad=true"}, ""},
+	"system":            {"--system short", []string{"job.Reader.System=short"}, ""},
+	"concurrency":       {"--concurrency 7", []string{"job.Concurrency=7", "client.Conns=7"}, ""},
+	"rpm":               {"--rpm 601", []string{"limits RPM:601"}, ""},
+	"tpm":               {"--tpm 602", []string{"limits TPM:602"}, ""},
+	"input-tpm":         {"--input-tpm 603", []string{"limits InputTPM:603"}, ""},
+	"output-tpm":        {"--output-tpm 604", []string{"limits OutputTPM:604"}, ""},
+	"burst":             {"--burst 5s", []string{"limits Burst:5s"}, ""},
+	"latency-target":    {"--latency-target 6s --base-url http://localhost", []string{"option WithLatencyTarget(6s)", "option WithLocalServer(6s)"}, ""},
+	"price":             {"--price 2,3,1", []string{"price of m=6 true"}, ""},
+	"prices":            {"--prices {}/prices.json", []string{"price of mine=13 true", "price of gpt-4o=1.25 true"}, ""},
+	"max-attempts":      {"--max-attempts 8", []string{"option WithMaxAttempts(8)"}, ""},
+	"max-bodies":        {"--max-bodies 9", []string{"client.MaxBodies=9437184"}, ""},
+	"timeout":           {"--timeout 10s --base-url http://localhost", []string{"option WithAttemptTimeout(10s)", "option WithLocalServer(5s)"}, ""},
+	"first-answer":      {"--first-answer 11s", []string{"option WithFirstAnswer(11s)"}, ""},
+	"item-timeout":      {"--item-timeout 12s", []string{"option WithItemTimeout(12s)"}, ""},
+	"deadline":          {in: "bounds.txtar"},
+	"long-wait":         {"--long-wait 13s", []string{"option WithLongWait(13s)"}, ""},
+	"order":             {"--order input", []string{"job.InputOrder=true"}, ""},
+	"retry-failed":      {"--retry-failed", []string{"job.RetryFailed=true"}, ""},
+	"fresh":             {"--fresh", []string{"job.Fresh=true"}, ""},
+	"forget":            {in: "state.txtar"},
+	"durable":           {"--durable os", []string{"job.Durability=1", "state.synced=false"}, ""},
+	"progress":          {"--progress json", []string{"display=*progress.events", "log=*slog.JSONHandler", "every=1s"}, ""},
+	"color":             {"--color never", []string{"style={Color:false ASCII:true Wide:false}"}, ""},
+	"log-level":         {"--log-level debug", []string{"debug=true"}, ""},
+	"log-format":        {"--log-format json", []string{"log=*slog.JSONHandler"}, ""},
+	"log-file":          {in: "log.txtar"},
+	"limit":             {"--limit 14", []string{"job.Reader.Limit=14"}, ""},
+	"seed":              {"--seed 15", []string{"option WithSeed(15)", "sim.Seed=15", "sim.TrackIDs=true"}, ""},
+	"sim-profile":       {"--sim-profile fast --provider sim", []string{"sim.RPM=0", "server=sim fast"}, ""},
+	"config":            {"--config {}/run.yaml", []string{"limits RPM:16", "option WithIdleLanes(17m0s)"}, ""},
 }
 
 // Each flag reaches what it is about; a new one must be in the table.
@@ -95,6 +103,9 @@ func TestEveryFlagIsPassedOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, "prices.json"), []byte(`{"mine":{"input":4,"output":5},"gpt-4o":{"input":0.5,"output":0.5,"cached":0.25}}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "key"), []byte("the-key-in-a-file-123\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		without, with := passedOn(t, dir), passedOn(t, dir, strings.Fields(here(row.given))...)
@@ -132,7 +143,7 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 	if err != nil {
 		t.Fatal(args, err)
 	}
-	r.backend.client.CloseIdle()
+	r.backend.fleet.CloseIdle()
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	manner := r.manner()
 	r.every = manner.Every()
@@ -152,7 +163,7 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 	}
 	job, state := r.job(promptfile.Input{Name: r.input}), r.stateFile()
 	lines = append(lines, fields("job", job)...)
-	lines = append(lines, fields("client", r.clientConfig(r.backend.key))...)
+	lines = append(lines, fields("client", r.clientConfig(r.backend))...)
 	lines = append(lines, fields("sim", sim)...)
 	say("lane=%s", job.Lane("m"))
 	say("cost=%v", job.Cost(&prompts.Request{Body: []byte(`{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"Hi"}]}`)}))
@@ -160,6 +171,8 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 		usd, ok := job.Price(model, provider.Usage{InputTokens: 2_000_000, CachedTokens: 1_000_000, OutputTokens: 1_000_000})
 		say("price of %s=%v %t", model, usd, ok)
 	}
+	say("key=%s", r.backend.secrets())
+	say("proven=%s", r.backend.proven)
 	say("redacted=%s", job.Redact(env["OTHER_KEY"]))
 	if state != nil {
 		say("state=%s", state.path)

@@ -22,6 +22,8 @@ type runFlags struct {
 	law            string
 	keyEnv         string
 	keyEnvGiven    bool
+	keyFile        string
+	text           string
 	concurrency    int
 	rpm, tpm       float64
 	inputTPM       float64
@@ -53,9 +55,6 @@ type runFlags struct {
 	seeded         bool
 	given          []event.Setting // what has not its default, and where it came from
 }
-
-// defaultKeyEnv holds OpenAI's key, as in their own libraries.
-const defaultKeyEnv = "OPENAI_API_KEY"
 
 // mebibyte is the unit of --max-bodies, in bytes, and mostBodies the most that can be
 // meant: a tebibyte.
@@ -99,10 +98,11 @@ const (
 	durableOS   = "os"
 )
 
-// Values of --provider.
+// Values of --text.
 const (
-	providerOpenAI = "openai"
-	providerSim    = "sim"
+	textAuto   = "auto"
+	textAlways = "always"
+	textNever  = "never"
 )
 
 func (f *runFlags) register(fs *pflag.FlagSet) {
@@ -110,11 +110,14 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.output, "output", "o", "", "where results go (required); - is standard output")
 	fs.StringVar(&f.errors, "errors", "", "where failed items go (default: OUTPUT with .errors before its ending)")
 	fs.StringVar(&f.timeline, "timeline", "", "where how the run goes is written, a line a second, for headrace status --watch (default: OUTPUT with .run.jsonl for its ending); none writes it nowhere")
-	fs.StringVar(&f.provider, "provider", providerOpenAI, "whom to call: openai, or sim, which is simulated and needs no key")
-	fs.StringVar(&f.baseURL, "base-url", "", "another server that speaks OpenAI's dialect, such as http://127.0.0.1:8080/v1")
+	fs.StringVar(&f.provider, "provider", providerOpenAI, "whom to call: openai, anthropic, gemini, azure, bedrock, groq, … (see headrace help providers), or sim, which is simulated and needs no key")
+	fs.StringVar(&f.baseURL, "base-url", "", "another server that speaks the provider's dialect, such as http://127.0.0.1:8080/v1")
+	f.registerWhom(fs)
 	registerPreset(fs, &f.preset)
 	registerLaw(fs, &f.law)
-	fs.StringVar(&f.keyEnv, "api-key-env", defaultKeyEnv, "environment variable that holds the key")
+	fs.StringVar(&f.keyEnv, "api-key-env", "", "environment variable that holds the key (default: the provider's own, such as OPENAI_API_KEY)")
+	fs.StringVar(&f.keyFile, "api-key-file", "", "file that holds the key, in place of a variable; it is read again when it changes")
+	fs.StringVar(&f.text, "text", textAuto, "whether result lines have the answer's words by themselves, as headrace.text: always, never, or auto (where answers are not in OpenAI's shape)")
 	f.registerInput(fs, "fail (nothing is called) or skip (bad lines go to the errors file)")
 	f.registerPrices(fs)
 	fs.IntVarP(&f.concurrency, "concurrency", "c", batch.DefaultConcurrency, "most calls in flight")
@@ -145,7 +148,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.simProfile, "sim-profile", profileDemo, "what --provider sim is like: demo (it throttles) or fast (nothing is in the way)")
 	fs.StringVar(&f.config, "config", "", "YAML file of flags, one a line as in \"rpm: 600\", and of what has no flag (ramp, breaker, …: see headrace help config)")
 	nameValues(fs, map[string]string{
-		"output": "FILE", "errors": "FILE", "timeline": "FILE", "provider": "NAME", "base-url": "URL", "api-key-env": "NAME",
+		"output": "FILE", "errors": "FILE", "timeline": "FILE", "api-key-env": "NAME", "api-key-file": "FILE", "text": "WHEN",
 		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
 		"timeout": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "sim-profile": "NAME", "config": "FILE",
 		"durable": "MODE", "progress": "MODE", "color": "WHEN", "log-level": "LEVEL", "log-format": "FORMAT", "log-file": "FILE", "seed": "N",
@@ -197,11 +200,15 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 	f.given = append(from.settings(fs), f.lanes.settings()...)
 	f.seeded, f.keyEnvGiven = fs.Changed("seed"), fs.Changed("api-key-env")
 	f.lanes.useLaw(f.law)
+	whom := f.resolve(fs, env)
+	f.useVendor(fs, env)
 	return usage(append(f.lanes.check(f.law),
 		f.checkOutput(),
 		f.checkTimeline(),
+		whom,
 		f.checkKeyEnv(),
-		f.checkProvider(),
+		oneOf("text", f.text, textAuto, textAlways, textNever),
+		oneOf("on-untranslatable", f.onUntranslatable, badLineFail, badLineSkip),
 		checkPreset(f.preset),
 		checkLaw(f.law),
 		f.checkEndpoint(),

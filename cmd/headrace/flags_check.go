@@ -34,16 +34,8 @@ func (f *runFlags) checkKeyEnv() error {
 	return nil
 }
 
-func (f *inputFlags) checkProvider() error {
-	switch f.provider {
-	case providerOpenAI, providerSim:
-		return nil
-	}
-	return fmt.Errorf("--provider: %q is not known: use openai (with --base-url for any endpoint of its dialect) or sim", f.provider)
-}
-
 func (f *inputFlags) checkEndpoint() error {
-	return oneOf("endpoint", f.endpoint, prompts.ChatCompletions, prompts.Embeddings, prompts.Responses, prompts.Completions)
+	return oneOf("endpoint", f.endpoint, prompts.Endpoints()...)
 }
 
 func (f *runFlags) limits() limiter.Limits {
@@ -114,6 +106,8 @@ func (f *inputFlags) formatOf(name string) prompts.Format {
 }
 
 func (f *inputFlags) skipsBadLines() bool { return f.onBadLine == badLineSkip }
+
+func (f *inputFlags) skipsUntranslatable() bool { return f.onUntranslatable == badLineSkip }
 
 func (f *runFlags) durability() saver.Durability {
 	if f.durable == durableOS {

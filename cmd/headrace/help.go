@@ -17,9 +17,9 @@ type flagGroup struct {
 
 // runGroups has each flag of run once.
 var runGroups = []flagGroup{
-	{"Files", "output errors timeline durable fresh retry-failed"},
-	{"Whom to call", "provider base-url api-key-env model endpoint preset sim-profile"},
-	{"Input", "format template system on-bad-line order limit"},
+	{"Files", "output errors timeline text durable fresh retry-failed"},
+	{"Whom to call", "provider base-url api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
+	{"Input", "format template system max-tokens on-bad-line on-untranslatable order limit"},
 	{"What it costs", "price prices"},
 	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},
 	{"How long", "max-attempts timeout first-answer item-timeout deadline"},

@@ -17,7 +17,7 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 	case plan == nil && begun.Results > 0:
 		r.console.Notice(event.Resumed, fmt.Sprintf("going on: %s in %s already; what is asked again is left out", words.Count(begun.Results, "result"), r.flags.output))
 	case plan == nil:
-	case plan.Items == 0 && plan.Bad.All == 0:
+	case plan.Items == 0 && plan.Bad.All == 0 && plan.Untranslatable.All == 0:
 		r.console.Notice(event.EmptyInput, fmt.Sprintf("%s holds no items: there is nothing to do", src.Name))
 	case plan.Done+plan.Failed > 0:
 		r.console.Notice(event.Resumed, fmt.Sprintf("going on: of %s, %d %s in %s already%s: %d to do",
@@ -29,6 +29,9 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 	}
 	if plan != nil && plan.Bad.All > 0 {
 		r.console.Notice(event.BadLines, fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Bad.All, "bad line"), src.Name, r.flags.errorsPath()))
+	}
+	if plan != nil && plan.Untranslatable.All > 0 {
+		r.console.Notice(event.Untranslatable, fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Untranslatable.All, "untranslatable line"), src.Name, r.flags.errorsPath()))
 	}
 	if lowered != "" {
 		r.console.Notice(event.LoweredConcurrency, lowered)

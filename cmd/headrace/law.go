@@ -29,7 +29,7 @@ func (f *runFlags) lawOptions() []batch.Option {
 	switch {
 	case f.law == lawPlain:
 		opts = append(opts, batch.WithPlainLaw())
-	case f.providerPreset().Local:
+	case f.whoAnswers(f.preset).Local:
 		opts = append(opts, batch.WithLocalServer(cmp.Or(f.latencyTarget, f.timeout/2)))
 	}
 	return opts

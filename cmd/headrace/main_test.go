@@ -76,7 +76,7 @@ func startProvider(ts *testscript.TestScript, _ bool, args []string) {
 	server := sim.New(cfg, clockwork.NewRealClock())
 	base, stop := serveSim(server)
 	ts.Defer(stop)
-	ts.Setenv("BASE", base)
+	ts.Setenv("BASE", strings.TrimSuffix(base, "/v1")+simBase(cfg))
 	ts.Value(theProvider{}).(*theProvider).server = server
 }
 

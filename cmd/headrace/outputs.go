@@ -93,13 +93,13 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 	if r.flags.toStdout() {
 		output = ""
 	}
-	preset := r.flags.providerPreset()
 	return promptfile.Config{
 		Input: in, Output: output, Stdout: r.stdout, Errors: r.flags.errorsPath(),
-		Reader: r.flags.readerConfig(in.Name), SkipBad: r.flags.skipsBadLines(),
+		Reader: r.flags.readerConfig(in.Name), SkipBad: r.flags.skipsBadLines(), SkipUntranslatable: r.flags.skipsUntranslatable(),
+		MaxTokens: r.flags.boundOf(0), MaxTokensOfPrompts: r.flags.maxTokens, Fields: r.flags.fields(),
 		RetryFailed: r.flags.retryFailed, Fresh: r.flags.fresh, InputOrder: r.flags.order == orderInput, Durability: r.flags.durability(),
 		Concurrency: r.flags.concurrency, Drain: r.halt.drain,
-		Lane: r.backend.lane, Cost: func(q *prompts.Request) batch.Cost { return costOf(preset, q.Body) },
+		Lane: r.backend.lane, Cost: func(q *prompts.Request) batch.Cost { return estimateOf(q.Body) },
 		Simulated: r.backend.books != nil,
 		Price:     r.flags.known.Cost,
 		Checked:   true, // the client lets nothing through as an answer but valid JSON

@@ -11,7 +11,6 @@ import (
 	"github.com/headrace/headrace/cmd/headrace/internal/plan"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
-	"github.com/headrace/headrace/provider"
 )
 
 const planLong = `Say what a prompt file would cost and how long it would take. No call is made, and no
@@ -66,8 +65,9 @@ type planFlags struct {
 
 func (f *planFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
-	fs.StringVar(&f.provider, "provider", providerOpenAI, "whom run would call: openai or sim")
+	fs.StringVar(&f.provider, "provider", providerOpenAI, "whom run would call: openai, anthropic, … (see headrace help providers) or sim")
 	fs.StringVar(&f.baseURL, "base-url", "", "the server that run would call; it tells the preset")
+	f.registerWhom(fs)
 	registerPreset(fs, &f.preset)
 	f.registerInput(fs, "fail (there is no plan) or skip (bad lines are left out)")
 	fs.IntVarP(&f.concurrency, "concurrency", "c", batch.DefaultConcurrency, "most calls in flight")
@@ -77,13 +77,13 @@ func (f *planFlags) register(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.limits.OutputTPM, "output-tpm", 0, "output tokens a minute that each model is allowed; 0 is not told")
 	fs.StringVar(&f.tier, "tier", "", "published limits of a tier, for models that it lists: "+plan.TierNames())
 	fs.DurationVar(&f.latency, "latency", 0, "median time of a call; 0 is 0.5 s and 20 ms for each token written")
-	fs.Float64Var(&f.answer, "output-tokens", provider.ExpectedOutput, "tokens of an answer that its line does not bound")
+	fs.Float64Var(&f.answer, "output-tokens", limiter.ExpectedOutput, "tokens of an answer that its line does not bound")
 	f.registerPrices(fs)
 	fs.BoolVar(&f.json, "json", false, "print JSON")
 	fs.Uint64Var(&f.seed, "seed", 0, "draws other latencies")
 	nameValues(fs, map[string]string{
-		"provider": "NAME", "base-url": "URL", "concurrency": "N",
-		"rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "tier": "NAME", "latency": "D",
+		"concurrency": "N",
+		"rpm":         "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "tier": "NAME", "latency": "D",
 		"output-tokens": "N", "seed": "N",
 	})
 }
@@ -94,10 +94,12 @@ func (f *planFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool))
 	if err := fromEnvironment(fs, env); err != nil {
 		return err
 	}
+	whom := f.resolve(fs, env)
 	var tierErr error
 	f.ownTier, tierErr = plan.TierOf(f.tier)
 	return usage(
-		f.checkProvider(),
+		whom,
+		oneOf("on-untranslatable", f.onUntranslatable, badLineFail, badLineSkip),
 		checkPreset(f.preset),
 		f.checkEndpoint(),
 		f.checkLimits(),
@@ -137,10 +139,10 @@ func (w *world) planFile(flags *planFlags, input string) error {
 }
 
 func (f *planFlags) planOf(input string) plan.Config {
-	preset := presetOf(f.preset, f.provider, f.baseURL)
+	answers := f.whoAnswers(f.preset)
 	return plan.Config{
-		Input: input, Lane: f.laneOf, Limits: f.limits, Tier: f.ownTier, Ramps: preset.Name == providerOpenAI && f.provider == providerOpenAI,
-		Cost: func(body []byte) limiter.Cost { return costOf(preset, body) }, Counts: preset.Name,
+		Input: input, Lane: f.laneOf, Limits: f.limits, Tier: f.ownTier, Ramps: answers.Name == providerOpenAI && f.provider == providerOpenAI,
+		Cost: func(body []byte) limiter.Cost { return costOf(answers.Charge, body) }, Counts: answers.Name,
 		Concurrency: f.concurrency, Latency: f.latency, Output: f.answer, Prices: f.known, Seed: f.seed,
 	}
 }

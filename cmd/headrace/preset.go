@@ -9,34 +9,30 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// costOf estimates what its provider draws for a request when it lets it in. The
-// real usage puts it right after the call.
-func costOf(p provider.Preset, body []byte) limiter.Cost {
-	input, output := p.Charge(body)
+// estimateOf is what is known of a request before its lane is: its prompt, and the bound
+// on its output. The real usage puts it right after the call.
+func estimateOf(body []byte) limiter.Cost {
+	input, output := provider.Estimate(body)
 	return limiter.Cost{Requests: 1, Input: input, Output: output}
 }
+
+// costOf is what a request draws when its provider lets it in.
+func costOf(c limiter.Charge, body []byte) limiter.Cost { return c.Of(estimateOf(body)) }
 
 // presetAuto leaves the preset to the base URL.
 const presetAuto = "auto"
 
+// presets are the vendors that --preset names.
+var presets = []string{
+	"anthropic", "azure", "bedrock", "deepseek", "gemini", "generic", "groq", "llamacpp",
+	"local", "mistral", "ollama", "openai", "openrouter", "together", "vllm",
+}
+
 func registerPreset(fs *pflag.FlagSet, to *string) {
-	fs.StringVar(to, "preset", presetAuto, "how the provider counts tokens: auto (by the base URL), or "+strings.Join(provider.PresetNames(), ", "))
+	fs.StringVar(to, "preset", presetAuto, "how the provider counts tokens: auto (by the base URL), or "+strings.Join(presets, ", "))
 	nameValues(fs, map[string]string{"preset": "NAME"})
 }
 
 func checkPreset(name string) error {
-	return oneOf("preset", name, append([]string{presetAuto}, provider.PresetNames()...)...)
-}
-
-// providerPreset is what is known of the provider before its first answer.
-func (f *runFlags) providerPreset() provider.Preset {
-	return presetOf(f.preset, f.provider, f.baseURL)
-}
-
-// presetOf lets a name beat the base URL. The simulated provider counts like OpenAI.
-func presetOf(preset, name, baseURL string) provider.Preset {
-	if preset == presetAuto && name == providerSim {
-		baseURL = ""
-	}
-	return provider.PresetFor(preset, baseURL)
+	return oneOf("preset", name, append([]string{presetAuto}, presets...)...)
 }

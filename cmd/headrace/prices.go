@@ -21,7 +21,7 @@ func (f *priceFlags) registerPrices(fs *pflag.FlagSet) {
 // readPrices makes the table. The simulated provider and a server of one's own do not cost
 // what the list says, whatever they call their models.
 func (f *priceFlags) readPrices(whom *inputFlags, preset string) (err error) {
-	own := whom.provider == providerSim || presetOf(preset, whom.provider, whom.baseURL).Local
+	own := whom.provider == providerSim || whom.whoAnswers(preset).Local
 	f.known, err = price.Read(f.prices, f.price, own)
 	return err
 }

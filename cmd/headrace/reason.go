@@ -97,7 +97,12 @@ func causeOf(err error) string {
 
 // waitReason names a wait that is too long, when it ends, and at whose word.
 func waitReason(w *batch.WaitError) string {
-	text := fmt.Sprintf("the provider asks to wait for %s, until %s", words.Wait(w.Wait), moment(w.Until, w.Wait))
+	until := fmt.Sprintf("%s, until %s", words.Wait(w.Wait), moment(w.Until, w.Wait))
+	var used *batch.UsedUpError
+	if errors.As(w.Cause, &used) {
+		return fmt.Sprintf("%v: by the provider's headers they are all there again in %s", used, until)
+	}
+	text := "the provider asks to wait for " + until
 	if e := faultOf(w.Cause); e != nil {
 		text += fmt.Sprintf(" (%s)", shown(answerReason(e)))
 	}

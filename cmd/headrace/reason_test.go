@@ -111,7 +111,7 @@ func TestReasonsAreShort(t *testing.T) {
 	if got := reasonOf(key); got != "openai refuses the key: 401 invalid_api_key" {
 		t.Error(got)
 	}
-	r := &runner{backend: &backend{key: "sk-live-abcdefghij"}}
+	r := &runner{backend: backendWith(t, "sk-live-abcdefghij")}
 	if got := r.reason(broken(errors.New("no such host sk-live-abcdefghij"))); strings.Contains(got.Error(), "abcdefghij") {
 		t.Error(got)
 	}

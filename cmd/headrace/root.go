@@ -50,13 +50,14 @@ func newRoot(w *world) *cobra.Command {
 		Long: `headrace runs prompt files against rate-limited model APIs: as fast as the provider
 allows, without tripping its limits twice, without losing or repeating an item.`,
 		Example: `  headrace run examples/prompts.jsonl -o results.jsonl --provider sim
-  headrace run prompts.jsonl -o results.jsonl --model gpt-4o-mini`,
+  headrace run prompts.jsonl -o results.jsonl --model gpt-4o-mini
+  headrace run prompts.jsonl -o results.jsonl --provider anthropic --model claude-haiku-4-5`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(newHelpCommand())
-	root.AddCommand(newRunCommand(w), newPlanCommand(w), newStatusCommand(w), newRepairCommand(w), newSimCommand(w), newVersionCommand(), newConfigTopic())
+	root.AddCommand(newRunCommand(w), newPlanCommand(w), newStatusCommand(w), newRepairCommand(w), newSimCommand(w), newVersionCommand(), newConfigTopic(), newProvidersTopic())
 	return root
 }
 
@@ -127,7 +128,7 @@ func newHelpCommand() *cobra.Command {
 	}
 }
 
-const keyAdvice = "a key is never a flag: put it into OPENAI_API_KEY, or name another variable with --api-key-env"
+const keyAdvice = "a key is never a flag: put it into the provider's variable, such as OPENAI_API_KEY, or name another with --api-key-env"
 
 // flagName is what flags are called, and slips when they are typed. Short ones that are
 // written together are none: the word after -k may be a key.

@@ -162,7 +162,7 @@ func (r *runner) run() error {
 	if r.backend, err = r.connect(); err != nil {
 		return err
 	}
-	defer r.backend.client.CloseIdle()
+	defer r.backend.fleet.CloseIdle()
 	src, err := r.source(r.input)
 	if err != nil {
 		return err
@@ -210,8 +210,9 @@ func (r *runner) plan(job *promptfile.Job, src promptfile.Input) (*promptfile.Pl
 		return nil, refuse("%s", plainText(err))
 	case src.Stream:
 		return nil, nil //nolint:nilnil // there is none
-	case plan.Bad.All > 0 && !r.flags.skipsBadLines():
-		return nil, r.badLines(&plan.Bad)
+	}
+	if fatal := plan.Fatal(r.flags.skipsBadLines(), r.flags.skipsUntranslatable()); fatal != nil {
+		return nil, r.badLines(fatal)
 	}
 	return &plan, nil
 }
@@ -231,7 +232,7 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	r.logEnd(&sums)
 	r.sayUnsaved(sums.SaveErr)
 	r.sayOrder(&sums)
-	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped == 0 {
+	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped+sums.Untranslatable == 0 {
 		r.console.Notice(event.EmptyInput, "the input held no items: there was nothing to do")
 	}
 	if !isClosedPipe(sums.FilesErr) { // whoever read has gone: nobody asks how it went

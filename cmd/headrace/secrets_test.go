@@ -19,6 +19,8 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/auth"
+	"github.com/headrace/headrace/provider/vendor"
 )
 
 const testKey = "sk-proj-0123456789abcdefTHEKEY"
@@ -102,6 +104,16 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
+// backendWith is one that has a key.
+func backendWith(t *testing.T, key string) *backend {
+	t.Helper()
+	proof, err := auth.Bearer(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &backend{name: providerOpenAI, proof: proof, proven: defaultKeyEnv}
+}
+
 // OpenAI's key goes to OpenAI and to servers on this machine; to any other host only if
 // its variable was named for it, and else a notice says that it stays here.
 func TestKeyGoesToItsOwnHost(t *testing.T) {
@@ -124,15 +136,16 @@ func TestKeyGoesToItsOwnHost(t *testing.T) {
 	} {
 		r := &runner{
 			world: &world{env: func(string) (string, bool) { return testKey, true }},
-			flags: &runFlags{inputFlags: inputFlags{baseURL: c.base}, keyEnv: defaultKeyEnv, keyEnvGiven: c.named},
+			flags: &runFlags{inputFlags: inputFlags{whomFlags: whomFlags{provider: providerOpenAI, baseURL: c.base}}, keyEnv: defaultKeyEnv, keyEnvGiven: c.named},
 		}
+		r.flags.vendor, _ = vendor.Named(providerOpenAI)
 		b := &backend{}
-		if err := r.findKey(b); err != nil {
+		if err := r.prove(b); err != nil {
 			t.Fatal(err)
 		}
 		said := slices.ContainsFunc(b.notice, func(n notice) bool { return strings.Contains(n.text, "is not sent to") })
-		if (b.key == testKey) != c.sent || said == c.sent {
-			t.Errorf("%+v: the key is %q, said: %q", c, b.key, b.notice)
+		if slices.Contains(b.secrets(), testKey) != c.sent || said == c.sent {
+			t.Errorf("%+v: the keys are %q, said: %q", c, b.secrets(), b.notice)
 		}
 	}
 }
@@ -181,7 +194,7 @@ func TestTypedKeyIsNotRepeated(t *testing.T) {
 // What failed is told without the key, whatever a server calls it, and so are the settings
 // of a run.
 func TestEventsHaveNoKey(t *testing.T) {
-	r := &runner{backend: &backend{key: testKey}}
+	r := &runner{backend: backendWith(t, testKey)}
 	kind, code := r.failureCode(&provider.Error{Kind: provider.Invalid, Status: 400, Code: "bad_" + testKey})
 	if kind != "invalid" || code != "bad_[redacted]" {
 		t.Errorf("%s, %s", kind, code)

@@ -49,7 +49,7 @@ func spentOn(s *promptfile.Sums) event.Spent {
 func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.Report {
 	rep := &progress.Report{
 		Summary: s.Summary, Spent: spentOn(s), Truncated: s.Truncated, Kinds: s.Kinds,
-		Before: s.EarlierDone + s.EarlierFailed, ErrorsFile: r.flags.errorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped, Renamed: s.Renamed,
+		Before: s.EarlierDone + s.EarlierFailed, ErrorsFile: r.flags.errorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped, Untranslatable: s.Untranslatable, Renamed: s.Renamed,
 		BreakerOpened: r.troubles.opened, Broke: r.troubles.why, Stopped: r.redact(reasonOf(s.Stopped)),
 	}
 	if s.Succeeded+s.EarlierDone > 0 && !r.flags.toStdout() && !isNoFile(r.flags.output) {

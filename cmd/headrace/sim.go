@@ -19,20 +19,26 @@ func newSimCommand(w *world) *cobra.Command {
 	flags := &simFlags{}
 	cmd := &cobra.Command{
 		Use:   "sim [flags]",
-		Short: "Serve the simulated provider over HTTP, in OpenAI's dialect",
+		Short: "Serve the simulated provider over HTTP, in the dialect of OpenAI or another",
 		Long: `Serve a provider that is simulated: rate limits, refusals, latency and faults are as the
 flags say, answers are made up from the prompt. It listens on this machine only.
 
-GET /sim/books shows what it has counted; Ctrl-C ends it and prints that.`,
+GET /sim/books shows what it has counted, with ?ids by request and with ?bodies by the
+SHA-256 of each body received; Ctrl-C ends it and prints that.
+
+With --dialect it looks like another provider: its addresses, what it demands of a request,
+its errors, headers and usage. Any key will do, but all except OpenAI's demand one.`,
 		Example: `  headrace sim
   headrace sim --addr 127.0.0.1:0 --rpm 6000 --burst 2s --latency 100ms --retry-after always
-  headrace sim --profile fast --errors 500=0.1,reset=0.02 --outage 10s+5s:503`,
+  headrace sim --profile fast --errors 500=0.1,reset=0.02 --outage 10s+5s:503
+  headrace sim --dialect anthropic --rpm 600 --headers --retry-after always`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := flags.config(cmd.Flags())
 			if err != nil {
 				return err
 			}
+			cfg.TrackBodies = true // so that the books tell what was sent
 			return w.serve(cmd.Context(), flags.addr, cfg)
 		},
 	}
@@ -86,8 +92,11 @@ func simFault(addr string, err error) error {
 // line, for scripts.
 func (w *world) sayServing(a net.Addr, cfg sim.Config) {
 	fmt.Fprintf(w.stderr, "headrace: simulated provider, answers are made up: %s\n", simWords(cfg))
-	fmt.Fprintf(w.stderr, "headrace: listening on http://%s/v1\n", a)
-	fmt.Fprintf(w.stderr, "headrace: in another terminal: headrace run prompts.jsonl -o results.jsonl --base-url http://%s/v1 --model sim-1\n", a)
+	base := "http://" + a.String() + simBase(cfg)
+	fmt.Fprintf(w.stderr, "headrace: listening on %s\n", base)
+	if cfg.Face == nil {
+		fmt.Fprintf(w.stderr, "headrace: in another terminal: headrace run prompts.jsonl -o results.jsonl --base-url %s --model sim-1\n", base)
+	}
 }
 
 // simWords describes a configuration in short.
@@ -97,6 +106,9 @@ func simWords(c sim.Config) string {
 		if on {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
+	}
+	if c.Face != nil {
+		add(true, "the dialect of %s", c.Face.Name())
 	}
 	add(c.RPM > 0, "%g requests/min", c.RPM)
 	add(c.TPM > 0, "%g tokens/min", c.TPM)

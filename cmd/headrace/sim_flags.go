@@ -13,7 +13,8 @@ import (
 
 // simFlags are the flags of sim. What is not given is the profile's.
 type simFlags struct {
-	addr, profile  string
+	addr, dialect  string
+	profile        string
 	rpm, tpm       float64
 	burst, window  time.Duration
 	latency        time.Duration
@@ -31,6 +32,7 @@ var modeWords = map[sim.Mode]string{sim.Never: "never", sim.Always: "always", si
 func (f *simFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.addr, "addr", "127.0.0.1:8080", "where to listen; port 0 takes any that is free")
+	fs.StringVar(&f.dialect, "dialect", "openai", "whom it looks like: openai, azure, anthropic, gemini or converse (Bedrock)")
 	fs.StringVar(&f.profile, "profile", profileDemo, "what the other flags change: demo (it throttles) or fast (nothing is in the way)")
 	fs.Float64Var(&f.rpm, "rpm", 0, "requests granted a minute; 0 is no limit")
 	fs.Float64Var(&f.tpm, "tpm", 0, "tokens granted a minute; 0 is no limit")
@@ -38,14 +40,14 @@ func (f *simFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.window, "window", 0, "grant the limit in fixed windows of this length; 0 refills continuously")
 	fs.DurationVar(&f.latency, "latency", 0, "time to an answer, in the median")
 	fs.Float64Var(&f.sigma, "sigma", 0, "spread of the latency (lognormal); 0.4 is usual, 0 is constant")
-	fs.BoolVar(&f.headers, "headers", false, "send x-ratelimit-* headers")
+	fs.BoolVar(&f.headers, "headers", false, "send headers with the state of the limit, where the dialect has some")
 	fs.StringVar(&f.retryAfter, "retry-after", "never", "whether refusals name a wait: never, always or sometimes")
 	fs.StringVar(&f.errors, "errors", "", "shares of faults: 500=0.1,503=0.05,400=0.01,reset=0.01,hang=0.01,truncated=0.01,malformed=0.01")
 	fs.StringVar(&f.outage, "outage", "", "be down, as FROM+FOR or FROM+FOR:MODE (503, hang or reset), such as 10s+5s or 1m+30s:hang")
 	fs.IntVar(&f.quotaAfter, "quota-after", 0, "answers after which the balance is spent; 0 is never")
 	fs.Uint64Var(&f.seed, "seed", 0, "decides every draw")
 	nameValues(fs, map[string]string{
-		"addr": "HOST:PORT", "profile": "NAME", "rpm": "N", "tpm": "N", "burst": "D", "window": "D", "latency": "D",
+		"addr": "HOST:PORT", "dialect": "NAME", "profile": "NAME", "rpm": "N", "tpm": "N", "burst": "D", "window": "D", "latency": "D",
 		"sigma": "S", "retry-after": "MODE", "errors": "KIND=SHARE", "outage": "SPAN", "quota-after": "N", "seed": "N",
 	})
 }
@@ -58,6 +60,7 @@ func (f *simFlags) config(fs *pflag.FlagSet) (sim.Config, error) {
 	}
 	cfg.TrackIDs = true // so that the books tell what was answered twice
 	for name, apply := range map[string]func() error{
+		"dialect":     func() error { return setFace(&cfg.Face, f.dialect) },
 		"rpm":         func() error { cfg.RPM = f.rpm; return nil },
 		"tpm":         func() error { cfg.TPM = f.tpm; return nil },
 		"burst":       func() error { cfg.Burst = f.burst; return nil },

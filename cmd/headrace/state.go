@@ -14,6 +14,7 @@ import (
 	"github.com/headrace/headrace/batch/saver"
 	"github.com/headrace/headrace/cmd/headrace/internal/event"
 	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/provider/auth"
 )
 
 // statePath is where the state of an output is: its name with .state.json for its ending,
@@ -53,7 +54,7 @@ func (r *runner) serverOf() (server, mark string) {
 	if u, err := url.Parse(base); err == nil && u.Host != "" && !isOpenAI(base) {
 		server += " at " + u.Scheme + "://" + u.Host
 	}
-	sum := sha256.Sum256([]byte("headrace state\n" + base + "\n" + r.backend.key))
+	sum := sha256.Sum256([]byte("headrace state\n" + base + "\n" + r.identity()))
 	return server, hex.EncodeToString(sum[:1])
 }
 
@@ -92,4 +93,12 @@ func (r *runner) sayUnsaved(err error) {
 	if err != nil {
 		r.console.Notice(event.State, fmt.Sprintf("%s is not up to date: %s; nothing but what was learned of the provider is lost", r.state.path, plainText(errors.Unwrap(err))))
 	}
+}
+
+// identity tells one account from another, as far as that is known without asking.
+func (r *runner) identity() string {
+	if key, is := r.backend.proof.(*auth.Key); is {
+		return strings.Join(key.Secrets(), "\n")
+	}
+	return r.backend.proven
 }

@@ -215,7 +215,7 @@ func TestStatePath(t *testing.T) {
 func TestFingerprintGivesNothingAway(t *testing.T) {
 	prints := map[string]int{}
 	for i := range 2560 {
-		r := &runner{flags: &runFlags{inputFlags: inputFlags{baseURL: "http://bob:secret@host/path-secret/?k=secret"}}, backend: &backend{name: "openai", key: strings.Repeat("k", i)}}
+		r := &runner{flags: &runFlags{inputFlags: inputFlags{whomFlags: whomFlags{baseURL: "http://bob:secret@host/path-secret/?k=secret"}}}, backend: backendWith(t, strings.Repeat("k", i))}
 		server, mark := r.serverOf()
 		if server != "openai at http://host" || len(mark) != 2 {
 			t.Fatalf("%q %q", server, mark)
@@ -228,7 +228,7 @@ func TestFingerprintGivesNothingAway(t *testing.T) {
 		}
 	}
 	for base, want := range map[string]string{"": "openai", "https://api.openai.com/v1": "openai", "http://127.0.0.1:8080/v1/": "openai at http://127.0.0.1:8080"} {
-		r := &runner{flags: &runFlags{inputFlags: inputFlags{baseURL: base}}, backend: &backend{name: "openai"}}
+		r := &runner{flags: &runFlags{inputFlags: inputFlags{whomFlags: whomFlags{baseURL: base}}}, backend: &backend{name: "openai"}}
 		if server, _ := r.serverOf(); server != want {
 			t.Errorf("%s: %s, want %s", base, server, want)
 		}

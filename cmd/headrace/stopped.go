@@ -31,10 +31,10 @@ func (r *runner) adviceFor(stopped error) string {
 	case provider.QuotaExhausted:
 		return "add credit or raise the quota (or wait until it is renewed)"
 	case provider.Unauthorized:
-		if r.backend.key == "" {
+		if r.backend.proof == nil {
 			return "name the variable that holds that server's key: --api-key-env NAME"
 		}
-		return "put a valid key into " + r.flags.keyEnv + ", or ask for access to the model"
+		return "put a valid key into " + r.backend.proven + ", or ask for access to the model"
 	case provider.ModelNotFound:
 		if e.Code == "" { // a server may have no such page
 			return "check --base-url, whose path often ends in /v1, and the model's name (--model)"

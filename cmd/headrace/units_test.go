@@ -19,6 +19,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/sim"
+	"github.com/headrace/headrace/provider/vendor"
 )
 
 // A call is expected to draw what its provider counts when it lets it in.
@@ -30,23 +31,40 @@ func TestCostOf(t *testing.T) {
 		"anthropic": {Requests: 1, Input: 3, Output: 10},
 		"gemini":    {Requests: 1, Input: 3},
 	} {
-		if got := costOf(presetOf(preset, providerOpenAI, ""), []byte(body)); got != want {
+		if got := costOf(whoAnswers(preset, providerOpenAI, "").Charge, []byte(body)); got != want {
 			t.Errorf("%s: %+v, want %+v", preset, got, want)
 		}
 	}
 }
 
-// A preset is known by the base URL, unless it is named or simulated.
-func TestPresetOf(t *testing.T) {
+func whoAnswers(preset, name, base string) vendor.Vendor {
+	f := whomFlags{provider: name, baseURL: base}
+	f.vendor, _ = vendor.Named(name)
+	return f.whoAnswers(preset)
+}
+
+// Who answers is known by --preset, by --provider, or of openai by the base URL.
+func TestWhoAnswers(t *testing.T) {
 	const local = "http://127.0.0.1:8000/v1"
 	for _, tt := range []struct{ preset, name, base, want string }{
 		{presetAuto, providerOpenAI, "", "openai"},
 		{presetAuto, providerOpenAI, local, "local"},
 		{presetAuto, providerSim, local, "openai"},
 		{"groq", providerOpenAI, local, "groq"},
+		{presetAuto, "groq", local, "groq"},
+		{"mistral", "groq", "", "mistral"},
 	} {
-		if got := presetOf(tt.preset, tt.name, tt.base).Name; got != tt.want {
+		if got := whoAnswers(tt.preset, tt.name, tt.base).Name; got != tt.want {
 			t.Errorf("%+v: %s", tt, got)
+		}
+	}
+}
+
+// What --preset names are vendors, and nobody is named twice.
+func TestPresetsAreVendors(t *testing.T) {
+	for i, name := range presets {
+		if v, ok := vendor.Named(name); !ok || v.Name != name || i > 0 && presets[i-1] >= name {
+			t.Errorf("%s: %v, %q", name, ok, v.Name)
 		}
 	}
 }
@@ -192,7 +210,10 @@ func TestSimFlags(t *testing.T) {
 // A key over plain http to another machine is warned of; to this one it is not.
 func TestUnencryptedKey(t *testing.T) {
 	for base, want := range map[string]int{"http://example.test/v1": 1, "https://example.test/v1": 0, "http://127.0.0.1:1/v1": 0, "http://localhost/v1": 0} {
-		r := &runner{world: &world{env: func(string) (string, bool) { return testKey, true }}, flags: &runFlags{inputFlags: inputFlags{baseURL: base}, keyEnv: defaultKeyEnv, keyEnvGiven: true, concurrency: 1}}
+		r := &runner{world: &world{env: func(string) (string, bool) { return testKey, true }}, flags: &runFlags{inputFlags: inputFlags{whomFlags: whomFlags{provider: providerOpenAI, maxTokens: 1, baseURL: base}}, keyEnv: defaultKeyEnv, keyEnvGiven: true, concurrency: 1}}
+		if err := r.flags.resolve(pflag.NewFlagSet("", pflag.ContinueOnError), func(string) (string, bool) { return "", false }); err != nil {
+			t.Fatal(err)
+		}
 		b, err := r.connect()
 		if err != nil || len(b.notice) != want {
 			t.Errorf("%s: %+v, %v", base, b, err)

@@ -150,25 +150,37 @@ func (r *runner) saved(s *promptfile.Sums) string {
 
 // itemsFailed is the end of a run that has gone through its whole input.
 func (r *runner) itemsFailed(s *promptfile.Sums) error {
-	failed := s.Failed + s.EarlierFailed
+	failed, skipped := s.Failed+s.EarlierFailed, linesSkipped(s.Skipped, s.Untranslatable)
 	switch {
-	case failed == 0 && s.Skipped == 0:
+	case failed == 0 && skipped == "":
 		return nil
 	case failed == 0:
-		return &ending{code: exitItemsFailed, text: fmt.Sprintf("%s skipped: see %s", words.Count(s.Skipped, "bad line"), r.flags.errorsPath())}
+		return &ending{code: exitItemsFailed, text: fmt.Sprintf("%s skipped: see %s", skipped, r.flags.errorsPath())}
 	}
 	text := fmt.Sprintf("%s failed for good: see %s", words.Count(failed, "item"), r.flags.errorsPath())
 	if s.EarlierFailed > 0 && s.Failed > 0 {
 		text = fmt.Sprintf("%s failed for good, %d of them in an earlier run: see %s", words.Count(failed, "item"), s.EarlierFailed, r.flags.errorsPath())
 	}
-	if s.Skipped > 0 {
-		text += fmt.Sprintf("; %s skipped", words.Count(s.Skipped, "bad line"))
+	if skipped != "" {
+		text += fmt.Sprintf("; %s skipped", skipped)
 	}
 	text += string(r.whyFailed(s))
 	if !r.flags.retryFailed && !r.flags.toStdout() {
 		text += "\nthe same command with --retry-failed asks what failed once more"
 	}
 	return &ending{code: exitItemsFailed, text: text}
+}
+
+// linesSkipped says of both sorts of lines that are skipped how many there are; "" if none.
+func linesSkipped(bad, untranslatable int) string {
+	var kinds []string
+	if bad > 0 {
+		kinds = append(kinds, words.Count(bad, "bad line"))
+	}
+	if untranslatable > 0 {
+		kinds = append(kinds, words.Count(untranslatable, "untranslatable line"))
+	}
+	return strings.Join(kinds, " and ")
 }
 
 // isClosedPipe tells a reader that has gone (| head) from a fault.

@@ -44,6 +44,7 @@ const (
 	EmptyInput         Code = "empty_input"         // the input holds no items
 	OtherOutput        Code = "other_output"        // what is in the output is of other questions
 	BadLines           Code = "bad_lines"           // some are skipped
+	Untranslatable     Code = "untranslatable"      // some lines are skipped that no lane takes
 	TornLine           Code = "torn_line"           // the end of a file is cut off
 	StartingOver       Code = "starting_over"       // an old file is kept under another name
 	LoweredConcurrency Code = "lowered_concurrency" // too few files may be open
@@ -100,44 +101,45 @@ type LongWait struct {
 
 // Summary is the last event of a run that began.
 type Summary struct {
-	Event         string             `json:"event"` // "summary"
-	ElapsedS      float64            `json:"elapsed_s"`
-	Items         int                `json:"items"`
-	Before        int                `json:"before"` // ended by earlier runs
-	Succeeded     int                `json:"succeeded"`
-	Truncated     int                `json:"truncated"`
-	Failed        int                `json:"failed"`
-	FailedBy      map[string]int     `json:"failed_by,omitempty"`
-	BadLines      int                `json:"bad_lines"`         // skipped
-	Renamed       int                `json:"renamed,omitempty"` // their ids were taken
-	NotRun        int                `json:"not_run"`           // of the items that were taken
-	Left          int                `json:"left"`              // of the whole input
-	Unsaved       int                `json:"unsaved"`           // ended, but could not be kept
-	Offered       uint64             `json:"offered"`
-	Settled       uint64             `json:"settled"`
-	Released      uint64             `json:"released"`
-	Calls         uint64             `json:"calls"`
-	HandedOver    uint64             `json:"handed_over"`
-	Throttled     uint64             `json:"throttled"`
-	Cooldowns     uint64             `json:"cooldowns"`
-	Participants  uint64             `json:"participants"`
-	Probes        uint64             `json:"probes"`
-	Redistributed uint64             `json:"redistributed"`
-	Parked        uint64             `json:"parked"`
-	Delayed       uint64             `json:"delayed"`
-	Stragglers    uint64             `json:"stragglers"`
-	BreakerOpened int                `json:"breaker_opened"`
-	Broke         string             `json:"broke,omitempty"`   // what the calls broke of that opened it last
-	Stopped       string             `json:"stopped,omitempty"` // why the provider serves some items no more
-	PerSecond     float64            `json:"per_second"`
-	InputTokens   int64              `json:"input_tokens"`
-	OutputTokens  int64              `json:"output_tokens"`
-	CachedTokens  int64              `json:"cached_tokens"`
-	At            string             `json:"at"`
-	BoundS        map[string]float64 `json:"bound_s"` // seconds of the run by what held it back
-	Spent         Spent              `json:"spent"`
-	Efficiency    *float64           `json:"efficiency"`
-	ExitCode      int                `json:"exit_code"`
-	Resume        *string            `json:"resume"` // the command that goes on from here; null: there is none
-	Proved        bool               `json:"proved"`
+	Event          string             `json:"event"` // "summary"
+	ElapsedS       float64            `json:"elapsed_s"`
+	Items          int                `json:"items"`
+	Before         int                `json:"before"` // ended by earlier runs
+	Succeeded      int                `json:"succeeded"`
+	Truncated      int                `json:"truncated"`
+	Failed         int                `json:"failed"`
+	FailedBy       map[string]int     `json:"failed_by,omitempty"`
+	BadLines       int                `json:"bad_lines"`                // skipped
+	Untranslatable int                `json:"untranslatable,omitempty"` // lines that no lane takes, skipped
+	Renamed        int                `json:"renamed,omitempty"`        // their ids were taken
+	NotRun         int                `json:"not_run"`                  // of the items that were taken
+	Left           int                `json:"left"`                     // of the whole input
+	Unsaved        int                `json:"unsaved"`                  // ended, but could not be kept
+	Offered        uint64             `json:"offered"`
+	Settled        uint64             `json:"settled"`
+	Released       uint64             `json:"released"`
+	Calls          uint64             `json:"calls"`
+	HandedOver     uint64             `json:"handed_over"`
+	Throttled      uint64             `json:"throttled"`
+	Cooldowns      uint64             `json:"cooldowns"`
+	Participants   uint64             `json:"participants"`
+	Probes         uint64             `json:"probes"`
+	Redistributed  uint64             `json:"redistributed"`
+	Parked         uint64             `json:"parked"`
+	Delayed        uint64             `json:"delayed"`
+	Stragglers     uint64             `json:"stragglers"`
+	BreakerOpened  int                `json:"breaker_opened"`
+	Broke          string             `json:"broke,omitempty"`   // what the calls broke of that opened it last
+	Stopped        string             `json:"stopped,omitempty"` // why the provider serves some items no more
+	PerSecond      float64            `json:"per_second"`
+	InputTokens    int64              `json:"input_tokens"`
+	OutputTokens   int64              `json:"output_tokens"`
+	CachedTokens   int64              `json:"cached_tokens"`
+	At             string             `json:"at"`
+	BoundS         map[string]float64 `json:"bound_s"` // seconds of the run by what held it back
+	Spent          Spent              `json:"spent"`
+	Efficiency     *float64           `json:"efficiency"`
+	ExitCode       int                `json:"exit_code"`
+	Resume         *string            `json:"resume"` // the command that goes on from here; null: there is none
+	Proved         bool               `json:"proved"`
 }

@@ -11,6 +11,19 @@ import (
 	"github.com/headrace/headrace/observe"
 )
 
+// Lines that were skipped are counted by what they were skipped for, and make a summary
+// of a run that did nothing else.
+func TestSummaryTellsOfSkippedLines(t *testing.T) {
+	s := Report{Untranslatable: 3, ErrorsFile: "e.jsonl"}
+	if got := s.text(); !strings.Contains(got, "  untranslatable 3  (skipped; see e.jsonl)\n") || strings.Contains(got, "bad lines") {
+		t.Errorf("%s", got)
+	}
+	s.Skipped = 2
+	if got := s.text(); !strings.Contains(got, "  bad lines      2  (skipped; see e.jsonl)\n") || s.Event().Untranslatable != 3 || s.Event().BadLines != 2 {
+		t.Errorf("%s", got)
+	}
+}
+
 // What became of items that had to wait stands in the summary, in words, and an ordinary
 // one is not longer for it.
 func TestSummaryTellsOfWaits(t *testing.T) {

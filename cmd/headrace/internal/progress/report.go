@@ -19,21 +19,22 @@ import (
 // Report is what a run comes to, for people and for programs.
 type Report struct {
 	batch.Summary
-	Before        int            // items that earlier runs have ended
-	Left          int            // items that are still to do
-	Skipped       int            // bad lines of the input
-	Renamed       int            // items whose id was taken in the output
-	Unsaved       int            // of those that ended, the ones that could not be kept
-	Truncated     int            // of those that succeeded, the ones cut off at their max_tokens
-	Spent         event.Spent    // of this run
-	Kinds         map[string]int // how many items failed of what
-	BreakerOpened int            // times that a breaker did
-	Broke         string         // what the calls broke of, the latest time
-	Stopped       string         // why the provider serves some items no more; "" if it serves all
-	Results       string         // name of the output; "" if it is no file, or there are none
-	Reading       string         // a command that shows what is in it
-	ErrorsFile    string         // its name
-	Books         *sim.Books     // the simulated provider's own; nil for a real one
+	Before         int            // items that earlier runs have ended
+	Left           int            // items that are still to do
+	Skipped        int            // bad lines of the input
+	Untranslatable int            // lines of the input that cannot be said in the provider's words
+	Renamed        int            // items whose id was taken in the output
+	Unsaved        int            // of those that ended, the ones that could not be kept
+	Truncated      int            // of those that succeeded, the ones cut off at their max_tokens
+	Spent          event.Spent    // of this run
+	Kinds          map[string]int // how many items failed of what
+	BreakerOpened  int            // times that a breaker did
+	Broke          string         // what the calls broke of, the latest time
+	Stopped        string         // why the provider serves some items no more; "" if it serves all
+	Results        string         // name of the output; "" if it is no file, or there are none
+	Reading        string         // a command that shows what is in it
+	ErrorsFile     string         // its name
+	Books          *sim.Books     // the simulated provider's own; nil for a real one
 
 	At         time.Time      // of its end
 	Bounds     observe.Ledger // the run's time by what held it back
@@ -57,6 +58,9 @@ func (s *Report) text() string {
 	row("items", s.Succeeded+s.Failed+s.Left, s.beforeWords()...)
 	if s.Skipped > 0 {
 		row("bad lines", s.Skipped, "(skipped; see "+s.ErrorsFile+")")
+	}
+	if s.Untranslatable > 0 {
+		row("untranslatable", s.Untranslatable, "(skipped; see "+s.ErrorsFile+")")
 	}
 	if s.Renamed > 0 {
 		row("renamed", s.Renamed, "(their ids stand in the output for other questions: they have a suffix)")
@@ -102,7 +106,7 @@ func (s *Report) text() string {
 
 // empty reports whether there was nothing to do.
 func (s *Report) empty() bool {
-	return s.Items() == 0 && s.Left == 0 && s.Skipped == 0 && s.Unsaved == 0 && s.Counters == (batch.Counters{})
+	return s.Items() == 0 && s.Left == 0 && s.Skipped == 0 && s.Untranslatable == 0 && s.Unsaved == 0 && s.Counters == (batch.Counters{})
 }
 
 // proof is the sums that hold if nothing was lost, nothing given out twice, and no time is
@@ -277,7 +281,7 @@ func (s *Report) Event() event.Summary {
 	c := s.Counters
 	e := event.Summary{
 		Event: "summary", ElapsedS: seconds(s.took()), Items: s.Items(), Before: s.Before,
-		Succeeded: s.Succeeded, Truncated: s.Truncated, Failed: s.Failed, FailedBy: s.Kinds, NotRun: s.NotRun, Left: s.Left, Unsaved: s.Unsaved, BadLines: s.Skipped, Renamed: s.Renamed,
+		Succeeded: s.Succeeded, Truncated: s.Truncated, Failed: s.Failed, FailedBy: s.Kinds, NotRun: s.NotRun, Left: s.Left, Unsaved: s.Unsaved, BadLines: s.Skipped, Untranslatable: s.Untranslatable, Renamed: s.Renamed,
 		Offered: c.Offered, Settled: c.Settled, Released: c.Released, Calls: c.Calls, HandedOver: c.HandedOver,
 		Throttled: c.Throttled, Cooldowns: c.Cooldowns, Participants: c.Participants, Probes: c.Probes,
 		BreakerOpened: s.BreakerOpened, Broke: s.Broke, Stopped: s.Stopped,

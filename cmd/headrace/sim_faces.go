@@ -1,0 +1,50 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/provider/all"
+	"github.com/headrace/headrace/provider/sim"
+	simface "github.com/headrace/headrace/provider/sim/face"
+	"github.com/headrace/headrace/provider/sim/openai"
+)
+
+// dialectAzure is OpenAI's dialect at Azure's addresses.
+const dialectAzure = "azure"
+
+// simDialects are the values of --dialect.
+func simDialects() []string {
+	var names []string
+	for _, e := range all.All() {
+		names = append(names, e.Dialect.Name())
+	}
+	return slices.Insert(names, 1, dialectAzure) // behind that of whom it is
+}
+
+// setFace gives the simulated provider the face of a dialect. OpenAI's is what it has that
+// is told of none.
+func setFace(to *simface.Face, dialect string) error {
+	if dialect == dialectAzure {
+		*to = openai.Azure{}
+		return nil
+	}
+	entry, known := all.Named(dialect)
+	if !known {
+		names := simDialects()
+		last := len(names) - 1
+		return refuse("--dialect: %q is not known: use %s or %s", dialect, strings.Join(names[:last], ", "), names[last])
+	}
+	if *to = entry.Face; dialect == providerOpenAI {
+		*to = nil
+	}
+	return nil
+}
+
+// simBase is the path below which clients of a configuration's face look.
+func simBase(c sim.Config) string {
+	if c.Face == nil {
+		return openai.Face{}.Base()
+	}
+	return c.Face.Base()
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// headrace sim looks like whom --dialect names, and its books tell what was sent.
+func TestSimDialects(t *testing.T) {
+	const chat = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
+	for _, c := range []struct{ dialect, base, path, body, answer string }{
+		{"openai", "/v1", "/chat/completions", chat, "choices.0.message.content"},
+		{"azure", "/openai/v1", "/chat/completions", chat, "choices.0.message.content"},
+		{"anthropic", "", "/v1/messages", `{"max_tokens":64,` + chat[1:], "content.0.text"},
+		{"gemini", "", "/v1beta/models/m:generateContent", `{"contents":[{"parts":[{"text":"hello"}]}]}`, "candidates.0.content.parts.0.text"},
+		{"converse", "", "/model/m/converse", `{"messages":[{"role":"user","content":[{"text":"hello"}]}]}`, "output.message.content.0.text"},
+	} {
+		t.Run(c.dialect, func(t *testing.T) {
+			_, base := childSim(t, "--dialect", c.dialect)
+			host, found := strings.CutSuffix(base, c.base)
+			if !found || strings.Count(host, "/") != 2 {
+				t.Errorf("listening on %s", base)
+			}
+			if said := gjson.Get(fetched(t, "POST", base+c.path, c.body), c.answer).Str; said != sim.Answer("hello") {
+				t.Errorf("%q", said)
+			}
+			if bodies := gjson.Get(fetched(t, "GET", host+"/sim/books?bodies", ""), "bodies"); len(bodies.Map()) != 1 {
+				t.Errorf("bodies: %s", bodies.Raw)
+			}
+		})
+	}
+	if _, _, said := inWorld(t, nil, nil, "sim", "--dialect", "klingon"); !strings.Contains(said, `--dialect: "klingon" is not known: use openai, azure, anthropic, gemini or converse`) {
+		t.Error(said)
+	}
+}
+
+func fetched(t *testing.T, method, url, body string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer k")
+	r.Header.Set("Anthropic-Version", "2023-06-01")
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

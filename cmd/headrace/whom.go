@@ -1,0 +1,201 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/all"
+	"github.com/headrace/headrace/provider/vendor"
+)
+
+// whomFlags say whom a command calls, or would: the vendor, its address, and what the
+// address has in it.
+type whomFlags struct {
+	provider, baseURL string
+	place             vendor.Place
+
+	maxTokens      int
+	maxTokensGiven bool
+
+	vendor  vendor.Vendor    // of --provider; the zero value is the simulated one
+	dialect provider.Dialect // the vendor's
+}
+
+// Values of --provider that mean more than their row.
+const (
+	providerOpenAI = "openai"
+	providerSim    = "sim"
+)
+
+// usualMaxTokens bounds the answer to a prompt line where the dialect demands a bound and
+// the user tells none: some 3,000 English words, and within what every model in use may
+// write.
+const usualMaxTokens = 4096
+
+// registerWhom registers what says where somebody is called.
+func (f *whomFlags) registerWhom(fs *pflag.FlagSet) {
+	fs.StringVar(&f.place.Region, "region", "", "region of --provider bedrock, such as eu-west-1 (default: AWS_REGION)")
+	fs.StringVar(&f.place.Project, "project", "", "project of --provider vertex (default: GOOGLE_CLOUD_PROJECT)")
+	fs.StringVar(&f.place.Location, "location", "", "location of --provider vertex, such as global (default: GOOGLE_CLOUD_LOCATION)")
+	fs.StringVar(&f.place.Resource, "resource", "", "resource of --provider azure: the first part of its address (default: AZURE_RESOURCE_NAME, or the address in AZURE_OPENAI_ENDPOINT)")
+	fs.IntVar(&f.maxTokens, "max-tokens", usualMaxTokens, "bound on the answer to a prompt that has none, in tokens, where the provider demands one (anthropic); given, it is that of chats that are translated, too")
+	nameValues(fs, map[string]string{
+		"provider": "NAME", "base-url": "URL", "region": "NAME", "project": "NAME", "location": "NAME", "resource": "NAME", "max-tokens": "N",
+	})
+}
+
+// completeProvider offers the names of providers to the shell.
+func completeProvider(cmd *cobra.Command) {
+	names := make([]cobra.Completion, 0, len(vendor.Rows())+1)
+	for _, v := range vendor.Rows() {
+		names = append(names, cobra.CompletionWithDesc(v.Name, v.Title))
+	}
+	names = append(names, cobra.CompletionWithDesc(providerSim, "simulated, needs no key"))
+	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+}
+
+// resolve finds the vendor and what the environment says of its place.
+func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) error {
+	f.maxTokensGiven = fs.Changed("max-tokens")
+	if f.provider == providerSim {
+		f.dialect, _ = dialectNamed(providerOpenAI)
+		return nil
+	}
+	var known bool
+	if f.vendor, known = vendor.Named(f.provider); !known {
+		return fmt.Errorf("--provider: %q is not known: %suse one of headrace help providers, or openai with --base-url for any server of its dialect",
+			f.provider, didYouMean(nearest(f.provider, append(vendor.Names(), providerSim))))
+	}
+	f.dialect, _ = dialectNamed(f.vendor.Dialect)
+	f.place = fromUsual(f.place, env)
+	return errors.Join(atLeast("max-tokens", f.maxTokens, 1), f.locate(env))
+}
+
+// dialectNamed is a dialect that this program speaks.
+func dialectNamed(name string) (provider.Dialect, bool) {
+	entry, ok := all.Named(name)
+	return entry.Dialect, ok
+}
+
+// fromUsual takes the parts of a place that were not told from the variables in which they
+// usually are.
+func fromUsual(p vendor.Place, env func(string) (string, bool)) vendor.Place {
+	for part, to := range map[string]*string{"region": &p.Region, "project": &p.Project, "location": &p.Location, "resource": &p.Resource} {
+		for _, name := range vendor.Variables(part) {
+			if value, _ := env(name); *to == "" {
+				*to = strings.TrimSpace(value)
+			}
+		}
+	}
+	return p
+}
+
+// azureEndpoint is where Azure's own tools look for an address.
+const azureEndpoint = "AZURE_OPENAI_ENDPOINT"
+
+// locate makes the base URL of a vendor that is not openai, unless it was told.
+func (f *whomFlags) locate(env func(string) (string, bool)) error {
+	if f.baseURL != "" || f.provider == providerOpenAI {
+		return nil
+	}
+	if endpoint, _ := env(azureEndpoint); endpoint != "" && f.place.Resource == "" && f.needs("resource") {
+		row, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(f.vendor.Base))
+		if err == nil {
+			f.baseURL = strings.TrimRight(strings.TrimSpace(endpoint), "/") + row.Path
+		}
+		return nil
+	}
+	var missing []string
+	for _, part := range f.vendor.Needs() {
+		if f.part(part) == "" {
+			missing = append(missing, fmt.Sprintf("--%s (or %s)", part, strings.Join(vendor.Variables(part), ", ")))
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("--provider %s needs %s", f.provider, strings.Join(missing, " and "))
+	}
+	base, err := f.vendor.Address(f.place)
+	switch {
+	case errors.Is(err, vendor.ErrNoAddress):
+		return fmt.Errorf("--provider %s has no address of its own: tell it with --base-url", f.provider)
+	case err != nil:
+		return fmt.Errorf("--provider %s: %s", f.provider, plainText(err))
+	}
+	f.baseURL = base
+	return nil
+}
+
+func (f *whomFlags) needs(part string) bool {
+	for _, p := range f.vendor.Needs() {
+		if p == part {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *whomFlags) part(name string) string {
+	return map[string]string{"region": f.place.Region, "project": f.place.Project, "location": f.place.Location, "resource": f.place.Resource}[name]
+}
+
+// name is what lanes and results call the provider.
+func (f *whomFlags) name() string { return cmp.Or(f.vendor.Name, providerSim) }
+
+// isOpenAIShaped reports whether answers are in the shape of OpenAI's.
+func (f *whomFlags) isOpenAIShaped() bool { return f.dialect.Name() == providerOpenAI }
+
+// whoAnswers is the vendor whose rules hold: that of --preset, else that of --provider, and
+// of openai whoever is at the base URL.
+func (f *whomFlags) whoAnswers(preset string) vendor.Vendor {
+	switch {
+	case preset != presetAuto:
+		return vendor.For(preset, "")
+	case f.provider == providerSim:
+		return vendor.For("", "")
+	case f.provider != providerOpenAI:
+		return f.vendor
+	}
+	return vendor.For("", f.baseURL)
+}
+
+// takes says what is wrong with a chat for the dialect of the provider; nil if nothing is.
+// What a line is in already is found out by its operation.
+func (f *whomFlags) takes(r provider.Request) error {
+	if _, has := f.dialect.Path(r.Endpoint, r.Model); has {
+		return nil
+	}
+	other, can := f.dialect.(provider.Translator)
+	if !can || r.Endpoint != provider.Chat {
+		return fmt.Errorf("%s does not have %s", f.name(), r.Endpoint)
+	}
+	_, err := other.FromChat(r, provider.Defaults{MaxTokens: r.MaxTokens})
+	return err
+}
+
+// takesLine is takes for the lines of an input; nil where every line is taken as it is.
+func (f *inputFlags) takesLine() func(*prompts.Request) error {
+	if f.isOpenAIShaped() {
+		return nil
+	}
+	return func(q *prompts.Request) error {
+		return f.takes(provider.Request{Endpoint: q.Endpoint, Model: q.Model, Body: q.Body, MaxTokens: f.boundOf(q.Form)})
+	}
+}
+
+// boundOf is what bounds the answer to a line that is translated and has no bound of its
+// own, in tokens: that of --max-tokens if it was given, and for a prompt in any case; 0 is
+// none.
+func (f *inputFlags) boundOf(form prompts.Form) int {
+	if f.maxTokensGiven || form == prompts.FormPrompt || form == prompts.FormTemplate {
+		return f.maxTokens
+	}
+	return 0
+}
