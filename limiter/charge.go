@@ -68,6 +68,8 @@ func (c *Charge) Of(estimate Cost) Cost {
 	return c.made(estimate)
 }
 
+// made is asked some five times for each item: it compares, where max would have an eye on
+// what is no number.
 func (c *Charge) made(e Cost) Cost {
 	output := e.Output
 	if !(output > 0) {
@@ -78,7 +80,12 @@ func (c *Charge) made(e Cost) Cost {
 	}
 	switch c.Rule {
 	case ChargeGreater: // both together come to the greater of them
-		e.Output = max(0, output-max(0, e.Input))
+		if e.Input > 0 {
+			output -= e.Input
+		}
+		if e.Output = output; !(output > 0) {
+			e.Output = 0
+		}
 	case ChargeAsExpected:
 		e.Output = c.expected(output)
 	case ChargePromptOnly:

@@ -29,7 +29,9 @@ func (l *lane) settle(n *limiter.News, o *Outcome) {
 	n.Cost = l.charge.Of(n.Cost)
 	if o.Measured {
 		n.Actual = l.charge.Settled(o.Actual, o.Cached)
-		n.Cached = max(0, o.Actual.Input-n.Actual.Input)
+		if free := o.Actual.Input - n.Actual.Input; free > 0 {
+			n.Cached = free
+		}
 	}
 }
 
