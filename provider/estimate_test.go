@@ -109,6 +109,10 @@ func TestPromptTokens(t *testing.T) {
 		{`{"input":[{"role":"user","content":[{"type":"input_image","detail":"low","image_url":"u"},{"type":"input_text","text":"cat"}]}]}`, 85 + cat},
 		{`{"system":[{"type":"text","text":"cat","cache_control":{"type":"ephemeral"}}],"messages":[]}`, cat},
 		{`{"instructions":"cat","input":"cat"}`, 2 * cat},
+		{`{"contents":[{"role":"user","parts":[{"text":"cat"},{"text":"cat","thoughtSignature":"AAAA"}]}],"systemInstruction":{"parts":[{"text":"cat"}]}}`, 4 + 3*cat},
+		{`{"contents":[{"parts":[{"inlineData":{"mimeType":"image/png","data":"AAAA"}},{"text":"cat"}]}],"generationConfig":{"stopSequences":["cat"]}}`, 4 + 765 + cat},
+		{`{"system":[{"text":"cat"}],"messages":[{"role":"user","content":[{"text":"cat"},{"image":{"format":"png","source":{"bytes":"AAAA"}}}]}]}`, 4 + 765 + 2*cat},
+		{`{"messages":[{"role":"user","content":[{"type":"text","text":"cat","image":"cat"}]}]}`, 4 + 2*cat},
 		{`{"input":["cat","cat"]}`, 2 * cat},
 		{`{"prompt":[17,4,1999]}`, 3},
 		{`{"prompt":[[17],[4]]}`, 2},
@@ -129,15 +133,18 @@ func TestPromptTokens(t *testing.T) {
 // The most that may be written is known by three names, and counts for each answer.
 func TestMaxOutput(t *testing.T) {
 	for body, want := range map[string]float64{
-		`{}`:                               0,
-		`{"max_tokens":10}`:                10,
-		`{"max_completion_tokens":11}`:     11,
-		`{"max_output_tokens":12}`:         12,
-		`{"max_tokens":10,"n":3}`:          30,
-		`{"max_tokens":-5}`:                0,
-		`{"max_tokens":"ten"}`:             0,
-		`{"max_tokens":10,"best_of":null}`: 10,
-		`{"n":1e400}`:                      0,
+		`{}`:                                   0,
+		`{"max_tokens":10}`:                    10,
+		`{"max_completion_tokens":11}`:         11,
+		`{"max_output_tokens":12}`:             12,
+		`{"max_tokens":10,"n":3}`:              30,
+		`{"max_tokens":-5}`:                    0,
+		`{"max_tokens":"ten"}`:                 0,
+		`{"max_tokens":10,"best_of":null}`:     10,
+		`{"n":1e400}`:                          0,
+		`{"inferenceConfig":{"maxTokens":13}}`: 13,
+		`{"generationConfig":{"maxOutputTokens":14,"candidateCount":2}}`: 28,
+		`{"generationConfig":14}`: 0,
 	} {
 		if got := MaxOutput([]byte(body)); got != want {
 			t.Errorf("%s: %v, want %v", body, got, want)

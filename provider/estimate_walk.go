@@ -12,12 +12,15 @@ func estimate(body []byte) (prompt, most float64) {
 	answers := 1.0
 	for m := rawjson.WalkIn(body); m.Next(); {
 		switch string(m.Name) {
-		case "messages":
+		case "messages", "contents":
 			prompt += messages(&m)
-		case "input", "prompt", "instructions", "system":
+		case "input", "prompt", "instructions", "system", "systemInstruction", "system_instruction":
 			prompt += content(&m, maxNesting)
-		case "tools", "functions", "response_format", "text":
+		case "tools", "functions", "response_format", "text", "toolConfig":
 			prompt += weigh(m.Skip())
+		case "generationConfig", "generation_config", "inferenceConfig":
+			bound, many := nativeBound(m.Skip())
+			most, answers = max(most, bound), max(answers, many)
 		case "max_tokens", "max_completion_tokens", "max_output_tokens":
 			most = max(most, rawjson.Number(m.Skip()))
 		case "n", "best_of":
@@ -30,6 +33,24 @@ func estimate(body []byte) (prompt, most float64) {
 		return prompt, 0 // also for infinitely many answers
 	}
 	return prompt, most * answers
+}
+
+// nativeBound is what Gemini and Converse let a model write, in how many answers.
+func nativeBound(config []byte) (most, answers float64) {
+	if !isObject(config) {
+		return 0, 0
+	}
+	for m := rawjson.WalkIn(config); m.Next(); {
+		switch string(m.Name) {
+		case "maxOutputTokens", "max_output_tokens", "maxTokens":
+			most = max(most, rawjson.Number(m.Skip()))
+		case "candidateCount", "candidate_count":
+			answers = max(answers, rawjson.Number(m.Skip()))
+		default:
+			m.Skip()
+		}
+	}
+	return most, answers
 }
 
 // messages are what a model reads of a chat. What is no list of messages is one.
@@ -81,9 +102,15 @@ func part(w *rawjson.Walk, depth int) (n float64) {
 			typ = earliest(typ, in.Skip())
 			kind = kindBy(typ)
 			continue
-		case "role", "id", "cache_control", "index":
+		case "role", "id", "cache_control", "index", "cachePoint", "thoughtSignature":
 			in.Skip()
 			continue
+		case "inlineData", "inline_data", "fileData", "file_data", "image", "document", "video", "audio":
+			if isObject(in.Ahead()) { // Gemini's parts and Converse's blocks have no type
+				in.Skip()
+				n += pictureTokens
+				continue
+			}
 		case "detail":
 			detail = earliest(detail, valueAhead(&in))
 		case "image_url":
