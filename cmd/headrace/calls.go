@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cmd/headrace/internal/event"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -37,6 +40,7 @@ func (r *runner) options() []batch.Option {
 func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
 	asks := it.Asks()
 	asks.Lane = batch.LaneFrom(ctx)
+	r.sayBound(it)
 	if !r.log.Enabled(ctx, slog.LevelDebug) {
 		reply, err := r.backend.do(ctx, asks)
 		r.noteFault(err)
@@ -47,6 +51,15 @@ func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply,
 	r.noteFault(err)
 	r.logCall(ctx, it, &reply, r.clock.Now().Sub(began), err)
 	return reply, err
+}
+
+// sayBound says once that a prompt has a bound on its answer that nobody told.
+func (r *runner) sayBound(it *promptfile.Item) {
+	if !r.bounds.Load() || !it.Form.IsPrompt() || provider.MaxOutput(it.Body) > 0 || !r.bounds.Swap(false) {
+		return
+	}
+	r.console.Notice(event.MaxTokens, fmt.Sprintf("prompts without max_tokens are answered in at most %s tokens, as %s demands a bound: --max-tokens sets another",
+		words.Thousands(float64(r.flags.maxTokens)), r.backend.name))
 }
 
 // redact takes the key out of a text. Whoever made the text should have: this is

@@ -12,6 +12,7 @@ import (
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cmd/headrace/internal/event"
+	"github.com/headrace/headrace/provider/wire"
 )
 
 // stdoutErrors is where failed items of a run to standard output, or to a device, go.
@@ -161,10 +162,18 @@ func (r *runner) sayOrder(s *promptfile.Sums) {
 func (r *runner) itemEnded(res *promptfile.Result) {
 	r.unwritten.Add(1)
 	if res.Err == nil {
-		r.answered.note(res.Item.Endpoint)
+		r.answered.note(r.answeredAs(res))
 		return
 	}
 	r.logItem(res)
+}
+
+// answeredAs is the operation in whose shape an item was answered.
+func (r *runner) answeredAs(res *promptfile.Result) string {
+	if res.Value.Translated {
+		return wire.Served(r.flags.dialect)[0]
+	}
+	return res.Item.Endpoint
 }
 
 // begin opens the files, and says what became of what was there.

@@ -44,6 +44,7 @@ func newPlanCommand(w *world) *cobra.Command {
 		},
 	}
 	flags.register(cmd.Flags())
+	completeProvider(cmd)
 	return cmd
 }
 
@@ -127,7 +128,7 @@ func (w *world) planFile(flags *planFlags, input string) error {
 	if err != nil {
 		return err
 	}
-	p.Foresee(found.Lines, found.Bad.All)
+	p.Foresee(found.Lines, found.Bad.All, found.Untranslatable.All)
 	if !flags.json {
 		p.Text(w.stdout)
 		return nil

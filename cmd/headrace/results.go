@@ -26,11 +26,18 @@ var answerAt = map[string]string{
 	prompts.Completions:     ".choices[0].text",
 	prompts.Responses:       ".output[-1].content[0].text",
 	prompts.Embeddings:      ".data[0].embedding",
+	prompts.Moderations:     ".results[0].flagged",
 	prompts.Messages:        ".content[0].text",
+	prompts.GenerateContent: ".candidates[0].content.parts[0].text",
+	prompts.Converse:        ".output.message.content[0].text",
 }
 
-// reading is a command that shows the results in a file, an id and its answer a line.
-func (e *endpoints) reading(file string) string {
+// reading is a command that shows the results in a file, an id and its answer a line. Where
+// lines have the answer's text by itself, that is shown.
+func (e *endpoints) reading(file string, text bool) string {
+	if text {
+		return "jq -c '[.custom_id, .headrace.text]' " + shellQuote(file)
+	}
 	at := ""
 	if !e.several {
 		at = answerAt[e.first]

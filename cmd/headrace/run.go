@@ -67,6 +67,7 @@ func newRunCommand(w *world) *cobra.Command {
 		},
 	}
 	flags.register(cmd.Flags())
+	completeProvider(cmd)
 	groupFlags(cmd, runGroups)
 	return cmd
 }
@@ -116,6 +117,8 @@ type runner struct {
 	troubles troubles
 	oddOnce  sync.Once                      // whether it was said that a wait cannot be meant
 	latest   atomic.Pointer[provider.Error] // why the latest call failed, of the workers; nil: none did
+
+	bounds atomic.Bool // prompts have a bound that nobody told, and it was not said yet
 
 	known batch.Memory // what an earlier run has learned of the lanes
 	state *stateFile   // where what is learned is kept; nil: nowhere
@@ -170,6 +173,7 @@ func (r *runner) run() error {
 	if err := r.placeTimeline(); err != nil {
 		return err
 	}
+	r.bounds.Store(!r.flags.maxTokensGiven && r.flags.demandsBound())
 	lowered := r.lowerConcurrency()
 	job, err := promptfile.Open(r.job(src))
 	if err != nil {

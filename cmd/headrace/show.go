@@ -54,7 +54,7 @@ func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.R
 	}
 	if s.Succeeded+s.EarlierDone > 0 && !r.flags.toStdout() && !isNoFile(r.flags.output) {
 		rep.Results = r.flags.output
-		rep.Reading = r.answered.reading(r.flags.output)
+		rep.Reading = r.answered.reading(r.flags.output, r.flags.writesText())
 	}
 	rep.Left = rep.NotRun
 	if plan != nil {

@@ -123,7 +123,7 @@ func (w *world) countItems(of *runFlags, input string) (int, error) {
 		return 0, inputFault(input, err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	cfg := prompts.Config{Name: src.Name, DefaultModel: simDefaultModel, Checked: true, Format: of.formatOf(src.Name)}
+	cfg := prompts.Config{Name: src.Name, DefaultModel: simDefaultModel, Serves: prompts.Operations(), Checked: true, Format: of.formatOf(src.Name)}
 	sum, _, err := prompts.Check(prompts.NewReader(file, cfg))
 	if err != nil {
 		return 0, refuse("%s", plainText(err))

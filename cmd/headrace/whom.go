@@ -66,7 +66,7 @@ func completeProvider(cmd *cobra.Command) {
 func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	f.maxTokensGiven = fs.Changed("max-tokens")
 	if f.provider == providerSim {
-		f.dialect, _ = dialectNamed(providerOpenAI)
+		f.dialect = dialectNamed(providerOpenAI)
 		return nil
 	}
 	var known bool
@@ -74,15 +74,21 @@ func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		return fmt.Errorf("--provider: %q is not known: %suse one of headrace help providers, or openai with --base-url for any server of its dialect",
 			f.provider, didYouMean(nearest(f.provider, append(vendor.Names(), providerSim))))
 	}
-	f.dialect, _ = dialectNamed(f.vendor.Dialect)
+	f.dialect = dialectNamed(f.vendor.Dialect)
 	f.place = fromUsual(f.place, env)
 	return errors.Join(atLeast("max-tokens", f.maxTokens, 1), f.locate(env))
 }
 
-// dialectNamed is a dialect that this program speaks.
-func dialectNamed(name string) (provider.Dialect, bool) {
-	entry, ok := all.Named(name)
-	return entry.Dialect, ok
+// dialectNamed is a dialect that this program speaks, as it does that of every vendor.
+func dialectNamed(name string) provider.Dialect {
+	entry, _ := all.Named(name)
+	return entry.Dialect
+}
+
+// demandsBound reports whether the dialect takes no chat without a bound on its answer.
+func (f *whomFlags) demandsBound() bool {
+	err := f.takes(provider.Request{Endpoint: provider.Chat, Model: "any", Body: []byte(`{"messages":[{"role":"user","content":"Hi"}]}`)})
+	return err != nil
 }
 
 // fromUsual takes the parts of a place that were not told from the variables in which they
@@ -194,7 +200,7 @@ func (f *inputFlags) takesLine() func(*prompts.Request) error {
 // own, in tokens: that of --max-tokens if it was given, and for a prompt in any case; 0 is
 // none.
 func (f *inputFlags) boundOf(form prompts.Form) int {
-	if f.maxTokensGiven || form == prompts.FormPrompt || form == prompts.FormTemplate {
+	if f.maxTokensGiven || form.IsPrompt() {
 		return f.maxTokens
 	}
 	return 0

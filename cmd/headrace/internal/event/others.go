@@ -53,6 +53,7 @@ const (
 	State              Code = "state"               // what was learned is not used, or not kept
 	InputBroke         Code = "input_broke"         // no further line of it is taken
 	ReadOtherwise      Code = "read_otherwise"      // how the input would have to be read
+	MaxTokens          Code = "max_tokens"          // the bound on answers that their lines do not bound
 	OddWait            Code = "odd_wait"            // the provider names a wait that it cannot mean
 	Stopping           Code = "stopping"            // what is in flight finishes
 	Abandoning         Code = "abandoning"          // it does not

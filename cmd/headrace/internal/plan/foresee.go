@@ -19,9 +19,10 @@ type whatIf struct {
 const whatIfSample = 20_000
 
 // Foresee runs the forecast, and the others beside it. Lines is how many lines the input
-// has, as far as it was read, and bad how many of them are left out.
-func (p *Plan) Foresee(lines, bad int) {
-	p.lines, p.bad = lines, bad
+// has, as far as it was read, bad how many of them are left out, and
+// foreign how many more, as they cannot be said in the provider's words.
+func (p *Plan) Foresee(lines, bad, foreign int) {
+	p.lines, p.bad, p.foreign = lines, bad, foreign
 	p.forecast = forecast.Run(p.config(limiter.None, 1), &p.sample)
 	if p.items == 0 {
 		return

@@ -16,7 +16,8 @@ import (
 type planJSON struct {
 	Lines       int             `json:"lines"`
 	Items       int             `json:"items"`
-	BadLines    int             `json:"bad_lines"` // left out
+	BadLines    int             `json:"bad_lines"`                      // left out
+	Foreign     int             `json:"untranslatable_lines,omitempty"` // likewise
 	Models      []planModelJSON `json:"models"`
 	InputTokens int64           `json:"input_tokens"`
 	Output      int64           `json:"output_tokens"`
@@ -65,7 +66,7 @@ func (p *Plan) JSON(out io.Writer) error {
 
 func (p *Plan) picture() planJSON {
 	t := planJSON{
-		Lines: p.lines, Items: p.items, BadLines: p.bad, Models: []planModelJSON{}, PricesAsOf: price.AsOf(), Preset: p.cfg.Counts,
+		Lines: p.lines, Items: p.items, BadLines: p.bad, Foreign: p.foreign, Models: []planModelJSON{}, PricesAsOf: price.AsOf(), Preset: p.cfg.Counts,
 		Tier: p.cfg.Tier.Name, LimitsAsOf: p.cfg.Tier.AsOf,
 		Seconds: p.forecast.Took.Seconds(), Limits: []planLimitJSON{}, TooLarge: p.tooLarge(),
 		Scaled: p.forecast.Scaled, Assumed: p.assumed, Notes: []string{},

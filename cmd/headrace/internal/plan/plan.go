@@ -59,6 +59,7 @@ type Plan struct {
 
 	lines    int
 	bad      int // lines that are left out
+	foreign  int // likewise, as they cannot be translated
 	items    int
 	assumed  int // items whose answer nothing bounds
 	models   []*modelPlan

@@ -29,10 +29,17 @@ func (p *Plan) Text(out io.Writer) {
 }
 
 func (p *Plan) leftOut() string {
-	if p.bad == 0 {
+	var left []string
+	if p.bad > 0 {
+		left = append(left, amountOf(p.bad, "bad line"))
+	}
+	if p.foreign > 0 {
+		left = append(left, amountOf(p.foreign, "untranslatable line"))
+	}
+	if left == nil {
 		return ""
 	}
-	return ", " + amountOf(p.bad, "bad line") + " left out"
+	return ", " + strings.Join(left, " and ") + " left out"
 }
 
 // mostModels is how many models are listed; what is less used is one line.
