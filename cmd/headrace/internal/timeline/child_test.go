@@ -75,8 +75,9 @@ func TestKilledAndResumed(t *testing.T) {
 		if lost < 0 || lost > n*2*mostInASecond {
 			t.Fatalf("kill %d: %d are in the output and not in the timeline", n, lost)
 		}
-		if v, err := (&Reader{Path: path}).Look(); err != nil || v.Progress == nil && !v.At.IsZero() {
-			t.Fatalf("kill %d: %v, %+v", n, err, v)
+		torn := len(text) > 0 && text[len(text)-1] != '\n' // within the write of how the run stands, behind a sample
+		if v, err := (&Reader{Path: path}).Look(); err != nil || v.Progress == nil && !v.At.IsZero() && !torn {
+			t.Fatalf("kill %d: %v, %+v: %q", n, err, v, text[max(0, len(text)-200):])
 		}
 		worst, most = max(worst, lost), max(most, int64(len(text)))
 	}
