@@ -7,7 +7,7 @@ COUNT    ?= 6
 TOOL = go tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test/race test/storm test/sim fuzz bench bench/peers lab bank peers lint fmt vuln ci demo
+.PHONY: help build test test/race test/storm test/sim fuzz bench bench/peers lab bank peers foreign lint fmt vuln ci demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,9 +47,13 @@ bank: ## the law in more than a hundred simulated worlds, beside what is asked, 
 peers: ## the law and the command against servers that others wrote, on loopback, eight minutes
 	tests/peers/run
 
+foreign: ## clients, mocks, translators and servers that others wrote; the first time a quarter of an hour, to build them
+	tests/foreign/run
+
 lint: ## the linters, formatting included
 	$(TOOL) golangci-lint run
 	cd tests/peers && go tool -modfile=../../tools/go.mod golangci-lint run
+	cd tests/foreign && go tool -modfile=../../tools/go.mod golangci-lint run
 
 fmt: ## format everything
 	$(TOOL) golangci-lint fmt

@@ -1,0 +1,10 @@
+// Package clients asks headrace sim with the clients that providers publish for Go: a
+// success, a refusal for the rate, and an overload, each read in their own types.
+//
+//	openai-go ──────────┬─▶ headrace sim --dialect openai     /v1, /openai/v1, /openai/deployments
+//	anthropic-sdk-go ───┼─▶ headrace sim --dialect anthropic
+//	genai ──────────────┼─▶ headrace sim --dialect gemini     AI Studio's addresses, and Vertex's
+//	bedrockruntime ─────┴─▶ headrace sim --dialect converse   signed, and by a bearer key
+//
+// What they read without a complaint, headrace's own clients are tested with.
+package clients

@@ -1,0 +1,21 @@
+// Package foreign puts headrace beside what others wrote: the clients that providers
+// publish, a mock of many providers, a gateway that translates, checkers of signatures, and
+// servers with a model in them. It is a module of its own, so that theirs are not among the
+// product's.
+//
+//	run       the script: fetches into a cache, starts, asks, stops
+//	node      what comes from npm: its versions, and the few lines that start it
+//	ollama    ollama's version
+//	*_test.go what is asked
+//
+// It promises that nothing of it runs, or is needed, unless FOREIGN names the folder that
+// the script has filled; that a part which is not to be had there is skipped by name; and
+// that all traffic stays on loopback.
+//
+//	openai-go, anthropic-sdk-go, genai, bedrockruntime ─────▶ headrace sim --dialect D
+//	headrace run ──────────────┬─▶ aimock                        what it understood
+//	                           └─▶ ollama, llama.cpp's server    a model of random weights
+//	provider/auth/sigv4 ─────────▶ aws4, @smithy/signature-v4    the same signature or not
+//	a chat body ───┬─▶ FromChat ──────────────┐
+//	               └─▶ Portkey's gateway ─────┴─▶ the same body, but for what is listed
+package foreign
