@@ -1,6 +1,9 @@
 package foreign
 
-import "reflect"
+import (
+	"fmt"
+	"reflect"
+)
 
 // An allowance is one thing that Portkey adds, drops or says otherwise. It changes what both
 // sent so that they agree in this, and reports whether there was anything to change.
@@ -56,18 +59,40 @@ var (
 	}}
 	// We leave to Gemini what it takes: turns of one role that follow each other.
 	oneTurn = allowance{"neighbours of one role are one turn", func(ours, _ map[string]any) bool {
-		var turns []any
-		for _, turn := range list(ours["contents"]) {
-			if n := len(turns); n > 0 && fields(turns[n-1])["role"] == fields(turn)["role"] {
-				before := fields(turns[n-1])
-				before["parts"] = append(list(before["parts"]), list(fields(turn)["parts"])...)
-			} else {
-				turns = append(turns, turn)
-			}
+		return join(ours, "contents", "parts")
+	}}
+	turnsOfResults = allowance{"what several tools gave back is a turn each", func(ours, theirs map[string]any) bool {
+		join(ours, "messages", "content")
+		return join(theirs, "messages", "content")
+	}}
+	choiceAuto = allowance{"a tool_choice that is auto is sent, which says nothing", func(_, theirs map[string]any) bool {
+		return drop(theirs, "tool_choice", map[string]any{"type": "auto"}) ||
+			drop(fields(theirs["toolConfig"]), "toolChoice", map[string]any{"auto": map[string]any{}})
+	}}
+	noDefs = allowance{"a tool's schema without definitions gets some, which are none", func(_, theirs map[string]any) bool {
+		found := false
+		for _, tool := range list(theirs["tools"]) {
+			found = drop(fields(fields(tool)["input_schema"]), "$defs", map[string]any{}) || found
 		}
-		merged := len(turns) < len(list(ours["contents"]))
-		ours["contents"] = turns
-		return merged
+		return found
+	}}
+	// Two losses more: a tool's calls are not held to its schema, or may have fields more.
+	notStrict = allowance{"that a tool is strict is not sent", func(ours, _ map[string]any) bool {
+		found := false
+		for _, tool := range list(ours["tools"]) {
+			found = drop(fields(tool), "strict", true) || found
+		}
+		for _, tool := range list(fields(ours["toolConfig"])["tools"]) {
+			found = drop(fields(fields(tool)["toolSpec"]), "strict", true) || found
+		}
+		return found
+	}}
+	openSchema = allowance{"additionalProperties at the top of a tool's schema are not sent", func(ours, _ map[string]any) bool {
+		found := false
+		for _, tool := range list(ours["tools"]) {
+			found = drop(fields(fields(tool)["input_schema"]), "additionalProperties", false) || found
+		}
+		return found
 	}}
 )
 
@@ -78,6 +103,22 @@ func drop(o map[string]any, name string, value any) bool {
 	}
 	delete(o, name)
 	return true
+}
+
+// join makes one turn of neighbours of one role.
+func join(o map[string]any, name, parts string) bool {
+	var turns []any
+	for _, turn := range list(o[name]) {
+		if n := len(turns); n > 0 && fields(turns[n-1])["role"] == fields(turn)["role"] {
+			before := fields(turns[n-1])
+			before[parts] = append(list(before[parts]), list(fields(turn)[parts])...)
+		} else {
+			turns = append(turns, turn)
+		}
+	}
+	joined := len(turns) < len(list(o[name]))
+	o[name] = turns
+	return joined
 }
 
 func intoList(o map[string]any, name string) bool {
@@ -97,4 +138,35 @@ func fields(v any) map[string]any {
 func list(v any) []any {
 	l, _ := v.([]any)
 	return l
+}
+
+// difference is the first place where two values differ, with both; "" if there is none.
+func difference(at string, ours, theirs any) string {
+	a, b := fields(ours), fields(theirs)
+	if a != nil && b != nil {
+		for name := range a {
+			if d := difference(at+"."+name, a[name], b[name]); d != "" {
+				return d
+			}
+		}
+		for name := range b {
+			if _, ok := a[name]; !ok {
+				return fmt.Sprintf("%s.%s: theirs has %v", at, name, b[name])
+			}
+		}
+		return ""
+	}
+	x, y := list(ours), list(theirs)
+	if x != nil && y != nil && len(x) == len(y) {
+		for i := range x {
+			if d := difference(fmt.Sprintf("%s[%d]", at, i), x[i], y[i]); d != "" {
+				return d
+			}
+		}
+		return ""
+	}
+	if reflect.DeepEqual(ours, theirs) {
+		return ""
+	}
+	return fmt.Sprintf("%s: ours is %v, theirs %v", at, ours, theirs)
 }

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -30,9 +29,9 @@ var translators = []struct {
 	with          chattest.With
 	known         []allowance
 }{
-	{"anthropic", "anthropic", anthropic.FromChat, 0, []allowance{textAsString, noSystem, streamFalse, stopAlone, nobody, noTools}},
-	{"gemini", "google", gemini.FromChat, 0, []allowance{modelInBody, systemRole, oneSystem, oneTurn, stopAloneInConfig, noTools}},
-	{"converse", "bedrock", converse.FromChat, 0, []allowance{stopAloneInConfig, noTools}},
+	{"anthropic", "anthropic", anthropic.FromChat, chattest.Images | chattest.Tools, []allowance{textAsString, noSystem, streamFalse, stopAlone, nobody, noTools, turnsOfResults, choiceAuto, noDefs, notStrict, openSchema}},
+	{"gemini", "google", gemini.FromChat, chattest.Images, []allowance{modelInBody, systemRole, oneSystem, oneTurn, stopAloneInConfig, noTools}},
+	{"converse", "bedrock", converse.FromChat, chattest.Images | chattest.Tools, []allowance{stopAloneInConfig, noTools, choiceAuto, notStrict}},
 }
 
 const (
@@ -72,8 +71,8 @@ func TestTranslationEqualsPortkeys(t *testing.T) {
 						used[k]++
 					}
 				}
-				if !reflect.DeepEqual(a, b) {
-					t.Fatalf("%d: %s\n  ours   %s\n  theirs %s", i, body, ours, theirs[i])
+				if at := difference("", a, b); at != "" {
+					t.Fatalf("%d: %s\n  %s\n  ours   %s\n  theirs %s", i, body, at, ours, theirs[i])
 				}
 			}
 			for k, allow := range tr.known {

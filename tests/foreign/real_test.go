@@ -13,7 +13,7 @@ import (
 
 const (
 	prompts      = 200
-	promptsShort = 40
+	promptsShort = 20
 	answerTokens = 8
 	slots        = 4 // answers that a server works on at once
 )
