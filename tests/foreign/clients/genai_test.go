@@ -28,7 +28,7 @@ func TestGemini(t *testing.T) {
 				t.Errorf("finish %q, model %q, id %q", got.Candidates[0].FinishReason, got.ModelVersion, got.ResponseID)
 			}
 			u := got.UsageMetadata
-			if u.PromptTokenCount == 0 || u.CandidatesTokenCount == 0 || u.TotalTokenCount != u.PromptTokenCount+u.CandidatesTokenCount+u.ThoughtsTokenCount {
+			if u == nil || u.PromptTokenCount == 0 || u.CandidatesTokenCount == 0 || u.TotalTokenCount != u.PromptTokenCount+u.CandidatesTokenCount+u.ThoughtsTokenCount {
 				t.Errorf("usage %+v", u)
 			}
 		})
