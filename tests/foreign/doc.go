@@ -3,10 +3,12 @@
 // servers with a model in them. It is a module of its own, so that theirs are not among the
 // product's.
 //
-//	run       the script: fetches into a cache, starts, asks, stops
+//	run       the script: fetches into a cache, builds, asks
+//	*_test.go what is asked of mocks, translators, checkers and servers
+//	clients   what the official clients ask of headrace sim
+//	part      where the script has put things, and how they are started
 //	node      what comes from npm: its versions, and the few lines that start it
 //	ollama    ollama's version
-//	*_test.go what is asked
 //
 // It promises that nothing of it runs, or is needed, unless FOREIGN names the folder that
 // the script has filled; that a part which is not to be had there is skipped by name; and
