@@ -24,7 +24,7 @@ func TestLlamaServer(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "random.gguf")
 	writeModel(t, model, 1)
 	url := part.Serve(t, part.Command(t, server, "--model", model, "--alias", "random", "--host", "127.0.0.1", "--port", "0",
-		"--ctx-size", fmt.Sprint(slots*window/4), "--parallel", fmt.Sprint(slots), "--threads", "1", "--offline"), "listening on ")
+		"--ctx-size", fmt.Sprint(slots*window/4), "--parallel", fmt.Sprint(slots), "--threads", "1", "--threads-batch", "1", "--offline"), "listening on ")
 	answersBoth(t, url, "llamacpp")
 }
 
@@ -48,7 +48,10 @@ func TestOllama(t *testing.T) {
 }
 
 // modelfile has the template again, as ollama's own is of another language.
+// More than one thread for so little costs more than it brings.
 const modelfile = `FROM ./random.gguf
+PARAMETER num_thread 1
+PARAMETER num_ctx 1024
 TEMPLATE """{{ range .Messages }}{{ .Role }}: {{ .Content }}
 {{ end }}assistant: """
 `
