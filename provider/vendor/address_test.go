@@ -65,3 +65,36 @@ func TestNeeds(t *testing.T) {
 		t.Errorf("the planet is in %q", got)
 	}
 }
+
+// Everybody answers at the address that is made for it, also at a door beside another's: a
+// key is sent there without being asked about. Nobody answers elsewhere, and servers of
+// one's own have no address that is theirs alone.
+func TestAnswersAtItsOwnAddress(t *testing.T) {
+	at := vendor.Place{Region: "eu-west-1", Project: "p", Location: "asia-east1", Resource: "acme"}
+	for _, v := range vendor.Rows() {
+		if base, err := v.Address(at); err == nil && v.Answers(base) == v.Local {
+			t.Errorf("%s (local: %v): answers at %s: %v", v.Name, v.Local, base, v.Local)
+		}
+		for _, elsewhere := range []string{"", "://", "https://example.test/v1", "https://acme.example.test", "http://127.0.0.1:8080/v1", "https://bedrock-runtime.mine.s3.amazonaws.com"} {
+			if v.Answers(elsewhere) {
+				t.Errorf("%s answers at %q", v.Name, elsewhere)
+			}
+		}
+	}
+}
+
+// The older addresses of Azure are on all hosts of Azure's, and take the same key.
+func TestAnswersWhereItsKeyIsTaken(t *testing.T) {
+	for name, at := range map[string]string{
+		"azure-deployments": "https://acme.cognitiveservices.azure.com/openai",
+		"bedrock-openai":    "https://bedrock-runtime-fips.us-east-1.amazonaws.com/openai/v1",
+		"generic":           "https://api.openai.com/v1",
+	} {
+		if v, _ := vendor.Named(name); !v.Answers(at) {
+			t.Errorf("%s does not answer at %s", name, at)
+		}
+	}
+	if v, _ := vendor.Named("groq"); v.Answers("https://api.openai.com/v1") {
+		t.Error("groq answers for openai")
+	}
+}

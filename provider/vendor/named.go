@@ -3,6 +3,7 @@ package vendor
 import (
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -82,14 +83,36 @@ func nameByHost(host string) string {
 	return ""
 }
 
-// Answers reports whether a URL's host is the vendor's own.
+// Answers reports whether a URL's host is the vendor's own: one of its Hosts, that of its
+// Base in any place, or one of another door that takes the same key. A server of one's own
+// has none.
 func (v Vendor) Answers(baseURL string) bool {
 	u, err := url.Parse(baseURL)
-	if err != nil {
+	if err != nil || v.Local {
 		return false
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	return slices.ContainsFunc(v.Hosts, func(of string) bool { return isHost(host, of) })
+	is := func(of string) bool { return isHost(host, of) }
+	return slices.ContainsFunc(v.Hosts, is) || v.Base != "" && is(v.hostOfBase()) || v.sharesKey(nameByHost(host))
+}
+
+// sharesKey reports whether the vendor of that name looks for its key in a variable in which
+// v does.
+func (v Vendor) sharesKey(name string) bool {
+	other, _ := Named(name)
+	return slices.ContainsFunc(other.Keys, func(key string) bool { return slices.Contains(v.Keys, key) })
+}
+
+// placeholder is a part of a Base that is filled in.
+var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
+
+// hostOfBase is the host of Base as Hosts are written; "" if there is no Base.
+func (v Vendor) hostOfBase() string {
+	u, err := url.Parse(placeholder.ReplaceAllString(v.Base, "*"))
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // isHost reports whether a host is the one of a row, or below it.
@@ -98,7 +121,9 @@ func isHost(host, of string) bool {
 	if !wild {
 		return host == of || strings.HasSuffix(host, "."+of)
 	}
-	return len(host) > len(head)+len(tail) && strings.HasPrefix(host, head) && strings.HasSuffix(host, tail)
+	part, begins := strings.CutPrefix(host, head)
+	part, ends := strings.CutSuffix(part, tail)
+	return begins && ends && part != "" && !strings.Contains(part, ".") // a bucket's name may have dots
 }
 
 // isPrivate reports whether a host can only be one's own: an address that no

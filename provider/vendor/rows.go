@@ -123,7 +123,7 @@ var makers = []Vendor{
 	},
 	{
 		Name: "bedrock", Title: "Amazon Bedrock", Dialect: converse,
-		Base: "https://bedrock-runtime.{region}.amazonaws.com", Hosts: []string{"bedrock-*.amazonaws.com"},
+		Base: "https://bedrock-runtime.{region}.amazonaws.com", Hosts: []string{"bedrock-runtime.*.amazonaws.com", "bedrock-runtime-fips.*.amazonaws.com"},
 		Auth: AWS, Service: "bedrock", Keys: []string{awsKey}, Charge: byBedrock, Settles: true, Wording: ofBedrock,
 		Note: "Many models are reached by the id of an inference profile only. Output burns faster than it is written with some: 5 times with Claude 3.7 and later (second-hand). No headers.",
 	},

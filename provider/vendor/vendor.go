@@ -23,7 +23,8 @@ type Vendor struct {
 	// Path is where the model or a version stand elsewhere in the address, as wire.Config
 	// has it: {model} and {path} in it; "" is {path}.
 	Path string
-	// Hosts are whose answers these are, by the end of their names; * stands for any part.
+	// Hosts are whose answers these are, by the end of their names; * stands for any name between
+	// two dots, or a part of one.
 	Hosts []string
 
 	Auth    Auth
