@@ -16,9 +16,14 @@ const maxLines = 60
 // it is there to say, and fits on a screen.
 func TestExamples(t *testing.T) {
 	tests := map[string]string{
-		"basic":        "60 of 60 answered, after ",
-		"stream":       "20000 results, in order: true\noffered 20000 = settled 20000 + released 0: true\n",
-		"promptfile":   "first run: 2 asked\nsecond run: 0 asked\n",
+		"basic":      "60 of 60 answered, after ",
+		"stream":     "20000 results, in order: true\noffered 20000 = settled 20000 + released 0: true\n",
+		"promptfile": "first run: 2 asked\nsecond run: 0 asked\n",
+		"dialects": `anthropic (end_turn): Simulated answer d5818635b2687c0e. The water is quiet.
+anthropic was not asked: seed has no counterpart
+gemini (STOP): Simulated answer d5818635b2687c0e. The water is quiet.
+gemini (STOP): Simulated answer 32fffa13031369c9. Upstream the snow is melting, and the level has begun to rise.
+`,
 		"sharedlimits": "60 and 40 answered on 1 lane, 100 calls on my-key/my-model\n",
 		"steering": `simple    calls 1  attempts 1  "the page simple" <nil>
 nonsense  calls 1  attempts 1  "" invalid: this can never work

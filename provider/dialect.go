@@ -76,7 +76,7 @@ type Defaults struct {
 type Untranslatable struct {
 	Dialect string // its name
 	Field   string // as a path, such as messages[2].content[0].type
-	Why     string // half a sentence: "has no seed"
+	Why     string // half a sentence: "has no seed"; that a field is not there begins with "is missing"
 	Lane    string // the lane that would take the request, where whoever asked names it
 }
 

@@ -42,6 +42,9 @@ type LineError struct {
 	Field, Lane string
 	Request     *Request
 
+	// Endpoint is what a line of kind ErrUnsupported is for, else "".
+	Endpoint string
+
 	key   string // of what the line holds, see Key
 	id    string // of an id used twice: the id,
 	first int    // the line that had it first, 0 if not known,
@@ -105,8 +108,13 @@ func (r *Reader) untranslatable(req *Request, u *provider.Untranslatable) *LineE
 	if u.Lane != "" {
 		whom = fmt.Sprintf("lane %s (%s)", u.Lane, u.Dialect)
 	}
+	why := oneLine(lines.ClipTo(u.Why, shownWhy))
 	c := complain(ErrUntranslatable, "remove it, or choose a provider that takes the line as it is",
-		"%s cannot be translated for %s: %s", field, whom, oneLine(lines.ClipTo(u.Why, shownWhy)))
+		"%s cannot be translated for %s: %s", field, whom, why)
+	if strings.HasPrefix(why, "is missing") {
+		c = complain(ErrUntranslatable, "add it, or choose a provider that takes the line as it is",
+			"%s %s: the line cannot be translated for %s", field, why, whom)
+	}
 	c.Field, c.Lane, c.Request, c.key = field, cmp.Or(u.Lane, u.Dialect), &asked, asked.Key
 	return c
 }

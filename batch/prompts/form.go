@@ -111,6 +111,7 @@ func (r *Reader) recognise(req *Request, text []byte) *LineError {
 	if c == nil && !slices.Contains(r.cfg.Serves, req.Endpoint) {
 		c = complain(ErrUnsupported, adviceElsewhere,
 			"a line (%s) for %s, which this provider does not have", form, req.Endpoint)
+		c.Endpoint = req.Endpoint
 	}
 	return c
 }

@@ -66,6 +66,7 @@ func (r *runner) connect() (*backend, error) {
 	if err := r.prove(b); err != nil {
 		return nil, err
 	}
+	r.sayUnused(b)
 	if err := r.aim(b, r.clientConfig(b)); err != nil {
 		return nil, r.addressFault(err)
 	}
@@ -110,7 +111,11 @@ func configFault(err error) string {
 func (r *runner) addressFault(err error) error {
 	text := strings.TrimPrefix(configFault(err), "base URL: ")
 	if !strings.Contains(r.flags.baseURL, "://") {
-		return refuse("--base-url: %s: try https://%s", text, withoutKeys(r.flags.baseURL))
+		scheme := "https"
+		if isLoopback(hostOf("http://" + r.flags.baseURL)) {
+			scheme = "http"
+		}
+		return refuse("--base-url: %s: try %s://%s", text, scheme, withoutKeys(r.flags.baseURL))
 	}
 	return refuse("--base-url: %s", text)
 }

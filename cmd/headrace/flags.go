@@ -201,6 +201,9 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 	f.seeded, f.keyEnvGiven = fs.Changed("seed"), fs.Changed("api-key-env")
 	f.lanes.useLaw(f.law)
 	whom := f.resolve(fs, env)
+	if whom == nil {
+		whom = f.locate(env)
+	}
 	f.useVendor(fs, env)
 	return usage(append(f.lanes.check(f.law),
 		f.checkOutput(),

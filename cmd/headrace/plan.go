@@ -95,7 +95,10 @@ func (f *planFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool))
 	if err := fromEnvironment(fs, env); err != nil {
 		return err
 	}
-	whom := f.resolve(fs, env)
+	whom := f.resolve(fs, env) // nobody is called: no address is needed
+	if most := f.vendor.InFlight; most > 0 && !fs.Changed("concurrency") {
+		f.concurrency = min(f.concurrency, most)
+	}
 	var tierErr error
 	f.ownTier, tierErr = plan.TierOf(f.tier)
 	return usage(

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -28,24 +32,51 @@ func headerOf(a vendor.Auth) (header, prefix string) {
 	return auth.Authorization, auth.BearerPrefix
 }
 
+// headerFor is headerOf, but for a token of Azure's Entra: it is sent as a bearer's.
+func headerFor(v *vendor.Vendor, key string) (header, prefix string) {
+	isWebToken := strings.HasPrefix(key, "eyJ") && strings.Count(key, ".") == 2 // as no key of Azure's is
+	if isWebToken && slices.Contains(v.Needs(), "resource") {
+		return auth.Authorization, auth.BearerPrefix
+	}
+	return headerOf(v.Auth)
+}
+
+// keyFile has the key or the token in a file sent as the vendor takes it. It stays one or the
+// other.
+func keyFile(v *vendor.Vendor, path string) (*auth.File, error) {
+	header, prefix := headerOf(v.Auth)
+	file, err := auth.NewFile(path, header, prefix)
+	if err != nil || len(file.Secrets()) == 0 {
+		return file, err
+	}
+	if bears, before := headerFor(v, file.Secrets()[0]); bears != header {
+		return auth.NewFile(path, bears, before)
+	}
+	return file, nil
+}
+
 // prove finds what proves to the provider who calls: a key in a file or a variable, a
 // signature, tokens. A real provider needs one; other endpoints may not.
 func (r *runner) prove(b *backend) (err error) {
 	v := &r.flags.vendor
-	header, prefix := headerOf(v.Auth)
 	switch {
 	case r.flags.keyFile != "":
-		if b.proof, err = auth.NewFile(r.flags.keyFile, header, prefix); err != nil {
-			return refuse("--api-key-file: %s", configFault(err))
+		if b.proof, err = keyFile(v, r.flags.keyFile); err != nil {
+			return keyFileFault(r.flags.keyFile, err)
 		}
 		b.proven = r.flags.keyFile
+		if r.flags.keyEnvGiven {
+			b.note(event.Unused, "--api-key-env is not used: the key is the one of --api-key-file")
+		}
 		if text := auth.Exposed(r.flags.keyFile); text != "" {
 			b.note(event.Key, text)
 		}
 	case v.Auth == vendor.None && !r.flags.keyEnvGiven:
 		return nil
 	case r.keyInEnvironment(b) != "":
-		if b.proof, err = auth.NewKey(header, prefix, r.keyInEnvironment(b)); err != nil {
+		key := r.keyInEnvironment(b)
+		header, prefix := headerFor(v, key)
+		if b.proof, err = auth.NewKey(header, prefix, key); err != nil {
 			return refuse("%s: look at %s", configFault(err), r.flags.keyEnv)
 		}
 		b.proven = r.flags.keyEnv
@@ -73,7 +104,7 @@ func (r *runner) keyInEnvironment(b *backend) string {
 	}
 	if len(b.notice) == 0 {
 		b.note(event.Key, fmt.Sprintf("the key in %s is %s's and is not sent to %s: if it is that server's, say so with --api-key-env %[1]s",
-			r.flags.keyEnv, r.flags.vendor.Title, hostOf(r.flags.baseURL)))
+			r.flags.keyEnv, r.flags.whoseKey(), hostOf(r.flags.baseURL)))
 	}
 	return ""
 }
@@ -86,7 +117,48 @@ func (r *runner) isTheirs() bool {
 }
 
 func (r *runner) noKey() error {
-	return r.failAgain(exitUsage, "%s is not set: put your key into it, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", r.flags.keyEnv)
+	keys := r.flags.vendor.Keys
+	if r.flags.keyEnvGiven || len(keys) < 2 {
+		return r.failAgain(exitUsage, "%s is not set: put your key into it, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", r.flags.keyEnv)
+	}
+	return r.failAgain(exitUsage, "none of %s is set: put your key into one, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", strings.Join(keys, ", "))
+}
+
+// whoseKey is whom the variable of the key is known for: the first row that names it.
+func (f *runFlags) whoseKey() string {
+	for _, v := range vendor.Rows() {
+		if slices.Contains(v.Keys, f.keyEnv) {
+			return v.Title
+		}
+	}
+	return f.vendor.Title
+}
+
+// keyFileFault is why there is no key in a file. What was typed in its place may be one.
+func keyFileFault(path string, err error) error {
+	switch {
+	case withoutKeys(path) != path:
+		return refuse("--api-key-file: it takes the name of a file, not a key: put the key into a file and name that")
+	case errors.Is(err, fs.ErrNotExist):
+		return refuse("--api-key-file: %s: there is no such file: check its name", path)
+	case errors.Is(err, fs.ErrPermission):
+		return refuse("--api-key-file: %s: it may not be read: check its permissions", path)
+	}
+	return refuse("--api-key-file: %s", strings.TrimPrefix(configFault(err), "key file "))
+}
+
+// keyAdvice is what a person may do about a call that was refused for its key.
+func (r *runner) keyAdvice() string {
+	set, _ := r.env(r.flags.keyEnv)
+	switch {
+	case r.backend.proof != nil:
+		return "put a valid key into " + r.backend.proven + ", or ask for access to the model"
+	case strings.TrimSpace(set) != "" && r.flags.vendor.Auth != vendor.None:
+		return "no key was sent: if the one in " + r.flags.keyEnv + " is that server's, say so with --api-key-env " + r.flags.keyEnv
+	case r.flags.provider != providerOpenAI && len(r.flags.vendor.Keys) > 0:
+		return "no key was sent: put that server's into " + r.flags.keyEnv + ", or name the variable that holds it: --api-key-env NAME"
+	}
+	return "name the variable that holds that server's key: --api-key-env NAME"
 }
 
 // sayWhereKeyGoes says what a person may not have meant.
@@ -106,6 +178,9 @@ func (r *runner) sign(b *backend) error {
 		return r.failAgain(exitUsage, "%s is not set, and there is nothing to sign with: put your key into it, or set %s and %s\nthen run:",
 			r.flags.keyEnv, sigv4.AccessKeyIDVariable, sigv4.SecretAccessKeyVariable)
 	}
+	if missing := r.flags.missing([]string{"region"}); missing != "" {
+		return refuse("--provider %s needs %s: requests are signed for it", b.name, missing)
+	}
 	signer, err := sigv4.New(credentials, r.flags.place.Region, r.flags.vendor.Service)
 	if err != nil {
 		return refuse("%s: look at --region and %s", configFault(err), sigv4.AccessKeyIDVariable)
@@ -118,19 +193,37 @@ func (r *runner) sign(b *backend) error {
 func (r *runner) fetchTokens(b *backend) error {
 	tokens, _, err := google.Find(r.halt.ctx)
 	if err != nil {
-		return r.failAgain(exitUsage, "there are no credentials of Google's: %s: set GOOGLE_APPLICATION_CREDENTIALS, or keep a token in a file (--api-key-file)\nthen run:", configFault(err))
+		return r.failAgain(exitUsage, "there are no credentials of Google's%s: run gcloud auth application-default login, name a file of credentials in GOOGLE_APPLICATION_CREDENTIALS, or keep a token in a file (--api-key-file)\nthen run:",
+			r.googleFault(err))
 	}
 	b.proof, b.proven = tokens, "Google's credentials"
 	return nil
 }
 
+// googleFault is why the file of credentials does not do; "" if none was named.
+func (r *runner) googleFault(err error) string {
+	path, _ := r.env("GOOGLE_APPLICATION_CREDENTIALS")
+	switch {
+	case path == "":
+		return ""
+	case isMissing(path):
+		return fmt.Sprintf(" (%s, which GOOGLE_APPLICATION_CREDENTIALS names, is not there)", path)
+	}
+	return fmt.Sprintf(" (%s)", strings.TrimPrefix(strings.TrimPrefix(configFault(err), "default credentials: "), "google: "))
+}
+
+func isMissing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // useVendor takes from the vendor what the user did not say: the variable of the key, how
 // long a call may take, and how many may be under way.
-func (f *runFlags) useVendor(fs *pflag.FlagSet, env func(string) (string, bool)) {
-	if v := f.vendor.Timeout; v > 0 && !fs.Changed("timeout") {
+func (f *runFlags) useVendor(flags *pflag.FlagSet, env func(string) (string, bool)) {
+	if v := f.vendor.Timeout; v > 0 && !flags.Changed("timeout") {
 		f.timeout = v
 	}
-	if most := f.vendor.InFlight; most > 0 && !fs.Changed("concurrency") {
+	if most := f.vendor.InFlight; most > 0 && !flags.Changed("concurrency") {
 		f.concurrency = min(f.concurrency, most)
 	}
 	if f.keyEnvGiven {

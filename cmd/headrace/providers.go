@@ -65,7 +65,7 @@ func needsOf(v *vendor.Vendor) string {
 	for _, part := range v.Needs() {
 		flags = append(flags, "--"+part)
 	}
-	if v.Base == "" && !v.Local {
+	if v.Base == "" {
 		flags = append(flags, "--base-url")
 	}
 	return strings.Join(flags, " ")

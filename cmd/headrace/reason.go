@@ -63,7 +63,8 @@ func isConnection(e *provider.Error) bool { return e.Status == 0 && e.Message ==
 // the key.
 func answerReason(e *provider.Error) string {
 	if e.Kind == provider.Unauthorized && e.Status == http.StatusUnauthorized {
-		return strings.TrimSpace(e.Provider + " refuses the key: 401 " + e.Code)
+		code := strings.TrimPrefix(e.Code, "401") // Azure's is the status once more
+		return strings.TrimSpace(e.Provider + " refuses the key: 401 " + code)
 	}
 	if e.Kind == provider.TransportFault && e.Status > 0 {
 		return fmt.Sprintf("%d with %s", e.Status, orNothing(e.Message))

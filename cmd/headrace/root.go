@@ -137,7 +137,7 @@ var flagName = regexp.MustCompile(`^[a-z]{2,12}(-[a-z]{1,12}){0,2}$`)
 func isFlagName(name string) bool { return flagName.MatchString(name) && !keyShape.MatchString(name) }
 
 // keyShape is how the keys of providers begin, and enough of them to be of use.
-var keyShape = regexp.MustCompile(`\b(?:sk|rk|gsk|hf|r8|xai|nvapi|pplx|tgp)[-_][A-Za-z0-9_-]{8,}|\bAIza[A-Za-z0-9_-]{8,}`)
+var keyShape = regexp.MustCompile(`\b(?:sk|rk|gsk|csk|hf|r8|xai|nvapi|pplx|tgp|ghp|github_pat|bedrock-api-key)[-_][A-Za-z0-9_-]{8,}|\bfw_[A-Za-z0-9]{8,}|\b(?:AIza|ABSK)[A-Za-z0-9_-]{8,}`)
 
 // withoutKeys is a text that repeats what was typed, without what looks like a key.
 func withoutKeys(text string) string { return keyShape.ReplaceAllString(text, "[redacted]") }

@@ -94,9 +94,25 @@ func (w *world) sayServing(a net.Addr, cfg sim.Config) {
 	fmt.Fprintf(w.stderr, "headrace: simulated provider, answers are made up: %s\n", simWords(cfg))
 	base := "http://" + a.String() + simBase(cfg)
 	fmt.Fprintf(w.stderr, "headrace: listening on %s\n", base)
-	if cfg.Face == nil {
-		fmt.Fprintf(w.stderr, "headrace: in another terminal: headrace run prompts.jsonl -o results.jsonl --base-url %s --model sim-1\n", base)
+	fmt.Fprintf(w.stderr, "headrace: in another terminal: %sheadrace run prompts.jsonl -o results.jsonl %s--base-url %s --model sim-1\n", keyFor(cfg), providerFor(cfg), base)
+}
+
+// keyFor sets the variable of a key, for a face that demands one; any will do.
+func keyFor(cfg sim.Config) string {
+	v := vendorOf(cfg)
+	if v.Name == "" {
+		return ""
 	}
+	return v.Keys[0] + "=any-key "
+}
+
+// providerFor is the flag for a face that is not OpenAI's.
+func providerFor(cfg sim.Config) string {
+	v := vendorOf(cfg)
+	if v.Name == "" {
+		return ""
+	}
+	return "--provider " + v.Name + " "
 }
 
 // simWords describes a configuration in short.
@@ -108,7 +124,7 @@ func simWords(c sim.Config) string {
 		}
 	}
 	if c.Face != nil {
-		add(true, "the dialect of %s", c.Face.Name())
+		add(true, "the dialect of %s", dialectOf(c.Face))
 	}
 	add(c.RPM > 0, "%g requests/min", c.RPM)
 	add(c.TPM > 0, "%g tokens/min", c.TPM)

@@ -8,6 +8,7 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 	simface "github.com/headrace/headrace/provider/sim/face"
 	"github.com/headrace/headrace/provider/sim/openai"
+	"github.com/headrace/headrace/provider/vendor"
 )
 
 // dialectAzure is OpenAI's dialect at Azure's addresses.
@@ -39,6 +40,25 @@ func setFace(to *simface.Face, dialect string) error {
 		*to = nil
 	}
 	return nil
+}
+
+// vendorOf is whom the simulated provider looks like: the first row of the face's dialect;
+// none, if that is OpenAI itself.
+func vendorOf(c sim.Config) (v vendor.Vendor) {
+	if c.Face == nil {
+		return v
+	}
+	name := dialectOf(c.Face)
+	rows := vendor.Rows()
+	return rows[slices.IndexFunc(rows, func(v vendor.Vendor) bool { return v.Name == name || v.Dialect == name })]
+}
+
+// dialectOf is the word of --dialect for a face.
+func dialectOf(f simface.Face) string {
+	if _, is := f.(openai.Azure); is {
+		return dialectAzure
+	}
+	return f.Name()
 }
 
 // simBase is the path below which clients of a configuration's face look.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/provider/vendor"
+	"github.com/headrace/headrace/provider/wire"
 )
 
 // hintsFor say what flags may have to do with bad lines: a line each.
@@ -17,7 +19,43 @@ func hintsFor(input string, bad []*prompts.LineError) (hints []string) {
 	if slices.ContainsFunc(bad, func(e *prompts.LineError) bool { return errors.Is(e, prompts.ErrNoModel) }) {
 		hints = append(hints, "--model NAME gives lines a model that name none")
 	}
+	if slices.ContainsFunc(bad, lacksBound) {
+		hints = append(hints, "--max-tokens N bounds the answers to all chats that have no bound")
+	}
+	if slices.ContainsFunc(bad, func(e *prompts.LineError) bool { return errors.Is(e, prompts.ErrUntranslatable) }) {
+		hints = append(hints, "--on-untranslatable skip leaves out lines that cannot be translated")
+	}
+	return append(hints, elsewhere(bad)...)
+}
+
+// lacksBound reports whether a chat cannot be translated for want of a bound on its answer.
+func lacksBound(e *prompts.LineError) bool {
+	return errors.Is(e, prompts.ErrUntranslatable) && e.Field == "max_completion_tokens" && strings.Contains(e.Reason, "is missing")
+}
+
+// elsewhere names, for each endpoint that the provider does not have, those of whose dialect
+// it is.
+func elsewhere(bad []*prompts.LineError) (hints []string) {
+	said := map[string]bool{}
+	for _, e := range bad {
+		whom := speakersOf(e.Endpoint)
+		if said[e.Endpoint] || len(whom) == 0 {
+			continue
+		}
+		said[e.Endpoint] = true
+		hints = append(hints, "--provider "+strings.Join(whom, " or ")+" takes lines for "+e.Endpoint)
+	}
 	return hints
+}
+
+// speakersOf are the vendors whose dialect is about an endpoint before all others.
+func speakersOf(endpoint string) (names []string) {
+	for _, v := range vendor.Rows() {
+		if v.Dialect != providerOpenAI && wire.Served(dialectNamed(v.Dialect))[0] == endpoint {
+			names = append(names, v.Name)
+		}
+	}
+	return names
 }
 
 func formatHint(input string) string {

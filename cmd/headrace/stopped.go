@@ -23,7 +23,7 @@ func (r *runner) adviceFor(stopped error) string {
 	case errors.Is(stopped, batch.ErrWaitTooLong):
 		return "wait until then"
 	case errors.Is(stopped, batch.ErrNoAnswer):
-		return toCheck(stopped)
+		return r.flags.whereFrom(toCheck(stopped))
 	case e == nil:
 		return "see what the provider asks for"
 	}
@@ -31,17 +31,14 @@ func (r *runner) adviceFor(stopped error) string {
 	case provider.QuotaExhausted:
 		return "add credit or raise the quota (or wait until it is renewed)"
 	case provider.Unauthorized:
-		if r.backend.proof == nil {
-			return "name the variable that holds that server's key: --api-key-env NAME"
-		}
-		return "put a valid key into " + r.backend.proven + ", or ask for access to the model"
+		return r.keyAdvice()
 	case provider.ModelNotFound:
 		if e.Code == "" { // a server may have no such page
-			return "check --base-url, whose path often ends in /v1, and the model's name (--model)"
+			return r.flags.whereFrom("check --base-url, whose path often ends in /v1, and the model's name (--model)")
 		}
-		return "check the model's name (--model) and --base-url"
+		return r.flags.whereFrom("check the model's name (--model) and --base-url")
 	case provider.Misconfigured:
-		return toCheck(stopped)
+		return r.flags.whereFrom(toCheck(stopped))
 	}
 	return "see what the provider asks for"
 }
@@ -102,7 +99,7 @@ func (r *runner) whyFailed(s *promptfile.Sums) ownLines {
 	}
 	text := "\nno call was answered: " + r.redact(reasonOf(e))
 	if e.Kind.BreakerCounts() {
-		text += "\n" + toCheck(e)
+		text += "\n" + r.flags.whereFrom(toCheck(e))
 	}
 	return ownLines(text)
 }

@@ -132,7 +132,7 @@ func TestExitCodes(t *testing.T) {
 	for kind, want := range map[provider.Kind]int{
 		provider.QuotaExhausted: 3, provider.Unauthorized: 3, provider.ModelNotFound: 3, provider.Misconfigured: 3,
 	} {
-		r := &runner{world: &world{}, flags: &runFlags{}, backend: &backend{}}
+		r := &runner{world: &world{env: func(string) (string, bool) { return "", false }}, flags: &runFlags{}, backend: &backend{}}
 		cause := fmt.Errorf("%w: %w", batch.ErrNotRun, &provider.Error{Kind: kind})
 		var end *ending
 		if err := r.stoppedBy(&promptfile.Sums{Stopped: cause}); !errors.As(err, &end) || end.code != want {

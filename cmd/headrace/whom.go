@@ -2,9 +2,7 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,6 +25,9 @@ type whomFlags struct {
 
 	vendor  vendor.Vendor    // of --provider; the zero value is the simulated one
 	dialect provider.Dialect // the vendor's
+
+	placed []string // flags of a place that were given
+	madeOf string   // what a base URL that was not told is made of; "" if it was told, or is always the same
 }
 
 // Values of --provider that mean more than their row.
@@ -65,6 +66,13 @@ func completeProvider(cmd *cobra.Command) {
 // resolve finds the vendor and what the environment says of its place.
 func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	f.maxTokensGiven = fs.Changed("max-tokens")
+	for _, part := range placeParts {
+		if fs.Changed(part) {
+			f.placed = append(f.placed, part)
+		}
+	}
+	typed := f.provider
+	f.provider = strings.ToLower(typed)
 	if f.provider == providerSim {
 		f.dialect = dialectNamed(providerOpenAI)
 		return nil
@@ -72,11 +80,11 @@ func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) 
 	var known bool
 	if f.vendor, known = vendor.Named(f.provider); !known {
 		return fmt.Errorf("--provider: %q is not known: %suse one of headrace help providers, or openai with --base-url for any server of its dialect",
-			f.provider, didYouMean(nearest(f.provider, append(vendor.Names(), providerSim))))
+			typed, didYouMean(meant(f.provider)))
 	}
 	f.dialect = dialectNamed(f.vendor.Dialect)
 	f.place = fromUsual(f.place, env)
-	return errors.Join(atLeast("max-tokens", f.maxTokens, 1), f.locate(env))
+	return atLeast("max-tokens", f.maxTokens, 1)
 }
 
 // dialectNamed is a dialect that this program speaks, as it does that of every vendor.
@@ -102,54 +110,6 @@ func fromUsual(p vendor.Place, env func(string) (string, bool)) vendor.Place {
 		}
 	}
 	return p
-}
-
-// azureEndpoint is where Azure's own tools look for an address.
-const azureEndpoint = "AZURE_OPENAI_ENDPOINT"
-
-// locate makes the base URL of a vendor that is not openai, unless it was told.
-func (f *whomFlags) locate(env func(string) (string, bool)) error {
-	if f.baseURL != "" || f.provider == providerOpenAI {
-		return nil
-	}
-	if endpoint, _ := env(azureEndpoint); endpoint != "" && f.place.Resource == "" && f.needs("resource") {
-		row, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(f.vendor.Base))
-		if err == nil {
-			f.baseURL = strings.TrimRight(strings.TrimSpace(endpoint), "/") + row.Path
-		}
-		return nil
-	}
-	var missing []string
-	for _, part := range f.vendor.Needs() {
-		if f.part(part) == "" {
-			missing = append(missing, fmt.Sprintf("--%s (or %s)", part, strings.Join(vendor.Variables(part), ", ")))
-		}
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("--provider %s needs %s", f.provider, strings.Join(missing, " and "))
-	}
-	base, err := f.vendor.Address(f.place)
-	switch {
-	case errors.Is(err, vendor.ErrNoAddress):
-		return fmt.Errorf("--provider %s has no address of its own: tell it with --base-url", f.provider)
-	case err != nil:
-		return fmt.Errorf("--provider %s: %s", f.provider, plainText(err))
-	}
-	f.baseURL = base
-	return nil
-}
-
-func (f *whomFlags) needs(part string) bool {
-	for _, p := range f.vendor.Needs() {
-		if p == part {
-			return true
-		}
-	}
-	return false
-}
-
-func (f *whomFlags) part(name string) string {
-	return map[string]string{"region": f.place.Region, "project": f.place.Project, "location": f.place.Location, "resource": f.place.Resource}[name]
 }
 
 // name is what lanes and results call the provider.

@@ -37,6 +37,18 @@ var (
 	ErrPart = errors.New("not a part of an address")
 )
 
+// A PartError says which part of a Place it is: errors.As finds it where errors.Is finds
+// ErrPart.
+type PartError struct {
+	Part  string // as Needs names it
+	Value string // as it was told
+}
+
+func (e *PartError) Error() string { return fmt.Sprintf("its %s %q: %v", e.Part, e.Value, ErrPart) }
+
+// Unwrap is ErrPart.
+func (e *PartError) Unwrap() error { return ErrPart }
+
 // Variables are the environment variables in which a part of a Place usually is, by the
 // name of its placeholder; the first that is set counts.
 func Variables(part string) []string {
@@ -75,26 +87,26 @@ func (v Vendor) Address(at Place) (string, error) {
 			continue
 		}
 		value := p.of(at)
-		if err := checkPart(value); err != nil {
-			return "", fmt.Errorf("vendor: address of %s: its %s %q: %w", v.Name, p.name, value, err)
+		if !isPart(value) {
+			return "", fmt.Errorf("vendor: address of %s: %w", v.Name, &PartError{Part: p.name, Value: value})
 		}
 		base = strings.ReplaceAll(base, mark, value)
 	}
 	return base, nil
 }
 
-// checkPart refuses what would make another address of it: it comes from the environment,
+// isPart refuses what would make another address of it: it comes from the environment,
 // and stands in the name of a host that is sent a key.
-func checkPart(s string) error {
+func isPart(s string) bool {
 	if s == "" || len(s) > maxPart {
-		return ErrPart
+		return false
 	}
 	for _, c := range []byte(s) {
 		switch {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
 		default:
-			return ErrPart
+			return false
 		}
 	}
-	return nil
+	return true
 }

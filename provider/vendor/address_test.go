@@ -40,6 +40,10 @@ func TestAddressRefuses(t *testing.T) {
 		if !errors.Is(err, vendor.ErrPart) || !strings.Contains(err.Error(), "azure: its resource ") {
 			t.Errorf("%q: %q, %v", resource, got, err)
 		}
+		var part *vendor.PartError
+		if !errors.As(err, &part) || part.Part != "resource" || part.Value != resource {
+			t.Errorf("%q: %+v", resource, part)
+		}
 	}
 	if _, err := vendor.For("generic", "").Address(vendor.Place{}); !errors.Is(err, vendor.ErrNoAddress) {
 		t.Errorf("generic: %v", err)
