@@ -183,6 +183,23 @@ func TestTakesIsAskedOfEachRequest(t *testing.T) {
 	}
 }
 
+// A field that is not there is asked for, and a line for an endpoint that the provider does
+// not have says for which.
+func TestComplaintsLeadOn(t *testing.T) {
+	takes := func(*Request) error {
+		return &provider.Untranslatable{Dialect: "anthropic", Field: "max_completion_tokens", Why: "is missing, and a bound is demanded"}
+	}
+	_, bad := read(t, `{"prompt":"x"}`, Config{DefaultModel: "m", Takes: takes})
+	const want = "prompts.jsonl:1: max_completion_tokens is missing, and a bound is demanded: the line cannot be translated for anthropic: add it, or choose a provider that takes the line as it is"
+	if len(bad) != 1 || bad[0].Error() != want || bad[0].Field != "max_completion_tokens" || bad[0].Endpoint != "" {
+		t.Errorf("%v", bad)
+	}
+	_, bad = read(t, `{"key":"x","request":{"contents":[]}}`, Config{DefaultModel: "m", Serves: []string{ChatCompletions}})
+	if len(bad) != 1 || !errors.Is(bad[0], ErrUnsupported) || bad[0].Endpoint != GenerateContent {
+		t.Errorf("%v", bad)
+	}
+}
+
 // Complaints are bounded whatever stands in a file, and a dialect that names no lane and no
 // field is enough.
 func TestUntranslatableIsBounded(t *testing.T) {

@@ -133,10 +133,15 @@ func (f *whomFlags) whereFrom(advice string) string {
 	switch {
 	case f.provider == providerOpenAI || f.vendor.Local || f.vendor.Base == "":
 		return advice
-	case f.madeOf != "" || f.vendor.Answers(f.baseURL):
+	case f.isTheirOwn():
 		return strings.ReplaceAll(advice, openAIs, "")
 	}
 	return strings.ReplaceAll(advice, openAIs, fmt.Sprintf(" (%s itself is at %s)", f.provider, f.vendor.Base))
+}
+
+// isTheirOwn reports whether the address is that of the vendor's row.
+func (f *whomFlags) isTheirOwn() bool {
+	return f.provider != providerOpenAI && (f.madeOf != "" || f.vendor.Answers(f.baseURL))
 }
 
 // otherNames are those by which people call vendors that have another here.

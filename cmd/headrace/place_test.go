@@ -180,6 +180,25 @@ func TestKeyAdvice(t *testing.T) {
 			t.Errorf("%s: %q", c.args, got)
 		}
 	}
+	for _, c := range []struct {
+		args, want string
+		kind       provider.Kind
+	}{
+		{"--provider azure --resource acme", "put a valid key into MINE, check --resource, or ask for access to the model", provider.Unauthorized},
+		{"--provider azure --resource acme", "check the model's name (--model) and --resource", provider.ModelNotFound},
+		{"--provider anthropic", "check the model's name (--model)", provider.ModelNotFound},
+		{"--provider anthropic --base-url http://127.0.0.1:9", "check --base-url (anthropic itself is at https://api.anthropic.com), and the model's name (--model)", provider.ModelNotFound},
+		{"--base-url http://127.0.0.1:9", "check --base-url, whose path often ends in /v1, and the model's name (--model)", provider.ModelNotFound},
+	} {
+		r := runnerWith(t, map[string]string{"MINE": testKey}, append([]string{"-o", "x", "--api-key-env", "MINE"}, strings.Fields(c.args)...)...)
+		r.backend = &backend{name: r.flags.provider}
+		if err := r.prove(r.backend); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.adviceFor(&provider.Error{Kind: c.kind}); got != c.want {
+			t.Errorf("%s: %q", c.args, got)
+		}
+	}
 	r := runnerWith(t, map[string]string{"OPENAI_API_KEY": testKey}, "-o", "x", "--provider", "vllm", "--base-url", "http://gpu.lan:8000/v1")
 	b := &backend{}
 	if err := r.prove(b); err != nil || !strings.Contains(strings.Join(texts(b), ""), "the key in OPENAI_API_KEY is OpenAI's and is not sent to gpu.lan") {

@@ -67,7 +67,7 @@ type planFlags struct {
 func (f *planFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.provider, "provider", providerOpenAI, "whom run would call: openai, anthropic, … (see headrace help providers) or sim")
-	fs.StringVar(&f.baseURL, "base-url", "", "the server that run would call; it tells the preset")
+	fs.StringVar(&f.baseURL, "base-url", "", "the server that run would call; of --provider openai it tells the preset")
 	f.registerWhom(fs)
 	registerPreset(fs, &f.preset)
 	f.registerInput(fs, "fail (there is no plan) or skip (bad lines are left out)")

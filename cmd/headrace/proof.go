@@ -152,7 +152,11 @@ func (r *runner) keyAdvice() string {
 	set, _ := r.env(r.flags.keyEnv)
 	switch {
 	case r.backend.proof != nil:
-		return "put a valid key into " + r.backend.proven + ", or ask for access to the model"
+		check := ""
+		if r.flags.madeOf != "" { // a key is often for one place
+			check = ", check " + r.flags.madeOf
+		}
+		return "put a valid key into " + r.backend.proven + check + ", or ask for access to the model"
 	case strings.TrimSpace(set) != "" && r.flags.vendor.Auth != vendor.None:
 		return "no key was sent: if the one in " + r.flags.keyEnv + " is that server's, say so with --api-key-env " + r.flags.keyEnv
 	case r.flags.provider != providerOpenAI && len(r.flags.vendor.Keys) > 0:

@@ -29,6 +29,9 @@ JSONL is one of these, mixed as you like:
   {"model":"gpt-4o-mini","messages":[{"role":"user","content":"Hello"}],"metadata":{"row":7}}
   {"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{…}}
 
+or a batch line in the words of --provider: {"custom_id","params"} of Anthropic, {"key","request"}
+of Gemini, {"recordId","modelInput"} of Bedrock. headrace help providers says who goes by which name.
+
 Results are lines in the form of OpenAI's offline batches. Items that failed for good are
 in the errors file. Run the same command again after an interruption: it goes on where it
 was, and nothing that was saved is bought again. What was learned of the provider, and how
@@ -37,7 +40,7 @@ long it asked to wait, is kept beside the output, in results.state.json for resu
 What an item has cost stands in its line, as cost_usd, where the price of its model is known:
 by a list that is built in, by --prices or by --price. Where it is not, nothing stands there.
 
-The key is taken from the environment. Every flag can be given there too, --base-url as
+The key is taken from the provider's usual variable, or from a file. Every flag can be given there too, --base-url as
 HEADRACE_BASE_URL, and in the YAML file of --config, as in "base-url: http://…"; a flag
 beats the environment, that beats the file.
 
@@ -56,6 +59,7 @@ func newRunCommand(w *world) *cobra.Command {
 		Long:  runLong,
 		Example: `  headrace run examples/prompts.jsonl -o results.jsonl --provider sim
   headrace run prompts.jsonl -o results.jsonl --model gpt-4o-mini
+  headrace run prompts.jsonl -o results.jsonl --provider anthropic --model claude-haiku-4-5
   headrace run prompts.jsonl -o results.jsonl --base-url http://127.0.0.1:8080/v1 --rpm 600
   cat prompts.jsonl | headrace run - -o - --model gpt-4o-mini | jq -r '.response.body.choices[0].message.content'`,
 		Args: oneInput,

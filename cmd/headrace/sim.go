@@ -26,8 +26,9 @@ flags say, answers are made up from the prompt. It listens on this machine only.
 GET /sim/books shows what it has counted, with ?ids by request and with ?bodies by the
 SHA-256 of each body received; Ctrl-C ends it and prints that.
 
-With --dialect it looks like another provider: its addresses, what it demands of a request,
-its errors, headers and usage. Any key will do, but all except OpenAI's demand one.`,
+With --dialect it looks like another provider: its addresses (azure has both forms), what it
+demands of a request, its errors, headers and usage. Any key will do, but all except OpenAI's
+demand one. It says how headrace run calls it.`,
 		Example: `  headrace sim
   headrace sim --addr 127.0.0.1:0 --rpm 6000 --burst 2s --latency 100ms --retry-after always
   headrace sim --profile fast --errors 500=0.1,reset=0.02 --outage 10s+5s:503

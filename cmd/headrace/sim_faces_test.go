@@ -3,6 +3,8 @@ package main
 import (
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -58,4 +60,38 @@ func fetched(t *testing.T, method, url, body string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// Each face says how headrace run calls it, and that command works: its progress keeps the
+// contract, the prompts are answered, and only OpenAI's shape is not told by its text.
+func TestSimSaysHowItIsCalled(t *testing.T) {
+	dir := t.TempDir()
+	in := filepath.Join(dir, "prompts.jsonl")
+	if err := os.WriteFile(in, []byte(`{"prompt":"hello"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dialect := range simDialects() {
+		p, _ := childSim(t, "--dialect", dialect)
+		if _, ok := p.next(); !ok {
+			t.Fatal("it has ended")
+		}
+		_, command, found := strings.Cut(strings.TrimSpace(p.last), "in another terminal: ")
+		setting, args, runs := strings.Cut(command, "headrace run prompts.jsonl -o results.jsonl ")
+		if !found || !runs || (setting == "") != (dialect == "openai") {
+			t.Errorf("%s: %q", dialect, p.last)
+			continue
+		}
+		env := map[string]string{}
+		if name, value, set := strings.Cut(strings.TrimSpace(setting), "="); set {
+			env[name] = value
+		}
+		out := filepath.Join(dir, dialect+".jsonl")
+		all := append([]string{"run", in, "-o", out, "--progress", "json", "--region", "eu-west-1", "--resource", "acme"}, strings.Fields(args)...)
+		code, _, stderr := inWorld(t, nil, env, all...)
+		keeps(t, stderr)
+		answered := gjson.Get(read(t, out), "headrace.text").Str == sim.Answer("hello")
+		if code != 0 || answered == (dialect == "openai" || dialect == dialectAzure) {
+			t.Errorf("%s: exit %d, %s", dialect, code, stderr)
+		}
+	}
 }

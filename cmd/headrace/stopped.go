@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
@@ -33,6 +34,9 @@ func (r *runner) adviceFor(stopped error) string {
 	case provider.Unauthorized:
 		return r.keyAdvice()
 	case provider.ModelNotFound:
+		if r.flags.isTheirOwn() {
+			return strings.TrimSuffix("check the model's name (--model) and "+r.flags.madeOf, " and ")
+		}
 		if e.Code == "" { // a server may have no such page
 			return r.flags.whereFrom("check --base-url, whose path often ends in /v1, and the model's name (--model)")
 		}

@@ -43,10 +43,10 @@ const usualMaxTokens = 4096
 
 // registerWhom registers what says where somebody is called.
 func (f *whomFlags) registerWhom(fs *pflag.FlagSet) {
-	fs.StringVar(&f.place.Region, "region", "", "region of --provider bedrock, such as eu-west-1 (default: AWS_REGION)")
+	fs.StringVar(&f.place.Region, "region", "", "region of --provider bedrock and its other doors, such as eu-west-1 (default: AWS_REGION)")
 	fs.StringVar(&f.place.Project, "project", "", "project of --provider vertex (default: GOOGLE_CLOUD_PROJECT)")
 	fs.StringVar(&f.place.Location, "location", "", "location of --provider vertex, such as global (default: GOOGLE_CLOUD_LOCATION)")
-	fs.StringVar(&f.place.Resource, "resource", "", "resource of --provider azure: the first part of its address (default: AZURE_RESOURCE_NAME, or the address in AZURE_OPENAI_ENDPOINT)")
+	fs.StringVar(&f.place.Resource, "resource", "", "resource of --provider azure and its other doors: the first part of its address (default: AZURE_RESOURCE_NAME, or the address in AZURE_OPENAI_ENDPOINT)")
 	fs.IntVar(&f.maxTokens, "max-tokens", usualMaxTokens, "bound on the answer to a prompt that has none, in tokens, where the provider demands one (anthropic); given, it is that of chats that are translated, too")
 	nameValues(fs, map[string]string{
 		"provider": "NAME", "base-url": "URL", "region": "NAME", "project": "NAME", "location": "NAME", "resource": "NAME", "max-tokens": "N",
