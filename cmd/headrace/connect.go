@@ -141,6 +141,7 @@ func (r *runner) simulate() (*backend, error) {
 		return nil, refuse("%s", configFault(err))
 	}
 	b.note(event.Simulated, "the answers are simulated: nothing is sent anywhere")
+	r.sayUnused(b)
 	if r.flags.baseURL != "" {
 		b.note(event.Unused, "--base-url has no meaning with --provider sim and is not used")
 	}

@@ -104,8 +104,12 @@ func dashed(flags []string) string {
 	return strings.Join(names, " and ")
 }
 
-// sayUnused says which flags of a place have nothing to do with the address.
+// sayUnused says which flags of a place have nothing to do with the address, and that a bound
+// is not put into lines that are sent as they are.
 func (r *runner) sayUnused(b *backend) {
+	if r.flags.maxTokensGiven && r.flags.isOpenAIShaped() {
+		b.note(event.Unused, fmt.Sprintf("--max-tokens: no use with --provider %s, and not used: give lines a max_tokens of their own", b.name))
+	}
 	signs := r.flags.vendor.Auth == vendor.AWS // for a region, wherever it is
 	var unused []string
 	for _, part := range r.flags.placed {

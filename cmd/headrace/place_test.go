@@ -125,6 +125,9 @@ func TestUnusedPlaces(t *testing.T) {
 		"--provider bedrock --base-url http://127.0.0.1:9 --region r":         "",
 		"--provider vertex --project p --location l --region r --resource r":  "--region and --resource: no use with --provider vertex, and not used",
 		"--provider bedrock-openai --base-url http://127.0.0.1:9 --region r":  "--region: no use with --base-url, and not used",
+		"--provider groq --max-tokens 7":                                      "--max-tokens: no use with --provider groq, and not used: give lines a max_tokens of their own",
+		"--provider gemini --max-tokens 7":                                    "",
+		"--provider sim --region r":                                           "--region: no use with --provider sim, and not used",
 		"--provider openai --project p":                                       "--project: no use with --provider openai, and not used",
 		"--provider openai --base-url http://127.0.0.1:9 --location europe-w": "--location: no use with --provider openai, and not used",
 	} {
