@@ -140,6 +140,7 @@ func TestUnusedPlaces(t *testing.T) {
 	}
 	const advice = "check --base-url, whose path often ends in /v1, and the network"
 	for args, want := range map[string]string{
+		"--provider azure":                                     "check AZURE_OPENAI_ENDPOINT, and the network",
 		"--provider bedrock --region r":                        "check --region, and the network",
 		"--provider vertex --project p --location l":           "check --project and --location, and the network",
 		"--provider anthropic --base-url http://127.0.0.1:9":   "check --base-url (anthropic itself is at https://api.anthropic.com), and the network",
@@ -147,7 +148,11 @@ func TestUnusedPlaces(t *testing.T) {
 		"--provider vllm --base-url http://127.0.0.1:9":        advice,
 		"--provider generic --base-url http://example.test/v1": advice,
 	} {
-		r := runnerWith(t, nil, append([]string{"-o", "x"}, strings.Fields(args)...)...)
+		env := map[string]string{}
+		if args == "--provider azure" {
+			env[azureEndpoint] = "https://gateway.test"
+		}
+		r := runnerWith(t, env, append([]string{"-o", "x"}, strings.Fields(args)...)...)
 		if got := r.flags.whereFrom(advice); got != want {
 			t.Errorf("%s: %q", args, got)
 		}

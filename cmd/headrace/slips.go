@@ -51,7 +51,7 @@ func elsewhere(bad []*prompts.LineError) (hints []string) {
 // speakersOf are the vendors whose dialect is about an endpoint before all others.
 func speakersOf(endpoint string) (names []string) {
 	for _, v := range vendor.Rows() {
-		if v.Dialect != providerOpenAI && wire.Served(dialectNamed(v.Dialect))[0] == endpoint {
+		if wire.Served(dialectNamed(v.Dialect))[0] == endpoint {
 			names = append(names, v.Name)
 		}
 	}
