@@ -2,6 +2,7 @@ package provider
 
 import (
 	"math"
+	"math/bits"
 	"net/http"
 	"strconv"
 	"strings"
@@ -125,12 +126,9 @@ func RateLimits(h http.Header, now time.Time) []RateLimit { return limitsIn(h, n
 
 // limitsIn has those of 0 in it, if they are wanted.
 func limitsIn(h http.Header, now time.Time, zeros bool) []RateLimit {
-	if !showsLimits(h) {
-		return nil
-	}
 	var out []RateLimit
-	for i := range limitFamilies {
-		names := &limitFamilies[i]
+	for there := familiesIn(h); there != 0; there &= there - 1 {
+		names := &limitFamilies[bits.TrailingZeros64(there)]
 		if names.last && shown(out, names.on) {
 			continue
 		}
@@ -159,19 +157,33 @@ func shown(limits []RateLimit, on Dimension) bool {
 	return false
 }
 
-// showsLimits reports whether any header could be one of a limit. One look at each
-// of a few names is less than asking for a dozen that are not there.
-func showsLimits(h http.Header) bool {
+// familiesIn are the limitFamilies whose limit is there, a bit for each. To walk the headers
+// once is less than to ask for two dozen that are not there.
+func familiesIn(h http.Header) (there uint64) {
 	for name := range h {
 		if strings.Contains(name, limitMark) {
-			return true
+			if i, known := limitPlaces[name]; known {
+				there |= 1 << i
+			}
 		}
 	}
-	return false
+	return there
 }
 
-// limitMark is in the name of every family's limit, in canonical form.
-const limitMark = "limit-"
+// limitMark is in the name of every family's limit, in canonical form, and not in those of
+// what remains of it and when it is whole again.
+const limitMark = "-Limit"
+
+// limitPlaces is where in limitFamilies a limit's name stands.
+var limitPlaces = placesOf(limitFamilies)
+
+func placesOf(families []limitHeaders) map[string]int {
+	places := map[string]int{}
+	for i := range families {
+		places[families[i].limit] = i
+	}
+	return places
+}
 
 // first is h.Get for a name that is canonical already: to find that out again costs
 // more than the look-up.

@@ -185,16 +185,16 @@ func TestRequestID(t *testing.T) {
 
 // A limit is found by each family's headers alone.
 func TestEachFamilyIsFoundAlone(t *testing.T) {
-	for _, names := range [][2]string{
-		{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests"},
-		{"X-Ratelimit-Limit", "X-Ratelimit-Remaining"},
-		{"X-Tokenlimit-Limit", "X-Tokenlimit-Remaining"},
-		{"Ratelimit-Limit", "Ratelimit-Remaining"},
-		{"Anthropic-Ratelimit-Tokens-Limit", "Anthropic-Ratelimit-Tokens-Remaining"},
+	for _, pattern := range []string{
+		"X-Ratelimit-*-Requests", "X-Ratelimit-*-Tokens", "X-Ratelimit-*-Project-Tokens", "X-Ratelimit-*", "X-Tokenlimit-*",
+		"Anthropic-Ratelimit-Requests-*", "Anthropic-Ratelimit-Tokens-*", "Anthropic-Ratelimit-Input-Tokens-*", "Anthropic-Ratelimit-Output-Tokens-*",
+		"Ratelimit-*", "Ratelimit-*-Requests", "Ratelimit-*-Tokens", "X-Ratelimit-*-Tokens-Prompt", "X-Ratelimit-*-Tokens-Generated",
+		"X-Ratelimit-*-Req-Minute", "X-Ratelimit-*-Requests-Minute", "X-Ratelimit-*-Tokens-Minute",
+		"X-Ratelimit-*-Requests-Hour", "X-Ratelimit-*-Tokens-Hour", "X-Ratelimit-*-Requests-Day", "X-Ratelimit-*-Tokens-Day",
 	} {
-		h := http.Header{names[0]: {"60"}, names[1]: {"59"}}
+		h := http.Header{strings.Replace(pattern, "*", "Limit", 1): {"60"}, strings.Replace(pattern, "*", "Remaining", 1): {"59"}}
 		if got := provider.RateLimits(h, noon); len(got) != 1 || got[0].Limit != 60 || got[0].Remaining != 59 {
-			t.Errorf("%v: %+v", names, got)
+			t.Errorf("%s: %+v", pattern, got)
 		}
 	}
 }
