@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider/all"
 	"github.com/headrace/headrace/provider/vendor"
 )
 
@@ -90,15 +91,12 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// dialects are those for which there is a folder under provider.
-var dialects = []string{"openai", "anthropic", "gemini", "converse"}
-
 // Each row says who it is and how it is reached, in words that the command can take.
 func TestRows(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	variable := regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 	for _, v := range vendor.Rows() {
-		if !name.MatchString(v.Name) || v.Title == "" || !slices.Contains(dialects, v.Dialect) {
+		if _, spoken := all.Named(v.Dialect); !name.MatchString(v.Name) || v.Title == "" || !spoken {
 			t.Errorf("%q, %q, dialect %q", v.Name, v.Title, v.Dialect)
 		}
 		if got, ok := vendor.Named(strings.ToUpper(v.Name)); !ok || got.Name != v.Name {
