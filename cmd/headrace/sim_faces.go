@@ -23,6 +23,13 @@ func simDialects() []string {
 	return slices.Insert(names, 1, dialectAzure) // behind that of whom it is
 }
 
+// simDialectList is all of them, in words.
+func simDialectList() string {
+	names := simDialects()
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
 // setFace gives the simulated provider the face of a dialect. OpenAI's is what it has that
 // is told of none.
 func setFace(to *simface.Face, dialect string) error {
@@ -32,9 +39,7 @@ func setFace(to *simface.Face, dialect string) error {
 	}
 	entry, known := all.Named(dialect)
 	if !known {
-		names := simDialects()
-		last := len(names) - 1
-		return refuse("--dialect: %q is not known: use %s or %s", dialect, strings.Join(names[:last], ", "), names[last])
+		return refuse("--dialect: %q is not known: use %s", dialect, simDialectList())
 	}
 	if *to = entry.Face; dialect == providerOpenAI {
 		*to = nil

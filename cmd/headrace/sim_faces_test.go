@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/headrace/headrace/provider/all"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -37,8 +38,15 @@ func TestSimDialects(t *testing.T) {
 			}
 		})
 	}
-	if _, _, said := inWorld(t, nil, nil, "sim", "--dialect", "klingon"); !strings.Contains(said, `--dialect: "klingon" is not known: use openai, azure, anthropic, gemini or converse`) {
-		t.Error(said)
+	_, _, said := inWorld(t, nil, nil, "sim", "--dialect", "klingon")
+	_, help, _ := inWorld(t, nil, nil, "sim", "--help")
+	if list := "openai, azure, anthropic, gemini"; !strings.Contains(said, `--dialect: "klingon" is not known: use `+list) || !strings.Contains(help, list) {
+		t.Error(said, help)
+	}
+	for _, d := range all.All() {
+		if name := d.Dialect.Name(); !strings.Contains(said, name) || !strings.Contains(help, name) {
+			t.Errorf("%s is not named", name)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ var modeWords = map[sim.Mode]string{sim.Never: "never", sim.Always: "always", si
 func (f *simFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.addr, "addr", "127.0.0.1:8080", "where to listen; port 0 takes any that is free")
-	fs.StringVar(&f.dialect, "dialect", "openai", "whom it looks like: openai, azure, anthropic, gemini or converse (Bedrock)")
+	fs.StringVar(&f.dialect, "dialect", "openai", "whom it looks like: "+simDialectList()+" (Bedrock's is converse)")
 	fs.StringVar(&f.profile, "profile", profileDemo, "what the other flags change: demo (it throttles) or fast (nothing is in the way)")
 	fs.Float64Var(&f.rpm, "rpm", 0, "requests granted a minute; 0 is no limit")
 	fs.Float64Var(&f.tpm, "tpm", 0, "tokens granted a minute; 0 is no limit")
