@@ -11,25 +11,25 @@ import (
 // Record is what one attempt learned from the wire. Of several calls in one
 // attempt the last answer counts; usage adds up.
 type Record struct {
-	// Sent is true once a request was handed to the network. A call that
-	// failed before (its own checks, a cancelled context) has used nothing.
-	Sent bool
 	// Status is the HTTP status, 0 if no answer came.
 	Status    int
 	RequestID string
 	// RetryAfter means something only if HasRetryAfter.
-	RetryAfter    time.Duration
-	HasRetryAfter bool
+	RetryAfter time.Duration
 	// Limits are the rate limits the headers showed, of failed answers too.
 	Limits []RateLimit
 	// Usage means something only if HasUsage.
-	Usage    Usage
-	HasUsage bool
+	Usage Usage
 	// Finish is the provider's word for why the answer ended, "" if unknown.
 	Finish string
 	// ErrorBody is what was read of a failed answer's body, at most
 	// MaxErrorBody bytes, with the request's credentials taken out.
 	ErrorBody []byte
+
+	// Sent is true once a request was handed to the network. A call that
+	// failed before (its own checks, a cancelled context) has used nothing.
+	Sent                    bool
+	HasRetryAfter, HasUsage bool // side by side with it: there is a record for each call
 
 	header http.Header
 }
