@@ -46,6 +46,7 @@ type Item struct {
 	place     Place
 	verdict   Verdict   // why it is Releasing
 	unwanted  bool      // it was withdrawn in flight, or before it was offered
+	timed     int32     // its position in the machine's expiry, from 1; 0: not in it. Here it takes no room
 	Offered   time.Time // when the machine took it over
 	First     time.Time // when its first call was granted; zero: never
 	Sent      time.Time // when its latest call was granted
@@ -56,7 +57,6 @@ type Item struct {
 	epoch      uint64         // of the lane, when that call left
 	ticket     limiter.Ticket // of the latest call, from its law
 	serial     uint64         // of the latest grant: older news of this item is dropped
-	timed      int            // its position in the machine's expiry, from 1; 0: not in it
 	prev, next *Item          // in the list that holds it
 
 	// Of those that come back only, so not among what each item touches.

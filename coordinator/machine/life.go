@@ -229,7 +229,7 @@ func (m *Machine) expire(now time.Time) {
 // those that were handed over pay for it, and what is over is not kept alive.
 func (m *Machine) unexpire(it *Item) {
 	if it.timed > 0 {
-		m.expiry.remove(it.timed - 1)
+		m.expiry.remove(int(it.timed) - 1)
 	}
 }
 

@@ -67,4 +67,4 @@ func byExpiry(a, b *Item) bool { return a.Expires.Before(b.Expires) }
 
 func itemMoved(it *Item, pos int) { it.pos = pos }
 
-func expiryMoved(it *Item, pos int) { it.timed = pos + 1 }
+func expiryMoved(it *Item, pos int) { it.timed = int32(pos) + 1 }
