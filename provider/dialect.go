@@ -54,7 +54,8 @@ type Dialect interface {
 	Text(body []byte) (string, bool)
 }
 
-// A Translator is a Dialect into which chat requests of OpenAI's can be put.
+// A Translator is a Dialect into which chat requests of OpenAI's can be put. The first of
+// its Operations is the one that they are put into.
 type Translator interface {
 	Dialect
 

@@ -17,7 +17,7 @@ type Source interface {
 	Refused(r *http.Request) bool
 
 	// Secrets are the keys and tokens that are or were in use, the latest few: they are
-	// taken out of whatever is shown to anybody.
+	// taken out of whatever is shown to anybody, and out of answers; see IsPlaceholder.
 	Secrets() []string
 }
 

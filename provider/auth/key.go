@@ -151,16 +151,16 @@ const remembered = 4
 // remember puts a secret in front of those that are known, and leaves these as they are:
 // somebody may be reading them.
 func remember(known []string, secret string) []string {
-	if isPlaceholder(secret) || slices.Contains(known, secret) {
+	if IsPlaceholder(secret) || slices.Contains(known, secret) {
 		return known
 	}
 	return append([]string{secret}, known[:min(len(known), remembered-1)]...)
 }
 
-// isPlaceholder tells the keys that servers which check none are given, such as
-// "lm-studio" and "not-needed": an answer may well use such a word. Keys have digits in
-// them, or are longer.
-func isPlaceholder(key string) bool { return len(key) < 16 && !strings.ContainsAny(key, "0123456789") }
+// IsPlaceholder tells the keys that servers which check none are given, such as
+// "lm-studio" and "not-needed": they are no secrets, and an answer may well use such a word.
+// Keys have digits in them, or are longer.
+func IsPlaceholder(key string) bool { return len(key) < 16 && !strings.ContainsAny(key, "0123456789") }
 
 func misconfigured(what string) error {
 	return &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: errors.New(what)}

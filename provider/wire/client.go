@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 type Client struct {
 	cfg     Config
 	dialect provider.Dialect
+	served  []string // the dialect's operations
 	http    *http.Client
 	foreign bool // http is made of the user's parts: its transport may change what it is given
 	base    string
@@ -32,9 +34,12 @@ type Client struct {
 // New checks the configuration and makes a client. No call is made. An error is
 // of kind Misconfigured and contains no secret.
 func New(cfg Config) (*Client, error) {
+	if cfg.Dialect == nil {
+		return nil, &provider.Error{Kind: provider.Misconfigured, Provider: cmp.Or(cfg.Name, "wire"), Err: errors.New("there is no dialect")}
+	}
 	cfg = cfg.withDefaults()
 	c := &Client{
-		cfg: cfg, dialect: cfg.Dialect, http: httpClient(cfg), foreign: cfg.HTTPClient != nil || cfg.Transport != nil,
+		cfg: cfg, dialect: cfg.Dialect, served: Served(cfg.Dialect), http: httpClient(cfg), foreign: cfg.HTTPClient != nil || cfg.Transport != nil,
 		header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
 		room:   newRoom(cfg.MaxBodies, cfg.MaxBody),
 	}
@@ -47,6 +52,9 @@ func New(cfg Config) (*Client, error) {
 	var err error
 	if c.base, err = baseURL(cfg.BaseURL, cfg.Dialect.Root()); err == nil {
 		err = c.makeBlanks()
+	}
+	if err == nil && len(c.served) == 0 {
+		err = errors.New("the dialect has no operation that is known")
 	}
 	if err != nil {
 		return nil, &provider.Error{Kind: provider.Misconfigured, Provider: cfg.Name, Err: err}
@@ -136,14 +144,19 @@ func (c *Client) body(r *provider.Request, operation *string) (body []byte, tran
 	}
 	other, can := c.dialect.(provider.Translator)
 	if !can || r.Endpoint != provider.Chat {
-		return nil, false, fmt.Errorf("endpoint %.64q is not one of %s", r.Endpoint, strings.Join(Served(c.dialect), ", "))
+		return nil, false, c.notServed(r.Endpoint)
 	}
-	*operation = Served(c.dialect)[0]
+	*operation = c.served[0]
 	body, err = other.FromChat(*r, provider.Defaults{MaxTokens: r.MaxTokens})
 	return body, true, err
 }
 
-// Served are the operations that a dialect has, the one that chats are put into first.
+func (c *Client) notServed(operation string) error {
+	return fmt.Errorf("endpoint %.64q is not one of %s", operation, strings.Join(c.served, ", "))
+}
+
+// Served are the operations that a dialect has, in the order of [provider.Operations]. Of a
+// [provider.Translator] the first is the one that chats are put into.
 func Served(d provider.Dialect) []string {
 	var all []string
 	for _, operation := range provider.Operations() {
@@ -170,7 +183,7 @@ func (c *Client) blank(ctx context.Context, operation, model string) (*http.Requ
 func (c *Client) newBlank(ctx context.Context, operation, model string) (*http.Request, error) {
 	path, has := c.dialect.Path(operation, model)
 	if !has {
-		return nil, fmt.Errorf("endpoint %.64q is not one of %s", operation, strings.Join(Served(c.dialect), ", "))
+		return nil, c.notServed(operation)
 	}
 	if version, _, below := strings.Cut(strings.TrimPrefix(path, "/"), "/"); below && isVersion(version) && strings.HasSuffix(c.base, "/"+version) {
 		path = strings.TrimPrefix(path, "/"+version) // both have it, the URL has it once
@@ -197,7 +210,7 @@ func isVersion(part string) bool {
 // request's URL or headers; a transport that is not ours gets its own all the same.
 func (c *Client) makeBlanks() error {
 	c.blanks = map[string]*http.Request{}
-	for _, operation := range Served(c.dialect) {
+	for _, operation := range c.served {
 		one, err := c.newBlank(context.Background(), operation, "one")
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -85,7 +86,7 @@ func TestTranslated(t *testing.T) {
 	if _, err := do(t, cfg, r); !errors.Is(err, provider.Invalid) || !errors.As(err, &field) {
 		t.Errorf("%v", err)
 	}
-	r.Endpoint = provider.Embeddings
+	r.Endpoint, r.MaxTokens = provider.Embeddings, 7
 	if _, err := do(t, cfg, r); !errors.Is(err, provider.Invalid) || wire.calls != 0 {
 		t.Errorf("%v, %d calls", err, wire.calls)
 	}
@@ -93,7 +94,7 @@ func TestTranslated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Endpoint, r.MaxTokens = provider.Chat, 7
+	r.Endpoint = provider.Chat
 	reply, err := c.Do(t.Context(), r)
 	if err != nil || !strings.Contains(string(reply.Body), `"url":"http://127.0.0.1:1/v1/own"`) ||
 		!strings.Contains(string(reply.Body), `"body":{"put":{"q":1}}`) || !reply.Translated || !reply.HasText || reply.Dialect != "plain" {
@@ -102,6 +103,20 @@ func TestTranslated(t *testing.T) {
 	r.Endpoint = provider.Messages
 	if reply, err = c.Do(t.Context(), r); err != nil || reply.Translated || !strings.Contains(string(reply.Body), `"body":{"q":1}`) {
 		t.Errorf("%+v, %v", reply, err)
+	}
+}
+
+// mute is a dialect without any operation that is known.
+type mute struct{ plain }
+
+func (mute) Path(string, string) (string, bool) { return "", false }
+
+// What cannot be called is said when the client is made.
+func TestNewNeedsADialect(t *testing.T) {
+	for _, d := range []provider.Dialect{nil, mute{}} {
+		if c, err := New(Config{Dialect: d, BaseURL: "http://h"}); c != nil || !errors.Is(err, provider.Misconfigured) {
+			t.Errorf("%v: %v", d, err)
+		}
 	}
 }
 
@@ -152,4 +167,85 @@ func TestAuthOfEachRequest(t *testing.T) {
 	if _, err = c.Do(t.Context(), chatRequest); !errors.Is(err, provider.Unauthorized) || strings.Contains(err.Error(), "zzz") || wire.calls != calls {
 		t.Errorf("%v, %d calls", err, wire.calls-calls)
 	}
+}
+
+// marks is a Source that marks each request with a header of its own.
+type marks struct{ given int }
+
+func (m *marks) Apply(_ context.Context, r *http.Request, _ []byte) error {
+	m.given++
+	r.Header.Set(fmt.Sprint("X-Mark-", m.given), "1")
+	return nil
+}
+
+func (*marks) Refused(*http.Request) bool { return false }
+func (*marks) Secrets() []string          { return nil }
+
+// A request bears nothing of what proved who sent another: neither through the parts that
+// are made once for all, nor through the user's own transport.
+func TestRequestsShareNoHeader(t *testing.T) {
+	for _, dialect := range []plain{{}, {inPath: true}} {
+		for _, foreign := range []bool{false, true} {
+			sent := &keeper{}
+			c, err := New(Config{Dialect: dialect, BaseURL: "http://h", Transport: sent, Auth: &marks{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.foreign = foreign
+			for range 2 {
+				if _, err := c.Do(t.Context(), chatRequest); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if h := sent.header; h.Get("X-Mark-1") != "" || h.Get("X-Mark-2") != "1" || len(c.header) != 2 {
+				t.Errorf("%+v, foreign %v: %v of %v", dialect, foreign, h, c.header)
+			}
+		}
+	}
+}
+
+// keeper keeps the headers of the latest request.
+type keeper struct {
+	echo
+	header http.Header
+}
+
+func (k *keeper) RoundTrip(r *http.Request) (*http.Response, error) {
+	k.header, k.status = r.Header.Clone(), http.StatusOK
+	return k.echo.RoundTrip(r)
+}
+
+// Of a base URL only a version is left out of what the dialect's path begins with.
+func TestBaseEndsAsThePathBegins(t *testing.T) {
+	for base, want := range map[string]string{
+		"http://h/v1":   "http://h/v1/messages",
+		"http://h/x/v1": "http://h/x/v1/messages",
+		"http://h/v2":   "http://h/v2/v1/messages",
+		"http://h/chat": "http://h/chat/chat/completions",
+	} {
+		c, err := New(Config{Dialect: versioned{}, BaseURL: base})
+		if err != nil {
+			t.Fatal(err)
+		}
+		operation := provider.Messages
+		if base == "http://h/chat" {
+			operation = provider.Chat
+		}
+		if r, err := c.newBlank(t.Context(), operation, "m"); err != nil || r.URL.String() != want {
+			t.Errorf("%s: %v, %v", base, r, err)
+		}
+	}
+}
+
+// versioned has the version in its path, as Anthropic does.
+type versioned struct{ plain }
+
+func (versioned) Path(operation, _ string) (string, bool) {
+	switch operation {
+	case provider.Messages:
+		return "/v1/messages", true
+	case provider.Chat:
+		return "/chat/completions", true
+	}
+	return "", false
 }

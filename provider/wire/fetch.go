@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/headrace/headrace/provider"
 )
@@ -48,21 +47,11 @@ func (c *Client) Fetch(req *http.Request) Exchange {
 	x := Exchange{Status: resp.StatusCode, Header: resp.Header, req: req}
 	if resp.StatusCode/100 == 2 {
 		x.Body, x.long, x.Err = c.readAnswer(req.Context(), resp)
-		x.Body = c.hide(x.Body)
+		x.Body = c.redact(x.Body)
 	} else {
 		x.Body = c.readFailure(resp)
 	}
 	return x
-}
-
-// hide takes the secrets out of a good answer.
-func (c *Client) hide(body []byte) []byte {
-	for _, secret := range c.cfg.Auth.Secrets() {
-		if !isPlaceholder(secret) {
-			body = provider.Redact(body, secret)
-		}
-	}
-	return body
 }
 
 // send is http.Client.Do without what that prepares for a redirect, which hardly a
@@ -149,11 +138,6 @@ func (c *Client) Keep(body []byte) []byte {
 	body = c.redact(body)
 	return body[:min(len(body), provider.MaxErrorBody)] // what replaces a key may be longer
 }
-
-// isPlaceholder tells the keys that servers which check none are given, such as
-// "lm-studio" and "not-needed": an answer may well use such a word. Keys have digits in
-// them, or are longer.
-func isPlaceholder(key string) bool { return len(key) < 16 && !strings.ContainsAny(key, "0123456789") }
 
 // Read is what an exchange comes to, a good answer or an error, and tells the attempt's
 // Recorder what it says of itself: one that is an error all the same may say what it used.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,10 +83,7 @@ func New(c Credentials, region, service string) (*Source, error) {
 	s := &Source{
 		signer: v4.NewSigner(), region: region, service: service,
 		credentials: aws.Credentials{AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken},
-		secrets:     []string{c.SecretAccessKey, c.AccessKeyID},
-	}
-	if c.SessionToken != "" {
-		s.secrets = append(s.secrets, c.SessionToken)
+		secrets:     slices.DeleteFunc([]string{c.SecretAccessKey, c.AccessKeyID, c.SessionToken}, auth.IsPlaceholder), // "" is one, too
 	}
 	return s, nil
 }
@@ -157,7 +155,7 @@ func escape(s string) string {
 // Refused is false: the credentials are what they are.
 func (s *Source) Refused(*http.Request) bool { return false }
 
-// Secrets are the credentials.
+// Secrets are the credentials, but for placeholders.
 func (s *Source) Secrets() []string { return s.secrets }
 
 // String hides the credentials from %v.

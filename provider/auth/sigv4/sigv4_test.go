@@ -342,3 +342,12 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Words that stand for credentials, where nothing checks them, are no secrets: an answer may
+// use them. Nor is a token that is not there.
+func TestPlaceholdersAreNoSecrets(t *testing.T) {
+	s := newSource(t, sigv4.Credentials{AccessKeyID: "accesskey", SecretAccessKey: "very-secret-0123"}, "eu-central-1", sigv4.Bedrock)
+	if got := s.Secrets(); !slices.Equal(got, []string{"very-secret-0123"}) {
+		t.Errorf("%q", got)
+	}
+}
