@@ -82,10 +82,15 @@ func (r *runner) prove(b *backend) (err error) {
 		b.proven = r.flags.keyEnv
 	case r.flags.keyEnvGiven:
 		return r.noKey()
-	case v.Auth == vendor.AWS:
+	case v.Auth == vendor.AWS: // wherever it goes: a signature is of use to nobody but its host
 		return r.sign(b)
+	case v.Auth == vendor.Google && !r.mayGetKey():
+		b.note(event.Key, fmt.Sprintf("tokens of Google's credentials are not sent to %s: if that server takes one, keep it in a file and name that with --api-key-file", hostOf(r.flags.baseURL)))
+		return nil
 	case v.Auth == vendor.Google:
-		return r.fetchTokens(b)
+		if err = r.fetchTokens(b); err != nil {
+			return err
+		}
 	case r.isTheirs():
 		return r.noKey()
 	default:
@@ -96,10 +101,14 @@ func (r *runner) prove(b *backend) (err error) {
 }
 
 // keyInEnvironment is the key in its variable, if it may be sent where the run calls; ""
-// otherwise.
+// otherwise. Of a vendor without a variable of its own only one that was named counts: the
+// usual one has another's key.
 func (r *runner) keyInEnvironment(b *backend) string {
+	if !r.flags.keyEnvGiven && len(r.flags.vendor.Keys) == 0 {
+		return ""
+	}
 	key, _ := r.env(r.flags.keyEnv)
-	if key = strings.TrimSpace(key); key == "" || r.flags.keyEnvGiven || r.isTheirs() || isLoopback(hostOf(r.flags.baseURL)) {
+	if key = strings.TrimSpace(key); key == "" || r.flags.keyEnvGiven || r.mayGetKey() {
 		return key
 	}
 	if len(b.notice) == 0 {
@@ -115,6 +124,10 @@ func (r *runner) keyInEnvironment(b *backend) string {
 func (r *runner) isTheirs() bool {
 	return r.flags.baseURL == "" || r.flags.vendor.Answers(r.flags.baseURL)
 }
+
+// mayGetKey reports whether what proves who calls is sent to where the run calls although
+// nobody has said so.
+func (r *runner) mayGetKey() bool { return r.isTheirs() || isLoopback(hostOf(r.flags.baseURL)) }
 
 func (r *runner) noKey() error {
 	keys := r.flags.vendor.Keys

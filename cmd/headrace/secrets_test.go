@@ -150,6 +150,38 @@ func TestKeyGoesToItsOwnHost(t *testing.T) {
 	}
 }
 
+// Vertex has no variable for a key: OpenAI's is not sent there. Tokens of Google's go to Google
+// and to servers on this machine, and to nobody else.
+func TestGoogleTokensGoToGoogle(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "credentials.json")
+	const user = `{"type":"authorized_user","client_id":"i","client_secret":"s","refresh_token":"r"}`
+	if err := os.WriteFile(file, []byte(user), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
+	for base, tokens := range map[string]bool{
+		"https://europe-west4-aiplatform.googleapis.com/v1/projects/p": true,
+		"http://127.0.0.1:8080": true,
+		"https://europe-west4-aiplatform.googleapis.com.example.test": false,
+		"https://gateway.example.test/v1":                             false,
+	} {
+		r := &runner{
+			world: &world{env: func(string) (string, bool) { return testKey, true }}, halt: &halt{ctx: t.Context()},
+			flags: &runFlags{inputFlags: inputFlags{whomFlags: whomFlags{provider: "vertex", baseURL: base}}, keyEnv: defaultKeyEnv},
+		}
+		r.flags.vendor, _ = vendor.Named("vertex")
+		b := &backend{}
+		if err := r.prove(b); err != nil {
+			t.Fatal(err)
+		}
+		_, are := b.proof.(*auth.Tokens)
+		said := slices.ContainsFunc(b.notice, func(n notice) bool { return strings.Contains(n.text, "are not sent to") })
+		if are != tokens || said == tokens || b.proof != nil && !are || slices.Contains(b.secrets(), testKey) {
+			t.Errorf("%s: %v, %q", base, b.proof, b.notice)
+		}
+	}
+}
+
 // A key that was typed where none belongs is not repeated, wherever it stood.
 func TestTypedKeyIsNotRepeated(t *testing.T) {
 	const key = "sk-live-1234567890abcdefABCDEF"
