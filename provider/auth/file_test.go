@@ -156,6 +156,22 @@ func TestSecretsOfFiles(t *testing.T) {
 	})
 }
 
+// Two keys that take turns are two secrets, and do not crowd out one before them.
+func TestSecretsOfTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path, write := keyFile(t, "key-0")
+		f := newFile(t, path)
+		for i := range 6 {
+			write(fmt.Sprintf("key-%d", 1+i%2))
+			time.Sleep(time.Second)
+			applied(t, f)
+		}
+		if got := f.Secrets(); !slices.Equal(got, []string{"key-2", "key-1", "key-0"}) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
 // Many may use a file while it changes: each gets a key that was whole.
 func TestFileIsShared(t *testing.T) {
 	path, _ := keyFile(t, "key-0")

@@ -231,6 +231,44 @@ func TestSameTokenAgain(t *testing.T) {
 	})
 }
 
+// A refused token that is given out again at its end stays refused: nothing helps it.
+func TestSameTokenAtItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTokens(t, func(context.Context) (auth.Token, error) {
+			return auth.Token{Value: "token-0", Expires: time.Now().Add(time.Hour)}, nil
+		})
+		for i, want := range []bool{true, false, false, false} {
+			if got := s.Refused(applied(t, s)); got != want {
+				t.Errorf("%d: %t", i, got)
+			}
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
+// What is kept of an answer that was no token has no secret in it either: neither what
+// Fetch knows, nor a token that was given out.
+func TestBodyOfARefusalHasNoSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		given := false
+		s, err := auth.NewTokens(auth.TokensConfig{Secrets: []string{"refresh-token-77"}, Fetch: func(context.Context) (auth.Token, error) {
+			if given {
+				return auth.Token{}, &provider.Error{Kind: provider.Unauthorized, Status: 400, Body: []byte(`{"sent":"refresh-token-77","had":"access-token-1"}`)}
+			}
+			given = true
+			return auth.Token{Value: "access-token-1"}, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Refused(applied(t, s))
+		var e *provider.Error
+		if err := s.Apply(t.Context(), request(t), nil); !errors.As(err, &e) || string(e.Body) != `{"sent":"[redacted]","had":"[redacted]"}` {
+			t.Errorf("%v: %s", err, e.Body)
+		}
+	})
+}
+
 // A refused refresh stops whoever waits for it, with its words and without any secret; the
 // next call asks again. Other faults keep their kind.
 func TestRefreshFails(t *testing.T) {

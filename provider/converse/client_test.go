@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -127,6 +128,33 @@ func TestModelError(t *testing.T) {
 	h.Set("X-Amzn-Errortype", "ServiceQuotaExceededException")
 	if _, e := (converse.Dialect{}).Answer(http.StatusBadRequest, h, nil, own); e == nil || e.Kind != provider.QuotaExhausted || e.Unclear {
 		t.Errorf("%+v", e)
+	}
+}
+
+// An agreement that is being made takes a quarter of an hour, unless a header says how long;
+// a word that is only the beginning of a quota's says nothing of one.
+func TestWaits(t *testing.T) {
+	for _, c := range []struct {
+		status     int
+		word, wait string
+		want       time.Duration
+		unclear    bool
+	}{
+		{http.StatusForbidden, "MPAgreementBeingCreated", "", 15 * time.Minute, false},
+		{http.StatusForbidden, "MPAgreementBeingCreated", "20", 20 * time.Second, false},
+		{http.StatusBadRequest, "ServiceQuotaExceededException", "", time.Minute, true},
+		{http.StatusBadRequest, "ServiceQuotaExceeded", "20", 20 * time.Second, true},
+		{http.StatusTooManyRequests, "Service", "", 0, false},
+		{http.StatusTooManyRequests, "", "", 0, false},
+	} {
+		h := http.Header{"X-Amzn-Errortype": {c.word}}
+		if c.wait != "" {
+			h.Set("Retry-After", c.wait)
+		}
+		_, e := converse.Dialect{}.Answer(c.status, h, []byte(`{"message":"m"}`), nil)
+		if e == nil || e.RetryAfter != c.want || e.HasRetryAfter != (c.want > 0) || e.Unclear != c.unclear {
+			t.Errorf("%+v: %+v", c, e)
+		}
 	}
 }
 

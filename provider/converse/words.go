@@ -19,15 +19,18 @@ const (
 	unclearWait = time.Minute
 )
 
-// quotaExceeded is a quota of the account that may be anything: "resubmit later".
-const quotaExceeded = "servicequotaexceededexception"
+// The names of a quota of the account that may be anything: "resubmit later".
+const (
+	quotaExceeded      = "servicequotaexceededexception"
+	shortQuotaExceeded = "servicequotaexceeded"
+)
 
 // words are Bedrock's where those of the whole world do not have them, or mean another
 // thing. The names are those of its guide to error codes, with and without "Exception".
 var words = provider.Wording{
 	Kinds: map[string]provider.Kind{
 		quotaExceeded:                         provider.Throttled,
-		"servicequotaexceeded":                provider.Throttled,
+		shortQuotaExceeded:                    provider.Throttled,
 		"mpagreementbeingcreated":             provider.Overloaded, // as a 403
 		"mpagreementbeingcreatedexception":    provider.Overloaded,
 		"incompletesignature":                 provider.Unauthorized, // as a 400
@@ -57,7 +60,7 @@ func refine(e *provider.Error, body []byte) {
 	switch kind := strings.ToLower(e.Type); {
 	case e.Kind == provider.Overloaded && e.Status == http.StatusForbidden && !e.HasRetryAfter:
 		e.RetryAfter, e.HasRetryAfter = agreementWait, true
-	case e.Kind == provider.Throttled && strings.HasPrefix(quotaExceeded, kind) && kind != "":
+	case e.Kind == provider.Throttled && (kind == quotaExceeded || kind == shortQuotaExceeded):
 		e.Unclear = true
 		if !e.HasRetryAfter {
 			e.RetryAfter, e.HasRetryAfter = unclearWait, true
