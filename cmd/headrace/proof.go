@@ -61,25 +61,11 @@ func (r *runner) prove(b *backend) (err error) {
 	v := &r.flags.vendor
 	switch {
 	case r.flags.keyFile != "":
-		if b.proof, err = keyFile(v, r.flags.keyFile); err != nil {
-			return keyFileFault(r.flags.keyFile, err)
-		}
-		b.proven = r.flags.keyFile
-		if r.flags.keyEnvGiven {
-			b.note(event.Unused, "--api-key-env is not used: the key is the one of --api-key-file")
-		}
-		if text := auth.Exposed(r.flags.keyFile); text != "" {
-			b.note(event.Key, text)
-		}
+		err = r.useKeyFile(b)
 	case v.Auth == vendor.None && !r.flags.keyEnvGiven:
 		return nil
 	case r.keyInEnvironment(b) != "":
-		key := r.keyInEnvironment(b)
-		header, prefix := headerFor(v, key)
-		if b.proof, err = auth.NewKey(header, prefix, key); err != nil {
-			return refuse("%s: look at %s", configFault(err), r.flags.keyEnv)
-		}
-		b.proven = r.flags.keyEnv
+		err = r.useKey(b)
 	case r.flags.keyEnvGiven:
 		return r.noKey()
 	case v.Auth == vendor.AWS: // wherever it goes: a signature is of use to nobody but its host
@@ -88,15 +74,41 @@ func (r *runner) prove(b *backend) (err error) {
 		b.note(event.Key, fmt.Sprintf("tokens of Google's credentials are not sent to %s: if that server takes one, keep it in a file and name that with --api-key-file", hostOf(r.flags.baseURL)))
 		return nil
 	case v.Auth == vendor.Google:
-		if err = r.fetchTokens(b); err != nil {
-			return err
-		}
+		err = r.fetchTokens(b)
 	case r.isTheirs():
 		return r.noKey()
 	default:
 		return nil
 	}
-	r.sayWhereKeyGoes(b)
+	if err == nil {
+		r.sayWhereKeyGoes(b)
+	}
+	return err
+}
+
+func (r *runner) useKeyFile(b *backend) error {
+	file, err := keyFile(&r.flags.vendor, r.flags.keyFile)
+	if err != nil {
+		return keyFileFault(r.flags.keyFile, err)
+	}
+	b.proof, b.proven = file, r.flags.keyFile
+	if r.flags.keyEnvGiven {
+		b.note(event.Unused, "--api-key-env is not used: the key is the one of --api-key-file")
+	}
+	if text := auth.Exposed(r.flags.keyFile); text != "" {
+		b.note(event.Key, text)
+	}
+	return nil
+}
+
+func (r *runner) useKey(b *backend) error {
+	text := r.keyInEnvironment(b)
+	header, prefix := headerFor(&r.flags.vendor, text)
+	key, err := auth.NewKey(header, prefix, text)
+	if err != nil {
+		return refuse("%s: look at %s", configFault(err), r.flags.keyEnv)
+	}
+	b.proof, b.proven = key, r.flags.keyEnv
 	return nil
 }
 
