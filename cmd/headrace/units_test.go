@@ -22,6 +22,34 @@ import (
 	"github.com/headrace/headrace/provider/vendor"
 )
 
+// What a vendor is known to bear, or to need, holds where the user says nothing; it never
+// raises how many calls are under way.
+func TestUseVendor(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		args        []string
+		concurrency int
+		timeout     time.Duration
+	}{
+		{"openai", nil, 64, 2 * time.Minute},
+		{"deepseek", nil, 64, 30 * time.Minute}, // it bears 500
+		{"moonshot", nil, 1, 2 * time.Minute},
+		{"moonshot", []string{"-c", "9"}, 9, 2 * time.Minute},
+		{"deepseek", []string{"--timeout", "1m"}, 64, time.Minute},
+	} {
+		f, fs := &runFlags{}, pflag.NewFlagSet("run", pflag.ContinueOnError)
+		f.register(fs)
+		if err := fs.Parse(tt.args); err != nil {
+			t.Fatal(err)
+		}
+		f.vendor, _ = vendor.Named(tt.name)
+		f.useVendor(fs, func(string) (string, bool) { return "", false })
+		if f.concurrency != tt.concurrency || f.timeout != tt.timeout || f.keyEnv != f.vendor.Keys[0] {
+			t.Errorf("%+v: %d calls, %v, %s", tt, f.concurrency, f.timeout, f.keyEnv)
+		}
+	}
+}
+
 // A call is expected to draw what its provider counts when it lets it in.
 func TestCostOf(t *testing.T) {
 	const body = `{"prompt":[1,2,3],"max_tokens":10}` // token ids count exactly

@@ -167,6 +167,22 @@ func TestVendorsWordsFirst(t *testing.T) {
 	}
 }
 
+// A text that is no UTF-8 is made one: what is saved of it must be JSON.
+func TestTextIsUTF8(t *testing.T) {
+	said := "a\xffb"
+	for name, body := range map[string]string{
+		"openai":    `{"choices":[{"message":{"content":"` + said + `"}}]}`,
+		"anthropic": `{"content":[{"type":"text","text":"` + said + `"}]}`,
+		"gemini":    `{"candidates":[{"content":{"parts":[{"text":"` + said + `"}]}}]}`,
+		"converse":  `{"output":{"message":{"content":[{"text":"` + said + `"}]}}}`,
+	} {
+		entry, _ := all.Named(name)
+		if text, ok := entry.Dialect.Text([]byte(body)); !ok || text != "a\uFFFDb" {
+			t.Errorf("%s: %q, %v", name, text, ok)
+		}
+	}
+}
+
 // Whatever comes, an answer is one or is an error, and its words can be saved.
 func FuzzAnswer(f *testing.F) {
 	for _, c := range providertest.Cases() {

@@ -110,7 +110,7 @@ func (c *Client) refused(err error) error {
 	if errors.As(err, &own) {
 		return c.named(own)
 	}
-	return &provider.Error{Kind: provider.Invalid, Provider: c.cfg.Name, Err: err}
+	return c.named(&provider.Error{Kind: provider.Invalid, Err: err})
 }
 
 // request builds the HTTP request of a call, and says whether its body was translated.

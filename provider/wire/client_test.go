@@ -167,6 +167,10 @@ func TestAuthOfEachRequest(t *testing.T) {
 	if _, err = c.Do(t.Context(), chatRequest); !errors.Is(err, provider.Unauthorized) || strings.Contains(err.Error(), "zzz") || wire.calls != calls {
 		t.Errorf("%v, %d calls", err, wire.calls-calls)
 	}
+	who.fault = errors.New("another kind of error, with " + who.pass() + "z")
+	if _, err = c.Do(t.Context(), chatRequest); !errors.Is(err, provider.Invalid) || strings.Contains(err.Error(), "zzz") {
+		t.Errorf("%v", err)
+	}
 }
 
 // marks is a Source that marks each request with a header of its own.

@@ -17,6 +17,7 @@
 //	  provider.Reply ◀── Answer, Text of the dialect ◀── Exchange: status, headers, body,
 //	  or *provider.Error                                 or what went wrong
 //
-// What a request of an operation has in common with all others (URL, headers) is made once,
-// where the model does not stand in the URL and the key is the same for all.
+// What a request of an operation has in common with all others (URL, headers) is made once
+// where the model does not stand in the URL, and copied where what proves who calls is asked
+// for each request.
 package wire
