@@ -145,6 +145,7 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		"provider/sim/anthropic": {"provider/sim/face"},
 		"provider/sim/gemini":    {"provider/sim/face"},
 		"provider/sim/converse":  {"provider/sim/face"},
+		"provider/sim/simtest":   {"provider/sim", "provider/sim/face", "provider/sim/openai"},
 	}
 	for pkg, may := range allowed {
 		for _, dep := range dependencies(t, pkg) {

@@ -28,10 +28,10 @@ func TestRefusalsAreUnderstood(t *testing.T) {
 		} {
 			s := sp.server(c.cfg)
 			g := sp.says(t, s, "one")
-			for n := 0; g.status == 200 && n < 3; n++ {
+			for n := 0; g.Status == 200 && n < 3; n++ {
 				g = sp.says(t, s, "one")
 			}
-			e := provider.Classify(g.status, g.header, []byte(g.body.Raw))
+			e := provider.Classify(g.Status, g.Header, []byte(g.Body.Raw))
 			if sp.name == "gemini on vertex" && c.want == provider.QuotaExhausted {
 				c.want = provider.Unauthorized // a 403: that it is about money is for Gemini's own dialect to know
 			}
@@ -39,7 +39,7 @@ func TestRefusalsAreUnderstood(t *testing.T) {
 				t.Errorf("%s: no wait of a minute: %v", sp.name, e)
 			}
 			if e == nil || e.Kind != c.want {
-				t.Errorf("%s: %d %v %s: %v, want %v", sp.name, g.status, g.header, g.body.Raw, e, c.want)
+				t.Errorf("%s: %d %v %s: %v, want %v", sp.name, g.Status, g.Header, g.Body.Raw, e, c.want)
 			}
 		}
 	}
@@ -51,9 +51,9 @@ func TestGarbledAnswersAreTriedAgain(t *testing.T) {
 		s := sp.server(sim.Config{Errors: sim.Rates{Malformed200: 1}})
 		for i := range 12 {
 			g := sp.says(t, s, fmt.Sprint("garbled ", i))
-			e := provider.Classify(g.status, g.header, []byte(g.body.Raw))
+			e := provider.Classify(g.Status, g.Header, []byte(g.Body.Raw))
 			if e == nil || e.Kind != provider.Server && e.Kind != provider.EmptyAnswer && e.Kind != provider.TransportFault {
-				t.Errorf("%s: %v %q: %v", sp.name, g.header, g.body.Raw, e)
+				t.Errorf("%s: %v %q: %v", sp.name, g.Header, g.Body.Raw, e)
 			}
 		}
 	}

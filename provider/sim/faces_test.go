@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"reflect"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
-	"github.com/tidwall/gjson"
 
 	"github.com/headrace/headrace/provider/sim"
 	"github.com/headrace/headrace/provider/sim/anthropic"
@@ -22,9 +20,8 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 	"github.com/headrace/headrace/provider/sim/gemini"
 	"github.com/headrace/headrace/provider/sim/openai"
+	"github.com/headrace/headrace/provider/sim/simtest"
 )
-
-var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // speaker is a way to ask a face for an answer, and how its provider answers.
 type speaker struct {
@@ -165,42 +162,13 @@ var speakers = []speaker{
 	},
 }
 
-type seen struct {
-	status int
-	header http.Header
-	body   gjson.Result
-}
-
-// ask sends a request without a socket.
-func ask(t *testing.T, s *sim.Server, method, path, body string, header ...string) seen {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://sim"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i+1 < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	resp, err := sim.NewTransport(s).RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return seen{resp.StatusCode, resp.Header, gjson.ParseBytes(b)}
-}
-
 func (sp speaker) server(cfg sim.Config) *sim.Server {
-	cfg.Face = sp.face
-	return sim.New(cfg, clockwork.NewFakeClockAt(epoch))
+	return simtest.New(cfg, sp.face)
 }
 
-func (sp speaker) says(t *testing.T, s *sim.Server, prompt string) seen {
+func (sp speaker) says(t *testing.T, s *sim.Server, prompt string) simtest.Answer {
 	t.Helper()
-	return ask(t, s, "POST", sp.path, fmt.Sprintf(sp.body, face.Quote(prompt)), sp.header...)
+	return simtest.Ask(t, s, sp.path, fmt.Sprintf(sp.body, face.Quote(prompt)), sp.header...)
 }
 
 // Whatever the face, the answer is the prompt's own, and is counted as it is long.
@@ -210,19 +178,19 @@ func TestEveryFaceAnswersThePrompt(t *testing.T) {
 			s := sp.server(sim.Config{TrackIDs: true, Keys: []string{"k"}, Models: []string{"m"}})
 			for _, prompt := range []string{"Why is the sky blue?", "ünïcode \"quoted\" \u2028\n"} {
 				g := sp.says(t, s, prompt)
-				if g.status != 200 || g.body.Get(sp.text).Str != sim.Answer(prompt) || g.body.Get(sp.ending).Str != sp.end {
-					t.Errorf("%d %s", g.status, g.body.Raw)
+				if g.Status != 200 || g.Body.Get(sp.text).Str != sim.Answer(prompt) || g.Body.Get(sp.ending).Str != sp.end {
+					t.Errorf("%d %s", g.Status, g.Body.Raw)
 				}
-				if g.body.Get(sp.input).Num != float64((len([]rune(prompt))+3)/4) {
-					t.Errorf("%v tokens in of %q", g.body.Get(sp.input), prompt)
+				if g.Body.Get(sp.input).Num != float64((len([]rune(prompt))+3)/4) {
+					t.Errorf("%v tokens in of %q", g.Body.Get(sp.input), prompt)
 				}
-				if sp.id != "" && g.header.Get(sp.id) == "" {
-					t.Errorf("no id in %v", g.header)
+				if sp.id != "" && g.Header.Get(sp.id) == "" {
+					t.Errorf("no id in %v", g.Header)
 				}
 			}
-			g := ask(t, s, "POST", sp.path, fmt.Sprintf(sp.bound, `"one"`), sp.header...)
-			if g.body.Get(sp.text).Str != sim.Answer("one")[:12] || g.body.Get(sp.ending).Str != sp.cut {
-				t.Errorf("cut: %s", g.body.Raw)
+			g := simtest.Ask(t, s, sp.path, fmt.Sprintf(sp.bound, `"one"`), sp.header...)
+			if g.Body.Get(sp.text).Str != sim.Answer("one")[:12] || g.Body.Get(sp.ending).Str != sp.cut {
+				t.Errorf("cut: %s", g.Body.Raw)
 			}
 			if b := s.Books(); b.Accepted != 3 || b.Distinct != 3 {
 				t.Errorf("%+v", b)
@@ -252,18 +220,18 @@ func TestEveryFaceWordsItsFaults(t *testing.T) {
 			t.Run(sp.name+"/"+string(c.kind), func(t *testing.T) {
 				s := sp.server(c.cfg)
 				g := sp.says(t, s, "one")
-				if g.status == 200 { // the limits are met by the second
+				if g.Status == 200 { // the limits are met by the second
 					g = sp.says(t, s, "one")
 				}
-				word := g.body.Get(sp.wordAt).String()
+				word := g.Body.Get(sp.wordAt).String()
 				if sp.wordAt == "" {
-					word, _, _ = strings.Cut(g.header.Get("X-Amzn-Errortype"), ":")
+					word, _, _ = strings.Cut(g.Header.Get("X-Amzn-Errortype"), ":")
 				}
-				if g.status != c.status || word != sp.word[c.kind] || g.body.Get(sp.message).String() == "" {
-					t.Errorf("%d %s: %s", g.status, word, g.body.Raw)
+				if g.Status != c.status || word != sp.word[c.kind] || g.Body.Get(sp.message).String() == "" {
+					t.Errorf("%d %s: %s", g.Status, word, g.Body.Raw)
 				}
-				if sp.id != "" && g.header.Get(sp.id) == "" {
-					t.Errorf("no id in %v", g.header)
+				if sp.id != "" && g.Header.Get(sp.id) == "" {
+					t.Errorf("no id in %v", g.Header)
 				}
 			})
 		}
@@ -278,16 +246,16 @@ func TestEveryFaceGarbles(t *testing.T) {
 		for i := range 20 {
 			g := sp.says(t, s, fmt.Sprint("garbled ", i))
 			switch {
-			case g.status != 200 || g.body.Get(sp.text).Exists():
-				t.Errorf("%s: %d %s", sp.name, g.status, g.body.Raw)
-			case g.header.Get("Content-Type") == "text/html":
+			case g.Status != 200 || g.Body.Get(sp.text).Exists():
+				t.Errorf("%s: %d %s", sp.name, g.Status, g.Body.Raw)
+			case g.Header.Get("Content-Type") == "text/html":
 				ways["page"]++
-			case g.body.Raw == "":
+			case g.Body.Raw == "":
 				ways["empty"]++
-			case g.body.Get(sp.message).Exists():
+			case g.Body.Get(sp.message).Exists():
 				ways["error"]++
 			default:
-				t.Errorf("%s: %s", sp.name, g.body.Raw)
+				t.Errorf("%s: %s", sp.name, g.Body.Raw)
 			}
 		}
 		if len(ways) != 3 {
@@ -302,19 +270,19 @@ func TestEveryFaceHasItsAddressesAlone(t *testing.T) {
 	for _, sp := range speakers {
 		s := sp.server(sim.Config{})
 		for _, path := range []string{"/", "/v2/chat", "/v1/messages/x", "/model//converse", "/model/a/b/converse", "/v1beta/models/m:streamGenerateContent", "/v1beta/models/:generateContent", vertexPath + "meta/models/m:generateContent"} {
-			if g := ask(t, s, "POST", path, "{}", sp.header...); g.status != 404 {
-				t.Errorf("%s: %s: %d", sp.name, path, g.status)
+			if g := simtest.Ask(t, s, path, "{}", sp.header...); g.Status != 404 {
+				t.Errorf("%s: %s: %d", sp.name, path, g.Status)
 			}
 		}
-		g := ask(t, s, "GET", sp.path, "", sp.header...)
-		if sp.name != "converse" && g.status != 405 || g.header.Get("Allow") != "POST" {
-			t.Errorf("%s: GET: %d %v", sp.name, g.status, g.header)
+		g := simtest.Send(t, s, "GET", sp.path, "", sp.header...)
+		if sp.name != "converse" && g.Status != 405 || g.Header.Get("Allow") != "POST" {
+			t.Errorf("%s: GET: %d %v", sp.name, g.Status, g.Header)
 		}
-		if g := ask(t, s, "GET", "/healthz", ""); g.body.Get("status").Str != "ok" {
-			t.Errorf("%s: %s", sp.name, g.body.Raw)
+		if g := simtest.Send(t, s, "GET", "/healthz", ""); g.Body.Get("status").Str != "ok" {
+			t.Errorf("%s: %s", sp.name, g.Body.Raw)
 		}
-		if g := ask(t, s, "GET", "/sim/books", ""); g.body.Get("received").Num != 0 {
-			t.Errorf("%s: %s", sp.name, g.body.Raw)
+		if g := simtest.Send(t, s, "GET", "/sim/books", ""); g.Body.Get("received").Num != 0 {
+			t.Errorf("%s: %s", sp.name, g.Body.Raw)
 		}
 	}
 }
@@ -330,13 +298,13 @@ func TestFacesListTheirModels(t *testing.T) {
 		{anthropic.Face{}, "/v1/models", "data.1.id"},
 		{gemini.Face{}, "/v1beta/models", "models.1.name"},
 	} {
-		s := sim.New(sim.Config{Face: c.face, Models: []string{"a", "b"}, Keys: []string{"k"}}, clockwork.NewFakeClockAt(epoch))
-		g := ask(t, s, "GET", c.path, "", "Authorization", "Bearer k")
-		if name := strings.TrimPrefix(g.body.Get(c.where).Str, "models/"); g.status != 200 || name != "b" {
-			t.Errorf("%s: %d %s", c.path, g.status, g.body.Raw)
+		s := sim.New(sim.Config{Face: c.face, Models: []string{"a", "b"}, Keys: []string{"k"}}, clockwork.NewFakeClockAt(simtest.Epoch))
+		g := simtest.Send(t, s, "GET", c.path, "", "Authorization", "Bearer k")
+		if name := strings.TrimPrefix(g.Body.Get(c.where).Str, "models/"); g.Status != 200 || name != "b" {
+			t.Errorf("%s: %d %s", c.path, g.Status, g.Body.Raw)
 		}
-		if g := ask(t, s, "GET", c.path, "", "Authorization", "Bearer other"); g.status/100 != 4 {
-			t.Errorf("%s: %d %s", c.path, g.status, g.body.Raw)
+		if g := simtest.Send(t, s, "GET", c.path, "", "Authorization", "Bearer other"); g.Status/100 != 4 {
+			t.Errorf("%s: %d %s", c.path, g.Status, g.Body.Raw)
 		}
 	}
 }
@@ -351,21 +319,21 @@ func TestBooksTellBodiesApart(t *testing.T) {
 			body := fmt.Sprintf(sp.body, face.Quote(prompt))
 			sum := sha256.Sum256([]byte(body))
 			want[hex.EncodeToString(sum[:])]++
-			ask(t, s, "POST", sp.path, body, append([]string{"Idempotency-Key", "the same"}, sp.header...)...)
+			simtest.Ask(t, s, sp.path, body, append([]string{"Idempotency-Key", "the same"}, sp.header...)...)
 		}
 		if have := s.Books().Bodies; !reflect.DeepEqual(have, want) {
 			t.Errorf("%s: %v, want %v", sp.name, have, want)
 		}
 		var shown sim.Books
-		g := ask(t, s, "GET", "/sim/books?bodies", "")
-		if err := json.Unmarshal([]byte(g.body.Raw), &shown); err != nil || !reflect.DeepEqual(shown.Bodies, want) || shown.Answered != nil {
-			t.Errorf("%s: %v %s", sp.name, err, g.body.Raw)
+		g := simtest.Send(t, s, "GET", "/sim/books?bodies", "")
+		if err := json.Unmarshal([]byte(g.Body.Raw), &shown); err != nil || !reflect.DeepEqual(shown.Bodies, want) || shown.Answered != nil {
+			t.Errorf("%s: %v %s", sp.name, err, g.Body.Raw)
 		}
-		if g := ask(t, s, "GET", "/sim/books", ""); g.body.Get("bodies").Exists() {
-			t.Errorf("%s: %s", sp.name, g.body.Raw)
+		if g := simtest.Send(t, s, "GET", "/sim/books", ""); g.Body.Get("bodies").Exists() {
+			t.Errorf("%s: %s", sp.name, g.Body.Raw)
 		}
 	}
-	if s := sim.New(sim.Config{}, clockwork.NewFakeClockAt(epoch)); s.Books().Bodies != nil {
+	if s := sim.New(sim.Config{}, clockwork.NewFakeClockAt(simtest.Epoch)); s.Books().Bodies != nil {
 		t.Error("bodies without TrackBodies")
 	}
 }

@@ -2,7 +2,6 @@ package anthropic_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,37 +13,19 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 	"github.com/headrace/headrace/provider/sim/anthropic"
 	"github.com/headrace/headrace/provider/sim/face"
+	"github.com/headrace/headrace/provider/sim/simtest"
 )
-
-var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // ask sends a request with a key and a version; an empty header is taken out again.
 func ask(t *testing.T, s *sim.Server, path, body string, header ...string) (int, http.Header, gjson.Result) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://sim"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pairs := range [][]string{{"X-Api-Key", "k", "Anthropic-Version", "2023-06-01"}, header} {
-		for i := 0; i+1 < len(pairs); i += 2 {
-			r.Header.Set(pairs[i], pairs[i+1])
-		}
-	}
-	resp, err := sim.NewTransport(s).RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, resp.Header, gjson.ParseBytes(b)
+	a := simtest.Ask(t, s, path, body, append([]string{"X-Api-Key", "k", "Anthropic-Version", "2023-06-01"}, header...)...)
+	return a.Status, a.Header, a.Body
 }
 
 func server(cfg sim.Config) (*sim.Server, *clockwork.FakeClock) {
 	cfg.Face = anthropic.Face{}
-	clock := clockwork.NewFakeClockAt(epoch)
+	clock := clockwork.NewFakeClockAt(simtest.Epoch)
 	return sim.New(cfg, clock), clock
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/headrace/headrace/provider/sim"
+	"github.com/headrace/headrace/provider/sim/converse"
+	"github.com/headrace/headrace/provider/sim/simtest"
 )
 
 const (
@@ -16,10 +18,12 @@ const (
 	hello   = `{"messages":[{"role":"user","content":[{"text":"hello"}]}]}`
 )
 
+func server(cfg sim.Config) *sim.Server { return simtest.New(cfg, converse.Face{}) }
+
 func with(field string) string { return "{" + field + "," + hello[1:] }
 
-func named(a answer) string {
-	name, _, _ := strings.Cut(a.header.Get("X-Amzn-Errortype"), ":")
+func named(a simtest.Answer) string {
+	name, _, _ := strings.Cut(a.Header.Get("X-Amzn-Errortype"), ":")
 	return name
 }
 
@@ -49,9 +53,9 @@ func TestRequestsAreChecked(t *testing.T) {
 		{with(`"model":"m"`), validation, "extraneous key [model]"},
 		{with(`"system":"Be brief."`), serialization, "a List"},
 	} {
-		a := ask(t, s, address, c.body, "Authorization", "Bearer k")
-		if a.status != 400 || named(a) != c.name || !strings.Contains(a.body.Get("message").Str, c.says) {
-			t.Errorf("%s: %d %s %s, want %s", c.body, a.status, named(a), a.body.Raw, c.says)
+		a := simtest.Ask(t, s, address, c.body, "Authorization", "Bearer k")
+		if a.Status != 400 || named(a) != c.name || !strings.Contains(a.Body.Get("message").Str, c.says) {
+			t.Errorf("%s: %d %s %s, want %s", c.body, a.Status, named(a), a.Body.Raw, c.says)
 		}
 	}
 	for _, body := range []string{
@@ -60,8 +64,8 @@ func TestRequestsAreChecked(t *testing.T) {
 		`{"messages":[{"role":"user","content":[{"text":"a"},{"image":{"format":"png","source":{"bytes":"AAAA"}}}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"1","name":"t","input":{}}}]},
 		{"role":"user","content":[{"toolResult":{"toolUseId":"1","content":[{"text":"3"}]}}]}]}`,
 	} {
-		if a := ask(t, s, address, body, "Authorization", "Bearer k"); a.status != 200 {
-			t.Errorf("%s: %d %s", body, a.status, a.body.Raw)
+		if a := simtest.Ask(t, s, address, body, "Authorization", "Bearer k"); a.Status != 200 {
+			t.Errorf("%s: %d %s", body, a.Status, a.Body.Raw)
 		}
 	}
 }
@@ -75,8 +79,8 @@ func TestModelInThePath(t *testing.T) {
 		"/model/" + strings.NewReplacer(":", "%3A", "/", "%2F").Replace(arn) + "/converse": 200, "/model/" + arn + "/converse": 404,
 		"/model/m/converse-stream": 404, "/model/m/invoke": 404, "/model/converse": 404,
 	} {
-		if a := ask(t, s, path, hello, "Authorization", "Bearer k"); a.status != status || status == 404 && named(a) != "UnknownOperationException" {
-			t.Errorf("%s: %d %v %s", path, a.status, a.header, a.body.Raw)
+		if a := simtest.Ask(t, s, path, hello, "Authorization", "Bearer k"); a.Status != status || status == 404 && named(a) != "UnknownOperationException" {
+			t.Errorf("%s: %d %v %s", path, a.Status, a.Header, a.Body.Raw)
 		}
 	}
 }
@@ -96,16 +100,16 @@ func TestKeys(t *testing.T) {
 		strings.Replace(signature, "aws4_request", "other", 1): "IncompleteSignatureException",
 		"AWS4-HMAC-SHA256 ": "IncompleteSignatureException",
 	} {
-		a := ask(t, s, address, hello, "Authorization", auth, "X-Amz-Date", "20300101T000000Z")
-		if named(a) != want || want != "" && a.status != http.StatusForbidden {
-			t.Errorf("%s: %d %s %s, want %s", auth, a.status, named(a), a.body.Raw, want)
+		a := simtest.Ask(t, s, address, hello, "Authorization", auth, "X-Amz-Date", "20300101T000000Z")
+		if named(a) != want || want != "" && a.Status != http.StatusForbidden {
+			t.Errorf("%s: %d %s %s, want %s", auth, a.Status, named(a), a.Body.Raw, want)
 		}
 	}
-	if a := ask(t, s, address, hello, "Authorization", signature); a.status != 403 {
-		t.Errorf("without a date: %d", a.status)
+	if a := simtest.Ask(t, s, address, hello, "Authorization", signature); a.Status != 403 {
+		t.Errorf("without a date: %d", a.Status)
 	}
-	if a := ask(t, server(sim.Config{}), address, hello); a.status != 403 {
-		t.Errorf("without a key: %d", a.status)
+	if a := simtest.Ask(t, server(sim.Config{}), address, hello); a.Status != 403 {
+		t.Errorf("without a key: %d", a.Status)
 	}
 }
 
@@ -121,11 +125,11 @@ func TestThrottling(t *testing.T) {
 		{sim.Config{QuotaAfter: 1}, "Too many tokens per day, please wait before trying again.", ""},
 	} {
 		s := server(c.cfg)
-		ask(t, s, address, hello, "Authorization", "Bearer k")
-		a := ask(t, s, address, hello, "Authorization", "Bearer k")
-		if a.status != 429 || named(a) != "ThrottlingException" || a.body.Get("message").Str != c.says || a.header.Get("Retry-After") != c.wait ||
-			a.header.Get("X-Amzn-Requestid") != "00000000-0000-4000-8000-000000000002" || a.header.Get("X-Ratelimit-Limit-Requests") != "" {
-			t.Errorf("%d %v %s", a.status, a.header, a.body.Raw)
+		simtest.Ask(t, s, address, hello, "Authorization", "Bearer k")
+		a := simtest.Ask(t, s, address, hello, "Authorization", "Bearer k")
+		if a.Status != 429 || named(a) != "ThrottlingException" || a.Body.Get("message").Str != c.says || a.Header.Get("Retry-After") != c.wait ||
+			a.Header.Get("X-Amzn-Requestid") != "00000000-0000-4000-8000-000000000002" || a.Header.Get("X-Ratelimit-Limit-Requests") != "" {
+			t.Errorf("%d %v %s", a.Status, a.Header, a.Body.Raw)
 		}
 	}
 }
@@ -133,8 +137,8 @@ func TestThrottling(t *testing.T) {
 // A call is charged for the most that it may write.
 func TestCharge(t *testing.T) {
 	s := server(sim.Config{TPM: 60_000})
-	ask(t, s, address, hello, "Authorization", "Bearer k")
-	ask(t, s, address, with(`"inferenceConfig":{"maxTokens":100}`), "Authorization", "Bearer k")
+	simtest.Ask(t, s, address, hello, "Authorization", "Bearer k")
+	simtest.Ask(t, s, address, with(`"inferenceConfig":{"maxTokens":100}`), "Authorization", "Bearer k")
 	if charged := s.Books().ChargedTokens; charged != 4096+2+100+2 {
 		t.Error(charged)
 	}
@@ -142,11 +146,11 @@ func TestCharge(t *testing.T) {
 
 // How long a call took stands in its answer.
 func TestUsageAndMetrics(t *testing.T) {
-	a := ask(t, server(sim.Config{}), address, hello, "Authorization", "Bearer k")
-	u := a.body.Get("usage")
+	a := simtest.Ask(t, server(sim.Config{}), address, hello, "Authorization", "Bearer k")
+	u := a.Body.Get("usage")
 	if u.Get("inputTokens").Num != 2 || u.Get("totalTokens").Num != u.Get("inputTokens").Num+u.Get("outputTokens").Num ||
-		!a.body.Get("metrics.latencyMs").Exists() || a.body.Get("output.message.role").Str != "assistant" {
-		t.Error(a.body.Raw)
+		!a.Body.Get("metrics.latencyMs").Exists() || a.Body.Get("output.message.role").Str != "assistant" {
+		t.Error(a.Body.Raw)
 	}
 }
 
@@ -167,9 +171,9 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for _, s := range []*sim.Server{limited, free} {
-			a := ask(t, s, address, body, "Authorization", auth, "X-Amz-Date", time.Time{}.String())
-			if fine := a.status == 200 && a.body.Get("output.message.content.#").Num == 1; !fine && named(a) == "" || !gjson.Valid(a.body.Raw) {
-				t.Errorf("%d %s", a.status, a.body.Raw)
+			a := simtest.Ask(t, s, address, body, "Authorization", auth, "X-Amz-Date", time.Time{}.String())
+			if fine := a.Status == 200 && a.Body.Get("output.message.content.#").Num == 1; !fine && named(a) == "" || !gjson.Valid(a.Body.Raw) {
+				t.Errorf("%d %s", a.Status, a.Body.Raw)
 			}
 		}
 	})

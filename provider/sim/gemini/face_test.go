@@ -8,6 +8,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/headrace/headrace/provider/sim"
+	"github.com/headrace/headrace/provider/sim/gemini"
+	"github.com/headrace/headrace/provider/sim/simtest"
 )
 
 const (
@@ -15,6 +17,8 @@ const (
 	vertex = "/v1/projects/p/locations/l/publishers/google/models/m:generateContent"
 	hello  = `{"contents":[{"role":"user","parts":[{"text":"hello"}]}]}`
 )
+
+func server(cfg sim.Config) *sim.Server { return simtest.New(cfg, gemini.Face{}) }
 
 func with(field string) string { return "{" + field + "," + hello[1:] }
 
@@ -40,14 +44,14 @@ func TestRequestsAreChecked(t *testing.T) {
 		{`{"contents":[{"role":"user"}]}`, "parts must not be empty"},
 		{`{"contents":[{"role":"user","content":"a"}]}`, `Unknown name "content" at 'contents[0]'`},
 	} {
-		a := ask(t, s, studio, c.body, "X-Goog-Api-Key", "k")
-		if a.status != 400 || a.body.Get("error.status").Str != "INVALID_ARGUMENT" || a.body.Get("error.code").Num != 400 || !strings.Contains(a.body.Get("error.message").Str, c.says) {
-			t.Errorf("%s: %d %s, want %s", c.body, a.status, a.body.Raw, c.says)
+		a := simtest.Ask(t, s, studio, c.body, "X-Goog-Api-Key", "k")
+		if a.Status != 400 || a.Body.Get("error.status").Str != "INVALID_ARGUMENT" || a.Body.Get("error.code").Num != 400 || !strings.Contains(a.Body.Get("error.message").Str, c.says) {
+			t.Errorf("%s: %d %s, want %s", c.body, a.Status, a.Body.Raw, c.says)
 		}
 	}
-	a := ask(t, s, studio, with(`"generationConfig":{"max_tokens":1}`), "X-Goog-Api-Key", "k")
-	if v := a.body.Get("error.details.0.fieldViolations.0"); v.Get("field").Str != "generation_config" || v.Get("description").Str != a.body.Get("error.message").Str {
-		t.Error(a.body.Raw)
+	a := simtest.Ask(t, s, studio, with(`"generationConfig":{"max_tokens":1}`), "X-Goog-Api-Key", "k")
+	if v := a.Body.Get("error.details.0.fieldViolations.0"); v.Get("field").Str != "generation_config" || v.Get("description").Str != a.Body.Get("error.message").Str {
+		t.Error(a.Body.Raw)
 	}
 	for _, body := range []string{
 		with(`"system_instruction":{"parts":[{"text":"Be brief."}]},"generation_config":{"max_output_tokens":100,"top_p":0.5,"stop_sequences":["x"],"thinking_config":{"thinking_budget":0}}`),
@@ -55,8 +59,8 @@ func TestRequestsAreChecked(t *testing.T) {
 		with(`"safetySettings":[{}],"tools":[{"functionDeclarations":[]}],"toolConfig":{},"cachedContent":null`),
 		`{"contents":[{"parts":[{"text":"a"}]}]}`,
 	} {
-		if a := ask(t, s, studio, body, "X-Goog-Api-Key", "k"); a.status != 200 {
-			t.Errorf("%s: %d %s", body, a.status, a.body.Raw)
+		if a := simtest.Ask(t, s, studio, body, "X-Goog-Api-Key", "k"); a.Status != 200 {
+			t.Errorf("%s: %d %s", body, a.Status, a.Body.Raw)
 		}
 	}
 }
@@ -73,32 +77,32 @@ func TestModelInThePath(t *testing.T) {
 		if status == 0 {
 			continue // no client can send it
 		}
-		if a := ask(t, s, path, hello, "Authorization", "Bearer k"); a.status != status {
-			t.Errorf("%s: %d %s", path, a.status, a.body.Raw)
+		if a := simtest.Ask(t, s, path, hello, "Authorization", "Bearer k"); a.Status != status {
+			t.Errorf("%s: %d %s", path, a.Status, a.Body.Raw)
 		}
 	}
-	if a := ask(t, s, "/v1beta/models/x:generateContent", hello, "X-Goog-Api-Key", "k"); !strings.HasPrefix(a.body.Get("error.message").Str, "models/x is not found for API version v1beta, or is not supported for generateContent.") {
-		t.Error(a.body.Raw)
+	if a := simtest.Ask(t, s, "/v1beta/models/x:generateContent", hello, "X-Goog-Api-Key", "k"); !strings.HasPrefix(a.Body.Get("error.message").Str, "models/x is not found for API version v1beta, or is not supported for generateContent.") {
+		t.Error(a.Body.Raw)
 	}
-	if a := ask(t, s, strings.Replace(vertex, "/m:", "/x:", 1), hello, "Authorization", "Bearer k"); !strings.Contains(a.body.Get("error.message").Str, "`projects/p/locations/l/publishers/google/models/x`") {
-		t.Error(a.body.Raw)
+	if a := simtest.Ask(t, s, strings.Replace(vertex, "/m:", "/x:", 1), hello, "Authorization", "Bearer k"); !strings.Contains(a.Body.Get("error.message").Str, "`projects/p/locations/l/publishers/google/models/x`") {
+		t.Error(a.Body.Raw)
 	}
 }
 
 // The detail of a type, in an error's details.
-func detail(a answer, kind string) gjson.Result {
-	return a.body.Get(`error.details.#(@type=="type.googleapis.com/google.rpc.` + kind + `")`)
+func detail(a simtest.Answer, kind string) gjson.Result {
+	return a.Body.Get(`error.details.#(@type=="type.googleapis.com/google.rpc.` + kind + `")`)
 }
 
 // AI Studio says which quota was hit and how long to wait; Vertex says neither, and there
 // are no headers.
 func TestExhausted(t *testing.T) {
-	refused := func(cfg sim.Config, path string) answer {
+	refused := func(cfg sim.Config, path string) simtest.Answer {
 		s := server(cfg)
-		ask(t, s, path, hello, "Authorization", "Bearer k")
-		a := ask(t, s, path, hello, "Authorization", "Bearer k")
-		if a.status != 429 || a.body.Get("error.status").Str != "RESOURCE_EXHAUSTED" || a.body.Get("error.code").Num != 429 || len(a.header) != 1 {
-			t.Errorf("%d %v %s", a.status, a.header, a.body.Raw)
+		simtest.Ask(t, s, path, hello, "Authorization", "Bearer k")
+		a := simtest.Ask(t, s, path, hello, "Authorization", "Bearer k")
+		if a.Status != 429 || a.Body.Get("error.status").Str != "RESOURCE_EXHAUSTED" || a.Body.Get("error.code").Num != 429 || len(a.Header) != 1 {
+			t.Errorf("%d %v %s", a.Status, a.Header, a.Body.Raw)
 		}
 		return a
 	}
@@ -106,26 +110,26 @@ func TestExhausted(t *testing.T) {
 	a := refused(cfg, studio)
 	v := detail(a, "QuotaFailure").Get("violations.0")
 	if v.Get("quotaId").Str != "GenerateRequestsPerMinutePerProjectPerModel" || v.Get("quotaValue").Str != "100" || v.Get("quotaDimensions.model").Str != "m" {
-		t.Error(a.body.Raw)
+		t.Error(a.Body.Raw)
 	}
-	if detail(a, "RetryInfo").Get("retryDelay").Str != "1s" || !strings.HasSuffix(a.body.Get("error.message").Str, "\nPlease retry in 1s.") {
-		t.Error(a.body.Raw)
+	if detail(a, "RetryInfo").Get("retryDelay").Str != "1s" || !strings.HasSuffix(a.Body.Get("error.message").Str, "\nPlease retry in 1s.") {
+		t.Error(a.Body.Raw)
 	}
 	cfg.RetryAfterMS = true
 	if a := refused(cfg, studio); detail(a, "RetryInfo").Get("retryDelay").Str != "0.2s" {
-		t.Error(a.body.Raw)
+		t.Error(a.Body.Raw)
 	}
-	if a := refused(sim.Config{RPM: 1}, studio); detail(a, "RetryInfo").Exists() || strings.Contains(a.body.Raw, "retry in") {
-		t.Error(a.body.Raw)
+	if a := refused(sim.Config{RPM: 1}, studio); detail(a, "RetryInfo").Exists() || strings.Contains(a.Body.Raw, "retry in") {
+		t.Error(a.Body.Raw)
 	}
 	if a := refused(sim.Config{TPM: 3}, studio); !strings.Contains(detail(a, "QuotaFailure").Raw, "InputTokensPerModelPerMinute") {
-		t.Error(a.body.Raw)
+		t.Error(a.Body.Raw)
 	}
-	if a := refused(sim.Config{RPM: 1, Terse: true}, studio); a.body.Get("error.details").Exists() {
-		t.Error(a.body.Raw)
+	if a := refused(sim.Config{RPM: 1, Terse: true}, studio); a.Body.Get("error.details").Exists() {
+		t.Error(a.Body.Raw)
 	}
-	if a := refused(cfg, vertex); a.body.Get("error.details").Exists() || !strings.HasPrefix(a.body.Get("error.message").Str, "Resource exhausted.") {
-		t.Error(a.body.Raw)
+	if a := refused(cfg, vertex); a.Body.Get("error.details").Exists() || !strings.HasPrefix(a.Body.Get("error.message").Str, "Resource exhausted.") {
+		t.Error(a.Body.Raw)
 	}
 }
 
@@ -149,46 +153,46 @@ func TestKeys(t *testing.T) {
 		{s, vertex, []string{"X-Goog-Api-Key", "x"}, 401},
 		{free, vertex, nil, 401},
 	} {
-		if a := ask(t, c.server, c.path, hello, c.header...); a.status != c.status {
-			t.Errorf("%s %v: %d %s", c.path, c.header, a.status, a.body.Raw)
+		if a := simtest.Ask(t, c.server, c.path, hello, c.header...); a.Status != c.status {
+			t.Errorf("%s %v: %d %s", c.path, c.header, a.Status, a.Body.Raw)
 		}
 	}
-	if a := ask(t, s, studio, hello, "X-Goog-Api-Key", "x"); detail(a, "ErrorInfo").Get("reason").Str != "API_KEY_INVALID" {
-		t.Error(a.body.Raw)
+	if a := simtest.Ask(t, s, studio, hello, "X-Goog-Api-Key", "x"); detail(a, "ErrorInfo").Get("reason").Str != "API_KEY_INVALID" {
+		t.Error(a.Body.Raw)
 	}
 }
 
 // Thoughts stand before the text, marked, and are counted beside it.
 func TestThoughts(t *testing.T) {
-	a := ask(t, server(sim.Config{}), studio, with(`"generationConfig":{"thinkingConfig":{"includeThoughts":true}}`), "X-Goog-Api-Key", "k")
-	u := a.body.Get("usageMetadata")
-	if !a.body.Get("candidates.0.content.parts.0.thought").Bool() || a.body.Get("candidates.0.content.parts.1.text").Str != sim.Answer("hello") || u.Get("thoughtsTokenCount").Num == 0 {
-		t.Error(a.body.Raw)
+	a := simtest.Ask(t, server(sim.Config{}), studio, with(`"generationConfig":{"thinkingConfig":{"includeThoughts":true}}`), "X-Goog-Api-Key", "k")
+	u := a.Body.Get("usageMetadata")
+	if !a.Body.Get("candidates.0.content.parts.0.thought").Bool() || a.Body.Get("candidates.0.content.parts.1.text").Str != sim.Answer("hello") || u.Get("thoughtsTokenCount").Num == 0 {
+		t.Error(a.Body.Raw)
 	}
 	if u.Get("totalTokenCount").Num != u.Get("promptTokenCount").Num+u.Get("candidatesTokenCount").Num+u.Get("thoughtsTokenCount").Num {
 		t.Error(u.Raw)
 	}
-	if a.body.Get("modelVersion").Str != "m" || a.body.Get("responseId").Str == "" || a.body.Get("candidates.0.content.role").Str != "model" {
-		t.Error(a.body.Raw)
+	if a.Body.Get("modelVersion").Str != "m" || a.Body.Get("responseId").Str == "" || a.Body.Get("candidates.0.content.role").Str != "model" {
+		t.Error(a.Body.Raw)
 	}
 }
 
 // Vectors, one at a time and many.
 func TestEmbeddings(t *testing.T) {
 	s := server(sim.Config{})
-	one := ask(t, s, "/v1beta/models/m:embedContent", `{"content":{"parts":[{"text":"a"}]},"taskType":"RETRIEVAL_QUERY"}`, "X-Goog-Api-Key", "k")
-	many := ask(t, s, "/v1beta/models/m:batchEmbedContents", `{"requests":[{"model":"models/m","content":{"parts":[{"text":"b"}]}},{"model":"models/m","content":{"parts":[{"text":"a"}]}}]}`, "X-Goog-Api-Key", "k")
-	if one.status != 200 || float32(one.body.Get("embedding.values.0").Num) != sim.Embedding("a")[0] || many.body.Get("embeddings.1.values").Raw != one.body.Get("embedding.values").Raw {
-		t.Errorf("%s %s", one.body.Raw, many.body.Raw)
+	one := simtest.Ask(t, s, "/v1beta/models/m:embedContent", `{"content":{"parts":[{"text":"a"}]},"taskType":"RETRIEVAL_QUERY"}`, "X-Goog-Api-Key", "k")
+	many := simtest.Ask(t, s, "/v1beta/models/m:batchEmbedContents", `{"requests":[{"model":"models/m","content":{"parts":[{"text":"b"}]}},{"model":"models/m","content":{"parts":[{"text":"a"}]}}]}`, "X-Goog-Api-Key", "k")
+	if one.Status != 200 || float32(one.Body.Get("embedding.values.0").Num) != sim.Embedding("a")[0] || many.Body.Get("embeddings.1.values").Raw != one.Body.Get("embedding.values").Raw {
+		t.Errorf("%s %s", one.Body.Raw, many.Body.Raw)
 	}
 	for path, body := range map[string]string{":embedContent": `{}`, ":batchEmbedContents": `{"requests":[]}`} {
-		if a := ask(t, s, "/v1beta/models/m"+path, body, "X-Goog-Api-Key", "k"); a.status != 400 {
-			t.Errorf("%s: %d %s", path, a.status, a.body.Raw)
+		if a := simtest.Ask(t, s, "/v1beta/models/m"+path, body, "X-Goog-Api-Key", "k"); a.Status != 400 {
+			t.Errorf("%s: %d %s", path, a.Status, a.Body.Raw)
 		}
 	}
 	long := `{"requests":[{"content":{"parts":[{"text":"b"}]}}` + strings.Repeat(`,{"content":{"parts":[{"text":"b"}]}}`, 100) + `]}`
-	if a := ask(t, s, "/v1beta/models/m:batchEmbedContents", long, "X-Goog-Api-Key", "k"); a.status != 400 {
-		t.Errorf("101 at once: %d", a.status)
+	if a := simtest.Ask(t, s, "/v1beta/models/m:batchEmbedContents", long, "X-Goog-Api-Key", "k"); a.Status != 400 {
+		t.Errorf("101 at once: %d", a.Status)
 	}
 }
 
@@ -205,10 +209,10 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, s := range []*sim.Server{limited, free} {
 			for _, path := range []string{studio, vertex, "/v1beta/models/m:embedContent", "/v1beta/models/m:batchEmbedContents"} {
-				a := ask(t, s, path, body, "Authorization", "Bearer k")
-				fine := a.status == 200 && (a.body.Get("candidates.#").Num == 1 || a.body.Get("embedding.values").IsArray() || a.body.Get("embeddings").IsArray())
-				if !fine && !a.body.Get("error.status").Exists() || !gjson.Valid(a.body.Raw) {
-					t.Errorf("%d %s", a.status, a.body.Raw)
+				a := simtest.Ask(t, s, path, body, "Authorization", "Bearer k")
+				fine := a.Status == 200 && (a.Body.Get("candidates.#").Num == 1 || a.Body.Get("embedding.values").IsArray() || a.Body.Get("embeddings").IsArray())
+				if !fine && !a.Body.Get("error.status").Exists() || !gjson.Valid(a.Body.Raw) {
+					t.Errorf("%d %s", a.Status, a.Body.Raw)
 				}
 			}
 		}
@@ -225,8 +229,8 @@ func FuzzPath(f *testing.F) {
 		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "?#% ") || strings.ContainsFunc(path, func(c rune) bool { return c < ' ' || c > '~' }) {
 			return
 		}
-		if a := ask(t, s, path, hello, "Authorization", "Bearer k"); a.status == 200 && !strings.Contains(path, "/models/") && path != "/healthz" {
-			t.Errorf("%s: %s", path, a.body.Raw)
+		if a := simtest.Ask(t, s, path, hello, "Authorization", "Bearer k"); a.Status == 200 && !strings.Contains(path, "/models/") && path != "/healthz" {
+			t.Errorf("%s: %s", path, a.Body.Raw)
 		}
 	})
 }

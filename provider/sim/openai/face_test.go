@@ -8,6 +8,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/headrace/headrace/provider/sim"
+	"github.com/headrace/headrace/provider/sim/openai"
+	"github.com/headrace/headrace/provider/sim/simtest"
 )
 
 const (
@@ -15,6 +17,8 @@ const (
 	chat  = "/v1/chat/completions"
 	old   = "/openai/deployments/d/chat/completions?api-version=2024-10-21"
 )
+
+func server(cfg sim.Config) *sim.Server { return simtest.New(cfg, openai.Face{}) }
 
 // Azure's two addresses, their key and their version.
 func TestAzureAddresses(t *testing.T) {
@@ -37,49 +41,49 @@ func TestAzureAddresses(t *testing.T) {
 		{"/openai/deployments/other/chat/completions?api-version=1", "d", []string{"Api-Key", "k"}, 404},
 		{"/openai/v1/nothing", "m", []string{"Api-Key", "k"}, 404},
 	} {
-		a := ask(t, s, c.path, `{"input":"hello",`+hello[1:], c.header...)
-		if a.status != c.status || c.status == 200 && a.body.Get("model").Str != c.model {
-			t.Errorf("%s %v: %d %s", c.path, c.header, a.status, a.body.Raw)
+		a := simtest.Ask(t, s, c.path, `{"input":"hello",`+hello[1:], c.header...)
+		if a.Status != c.status || c.status == 200 && a.Body.Get("model").Str != c.model {
+			t.Errorf("%s %v: %d %s", c.path, c.header, a.Status, a.Body.Raw)
 		}
-		if azure := strings.HasPrefix(c.path, "/openai/"); azure != (a.header.Get("Apim-Request-Id") != "") || azure && c.status != 200 && a.body.Get("error.type").Exists() {
-			t.Errorf("%s: %v %s", c.path, a.header, a.body.Raw)
+		if azure := strings.HasPrefix(c.path, "/openai/"); azure != (a.Header.Get("Apim-Request-Id") != "") || azure && c.status != 200 && a.Body.Get("error.type").Exists() {
+			t.Errorf("%s: %v %s", c.path, a.Header, a.Body.Raw)
 		}
 	}
-	if a := ask(t, server(sim.Config{}), "/openai"+chat, hello); a.status != 401 {
-		t.Errorf("no key: %d", a.status)
+	if a := simtest.Ask(t, server(sim.Config{}), "/openai"+chat, hello); a.Status != 401 {
+		t.Errorf("no key: %d", a.Status)
 	}
 }
 
 // Azure's resets are bare seconds, and its waits come in milliseconds too.
 func TestAzureLimits(t *testing.T) {
 	s := server(sim.Config{RPM: 40, Burst: time.Second, Headers: true, RetryAfter: sim.Always})
-	h := ask(t, s, "/openai"+chat, hello, "Api-Key", "k").header
+	h := simtest.Ask(t, s, "/openai"+chat, hello, "Api-Key", "k").Header
 	if h.Get("X-Ratelimit-Reset-Requests") != "2" || h.Get("X-Ratelimit-Remaining-Requests") != "0" {
 		t.Error(h)
 	}
-	a := ask(t, s, "/openai"+chat, hello, "Api-Key", "k")
-	if a.status != 429 || a.header.Get("Retry-After") != "2" || a.header.Get("Retry-After-Ms") != "2000" ||
-		!strings.HasSuffix(a.body.Get("error.message").Str, "have exceeded the call rate limit of your current pricing tier. Please retry after 2 seconds.") {
-		t.Errorf("%d %v %s", a.status, a.header, a.body.Raw)
+	a := simtest.Ask(t, s, "/openai"+chat, hello, "Api-Key", "k")
+	if a.Status != 429 || a.Header.Get("Retry-After") != "2" || a.Header.Get("Retry-After-Ms") != "2000" ||
+		!strings.HasSuffix(a.Body.Get("error.message").Str, "have exceeded the call rate limit of your current pricing tier. Please retry after 2 seconds.") {
+		t.Errorf("%d %v %s", a.Status, a.Header, a.Body.Raw)
 	}
 }
 
 // A moderation needs no model and has no usage; its scores are the text's own.
 func TestModerations(t *testing.T) {
 	s := server(sim.Config{})
-	a := ask(t, s, "/v1/moderations", `{"input":["one","two","one"]}`)
-	if a.status != 200 || a.body.Get("model").Str != "omni-moderation-latest" || a.body.Get("results.#").Num != 3 || a.body.Get("usage").Exists() {
-		t.Errorf("%d %s", a.status, a.body.Raw)
+	a := simtest.Ask(t, s, "/v1/moderations", `{"input":["one","two","one"]}`)
+	if a.Status != 200 || a.Body.Get("model").Str != "omni-moderation-latest" || a.Body.Get("results.#").Num != 3 || a.Body.Get("usage").Exists() {
+		t.Errorf("%d %s", a.Status, a.Body.Raw)
 	}
-	one, two := a.body.Get("results.0.category_scores").Raw, a.body.Get("results.1.category_scores").Raw
-	if one == two || one != a.body.Get("results.2.category_scores").Raw || a.body.Get("results.0.flagged").Bool() || len(a.body.Get("results.0.categories").Map()) != 13 {
-		t.Error(a.body.Raw)
+	one, two := a.Body.Get("results.0.category_scores").Raw, a.Body.Get("results.1.category_scores").Raw
+	if one == two || one != a.Body.Get("results.2.category_scores").Raw || a.Body.Get("results.0.flagged").Bool() || len(a.Body.Get("results.0.categories").Map()) != 13 {
+		t.Error(a.Body.Raw)
 	}
-	if b := ask(t, s, "/v1/moderations", `{"model":"text-moderation-stable","input":"one"}`).body; b.Get("model").Str != "text-moderation-stable" || b.Get("results.0.category_scores").Raw != one {
+	if b := simtest.Ask(t, s, "/v1/moderations", `{"model":"text-moderation-stable","input":"one"}`).Body; b.Get("model").Str != "text-moderation-stable" || b.Get("results.0.category_scores").Raw != one {
 		t.Error(b.Raw)
 	}
-	if a := ask(t, s, "/v1/moderations", `{}`); a.status != 400 {
-		t.Errorf("%d %s", a.status, a.body.Raw)
+	if a := simtest.Ask(t, s, "/v1/moderations", `{}`); a.Status != 400 {
+		t.Errorf("%d %s", a.Status, a.Body.Raw)
 	}
 }
 
@@ -95,9 +99,9 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, s := range []*sim.Server{limited, free} {
 			for _, path := range []string{old, "/openai" + chat, "/v1/moderations", "/v1/messages"} {
-				a := ask(t, s, path, body, "Api-Key", "k")
-				if a.status/100 != 2 && !a.body.Get("error.message").Exists() || !a.body.IsObject() || !gjson.Valid(a.body.Raw) {
-					t.Errorf("%s: %d %s", path, a.status, a.body.Raw)
+				a := simtest.Ask(t, s, path, body, "Api-Key", "k")
+				if a.Status/100 != 2 && !a.Body.Get("error.message").Exists() || !a.Body.IsObject() || !gjson.Valid(a.Body.Raw) {
+					t.Errorf("%s: %d %s", path, a.Status, a.Body.Raw)
 				}
 			}
 		}
