@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider/auth"
 )
 
 // stateAt is a state file in a folder of its own, by a clock that stands still.
@@ -232,6 +234,35 @@ func TestFingerprintGivesNothingAway(t *testing.T) {
 		if server, _ := r.serverOf(); server != want {
 			t.Errorf("%s: %s, want %s", base, server, want)
 		}
+	}
+}
+
+// Of what is no key the place counts where it comes from, and not what it is today: a file
+// has another key in it tomorrow, and the same account.
+func TestFingerprintOfAKeyFile(t *testing.T) {
+	dir, prints := t.TempDir(), map[string]bool{}
+	for i := range 16 {
+		path := filepath.Join(dir, fmt.Sprint("key-", i))
+		mark := ""
+		for _, key := range []string{"sk-first-0123456789", "sk-second-0123456789"} {
+			if err := os.WriteFile(path, []byte(key), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			file, err := auth.NewFile(path, auth.Authorization, auth.BearerPrefix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &runner{flags: &runFlags{}, backend: &backend{name: "x", proof: file, proven: path}}
+			_, got := r.serverOf()
+			if mark != "" && got != mark {
+				t.Errorf("%s: %s was %s", key, got, mark)
+			}
+			mark = got
+		}
+		prints[mark] = true
+	}
+	if len(prints) < 8 {
+		t.Errorf("16 files have %d fingerprints", len(prints))
 	}
 }
 
