@@ -135,6 +135,30 @@ func TestThePictureChargesByTheLane(t *testing.T) {
 	}
 }
 
+// A lane that takes another rule changes what is summed up of the pools that it is first of,
+// and of no others.
+func TestAnotherRuleIsTheFirstLanes(t *testing.T) {
+	b, _ := chargedBed("both", "told")
+	for range 5 {
+		b.Step(b.now, Offered(1, []*Item{{Seq: b.seq, Pool: "p", Cost: estimated}}))
+		b.seq++
+	}
+	b.decide()
+	b.Step(b.now, LaneDefined("told", LaneConfig{Charge: rules["prompt"], Window: 1}))
+	b.Step(b.now, LaneReset("told"))
+	p, both := b.lanes["both"].pools[0], rules["both"]
+	want := both.Of(estimated)
+	n := float64(p.waiting.n + p.returned.len() + p.delayed.len())
+	if want = (limiter.Cost{Requests: n, Input: n * want.Input, Output: n * want.Output}); n == 0 || p.cost != want || !p.ruled {
+		t.Errorf("the %v that wait draw %+v, want %+v", n, p.cost, want)
+	}
+	b.Step(b.now, LaneDefined("told", LaneConfig{Window: 1}))
+	b.Step(b.now, LaneReset("told"))
+	if p.cost != want || !p.ruled {
+		t.Errorf("the %v that wait draw %+v by the second lane's rule", n, p.cost)
+	}
+}
+
 // An item is not larger than its time on the way is worth: with its neighbours it makes
 // up most of what a run holds. Nor is a grant, which goes through a channel.
 func TestSizes(t *testing.T) {
