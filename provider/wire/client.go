@@ -49,17 +49,21 @@ func New(cfg Config) (*Client, error) {
 	} else {
 		c.asks = true
 	}
-	var err error
-	if c.base, err = baseURL(cfg.BaseURL, cfg.Dialect.Root()); err == nil {
-		err = c.makeBlanks()
-	}
-	if err == nil && len(c.served) == 0 {
-		err = errors.New("the dialect has no operation that is known")
-	}
-	if err != nil {
+	if err := c.aim(); err != nil {
 		return nil, &provider.Error{Kind: provider.Misconfigured, Provider: cfg.Name, Err: err}
 	}
 	return c, nil
+}
+
+// aim completes the base URL, and makes what every call of an operation has alike.
+func (c *Client) aim() (err error) {
+	if len(c.served) == 0 {
+		return errors.New("the dialect has no operation that is known")
+	}
+	if c.base, err = baseURL(c.cfg.BaseURL, c.dialect.Root()); err != nil {
+		return err
+	}
+	return c.makeBlanks()
 }
 
 // CloseIdle closes the connections that no call uses. A program that ends needs
