@@ -22,6 +22,23 @@ import (
 	"github.com/headrace/headrace/provider/vendor"
 )
 
+// Where the limits are of an account all models have one lane, else each has its own.
+func TestLanesOfAVendor(t *testing.T) {
+	for name, want := range map[string]string{"mistral": "mistral/all-models", "groq": "groq/m"} {
+		r := &runner{
+			world: &world{env: func(string) (string, bool) { return testKey, true }},
+			flags: &runFlags{inputFlags: inputFlags{whomFlags: whomFlags{provider: name, maxTokens: 1}}, keyEnv: "K", keyEnvGiven: true},
+		}
+		if err := r.flags.resolve(pflag.NewFlagSet("run", pflag.ContinueOnError), r.env); err != nil {
+			t.Fatal(err)
+		}
+		b, err := r.connect()
+		if err != nil || b.lane("m") != want {
+			t.Errorf("%s: %+v, %v", name, b, err)
+		}
+	}
+}
+
 // What a vendor is known to bear, or to need, holds where the user says nothing; it never
 // raises how many calls are under way.
 func TestUseVendor(t *testing.T) {

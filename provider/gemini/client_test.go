@@ -112,6 +112,21 @@ func TestMisconfigured(t *testing.T) {
 	}
 }
 
+// A limit of 0 is no rate that was exceeded, wherever it stands in the prose, and a quota of
+// the day is not waited for; a limit that begins with 0 is another one.
+func TestQuotasThatEnd(t *testing.T) {
+	for body, want := range map[string]provider.Kind{
+		`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"metric: m, limit: 0\nPlease retry in 5s."}}`:           provider.QuotaExhausted,
+		`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"metric: m, limit: 0, model: x\nPlease retry in 5s."}}`: provider.QuotaExhausted,
+		`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"metric: m, limit: 05\nPlease retry in 5s."}}`:          provider.Throttled,
+		`{"error":{"code":"quota_exceeded","message":"no more today"}}`:                                                       provider.QuotaExhausted,
+	} {
+		if _, e := (gemini.Dialect{}).Answer(http.StatusTooManyRequests, nil, []byte(body), nil); e == nil || e.Kind != want {
+			t.Errorf("%s: %v, want %v", body, e, want)
+		}
+	}
+}
+
 func BenchmarkAnswer(b *testing.B) {
 	body := []byte(`{"candidates":[{"content":{"parts":[{"text":"The three rivers are the Danube, the Inn and the Mur."}],"role":"model"},"finishReason":"STOP","index":0,"avgLogprobs":-0.1}],` +
 		`"usageMetadata":{"promptTokenCount":61,"candidatesTokenCount":14,"totalTokenCount":75},"modelVersion":"gemini-2.5-flash","responseId":"PxYi"}`)
