@@ -173,6 +173,16 @@ func TestAuthOfEachRequest(t *testing.T) {
 	}
 }
 
+// What a vendor means by its words is asked of every answer.
+func TestWordingOfTheVendor(t *testing.T) {
+	own := &provider.Wording{Statuses: map[int]provider.Kind{http.StatusPreconditionFailed: provider.QuotaExhausted}}
+	for want, w := range map[provider.Kind]*provider.Wording{provider.QuotaExhausted: own, provider.Invalid: nil} {
+		if _, err := do(t, Config{Transport: &echo{status: http.StatusPreconditionFailed}, Wording: w}, chatRequest); !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+}
+
 // marks is a Source that marks each request with a header of its own.
 type marks struct{ given int }
 

@@ -182,11 +182,7 @@ func (c *Client) judge(ctx context.Context, x *Exchange) (provider.Reply, *provi
 	case x.Err != nil:
 		return provider.Reply{}, provider.ClassifyErr(x.Err)
 	}
-	reply, e := c.dialect.Answer(x.Status, x.Header, x.Body, c.cfg.Wording)
-	if e != nil && x.Status/100 == 2 { // a good body may hold anything, an error's is kept
-		_, e = c.dialect.Answer(x.Status, x.Header, c.redact(x.Body), c.cfg.Wording)
-	}
-	return reply, e
+	return c.dialect.Answer(x.Status, x.Header, x.Body, c.cfg.Wording) // without secrets, as Fetch leaves it
 }
 
 // note tells the attempt's Recorder what an answer says of itself.

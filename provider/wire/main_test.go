@@ -27,8 +27,8 @@ func (p plain) Path(operation, model string) (string, bool) {
 
 func (plain) Body(r provider.Request) ([]byte, error) { return r.Body, nil }
 
-func (plain) Answer(status int, h http.Header, body []byte, _ *provider.Wording) (provider.Reply, *provider.Error) {
-	return provider.ReplyOf(status, h, body)
+func (plain) Answer(status int, h http.Header, body []byte, w *provider.Wording) (provider.Reply, *provider.Error) {
+	return provider.ReplyIn(status, h, body, w)
 }
 
 func (plain) Text(body []byte) (string, bool) { return string(body), true }
