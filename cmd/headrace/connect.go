@@ -50,11 +50,13 @@ func (b *backend) secrets() []string {
 
 // lane names the quota that a call of a model draws on. Most hosted quotas are counted
 // for each model; the simulated provider has one for all of them.
-func (b *backend) lane(model string) string {
-	if b.shared {
-		return b.name + "/all-models"
+func (b *backend) lane(model string) string { return laneOf(b.name, model, b.shared) }
+
+func laneOf(provider, model string, shared bool) string {
+	if shared {
+		return provider + "/all-models"
 	}
-	return b.name + "/" + model
+	return provider + "/" + model
 }
 
 // connect makes the client; no call is made.

@@ -241,10 +241,10 @@ func TestHintsOfOtherDialects(t *testing.T) {
 		{`{"key":"a","request":{"contents":[]}}`, "openai", []string{"--provider gemini or vertex takes lines for :generateContent\n"}},
 		{`{"recordId":"a","modelInput":{"messages":[]}}`, "openai", []string{"--provider bedrock takes lines for /converse\n"}},
 		{`{"messages":[{"role":"user","content":"hi"}]}`, "anthropic", []string{
-			"in.jsonl:1: max_completion_tokens is missing, and a bound is demanded: the line cannot be translated for anthropic: add it, or choose",
+			"in.jsonl:1: max_completion_tokens is missing, and a bound is demanded: the line cannot be translated for lane anthropic/m (anthropic): add it, or choose",
 			"--max-tokens N bounds the answers to all chats that have no bound", "--on-untranslatable skip leaves out lines that cannot be translated",
 		}},
-		{`{"prompt":"hi","seed":1}`, "anthropic", []string{"seed cannot be translated for anthropic: has no counterpart: remove it, or", "--on-untranslatable skip leaves out"}},
+		{`{"prompt":"hi","seed":1}`, "anthropic", []string{"seed cannot be translated for lane anthropic/m (anthropic): has no counterpart: remove it, or", "--on-untranslatable skip leaves out"}},
 	} {
 		if err := os.WriteFile(in, []byte(c.line+"\n"), 0o600); err != nil {
 			t.Fatal(err)

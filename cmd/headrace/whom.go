@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -143,6 +144,9 @@ func (f *whomFlags) takes(r provider.Request) error {
 		return fmt.Errorf("%s does not have %s", f.name(), r.Endpoint)
 	}
 	_, err := other.FromChat(r, provider.Defaults{MaxTokens: r.MaxTokens})
+	if why := new(provider.Untranslatable); errors.As(err, &why) {
+		why.Lane = laneOf(f.name(), r.Model, f.vendor.ByAccount)
+	}
 	return err
 }
 
