@@ -84,20 +84,24 @@ func (c *Client) GoString() string { return c.String() }
 // refuses, before anything is sent and with kind Invalid, an operation that the dialect does
 // not have, an empty body, one that asks for a stream or for a task in the background (a
 // line of results is one JSON value, and whole), and one that cannot be translated exactly.
+//
+// A request whose proof of who calls has ended meanwhile is sent once more, with what is
+// fresher: nothing was done for it, and a key that is replaced is no fault of the provider.
 func (c *Client) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
-	req, translated, err := c.request(ctx, r)
-	if err != nil {
-		return provider.Reply{}, c.refused(err)
+	x, reply, e := c.exchange(ctx, r)
+	if e != nil && x.stale {
+		x.Release()
+		x, reply, e = c.exchange(ctx, r)
 	}
-	x := c.Fetch(req)
-	reply, e := c.Read(ctx, &x)
 	if e != nil || !c.cfg.HoldBodies {
 		x.Release()
 	}
-	if e != nil {
+	switch {
+	case e != nil && x.req == nil: // nothing was sent
+		return provider.Reply{}, e
+	case e != nil:
 		return provider.Reply{Status: e.Status, RequestID: e.RequestID, Body: e.Body}, e
 	}
-	reply.Translated = translated
 	if c.cfg.HoldBodies && x.long != nil {
 		reply.Done = x.long.giveBack
 	}
@@ -107,9 +111,21 @@ func (c *Client) Do(ctx context.Context, r provider.Request) (provider.Reply, er
 	return reply, nil
 }
 
+// exchange sends a request once.
+func (c *Client) exchange(ctx context.Context, r provider.Request) (x Exchange, reply provider.Reply, e *provider.Error) {
+	req, translated, err := c.request(ctx, r)
+	if err != nil {
+		return x, reply, c.refused(err)
+	}
+	x = c.Fetch(req)
+	reply, e = c.Read(ctx, &x)
+	reply.Translated = translated
+	return x, reply, e
+}
+
 // refused is the error of a request that is not sent: what proves who calls may say another
 // kind than Invalid.
-func (c *Client) refused(err error) error {
+func (c *Client) refused(err error) *provider.Error {
 	var own *provider.Error
 	if errors.As(err, &own) {
 		return c.named(own)

@@ -14,8 +14,9 @@ import (
 
 // echo answers with what it was sent: the URL, the header that proves who calls, the body.
 type echo struct {
-	status int
-	calls  int
+	status  int
+	calls   int
+	refuses int // calls that are answered by 401 first
 }
 
 func (e *echo) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -26,11 +27,15 @@ func (e *echo) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answer := `{"choices":[{"finish_reason":"stop","message":{"content":"hi"}}],"url":"` + r.URL.String() +
 		`","who":"` + r.Header.Get("X-Who") + `","body":` + string(body) + `}`
-	if e.status != http.StatusOK {
+	status := e.status
+	if e.refuses > 0 {
+		e.refuses, status = e.refuses-1, http.StatusUnauthorized
+	}
+	if status != http.StatusOK {
 		answer = `{"error":{"message":"no ` + r.Header.Get("X-Who") + `"}}`
 	}
 	return &http.Response{
-		StatusCode: e.status, Header: http.Header{}, Request: r,
+		StatusCode: status, Header: http.Header{}, Request: r,
 		Body: io.NopCloser(strings.NewReader(answer)), ContentLength: int64(len(answer)),
 	}, nil
 }
@@ -123,6 +128,7 @@ func TestNewNeedsADialect(t *testing.T) {
 // passes is a Source that gives out one pass after another.
 type passes struct {
 	given, refused int
+	always         bool // there is a fresher one, always
 	fault          error
 }
 
@@ -139,13 +145,13 @@ func (p *passes) Apply(_ context.Context, r *http.Request, body []byte) error {
 
 func (p *passes) Refused(r *http.Request) bool {
 	p.refused++
-	return r.Header.Get("X-Who") == p.pass() && p.refused == 1
+	return p.always || r.Header.Get("X-Who") == p.pass() && p.refused == 1
 }
 
 func (p *passes) Secrets() []string { return []string{p.pass()} }
 
-// What proves who calls is asked for each request and changes none but its own; a pass that
-// was refused is worth another try if there is a fresher one; and it is in no answer.
+// What proves who calls is asked for each request and changes none but its own; a request
+// whose pass was refused is sent once more if there is a fresher one; and it is in no answer.
 func TestAuthOfEachRequest(t *testing.T) {
 	wire, who := &echo{status: http.StatusOK}, &passes{}
 	c, err := New(local(Config{Transport: wire, Auth: who}))
@@ -156,13 +162,23 @@ func TestAuthOfEachRequest(t *testing.T) {
 	if err != nil || who.given != 1 || strings.Contains(string(reply.Body), "zzz") || len(c.header["X-Who"]) > 0 {
 		t.Errorf("%s, %v, %d given", reply.Body, err, who.given)
 	}
-	wire.status = http.StatusUnauthorized
-	for _, want := range []provider.Kind{provider.Server, provider.Unauthorized} {
-		if _, err = c.Do(t.Context(), chatRequest); !errors.Is(err, want) || strings.Contains(err.Error(), "zzz") {
-			t.Errorf("%v, want %v", err, want)
+	calls := wire.calls
+	wire.refuses = 1
+	if _, err = c.Do(t.Context(), chatRequest); err != nil || wire.calls != calls+2 || who.given != 3 || who.refused != 1 {
+		t.Errorf("%v, %d calls, %d given, %d refused", err, wire.calls-calls, who.given, who.refused)
+	}
+	wire.status, who.refused = http.StatusUnauthorized, 0
+	calls = wire.calls
+	for sent := range 2 {
+		if _, err = c.Do(t.Context(), chatRequest); !errors.Is(err, provider.Unauthorized) || strings.Contains(err.Error(), "zzz") || wire.calls != calls+2+sent {
+			t.Errorf("%v, %d calls", err, wire.calls-calls)
 		}
 	}
-	calls := wire.calls
+	who.always, calls = true, wire.calls
+	if _, err = c.Do(t.Context(), chatRequest); !errors.Is(err, provider.Server) || wire.calls != calls+2 {
+		t.Errorf("what is fresh was refused, too, and there is something fresher again: %v, %d calls", err, wire.calls-calls)
+	}
+	calls = wire.calls
 	who.fault = &provider.Error{Kind: provider.Unauthorized, Message: "no more " + who.pass() + "z"}
 	if _, err = c.Do(t.Context(), chatRequest); !errors.Is(err, provider.Unauthorized) || strings.Contains(err.Error(), "zzz") || wire.calls != calls {
 		t.Errorf("%v, %d calls", err, wire.calls-calls)

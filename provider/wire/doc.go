@@ -1,7 +1,8 @@
 // Package wire makes the calls of every dialect: one engine that sends a request once, reads
 // a bounded answer, follows redirects at home only, and keeps keys out of whatever it says.
 //
-// It promises one try per call, an error that is always a *provider.Error, at most
+// It promises one try per call, and one more only where what proves who calls was refused and
+// there is something fresher; an error that is always a *provider.Error, at most
 // Config.MaxBody bytes read, no redirect to another host, and no secret in any error. A body
 // in the dialect's own words goes out byte for byte as it came in.
 //

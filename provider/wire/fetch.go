@@ -29,8 +29,9 @@ type Exchange struct {
 	Body   []byte
 	Err    error
 
-	req  *http.Request
-	long *long // the room that Body takes; nil: none
+	req   *http.Request
+	long  *long // the room that Body takes; nil: none
+	stale bool  // what proved who calls was refused, and there is something fresher
 }
 
 // Release gives back the room that a long body takes. Each exchange is released once
@@ -156,7 +157,7 @@ func (c *Client) Read(ctx context.Context, x *Exchange) (provider.Reply, *provid
 		own.RequestID = c.quietText(provider.RequestID(x.Header))
 	}
 	if own.Kind == provider.Unauthorized && c.cfg.Auth.Refused(x.req) {
-		own.Kind = provider.Server // with what is fresher another try may pass
+		own.Kind, x.stale = provider.Server, true // with what is fresher another try may pass
 	}
 	return provider.Reply{Usage: reply.Usage, HasUsage: reply.HasUsage}, own
 }
