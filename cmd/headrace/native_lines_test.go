@@ -118,6 +118,7 @@ type resultLine struct {
 	} `json:"response"`
 	Headrace struct {
 		Lane       string `json:"lane"`
+		Attempts   int    `json:"attempts"`
 		Text       string `json:"text"`
 		Translated bool   `json:"translated"`
 	} `json:"headrace"`
