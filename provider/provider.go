@@ -8,7 +8,8 @@ package provider
 //	Do(ctx context.Context, r Request) (Reply, error)
 //
 // and keeps these promises, which provider/providertest checks: it tries once
-// and never again on its own; every error is an *Error; it reports headers,
+// and never again on its own (but with a fresher key, where one was refused that has
+// ended meanwhile: nothing was done for that request); every error is an *Error; it reports headers,
 // usage and finish reason to the Recorder in ctx; it reads a bounded number of
 // bytes; it follows no redirect to another host; the key is in no error.
 type Request struct {
