@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
 
 	"github.com/headrace/headrace/cmd/headrace/internal/event"
+	"github.com/headrace/headrace/cmd/headrace/internal/words"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth"
 	"github.com/headrace/headrace/provider/fleet"
@@ -67,6 +69,10 @@ func (r *runner) connect() (*backend, error) {
 	b := &backend{name: r.flags.name(), shared: r.flags.vendor.ByAccount}
 	if err := r.prove(b); err != nil {
 		return nil, err
+	}
+	if r.flags.fewInFlight {
+		b.note(event.LoweredConcurrency, fmt.Sprintf("%s may have as few as %s in flight, and so has this run: --concurrency N takes more",
+			b.name, words.Count(r.flags.concurrency, "call")))
 	}
 	r.sayUnused(b)
 	if err := r.aim(b, r.clientConfig(b)); err != nil {

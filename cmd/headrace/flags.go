@@ -25,6 +25,7 @@ type runFlags struct {
 	keyFile        string
 	text           string
 	concurrency    int
+	fewInFlight    bool // concurrency is what the vendor lets be in flight: nobody said another
 	rpm, tpm       float64
 	inputTPM       float64
 	outputTPM      float64

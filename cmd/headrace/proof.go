@@ -252,8 +252,8 @@ func (f *runFlags) useVendor(flags *pflag.FlagSet, env func(string) (string, boo
 	if v := f.vendor.Timeout; v > 0 && !flags.Changed("timeout") {
 		f.timeout = v
 	}
-	if most := f.vendor.InFlight; most > 0 && !flags.Changed("concurrency") {
-		f.concurrency = min(f.concurrency, most)
+	if most := f.vendor.InFlight; most > 0 && most < f.concurrency && !flags.Changed("concurrency") {
+		f.concurrency, f.fewInFlight = most, true
 	}
 	if f.keyEnvGiven {
 		return
