@@ -125,6 +125,9 @@ func (c *counts) rarer(name string, value []byte) {
 // they are believed. Caches of more than the whole input were never in it, whatever the
 // total says: so Converse may count Claude's.
 func (c *counts) settle() Usage {
+	if !c.told {
+		return Usage{} // a total alone says nothing of what is paid how
+	}
 	cache := max(c.cached, c.read) + c.written
 	c.input += c.toolUse
 	gap := c.total - c.input - c.output

@@ -46,7 +46,7 @@ func TestUsage(t *testing.T) {
 		{`"usage":{}`, nil},
 	} {
 		reply, e := provider.ReplyOf(200, nil, []byte(`{"choices":[{"index":0}],`+c.members+`}`))
-		if e != nil || reply.HasUsage != (c.want != nil) || c.want != nil && reply.Usage != *c.want {
+		if c.want == nil && reply.Usage != (u{}) || e != nil || reply.HasUsage != (c.want != nil) || c.want != nil && reply.Usage != *c.want {
 			t.Errorf("%s: %+v, %v, %v, want %+v", c.members, reply.Usage, reply.HasUsage, e, c.want)
 		}
 	}
