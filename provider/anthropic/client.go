@@ -57,9 +57,8 @@ func New(cfg Config) (*wire.Client, error) {
 		}
 		who = key
 	}
-	base := strings.TrimRight(cmp.Or(strings.TrimSpace(cfg.BaseURL), DefaultBaseURL), "/")
 	return wire.New(wire.Config{
-		Dialect: Dialect{}, BaseURL: strings.TrimSuffix(base, "/v1"), Auth: who,
+		Dialect: Dialect{}, BaseURL: cmp.Or(strings.TrimSpace(cfg.BaseURL), DefaultBaseURL), Auth: who,
 		Header: http.Header{VersionHeader: {cmp.Or(cfg.Version, DefaultVersion)}},
 		Text:   cfg.Text, HTTPClient: cfg.HTTPClient, Transport: cfg.Transport, Conns: cfg.Conns,
 		MaxBody: cfg.MaxBody, MaxBodies: cfg.MaxBodies, HoldBodies: cfg.HoldBodies,

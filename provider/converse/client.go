@@ -46,7 +46,7 @@ func New(cfg Config) (*wire.Client, error) {
 	}
 	who := cfg.Auth
 	if who == nil {
-		key, err := auth.NewKey("Authorization", "Bearer ", cfg.APIKey)
+		key, err := auth.Bearer(cfg.APIKey)
 		if err != nil {
 			return nil, err
 		}

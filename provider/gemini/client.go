@@ -51,7 +51,7 @@ func New(cfg Config) (*wire.Client, error) {
 		if err != nil {
 			return nil, &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: err}
 		}
-		base, header, prefix = cmp.Or(strings.TrimSpace(cfg.BaseURL), vertex), "Authorization", "Bearer "
+		base, header, prefix = cmp.Or(strings.TrimSpace(cfg.BaseURL), vertex), auth.Authorization, auth.BearerPrefix
 	}
 	who := cfg.Auth
 	if who == nil {

@@ -7,32 +7,14 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/all"
+	"github.com/headrace/headrace/provider/anthropic"
+	"github.com/headrace/headrace/provider/converse"
+	"github.com/headrace/headrace/provider/gemini"
+	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/vendor"
 	"github.com/headrace/headrace/provider/wire"
 )
-
-// spoken is a dialect of which the paths alone are of interest: those that its maker
-// documents, below the base URLs of rows.
-type spoken struct{ name, root, path string }
-
-func (d spoken) Name() string                            { return d.name }
-func (d spoken) Root() string                            { return d.root }
-func (d spoken) Body(r provider.Request) ([]byte, error) { return r.Body, nil }
-func (d spoken) Text([]byte) (string, bool)              { return "", false }
-func (d spoken) Path(operation, model string) (string, bool) {
-	return strings.ReplaceAll(d.path, "MODEL", model), operation == provider.Chat
-}
-
-func (d spoken) Answer(status int, h http.Header, body []byte, _ *provider.Wording) (provider.Reply, *provider.Error) {
-	return provider.ReplyOf(status, h, body)
-}
-
-var speech = map[string]spoken{
-	"openai":    {"openai", "/v1", "/chat/completions"},
-	"anthropic": {"anthropic", "", "/v1/messages"},
-	"gemini":    {"gemini", "/v1beta", "/models/MODEL:generateContent"},
-	"converse":  {"converse", "", "/model/MODEL/converse"},
-}
 
 // addressed is a transport that keeps where it was sent.
 type addressed struct{ url string }
@@ -75,14 +57,45 @@ func TestWhereCallsGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		var sent addressed
-		c, err := wire.New(wire.Config{Dialect: speech[v.Dialect], Name: v.Name, BaseURL: base, Path: v.Path, Wording: &v.Wording, Transport: &sent})
+		entry, ok := all.Named(v.Dialect)
+		if !ok {
+			t.Fatal(v.Dialect)
+		}
+		c, err := wire.New(wire.Config{Dialect: entry.Dialect, Name: v.Name, BaseURL: base, Path: v.Path, Wording: &v.Wording, Transport: &sent})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if _, err = c.Do(t.Context(), provider.Request{Endpoint: provider.Chat, Model: "m", Body: []byte(`{}`)}); sent.url != want {
+		if _, err = c.Do(t.Context(), provider.Request{Endpoint: wire.Served(entry.Dialect)[0], Model: "m", Body: []byte(`{}`)}); sent.url != want {
 			t.Errorf("%s: a call goes to %s, want %s (%v)", name, sent.url, want, err)
 		}
 		c.CloseIdle()
+	}
+}
+
+// A client of one dialect alone knows the same addresses as the rows.
+func TestClientsAndRowsAgree(t *testing.T) {
+	address := func(name string, at vendor.Place) string {
+		v, _ := vendor.Named(name)
+		base, err := v.Address(at)
+		if err != nil {
+			t.Error(err)
+		}
+		return base
+	}
+	for _, region := range []string{"us-east-1", "eu-central-1"} {
+		if url, err := converse.RegionURL(region); err != nil || url != address("bedrock", vendor.Place{Region: region}) {
+			t.Errorf("%s, %v", url, err)
+		}
+	}
+	for _, location := range []string{"global", "us", "eu", "europe-west4"} {
+		if url, err := gemini.VertexURL("p-1", location); err != nil || url != address("vertex", vendor.Place{Project: "p-1", Location: location}) {
+			t.Errorf("%s, %v", url, err)
+		}
+	}
+	for name, url := range map[string]string{"openai": openai.DefaultBaseURL, "anthropic": anthropic.DefaultBaseURL, "gemini": gemini.DefaultBaseURL} {
+		if own := address(name, vendor.Place{}); own != url && own != url+"/v1" {
+			t.Errorf("%s: %s, and its client %s", name, own, url)
+		}
 	}
 }
