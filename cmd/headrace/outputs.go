@@ -97,7 +97,7 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 	return promptfile.Config{
 		Input: in, Output: output, Stdout: r.stdout, Errors: r.flags.errorsPath(),
 		Reader: r.flags.readerConfig(in.Name), SkipBad: r.flags.skipsBadLines(), SkipUntranslatable: r.flags.skipsUntranslatable(),
-		MaxTokens: r.flags.boundOf(0), MaxTokensOfPrompts: r.flags.maxTokens, Fields: r.flags.fields(),
+		MaxTokens: r.flags.boundOfChats(), MaxTokensOfPrompts: r.flags.maxTokens, Fields: r.flags.fields(),
 		RetryFailed: r.flags.retryFailed, Fresh: r.flags.fresh, InputOrder: r.flags.order == orderInput, Durability: r.flags.durability(),
 		Concurrency: r.flags.concurrency, Drain: r.halt.drain,
 		Lane: r.backend.lane, Cost: func(q *prompts.Request) batch.Cost { return estimateOf(q.Body) },

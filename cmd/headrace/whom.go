@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/all"
@@ -150,21 +151,20 @@ func (f *whomFlags) takes(r provider.Request) error {
 	return err
 }
 
-// takesLine is takes for the lines of an input; nil where every line is taken as it is.
+// takesLine is takes for the lines of an input, as a job asks them; nil where every line is
+// taken as it is.
 func (f *inputFlags) takesLine() func(*prompts.Request) error {
 	if f.isOpenAIShaped() {
 		return nil
 	}
-	return func(q *prompts.Request) error {
-		return f.takes(provider.Request{Endpoint: q.Endpoint, Model: q.Model, Body: q.Body, MaxTokens: f.boundOf(q.Form)})
-	}
+	job := promptfile.Config{MaxTokens: f.boundOfChats(), MaxTokensOfPrompts: f.maxTokens}
+	return func(q *prompts.Request) error { return f.takes(job.Asks(q)) }
 }
 
-// boundOf is what bounds the answer to a line that is translated and has no bound of its
-// own, in tokens: that of --max-tokens if it was given, and for a prompt in any case; 0 is
-// none.
-func (f *inputFlags) boundOf(form prompts.Form) int {
-	if f.maxTokensGiven || form.IsPrompt() {
+// boundOfChats is what bounds the answer to a chat that is translated and has no bound of its
+// own, in tokens: a bound that was told; 0 is none.
+func (f *inputFlags) boundOfChats() int {
+	if f.maxTokensGiven {
 		return f.maxTokens
 	}
 	return 0
