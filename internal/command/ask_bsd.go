@@ -1,0 +1,11 @@
+//go:build darwin || dragonfly || freebsd || netbsd || openbsd
+
+package command
+
+import (
+	"os"
+	"syscall"
+)
+
+// infoSignal is what Ctrl-T sends.
+var infoSignal = []os.Signal{syscall.SIGINFO}

@@ -1,0 +1,7 @@
+//go:build unix && !(darwin || dragonfly || freebsd || netbsd || openbsd)
+
+package command
+
+import "os"
+
+var infoSignal []os.Signal

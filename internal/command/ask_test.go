@@ -1,0 +1,68 @@
+//go:build unix
+
+package command
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A run that is asked by SIGUSR1 says how it stands, in lines, also where nothing else is
+// shown; and goes on.
+func TestAskedHowItStands(t *testing.T) {
+	for _, how := range []string{progressNone, progressPlain} {
+		called, answer := make(chan struct{}), make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			close(called)
+			<-answer
+			fmt.Fprint(w, `{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}`)
+		}))
+		dir := t.TempDir()
+		in := filepath.Join(dir, "in.jsonl")
+		if err := os.WriteFile(in, []byte(`{"prompt":"one"}`+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("headrace", "run", in, "-o", filepath.Join(dir, "out.jsonl"), "--base-url", server.URL, "--model", "m", "--progress", how)
+		stderr, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-called
+		if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		lines := bufio.NewScanner(stderr)
+		for !slices.Contains(names, "Failed") && lines.Scan() {
+			if strings.HasPrefix(lines.Text(), in+" to ") && !strings.Contains(lines.Text(), ": running, 0 of 1 (0 %)") {
+				t.Errorf("%s: %s", how, lines.Text())
+			}
+			name, _, _ := strings.Cut(lines.Text(), "  ")
+			names = append(names, strings.TrimSpace(name))
+		}
+		close(answer)
+		for lines.Scan() { // to its end
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s: %v", how, err)
+		}
+		server.Close()
+		for _, want := range []string{"Held by", "Ends", "Speed", "Calls", "Spent", "Failed"} {
+			if !slices.Contains(names, want) {
+				t.Errorf("%s: no %s: %q", how, want, names)
+			}
+		}
+	}
+}

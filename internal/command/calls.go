@@ -1,0 +1,76 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/provider"
+)
+
+// options are how the calls are made.
+func (r *runner) options() []batch.Option {
+	seed := r.chance
+	if r.flags.seeded {
+		seed = r.flags.seed
+	}
+	answers := r.flags.whoAnswers(r.flags.preset)
+	opts := []batch.Option{
+		batch.WithLimits(r.flags.limits()),
+		batch.WithCharge(answers.Charge),
+		batch.WithPeriods(answers.Periods),
+		batch.WithMaxAttempts(r.flags.maxAttempts),
+		batch.WithAttemptTimeout(r.flags.timeout),
+		batch.WithItemTimeout(r.flags.itemTimeout),
+		batch.WithSeed(seed),
+		batch.WithClock(r.clock),
+		batch.WithLongWait(r.flags.longWait),
+		batch.WithFirstAnswer(r.flags.firstAnswer),
+	}
+	opts = append(opts, r.flags.lawOptions()...)
+	opts = append(opts, r.flags.lanes.options()...)
+	return append(opts, r.stateOptions()...)
+}
+
+// call makes one call of one item.
+func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+	asks := it.Asks()
+	asks.Lane = batch.LaneFrom(ctx)
+	r.sayBound(it)
+	if !r.log.Enabled(ctx, slog.LevelDebug) {
+		reply, err := r.backend.do(ctx, asks)
+		r.noteFault(err)
+		return reply, err
+	}
+	began := r.clock.Now()
+	reply, err := r.backend.do(ctx, asks)
+	r.noteFault(err)
+	r.logCall(ctx, it, &reply, r.clock.Now().Sub(began), err)
+	return reply, err
+}
+
+// sayBound says once that a prompt has a bound on its answer that nobody told.
+func (r *runner) sayBound(it *promptfile.Item) {
+	if !r.bounds.Load() || !it.Form.IsPrompt() || provider.MaxOutput(it.Body) > 0 || !r.bounds.Swap(false) {
+		return
+	}
+	r.console.Notice(event.MaxTokens, fmt.Sprintf("prompts without max_tokens are answered in at most %s tokens, as %s demands a bound: --max-tokens sets another",
+		words.Thousands(float64(r.flags.maxTokens)), r.backend.name))
+}
+
+// redact takes the key out of a text. Whoever made the text should have: this is
+// the second lock on that door.
+func (r *runner) redact(s string) string {
+	return provider.RedactText(s, r.backend.secrets()...)
+}
+
+func (r *runner) redactError(err error) string {
+	if err == nil {
+		return ""
+	}
+	return r.redact(err.Error())
+}

@@ -1,0 +1,185 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/auth"
+	"github.com/headrace/headrace/provider/fleet"
+	"github.com/headrace/headrace/provider/sim"
+	"github.com/headrace/headrace/provider/wire"
+)
+
+// backend is whom a run calls.
+type backend struct {
+	fleet  *fleet.Fleet
+	name   string           // of the provider, as its lanes begin
+	proof  auth.Source      // what proves who calls; nil: nothing does
+	proven string           // the name of the variable or file that it comes from
+	shared bool             // all models draw on one quota
+	books  func() sim.Books // the simulated provider's own; nil for a real one
+	notice []notice         // what the user should know of it
+}
+
+// notice is something that the user should know.
+type notice struct {
+	code event.Code
+	text string
+}
+
+func (b *backend) note(code event.Code, text string) {
+	b.notice = append(b.notice, notice{code, text})
+}
+
+func (b *backend) do(ctx context.Context, r provider.Request) (provider.Reply, error) {
+	return b.fleet.Do(ctx, r)
+}
+
+// secrets are what is shown to nobody.
+func (b *backend) secrets() []string {
+	if b.proof == nil {
+		return nil
+	}
+	return b.proof.Secrets()
+}
+
+// lane names the quota that a call of a model draws on. Most hosted quotas are counted
+// for each model; the simulated provider has one for all of them.
+func (b *backend) lane(model string) string { return laneOf(b.name, model, b.shared) }
+
+func laneOf(provider, model string, shared bool) string {
+	if shared {
+		return provider + "/all-models"
+	}
+	return provider + "/" + model
+}
+
+// connect makes the client; no call is made.
+func (r *runner) connect() (*backend, error) {
+	if r.flags.provider == providerSim {
+		return r.simulate()
+	}
+	b := &backend{name: r.flags.name(), shared: r.flags.vendor.ByAccount}
+	if err := r.prove(b); err != nil {
+		return nil, err
+	}
+	if r.flags.fewInFlight {
+		b.note(event.LoweredConcurrency, fmt.Sprintf("%s may have as few as %s in flight, and so has this run: --concurrency N takes more",
+			b.name, words.Count(r.flags.concurrency, "call")))
+	}
+	r.sayUnused(b)
+	if err := r.aim(b, r.clientConfig(b)); err != nil {
+		return nil, r.addressFault(err)
+	}
+	return b, nil
+}
+
+// aim gives the run a client.
+func (r *runner) aim(b *backend, cfg wire.Config) error {
+	client, err := wire.New(cfg)
+	if err != nil {
+		return err
+	}
+	b.fleet, err = fleet.New(fleet.Lane{Name: b.name, Client: client})
+	return err
+}
+
+// clientConfig says how a real provider is called. An answer has its room until its line is
+// taken over: the job says so.
+func (r *runner) clientConfig(b *backend) wire.Config {
+	v := &r.flags.vendor
+	base := r.flags.baseURL
+	if base == "" {
+		base = v.Base
+	}
+	return wire.Config{
+		Dialect: r.flags.dialect, Name: b.name, BaseURL: base, Path: v.Path, Auth: b.proof,
+		Wording: &v.Wording, Text: r.flags.writesText(), Conns: r.flags.concurrency,
+		MaxBodies: int64(r.flags.maxBodies) * mebibyte, HoldBodies: true,
+	}
+}
+
+// configFault is why a client cannot be made, in the words for people.
+func configFault(err error) string {
+	var e *provider.Error
+	if errors.As(err, &e) && e.Err != nil {
+		err = e.Err
+	}
+	return err.Error()
+}
+
+// addressFault says what is wrong with the address.
+func (r *runner) addressFault(err error) error {
+	text := strings.TrimPrefix(configFault(err), "base URL: ")
+	if !strings.Contains(r.flags.baseURL, "://") {
+		scheme := "https"
+		if isLoopback(hostOf("http://" + r.flags.baseURL)) {
+			scheme = "http"
+		}
+		return refuse("--base-url: %s: try %s://%s", text, scheme, withoutKeys(r.flags.baseURL))
+	}
+	return refuse("--base-url: %s", text)
+}
+
+// simDefaultModel is the model of lines that name none, on the simulated provider.
+const simDefaultModel = "sim-1"
+
+// simulate serves the run in its own process, through the client that a real
+// provider is called by.
+func (r *runner) simulate() (*backend, error) {
+	cfg, err := r.simConfig()
+	if err != nil {
+		return nil, err
+	}
+	server := sim.New(cfg, r.clock)
+	b := &backend{name: providerSim, shared: true, books: server.Books}
+	err = r.aim(b, wire.Config{
+		Dialect: r.flags.dialect, Text: r.flags.writesText(),
+		BaseURL:   "http://simulated.invalid/v1", // no such host can exist: nothing is sent there
+		Transport: sim.NewTransport(server),
+	})
+	if err != nil {
+		return nil, refuse("%s", configFault(err))
+	}
+	b.note(event.Simulated, "the answers are simulated: nothing is sent anywhere")
+	r.sayUnused(b)
+	if r.flags.baseURL != "" {
+		b.note(event.Unused, "--base-url has no meaning with --provider sim and is not used")
+	}
+	return b, nil
+}
+
+// simConfig says what the simulated provider is like.
+func (r *runner) simConfig() (sim.Config, error) {
+	cfg, err := profile(r.flags.simProfile)
+	if r.flags.seeded {
+		// A call's fate is then its own: it does not hang on which worker came first.
+		cfg.Seed, cfg.TrackIDs = r.flags.seed, true
+	}
+	return cfg, err
+}
+
+func isOpenAI(base string) bool {
+	host := strings.ToLower(hostOf(base))
+	return base == "" || host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com") // regions have a name before it
+}
+
+// hostOf is the name in a URL; "" if there is none.
+func hostOf(base string) string {
+	u, err := url.Parse(strings.TrimSpace(base))
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+func isLoopback(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}

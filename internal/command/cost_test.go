@@ -1,0 +1,117 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/headrace/headrace/internal/command/price"
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/provider"
+)
+
+// linesCost is what the lines of a result file say that they have cost, and of how many they
+// do. A line that does not say what its own usage comes to at that price is in fault.
+func linesCost(text []byte, others string) (sum float64, priced, unpriced int, fault string) {
+	table, err := price.Read("", others, true)
+	if err != nil {
+		return 0, 0, 0, err.Error()
+	}
+	for line := range bytes.Lines(text) {
+		var l struct {
+			Headrace struct {
+				Model string
+				Usage struct {
+					In     int64 `json:"input_tokens"`
+					Out    int64 `json:"output_tokens"`
+					Cached int64 `json:"cached_tokens"`
+				}
+				USD *float64 `json:"cost_usd"`
+			}
+		}
+		if err := json.Unmarshal(line, &l); err != nil {
+			return 0, 0, 0, err.Error()
+		}
+		h := l.Headrace
+		if h.USD == nil {
+			unpriced++
+			continue
+		}
+		if want, ok := table.Cost(h.Model, provider.Usage{InputTokens: h.Usage.In, OutputTokens: h.Usage.Out, CachedTokens: h.Usage.Cached}); !ok || want != *h.USD {
+			return 0, 0, 0, "not " + strconv.FormatFloat(want, 'f', -1, 64) + " in " + string(line)
+		}
+		sum, priced = sum+*h.USD, priced+1
+	}
+	return sum, priced, unpriced, ""
+}
+
+// checkCosts compares what lines have cost with their usage, and how many of them say so:
+// costs FILE IN,OUT PRICED UNPRICED. The sum goes to $COST, as it is shown.
+func checkCosts(ts *testscript.TestScript, _ bool, args []string) {
+	sum, priced, unpriced, fault := linesCost([]byte(ts.ReadFile(args[0])), args[1])
+	if fault != "" || strconv.Itoa(priced) != args[2] || strconv.Itoa(unpriced) != args[3] {
+		ts.Fatalf("%s: %d lines with a cost and %d without one, want %s and %s: %s", args[0], priced, unpriced, args[2], args[3], fault)
+	}
+	ts.Setenv("COST", regexp.QuoteMeta(words.Money(sum)))
+}
+
+// What a try has cost that brought no answer stands in the line of its item, and so does
+// what failed in the end; tokens from a cache have their own price.
+func TestCostsOfWhatBroke(t *testing.T) {
+	tries := make(chan int, 1)
+	tries <- 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		n := <-tries + 1
+		tries <- n
+		w.Header().Set("Content-Type", "application/json")
+		choices := `[{"message":{"content":"yes"},"finish_reason":"stop"}]`
+		if n == 1 || bytes.Contains(body, []byte("never")) {
+			choices = "[]"
+		}
+		_, _ = io.WriteString(w, `{"choices":`+choices+`,"usage":{"prompt_tokens":1000,"completion_tokens":100,"prompt_tokens_details":{"cached_tokens":600}}}`)
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.jsonl"), filepath.Join(dir, "out.jsonl")
+	if err := os.WriteFile(in, []byte(`{"prompt":"again"}`+"\n"+`{"prompt":"never"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, said := inWorld(t, nil, nil, "run", in, "-o", out, "--base-url", server.URL, "--model", "m", "-c", "1", "--max-attempts", "3", "--price", "2.5,10,1.25")
+	if code != ExitItemsFailed {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	all := 0.0
+	for _, file := range []string{out, filepath.Join(dir, "out.errors.jsonl")} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, priced, unpriced, fault := linesCost(text, "2.5,10,1.25")
+		if fault != "" || priced != 1 || unpriced != 0 {
+			t.Errorf("%s: %d and %d, %s", text, priced, unpriced, fault)
+		}
+		all += sum
+	}
+	const aTry = 0.00275 // 400 · 2.5 + 600 · 1.25 + 100 · 10, in millionths
+	if n := <-tries; math.Abs(all-float64(n)*aTry) > 1e-12 || n < 5 {
+		t.Errorf("%v of %d tries", all, n)
+	}
+	if want := "  cost           " + words.Money(all) + "\n"; !strings.Contains(said, want) {
+		t.Errorf("no %q in %s", want, said)
+	}
+	if _, said, _ := inWorld(t, nil, nil, "status", out); !regexp.MustCompile(`; \$0\.01\d*, of it \$0\.00\d+ for items that failed\n`).MatchString(said) {
+		t.Error(said)
+	}
+}

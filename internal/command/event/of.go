@@ -1,0 +1,243 @@
+package event
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/observe"
+	"github.com/headrace/headrace/provider"
+)
+
+// Context is what a picture does not know, and words need.
+type Context struct {
+	Input, Output string         // as the user named them
+	Provider      string         // its name
+	Simulated     bool           // its answers are
+	Timeout       time.Duration  // of a call; 0: none
+	Stdout        bool           // the results go to whoever reads standard output
+	Stream        bool           // the input can be read only once
+	Resumable     bool           // the same command goes on with what is left
+	Skipped       int            // bad lines, which count as failed
+	Unwritten     int            // lines of items that have ended, which the operating system does not have yet
+	Draining      string         // what ends the run, such as "your Ctrl-C"; "": nothing does
+	Latest        string         // the latest thing that happened, with its time
+	Zone          *time.Location // of the clock that people read; nil: local
+}
+
+// Bounds of what an event tells one by one.
+const (
+	mostModels   = 3
+	mostFailures = 8
+)
+
+// Of makes the event of a picture.
+func Of(p *observe.Picture, c Context) Progress {
+	s := &scene{p: p, c: &c, lane: laneOf(p)}
+	e := Progress{
+		Event: "progress", ElapsedS: Round(p.At.Sub(p.Began).Seconds()), At: Stamp(p.At), State: p.State.String(),
+		Done: p.Before + p.Answered + p.Failed, Before: p.Before, Failed: int64(p.Failed + c.Skipped),
+		InFlight: p.InFlight, Waiting: p.Waiting, PerSecond: Round(p.Speed), Open: p.Open, HalfOpen: p.HalfOpen,
+		Input: c.Input, Output: c.Output, Provider: c.Provider, Simulated: c.Simulated, Concurrency: p.Concurrency,
+		Models: models(p), OfModels: p.OfLanes, BoundS: Seconds(p.Ledger),
+		Allowed: Finite(p.Allowed), Efficiency: positive(p.Efficiency),
+		Answered: p.Answered, Calls: p.Calls, Throttled: p.Throttled, Cooldowns: p.Cooldowns, Broke: p.Broke, Again: again(p),
+		Truncated: p.Truncated, Parked: p.Parked, Delayed: p.Delayed,
+		OldestS: positive(p.Oldest.Seconds()), SlowestS: positive(p.Slowest.Seconds()),
+		P50MS: milli(p.P50), P95MS: milli(p.P95), Failures: failures(p), Latest: printable.Line(c.Latest), Lanes: lanes(s),
+	}
+	if p.Total >= 0 {
+		e.Total = &p.Total
+	}
+	e.Disk = &Disk{PendingLines: c.Unwritten}
+	s.held(&e)
+	s.ends(&e)
+	spent(&e, p)
+	return e
+}
+
+// models are those of the lanes that end last.
+func models(p *observe.Picture) []string {
+	names := []string{}
+	for i := range p.Lanes[:min(len(p.Lanes), mostModels)] {
+		names = append(names, modelOf(p.Lanes[i].Name))
+	}
+	return names
+}
+
+// modelOf is a lane's name without its provider's.
+func modelOf(lane string) string {
+	if _, model, ok := strings.Cut(lane, "/"); ok && model != "" {
+		lane = model
+	}
+	return printable.Line(lane)
+}
+
+func spent(e *Progress, p *observe.Picture) {
+	e.Spent = Spent{
+		InputTokens: p.Spent.InputTokens, OutputTokens: p.Spent.OutputTokens, CachedTokens: p.Spent.CachedTokens, Unpriced: p.Spent.Unpriced,
+	}
+	if p.Spent.Priced > 0 || p.Spent.USD > 0 {
+		e.Spent.USD = &p.Spent.USD
+	}
+	if p.InAll.Known && e.Spent.USD != nil {
+		e.InAll = &InAll{USD: p.InAll.Likely, PlusMinus: p.InAll.PlusMinus}
+	}
+}
+
+// again is how many calls broke and did not end their items. Whoever looks at a picture of
+// a run with more kinds of failure than it holds sees some too many.
+func again(p *observe.Picture) int {
+	n := p.Broke
+	for _, f := range p.Failures {
+		if breaks[f.Kind] {
+			n -= f.Count
+		}
+	}
+	return max(0, n)
+}
+
+// breaks are the kinds of failure after which an item is called again, if it may be.
+var breaks = func() map[string]bool {
+	kinds := map[string]bool{}
+	for _, k := range []provider.Kind{provider.Unknown, provider.Timeout, provider.TransportFault, provider.EmptyAnswer, provider.Server} {
+		kinds[k.String()] = true
+	}
+	return kinds
+}()
+
+func failures(p *observe.Picture) []Failure {
+	list := []Failure{}
+	for _, f := range p.Failures[:min(len(p.Failures), mostFailures)] {
+		of := Failure{Kind: f.Kind, Code: f.Code, Message: f.Message, Count: f.Count}
+		if len(f.Examples) > 0 {
+			x := f.Examples[0]
+			of.Example = Example{Line: x.Line, ID: x.ID, Message: x.Message}
+		}
+		list = append(list, of)
+	}
+	return list
+}
+
+// Seconds is a ledger as events have it: to the nanosecond, so that its sum is the run's
+// time.
+func Seconds(l observe.Ledger) map[string]float64 {
+	of := map[string]float64{}
+	for by, d := range l {
+		if by != observe.NoBound && d != 0 {
+			of[string(by)] = d.Seconds()
+		}
+	}
+	return of
+}
+
+func lanes(s *scene) []Lane {
+	list := []Lane{}
+	for i := range s.p.Lanes {
+		list = append(list, s.laneEvent(&s.p.Lanes[i]))
+	}
+	return list
+}
+
+func (s *scene) laneEvent(l *observe.Lane) Lane {
+	e := Lane{
+		Name: l.Name, Phase: l.Phase.String(), Speed: l.LaneStatus.Speed.String(), Why: l.Why, WaitS: Round(l.Wait.Seconds()),
+		Epoch: l.Epoch, Rate: Finite(l.Rate), InFlight: l.InFlight, Parked: l.Parked, Delayed: l.Delayed,
+		MeanMS: l.Latency.Milliseconds(), P95MS: l.LaneStatus.P95.Milliseconds(), P50MS: milli(l.P50),
+		Bound: string(s.laneBound(l)), HeldShort: s.laneHeld(l), Limits: limits(l),
+		Answered: l.Answered, Throttled: l.Throttled, Broke: l.Broke, Failed: l.Failed, DonePerS: Round(l.Speed),
+		Errors: Round(l.Errors), Slowed: Round(l.Slowed), Belief: l.View.String(), Breaker: l.Breaker.String(), Failures: l.Failures,
+		FirstS: Until(s.p.At, l.FirstDue), LastS: Until(s.p.At, l.LastDue),
+		Level: Levels{Finite(l.Level.Requests), Finite(l.Level.Tokens), Finite(l.Level.InputTokens), Finite(l.Level.OutputTokens)},
+	}
+	if l.P95 > 0 { // of the same answers as the median
+		e.P95MS = l.P95.Milliseconds()
+	}
+	if l.Cause != nil {
+		e.Cause = l.Cause.Error()
+	}
+	if l.Window > 0 {
+		e.Window = &l.Window
+	}
+	if l.Left >= 0 {
+		e.Left = &l.Left
+	}
+	if !l.Until.IsZero() {
+		at := Stamp(l.Until)
+		e.Until = &at
+	}
+	return e
+}
+
+// limits are those of which something is known.
+func limits(l *observe.Lane) []Limit {
+	list := []Limit{}
+	for k := range l.View.Limits {
+		if v := &l.View.Limits[k]; v.Known() {
+			list = append(list, Limit{
+				Limit: limitWords[k], PerSecond: Round(v.Refill), Source: sourceWord(v.Source),
+				Used: positive(l.Used[k]), Level: Finite(l.View.Level(dimensions[k])),
+			})
+		}
+	}
+	return list
+}
+
+// limitWords are the words of the limits, in the order of a view.
+var limitWords = [limiter.Dimensions]string{"requests", "tokens", "input_tokens", "output_tokens"}
+
+var dimensions = [limiter.Dimensions]limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
+
+func sourceWord(s limiter.Source) string {
+	if s == limiter.Seen {
+		return "headers"
+	}
+	return s.String()
+}
+
+// Stamp is a moment as events have it: RFC 3339 with milliseconds, in UTC.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+// Round is to the thousandth: what is behind that is noise. What JSON has no number for
+// is nought.
+func Round(x float64) float64 {
+	if math.IsInf(x, 0) || math.IsNaN(x) {
+		return 0
+	}
+	return math.Round(x*1000) / 1000
+}
+
+// Finite is a number for JSON, which has no infinity: null then.
+func Finite(x float64) *float64 {
+	if math.IsInf(x, 0) || math.IsNaN(x) {
+		return nil
+	}
+	x = Round(x)
+	return &x
+}
+
+// positive is a number of which nought means that it is not known.
+func positive(x float64) *float64 {
+	if x <= 0 {
+		return nil
+	}
+	return Finite(x)
+}
+
+func milli(d time.Duration) *int64 {
+	if d <= 0 {
+		return nil
+	}
+	ms := d.Milliseconds()
+	return &ms
+}
+
+// Until is how many seconds there are from now until then; null: there is no such moment.
+func Until(now, then time.Time) *float64 {
+	if then.IsZero() {
+		return nil
+	}
+	return Finite(max(0, then.Sub(now)).Seconds())
+}

@@ -1,0 +1,85 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/headrace/headrace/internal/command/printable"
+)
+
+// The exit codes are a promise: scripts are written against them.
+const (
+	ExitOK          = 0
+	ExitItemsFailed = 1   // the run finished, some items failed; or a bad line came after calls
+	ExitUsage       = 2   // usage, configuration or input is wrong, nothing was called
+	ExitStopped     = 3   // the provider serves this run no more
+	ExitBound       = 4   // a bound of the user's was reached
+	ExitOutput      = 5   // the output cannot be written, or could not for a while
+	ExitInterrupted = 130 // Ctrl-C, SIGTERM
+)
+
+// ending is how a command ends other than well: what to say, and with which code.
+type ending struct {
+	code   int
+	list   []error // complaints about lines, in the form that editors jump to
+	text   string  // "" says nothing
+	resume string  // the command that goes on from here; "" if there is none
+}
+
+func (e *ending) Error() string { return e.text }
+
+// End is how a command ends with that exit code, in words for people. What is put into them
+// stays on its line, and nothing that looks like a provider's key is shown.
+func End(code int, format string, args ...any) error {
+	return &ending{code: code, text: sayf(format, args...)}
+}
+
+// IsEnd reports whether an error is one that [End] has made.
+func IsEnd(err error) bool {
+	var end *ending
+	return errors.As(err, &end)
+}
+
+// refuse is an ending before anything was called.
+func refuse(format string, args ...any) error { return End(ExitUsage, format, args...) }
+
+// report says how a command ended and gives its exit code. What resumes it is
+// the last line, alone, to be copied.
+func (w *World) report(err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	var end *ending
+	if !errors.As(err, &end) { // cobra's own
+		end = &ending{code: ExitUsage, text: printable.Line(oneLine(err.Error())) + ": see headrace --help"}
+	}
+	for _, complaint := range end.list {
+		fmt.Fprintln(w.stderr, withoutKeys(linesOf(complaint)))
+	}
+	if end.text != "" {
+		fmt.Fprintf(w.stderr, "headrace: %s\n", strings.ReplaceAll(withoutKeys(end.text), "\n", "\nheadrace: "))
+	}
+	if end.resume != "" {
+		fmt.Fprintln(w.stderr, withoutKeys(end.resume))
+	}
+	return end.code
+}
+
+// oneLine is the first line of a text: some libraries add suggestions below.
+func oneLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	return s
+}
+
+// ownPackages are those whose names begin errors that a user is shown, at the beginning
+// or behind what another has put before it.
+var ownPackages = regexp.MustCompile(
+	`(?m)(^|: |; |\()(?:(?:promptfile|prompts|journal|saver|disk|sim|node|job|index|parts|store|bus|claim|executor|keeper|permit|batch|coordinator|machine|limiter|provider|vendor|auth|fleet|wire|chat): )+`)
+
+// withoutPackages is a text without the names of packages, which tell a user nothing.
+func withoutPackages(text string) string { return ownPackages.ReplaceAllString(text, "$1") }
+
+// plainText is an error in words for people. One that joins several has a line for each.
+func plainText(err error) string { return withoutPackages(linesOf(err)) }

@@ -1,0 +1,87 @@
+package command
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+// An Extra is what one main has and another has not. The zero value adds nothing but that
+// the main is not the light one.
+type Extra struct {
+	// Heading stands above the commands in headrace help, without a colon, such as "Many
+	// machines". The commands that every main has then stand under one of their own.
+	Heading string
+	// Commands makes them. How one of them ends is said by End: another error ends it with
+	// ExitUsage.
+	Commands func(*World) []*cobra.Command
+	// Cluster takes over headrace run where --cluster is given: the flags are checked, and
+	// nothing else was done. Of several extras the first that has it is asked.
+	Cluster func(ctx context.Context, s *Settings, input string) error
+}
+
+// ClusterTrial is the value of --cluster where no address is given: a cluster in this
+// process, for a trial.
+const ClusterTrial = "trial"
+
+// clusterWords are the commands of the full command.
+var clusterWords = []string{"worker", "hub", "submit", "jobs", "limits", "cluster"}
+
+// notHere says of a word or a flag that only the full command has it.
+func notHere(what string) string {
+	return what + ": this is the light command, for one machine; the full one has it: go install github.com/headrace/headrace/cluster/cmd/headrace@latest"
+}
+
+// ownHeading stands above the commands that every main has, where an extra adds others. It
+// is cobra's word where there are no headings.
+const ownHeading = "Available Commands"
+
+// addExtras gives the root the commands of the extras, or, without any, words that say where
+// those are to be had.
+func (w *World) addExtras(root *cobra.Command) {
+	if len(w.extras) == 0 {
+		for _, word := range clusterWords {
+			root.AddCommand(absentCommand(word))
+		}
+		return
+	}
+	head(root, ownHeading, root.Commands()...)
+	root.SetHelpCommandGroupID(ownHeading)
+	root.SetCompletionCommandGroupID(ownHeading)
+	for _, e := range w.extras {
+		if e.Commands == nil {
+			continue
+		}
+		commands := e.Commands(w)
+		head(root, e.Heading, commands...)
+		root.AddCommand(commands...)
+	}
+}
+
+// head puts commands under a heading.
+func head(root *cobra.Command, heading string, commands ...*cobra.Command) {
+	if !root.ContainsGroup(heading) {
+		root.AddGroup(&cobra.Group{ID: heading, Title: heading + ":"})
+	}
+	for _, c := range commands {
+		c.GroupID = heading
+	}
+}
+
+// absentCommand says of a word that another build has it, whatever stands behind it.
+func absentCommand(word string) *cobra.Command {
+	return &cobra.Command{
+		Use: word, Hidden: true, Long: notHere(word), DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error { return refuse("%s", notHere(word)) },
+	}
+}
+
+// runOnCluster has an extra run the input.
+func (w *World) runOnCluster(ctx context.Context, flags *runFlags, input string) error {
+	for _, e := range w.extras {
+		if e.Cluster != nil {
+			return e.Cluster(ctx, settingsOf(w, flags, input), input)
+		}
+	}
+	return refuse("%s", notHere("--cluster"))
+}

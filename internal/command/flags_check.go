@@ -1,0 +1,141 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/batch/saver"
+	"github.com/headrace/headrace/limiter"
+)
+
+func (f *runFlags) checkOutput(needed bool) error {
+	if needed && f.output == "" {
+		return fmt.Errorf("no output: name a file with -o %s, or standard output with -o -", resultsName)
+	}
+	if f.errors == "-" {
+		return errors.New(`--errors "-": standard output carries results only: name a file`)
+	}
+	return nil
+}
+
+// variableName is what shells let a variable be called. A key is not: it is not
+// repeated.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (f *runFlags) checkKeyEnv() error {
+	if !variableName.MatchString(f.keyEnv) {
+		return errors.New("--api-key-env: it takes the name of a variable, not a key: put the key into the variable and name that")
+	}
+	return nil
+}
+
+func (f *inputFlags) checkEndpoint() error {
+	return oneOf("endpoint", f.endpoint, prompts.Endpoints()...)
+}
+
+func (f *runFlags) limits() limiter.Limits {
+	return limiter.Limits{RPM: f.rpm, TPM: f.tpm, InputTPM: f.inputTPM, OutputTPM: f.outputTPM, Burst: f.burst}
+}
+
+func (f *runFlags) checkLimits() error {
+	return checkLimits(f.limits(), "learns it")
+}
+
+// checkLimits names each limit that is none. What 0 does, the commands differ in.
+func checkLimits(l limiter.Limits, zero string) error {
+	faults := []error{atLeast("burst", l.Burst, 0)}
+	if l.Burst > limiter.MaxBurst {
+		faults = append(faults, fmt.Errorf("--burst: %v is too much: at most %v", l.Burst, limiter.MaxBurst))
+	}
+	for _, one := range []struct {
+		flag  string
+		value float64
+	}{{"rpm", l.RPM}, {"tpm", l.TPM}, {"input-tpm", l.InputTPM}, {"output-tpm", l.OutputTPM}} {
+		if (limiter.Limits{RPM: one.value}).Validate() != nil {
+			faults = append(faults, fmt.Errorf("--%s: %v is no limit: a limit is a number of 0 or more, and 0 %s", one.flag, one.value, zero))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (f *runFlags) checkLevel() error {
+	if _, err := f.level(); err != nil {
+		return oneOf("log-level", f.logLevel, "debug", "info", "warn", "error")
+	}
+	return nil
+}
+
+func (f *runFlags) level() (slog.Level, error) {
+	var l slog.Level
+	err := l.UnmarshalText([]byte(f.logLevel))
+	return l, err
+}
+
+func (f *inputFlags) parseTemplate() (err error) {
+	if f.template == "" {
+		return nil
+	}
+	if f.parsed, err = prompts.ParseTemplate(f.template); err != nil {
+		return fmt.Errorf("--template: %s: write fields as in {{.text}}", plainText(err))
+	}
+	return nil
+}
+
+// formatOf is how an input of that name holds its items. What it is packed with does
+// not count.
+func (f *inputFlags) formatOf(name string) prompts.Format {
+	format := f.format
+	if format == formatAuto {
+		name = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(name), ".gz"), ".zst")
+		if strings.HasSuffix(name, ".csv") {
+			format = formatCSV
+		}
+	}
+	switch format {
+	case formatText:
+		return prompts.FormatText
+	case formatCSV:
+		return prompts.FormatCSV
+	}
+	return prompts.FormatJSONL
+}
+
+func (f *inputFlags) skipsBadLines() bool { return f.onBadLine == badLineSkip }
+
+func (f *inputFlags) skipsUntranslatable() bool { return f.onUntranslatable == badLineSkip }
+
+func (f *runFlags) durability() saver.Durability {
+	if f.durable == durableOS {
+		return saver.OS
+	}
+	return saver.Sync
+}
+
+func atLeast[N int | time.Duration](flag string, n, least N) error {
+	if n < least {
+		return fmt.Errorf("--%s: %v is too little: at least %v", flag, n, least)
+	}
+	return nil
+}
+
+func atMost(flag string, n, most int) error {
+	if n > most {
+		return fmt.Errorf("--%s: %d is too much: at most %d", flag, n, most)
+	}
+	return nil
+}
+
+func oneOf(flag, value string, words ...string) error {
+	for _, w := range words {
+		if value == w {
+			return nil
+		}
+	}
+	return fmt.Errorf("--%s: %q is not known: use %s or %s", flag, value,
+		strings.Join(words[:len(words)-1], ", "), words[len(words)-1])
+}

@@ -1,0 +1,93 @@
+package command
+
+import (
+	"errors"
+	"slices"
+	"text/template"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/wire"
+)
+
+// inputFlags are the flags of every command that reads prompts: how a line is read, and
+// for whom. Whatever one such command takes and refuses, the others do.
+type inputFlags struct {
+	whomFlags
+	model, endpoint  string
+	format, template string
+	parsed           *template.Template // --template, nil for none
+	system           string
+	onBadLine        string
+	onUntranslatable string
+	limit            int
+}
+
+// registerInput registers what is said of the input alone.
+func (f *inputFlags) registerInput(fs *pflag.FlagSet, onBadLine string) {
+	fs.StringVar(&f.model, "model", "", "model of lines that name none")
+	fs.StringVar(&f.endpoint, "endpoint", prompts.ChatCompletions, "endpoint of lines that name none")
+	fs.StringVar(&f.format, "format", formatAuto, "how the input holds its items: jsonl, text (a prompt a line), csv (a row each), or auto (csv by the name's ending, else jsonl)")
+	fs.StringVar(&f.template, "template", "", "Go template that makes the prompt of an item's fields, such as \"Translate: {{.text}}\"")
+	fs.StringVar(&f.onBadLine, "on-bad-line", badLineFail, onBadLine)
+	fs.StringVar(&f.onUntranslatable, "on-untranslatable", badLineFail, "what becomes of a chat that cannot be said exactly in the provider's dialect: fail (nothing is called) or skip")
+	fs.StringVar(&f.system, "system", "", "system message for lines that are only a prompt")
+	fs.IntVar(&f.limit, "limit", 0, "only the first items; 0 is all")
+	nameValues(fs, map[string]string{
+		"model": "NAME", "endpoint": "PATH", "format": "NAME", "template": "TEXT", "on-bad-line": "MODE", "on-untranslatable": "MODE", "system": "TEXT", "limit": "N",
+	})
+}
+
+// readerConfig is how the input of that name is read.
+func (f *inputFlags) readerConfig(name string) prompts.Config {
+	return prompts.Config{
+		DefaultModel: f.defaultModel(), DefaultEndpoint: f.endpoint,
+		System: f.system, Serves: f.serves(), Takes: f.takesLine(),
+		Format: f.formatOf(name), Template: f.parsed, Limit: f.limit,
+	}
+}
+
+func (f *inputFlags) defaultModel() string {
+	if f.model == "" && f.provider == providerSim {
+		return simDefaultModel
+	}
+	return f.model
+}
+
+// serves lists the endpoints that a line may be for. Anthropic's is not among
+// OpenAI's own; servers at another address have it or say that they do not.
+func (f *inputFlags) serves() []string {
+	served := wire.Served(f.dialect)
+	if _, can := f.dialect.(provider.Translator); can {
+		served = append(served, provider.Chat)
+	}
+	if f.provider == providerOpenAI && f.baseURL == "" {
+		served = slices.DeleteFunc(served, func(operation string) bool { return operation == provider.Messages })
+	}
+	return served
+}
+
+// scan reads an input through before anything else is done with it: every bad line is an
+// end of the command, unless such lines are skipped.
+func (w *World) scan(f *inputFlags, input string, take func(prompts.Request)) (promptfile.Scanned, error) {
+	src, err := w.source(input)
+	if err != nil {
+		return promptfile.Scanned{}, err
+	}
+	cfg := f.readerConfig(src.Name)
+	cfg.NoKeys = true
+	found, err := promptfile.Scan(src, cfg, nil, take)
+	switch {
+	case errors.Is(err, promptfile.ErrInput):
+		return found, inputFault(src.Name, err)
+	case err != nil:
+		return found, refuse("%s", plainText(err))
+	}
+	if fatal := found.Fatal(f.skipsBadLines(), f.skipsUntranslatable()); fatal != nil {
+		return found, (&runner{World: w, flags: &runFlags{}, input: input}).badLines(fatal)
+	}
+	return found, nil
+}

@@ -1,0 +1,190 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/internal/command/progress"
+	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/provider"
+)
+
+// Values of --log-format.
+const (
+	logAuto = "auto"
+	logText = "text"
+	logJSON = "json"
+)
+
+// checkLog refuses lines of text among those of JSON.
+func (f *runFlags) checkLog() error {
+	if f.logFile == "" && f.logFormat == logText && f.progress == progressJSON {
+		return errors.New("--log-format text: --progress json has standard error for lines of JSON: name a --log-file, or leave it out")
+	}
+	return oneOf("log-format", f.logFormat, logAuto, logText, logJSON)
+}
+
+// logsJSON reports whether the log is lines of JSON: beside --progress json it is, if it is
+// not said otherwise.
+func (f *runFlags) logsJSON() bool {
+	return f.logFormat == logJSON || f.logFormat == logAuto && f.logFile == "" && f.progress == progressJSON
+}
+
+// openLog opens the log. What it is given without --log-file goes to the console.
+func (r *runner) openLog() (closed func(), err error) {
+	if r.flags.logFile == "" {
+		r.log = slog.New(r.logHandler(r.console))
+		return func() {}, nil
+	}
+	if err := r.checkLogFile(); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(r.flags.logFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, refuse("--log-file: %s: %v: name another, or see to the permissions", r.flags.logFile, disk.Bare(err))
+	}
+	r.log = slog.New(r.logHandler(logWriter{file, r.flags.logsJSON()})).With("run", r.runID())
+	return func() { _ = file.Close() }, nil // a log that cannot be written is lost
+}
+
+// checkLogFile refuses a log that would be written into another file of the run.
+func (r *runner) checkLogFile() error {
+	path := r.flags.logFile
+	if isNoFile(path) {
+		return nil
+	}
+	for _, other := range append(r.files(), namedFile{"timeline", r.flags.timelinePath()}) {
+		if journal.SameFile(path, other.name) {
+			return refuse("--log-file: %s is the %s: name another file", path, other.what)
+		}
+	}
+	return nil
+}
+
+// logWriter writes lines of a log that steer no terminal on which they are read later.
+type logWriter struct {
+	out  io.Writer
+	json bool
+}
+
+// Write writes a whole line.
+func (w logWriter) Write(line []byte) (int, error) {
+	if !w.json {
+		return printable.Writer{Out: w.out}.Write(line)
+	}
+	if _, err := w.out.Write(printable.JSON(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// logHandler is what the log looks like.
+func (r *runner) logHandler(to io.Writer) slog.Handler {
+	level, _ := r.flags.level() // checked with the flags
+	options := &slog.HandlerOptions{Level: level}
+	if r.flags.logsJSON() {
+		return slog.NewJSONHandler(to, options)
+	}
+	return slog.NewTextHandler(to, options)
+}
+
+// longCooldown is how long a cooldown must be for a warning.
+const longCooldown = 10 * time.Second
+
+// logStart says what runs.
+func (r *runner) logStart(plan *promptfile.Plan) {
+	var attrs []any
+	if r.flags.logFile == "" { // there each line names its run
+		attrs = append(attrs, "run", r.runID())
+	}
+	attrs = append(attrs, "input", r.inputName(), "output", r.outputName(), "concurrency", r.flags.concurrency)
+	if plan != nil {
+		attrs = append(attrs, "items", plan.Items, "before", plan.Done+plan.Failed)
+	}
+	r.log.Info("run started", attrs...)
+	if plan != nil && plan.Done+plan.Failed > 0 {
+		r.log.Info("resumed", "done", plan.Done, "failed", plan.Failed, "left", plan.Left())
+	}
+}
+
+// logEvent puts into the log what a run tells of its lanes.
+func (r *runner) logEvent(e batch.Event) {
+	switch {
+	case e.LongWait != nil:
+		r.log.Warn("long wait", progress.LogAttrs(e.LongWait)...)
+	case e.Transition != nil:
+		r.logTransition(e.Transition)
+	case e.Summary != nil && e.Summary.Dropped > 0:
+		r.log.Warn("observer was too slow", "dropped", e.Summary.Dropped)
+	}
+}
+
+func (r *runner) logTransition(t *batch.Transition) {
+	attrs := []any{"lane", t.Lane, "epoch", t.Epoch, "reason", t.Reason.String()}
+	if t.Cause != nil {
+		attrs = append(attrs, "error", t.Cause.Error())
+	}
+	if wait := t.Until.Sub(t.At); wait > 0 {
+		attrs = append(attrs, "wait_ms", wait.Milliseconds())
+	}
+	switch {
+	case t.Reason == machine.ByErrors:
+		r.log.Warn("lane slowed down", append(attrs, "error_rate", t.Errors)...)
+	case t.Reason == machine.ByAnswers:
+		r.log.Info("lane as fast as before", attrs...)
+	case t.To == machine.Stopped:
+		r.log.Warn("lane stopped", attrs...)
+	case t.To == machine.Cooling && t.Reason == machine.ByBreaker && t.From == machine.Probing: // the same outage: one warning is enough
+		r.log.Info("breaker opened", attrs...)
+	case t.To == machine.Cooling && t.Reason == machine.ByBreaker:
+		r.log.Warn("breaker opened", attrs...)
+	case t.To == machine.Cooling && t.Until.Sub(t.At) > longCooldown:
+		r.log.Warn("cooldown", attrs...)
+	case t.To == machine.Cooling:
+		r.log.Info("cooldown", attrs...)
+	default:
+		r.log.Info("lane changed", append(attrs, "from", t.From.String(), "to", t.To.String())...)
+	}
+}
+
+// logCall says of one call how it went. What a server calls it may hold anything.
+func (r *runner) logCall(ctx context.Context, it *promptfile.Item, reply *provider.Reply, took time.Duration, err error) {
+	attrs := []any{"id", it.ID, "line", it.Line, "lane", it.Pool(), "attempt", batch.CallFrom(ctx), "status", reply.Status, "request_id", r.redact(reply.RequestID), "latency_ms", took.Milliseconds()}
+	if e := faultOf(err); e != nil {
+		attrs = append(attrs, "kind", e.Kind.String())
+	}
+	r.log.Debug("call", append(attrs, "error", r.redactError(err))...)
+}
+
+// logItem says of an item why it failed.
+func (r *runner) logItem(res *promptfile.Result) {
+	kind, _ := r.failureCode(res.Err)
+	r.log.Info("item failed", "id", res.Item.ID, "line", res.Item.Line, "lane", res.Lane, "kind", kind, "attempt", res.Attempts,
+		"wait_ms", res.Waited.Milliseconds(), "latency_ms", res.Latency.Milliseconds(), "error", r.redactError(res.Err))
+	var panicked *batch.PanicError
+	if errors.As(res.Err, &panicked) {
+		r.log.Error("panic", "id", res.Item.ID, "value", r.redact(fmt.Sprint(panicked.Value)), "stack", string(panicked.Stack))
+	}
+}
+
+// logEnd says what a run came to.
+func (r *runner) logEnd(s *promptfile.Sums) {
+	if s.FilesErr != nil && !isClosedPipe(s.FilesErr) {
+		r.log.Error("result not kept", "unsaved", s.Unsaved, "error", r.redactError(s.FilesErr))
+	}
+	if s.RunErr == nil && !s.Proves() {
+		r.log.Error("proof broken", "offered", s.Counters.Offered, "settled", s.Counters.Settled, "released", s.Counters.Released, "calls", s.Counters.Calls)
+	}
+	r.log.Info("run ended", "succeeded", s.Succeeded, "failed", s.Failed, "not_run", s.NotRun, "calls", s.Counters.Calls,
+		"elapsed_ms", s.Elapsed.Milliseconds(), "input_tokens", s.Usage.InputTokens, "output_tokens", s.Usage.OutputTokens)
+}

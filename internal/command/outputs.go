@@ -1,0 +1,192 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/provider/wire"
+)
+
+// stdoutErrors is where failed items of a run to standard output, or to a device, go.
+const stdoutErrors = "headrace.errors.jsonl"
+
+func (f *runFlags) toStdout() bool { return f.output == "-" }
+
+// errorsPath is the name of the errors file.
+func (f *runFlags) errorsPath() string {
+	switch {
+	case f.errors != "":
+		return f.errors
+	case f.toStdout(), isNoFile(f.output):
+		return stdoutErrors
+	}
+	return journal.ErrorsPath(f.output)
+}
+
+// A namedFile is one of a run's own.
+type namedFile struct{ what, name string }
+
+// files are those that a run reads and writes, beside its timeline and its log.
+func (r *runner) files() (list []namedFile) {
+	for _, f := range []namedFile{
+		{"input", r.input}, {"output", r.flags.output}, {"errors file", r.flags.errorsPath()}, {"state file", statePath(r.flags.output)},
+	} {
+		if f.name != "-" {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// isNoFile reports whether something is there that is no file, such as /dev/null: beside
+// it nothing can be kept.
+func isNoFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
+// outputFault is the end of a run whose files cannot be used: by the user's choice
+// of them, or because the disk will not have it.
+func (r *runner) outputFault(err error) error {
+	if errors.Is(err, journal.ErrLocked) && r.flags.errors == "" && r.flags.errorsPath() == stdoutErrors {
+		return refuse("%s, or another errors file by --errors", plainText(err))
+	}
+	for _, choice := range []error{
+		journal.ErrForeign, journal.ErrDamaged, journal.ErrOtherKind, journal.ErrChanged,
+		journal.ErrLocked, journal.ErrForeignLock, journal.ErrDirectory, journal.ErrSameFile, journal.ErrNotEmpty,
+		promptfile.ErrSimulated, promptfile.ErrReal, promptfile.ErrPacked,
+	} {
+		if errors.Is(err, choice) {
+			return refuse("%s", plainText(err))
+		}
+	}
+	if text := r.noFolder(); text != "" && errors.Is(err, fs.ErrNotExist) {
+		return refuse("%s", text)
+	}
+	advice := "see to the disk"
+	if errors.Is(err, fs.ErrPermission) {
+		advice = "see to the permissions of the file and of its folder"
+	}
+	return r.failAgain(ExitOutput, "%s: %s, then run:", plainText(err), advice)
+}
+
+// noFolder says which of the files has no folder to be made in; "" if each has one.
+func (r *runner) noFolder() string {
+	for _, path := range []string{r.flags.output, r.flags.errorsPath()} {
+		if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+			return sayf("%s: there is no folder %s: make it first, or name another", path, filepath.Dir(path))
+		}
+	}
+	return ""
+}
+
+// job is what is run: the input, its files, and how lines are read.
+func (r *runner) job(in promptfile.Input) promptfile.Config {
+	output := r.flags.output
+	if r.flags.toStdout() {
+		output = ""
+	}
+	return promptfile.Config{
+		Input: in, Output: output, Stdout: r.stdout, Errors: r.flags.errorsPath(),
+		Reader: r.flags.readerConfig(in.Name), SkipBad: r.flags.skipsBadLines(), SkipUntranslatable: r.flags.skipsUntranslatable(),
+		MaxTokens: r.flags.boundOfChats(), MaxTokensOfPrompts: r.flags.maxTokens, Fields: r.flags.fields(),
+		RetryFailed: r.flags.retryFailed, Fresh: r.flags.fresh, InputOrder: r.flags.order == orderInput, Durability: r.flags.durability(),
+		Concurrency: r.flags.concurrency, Drain: r.halt.drain,
+		Lane: r.backend.lane, Cost: func(q *prompts.Request) batch.Cost { return estimateOf(q.Body) },
+		Simulated: r.backend.books != nil,
+		Price:     r.flags.known.Cost,
+		Checked:   true, // the client lets nothing through as an answer but valid JSON
+		Redact:    func(text string) string { return withoutPackages(r.redact(text)) }, Watch: r.watchJob(in.Name),
+	}
+}
+
+// watchJob says what happens to items, and counts bad lines for whoever looks on.
+func (r *runner) watchJob(input string) promptfile.Watch {
+	return promptfile.Watch{
+		Checked: func(items int) {
+			r.console.Notice(event.Checking, fmt.Sprintf("checking %s before any call: %d items so far", input, items))
+		},
+		Ended:   r.itemEnded,
+		Written: func(lines int) { r.unwritten.Add(-int64(lines)) },
+		Skipped: func(bad *prompts.LineError) {
+			r.skipped.Add(1)
+			r.unwritten.Add(1)
+			if isNoJSONL(input, bad) {
+				r.console.Notice(event.ReadOtherwise, formatHint(input))
+			}
+		},
+		Renamed: r.sayRenamed(),
+		Broke: func(err error) {
+			r.console.Notice(event.InputBroke, plainText(err)+" (no further line is taken; the items before it are finished)")
+			var bad *prompts.LineError
+			if errors.As(err, &bad) {
+				for _, hint := range hintsFor(input, []*prompts.LineError{bad}) {
+					r.console.Notice(event.ReadOtherwise, hint)
+				}
+			}
+		},
+		Fault: r.halt.fault,
+	}
+}
+
+// sayRenamed says of the first item whose id was taken what became of it.
+func (r *runner) sayRenamed() func(*prompts.Request, string) {
+	said := false
+	return func(req *prompts.Request, was string) {
+		if !said {
+			r.console.Notice(event.Renamed, fmt.Sprintf("%s has a result of another question under the id %q: that of line %d is %s, and so on",
+				r.flags.output, was, req.Line, req.ID))
+		}
+		said = true
+	}
+}
+
+// sayOrder says what became of an output that is to stand in the order of the input.
+func (r *runner) sayOrder(s *promptfile.Sums) {
+	switch {
+	case s.Arranged:
+		r.console.Notice(event.Ordered, r.flags.output+": its lines were brought into the order of the input")
+	case s.Unordered:
+		r.console.Notice(event.Ordered, r.flags.output+": its lines may not stand in the order of the input yet: the run that gets to its end sees to that")
+	}
+}
+
+func (r *runner) itemEnded(res *promptfile.Result) {
+	r.unwritten.Add(1)
+	if res.Err == nil {
+		r.answered.note(r.answeredAs(res))
+		return
+	}
+	r.logItem(res)
+}
+
+// answeredAs is the operation in whose shape an item was answered.
+func (r *runner) answeredAs(res *promptfile.Result) string {
+	if res.Value.Translated {
+		return wire.Served(r.flags.dialect)[0]
+	}
+	return res.Item.Endpoint
+}
+
+// begin opens the files, and says what became of what was there.
+func (r *runner) begin(job *promptfile.Job) (promptfile.Begun, error) {
+	begun, err := job.Begin()
+	for _, f := range begun.Kept {
+		r.console.Notice(event.StartingOver, fmt.Sprintf("starting over: the old %s is kept as %s", f.Name, f.As))
+	}
+	for _, f := range begun.Torn {
+		r.console.Notice(event.TornLine, fmt.Sprintf("%s ended in a line torn after %d bytes: it is cut off, its item is run again", f.Name, f.Bytes))
+	}
+	if r.startedOver = begun.Fresh; err != nil {
+		return begun, r.outputFault(err)
+	}
+	return begun, nil
+}

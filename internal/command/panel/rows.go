@@ -1,0 +1,251 @@
+package panel
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/internal/command/event"
+)
+
+// gap stands between what a row says.
+const gap = "   "
+
+// The rows that are the event's own words, in signs that the terminal has.
+func (g *page) calls() string  { return g.plain(event.CallsRow(g.Progress)) }
+func (g *page) spent() string  { return g.plain(event.SpentRow(g.Progress)) }
+func (g *page) failed() string { return g.plain(event.FailedRow(g.Progress)) }
+
+// header says what is run, where to and by whom, and on the right for how long.
+func (g *page) header() string {
+	ran := g.running()
+	room := g.room - g.cells(ran) - 2
+	in, out := g.plain(g.input()), g.plain(g.output())
+	bases := g.files(path.Base(in), path.Base(out))
+	models, provider := g.models()
+	for _, left := range []string{
+		g.files(in, out) + gap + models + provider,
+		bases + gap + models + provider,
+		bases + gap + models,
+		bases,
+	} {
+		if left = strings.TrimRight(left, " "); g.cells(left) <= room {
+			return left + strings.Repeat(" ", g.room-g.cells(left)-g.cells(ran)) + ran
+		}
+	}
+	left := g.clip(bases, room)
+	return left + strings.Repeat(" ", max(0, g.room-g.cells(left)-g.cells(ran))) + ran
+}
+
+func (g *page) input() string {
+	if g.Input == "-" {
+		return "standard input"
+	}
+	return g.Input
+}
+
+func (g *page) output() string {
+	if g.Output == "-" {
+		return "standard output"
+	}
+	return g.Output
+}
+
+func (g *page) files(in, out string) string {
+	arrow := " → "
+	if g.ASCII {
+		arrow = " > "
+	}
+	return in + arrow + out
+}
+
+// models names the model, or says how many there are, and then the provider.
+func (g *page) models() (models, provider string) {
+	provider = g.plain(g.Provider)
+	switch {
+	case g.OfModels > 1:
+		return number(g.OfModels) + " models", " on " + provider
+	case len(g.Models) == 0:
+		return "", provider
+	}
+	if provider != "" {
+		provider = ", " + provider
+	}
+	return g.plain(g.Models[0]), provider
+}
+
+// running says for how long: in seconds and, from a minute on, in hours.
+func (g *page) running() string {
+	word := "running "
+	switch g.State {
+	case over:
+		word = "ran "
+	case paused:
+		word = "paused "
+	}
+	s := int(min(max(0, finite(g.ElapsedS)), 1e9)) // so many seconds are more than a run lasts
+	if s < 60 {
+		return fmt.Sprintf("%s0:%02d", word, s)
+	}
+	return fmt.Sprintf("%s%d:%02d:%02d", word, s/3600, s/60%60, s%60)
+}
+
+// done is the part of the input that has ended, 0..1; only where its length is known.
+func (g *page) done() float64 {
+	if *g.Total <= 0 {
+		return 1
+	}
+	return min(1, max(0, float64(g.Done)/float64(*g.Total)))
+}
+
+// share is how far it is: a part that is rounded down, so that it is 100 % at the end alone.
+func (g *page) share() string {
+	if g.Total == nil {
+		return number(g.Done) + " done"
+	}
+	return fmt.Sprintf("%d %%", int(g.done()*100))
+}
+
+// Room of the bar, in cells.
+const (
+	besideBar = 35  // is left for what stands beside it
+	mostBar   = 140 // is enough to see it move
+)
+
+// progress is the bar and the counts.
+func (g *page) progress() string {
+	if g.Total == nil {
+		return g.shorten(g.streamed(), g.room)
+	}
+	total := number(*g.Total)
+	tail := fmt.Sprintf(" %5s%s%*s of %s", g.share(), gap, max(7, len(total)), number(g.Done), total)
+	return g.clip(g.bar(min(g.room-besideBar, mostBar, g.room-2-len(tail)))+tail, g.room)
+}
+
+// streamed is what is known of an input that can be read but once.
+func (g *page) streamed() string {
+	return fmt.Sprintf("%s done, %s failed; how many come is not known", number(g.Done), number(int(g.Failed)))
+}
+
+func (g *page) smallProgress() string {
+	if g.Total == nil {
+		return g.shorten(g.streamed(), g.room)
+	}
+	tail := fmt.Sprintf(" %s  %s/%s", g.share(), number(g.Done), thousands(*g.Total))
+	return g.clip(g.bar(g.room-2-len(tail))+tail, g.room)
+}
+
+// Signs of the bar and of the speeds, from least to most. Those of ASCII are each one cell
+// wide in every locale.
+const (
+	eighths = "▏▎▍▌▋▊▉"
+	levels  = "▁▂▃▄▅▆▇█"
+	asciis  = "_.-=+*%#"
+)
+
+// bar is how far it is, n cells and its two ends wide; nothing if there is no room for it.
+func (g *page) bar(n int) string {
+	if n < 1 {
+		return ""
+	}
+	if !g.drawsBlocks() {
+		full := int(math.Round(g.done() * float64(n)))
+		return "[" + strings.Repeat("#", full) + strings.Repeat(".", n-full) + "]"
+	}
+	parts := int(g.done() * float64(n) * 8)
+	full, rest := parts/8, parts%8
+	line := strings.Repeat("█", full)
+	if rest > 0 {
+		line += string([]rune(eighths)[rest-1])
+		full++
+	}
+	return "▕" + line + strings.Repeat("·", n-full) + "▏"
+}
+
+// drawsBlocks is true where blocks can be shown, and are one cell wide.
+func (g *page) drawsBlocks() bool { return !g.ASCII && !g.Wide }
+
+// Room of the speeds, in cells.
+const (
+	besideSpeeds = 43  // is left for what stands beside them
+	mostSpeeds   = 108 // are enough to see waves
+)
+
+// speed is how fast items end: now, and in the last minutes.
+func (g *page) speed() string {
+	now := event.SpeedWord(g.Progress)
+	switch {
+	case len(g.speeds) == 0 && g.PerSecond <= 0:
+		return ""
+	case len(g.speeds) == 0:
+		return now
+	}
+	room := SpeedsFor(g.room + 1)
+	return padded(now, 8) + " " + padded(g.sparkline(room), room) + gap + "the last " + lasted(g.span)
+}
+
+// sparkline draws the speeds, in at most room cells.
+func (g *page) sparkline(room int) string {
+	signs, top := []rune(levels), g.top()
+	if !g.drawsBlocks() {
+		signs = []rune(asciis)
+	}
+	n := min(room, len(g.speeds))
+	line := make([]rune, n)
+	for i := range line {
+		line[i] = signs[level(mean(g.speeds[i*len(g.speeds)/n:(i+1)*len(g.speeds)/n]), top)]
+	}
+	return string(line)
+}
+
+// top is the speed that fills a cell: what was allowed, or the greatest speed. Where far more
+// was allowed the greatest speed is one level below it, as what is shown is how speeds differ.
+func (g *page) top() float64 {
+	most := 0.0
+	for _, x := range g.speeds {
+		most = max(most, finite(x))
+	}
+	if g.Allowed == nil {
+		return most
+	}
+	return min(max(most, finite(*g.Allowed)), most*8/7)
+}
+
+// level is the number of the sign for a speed.
+func level(x, top float64) int {
+	if top <= 0 {
+		return 0
+	}
+	return int(min(1, max(0, x/top)) * 7)
+}
+
+func mean(list []float64) float64 {
+	sum := 0.0
+	for _, x := range list {
+		sum += finite(x)
+	}
+	return sum / float64(len(list))
+}
+
+// finite takes what is no number of a speed for none.
+func finite(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0
+	}
+	return x
+}
+
+// lasted is a length of time in its largest unit that says enough.
+func lasted(d time.Duration) string {
+	switch {
+	case d < 99500*time.Millisecond:
+		return fmt.Sprintf("%.0f s", max(0, d.Seconds()))
+	case d < 570*time.Second: // to the tenth, as half a minute of three matters
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Minutes()), ".0") + " min"
+	case d < 100*time.Minute:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	}
+	return fmt.Sprintf("%.1f h", d.Hours())
+}

@@ -1,0 +1,170 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/provider/vendor"
+)
+
+// placeParts are the flags that say where of a vendor.
+var placeParts = []string{"region", "project", "location", "resource"}
+
+// usualParts are examples of what those flags take.
+var usualParts = map[string]string{"region": "eu-west-1", "project": "my-project-123", "location": "global", "resource": "acme"}
+
+// azureEndpoint is where Azure's own tools look for an address.
+const azureEndpoint = "AZURE_OPENAI_ENDPOINT"
+
+// locate makes the base URL of a vendor that is not openai, unless it was told.
+func (f *whomFlags) locate(env func(string) (string, bool)) error {
+	if f.baseURL != "" || f.provider == providerOpenAI || f.provider == providerSim {
+		return nil
+	}
+	if endpoint, _ := env(azureEndpoint); endpoint != "" && f.place.Resource == "" && f.readsEndpoint() {
+		return f.locateAt(strings.TrimSpace(endpoint))
+	}
+	if missing := f.missing(f.vendor.Needs()); missing != "" {
+		return fmt.Errorf("--provider %s needs %s", f.provider, missing)
+	}
+	base, err := f.vendor.Address(f.place)
+	var part *vendor.PartError
+	switch {
+	case errors.Is(err, vendor.ErrNoAddress):
+		return fmt.Errorf("--provider %s has no address of its own: tell it with --base-url", f.provider)
+	case errors.As(err, &part):
+		return partFault(part)
+	case err != nil:
+		return fmt.Errorf("--provider %s: %s", f.provider, plainText(err))
+	}
+	f.baseURL, f.madeOf = base, dashed(f.vendor.Needs())
+	return nil
+}
+
+// readsEndpoint reports whether Azure's variable may have the vendor's address.
+func (f *whomFlags) readsEndpoint() bool {
+	return slices.Contains(f.vendor.Needs(), "resource") && f.isOpenAIShaped()
+}
+
+// locateAt takes the host of an address of Azure's, with or without what stands behind it.
+func (f *whomFlags) locateAt(endpoint string) error {
+	at, err := url.Parse(endpoint)
+	if err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" {
+		return fmt.Errorf("%s: %q is no address: write it as in https://acme.openai.azure.com, or tell --resource", azureEndpoint, withoutKeys(endpoint))
+	}
+	row, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(f.vendor.Base))
+	if err != nil {
+		return fmt.Errorf("--provider %s: %w", f.provider, err)
+	}
+	before, _, _ := strings.Cut(strings.TrimRight(at.Path, "/")+"/", "/openai/")
+	at.Path, at.RawQuery = strings.TrimRight(before, "/")+row.Path, ""
+	f.baseURL, f.madeOf = at.String(), azureEndpoint
+	return nil
+}
+
+// missing names flags and variables of the parts that are not told; "" if all are.
+func (f *whomFlags) missing(parts []string) string {
+	var list []string
+	for _, part := range parts {
+		if f.part(part) != "" {
+			continue
+		}
+		variables := vendor.Variables(part)
+		if part == "resource" && f.readsEndpoint() {
+			variables = append(slices.Clone(variables), azureEndpoint)
+		}
+		list = append(list, fmt.Sprintf("--%s (or %s)", part, strings.Join(variables, ", ")))
+	}
+	return strings.Join(list, " and ")
+}
+
+// partFault is what is wrong with a part of an address.
+func partFault(e *vendor.PartError) error {
+	advice := "it has letters, digits, - and _ alone, as in " + usualParts[e.Part]
+	if strings.ContainsAny(e.Value, ".:/") {
+		advice += "; a whole address is told with --base-url"
+	}
+	return fmt.Errorf("--%s (or %s): %q is none: %s", e.Part, strings.Join(vendor.Variables(e.Part), ", "), withoutKeys(e.Value), advice)
+}
+
+func (f *whomFlags) part(name string) string {
+	return map[string]string{"region": f.place.Region, "project": f.place.Project, "location": f.place.Location, "resource": f.place.Resource}[name]
+}
+
+// dashed lists flags; "" for none.
+func dashed(flags []string) string {
+	var names []string
+	for _, name := range flags {
+		names = append(names, "--"+name)
+	}
+	return strings.Join(names, " and ")
+}
+
+// sayUnused says which flags of a place have nothing to do with the address, and that a bound
+// is not put into lines that are sent as they are.
+func (r *runner) sayUnused(b *backend) {
+	if r.flags.maxTokensGiven && r.flags.isOpenAIShaped() {
+		b.note(event.Unused, fmt.Sprintf("--max-tokens: no use with --provider %s, and not used: give lines a max_tokens of their own", b.name))
+	}
+	signs := r.flags.vendor.Auth == vendor.AWS // for a region, wherever it is
+	var unused []string
+	for _, part := range r.flags.placed {
+		if !slices.Contains(r.flags.vendor.Needs(), part) || r.flags.madeOf == "" && !(signs && part == "region") {
+			unused = append(unused, part)
+		}
+	}
+	if len(unused) == 0 {
+		return
+	}
+	with := "--provider " + b.name
+	if r.flags.madeOf == "" && len(r.flags.vendor.Needs()) > 0 {
+		with = "--base-url"
+	}
+	b.note(event.Unused, fmt.Sprintf("%s: no use with %s, and not used", dashed(unused), with))
+}
+
+// whereFrom puts what the address is made of in place of --base-url, and what it usually is
+// in place of what OpenAI's is, into an advice.
+func (f *whomFlags) whereFrom(advice string) string {
+	if f.madeOf != "" {
+		advice = strings.ReplaceAll(advice, "--base-url", f.madeOf)
+	}
+	const openAIs = ", whose path often ends in /v1"
+	switch {
+	case f.provider == providerOpenAI || f.vendor.Local || f.vendor.Base == "":
+		return advice
+	case f.isTheirOwn():
+		return strings.ReplaceAll(advice, openAIs, "")
+	}
+	return strings.ReplaceAll(advice, openAIs, fmt.Sprintf(" (%s itself is at %s)", f.provider, f.vendor.Base))
+}
+
+// isTheirOwn reports whether the address is that of the vendor's row.
+func (f *whomFlags) isTheirOwn() bool {
+	return f.provider != providerOpenAI && (f.madeOf != "" || f.vendor.Answers(f.baseURL))
+}
+
+// otherNames are those by which people call vendors that have another here.
+var otherNames = map[string]string{
+	"claude": "anthropic", "google": "gemini", "aistudio": "gemini", "google-ai-studio": "gemini",
+	"vertexai": "vertex", "vertex-ai": "vertex", "google-vertex": "vertex",
+	"aws": "bedrock", "amazon": "bedrock", "amazon-bedrock": "bedrock", "aws-bedrock": "bedrock",
+	"azure-openai": "azure", "azureopenai": "azure", "microsoft": "azure", "foundry": "azure",
+	"grok": "xai", "x-ai": "xai", "kimi": "moonshot", "glm": "zai", "z-ai": "zai", "zhipu": "zai",
+	"hf": "huggingface", "hugging-face": "huggingface", "github": "github-models", "nim": "nvidia",
+	"together-ai": "together", "togetherai": "together", "fireworks-ai": "fireworks", "mistralai": "mistral",
+	"gpt": "openai", "chatgpt": "openai", "llama.cpp": "llamacpp", "llama-cpp": "llamacpp", "lm-studio": "lmstudio",
+	"litellm": "generic", "portkey": "generic", "simulated": providerSim, "simulator": providerSim,
+}
+
+// meant is the vendor that was most likely meant by what was typed; "" if none was.
+func meant(typed string) string {
+	if name := otherNames[typed]; name != "" {
+		return name
+	}
+	return nearest(typed, append(vendor.Names(), providerSim))
+}

@@ -1,0 +1,126 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/internal/command/price"
+	"github.com/headrace/headrace/internal/command/words"
+)
+
+// printNotes says what the figures rest on.
+func (p *Plan) printNotes(out io.Writer) {
+	fmt.Fprintln(out)
+	for _, note := range p.notes() {
+		fmt.Fprintf(out, "- %s\n", note)
+	}
+}
+
+func (p *Plan) notes() []string {
+	notes := []string{
+		"tokens in are estimated from the text: give or take 15 % (charged as by " + p.cfg.Counts + ": --preset)",
+		p.outputNote(),
+		p.latencyNote(),
+	}
+	if n := p.tooLarge(); n > 0 {
+		notes = append(notes, fmt.Sprintf("%s larger than a minute's limit on tokens: the provider would refuse them", p.atLeast(isAre(n, "item"))))
+	}
+	if free := p.unlimited(); free != "" {
+		notes = append(notes, "no limit is told for "+free+": a run learns it, and may take longer (--rpm, --tpm, --tier)")
+	}
+	if t := p.cfg.Tier; t.Name != "" {
+		notes = append(notes, "limits of "+t.Name+" as collected on "+t.AsOf+": see your account's own")
+	}
+	if p.rampsUp() {
+		notes = append(notes, fmt.Sprintf("above %s input tokens a minute OpenAI lets traffic grow by half in 15 minutes: it may take longer", words.Thousands(rampFrom)))
+	}
+	notes = append(notes, p.priceNote())
+	if p.forecast.Scaled {
+		notes = append(notes, "the time is that of a sample of the items, scaled")
+	}
+	return notes
+}
+
+// atLeast bounds from below what was counted in a sample only.
+func (p *Plan) atLeast(text string) string {
+	if p.forecast.Scaled {
+		return "at least " + text
+	}
+	return text
+}
+
+func (p *Plan) outputNote() string {
+	text := "an answer is taken to be as long as its line allows"
+	if p.assumed > 0 {
+		text += fmt.Sprintf("; %s nothing: %s tokens (--output-tokens)", saysSay(p.assumed), words.Thousands(p.cfg.Output))
+	}
+	return text
+}
+
+func saysSay(n int) string {
+	if n == 1 {
+		return "1 line says"
+	}
+	return words.Thousands(float64(n)) + " lines say"
+}
+
+func isAre(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " is"
+	}
+	return words.Thousands(float64(n)) + " " + noun + "s are"
+}
+
+func (p *Plan) latencyNote() string {
+	mean := long(p.latency / time.Duration(p.items))
+	if p.cfg.Latency > 0 {
+		return "a call is taken to last " + mean + " in the median (--latency)"
+	}
+	return "a call is taken to last 0.5 s and 20 ms for each token out, here " + mean + " on average (--latency)"
+}
+
+// unlimited names the models for which no limit is told.
+func (p *Plan) unlimited() string {
+	var names []string
+	for _, m := range p.models {
+		if m.limits.Zero() {
+			names = append(names, shortName(m.name))
+		}
+	}
+	const most = 5
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// rampFrom is how many input tokens a minute OpenAI takes from whoever begins. What grows
+// from there by more than half in 15 minutes is refused (slow_down), within all limits.
+const rampFrom = 1e6
+
+// rampsUp reports whether a model is asked for more than that in some minute.
+func (p *Plan) rampsUp() bool {
+	for i, m := range p.models {
+		if p.cfg.Ramps && m.input/max(1, p.forecast.Lanes[i].Took.Minutes()) > rampFrom {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Plan) priceNote() string {
+	dated, unknown := false, false
+	for _, m := range p.models {
+		dated, unknown = dated || m.dated, unknown || m.unpriced > 0
+	}
+	text := "prices are yours"
+	if dated {
+		text = "list prices as collected on " + price.AsOf() + ": see your provider's page"
+	}
+	if unknown {
+		text = strings.TrimPrefix(text+"; ", "prices are yours; ") + "prices that are unknown can be told (--price, --prices)"
+	}
+	return text
+}

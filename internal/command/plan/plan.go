@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/command/forecast"
+	"github.com/headrace/headrace/internal/command/price"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
+)
+
+// Config is what is known before the prompts are read. Its values are checked before:
+// limits are valid, Concurrency is 1 or more, Latency and Output are 0 or more.
+type Config struct {
+	Input string // its name
+	// Lane names the quota that a call of a model draws on, as in a run.
+	Lane func(model string) string
+	// Cost is what a call is expected to draw when it is let in, as in a run.
+	Cost   func(body []byte) limiter.Cost
+	Counts string // names the rule by which Cost counts tokens
+
+	Limits      limiter.Limits // of every model; what is 0 is not told
+	Tier        Tier           // the limits of models for which none are told
+	Ramps       bool           // traffic may grow but slowly above rampFrom, whatever the limits are
+	Concurrency int            // most calls in flight
+	Latency     time.Duration  // median time of a call; 0 goes by the tokens of its answer
+	Output      float64        // tokens of an answer that its line does not bound
+	Prices      price.Table
+	Seed        uint64 // draws other latencies
+}
+
+// limitsOf are the limits of one model: what was told beats the tier.
+func (c *Config) limitsOf(model string) limiter.Limits {
+	l := c.Tier.of(model)
+	for _, p := range []struct {
+		to   *float64
+		told float64
+	}{{&l.RPM, c.Limits.RPM}, {&l.TPM, c.Limits.TPM}, {&l.InputTPM, c.Limits.InputTPM}, {&l.OutputTPM, c.Limits.OutputTPM}} {
+		if p.told > 0 {
+			*p.to = p.told
+		}
+	}
+	return l
+}
+
+// Assumptions about a call whose latency is not told: the time to the first token,
+// and what hosted models of middle size write in a second. Both differ by a factor
+// of three between models.
+const (
+	firstToken   = 500 * time.Millisecond
+	tokensPerSec = 50.0
+)
+
+// Plan is what a prompt file asks for, as far as it shows, and what is to be expected of
+// it. New makes one; every request is given to Take, and then Foresee is called once.
+type Plan struct {
+	cfg Config
+
+	lines    int
+	bad      int // lines that are left out
+	foreign  int // likewise, as they cannot be translated
+	items    int
+	assumed  int // items whose answer nothing bounds
+	models   []*modelPlan
+	byModel  map[string]int
+	sample   forecast.Sample
+	latency  time.Duration // of all calls, in the median
+	forecast forecast.Forecast
+	whatIfs  []whatIf
+}
+
+// modelPlan is what one model is asked.
+type modelPlan struct {
+	name          string
+	items         int
+	input, output float64
+	limits        limiter.Limits
+
+	usd      float64 // of the items that have a price
+	unpriced int     // items that have none
+	dated    bool    // some price is that of the built-in list
+}
+
+// price counts what one request costs, by the model that its line names.
+func (m *modelPlan) price(prices *price.Table, model string, input, output float64) {
+	p, dated, ok := prices.Of(model)
+	if !ok {
+		m.unpriced++
+		return
+	}
+	m.usd += p.Estimate(input, output)
+	m.dated = m.dated || dated
+}
+
+// New is the plan of no request yet.
+func New(cfg Config) *Plan { return &Plan{cfg: cfg, byModel: map[string]int{}} }
+
+// Take counts one request. Nothing of its body is kept.
+func (p *Plan) Take(req prompts.Request) {
+	m := p.modelOf(req.Model)
+	input, output := provider.PromptTokens(req.Body), p.outputOf(req)
+	p.items++
+	m.items++
+	m.input += input
+	m.output += output
+	m.price(&p.cfg.Prices, req.Model, input, output)
+	latency := p.latencyOf(output)
+	p.latency += latency
+	p.sample.Add(forecast.Call{
+		Lane: p.byModel[p.cfg.Lane(req.Model)], Cost: p.costOf(req, m, input, output), Latency: latency,
+	})
+}
+
+func (p *Plan) modelOf(model string) *modelPlan {
+	name := p.cfg.Lane(model)
+	i, ok := p.byModel[name]
+	if !ok {
+		i = len(p.models)
+		p.byModel[name] = i
+		p.models = append(p.models, &modelPlan{name: name, limits: p.cfg.limitsOf(model)})
+	}
+	return p.models[i]
+}
+
+// outputOf is how long the answer is taken to be: as long as it may, or else the
+// assumption. Embeddings have none.
+func (p *Plan) outputOf(req prompts.Request) float64 {
+	if req.Endpoint == prompts.Embeddings {
+		return 0
+	}
+	if most := provider.MaxOutput(req.Body); most > 0 {
+		return most
+	}
+	p.assumed++
+	return p.cfg.Output
+}
+
+func (p *Plan) latencyOf(output float64) time.Duration {
+	if p.cfg.Latency > 0 {
+		return p.cfg.Latency
+	}
+	return firstToken + time.Duration(output/tokensPerSec*float64(time.Second))
+}
+
+// costOf is what the call draws: by the provider's rule, and where output has a
+// limit of its own, what is expected of it.
+func (p *Plan) costOf(req prompts.Request, m *modelPlan, input, output float64) limiter.Cost {
+	if m.limits.OutputTPM > 0 {
+		return limiter.Cost{Requests: 1, Input: input, Output: output}
+	}
+	return p.cfg.Cost(req.Body)
+}

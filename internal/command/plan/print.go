@@ -1,0 +1,199 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/limiter"
+)
+
+// Text writes the plan for a person.
+func (p *Plan) Text(out io.Writer) {
+	fmt.Fprintf(out, "%s: %s, %s%s: no call was made\n", printable.Line(p.cfg.Input), amountOf(p.lines, "line"), amountOf(p.items, "item"), p.leftOut())
+	if p.items == 0 {
+		return
+	}
+	fmt.Fprintln(out)
+	p.printModels(out)
+	fmt.Fprintf(out, "\nTime: about %s%s\n\n", long(p.forecast.Took), p.boundBy())
+	p.printLimits(out)
+	p.printNotes(out)
+}
+
+func (p *Plan) leftOut() string {
+	var left []string
+	if p.bad > 0 {
+		left = append(left, amountOf(p.bad, "bad line"))
+	}
+	if p.foreign > 0 {
+		left = append(left, amountOf(p.foreign, "untranslatable line"))
+	}
+	if left == nil {
+		return ""
+	}
+	return ", " + strings.Join(left, " and ") + " left out"
+}
+
+// mostModels is how many models are listed; what is less used is one line.
+const mostModels = 20
+
+func (p *Plan) printModels(out io.Writer) {
+	rows := [][]string{{"model", "items", "tokens in", "tokens out", "cost"}}
+	row := func(name string, m modelPlan, cost string) {
+		rows = append(rows, []string{name, words.Thousands(float64(m.items)), words.Thousands(m.input), words.Thousands(m.output), cost})
+	}
+	models := slices.SortedStableFunc(slices.Values(p.models), func(a, b *modelPlan) int { return b.items - a.items })
+	var all, rest modelPlan
+	for i, m := range models {
+		all = all.plus(*m)
+		if i < mostModels {
+			row(shortName(m.name), *m, money(m.cost()))
+		} else {
+			rest = rest.plus(*m)
+		}
+	}
+	if n := len(models) - mostModels; n > 0 {
+		row(fmt.Sprintf("(%s)", words.Count(n, "other")), rest, "")
+	}
+	if len(models) > 1 {
+		row("in all", all, p.totalCost())
+	}
+	printTable(out, rows)
+}
+
+func (m modelPlan) plus(n modelPlan) modelPlan {
+	m.items, m.input, m.output = m.items+n.items, m.input+n.input, m.output+n.output
+	return m
+}
+
+// shortName is a name out of a file as a table shows it.
+func shortName(name string) string {
+	const longest = 48
+	name = printable.Line(name)
+	if utf8.RuneCountInString(name) > longest {
+		name = string([]rune(name)[:longest-1]) + "…"
+	}
+	return name
+}
+
+// printTable aligns columns: the first to the left, as it has words, the others
+// to the right.
+func printTable(out io.Writer, rows [][]string) {
+	width := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range rows {
+		line := "  "
+		for i, cell := range row {
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
+			if i == 0 {
+				line += cell + pad
+			} else {
+				line += "   " + pad + cell
+			}
+		}
+		fmt.Fprintln(out, strings.TrimRight(line, " "))
+	}
+}
+
+// cost is what a model's items come to, in USD.
+func (m *modelPlan) cost() (usd float64, known bool) { return m.usd, m.unpriced == 0 }
+
+// sum is what is known of the whole cost, and of how many models it is not.
+func (p *Plan) sum() (usd float64, unknown int) {
+	for _, m := range p.models {
+		c, known := m.cost()
+		if !known {
+			unknown++
+			continue
+		}
+		usd += c
+	}
+	return usd, unknown
+}
+
+func (p *Plan) totalCost() string {
+	usd, unknown := p.sum()
+	switch {
+	case unknown == len(p.models):
+		return money(0, false)
+	case unknown > 0:
+		return money(usd, true) + " and unknown"
+	}
+	return money(usd, true)
+}
+
+// money never shows an unknown price as one of nothing.
+func money(usd float64, known bool) string {
+	if !known {
+		return "unknown"
+	}
+	return words.Money(usd)
+}
+
+// boundBy says what holds the batch back.
+func (p *Plan) boundBy() string {
+	d, ok := p.binding()
+	switch {
+	case !ok && p.anyFull():
+		return ", held back by no single limit"
+	case !ok:
+		return ": over before any limit is full"
+	}
+	return ", held back by " + limitWord(d)
+}
+
+func (p *Plan) printLimits(out io.Writer) {
+	rows := [][]string{{"limit", "", "in use", "time with half", "with twice"}}
+	for _, x := range p.whatIfs {
+		rows = append(rows, []string{limitWord(x.on), p.limitAmount(x.on), fmt.Sprintf("%.0f %%", 100*p.used(x.on)), long(x.halved), long(x.double)})
+	}
+	printTable(out, rows)
+}
+
+func limitWord(d limiter.Dimension) string {
+	if d == limiter.None {
+		return "calls in flight (-c)"
+	}
+	return d.String() + " a minute"
+}
+
+// limitAmount is how much a limit allows: one number, or from least to most.
+func (p *Plan) limitAmount(d limiter.Dimension) string {
+	if d == limiter.None {
+		return words.Thousands(float64(p.cfg.Concurrency))
+	}
+	least, most := math.Inf(1), 0.0
+	for _, m := range p.models {
+		if x := m.limits.PerMinute(d); x > 0 {
+			least, most = min(least, x), max(most, x)
+		}
+	}
+	if least == most {
+		return words.Thousands(most)
+	}
+	return words.Thousands(least) + "–" + words.Thousands(most)
+}
+
+// long shows a length of time as wait does, and hours and days where there are.
+func long(d time.Duration) string {
+	if d >= 100*time.Hour {
+		return fmt.Sprintf("%.1f days", d.Hours()/24)
+	}
+	return words.Wait(d)
+}
+
+func amountOf(n int, noun string) string {
+	return strings.Replace(words.Count(n, noun), strconv.Itoa(n), words.Thousands(float64(n)), 1)
+}

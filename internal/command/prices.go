@@ -1,0 +1,27 @@
+package command
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/internal/command/price"
+)
+
+// priceFlags are the flags about prices, which plan and run share, and what they come to.
+type priceFlags struct {
+	price, prices string
+	known         price.Table
+}
+
+func (f *priceFlags) registerPrices(fs *pflag.FlagSet) {
+	fs.StringVar(&f.price, "price", "", "USD per million input and output tokens, and cached ones if they cost less, of models whose price is not known")
+	fs.StringVar(&f.prices, "prices", "", `prices, which beat the built-in ones: {"model":{"input":2.5,"output":10,"cached":1.25}}`)
+	nameValues(fs, map[string]string{"price": "IN,OUT[,CACHED]", "prices": "FILE"})
+}
+
+// readPrices makes the table. The simulated provider and a server of one's own do not cost
+// what the list says, whatever they call their models.
+func (f *priceFlags) readPrices(whom *inputFlags, preset string) (err error) {
+	own := whom.provider == providerSim || whom.whoAnswers(preset).Local
+	f.known, err = price.Read(f.prices, f.price, own)
+	return err
+}

@@ -1,0 +1,123 @@
+package progress
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/observe"
+)
+
+// Lines that were skipped are counted by what they were skipped for, and make a summary
+// of a run that did nothing else.
+func TestSummaryTellsOfSkippedLines(t *testing.T) {
+	s := Report{Untranslatable: 3, ErrorsFile: "e.jsonl"}
+	if got := s.text(); !strings.Contains(got, "  untranslatable 3  (skipped; see e.jsonl)\n") || strings.Contains(got, "bad lines") {
+		t.Errorf("%s", got)
+	}
+	s.Skipped = 2
+	if got := s.text(); !strings.Contains(got, "  bad lines      2  (skipped; see e.jsonl)\n") || s.Event().Untranslatable != 3 || s.Event().BadLines != 2 {
+		t.Errorf("%s", got)
+	}
+}
+
+// What became of items that had to wait stands in the summary, in words, and an ordinary
+// one is not longer for it.
+func TestSummaryTellsOfWaits(t *testing.T) {
+	s := Report{Summary: batch.Summary{Counters: batch.Counters{
+		Cooldowns: 3, Participants: 41, Parked: 12, Redistributed: 11, Delayed: 5, Stragglers: 7, Released: 2,
+	}}}
+	for _, want := range []string{
+		"  cooldowns      3  met by 41 calls together\n",
+		"  parked         12  times an item waited behind a refusal, 11 given out again\n",
+		"  delayed        5  times an item waited by itself: its call broke, or was refused alone\n",
+		"  stragglers     7  of the throttled calls had left before the cooldown\n",
+		"  released       2  items let go without a further call: see the proof\n",
+	} {
+		if got := s.text(); !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	calm := (&Report{}).text()
+	for _, word := range []string{"parked", "delayed", "stragglers", "released  ", "together"} {
+		if strings.Contains(calm, word) {
+			t.Errorf("%q is in\n%s", word, calm)
+		}
+	}
+	e := s.Event()
+	if e.Parked != 12 || e.Redistributed != 11 || e.Participants != 41 || e.Released != 2 || e.Delayed != 5 || e.Stragglers != 7 {
+		t.Errorf("for programs: %+v", e)
+	}
+}
+
+// Breakers that are open are told from those that are half-open; that all are closed is
+// not worth a word.
+func TestBreakersAreToldApart(t *testing.T) {
+	for want, p := range map[string]event.Progress{
+		"":                              {OfModels: 3},
+		"breaker open":                  {OfModels: 1, Open: 1},
+		"breaker half-open":             {OfModels: 1, HalfOpen: 1},
+		"breakers: 1 open":              {OfModels: 3, Open: 1},
+		"breakers: 2 open, 1 half-open": {OfModels: 3, Open: 2, HalfOpen: 1},
+	} {
+		if got := breakerWords(&p); got != want {
+			t.Errorf("%+v: %q, want %q", p, got, want)
+		}
+	}
+	line := strings.Join(figures(&event.Progress{OfModels: 2, Open: 1, HalfOpen: 1}), "  ")
+	if !strings.Contains(line, "breakers: 1 open, 1 half-open") {
+		t.Error(line)
+	}
+}
+
+// Each long wait is told in plain words: who waits, why, and until when.
+func TestWaitStory(t *testing.T) {
+	at := time.Date(2026, 1, 2, 14, 31, 8, 0, time.UTC)
+	in := func(d time.Duration) time.Time { return at.Add(d) }
+	for want, w := range map[string]batch.LongWait{
+		"l: rate limit hit: the next call leaves at 14:41:08, in 10 min; 21 items wait": {
+			Phase: machine.Cooling, Cause: machine.ByThrottle, Why: "throttled", Since: at, Until: in(10 * time.Minute), Items: 21,
+		},
+		"l: calls break, the provider seems to be down: nothing was let in for 5 min, a probe is under way; 1 item waits": {
+			Phase: machine.Probing, Cause: machine.ByBreaker, Why: "probe", Since: in(-5 * time.Minute), Items: 1,
+		},
+		"l: its limit on tokens is used up: nothing was let in for 5 min, the next call leaves at 15:01:08, in 30 min; 2 items wait": {
+			Why: "tokens", Since: in(-5 * time.Minute), Until: in(30 * time.Minute), Items: 2,
+		},
+		"l: few calls are allowed, and the next one has not its turn yet: nothing was let in for 5 min, until when is not known; 2 items wait": {
+			Why: "rate", Since: in(-5 * time.Minute), Items: 2,
+		},
+		"l: it was told to wait: the next call leaves at 14:32:08, in 60.0 s; 2 items wait": {
+			Why: "hold", Since: at, Until: in(time.Minute), Items: 2,
+		},
+		"l: an item waits by itself: its call broke, and the provider named the wait: it is tried again at 14:41:08, in 10 min": {
+			Own: true, Item: 3, Why: "backoff", Since: at, Until: in(10 * time.Minute), Items: 1,
+		},
+		"l: an item waits by itself: it was refused, and its lane was not held for that: it is tried again at 14:41:08, in 10 min": {
+			Own: true, Item: 3, Cause: machine.ByThrottle, Why: "refused", Since: at, Until: in(10 * time.Minute), Items: 1,
+		},
+	} {
+		if w.At, w.Lane = at, "l"; waitStory(w) != want {
+			t.Errorf("got  %s\nwant %s", waitStory(w), want)
+		}
+	}
+}
+
+// The time of a run that was over in an instant has a part all the same, and one that does
+// not add up is said.
+func TestProofOfAnInstant(t *testing.T) {
+	s := Report{Bounds: observe.Ledger{"tail": 300 * time.Microsecond, "input": 100 * time.Microsecond}}
+	s.Ran = 400 * time.Microsecond
+	if text := s.timeProof(); text != "  time 0.000 s = tail 0.000  ✓\n" {
+		t.Errorf("%q", text)
+	}
+	for _, off := range []time.Duration{-1, 1} {
+		s.Ran = 400*time.Microsecond + off
+		if text := s.timeProof(); !strings.Contains(text, "DOES NOT HOLD") {
+			t.Errorf("%q", text)
+		}
+	}
+}

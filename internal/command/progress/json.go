@@ -1,0 +1,114 @@
+package progress
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/printable"
+)
+
+// jsonEvery is the period of progress events for programs.
+const jsonEvery = time.Second
+
+// JSON shows a run as JSON, one object a line. Start is what is known of it before anything
+// is read: it is the first line, if Begin comes too late for that.
+func JSON(out io.Writer, start event.Start) Manner {
+	return Manner{&events{out: out, start: start}, jsonEvery}
+}
+
+// mostEarly is how many lines may wait for the start of a run.
+const mostEarly = 64
+
+// events shows a run as JSON, one object a line. The first is the start.
+type events struct {
+	out   io.Writer
+	start event.Start // until it is written
+	begun bool        // it is
+	early [][]byte    // what came before it
+	began time.Time
+}
+
+func (e *events) begin(s event.Start, began time.Time) {
+	e.began = began
+	if !e.begun {
+		e.start = s
+		e.open()
+	}
+}
+
+// open writes the start, and what waited for it.
+func (e *events) open() {
+	e.begun = true
+	e.write(marshal(e.start))
+	for _, line := range e.early {
+		e.write(line)
+	}
+	e.early = nil
+}
+
+// put writes a line, or has it wait for the start. That is waited for until somebody must
+// not be kept waiting: hurry.
+func (e *events) put(line []byte, hurry bool) {
+	if e.begun {
+		e.write(line)
+		return
+	}
+	if e.early = append(e.early, line); hurry || len(e.early) >= mostEarly {
+		e.open()
+	}
+}
+
+func marshal(v any) []byte {
+	line, err := json.Marshal(v)
+	if err != nil {
+		line, _ = json.Marshal(event.Notice{Event: "notice", Message: err.Error(), Code: event.Other})
+	}
+	return append(line, '\n')
+}
+
+func (e *events) write(line []byte) { _, _ = e.out.Write(printable.JSON(line)) } // a progress that cannot be shown is lost
+
+func (e *events) print(v any) { e.put(marshal(v), false) }
+
+func (e *events) log(line []byte) { e.put(append([]byte(nil), line...), false) }
+
+func (e *events) notice(at time.Time, code event.Code, text string) {
+	e.put(marshal(event.Notice{Event: "notice", Message: text, At: event.Stamp(at), Code: code}), code == event.Checking)
+}
+
+func (e *events) transition(t batch.Transition) {
+	out := event.Transition{
+		Event: "transition", ElapsedS: seconds(t.At.Sub(e.began)), Lane: t.Lane,
+		From: t.From.String(), To: t.To.String(), Reason: t.Reason.String(),
+		Epoch: t.Epoch, Met: t.Wave, Rate: event.Finite(t.Rate), Belief: t.Belief, Cause: textOf(t.Cause),
+		At: event.Stamp(t.At), Text: Story(t),
+	}
+	if t.Span > 0 {
+		out.Slowed, out.Errors = event.Round(t.Slowed), event.Finite(t.Errors)
+	}
+	if !t.Until.IsZero() {
+		out.ForS = seconds(t.Until.Sub(t.At))
+	}
+	e.print(out)
+}
+
+func (e *events) status(p *event.Progress) { e.print(p) }
+
+// all is the same: there is nothing that the event does not say, and lines of another kind
+// would be in the way of whoever reads these.
+func (e *events) all(p *event.Progress) { e.print(p) }
+
+func (e *events) summary(s *Report) {
+	if s != nil {
+		e.print(s.Event())
+	}
+	if !e.begun && len(e.early) > 0 {
+		e.open()
+	}
+}
+
+// seconds are rounded to milliseconds: what is behind them is noise.
+func seconds(d time.Duration) float64 { return event.Round(d.Seconds()) }

@@ -1,0 +1,98 @@
+package progress
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/internal/command/words"
+)
+
+// liveEvery is the period of the live line: as often as eyes follow figures.
+const liveEvery = 200 * time.Millisecond
+
+// DefaultWidth is assumed of a terminal that does not tell its columns.
+const DefaultWidth = 80
+
+// eraseLine goes back to the first column and clears what stands there.
+const eraseLine = "\r\x1b[K"
+
+// live shows a run on a terminal: lines for what happens, and below them one line
+// that is drawn again and again. That line never wraps, however narrow the
+// terminal: what has no room is left out.
+type live struct {
+	plain
+	screen io.Writer // is steered: by us alone
+	width  func() int
+	line   string // what is drawn now
+}
+
+// Live shows a run on a terminal that is width() columns wide: what happens in lines,
+// which steer nothing whoever said them, and how it stands in one that is drawn again
+// and again.
+func Live(out io.Writer, width func() int) Manner { return Manner{newLive(out, width), liveEvery} }
+
+func newLive(out io.Writer, width func() int) *live {
+	return &live{plain: plain{out: printable.Writer{Out: out}}, screen: out, width: width}
+}
+
+func (l *live) notice(at time.Time, code event.Code, text string) {
+	l.above(func() { l.plain.notice(at, code, text) })
+}
+
+func (l *live) log(line []byte) { l.above(func() { l.plain.log(line) }) }
+
+func (l *live) transition(t batch.Transition) { l.above(func() { l.plain.transition(t) }) }
+
+func (l *live) longWait(w batch.LongWait) { l.above(func() { l.plain.longWait(w) }) }
+
+func (l *live) all(p *event.Progress) { l.above(func() { l.plain.all(p) }) }
+
+func (l *live) status(p *event.Progress) {
+	l.line = printable.Line(fit(append(figures(p), words.Wait(elapsed(p))), l.width()-1))
+	fmt.Fprint(l.screen, eraseLine+l.line)
+}
+
+func (l *live) summary(s *Report) {
+	if l.line != "" {
+		fmt.Fprint(l.screen, eraseLine)
+	}
+	l.line = ""
+	l.plain.summary(s)
+}
+
+// above writes lines where the live one is, and draws that again below them.
+func (l *live) above(write func()) {
+	if l.line == "" {
+		write()
+		return
+	}
+	fmt.Fprint(l.screen, eraseLine)
+	write()
+	fmt.Fprint(l.screen, l.line)
+}
+
+// fit joins as many words as have room in width columns, in their order, and cuts
+// the first if even that has none.
+func fit(list []string, width int) string {
+	line := ""
+	for i, w := range list {
+		next := w
+		if i > 0 {
+			next = line + "  " + w
+		}
+		if utf8.RuneCountInString(next) > width {
+			break
+		}
+		line = next
+	}
+	if line == "" && len(list) > 0 && width > 0 {
+		return list[0][:min(len(list[0]), width)]
+	}
+	return strings.TrimRight(line, " ")
+}

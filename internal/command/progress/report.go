@@ -1,0 +1,299 @@
+package progress
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/observe"
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// Report is what a run comes to, for people and for programs.
+type Report struct {
+	batch.Summary
+	Before         int            // items that earlier runs have ended
+	Left           int            // items that are still to do
+	Skipped        int            // bad lines of the input
+	Untranslatable int            // lines of the input that cannot be said in the provider's words
+	Renamed        int            // items whose id was taken in the output
+	Unsaved        int            // of those that ended, the ones that could not be kept
+	Truncated      int            // of those that succeeded, the ones cut off at their max_tokens
+	Spent          event.Spent    // of this run
+	Kinds          map[string]int // how many items failed of what
+	BreakerOpened  int            // times that a breaker did
+	Broke          string         // what the calls broke of, the latest time
+	Stopped        string         // why the provider serves some items no more; "" if it serves all
+	Results        string         // name of the output; "" if it is no file, or there are none
+	Reading        string         // a command that shows what is in it
+	ErrorsFile     string         // its name
+	Books          *sim.Books     // the simulated provider's own; nil for a real one
+
+	At         time.Time      // of its end
+	Bounds     observe.Ledger // the run's time by what held it back
+	Efficiency *float64       // of what the limits allowed; nil: that is not known
+	ExitCode   int
+	Resume     string // the command that goes on from here; "" if there is none
+}
+
+// text is the summary block, ending with the proof and, of a run that has all its results,
+// with how to read them; "" if there was nothing to do.
+func (s *Report) text() string {
+	if s.empty() {
+		return ""
+	}
+	var b strings.Builder
+	c := s.Counters
+	row := func(name string, value any, more ...string) {
+		fmt.Fprintf(&b, "  %-14s %v%s\n", name, value, printable.Line(strings.Join(append([]string{""}, more...), "  ")))
+	}
+	fmt.Fprintf(&b, "\nsummary\n")
+	row("items", s.Succeeded+s.Failed+s.Left, s.beforeWords()...)
+	if s.Skipped > 0 {
+		row("bad lines", s.Skipped, "(skipped; see "+s.ErrorsFile+")")
+	}
+	if s.Untranslatable > 0 {
+		row("untranslatable", s.Untranslatable, "(skipped; see "+s.ErrorsFile+")")
+	}
+	if s.Renamed > 0 {
+		row("renamed", s.Renamed, "(their ids stand in the output for other questions: they have a suffix)")
+	}
+	row("succeeded", s.Succeeded, s.truncatedWords()...)
+	row("failed", s.Failed, s.kindWords()...)
+	row("not run", s.Left)
+	if s.Unsaved > 0 {
+		row("not saved", s.Unsaved, "(their answers are lost)")
+	}
+	row("calls", c.Calls)
+	row("throttled", c.Throttled)
+	row("cooldowns", c.Cooldowns, s.waveWords()...)
+	row("probes", c.Probes)
+	row("redistributed", c.Redistributed)
+	for _, r := range s.waitRows() {
+		row(r.name, r.count, r.words)
+	}
+	if n := s.BreakerOpened; n > 0 {
+		row("breaker opened", n, "latest: "+s.Broke)
+	}
+	if s.Stopped != "" {
+		row("stopped", s.Stopped)
+	}
+	row("elapsed", words.Lasted(s.Elapsed))
+	row("speed", s.speed())
+	row("tokens", fmt.Sprintf("%d in, %d out", s.Usage.InputTokens, s.Usage.OutputTokens))
+	if cost := s.costWords(); cost != "" {
+		row("cost", cost)
+	}
+	if s.Books != nil {
+		row("simulator saw", fmt.Sprintf("%s, answered %d, refused %d", words.Count(s.Books.Received, "call"), s.Books.Accepted, s.Books.Refused429))
+	}
+	if s.Results != "" {
+		row("results", s.Results)
+	}
+	b.WriteString("proof\n" + s.proof())
+	if s.Results != "" && s.Left == 0 && s.Unsaved == 0 && s.Succeeded > 0 {
+		b.WriteString(printable.Line("the results are in "+s.Results+"; to read them:") + "\n  " + printable.Line(s.Reading) + "\n")
+	}
+	return b.String()
+}
+
+// empty reports whether there was nothing to do.
+func (s *Report) empty() bool {
+	return s.Items() == 0 && s.Left == 0 && s.Skipped == 0 && s.Untranslatable == 0 && s.Unsaved == 0 && s.Counters == (batch.Counters{})
+}
+
+// proof is the sums that hold if nothing was lost, nothing given out twice, and no time is
+// unaccounted for.
+func (s *Report) proof() string {
+	c := s.Counters
+	items := c.Offered == c.Settled+c.Released && c.Offered == uint64(s.Items())
+	calls := c.Calls == c.Settled+c.HandedOver
+	return fmt.Sprintf("  offered %d = settled %d + released %d  %s\n", c.Offered, c.Settled, c.Released, holds(items)) +
+		fmt.Sprintf("  calls %d = settled %d + handed over %d  %s\n", c.Calls, c.Settled, c.HandedOver, holds(calls)) + s.timeProof()
+}
+
+// took is how long the run was, as its ledger counts; of one that has none, by the clock.
+func (s *Report) took() time.Duration {
+	if s.Ran > 0 {
+		return s.Ran
+	}
+	return s.Elapsed
+}
+
+// timeProof is the run's time as the sum of what held it back, the largest part first; ""
+// if there was none. Parts too small to be seen are not shown, but are in the sum.
+func (s *Report) timeProof() string {
+	if s.Ran <= 0 {
+		return ""
+	}
+	by := slices.SortedFunc(maps.Keys(s.Bounds), func(a, b observe.Bound) int {
+		return cmp.Or(cmp.Compare(s.Bounds[b], s.Bounds[a]), cmp.Compare(a, b))
+	})
+	var (
+		sum   time.Duration
+		parts []string
+	)
+	for i, b := range by {
+		d := s.Bounds[b]
+		sum += d
+		if i == 0 || d >= s.digit()/2 {
+			parts = append(parts, nameOf(b)+" "+s.shownTime(d))
+		}
+	}
+	return fmt.Sprintf("  time %s s = %s  %s\n", s.shownTime(s.Ran), strings.Join(parts, " + "), holds(sum == s.Ran))
+}
+
+func nameOf(b observe.Bound) string {
+	if b == observe.NoBound {
+		return "nothing"
+	}
+	return strings.ReplaceAll(string(b), "_", " ")
+}
+
+// inDetail is how long a run is of which milliseconds are worth showing.
+const inDetail = 100 * time.Second
+
+// digit is the smallest time that the proof shows.
+func (s *Report) digit() time.Duration {
+	if s.Ran < inDetail {
+		return time.Millisecond
+	}
+	return 100 * time.Millisecond
+}
+
+// shownTime is a time in seconds, with commas at the thousands.
+func (s *Report) shownTime(d time.Duration) string {
+	d = d.Round(s.digit())
+	whole, rest := words.Number(int(d/time.Second)), d%time.Second
+	if s.digit() == time.Millisecond {
+		return fmt.Sprintf("%s.%03d", whole, rest/time.Millisecond)
+	}
+	return fmt.Sprintf("%s.%d", whole, rest/(100*time.Millisecond))
+}
+
+func holds(ok bool) string {
+	if ok {
+		return "✓"
+	}
+	return "DOES NOT HOLD (this is a fault of headrace: please report it)"
+}
+
+func (s *Report) speed() string {
+	if s.Elapsed <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f items/s", float64(s.Succeeded+s.Failed)/s.Elapsed.Seconds())
+}
+
+// costWords are what this run has cost. Of answers that are made up nobody asks it, unless
+// they were given a price.
+func (s *Report) costWords() string {
+	usd, without := s.Spent.USD, words.Unpriced(s.Spent.Unpriced)
+	switch {
+	case usd == nil && (without == "" || s.Books != nil):
+		return ""
+	case usd == nil:
+		return "unknown " + without
+	}
+	return strings.TrimSpace(words.Money(*usd) + " " + without)
+}
+
+func (s *Report) beforeWords() []string {
+	if s.Before == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("(and %d from earlier runs)", s.Before)}
+}
+
+func (s *Report) truncatedWords() []string {
+	if s.Truncated == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("(%d cut off at their max_tokens)", s.Truncated)}
+}
+
+func (s *Report) waveWords() []string {
+	if s.Counters.Cooldowns == 0 {
+		return nil
+	}
+	met := "met by " + words.Count(int(s.Counters.Participants), "call")
+	if s.Counters.Participants > 1 {
+		met += " together"
+	}
+	return []string{met}
+}
+
+type countRow struct {
+	name  string
+	count uint64
+	words string
+}
+
+// waitRows are the counts that most runs have none of: what became of items that had to
+// wait, or were let go.
+func (s *Report) waitRows() (rows []countRow) {
+	c := s.Counters
+	for _, r := range []countRow{
+		{"parked", c.Parked, fmt.Sprintf("%s an item waited behind a refusal, %d given out again", oneOr(c.Parked, "time"), c.Redistributed)},
+		{"delayed", c.Delayed, oneOr(c.Delayed, "time") + " an item waited by itself: its call broke, or was refused alone"},
+		{"stragglers", c.Stragglers, "of the throttled calls had left before the cooldown"},
+		{"released", c.Released, oneOr(c.Released, "item") + " let go without a further call: see the proof"},
+	} {
+		if r.count > 0 {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// oneOr is a noun as it stands behind a number.
+func oneOr(n uint64, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
+// kindWords counts the failed items by kind, the most frequent first.
+func (s *Report) kindWords() []string {
+	if s.Failed == 0 {
+		return nil
+	}
+	kinds := slices.SortedFunc(maps.Keys(s.Kinds), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.Kinds[b], s.Kinds[a]), cmp.Compare(a, b))
+	})
+	var words []string
+	for _, k := range kinds {
+		words = append(words, fmt.Sprintf("%d %s", s.Kinds[k], k))
+	}
+	return []string{"(" + strings.Join(words, ", ") + "; see " + s.ErrorsFile + ")"}
+}
+
+// Event is the report for programs.
+func (s *Report) Event() event.Summary {
+	c := s.Counters
+	e := event.Summary{
+		Event: "summary", ElapsedS: seconds(s.took()), Items: s.Items(), Before: s.Before,
+		Succeeded: s.Succeeded, Truncated: s.Truncated, Failed: s.Failed, FailedBy: s.Kinds, NotRun: s.NotRun, Left: s.Left, Unsaved: s.Unsaved, BadLines: s.Skipped, Untranslatable: s.Untranslatable, Renamed: s.Renamed,
+		Offered: c.Offered, Settled: c.Settled, Released: c.Released, Calls: c.Calls, HandedOver: c.HandedOver,
+		Throttled: c.Throttled, Cooldowns: c.Cooldowns, Participants: c.Participants, Probes: c.Probes,
+		BreakerOpened: s.BreakerOpened, Broke: s.Broke, Stopped: s.Stopped,
+		Redistributed: c.Redistributed, Parked: c.Parked, Delayed: c.Delayed, Stragglers: c.Stragglers, Proved: s.Proves(),
+		InputTokens: s.Usage.InputTokens, OutputTokens: s.Usage.OutputTokens, CachedTokens: s.Usage.CachedTokens,
+		At: event.Stamp(s.At), BoundS: event.Seconds(s.Bounds), Spent: s.Spent, Efficiency: s.Efficiency, ExitCode: s.ExitCode,
+	}
+	if s.Resume != "" {
+		e.Resume = &s.Resume
+	}
+	if s.Elapsed > 0 {
+		e.PerSecond = event.Round(float64(s.Succeeded+s.Failed) / s.Elapsed.Seconds())
+	}
+	return e
+}

@@ -1,0 +1,152 @@
+package progress
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/words"
+)
+
+// Story tells a lane's transition in plain words, and what is believed of the lane.
+func Story(t batch.Transition) string {
+	belief := t.Belief
+	if t.To == machine.Ramping || t.To == machine.Flowing { // it was believed until this step
+		belief = strings.Join(slices.DeleteFunc(strings.Split(belief, "; "), isDrought), "; ")
+	}
+	if belief == "" {
+		return step(t)
+	}
+	return step(t) + " — " + belief
+}
+
+func isDrought(belief string) bool { return strings.HasPrefix(belief, "nothing is let in") }
+
+func step(t batch.Transition) string {
+	switch t.Reason {
+	case machine.ByErrors:
+		return fmt.Sprintf("%s: slowed down%s: %s", t.Lane, toShare(t.Slowed), broke(t))
+	case machine.ByAnswers:
+		return fmt.Sprintf("%s: as fast as before again: %s", t.Lane, broke(t))
+	}
+	switch t.To {
+	case machine.Cooling:
+		return fmt.Sprintf("%s: %s: cooling%s (epoch %d)", t.Lane, whyCooling(t.Reason)+because(t.Cause), forHowLong(t), t.Epoch)
+	case machine.Probing:
+		return fmt.Sprintf("%s: cooled%s: sending one probe", t.Lane, metBy(t.Wave))
+	case machine.Ramping:
+		return fmt.Sprintf("%s: %s: ramping up%s over %s", t.Lane, whyRamping(t), upTo(" to ", t.Rate), words.Wait(t.Until.Sub(t.At)))
+	case machine.Stopped:
+		return fmt.Sprintf("%s: stopped: %s", t.Lane, whyStopped(t.Cause))
+	case machine.Flowing:
+		if t.Reason == machine.ByHand {
+			return fmt.Sprintf("%s: reset by hand: flowing", t.Lane)
+		}
+		if t.From == machine.Ramping {
+			return fmt.Sprintf("%s: the ramp is over: flowing%s", t.Lane, upTo(", at first at up to ", t.Rate))
+		}
+		return fmt.Sprintf("%s: cooled: flowing%s", t.Lane, upTo(", at first at up to ", t.Rate))
+	}
+	return t.String()
+}
+
+// whyStopped is why a lane is served no more. A wait that is too long says that itself.
+func whyStopped(cause error) string {
+	if errors.Is(cause, batch.ErrWaitTooLong) {
+		return cause.Error()
+	}
+	return "the provider serves it no more" + because(cause)
+}
+
+// forHowLong says how long a lane cools, if it is at all: what an earlier run has left may
+// be over.
+func forHowLong(t batch.Transition) string {
+	if !t.Until.After(t.At) {
+		return ""
+	}
+	return " for " + words.Wait(t.Until.Sub(t.At))
+}
+
+// metBy says how many calls met a wave; in the run that comes after it, none did.
+func metBy(calls int) string {
+	if calls == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s met that wave", words.Count(calls, "call"))
+}
+
+// because adds the cause, if there is one.
+func because(cause error) string {
+	if cause == nil {
+		return ""
+	}
+	return " (" + cause.Error() + ")"
+}
+
+// toShare says what of the pace is left.
+func toShare(x float64) string {
+	if x == 0.5 {
+		return " to half"
+	}
+	return fmt.Sprintf(" to %.0f %%", 100*x)
+}
+
+// broke says how many calls broke of late.
+func broke(t batch.Transition) string {
+	span := "minute"
+	if t.Span != time.Minute {
+		span = words.Wait(t.Span)
+	}
+	return fmt.Sprintf("%.0f %% of its calls broke in the last %s", 100*t.Errors, span)
+}
+
+func whyCooling(r machine.Reason) string {
+	switch r {
+	case machine.ByThrottle:
+		return "rate limit hit"
+	case machine.ByOverload:
+		return "the provider is overloaded"
+	case machine.ByBreaker:
+		return "calls break, the provider seems to be down"
+	case machine.ByMemory:
+		return leftSo
+	default:
+		return r.String()
+	}
+}
+
+// leftSo is why a lane begins as it does, by what is known of it from before.
+const leftSo = "as an earlier run left it"
+
+func whyRamping(t batch.Transition) string {
+	switch t.Reason {
+	case machine.ByMemory:
+		return leftSo
+	case machine.ByKnowledge:
+		return fmt.Sprintf("cooled%s; the limit is known, no probe needed", metBy(t.Wave))
+	}
+	return "the probe passed"
+}
+
+// mostShown is the highest rate, in calls a second, that is worth words: more than a
+// process makes, so that something else holds it back.
+const mostShown = 100_000
+
+// upTo says to what rate, if one was learned.
+func upTo(words string, perSecond float64) string {
+	if perSecond > mostShown {
+		return ""
+	}
+	return words + rate(perSecond)
+}
+
+func rate(perSecond float64) string {
+	if perSecond >= 100 {
+		return fmt.Sprintf("%.0f/s", perSecond)
+	}
+	return fmt.Sprintf("%.1f/s", perSecond)
+}

@@ -1,0 +1,286 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/provider/auth"
+	"github.com/headrace/headrace/provider/auth/google"
+	"github.com/headrace/headrace/provider/auth/sigv4"
+	"github.com/headrace/headrace/provider/vendor"
+)
+
+// headerOf is where a vendor looks for the key, and what stands before it.
+func headerOf(a vendor.Auth) (header, prefix string) {
+	switch a {
+	case vendor.XAPIKey:
+		return "X-Api-Key", ""
+	case vendor.APIKey:
+		return "Api-Key", ""
+	case vendor.GoogAPIKey:
+		return "X-Goog-Api-Key", ""
+	}
+	return auth.Authorization, auth.BearerPrefix
+}
+
+// headerFor is headerOf, but for a token of Azure's Entra: it is sent as a bearer's.
+func headerFor(v *vendor.Vendor, key string) (header, prefix string) {
+	isWebToken := strings.HasPrefix(key, "eyJ") && strings.Count(key, ".") == 2 // as no key of Azure's is
+	if isWebToken && slices.Contains(v.Needs(), "resource") {
+		return auth.Authorization, auth.BearerPrefix
+	}
+	return headerOf(v.Auth)
+}
+
+// keyFile has the key or the token in a file sent as the vendor takes it. It stays one or the
+// other.
+func keyFile(v *vendor.Vendor, path string) (*auth.File, error) {
+	header, prefix := headerOf(v.Auth)
+	file, err := auth.NewFile(path, header, prefix)
+	if err != nil || len(file.Secrets()) == 0 {
+		return file, err
+	}
+	if bears, before := headerFor(v, file.Secrets()[0]); bears != header {
+		return auth.NewFile(path, bears, before)
+	}
+	return file, nil
+}
+
+// prove finds what proves to the provider who calls: a key in a file or a variable, a
+// signature, tokens. A real provider needs one; other endpoints may not.
+func (r *runner) prove(b *backend) (err error) {
+	v := &r.flags.vendor
+	switch {
+	case r.flags.keyFile != "":
+		err = r.useKeyFile(b)
+	case v.Auth == vendor.None && !r.flags.keyEnvGiven:
+		return nil
+	case r.keyInEnvironment(b) != "":
+		err = r.useKey(b)
+	case r.flags.keyEnvGiven:
+		return r.noKey()
+	case v.Auth == vendor.AWS: // wherever it goes: a signature is of use to nobody but its host
+		return r.sign(b)
+	case v.Auth == vendor.Google && !r.mayGetKey():
+		b.note(event.Key, fmt.Sprintf("tokens of Google's credentials are not sent to %s: if that server takes one, keep it in a file and name that with --api-key-file", hostOf(r.flags.baseURL)))
+		return nil
+	case v.Auth == vendor.Google:
+		err = r.fetchTokens(b)
+	case r.isTheirs():
+		return r.noKey()
+	default:
+		return nil
+	}
+	if err == nil {
+		r.sayWhereKeyGoes(b)
+	}
+	return err
+}
+
+func (r *runner) useKeyFile(b *backend) error {
+	file, err := keyFile(&r.flags.vendor, r.flags.keyFile)
+	if err != nil {
+		return keyFileFault(r.flags.keyFile, err)
+	}
+	b.proof, b.proven = file, r.flags.keyFile
+	if r.flags.keyEnvGiven {
+		b.note(event.Unused, "--api-key-env is not used: the key is the one of --api-key-file")
+	}
+	if text := auth.Exposed(r.flags.keyFile); text != "" {
+		b.note(event.Key, text)
+	}
+	return nil
+}
+
+func (r *runner) useKey(b *backend) error {
+	text := r.keyInEnvironment(b)
+	header, prefix := headerFor(&r.flags.vendor, text)
+	key, err := auth.NewKey(header, prefix, text)
+	if err != nil {
+		return refuse("%s: look at %s", configFault(err), r.flags.keyEnv)
+	}
+	b.proof, b.proven = key, r.flags.keyEnv
+	return nil
+}
+
+// keyInEnvironment is the key in its variable, if it may be sent where the run calls; ""
+// otherwise. Of a vendor without a variable of its own only one that was named counts: the
+// usual one has another's key.
+func (r *runner) keyInEnvironment(b *backend) string {
+	if !r.flags.keyEnvGiven && len(r.flags.vendor.Keys) == 0 {
+		return ""
+	}
+	key, _ := r.env(r.flags.keyEnv)
+	if key = strings.TrimSpace(key); key == "" || r.flags.keyEnvGiven || r.mayGetKey() {
+		return key
+	}
+	if len(b.notice) == 0 {
+		b.note(event.Key, fmt.Sprintf("the key in %s is %s's and is not sent to %s: if it is that server's, say so with --api-key-env %[1]s",
+			r.flags.keyEnv, r.flags.whoseKey(), hostOf(r.flags.baseURL)))
+	}
+	return ""
+}
+
+// isTheirs reports whether the run calls the vendor's own servers: they need a key, and they
+// alone, and this machine, are given the vendor's usual one without being named. To
+// another the key says who has an account there, and it could use that.
+func (r *runner) isTheirs() bool {
+	return r.flags.baseURL == "" || r.flags.vendor.Answers(r.flags.baseURL)
+}
+
+// mayGetKey reports whether what proves who calls is sent to where the run calls although
+// nobody has said so.
+func (r *runner) mayGetKey() bool { return r.isTheirs() || isLoopback(hostOf(r.flags.baseURL)) }
+
+func (r *runner) noKey() error {
+	keys := r.flags.vendor.Keys
+	if r.flags.keyEnvGiven || len(keys) < 2 {
+		return r.failAgain(ExitUsage, "%s is not set: put your key into it, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", r.flags.keyEnv)
+	}
+	return r.failAgain(ExitUsage, "none of %s is set: put your key into one, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", strings.Join(keys, ", "))
+}
+
+// whoseKey is whom the variable of the key is known for: the first row that names it.
+func (f *runFlags) whoseKey() string {
+	for _, v := range vendor.Rows() {
+		if slices.Contains(v.Keys, f.keyEnv) {
+			return v.Title
+		}
+	}
+	return f.vendor.Title
+}
+
+// keyFileFault is why there is no key in a file. What was typed in its place may be one.
+func keyFileFault(path string, err error) error {
+	switch {
+	case withoutKeys(path) != path:
+		return refuse("--api-key-file: it takes the name of a file, not a key: put the key into a file and name that")
+	case errors.Is(err, fs.ErrNotExist):
+		return refuse("--api-key-file: %s: there is no such file: check its name", path)
+	case errors.Is(err, fs.ErrPermission):
+		return refuse("--api-key-file: %s: it may not be read: check its permissions", path)
+	}
+	return refuse("--api-key-file: %s", strings.TrimPrefix(configFault(err), "key file "))
+}
+
+// keyAdvice is what a person may do about a call that was refused for its key.
+func (r *runner) keyAdvice() string {
+	set, _ := r.env(r.flags.keyEnv)
+	switch {
+	case r.backend.proof != nil:
+		check := ""
+		if r.flags.madeOf != "" { // a key is often for one place
+			check = ", check " + r.flags.madeOf
+		}
+		return "put a valid key into " + r.backend.proven + check + ", or ask for access to the model"
+	case strings.TrimSpace(set) != "" && r.flags.vendor.Auth != vendor.None:
+		return "no key was sent: if the one in " + r.flags.keyEnv + " is that server's, say so with --api-key-env " + r.flags.keyEnv
+	case r.flags.provider != providerOpenAI && len(r.flags.vendor.Keys) > 0:
+		return "no key was sent: put that server's into " + r.flags.keyEnv + ", or name the variable that holds it: --api-key-env NAME"
+	}
+	return "name the variable that holds that server's key: --api-key-env NAME"
+}
+
+// sayWhereKeyGoes says what a person may not have meant.
+func (r *runner) sayWhereKeyGoes(b *backend) {
+	if r.flags.configBaseURL {
+		b.note(event.Key, fmt.Sprintf("the key in %s goes to %s, as %s says", b.proven, r.flags.baseURL, r.flags.config))
+	}
+	if u, err := url.Parse(r.flags.baseURL); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) {
+		b.note(event.Key, "the key travels unencrypted: "+u.Hostname()+" is not this machine, and --base-url says http")
+	}
+}
+
+// sign has requests signed for AWS.
+func (r *runner) sign(b *backend) error {
+	credentials, err := sigv4.Environment(func(name string) string { value, _ := r.env(name); return value })
+	if err != nil {
+		return r.failAgain(ExitUsage, "%s is not set, and there is nothing to sign with: put your key into it, or set %s and %s\nthen run:",
+			r.flags.keyEnv, sigv4.AccessKeyIDVariable, sigv4.SecretAccessKeyVariable)
+	}
+	if missing := r.flags.missing([]string{"region"}); missing != "" {
+		return refuse("--provider %s needs %s: requests are signed for it", b.name, missing)
+	}
+	signer, err := sigv4.New(credentials, r.flags.place.Region, r.flags.vendor.Service)
+	if err != nil {
+		return refuse("%s: look at --region and %s", configFault(err), sigv4.AccessKeyIDVariable)
+	}
+	b.proof, b.proven = signer, sigv4.AccessKeyIDVariable
+	return nil
+}
+
+// fetchTokens has requests bear tokens of Google.
+func (r *runner) fetchTokens(b *backend) error {
+	tokens, _, err := google.Find(r.halt.ctx)
+	if err != nil {
+		return r.failAgain(ExitUsage, "there are no credentials of Google's%s: run gcloud auth application-default login, name a file of credentials in GOOGLE_APPLICATION_CREDENTIALS, or keep a token in a file (--api-key-file)\nthen run:",
+			r.googleFault(err))
+	}
+	b.proof, b.proven = tokens, "Google's credentials"
+	return nil
+}
+
+// googleFault is why the file of credentials does not do; "" if none was named.
+func (r *runner) googleFault(err error) string {
+	path, _ := r.env("GOOGLE_APPLICATION_CREDENTIALS")
+	switch {
+	case path == "":
+		return ""
+	case isMissing(path):
+		return fmt.Sprintf(" (%s, which GOOGLE_APPLICATION_CREDENTIALS names, is not there)", path)
+	}
+	return fmt.Sprintf(" (%s)", strings.TrimPrefix(strings.TrimPrefix(configFault(err), "default credentials: "), "google: "))
+}
+
+func isMissing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// useVendor takes from the vendor what the user did not say: the variable of the key, how
+// long a call may take, and how many may be under way.
+func (f *runFlags) useVendor(flags *pflag.FlagSet, env func(string) (string, bool)) {
+	if v := f.vendor.Timeout; v > 0 && !flags.Changed("timeout") {
+		f.timeout = v
+	}
+	if most := f.vendor.InFlight; most > 0 && most < f.concurrency && !flags.Changed("concurrency") {
+		f.concurrency, f.fewInFlight = most, true
+	}
+	if f.keyEnvGiven {
+		return
+	}
+	f.keyEnv = defaultKeyEnv
+	for i, name := range f.vendor.Keys {
+		if value, _ := env(name); i == 0 || value != "" {
+			f.keyEnv = name
+		}
+		if value, _ := env(name); value != "" {
+			return
+		}
+	}
+}
+
+// defaultKeyEnv is where a key is looked for of whom no variable is known.
+const defaultKeyEnv = "OPENAI_API_KEY"
+
+// fields are what result lines tell of who answered, where not all are in OpenAI's shape.
+func (f *runFlags) fields() (told promptfile.Fields) {
+	if told.Text = f.writesText(); !f.isOpenAIShaped() {
+		told.Provider = f.name()
+	}
+	return told
+}
+
+// writesText says whether result lines have the answer's words by themselves.
+func (f *runFlags) writesText() bool {
+	return f.text == textAlways || f.text == textAuto && !f.isOpenAIShaped()
+}

@@ -1,0 +1,210 @@
+package command
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/provider"
+)
+
+// A reason is why calls break, or why they ended, as it is shown: one printable line
+// without the key.
+type reason struct {
+	text string
+	of   error
+}
+
+func (r *reason) Error() string { return r.text }
+
+// Unwrap tells of which kind it is; what the error says itself is not to be shown.
+func (r *reason) Unwrap() error { return r.of }
+
+// maxReason is the longest reason that is shown, in characters: two lines of a terminal.
+const maxReason = 160
+
+// reasonOf says in one line what a call broke of, or what stopped a model; "" for nil.
+func reasonOf(err error) string {
+	var (
+		known *reason
+		w     *batch.WaitError
+		e     *provider.Error
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &known):
+		return known.text
+	case errors.As(err, &w):
+		return waitReason(w)
+	case errors.Is(err, batch.ErrNoAnswer):
+		return "no call was ever answered: " + causeOf(err)
+	case errors.As(err, &e) && !isConnection(e):
+		return shown(answerReason(e))
+	}
+	return causeOf(err)
+}
+
+// isConnection reports whether there is nothing that the server has said.
+func isConnection(e *provider.Error) bool { return e.Status == 0 && e.Message == "" && e.Code == "" }
+
+// answerReason is what the server said. What it says of a refused key repeats a part of
+// the key.
+func answerReason(e *provider.Error) string {
+	if e.Kind == provider.Unauthorized && e.Status == http.StatusUnauthorized {
+		code := strings.TrimPrefix(e.Code, "401") // Azure's is the status once more
+		return strings.TrimSpace(e.Provider + " refuses the key: 401 " + code)
+	}
+	if e.Kind == provider.TransportFault && e.Status > 0 {
+		return fmt.Sprintf("%d with %s", e.Status, orNothing(e.Message))
+	}
+	return e.Error()
+}
+
+func orNothing(message string) string {
+	if message == "" {
+		return "an empty body"
+	}
+	return message
+}
+
+// causeOf is the last cause: what became of the connection, without whom it was to.
+func causeOf(err error) string {
+	var (
+		e *provider.Error
+		u *url.Error
+	)
+	switch {
+	case errors.As(err, &e) && !isConnection(e):
+		return shown(answerReason(e))
+	case errors.As(err, &u):
+		err = u.Err
+	case e != nil && e.Err != nil:
+		err = e.Err
+	}
+	return shown(plainText(err))
+}
+
+// waitReason names a wait that is too long, when it ends, and at whose word.
+func waitReason(w *batch.WaitError) string {
+	until := fmt.Sprintf("%s, until %s", words.Wait(w.Wait), moment(w.Until, w.Wait))
+	var used *batch.UsedUpError
+	if errors.As(w.Cause, &used) {
+		return fmt.Sprintf("%v: by the provider's headers they are all there again in %s", used, until)
+	}
+	text := "the provider asks to wait for " + until
+	if e := faultOf(w.Cause); e != nil {
+		text += fmt.Sprintf(" (%s)", shown(answerReason(e)))
+	}
+	return text + fmt.Sprintf("; at most %s is waited", words.Wait(w.Most))
+}
+
+// moment is a moment of the clock, with its day if that is another.
+func moment(at time.Time, ahead time.Duration) string {
+	if at.YearDay() == at.Add(-ahead).YearDay() {
+		return at.Format(time.TimeOnly)
+	}
+	return at.Format(time.DateTime)
+}
+
+// shown is a text from elsewhere on one line that no terminal obeys, and not a long one.
+func shown(s string) string {
+	s = printable.Line(s)
+	if runes := []rune(s); len(runes) > maxReason {
+		return string(runes[:maxReason-1]) + "…"
+	}
+	return s
+}
+
+// toCheck is what a person may look at where no call is answered: a few words for each
+// thing that is usually wrong.
+func toCheck(err error) string {
+	var redirect *provider.RedirectError
+	switch e := faultOf(err); {
+	case e == nil:
+	case errors.As(err, &redirect) && redirect.Foreign:
+		return "if you trust where it leads, make that --base-url"
+	case errors.As(err, &redirect):
+		return "check --base-url: what answers there is not the API, whose path often ends in /v1"
+	case e.Kind == provider.Timeout:
+		return "raise --timeout, or check --base-url"
+	case e.Kind == provider.Misconfigured && e.Status == http.StatusBadRequest:
+		return "try https:// in --base-url: the server speaks no http there"
+	case e.Status == http.StatusForbidden:
+		return "check --base-url and the network: that is no answer of the provider's, but of a firewall or proxy on the way"
+	case e.Status/100 == 2:
+		return "check --base-url: what answers there is not the API, whose path often ends in /v1"
+	case e.Status/100 == 5:
+		return "see whether the provider is down, and check --base-url"
+	}
+	return connectionToCheck(err)
+}
+
+func connectionToCheck(err error) string {
+	var (
+		op     *net.OpError
+		dns    *net.DNSError
+		record tls.RecordHeaderError
+	)
+	switch {
+	case errors.As(err, &op) && op.Op == "proxyconnect":
+		return "check the proxy that HTTPS_PROXY or HTTP_PROXY names; NO_PROXY takes a host out"
+	case errors.As(err, &dns):
+		return fmt.Sprintf("check --base-url and the network: %s is not found", shown(dns.Name))
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "check --base-url, and that the server runs: nobody listens there"
+	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+		return "try http:// in --base-url: the server speaks no https there"
+	}
+	if text := certificateToCheck(err); text != "" {
+		return text
+	}
+	return "check --base-url and the network" + plainHTTPToCheck(err)
+}
+
+// plainHTTPToCheck is what to try where a server may want https: one that speaks nothing
+// else hangs up, or answers with an alert of TLS.
+func plainHTTPToCheck(err error) string {
+	var u *url.Error
+	if !errors.As(err, &u) || !strings.HasPrefix(u.URL, "http://") {
+		return ""
+	}
+	if strings.Contains(u.Err.Error(), `malformed HTTP response "\x15\x03`) {
+		return "; try https:// in --base-url: the server speaks no http there"
+	}
+	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) {
+		return "; if the server speaks https, say so: https:// in --base-url"
+	}
+	return ""
+}
+
+func certificateToCheck(err error) string {
+	var (
+		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		unproven  *tls.CertificateVerificationError
+	)
+	switch {
+	case errors.As(err, &authority):
+		return "check --base-url; if the certificate is to be trusted, name the file of its authority in SSL_CERT_FILE"
+	case errors.As(err, &host):
+		return "check the host in --base-url: the certificate is for another"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "the certificate has expired, or the clock here is wrong: tell who runs the server"
+	case errors.As(err, &unproven):
+		return "check --base-url and the certificate (SSL_CERT_FILE names those that are trusted)"
+	}
+	return ""
+}

@@ -1,0 +1,46 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/headrace/headrace/batch/prompts"
+)
+
+// endpoints are those that the results of a run are of. They belong to the goroutine that
+// takes the results.
+type endpoints struct {
+	first   string // "" before the first result
+	several bool
+}
+
+func (e *endpoints) note(endpoint string) {
+	if e.first == "" {
+		e.first = endpoint
+	}
+	e.several = e.several || endpoint != e.first
+}
+
+// answerAt is where an answer's body has what was asked for, as jq is told.
+var answerAt = map[string]string{
+	prompts.ChatCompletions: ".choices[0].message.content",
+	prompts.Completions:     ".choices[0].text",
+	prompts.Responses:       ".output[-1].content[0].text",
+	prompts.Embeddings:      ".data[0].embedding",
+	prompts.Moderations:     ".results[0].flagged",
+	prompts.Messages:        ".content[0].text",
+	prompts.GenerateContent: ".candidates[0].content.parts[0].text",
+	prompts.Converse:        ".output.message.content[0].text",
+}
+
+// reading is a command that shows the results in a file, an id and its answer a line. Where
+// lines have the answer's text by itself, that is shown.
+func (e *endpoints) reading(file string, text bool) string {
+	if text {
+		return "jq -c '[.custom_id, .headrace.text]' " + shellQuote(file)
+	}
+	at := ""
+	if !e.several {
+		at = answerAt[e.first]
+	}
+	return fmt.Sprintf("jq -c '[.custom_id, .response.body%s]' %s", at, shellQuote(file))
+}

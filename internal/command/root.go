@@ -1,0 +1,182 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// run is the command: it gives the exit code.
+func run(ctx context.Context, w *World) int {
+	w.screen, w.stderr = w.stderr, forPeople(w.stderr)
+	root := newRoot(w)
+	root.SetArgs(w.args)
+	root.SetIn(w.stdin)
+	root.SetOut(w.stdout)
+	root.SetErr(w.stderr)
+	err := root.ExecuteContext(ctx)
+	if word, ok := unknownWord(err); ok {
+		err = unknownCommand(root, word)
+	}
+	return w.report(err)
+}
+
+// unknownWord is the word that cobra takes for a command that is not there.
+func unknownWord(err error) (word string, ok bool) {
+	if err == nil {
+		return "", false
+	}
+	quoted, ok := strings.CutPrefix(err.Error(), "unknown command ")
+	if !ok {
+		return "", false
+	}
+	if quoted, err = strconv.QuotedPrefix(quoted); err == nil {
+		word, err = strconv.Unquote(quoted)
+	}
+	return word, err == nil
+}
+
+func newRoot(w *World) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "headrace",
+		Short: "Run prompt files against rate-limited model APIs, every item exactly once",
+		Long: `headrace runs prompt files against rate-limited model APIs: as fast as the provider
+allows, without tripping its limits twice, without losing or repeating an item.`,
+		Example: `  headrace run examples/prompts.jsonl -o results.jsonl --provider sim
+  headrace run prompts.jsonl -o results.jsonl --model gpt-4o-mini
+  headrace run prompts.jsonl -o results.jsonl --provider anthropic --model claude-haiku-4-5`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetFlagErrorFunc(flagFault)
+	root.SetHelpCommand(newHelpCommand())
+	root.AddCommand(newRunCommand(w), newPlanCommand(w), newStatusCommand(w), newRepairCommand(w), newSimCommand(w), newVersionCommand(), newConfigTopic(), newProvidersTopic())
+	w.addExtras(root)
+	return root
+}
+
+// flagFault says what is wrong with a flag, and never repeats the value of one
+// that does not exist: it may be a key.
+func flagFault(cmd *cobra.Command, err error) error {
+	var (
+		unknown *pflag.NotExistError
+		invalid *pflag.InvalidValueError
+		missing *pflag.ValueRequiredError
+	)
+	advice := fmt.Sprintf("see %s --help", cmd.CommandPath())
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return err
+	case errors.As(err, &unknown) && isKeyFlag(unknown.GetSpecifiedName()):
+		return refuse("%v: %s", err, keyAdvice)
+	case errors.As(err, &unknown) && !isFlagName(unknown.GetSpecifiedName()):
+		return refuse("a flag is not known, and it is not repeated here, as a key may be in it: %s", keyAdvice)
+	case errors.As(err, &invalid):
+		f := invalid.GetFlag()
+		return refuse("--%s: %s is no %s: %s", f.Name, quotedUnlessKey(invalid.GetValue()), kindOfFlag(f), advice)
+	case errors.As(err, &missing):
+		return refuse("--%s needs a %s: %s", missing.GetFlag().Name, kindOfFlag(missing.GetFlag()), advice)
+	case unknown == nil:
+		return refuse("a flag is not written as flags are: %s", advice) // its text has the whole word
+	default:
+		advice = didYouMean(nearestFlag(unknown.GetSpecifiedName(), cmd.Flags())) + advice
+	}
+	return refuse("%v: %s", err, advice)
+}
+
+// nearestFlag is the flag that a name was most likely meant for, "" if there is none.
+func nearestFlag(name string, fs *pflag.FlagSet) string {
+	var names []string
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if name = nearest(name, names); name == "" {
+		return ""
+	}
+	return "--" + name
+}
+
+// unknownCommand says that a word is no command, and what may have been meant.
+func unknownCommand(root *cobra.Command, word string) error {
+	if info, err := os.Stat(word); err == nil && info.Mode().IsRegular() {
+		return refuse("there is no command %q: to run that file: headrace run %s -o %s", word, shellQuote(word), resultsName)
+	}
+	var names []string
+	for _, c := range root.Commands() {
+		if !c.Hidden { // what only another build has is no help
+			names = append(names, c.Name())
+		}
+	}
+	return refuse("there is no command %q: %ssee headrace --help", word, didYouMean(nearest(word, names)))
+}
+
+// newHelpCommand is cobra's, but what is no command is a mistake.
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(help *cobra.Command, args []string) error {
+			cmd, rest, err := help.Root().Find(args)
+			if err != nil || cmd == help.Root() && len(args) > 0 || len(rest) > 0 {
+				return unknownCommand(help.Root(), args[len(args)-1-max(0, len(rest)-1)])
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
+}
+
+const keyAdvice = "a key is never a flag: put it into the provider's variable, such as OPENAI_API_KEY, or name another with --api-key-env"
+
+// flagName is what flags are called, and slips when they are typed. Short ones that are
+// written together are none: the word after -k may be a key.
+var flagName = regexp.MustCompile(`^[a-z]{2,12}(-[a-z]{1,12}){0,2}$`)
+
+func isFlagName(name string) bool { return flagName.MatchString(name) && !keyShape.MatchString(name) }
+
+// keyShape is how the keys of providers begin, and enough of them to be of use.
+var keyShape = regexp.MustCompile(`\b(?:sk|rk|gsk|csk|hf|r8|xai|nvapi|pplx|tgp|ghp|github_pat|bedrock-api-key)[-_][A-Za-z0-9_-]{8,}|\bfw_[A-Za-z0-9]{8,}|\b(?:AIza|ABSK)[A-Za-z0-9_-]{8,}`)
+
+// withoutKeys is a text that repeats what was typed, without what looks like a key.
+func withoutKeys(text string) string { return keyShape.ReplaceAllString(text, "[redacted]") }
+
+func quotedUnlessKey(value string) string {
+	if keyShape.MatchString(value) {
+		return "what it was given"
+	}
+	return strconv.Quote(value)
+}
+
+func isKeyFlag(name string) bool {
+	switch name {
+	case "api-key", "apikey", "api_key", "key", "token":
+		return true
+	}
+	return false
+}
+
+// kindOfFlag names what a flag takes, in words.
+func kindOfFlag(f *pflag.Flag) string {
+	value := f.Value
+	if n, ok := value.(named); ok {
+		value = n.Value
+	}
+	switch value.Type() {
+	case "int", "uint64":
+		return "whole number"
+	case "float64":
+		return "number"
+	case "bool":
+		return "choice between true and false"
+	case "duration":
+		return "length of time such as 500ms, 30s or 2m"
+	case "string":
+		return "value"
+	}
+	return value.Type()
+}

@@ -1,0 +1,256 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/progress"
+	"github.com/headrace/headrace/internal/command/timeline"
+	"github.com/headrace/headrace/observe"
+	"github.com/headrace/headrace/provider"
+)
+
+const runLong = `Run the items of a prompt file against a provider, each exactly once; calls that were in
+flight when the process was killed are asked again.
+
+INPUT is JSONL, or a text or a table with --format ("-" reads standard input). Each line of
+JSONL is one of these, mixed as you like:
+
+  {"prompt":"Name three rivers.","id":"rivers","max_tokens":50}
+  {"model":"gpt-4o-mini","messages":[{"role":"user","content":"Hello"}],"metadata":{"row":7}}
+  {"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{…}}
+
+or a batch line in the words of --provider: {"custom_id","params"} of Anthropic, {"key","request"}
+of Gemini, {"recordId","modelInput"} of Bedrock. headrace help providers says who goes by which name.
+
+Results are lines in the form of OpenAI's offline batches. Items that failed for good are
+in the errors file. Run the same command again after an interruption: it goes on where it
+was, and nothing that was saved is bought again. What was learned of the provider, and how
+long it asked to wait, is kept beside the output, in results.state.json for results.jsonl.
+
+What an item has cost stands in its line, as cost_usd, where the price of its model is known:
+by a list that is built in, by --prices or by --price. Where it is not, nothing stands there.
+
+The key is taken from the provider's usual variable, or from a file. Every flag can be given there too, --base-url as
+HEADRACE_BASE_URL, and in the YAML file of --config, as in "base-url: http://…"; a flag
+beats the environment, that beats the file.
+
+Ctrl-C finishes what is in flight; a second one abandons it. Files are whole either way.
+
+Exit codes: 0 every item succeeded; 1 some items failed, or a bad line came after calls were
+made (from standard input); 2 usage, configuration or input is wrong, and nothing was called;
+3 stopped by the provider (quota, balance, key, never an answer); 4 stopped by a bound of yours
+(--deadline); 5 the output cannot be written, or could not for a while; 130 interrupted.`
+
+func newRunCommand(w *World) *cobra.Command {
+	flags := &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run INPUT -o OUTPUT [flags]",
+		Short: "Run a prompt file, or go on with it",
+		Long:  runLong,
+		Example: `  headrace run examples/prompts.jsonl -o results.jsonl --provider sim
+  headrace run prompts.jsonl -o results.jsonl --model gpt-4o-mini
+  headrace run prompts.jsonl -o results.jsonl --provider anthropic --model claude-haiku-4-5
+  headrace run prompts.jsonl -o results.jsonl --base-url http://127.0.0.1:8080/v1 --rpm 600
+  cat prompts.jsonl | headrace run - -o - --model gpt-4o-mini | jq -r '.response.body.choices[0].message.content'`,
+		Args: oneInput,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.complete(cmd.Flags(), w.env); err != nil {
+				return err
+			}
+			if flags.cluster != "" {
+				return w.runOnCluster(cmd.Context(), flags, args[0])
+			}
+			return w.runFile(cmd.Context(), flags, args[0])
+		},
+	}
+	flags.register(cmd.Flags())
+	completeProvider(cmd)
+	groupFlags(cmd, runGroups)
+	return cmd
+}
+
+func oneInput(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 1:
+		return nil
+	case 0:
+		return refuse("no input: name a prompt file, or \"-\" for standard input: see %s --help", cmd.CommandPath())
+	}
+	if f := cmd.Flags().Lookup("cluster"); f != nil && f.Changed && f.Value.String() == f.NoOptDefVal {
+		return refuse("%d inputs, and only one can be run: is one of them the address of --cluster? write it as in --cluster=nats://…", len(args))
+	}
+	return refuse("%d inputs, and only one can be run: did a shell pattern match too much? (%q, %q …)", len(args), args[0], args[1])
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return refuse("%q is too much: %s takes no argument", args[0], cmd.CommandPath())
+}
+
+// runner is one run of a file.
+type runner struct {
+	*World
+	flags   *runFlags
+	input   string
+	backend *backend
+	console *progress.Console
+	every   time.Duration // in which it shows how the run stands
+	log     *slog.Logger
+	halt    *halt
+	began   time.Time
+
+	recorder   *observe.Recorder
+	watched    chan struct{}          // closed when there is a recorder
+	timeline   *timeline.Writer       // nil: there is none
+	timelineAt string                 // where it goes; "": nowhere
+	shown      time.Time              // when the console was last shown how the run stands; the observer's
+	latestStep atomic.Pointer[string] // the latest transition, in words; nil: there was none
+
+	answered    endpoints        // of the items with a result
+	skipped     atomic.Int64     // bad lines of the input
+	unwritten   atomic.Int64     // lines that the operating system does not have yet; a moment too early it may be less than none
+	startedOver bool             // the old files were put aside: to go on is not to start over again
+	report      *progress.Report // what the console says at the end; nil: nothing
+
+	troubles troubles
+	oddOnce  sync.Once                      // whether it was said that a wait cannot be meant
+	latest   atomic.Pointer[provider.Error] // why the latest call failed, of the workers; nil: none did
+
+	bounds atomic.Bool // prompts have a bound that nobody told, and it was not said yet
+
+	known batch.Memory // what an earlier run has learned of the lanes
+	state *stateFile   // where what is learned is kept; nil: nowhere
+}
+
+// runFile runs a file to whatever end, and says what is to be said but for the
+// last lines: those are the ending's.
+func (w *World) runFile(ctx context.Context, flags *runFlags, input string) error {
+	r := &runner{World: w, flags: flags, input: input, began: w.clock.Now(), watched: make(chan struct{})}
+	manner := r.manner()
+	r.every, r.console = manner.Every(), progress.Open(manner, w.clock.Now)
+	closeLog, err := r.openLog()
+	if err != nil {
+		r.console.Close(nil)
+		return err
+	}
+	defer closeLog()
+	r.halt = w.watch(ctx, flags.deadline, r.console.Notice)
+	answered := r.answerAsks()
+	err = r.run()
+	r.halt.close()
+	<-answered
+	r.conclude(err)
+	r.closeTimeline()
+	r.console.Close(r.report)
+	return err
+}
+
+// conclude adds to the report what is known only when all is over.
+func (r *runner) conclude(err error) {
+	if r.report == nil {
+		return
+	}
+	var end *ending
+	if errors.As(err, &end) {
+		r.report.ExitCode, r.report.Resume = end.code, withoutKeys(end.resume)
+	}
+}
+
+// run does everything in the order in which the least is lost when it goes wrong:
+// what can be refused is refused before a file is touched, and files before calls.
+func (r *runner) run() error {
+	var err error
+	if r.backend, err = r.connect(); err != nil {
+		return err
+	}
+	defer r.backend.fleet.CloseIdle()
+	src, err := r.source(r.input)
+	if err != nil {
+		return err
+	}
+	if err := r.placeTimeline(); err != nil {
+		return err
+	}
+	r.bounds.Store(!r.flags.maxTokensGiven && r.flags.demandsBound())
+	lowered := r.lowerConcurrency()
+	job, err := promptfile.Open(r.job(src))
+	if err != nil {
+		return r.outputFault(err)
+	}
+	defer r.closeJob(job)
+	plan, err := r.plan(job, src)
+	if err != nil {
+		return err
+	}
+	if r.halt.expire(r.clock.Now()); r.halt.called() {
+		return r.haltedEarly()
+	}
+	begun, err := r.begin(job)
+	if err != nil {
+		return err
+	}
+	r.introduce(src, plan, begun, lowered)
+	r.recall()
+	return r.process(job, plan)
+}
+
+func (r *runner) closeJob(job *promptfile.Job) {
+	if err := job.Close(); err != nil {
+		r.log.Warn("the lock is left", "error", err)
+	}
+}
+
+// plan checks the input; nil is the plan of a stream, which cannot be read before it is run.
+func (r *runner) plan(job *promptfile.Job, src promptfile.Input) (*promptfile.Plan, error) {
+	plan, err := job.Plan()
+	switch {
+	case errors.Is(err, promptfile.ErrHalted):
+		return nil, r.haltedEarly()
+	case errors.Is(err, promptfile.ErrInput):
+		return nil, inputFault(src.Name, err)
+	case err != nil:
+		return nil, refuse("%s", plainText(err))
+	case src.Stream:
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if fatal := plan.Fatal(r.flags.skipsBadLines(), r.flags.skipsUntranslatable()); fatal != nil {
+		return nil, r.badLines(fatal)
+	}
+	return &plan, nil
+}
+
+// process makes the calls.
+func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
+	defer tuneGarbage(r.env)()
+	began := r.clock.Now()
+	r.console.Begin(r.startOf(plan), began)
+	r.logStart(plan)
+	r.record(plan)
+	r.openTimeline(r.startOf(plan))
+	r.shown = began
+	close(r.watched)
+	r.halt.expire(began)
+	sums, _ := job.Run(r.halt.ctx, r.call, append(r.options(), r.recorder.Options()...)...) // its error is in the sums
+	r.logEnd(&sums)
+	r.sayUnsaved(sums.SaveErr)
+	r.sayOrder(&sums)
+	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped+sums.Untranslatable == 0 {
+		r.console.Notice(event.EmptyInput, "the input held no items: there was nothing to do")
+	}
+	if !isClosedPipe(sums.FilesErr) { // whoever read has gone: nobody asks how it went
+		r.report = r.reportOf(&sums, plan)
+	}
+	return r.verdict(&sums)
+}

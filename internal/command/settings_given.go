@@ -1,0 +1,54 @@
+package command
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/internal/command/event"
+)
+
+// origins are where the flags that were set have their values from, by name.
+type origins map[string]string
+
+// note takes it that whatever was set since the last time has its value from there.
+func (o origins) note(fs *pflag.FlagSet, from string) {
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Changed && o[f.Name] == "" {
+			o[f.Name] = from
+		}
+	})
+}
+
+// isHidden names the flags whose values are shown nowhere: parts of prompts, and an address
+// that may have a token in it.
+var isHidden = map[string]bool{"system": true, "template": true, "cluster": true}
+
+// settings lists the flags that were set, for whoever wants to know how a run was made.
+// Nothing in them looks like a key.
+func (o origins) settings(fs *pflag.FlagSet) []event.Setting {
+	list := []event.Setting{}
+	fs.VisitAll(func(f *pflag.Flag) {
+		if from := o[f.Name]; from != "" {
+			s := event.Setting{Name: f.Name, From: from}
+			if !isHidden[f.Name] {
+				value := withoutKeys(f.Value.String())
+				s.Value = &value
+			}
+			list = append(list, s)
+		}
+	})
+	return list
+}
+
+// settings lists what the file says and no flag does.
+func (s *laneSettings) settings() (list []event.Setting) {
+	if s == nil {
+		return nil
+	}
+	for _, one := range s.table() {
+		if s.given(one.name) {
+			value := s.shown(one.name)
+			list = append(list, event.Setting{Name: one.name, Value: &value, From: "file"})
+		}
+	}
+	return list
+}

@@ -1,0 +1,222 @@
+package command
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+// laneSettings are what the file of --config says of all lanes and no flag does. Each
+// section is one part of a lane; what a section leaves out has its default.
+type laneSettings struct {
+	fs    *pflag.FlagSet
+	file  string
+	lines map[string]int // of the settings that were given, and of their sections
+
+	ramp     limiter.RampConfig
+	cooldown limiter.CooldownConfig
+	errors   limiter.ErrorWindowConfig
+	breaker  limiter.BreakerConfig
+	backoff  limiter.BackoffConfig
+	most     int
+	idle     time.Duration
+}
+
+// laneSetting is one of them: its name, its value and bounds (of a length of time in
+// seconds), and what it means.
+type laneSetting struct {
+	name        string
+	to          any // *float64, *int or *time.Duration
+	least, most float64
+	means       string
+}
+
+// Bounds of what can be meant. Beyond them a setting is a slip.
+const (
+	millisecond = 0.001
+	day         = 24 * 3600
+	leastRate   = 0.001   // calls per second: one in a quarter of an hour
+	mostRate    = 1e6     // as limiter.MaxRate
+	mostCalls   = 1000000 // calls that decide something
+	mostLanes   = 1000000 // some 3 GB of them
+)
+
+// table lists the settings in the order in which people read of them.
+func (s *laneSettings) table() []laneSetting {
+	return []laneSetting{
+		{"ramp.initial", &s.ramp.Initial, leastRate, mostRate, "calls a second at its start"},
+		{"ramp.target", &s.ramp.Target, leastRate, mostRate, "calls a second at its end; the rate goes on from there"},
+		{"ramp.duration", &s.ramp.Duration, millisecond, 7 * day, "how long it climbs, in a straight line"},
+		{"cooldown.base", &s.cooldown.Base, millisecond, day, "first wait after a refusal that names none; it doubles"},
+		{"cooldown.max", &s.cooldown.Max, millisecond, day, "longest such wait"},
+		{"cooldown.max-directed", &s.cooldown.MaxDirected, millisecond, machine.MaxDirected.Seconds(), "longest wait that the provider may ask for; a longer one stops the run"},
+		{"cooldown.jitter", &s.cooldown.Jitter, 0, 1, "share by which waits are lengthened by chance"},
+		{"error-window.length", &s.errors.Window, 1, day, "how far back calls that break are counted"},
+		{"error-window.high", &s.errors.High, 0.001, 1, "share of them above which the pace is lowered"},
+		{"error-window.low", &s.errors.Low, 0.001, 1, "share below which it is restored"},
+		{"error-window.factor", &s.errors.Factor, 0.01, 1, "what the pace is multiplied by meanwhile"},
+		{"error-window.hold", &s.errors.Hold, millisecond, day, "how long it stays lowered at least"},
+		{"error-window.min-calls", &s.errors.MinSamples, 1, mostCalls, "fewer calls in the window decide nothing"},
+		{"breaker.window", &s.breaker.Window, 1, day, "how far back calls that break are counted"},
+		{"breaker.failure-rate", &s.breaker.FailureRate, 0.01, 1, "share of them that opens it"},
+		{"breaker.min-calls", &s.breaker.MinSamples, 1, mostCalls, "fewer calls in the window decide nothing by share"},
+		{"breaker.consecutive", &s.breaker.Consecutive, 1, mostCalls, "calls that break in a row and open it"},
+		{"breaker.open", &s.breaker.OpenFor, millisecond, day, "how long nothing is sent, at first"},
+		{"breaker.max-open", &s.breaker.MaxOpen, millisecond, day, "and at most, while probes break"},
+		{"backoff.base", &s.backoff.Base, millisecond, day, "most that an item waits after its first call that broke; it doubles"},
+		{"backoff.max", &s.backoff.Max, millisecond, day, "and after any"},
+		{"max-lanes", &s.most, 1, mostLanes, "models at once; an item of one more is not run"},
+		{"idle-lanes", &s.idle, 1, 30 * day, "how long a model that nobody calls is remembered"},
+	}
+}
+
+func newLaneSettings(file string) *laneSettings {
+	s := &laneSettings{
+		fs: pflag.NewFlagSet("lanes", pflag.ContinueOnError), file: file, lines: map[string]int{},
+		ramp: limiter.RampConfig{
+			Initial: limiter.DefaultRampInitial, Target: limiter.DefaultRampTarget, Duration: limiter.DefaultRampDuration,
+		},
+		cooldown: limiter.CooldownConfig{
+			Base: limiter.DefaultCooldownBase, Max: limiter.DefaultCooldownMax,
+			MaxDirected: limiter.DefaultMaxDirected, Jitter: limiter.DefaultCooldownJitter,
+		},
+		errors: limiter.ErrorWindowConfig{
+			Window: limiter.DefaultErrorWindow, High: limiter.DefaultErrorHigh, Low: limiter.DefaultErrorLow,
+			Factor: limiter.DefaultErrorFactor, Hold: limiter.DefaultErrorHold, MinSamples: limiter.DefaultErrorMinSamples,
+		},
+		breaker: limiter.BreakerConfig{
+			Window: limiter.DefaultBreakerWindow, FailureRate: limiter.DefaultBreakerFailureRate, MinSamples: limiter.DefaultBreakerMinSamples,
+			Consecutive: limiter.DefaultBreakerConsecutive, OpenFor: limiter.DefaultBreakerOpenFor, MaxOpen: limiter.DefaultBreakerMaxOpen,
+		},
+		backoff: limiter.BackoffConfig{Base: limiter.DefaultBackoffBase, Max: limiter.DefaultBackoffMax},
+		most:    machine.DefaultMaxLanes,
+		idle:    machine.DefaultIdleTTL,
+	}
+	for _, one := range s.table() {
+		switch to := one.to.(type) {
+		case *float64:
+			s.fs.Float64Var(to, one.name, *to, one.means)
+		case *int:
+			s.fs.IntVar(to, one.name, *to, one.means)
+		case *time.Duration:
+			s.fs.DurationVar(to, one.name, *to, one.means)
+		}
+	}
+	return s
+}
+
+// keys are the settings of a section, in order; none if there is no such section.
+func (s *laneSettings) keys(section string) (keys []string) {
+	for _, one := range s.table() {
+		if key, ok := strings.CutPrefix(one.name, section+"."); ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// value is the setting's value as a number, as its bounds are.
+func (one *laneSetting) value() float64 {
+	switch to := one.to.(type) {
+	case *float64:
+		return *to
+	case *int:
+		return float64(*to)
+	}
+	return one.to.(*time.Duration).Seconds()
+}
+
+// allowed says in words what the setting may be.
+func (one *laneSetting) allowed() string {
+	if _, is := one.to.(*time.Duration); is {
+		return fmt.Sprintf("from %s to %s", span(one.least), span(one.most))
+	}
+	return fmt.Sprintf("from %s to %s", plainNumber(one.least), plainNumber(one.most))
+}
+
+// shown is a setting's value as it would be written.
+func (s *laneSettings) shown(name string) string {
+	for _, one := range s.table() {
+		if _, is := one.to.(*time.Duration); is && one.name == name {
+			return span(one.value())
+		}
+	}
+	return s.fs.Lookup(name).Value.String()
+}
+
+func plainNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
+// span shows a length of time as it would be written: 90m as 1h30m, and no zeros.
+func span(seconds float64) string {
+	text := time.Duration(seconds * 1e9).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// given reports whether the file has the section or the setting.
+func (s *laneSettings) given(name string) bool { return s != nil && s.lines[name] > 0 }
+
+// lane is what the file says of every lane. Of the zero value nothing is said.
+func (s *laneSettings) lane() (c batch.LaneConfig) {
+	if s.given("ramp") {
+		c.Ramp = s.ramp
+	}
+	if s.given("cooldown") {
+		if c.Cooldown = s.cooldown; c.Cooldown.Jitter == 0 {
+			c.Cooldown.Jitter = -1 // none, where 0 is the default
+		}
+	}
+	if s.given("error-window") {
+		c.Errors = s.errors
+	}
+	if s.given("breaker") {
+		c.Breaker = s.breaker
+	}
+	return c
+}
+
+// useLaw has the breaker open for as long as is usual under that law, where the file does
+// not say.
+func (s *laneSettings) useLaw(law string) {
+	if s == nil || law != lawModel {
+		return
+	}
+	if !s.given("breaker.open") {
+		s.breaker.OpenFor = machine.ModelOpen
+		if s.given("breaker.max-open") {
+			s.breaker.OpenFor = min(machine.ModelOpen, s.breaker.MaxOpen)
+		}
+	}
+	if !s.given("breaker.max-open") {
+		s.breaker.MaxOpen = max(machine.ModelOpen, s.breaker.OpenFor)
+	}
+}
+
+// options are the settings for batch.
+func (s *laneSettings) options() (opts []batch.Option) {
+	if c := s.lane(); c != (batch.LaneConfig{}) {
+		opts = append(opts, batch.WithLaneDefaults(c))
+	}
+	if s.given("backoff") {
+		opts = append(opts, batch.WithBackoff(s.backoff.Base, s.backoff.Max))
+	}
+	if s.given("max-lanes") {
+		opts = append(opts, batch.WithMaxLanes(s.most))
+	}
+	if s.given("idle-lanes") {
+		opts = append(opts, batch.WithIdleLanes(s.idle))
+	}
+	return opts
+}

@@ -1,0 +1,132 @@
+package command
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/provider"
+)
+
+// Calls are how calls are made to whom the flags say: a client with its key, and what bounds
+// and paces them. Do may be called by any number of goroutines.
+type Calls struct{ s *Settings }
+
+// Connect makes the client, with the key in the place that the flags say; no call is made.
+// Its error is one to end with.
+func (s *Settings) Connect() (*Calls, error) {
+	var err error
+	if s.r.backend, err = s.r.connect(); err != nil {
+		return nil, err
+	}
+	if lowered := s.r.lowerConcurrency(); lowered != "" {
+		s.r.backend.note(event.LoweredConcurrency, lowered)
+	}
+	return &Calls{s}, nil
+}
+
+// Notices are what the user should know of whom is called, in words for people.
+func (c *Calls) Notices() (list []string) {
+	for _, n := range c.s.r.backend.notice {
+		list = append(list, n.text)
+	}
+	return list
+}
+
+// Do makes one call: that of an item is for what its Asks says. Its errors are a
+// [*provider.Error] and those of the context.
+func (c *Calls) Do(ctx context.Context, q provider.Request) (provider.Reply, error) {
+	q.Lane = batch.LaneFrom(ctx)
+	reply, err := c.s.r.backend.do(ctx, q)
+	if c.s.r.console != nil {
+		c.s.r.noteFault(err)
+	}
+	return reply, err
+}
+
+// Options are how the calls are paced, tried again and bounded, without what an earlier run
+// has learned.
+func (c *Calls) Options() []batch.Option { return c.s.r.options() }
+
+// Job is what headrace run would run of the input: which lane a model's calls go to, what a
+// request costs the lane and in money, how lines are read and answers written, the most
+// calls in flight, what must not be shown. Watch is left to the caller.
+func (c *Calls) Job(in promptfile.Input) promptfile.Config {
+	job := c.s.r.job(in)
+	job.Watch = promptfile.Watch{}
+	return job
+}
+
+// For are the calls of a job of which other settings have told: whom to call, unless this
+// command's own flags say anything of that, and how lines are read. How fast, for how long and
+// with which key is as here. A name that is no flag of Whom or Input is refused, and so is what
+// its flag refuses. A key that the command names goes to nobody whom a job names: where it does
+// not say itself whom to call, that is refused. No call is made.
+func (s *Settings) For(told map[string]string) (*Calls, error) {
+	theirs := Input
+	if len(s.Told(Whom)) == 0 {
+		theirs |= Whom
+	}
+	if theirs.has("provider") && len(s.Told(Keys)) > 0 {
+		return nil, refuse("a key is named, and not whom it is for: name --provider or --base-url beside it, so that no job sends it elsewhere")
+	}
+	j := NewSettings(s.r.World, s.flags|Whom|Input)
+	j.Register(&cobra.Command{})
+	if err := j.take(told, theirs); err != nil {
+		return nil, err
+	}
+	for flag, value := range s.Told(^(Input | Config)) {
+		_ = j.own.Set(flag, value) // it was taken before
+	}
+	if err := j.r.flags.complete(j.own, j.r.envOfOthers); err != nil {
+		return nil, err
+	}
+	j.r.share(s.r)
+	return j.Connect()
+}
+
+// take sets the flags of these groups that others have told, and leaves those of Whom that are
+// not wanted.
+func (s *Settings) take(told map[string]string, groups Flags) error {
+	for _, name := range slices.Sorted(maps.Keys(told)) {
+		if !(Whom | Input).has(name) {
+			return refuse("the settings of a job: there is no %q among them", name)
+		}
+		if !groups.has(name) {
+			continue
+		}
+		if err := s.own.Set(name, told[name]); err != nil {
+			return refuse("the settings of a job: %s: %v", name, err)
+		}
+	}
+	return nil
+}
+
+// envOfOthers is the environment without the variables of flags: how lines are read is for
+// the job to say, and what else they said is in the flags already.
+func (w *World) envOfOthers(name string) (string, bool) {
+	if strings.HasPrefix(name, environmentPrefix) {
+		return "", false
+	}
+	return w.env(name)
+}
+
+// share takes over from another runner what is one for all jobs. What the file of --config
+// says of flags is in the other's settings already.
+func (r *runner) share(of *runner) {
+	r.console, r.log, r.halt = of.console, of.log, of.halt
+	r.flags.lanes = of.flags.lanes
+	r.flags.seed, r.flags.seeded = of.flags.seed, of.flags.seeded
+}
+
+// Settings are those that the calls are made by.
+func (c *Calls) Settings() *Settings { return c.s }
+
+// Close ends the connections that wait for another call.
+func (c *Calls) Close() { c.s.r.backend.fleet.CloseIdle() }

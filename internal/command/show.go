@@ -1,0 +1,69 @@
+package command
+
+import (
+	"time"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/progress"
+)
+
+// manner is how the run is shown. Where it is not said, a terminal has the panel, and
+// whatever else there is has lines, as the panel has nowhere to be.
+func (r *runner) manner() progress.Manner {
+	switch r.flags.progress {
+	case progressNone:
+		return progress.Silent(r.stderr)
+	case progressJSON:
+		return progress.JSON(r.stderr, r.startOf(nil))
+	case progressBar:
+		return progress.Live(r.screen, r.width)
+	case progressAuto, progressPanel:
+		if r.terminal.size != nil {
+			return progress.Panel(r.newScreen(), r.speeds)
+		}
+	}
+	return progress.Plain(r.stderr)
+}
+
+// speeds are those of the latest time, once there is a run.
+func (r *runner) speeds(n int) (perSecond []float64, span time.Duration) {
+	if r.recorder == nil {
+		return nil, 0
+	}
+	return r.recorder.Speeds(n)
+}
+
+// spentOn is what a run has used and cost, as the lines of its files say it.
+func spentOn(s *promptfile.Sums) event.Spent {
+	spent := event.Spent{
+		InputTokens: s.Usage.InputTokens, OutputTokens: s.Usage.OutputTokens, CachedTokens: s.Usage.CachedTokens, Unpriced: s.Unpriced,
+	}
+	if s.Priced > 0 {
+		spent.USD = &s.CostUSD
+	}
+	return spent
+}
+
+// reportOf is what is shown of a run that is over.
+func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.Report {
+	rep := &progress.Report{
+		Summary: s.Summary, Spent: spentOn(s), Truncated: s.Truncated, Kinds: s.Kinds,
+		Before: s.EarlierDone + s.EarlierFailed, ErrorsFile: r.flags.errorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped, Untranslatable: s.Untranslatable, Renamed: s.Renamed,
+		BreakerOpened: r.troubles.opened, Broke: r.troubles.why, Stopped: r.redact(reasonOf(s.Stopped)),
+	}
+	if s.Succeeded+s.EarlierDone > 0 && !r.flags.toStdout() && !isNoFile(r.flags.output) {
+		rep.Results = r.flags.output
+		rep.Reading = r.answered.reading(r.flags.output, r.flags.writesText())
+	}
+	rep.Left = rep.NotRun
+	if plan != nil {
+		rep.Left = plan.Left() - rep.Succeeded - rep.Failed
+	}
+	if r.backend.books != nil {
+		books := r.backend.books()
+		rep.Books = &books
+	}
+	r.account(rep)
+	return rep
+}

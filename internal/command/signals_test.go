@@ -1,0 +1,402 @@
+//go:build unix
+
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// process is the command running on its own, its standard error read as events.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stderr *bufio.Reader
+	last   string // line read
+}
+
+// start runs "headrace run" with JSON progress.
+func start(t *testing.T, stdin io.Reader, args ...string) *process {
+	t.Helper()
+	cmd := exec.Command("headrace", append([]string{"run", "--progress", "json"}, args...)...)
+	cmd.Stdin = stdin
+	cmd.Dir = t.TempDir()
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return &process{t: t, cmd: cmd, stderr: bufio.NewReader(pipe)}
+}
+
+// shownEvent is what the tests look at.
+type shownEvent struct {
+	Event    string `json:"event"`
+	Message  string `json:"message"`
+	Done     int    `json:"done"`
+	InFlight int    `json:"in_flight"`
+	NotRun   int    `json:"not_run"`
+	Proved   bool   `json:"proved"`
+}
+
+// until reads events up to one that is wanted.
+func (p *process) until(wanted func(shownEvent) bool) shownEvent {
+	p.t.Helper()
+	for {
+		e, ok := p.next()
+		if !ok {
+			p.t.Fatalf("the process has ended, its last line is %q", p.last)
+		}
+		if wanted(e) {
+			return e
+		}
+	}
+}
+
+// next reads one line; what is no event leaves e empty.
+func (p *process) next() (e shownEvent, ok bool) {
+	line, err := p.stderr.ReadString('\n')
+	if err != nil {
+		return e, false
+	}
+	p.last = strings.TrimSpace(line)
+	_ = json.Unmarshal([]byte(line), &e)
+	return e, true
+}
+
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// end waits for the end, and gives the exit code and the summary.
+func (p *process) end() (code int, sum shownEvent) {
+	p.t.Helper()
+	for {
+		e, ok := p.next()
+		if !ok {
+			break
+		}
+		if e.Event == "summary" {
+			sum = e
+		}
+	}
+	_ = p.cmd.Wait() // the code says it
+	return p.cmd.ProcessState.ExitCode(), sum
+}
+
+func stopping(e shownEvent) bool { return strings.HasPrefix(e.Message, "stopping:") }
+
+// serveFor serves a provider for one test.
+func serveFor(t *testing.T, cfg sim.Config) (*sim.Server, string) {
+	t.Helper()
+	cfg.TrackIDs = true
+	server := sim.New(cfg, clockwork.NewRealClock())
+	base, stop := serveSim(server)
+	t.Cleanup(stop)
+	return server, base
+}
+
+// promptsFile is a file of n prompts.
+func promptsFile(t *testing.T, n int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "prompts.jsonl")
+	text := strings.Repeat(`{"prompt":"again and again"}`+"\n", n)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// wholeLines is how many lines a result file has; each must be JSON, with its end.
+func wholeLines(t *testing.T, path string) int {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		t.Error("the last line is torn")
+	}
+	n := 0
+	for line := range bytes.Lines(text) {
+		if n++; !json.Valid(line) {
+			t.Errorf("line %d is not JSON: %s", n, line)
+		}
+	}
+	return n
+}
+
+// The first Ctrl-C, or SIGTERM, drains: what is in flight is finished and saved,
+// nothing new starts, and the last line resumes.
+func TestFirstSignalDrains(t *testing.T) {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		t.Run(sig.String(), func(t *testing.T) {
+			server, base := serveFor(t, sim.Config{Latency: sim.Latency{Median: 100 * time.Millisecond}})
+			out := filepath.Join(t.TempDir(), "out file.jsonl")
+			args := []string{promptsFile(t, 2000), "-o", out, "--base-url", base, "--model", "m", "-c", "4"}
+			p := start(t, nil, args...)
+			p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 0 })
+			p.signal(sig)
+			p.until(stopping)
+			code, sum := p.end()
+			if code != ExitInterrupted || !sum.Proved || sum.NotRun == 0 {
+				t.Errorf("exit code %d, %+v, last line %q", code, sum, p.last)
+			}
+			if want := "headrace run --progress json " + strings.Replace(strings.Join(args, " "), out, "'"+out+"'", 1); p.last != want {
+				t.Errorf("the last line is %q, want %q", p.last, want)
+			}
+			if n, b := wholeLines(t, out), server.Books(); n != b.Accepted || b.Abandoned != 0 || n == 0 {
+				t.Errorf("%d lines, and the provider answered %d and was left waiting by %d", n, b.Accepted, b.Abandoned)
+			}
+		})
+	}
+}
+
+// The second abandons what is in flight: it ends though no call ever would, and
+// the files are whole.
+func TestSecondSignalAbandons(t *testing.T) {
+	for _, pair := range [][2]os.Signal{{os.Interrupt, os.Interrupt}, {syscall.SIGTERM, os.Interrupt}} {
+		server, base := serveFor(t, sim.Config{Errors: sim.Rates{Hang: 1}})
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		p := start(t, nil, promptsFile(t, 50), "-o", out, "--base-url", base, "--model", "m", "-c", "4")
+		p.until(func(e shownEvent) bool { return e.Event == "progress" && e.InFlight == 4 })
+		p.signal(pair[0])
+		p.until(stopping)
+		p.signal(pair[1])
+		code, sum := p.end()
+		if code != ExitInterrupted || !sum.Proved || !strings.HasPrefix(p.last, "headrace run ") {
+			t.Errorf("exit code %d, %+v, last line %q", code, sum, p.last)
+		}
+		if n := wholeLines(t, out); n != 0 || server.Books().Accepted != 0 {
+			t.Errorf("%d lines", n)
+		}
+	}
+}
+
+// What a second Ctrl-C leaves of a run in the order of the input is brought into that order
+// by the run that goes on, though the first item comes last.
+func TestInputOrderAfterSecondSignal(t *testing.T) {
+	held := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte("prompt 1.")) {
+			select {
+			case held <- struct{}{}: // the first time it is never answered
+				<-r.Context().Done()
+				return
+			default:
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"yes"},"finish_reason":"stop"}]}`)
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.jsonl"), filepath.Join(dir, "out.jsonl")
+	var text strings.Builder
+	for n := 1; n <= 50; n++ {
+		fmt.Fprintf(&text, `{"prompt":"prompt %d."}`+"\n", n)
+	}
+	if err := os.WriteFile(in, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{in, "-o", out, "--base-url", server.URL, "--model", "m", "-c", "4", "--order", "input"}
+	p := start(t, nil, args...)
+	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 5 })
+	p.signal(os.Interrupt)
+	p.until(stopping)
+	p.signal(os.Interrupt)
+	if code, _ := p.end(); code != ExitInterrupted || wholeLines(t, out) < 5 {
+		t.Errorf("exit code %d, last line %q", code, p.last)
+	}
+	p = start(t, nil, args...)
+	p.until(func(e shownEvent) bool { return strings.Contains(e.Message, "brought into the order of the input") })
+	if code, _ := p.end(); code != ExitOK {
+		t.Errorf("exit code %d, last line %q", code, p.last)
+	}
+	lines, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range bytes.Lines(lines) {
+		if n++; !bytes.Contains(line, fmt.Appendf(nil, `"headrace":{"line":%d,`, n)) {
+			t.Fatalf("line %d of the output is another's: %s", n, line)
+		}
+	}
+	if n != 50 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+// A run that waits for standard input, which says nothing, ends all the same.
+func TestSignalWhileStandardInputStalls(t *testing.T) {
+	server, base := serveFor(t, sim.Config{})
+	in, typed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer typed.Close()
+	defer in.Close()
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	p := start(t, in, "-", "-o", out, "--base-url", base, "--model", "m")
+	if _, err := typed.WriteString(`{"prompt":"one"}` + "\n" + `{"prompt":"tw`); err != nil {
+		t.Fatal(err)
+	}
+	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done == 1 })
+	p.signal(os.Interrupt)
+	code, sum := p.end()
+	if code != ExitInterrupted || !sum.Proved || wholeLines(t, out) != 1 || server.Books().Received != 1 {
+		t.Errorf("exit code %d, %+v, last line %q", code, sum, p.last)
+	}
+}
+
+// A provider that serves no more ends a run whose standard input says nothing.
+func TestStoppedWhileStandardInputStalls(t *testing.T) {
+	_, base := serveFor(t, sim.Config{Keys: []string{"another"}})
+	in, typed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer typed.Close()
+	defer in.Close()
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	p := start(t, in, "-", "-o", out, "--base-url", base, "--model", "m")
+	if _, err := typed.WriteString(`{"prompt":"one"}` + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	code, _ := p.end()
+	if code != ExitStopped || wholeLines(t, out) != 0 {
+		t.Errorf("exit code %d, last line %q", code, p.last)
+	}
+}
+
+// A result is handed on as soon as it is there, whatever else is to come.
+func TestResultsComeAtOnce(t *testing.T) {
+	_, base := serveFor(t, sim.Config{})
+	cmd := exec.Command("headrace", "run", "-", "-o", "-", "--base-url", base, "--model", "m", "--progress", "none")
+	typed, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	lines := bufio.NewReader(results)
+	for range 3 {
+		if _, err := io.WriteString(typed, `{"prompt":"and now?"}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := lines.ReadString('\n'); err != nil || !json.Valid([]byte(line)) {
+			t.Fatalf("%q, %v", line, err)
+		}
+	}
+	_ = typed.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// headrace sim says where it listens on one line, serves, and prints its books when
+// it is interrupted.
+func TestSimServesUntilInterrupted(t *testing.T) {
+	p, base := childSim(t)
+	run := exec.Command("headrace", "run", promptsFile(t, 30), "-o", filepath.Join(t.TempDir(), "o"), "--base-url", base, "--model", "m")
+	if text, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	p.signal(os.Interrupt)
+	var books []string
+	for _, ok := p.next(); ok; _, ok = p.next() {
+		books = append(books, p.last)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if !slices.ContainsFunc(books, func(l string) bool { return strings.HasPrefix(l, "accepted") && strings.HasSuffix(l, " 30") }) {
+		t.Errorf("its books: %q", books)
+	}
+}
+
+// A run that is killed, and gone on with, has cost what its lines say together, and that is
+// what status says.
+func TestCostsOfAKilledRun(t *testing.T) {
+	_, base := childSim(t, "--latency", "50ms")
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	args := []string{promptsFile(t, 300), "-o", out, "--base-url", base, "--model", "m", "-c", "4", "--price", "2.5,10"}
+	for n := range 3 {
+		p := start(t, nil, args...)
+		p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 40*n })
+		if err := p.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		p.end()
+	}
+	p := start(t, nil, args...)
+	if code, sum := p.end(); code != ExitOK || !sum.Proved {
+		t.Errorf("exit code %d, %+v, last line %q", code, sum, p.last)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, priced, unpriced, fault := linesCost(text, "2.5,10")
+	if fault != "" || priced != 300 || unpriced != 0 || sum < 0.01 {
+		t.Fatalf("%v in %d lines, and %d without a cost: %s", sum, priced, unpriced, fault)
+	}
+	if _, said, _ := inWorld(t, nil, nil, "status", out); !strings.Contains(said, " calls; "+words.Money(sum)+"\n") {
+		t.Errorf("not %s in %s", words.Money(sum), said)
+	}
+}
+
+// childSim serves the simulated provider, with nothing in the way but what the flags say,
+// in a process of its own.
+func childSim(t *testing.T, flags ...string) (p *process, base string) {
+	t.Helper()
+	cmd := exec.Command("headrace", append([]string{"sim", "--addr", "127.0.0.1:0", "--profile", "fast"}, flags...)...)
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	p = &process{t: t, cmd: cmd, stderr: bufio.NewReader(pipe)}
+	for base == "" {
+		if _, ok := p.next(); !ok {
+			t.Fatal("it has ended")
+		}
+		_, base, _ = strings.Cut(p.last, "listening on ")
+	}
+	return p, base
+}

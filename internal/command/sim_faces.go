@@ -1,0 +1,75 @@
+package command
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/provider/all"
+	"github.com/headrace/headrace/provider/sim"
+	simface "github.com/headrace/headrace/provider/sim/face"
+	"github.com/headrace/headrace/provider/sim/openai"
+	"github.com/headrace/headrace/provider/vendor"
+)
+
+// dialectAzure is OpenAI's dialect at Azure's addresses.
+const dialectAzure = "azure"
+
+// simDialects are the values of --dialect.
+func simDialects() []string {
+	var names []string
+	for _, e := range all.All() {
+		names = append(names, e.Dialect.Name())
+	}
+	return slices.Insert(names, 1, dialectAzure) // behind that of whom it is
+}
+
+// simDialectList is all of them, in words.
+func simDialectList() string {
+	names := simDialects()
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// setFace gives the simulated provider the face of a dialect. OpenAI's is what it has that
+// is told of none.
+func setFace(to *simface.Face, dialect string) error {
+	if dialect == dialectAzure {
+		*to = openai.Azure{}
+		return nil
+	}
+	entry, known := all.Named(dialect)
+	if !known {
+		return refuse("--dialect: %q is not known: use %s", dialect, simDialectList())
+	}
+	if *to = entry.Face; dialect == providerOpenAI {
+		*to = nil
+	}
+	return nil
+}
+
+// vendorOf is whom the simulated provider looks like: the first row of the face's dialect;
+// none, if that is OpenAI itself.
+func vendorOf(c sim.Config) (v vendor.Vendor) {
+	if c.Face == nil {
+		return v
+	}
+	name := dialectOf(c.Face)
+	rows := vendor.Rows()
+	return rows[slices.IndexFunc(rows, func(v vendor.Vendor) bool { return v.Name == name || v.Dialect == name })]
+}
+
+// dialectOf is the word of --dialect for a face.
+func dialectOf(f simface.Face) string {
+	if _, is := f.(openai.Azure); is {
+		return dialectAzure
+	}
+	return f.Name()
+}
+
+// simBase is the path below which clients of a configuration's face look.
+func simBase(c sim.Config) string {
+	if c.Face == nil {
+		return openai.Face{}.Base()
+	}
+	return c.Face.Base()
+}

@@ -1,0 +1,105 @@
+package command
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/headrace/headrace/provider/all"
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// headrace sim looks like whom --dialect names, and its books tell what was sent.
+func TestSimDialects(t *testing.T) {
+	const chat = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
+	for _, c := range []struct{ dialect, base, path, body, answer string }{
+		{"openai", "/v1", "/chat/completions", chat, "choices.0.message.content"},
+		{"azure", "/openai/v1", "/chat/completions", chat, "choices.0.message.content"},
+		{"anthropic", "", "/v1/messages", `{"max_tokens":64,` + chat[1:], "content.0.text"},
+		{"gemini", "", "/v1beta/models/m:generateContent", `{"contents":[{"parts":[{"text":"hello"}]}]}`, "candidates.0.content.parts.0.text"},
+		{"converse", "", "/model/m/converse", `{"messages":[{"role":"user","content":[{"text":"hello"}]}]}`, "output.message.content.0.text"},
+	} {
+		t.Run(c.dialect, func(t *testing.T) {
+			_, base := childSim(t, "--dialect", c.dialect)
+			host, found := strings.CutSuffix(base, c.base)
+			if !found || strings.Count(host, "/") != 2 {
+				t.Errorf("listening on %s", base)
+			}
+			if said := gjson.Get(fetched(t, "POST", base+c.path, c.body), c.answer).Str; said != sim.Answer("hello") {
+				t.Errorf("%q", said)
+			}
+			if bodies := gjson.Get(fetched(t, "GET", host+"/sim/books?bodies", ""), "bodies"); len(bodies.Map()) != 1 {
+				t.Errorf("bodies: %s", bodies.Raw)
+			}
+		})
+	}
+	_, _, said := inWorld(t, nil, nil, "sim", "--dialect", "klingon")
+	_, help, _ := inWorld(t, nil, nil, "sim", "--help")
+	if list := "openai, azure, anthropic, gemini"; !strings.Contains(said, `--dialect: "klingon" is not known: use `+list) || !strings.Contains(help, list) {
+		t.Error(said, help)
+	}
+	for _, d := range all.All() {
+		if name := d.Dialect.Name(); !strings.Contains(said, name) || !strings.Contains(help, name) {
+			t.Errorf("%s is not named", name)
+		}
+	}
+}
+
+func fetched(t *testing.T, method, url, body string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer k")
+	r.Header.Set("Anthropic-Version", "2023-06-01")
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Each face says how headrace run calls it, and that command works: its progress keeps the
+// contract, the prompts are answered, and only OpenAI's shape is not told by its text.
+func TestSimSaysHowItIsCalled(t *testing.T) {
+	dir := t.TempDir()
+	in := filepath.Join(dir, "prompts.jsonl")
+	if err := os.WriteFile(in, []byte(`{"prompt":"hello"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dialect := range simDialects() {
+		p, _ := childSim(t, "--dialect", dialect)
+		if _, ok := p.next(); !ok {
+			t.Fatal("it has ended")
+		}
+		_, command, found := strings.Cut(strings.TrimSpace(p.last), "in another terminal: ")
+		setting, args, runs := strings.Cut(command, "headrace run prompts.jsonl -o results.jsonl ")
+		if !found || !runs || (setting == "") != (dialect == "openai") {
+			t.Errorf("%s: %q", dialect, p.last)
+			continue
+		}
+		env := map[string]string{}
+		if name, value, set := strings.Cut(strings.TrimSpace(setting), "="); set {
+			env[name] = value
+		}
+		out := filepath.Join(dir, dialect+".jsonl")
+		all := append([]string{"run", in, "-o", out, "--progress", "json", "--region", "eu-west-1", "--resource", "acme"}, strings.Fields(args)...)
+		code, _, stderr := inWorld(t, nil, env, all...)
+		keeps(t, stderr)
+		answered := gjson.Get(read(t, out), "headrace.text").Str == sim.Answer("hello")
+		if code != 0 || answered == (dialect == "openai" || dialect == dialectAzure) {
+			t.Errorf("%s: exit %d, %s", dialect, code, stderr)
+		}
+	}
+}

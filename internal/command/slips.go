@@ -1,0 +1,117 @@
+package command
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/provider/vendor"
+	"github.com/headrace/headrace/provider/wire"
+)
+
+// hintsFor say what flags may have to do with bad lines: a line each.
+func hintsFor(input string, bad []*prompts.LineError) (hints []string) {
+	if len(bad) > 0 && isNoJSONL(input, bad[0]) {
+		hints = append(hints, formatHint(input))
+	}
+	if slices.ContainsFunc(bad, func(e *prompts.LineError) bool { return errors.Is(e, prompts.ErrNoModel) }) {
+		hints = append(hints, "--model NAME gives lines a model that name none")
+	}
+	if slices.ContainsFunc(bad, lacksBound) {
+		hints = append(hints, "--max-tokens N bounds the answers to all chats that have no bound")
+	}
+	if slices.ContainsFunc(bad, func(e *prompts.LineError) bool { return errors.Is(e, prompts.ErrUntranslatable) }) {
+		hints = append(hints, "--on-untranslatable skip leaves out lines that cannot be translated")
+	}
+	return append(hints, elsewhere(bad)...)
+}
+
+// lacksBound reports whether a chat cannot be translated for want of a bound on its answer.
+func lacksBound(e *prompts.LineError) bool {
+	return errors.Is(e, prompts.ErrUntranslatable) && e.Field == "max_completion_tokens" && strings.Contains(e.Reason, "is missing")
+}
+
+// elsewhere names, for each endpoint that the provider does not have, those of whose dialect
+// it is.
+func elsewhere(bad []*prompts.LineError) (hints []string) {
+	said := map[string]bool{}
+	for _, e := range bad {
+		whom := speakersOf(e.Endpoint)
+		if said[e.Endpoint] || len(whom) == 0 {
+			continue
+		}
+		said[e.Endpoint] = true
+		hints = append(hints, "--provider "+strings.Join(whom, " or ")+" takes lines for "+e.Endpoint)
+	}
+	return hints
+}
+
+// speakersOf are the vendors whose dialect is about an endpoint before all others.
+func speakersOf(endpoint string) (names []string) {
+	for _, v := range vendor.Rows() {
+		if wire.Served(dialectNamed(v.Dialect))[0] == endpoint {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
+func formatHint(input string) string {
+	return input + " is read as JSONL, an object a line: --format text takes each line as a prompt, --format csv each row as an item"
+}
+
+// isNoJSONL reports whether what was read as JSONL seems to be none: its first line is
+// something else, and its name does not say that it is JSON.
+func isNoJSONL(input string, first *prompts.LineError) bool {
+	name := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(input), ".gz"), ".zst")
+	return first.Line == 1 && errors.Is(first, prompts.ErrNotJSON) &&
+		!slices.Contains([]string{".jsonl", ".ndjson", ".json"}, filepath.Ext(name))
+}
+
+// mostSlips is how many letters a word may be off to be taken for another.
+const mostSlips = 2
+
+// nearest is the word that was most likely meant by what was typed; "" if none was.
+func nearest(typed string, words []string) string {
+	best, least := "", mostSlips+1
+	for _, w := range words {
+		if d := distance(typed, w); d < least && 2*d < len(w) {
+			best, least = w, d
+		}
+	}
+	return best
+}
+
+// didYouMean is a question for a word; "" for none.
+func didYouMean(word string) string {
+	if word == "" {
+		return ""
+	}
+	return "did you mean " + word + "? "
+}
+
+// distance is how many letters must be put in, taken out, exchanged, or swapped with their
+// neighbour to make one word of the other.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+		for j := 1; j <= len(b); j++ {
+			switch {
+			case i == 0:
+				rows[0][j] = j
+			case a[i-1] == b[j-1]:
+				rows[i][j] = rows[i-1][j-1]
+			default:
+				rows[i][j] = 1 + min(rows[i-1][j-1], rows[i-1][j], rows[i][j-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}

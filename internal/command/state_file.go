@@ -1,0 +1,226 @@
+package command
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/internal/disk"
+)
+
+// What is known of the lanes lies beside the output from one run to the next: for
+// results.jsonl in results.state.json. It says how long the provider asked to wait, how
+// far a ramp has come, and what was learned of limits. It is no journal: it says nothing
+// of items, and to delete it loses nothing but what was learned.
+//
+// It is written as a whole, to another name first, and is on the disk before it has its
+// own: a loss of power leaves this one or the one before. With --durable os it is not
+// synced: what that leaves of it is found to be damaged, and not used.
+
+const (
+	stateVersion = 1
+
+	// stateKept is for how long what is known of a lane is believed. Waits and ramps take
+	// care of themselves, being moments; limits of a day ago may be those of another tier.
+	stateKept = 24 * time.Hour
+
+	// stateAhead is how far ahead a state may have been saved by this machine's clock:
+	// clocks are put right by less. Beyond it the waits in it mean nothing.
+	stateAhead = time.Minute
+
+	// maxState is the longest state, in bytes. A lane, which is a model, takes up to 5,000.
+	maxState = 16 << 20
+)
+
+// stateMark is what every state begins with. A file of that name that begins otherwise is
+// somebody else's.
+const stateMark = `{"headrace_state":`
+
+// sealedState is the file: a state, and what tells that it is whole.
+type sealedState struct {
+	Version int             `json:"headrace_state"`
+	Sum     string          `json:"sum"` // SHA-256 of State as it stands there
+	State   json.RawMessage `json:"state"`
+}
+
+// savedState is what is known, and of whom.
+type savedState struct {
+	Saved  time.Time    `json:"saved"`
+	Server string       `json:"server"`
+	Print  string       `json:"fingerprint"`
+	Lanes  batch.Memory `json:"lanes"`
+}
+
+// stateFile is where the state of one output is kept.
+type stateFile struct {
+	path   string
+	server string // whom it is about
+	print  string
+	law    string
+	now    func() time.Time
+
+	disk   disk.Disk
+	synced bool // it survives the loss of power
+}
+
+// Why a state is not used.
+var (
+	errNotOurs = errors.New("it is not one that headrace has written: it is left alone, and what is learned is not saved")
+	errDamaged = errors.New("it is damaged")
+)
+
+// load reads the state. A file that is not there is none.
+func (s *stateFile) load() (batch.Memory, error) {
+	text, err := s.read()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(bytes.Trim(text, "\x00")) == 0: // the loss of power
+		return nil, errDamaged
+	case !bytes.HasPrefix(text, []byte(stateMark)):
+		return nil, errNotOurs
+	}
+	saved, err := unseal(text)
+	if err != nil {
+		return nil, err
+	}
+	return saved.Lanes, s.check(saved)
+}
+
+// read gives the text of a file, and of nothing else: a link could lead anywhere, and a
+// pipe could keep the run waiting.
+func (s *stateFile) read() ([]byte, error) {
+	named, err := os.Lstat(s.path)
+	if err != nil {
+		return nil, disk.Bare(err)
+	}
+	if !named.Mode().IsRegular() {
+		return nil, errNotOurs
+	}
+	file, err := os.Open(s.path)
+	if err != nil {
+		return nil, disk.Bare(err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	if opened, err := file.Stat(); err != nil || !os.SameFile(named, opened) {
+		return nil, errNotOurs
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxState+1))
+	if err != nil {
+		return nil, disk.Bare(err)
+	}
+	if len(text) > maxState {
+		return nil, errNotOurs
+	}
+	return text, nil
+}
+
+// unseal opens a text that is one of ours.
+func unseal(text []byte) (*savedState, error) {
+	var sealed sealedState
+	if err := strictly(text, &sealed); err != nil {
+		return nil, errDamaged
+	}
+	if sealed.Version != stateVersion {
+		return nil, fmt.Errorf("it is of version %d, and this headrace reads version %d", sealed.Version, stateVersion)
+	}
+	var saved savedState
+	if sealed.Sum != sumOf(sealed.State) || strictly(sealed.State, &saved) != nil {
+		return nil, errDamaged
+	}
+	return &saved, nil
+}
+
+// strictly reads a text that holds one value and nothing that is not known.
+func strictly(text []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errDamaged
+	}
+	return nil
+}
+
+func sumOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// check says whether a whole state is for this run.
+func (s *stateFile) check(saved *savedState) error {
+	switch ahead := saved.Saved.Sub(s.now()); {
+	case ahead > stateAhead:
+		return fmt.Errorf("by this machine's clock it will be saved in %s", words.Wait(ahead))
+	case saved.Server != s.server:
+		return fmt.Errorf("it is about %s, and this run calls %s", clipped(saved.Server), s.server)
+	case saved.Print != s.print:
+		return fmt.Errorf("it is about another address or key")
+	}
+	for name, k := range saved.Lanes {
+		if err := k.Validate(); err != nil {
+			return errors.New(plainText(err))
+		}
+		if k.Law.Law != s.law {
+			return fmt.Errorf("it is of --law %s, and this run's is %s", clipped(k.Law.Law), s.law)
+		}
+		// What was not used is saved again as it came: the file may be younger.
+		if s.now().Sub(k.Law.At) > stateKept {
+			delete(saved.Lanes, name)
+		}
+	}
+	if len(saved.Lanes) == 0 {
+		return fmt.Errorf("it is older than %s", words.Wait(stateKept))
+	}
+	return nil
+}
+
+// save writes the state at once or not at all. It is called by one goroutine.
+func (s *stateFile) save(m batch.Memory) error {
+	state, err := json.Marshal(savedState{Saved: s.now().UTC().Round(0), Server: s.server, Print: s.print, Lanes: m})
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(sealedState{Version: stateVersion, Sum: sumOf(state), State: state})
+	if err != nil {
+		return err
+	}
+	if len(text) >= maxState {
+		return fmt.Errorf("it would be longer than %d bytes", maxState)
+	}
+	return s.write(append(text, '\n'))
+}
+
+// write makes the file anew beside the old one and then takes its place. Neither name is
+// followed if it is a link: one is made here or not at all, the other replaced.
+func (s *stateFile) write(text []byte) error {
+	next := s.path + ".tmp"
+	_ = os.Remove(next) // a process that was killed may have left it
+	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return disk.Bare(err)
+	}
+	if _, err = file.Write(text); err == nil && s.synced {
+		err = s.disk.SyncData(file)
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = s.disk.Rename(next, s.path)
+	}
+	if err != nil {
+		_ = os.Remove(next)
+	}
+	return disk.Bare(err)
+}

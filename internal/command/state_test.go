@@ -1,0 +1,329 @@
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider/auth"
+)
+
+// stateAt is a state file in a folder of its own, by a clock that stands still.
+func stateAt(t *testing.T, now time.Time) *stateFile {
+	t.Helper()
+	return &stateFile{
+		path: filepath.Join(t.TempDir(), "out.state.json"), server: "openai at http://a", print: "ab", law: "model",
+		now: func() time.Time { return now }, disk: disk.Real(), synced: true,
+	}
+}
+
+// waiting is a memory of one lane that was told to wait, saved at that moment.
+func waiting(at time.Time) batch.Memory {
+	return batch.Memory{"openai/m": {
+		Version: machine.LaneMemoryVersion, Until: at.Add(30 * time.Second),
+		Law: limiter.Memory{Version: limiter.MemoryVersion, Law: "model", At: at, Answered: 0.1},
+	}}
+}
+
+var someDay = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+func mustSave(t *testing.T, s *stateFile, m batch.Memory) {
+	t.Helper()
+	if err := s.save(m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is saved is read again; only the owner can read the file, and nothing lies beside it.
+func TestStateComesBack(t *testing.T) {
+	s := stateAt(t, someDay)
+	if m, err := s.load(); m != nil || err != nil {
+		t.Errorf("none there: %v %v", m, err)
+	}
+	for range 2 {
+		mustSave(t, s, waiting(someDay))
+	}
+	m, err := s.load()
+	if err != nil || len(m) != 1 || !m["openai/m"].Until.Equal(someDay.Add(30*time.Second)) || m["openai/m"].Law.Answered != 0.1 {
+		t.Errorf("%v %+v", err, m)
+	}
+	files, _ := os.ReadDir(filepath.Dir(s.path))
+	if info, err := os.Stat(s.path); err != nil || info.Mode().Perm() != 0o600 || len(files) != 1 {
+		t.Errorf("%v, %d files, %v", info.Mode(), len(files), err)
+	}
+}
+
+// A state that is old, from the future, of another server, key, law or version, or
+// damaged is not used, and replaced by the next save.
+func TestStateThatIsNotUsed(t *testing.T) {
+	rewritten := func(from, to string) func(*testing.T, *stateFile) {
+		return func(t *testing.T, s *stateFile) {
+			text, err := os.ReadFile(s.path)
+			if err != nil || !strings.Contains(string(text), from) {
+				t.Fatalf("%q is not in %s: %v", from, text, err)
+			}
+			if err := os.WriteFile(s.path, []byte(strings.Replace(string(text), from, to, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	saved := func(m batch.Memory) func(*testing.T, *stateFile) {
+		return func(t *testing.T, s *stateFile) { mustSave(t, s, m) }
+	}
+	later := func(d time.Duration) func(*testing.T, *stateFile) {
+		return func(_ *testing.T, s *stateFile) { s.now = func() time.Time { return someDay.Add(d) } }
+	}
+	newer := waiting(someDay)
+	k := newer["openai/m"]
+	k.Law.Version = limiter.MemoryVersion + 1
+	newer["openai/m"] = k
+	for name, c := range map[string]struct {
+		change func(*testing.T, *stateFile)
+		want   string // "": it is used
+	}{
+		"fresh":               {later(0), ""},
+		"of yesterday":        {later(stateKept), ""},
+		"too old":             {later(stateKept + time.Second), "it is older than 24.0 h"},
+		"of a clock put back": {later(-stateAhead), ""},
+		"from the future":     {later(-time.Hour), "by this machine's clock it will be saved in 60 min"},
+		"another server":      {func(_ *testing.T, s *stateFile) { s.server = "openai at http://b" }, "it is about openai at http://a, and this run calls openai at http://b"},
+		"another key":         {func(_ *testing.T, s *stateFile) { s.print = "ac" }, "it is about another address or key"},
+		"another law":         {func(_ *testing.T, s *stateFile) { s.law = "plain" }, "it is of --law model, and this run's is plain"},
+		"another version":     {rewritten(`"headrace_state":1`, `"headrace_state":2`), "it is of version 2, and this headrace reads version 1"},
+		"a newer law":         {saved(newer), "lane memory: memory: version 2 is newer than 1: it was saved by a later headrace"},
+		"a changed wait":      {rewritten("12:00:30", "13:00:30"), "it is damaged"},
+		"cut off":             {func(_ *testing.T, s *stateFile) { _ = os.Truncate(s.path, 100) }, "it is damaged"},
+		"lost to zeros":       {func(_ *testing.T, s *stateFile) { _ = os.WriteFile(s.path, make([]byte, 600), 0o600) }, "it is damaged"},
+		"empty":               {func(_ *testing.T, s *stateFile) { _ = os.Truncate(s.path, 0) }, "it is damaged"},
+		"with more behind":    {rewritten("\n", "\n{}"), "it is damaged"},
+		"an unknown word":     {rewritten(`"sum":`, `"sun":1,"sum":`), "it is damaged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := stateAt(t, someDay)
+			mustSave(t, s, waiting(someDay))
+			c.change(t, s)
+			m, err := s.load()
+			switch {
+			case c.want == "" && (err != nil || len(m) != 1):
+				t.Errorf("not used: %v", err)
+			case c.want != "" && (err == nil || err.Error() != c.want || errors.Is(err, errNotOurs)):
+				t.Errorf("%v, want %s", err, c.want)
+			}
+			mustSave(t, s, waiting(s.now()))
+		})
+	}
+}
+
+// Of a state that is saved again and again by runs that call other models, what is old is
+// left out all the same.
+func TestOldLanesAreLeftOut(t *testing.T) {
+	s, m := stateAt(t, someDay), waiting(someDay)
+	m["openai/old"] = waiting(someDay.Add(-2 * stateKept))["openai/m"]
+	mustSave(t, s, m)
+	if m, err := s.load(); err != nil || len(m) != 1 || m["openai/m"].Version == 0 {
+		t.Errorf("%v %+v", err, m)
+	}
+}
+
+// What somebody else has put where the state would be, or where it is written first, is
+// not read, not followed and not changed.
+func TestStateOfOthersIsLeftAlone(t *testing.T) {
+	for name, put := range map[string]func(path, elsewhere string) error{
+		"a file":            func(path, _ string) error { return os.WriteFile(path, []byte(`{"mine":true}`), 0o644) },
+		"a link":            func(path, elsewhere string) error { return os.Symlink(elsewhere, path) },
+		"a link to nothing": func(path, elsewhere string) error { return os.Symlink(elsewhere+".none", path) },
+		"a folder":          func(path, _ string) error { return os.Mkdir(path, 0o755) },
+		"a huge file": func(path, _ string) error {
+			return errors.Join(os.WriteFile(path, []byte(stateMark), 0o644), os.Truncate(path, maxState+1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := stateAt(t, someDay)
+			elsewhere := filepath.Join(t.TempDir(), "state")
+			other := *s
+			other.path = elsewhere
+			mustSave(t, &other, waiting(someDay))
+			if err := put(s.path, elsewhere); err != nil {
+				t.Fatal(err)
+			}
+			if m, err := s.load(); !errors.Is(err, errNotOurs) || m != nil {
+				t.Errorf("%v %v", err, m)
+			}
+		})
+	}
+	t.Run("a link where it is written first", func(t *testing.T) {
+		s := stateAt(t, someDay)
+		elsewhere := filepath.Join(t.TempDir(), "precious")
+		if err := errors.Join(os.WriteFile(elsewhere, []byte("precious"), 0o644), os.Symlink(elsewhere, s.path+".tmp")); err != nil {
+			t.Fatal(err)
+		}
+		mustSave(t, s, waiting(someDay))
+		if text, err := os.ReadFile(elsewhere); err != nil || string(text) != "precious" {
+			t.Errorf("%q %v", text, err)
+		}
+	})
+}
+
+// A save that fails leaves the old state, and nothing else.
+func TestFailedSaveLeavesTheOldState(t *testing.T) {
+	s := stateAt(t, someDay)
+	mustSave(t, s, waiting(someDay))
+	huge := batch.Memory{}
+	for k := range 2 {
+		one := waiting(someDay)["openai/m"]
+		one.Law.Law = strings.Repeat("x", maxState*2/3)
+		huge[strings.Repeat("m", k+1)] = one
+	}
+	if err := s.save(huge); err == nil {
+		t.Error("a state without bound was saved")
+	}
+	if err := os.Mkdir(s.path+".tmp", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.path+".tmp/x", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.save(waiting(someDay.Add(time.Hour))); err == nil || strings.Contains(err.Error(), s.path) {
+		t.Errorf("%v", err)
+	}
+	if m, err := s.load(); err != nil || !m["openai/m"].Law.At.Equal(someDay) {
+		t.Errorf("%v %v", err, m)
+	}
+}
+
+// Where the state of an output lies.
+func TestStatePath(t *testing.T) {
+	for output, want := range map[string]string{
+		"results.jsonl": "results.state.json", "a/b.c.jsonl": "a/b.c.state.json", "r": "r.state.json",
+		"r.jsonl.gz": "r.state.json", "r.jsonl.zst": "r.state.json", "d.e/r": "d.e/r.state.json",
+	} {
+		if got := statePath(output); got != want {
+			t.Errorf("%s: %s, want %s", output, got, want)
+		}
+	}
+}
+
+// Neither the key nor anything of the address beside its host is in a state; another key
+// or path has another fingerprint, but for one in 256, which confirms no guess.
+func TestFingerprintGivesNothingAway(t *testing.T) {
+	prints := map[string]int{}
+	for i := range 2560 {
+		r := &runner{flags: &runFlags{inputFlags: inputFlags{whomFlags: whomFlags{baseURL: "http://bob:secret@host/path-secret/?k=secret"}}}, backend: backendWith(t, strings.Repeat("k", i))}
+		server, mark := r.serverOf()
+		if server != "openai at http://host" || len(mark) != 2 {
+			t.Fatalf("%q %q", server, mark)
+		}
+		prints[mark]++
+	}
+	for mark, n := range prints {
+		if n > 40 || len(prints) < 200 {
+			t.Errorf("%d of 2,560 keys have the fingerprint %s, of %d that there are", n, mark, len(prints))
+		}
+	}
+	for base, want := range map[string]string{"": "openai", "https://api.openai.com/v1": "openai", "http://127.0.0.1:8080/v1/": "openai at http://127.0.0.1:8080"} {
+		r := &runner{flags: &runFlags{inputFlags: inputFlags{whomFlags: whomFlags{baseURL: base}}}, backend: &backend{name: "openai"}}
+		if server, _ := r.serverOf(); server != want {
+			t.Errorf("%s: %s, want %s", base, server, want)
+		}
+	}
+}
+
+// Of what is no key the place counts where it comes from, and not what it is today: a file
+// has another key in it tomorrow, and the same account.
+func TestFingerprintOfAKeyFile(t *testing.T) {
+	dir, prints := t.TempDir(), map[string]bool{}
+	for i := range 16 {
+		path := filepath.Join(dir, fmt.Sprint("key-", i))
+		mark := ""
+		for _, key := range []string{"sk-first-0123456789", "sk-second-0123456789"} {
+			if err := os.WriteFile(path, []byte(key), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			file, err := auth.NewFile(path, auth.Authorization, auth.BearerPrefix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &runner{flags: &runFlags{}, backend: &backend{name: "x", proof: file, proven: path}}
+			_, got := r.serverOf()
+			if mark != "" && got != mark {
+				t.Errorf("%s: %s was %s", key, got, mark)
+			}
+			mark = got
+		}
+		prints[mark] = true
+	}
+	if len(prints) < 8 {
+		t.Errorf("16 files have %d fingerprints", len(prints))
+	}
+}
+
+// Whatever a file holds, reading it ends in a memory that a run takes, or in an error.
+func FuzzState(f *testing.F) {
+	s := &stateFile{path: filepath.Join(f.TempDir(), "s"), server: "x", law: "model", now: func() time.Time { return someDay }, disk: disk.Real()}
+	if err := s.save(waiting(someDay)); err != nil {
+		f.Fatal(err)
+	}
+	text, err := os.ReadFile(s.path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte(stateMark + `1,"sum":"","state":null}`))
+	f.Add([]byte(stateMark + `1,"sum":"` + sumOf([]byte("{}")) + `","state":{}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		saved, err := unseal(text)
+		if err != nil || s.check(saved) != nil {
+			return
+		}
+		shared, err := batch.NewShared(batch.WithMemory(saved.Lanes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.Close()
+		if _, err := json.Marshal(saved.Lanes); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A state is on the disk before it has its name, so that a loss of power takes no more than
+// the latest; not where nobody asked for that. One that cannot be synced leaves the one
+// before.
+func TestStateIsSyncedBeforeItHasTheName(t *testing.T) {
+	s, broken := stateAt(t, someDay), errors.New("broken")
+	var did []string
+	s.disk.SyncData = func(f *os.File) error {
+		text, _ := os.ReadFile(f.Name())
+		if _, err := unseal(text); err != nil {
+			t.Errorf("synced is %s", text)
+		}
+		did = append(did, "sync")
+		return nil
+	}
+	s.disk.Rename = func(from, to string) error { did = append(did, "rename"); return os.Rename(from, to) }
+	mustSave(t, s, waiting(someDay))
+	s.synced = false
+	mustSave(t, s, waiting(someDay))
+	if got := strings.Join(did, " "); got != "sync rename rename" {
+		t.Error(got)
+	}
+	s.synced, s.disk.SyncData = true, func(*os.File) error { return broken }
+	if err := s.save(waiting(someDay.Add(time.Hour))); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if m, err := s.load(); err != nil || !m["openai/m"].Until.Equal(someDay.Add(30*time.Second)) {
+		t.Errorf("%v, %+v", err, m)
+	}
+	if files, _ := os.ReadDir(filepath.Dir(s.path)); len(files) != 1 {
+		t.Errorf("left: %v", files)
+	}
+}

@@ -1,0 +1,201 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/internal/command/words"
+)
+
+// statusFlags are the flags of status.
+type statusFlags struct {
+	errors, input, format, timeline string
+	watch, json                     bool
+}
+
+func newStatusCommand(w *World) *cobra.Command {
+	flags := &statusFlags{}
+	cmd := &cobra.Command{
+		Use:   "status OUTPUT [flags]",
+		Short: "Tell how far an output is: done, failed, remaining, spent",
+		Long: `Tell what the result files of a run hold: how many items are done and failed, and what
+they have used and cost, as far as their lines say. Nothing is changed, and a run
+may be writing to them.
+
+How many remain, only the input knows: name it with --input.
+
+With --watch it shows how a run that goes on stands, as that shows itself, from any other
+terminal, until it ends or until Ctrl-C, which ends only the watching. On no terminal it
+prints a line when what holds the run back changes, or something fails, and each 5 s. With
+--json it prints the latest progress event of the run, as --progress json does, and ends.
+Both read the timeline that a run keeps beside its output, in results.run.jsonl for
+results.jsonl, and tell of a run that was killed how it stood.`,
+		Example: `  headrace status results.jsonl
+  headrace status results.jsonl --input prompts.jsonl
+  headrace status results.jsonl --watch
+  headrace status results.jsonl --json | jq .held_by`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return nil
+			}
+			return refuse("status takes one output: see %s --help", cmd.CommandPath())
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags.watch || flags.json {
+				return w.follow(cmd.Context(), flags, args[0])
+			}
+			return w.status(flags, args[0])
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&flags.errors, "errors", "", "where failed items are (default: OUTPUT with .errors before its ending)")
+	fs.StringVar(&flags.input, "input", "", "the prompt file, to tell what remains")
+	fs.StringVar(&flags.format, "format", formatAuto, "how the input holds its items, as in headrace run")
+	fs.BoolVar(&flags.watch, "watch", false, "show how the run stands until it ends")
+	fs.BoolVar(&flags.json, "json", false, "print the latest progress event of the run")
+	fs.StringVar(&flags.timeline, "timeline", "", "the timeline that --watch and --json read, as in headrace run (default: OUTPUT with .run.jsonl for its ending)")
+	nameValues(fs, map[string]string{"errors": "FILE", "input": "FILE", "format": "NAME", "timeline": "FILE"})
+	return cmd
+}
+
+// follow shows a run by its timeline.
+func (w *World) follow(ctx context.Context, flags *statusFlags, output string) error {
+	if flags.watch && flags.json {
+		return refuse("--watch goes on and --json prints one event: give one of them")
+	}
+	run, err := w.watched(flags, output)
+	if err != nil {
+		return err
+	}
+	if flags.json {
+		return run.printProgress(ctx)
+	}
+	return run.watch(ctx)
+}
+
+// unknownItems is the length of an input that was not named.
+const unknownItems = -1
+
+func (w *World) status(flags *statusFlags, output string) error {
+	if _, err := os.Stat(output); errors.Is(err, fs.ErrNotExist) {
+		return refuse("%s: there is no such file: check the name of the output", output)
+	}
+	of := runFlags{output: output, errors: flags.errors, inputFlags: inputFlags{format: flags.format}}
+	if err := oneOf("format", of.format, formatAuto, formatJSONL, formatText, formatCSV); err != nil {
+		return usage(err)
+	}
+	p, err := journal.ReadProgress(output, of.errorsPath())
+	if err != nil {
+		return refuse("%s", plainText(err))
+	}
+	items := unknownItems
+	if flags.input != "" {
+		if items, err = w.countItems(&of, flags.input); err != nil {
+			return err
+		}
+	}
+	printStatus(forPeople(w.stdout), &of, p, flags.input, items)
+	return nil
+}
+
+// countItems reads an input through. Which model and endpoint its lines will be
+// given, changes nothing about their number.
+func (w *World) countItems(of *runFlags, input string) (int, error) {
+	src, err := w.source(input)
+	if err != nil {
+		return 0, err
+	}
+	file, err := src.Open()
+	if err != nil {
+		return 0, inputFault(input, err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	cfg := prompts.Config{Name: src.Name, DefaultModel: simDefaultModel, Serves: prompts.Operations(), Checked: true, Format: of.formatOf(src.Name)}
+	sum, _, err := prompts.Check(prompts.NewReader(file, cfg))
+	if err != nil {
+		return 0, refuse("%s", plainText(err))
+	}
+	return sum.Items + sum.Bad, nil
+}
+
+func printStatus(out io.Writer, of *runFlags, p *journal.Progress, input string, items int) {
+	row := func(name string, format string, args ...any) {
+		fmt.Fprintf(out, "  %-10s %s\n", name, sayf(format, args...))
+	}
+	fmt.Fprintln(out, printable.Line(of.output))
+	row("done", "%d%s", p.Done, inBrackets(p.Models, ""))
+	row("failed", "%d%s", p.Failed, inBrackets(p.Failures, "see "+of.errorsPath()))
+	if p.Simulated > 0 {
+		row("simulated", "%d: made up, no provider was asked", p.Simulated)
+	}
+	if items == unknownItems {
+		row("remaining", "not known without the input: name it with --input FILE%s", spanWords(p))
+	} else {
+		row("remaining", "%d of %d in %s, if no line of it was changed since", max(0, items-p.Done-p.Failed), items, input)
+	}
+	row("spent", "%s", spentWords(p))
+	if p.Torn > 0 {
+		row("torn", "the last line, after %d bytes: a run was killed, or writes just now; the next one mends it", p.Torn)
+	}
+	if !p.Changed.IsZero() {
+		row("changed", "%s", p.Changed.Format("2006-01-02 15:04:05"))
+	}
+}
+
+func spanWords(p *journal.Progress) string {
+	if p.LastLine == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (lines %d to %d were reached)", p.FirstLine, p.LastLine)
+}
+
+func spentWords(p *journal.Progress) string {
+	text := fmt.Sprintf("%d tokens in, %d out, in %s", p.Usage.InputTokens, p.Usage.OutputTokens, words.Count(int(p.Attempts), "call"))
+	if p.Priced > 0 {
+		text += "; " + words.Money(p.CostUSD)
+		if p.FailedUSD > 0 {
+			text += fmt.Sprintf(", of it %s for items that failed", words.Money(p.FailedUSD))
+		}
+	}
+	if without := words.Unpriced(p.Unpriced); without != "" && (p.Priced > 0 || p.Simulated < p.Done+p.Failed) {
+		text += " " + without
+	}
+	return text
+}
+
+// shownNames bounds how many names a row lists, the most frequent first.
+const shownNames = 5
+
+func inBrackets(counts map[string]int, hint string) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	if len(names) == 0 {
+		return ""
+	}
+	var shown []string
+	for _, name := range names[:min(shownNames, len(names))] {
+		shown = append(shown, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	text := strings.Join(shown, ", ")
+	if more := len(names) - shownNames; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if hint != "" {
+		text += "; " + hint
+	}
+	return "  (" + text + ")"
+}

@@ -1,0 +1,109 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/provider"
+)
+
+// stoppedBy is the end of a run that the provider would serve no more.
+func (r *runner) stoppedBy(s *promptfile.Sums) error {
+	return r.failAgain(ExitStopped, "stopped: %s\n%s: %s", reasonOf(s.Stopped), r.saved(s), r.goOn(r.adviceFor(s.Stopped)))
+}
+
+// adviceFor is what a person may do about what stopped a run.
+func (r *runner) adviceFor(stopped error) string {
+	e := faultOf(stopped)
+	switch {
+	case errors.Is(stopped, batch.ErrWaitTooLong):
+		return "wait until then"
+	case errors.Is(stopped, batch.ErrNoAnswer):
+		return r.flags.whereFrom(toCheck(stopped))
+	case e == nil:
+		return "see what the provider asks for"
+	}
+	switch e.Kind {
+	case provider.QuotaExhausted:
+		return "add credit or raise the quota (or wait until it is renewed)"
+	case provider.Unauthorized:
+		return r.keyAdvice()
+	case provider.ModelNotFound:
+		if r.flags.isTheirOwn() {
+			return strings.TrimSuffix("check the model's name (--model) and "+r.flags.madeOf, " and ")
+		}
+		if e.Code == "" { // a server may have no such page
+			return r.flags.whereFrom("check --base-url, whose path often ends in /v1, and the model's name (--model)")
+		}
+		return r.flags.whereFrom("check the model's name (--model) and --base-url")
+	case provider.Misconfigured:
+		return r.flags.whereFrom(toCheck(stopped))
+	}
+	return "see what the provider asks for"
+}
+
+// troubles is what a run hears of breakers that open. It is the observer's, until the run
+// is over.
+type troubles struct {
+	opened int    // times that one did
+	why    string // what the calls broke of, the latest time
+}
+
+// hear makes reasons of what an event says of calls that break, and notes them.
+func (r *runner) hear(e batch.Event) batch.Event {
+	if e.Transition != nil {
+		t := *e.Transition // it is told to others as well
+		t.Cause = r.reason(t.Cause)
+		if t.Reason == machine.ByBreaker && t.To == machine.Cooling {
+			r.troubles.opened++
+			r.troubles.why = reasonOf(t.Cause)
+		}
+		e.Transition = &t
+	}
+	return e
+}
+
+// reason is reasonOf without the key; nil for nil.
+func (r *runner) reason(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &reason{r.redact(reasonOf(err)), err}
+}
+
+// noteFault notes a call that was not answered, and says once that a server names a wait
+// that none can mean.
+func (r *runner) noteFault(err error) {
+	e := faultOf(err)
+	if e == nil {
+		return
+	}
+	r.latest.Store(e)
+	if e.OddWait != "" {
+		r.oddOnce.Do(func() {
+			r.console.Notice(event.OddWait, fmt.Sprintf("the provider names a wait that it cannot mean (%s): it counts as none", shown(r.redact(e.OddWait))))
+		})
+	}
+}
+
+// whyFailed says why the latest call failed, and, where none was answered at all, what to
+// check; "" if nothing failed in this run, or that is not known.
+func (r *runner) whyFailed(s *promptfile.Sums) ownLines {
+	e := r.latest.Load()
+	switch {
+	case e == nil || s.Failed == 0:
+		return ""
+	case s.Succeeded+s.EarlierDone > 0:
+		return ownLines("\nthe latest call that failed: " + r.redact(reasonOf(e)))
+	}
+	text := "\nno call was answered: " + r.redact(reasonOf(e))
+	if e.Kind.BreakerCounts() {
+		text += "\n" + r.flags.whereFrom(toCheck(e))
+	}
+	return ownLines(text)
+}

@@ -1,0 +1,217 @@
+package timeline
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/observe"
+)
+
+const (
+	// sampleRoom is how many samples may wait for the disk. What comes while it is full is
+	// merged into one, which waits for the next: nothing is lost but its moments.
+	sampleRoom = 64
+	// failuresEvery is how often what failed is written.
+	failuresEvery = time.Minute
+	// closeWait is for how long the end of a run waits for a disk that hangs.
+	closeWait = 5 * time.Second
+)
+
+// Config says what a timeline is of. Path is needed; a nil function knows nothing.
+type Config struct {
+	Path string
+	At   time.Time // when the run began
+	// Start is what begins the run: it marshals to an object that begins with
+	// "event":"start". Nil says nothing but when it was.
+	Start any
+	// Progress says how the run stands, once a second and at the end; nil: that is not
+	// known. Failures says what failed so far, the most frequent first. Both are called by
+	// the writer's goroutine, and, before it begins, by Open.
+	Progress func() *event.Progress
+	Failures func() []observe.Failure
+	// Notice is told, once, why the timeline has ended before the run.
+	Notice func(string)
+}
+
+// Writer writes the timeline of a run. A nil one writes nothing.
+type Writer struct {
+	cfg  Config
+	file *file
+
+	samples chan observe.Sample
+	late    *observe.Sample // what had no room, merged; the teller's
+	summary any             // what Close was given; to be read when samples is closed
+	over    chan struct{}
+	wait    time.Duration // closeWait
+
+	at     time.Time // of the latest sample
+	told   time.Time // when what failed was written
+	failed string    // what it was
+
+	saying sync.Mutex // held while Notice is called
+	left   bool       // Close did not wait any more: nobody is to be told anything
+}
+
+// Open begins the timeline of a run, or goes on with that of an earlier one: the file is
+// made if it is not there, and its folder is not. The errors are ErrForeign, ErrDamaged and
+// ErrInUse, where the file is left as it is, and those of the file system. Whoever opens one
+// closes it.
+func Open(cfg Config) (*Writer, error) {
+	h, err := newHead(cfg.Start, event.Stamp(cfg.At), 1)
+	if err != nil {
+		return nil, err
+	}
+	t, err := openFile(cfg.Path)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{cfg: cfg, file: t, samples: make(chan observe.Sample, sampleRoom), over: make(chan struct{}), wait: closeWait, at: cfg.At, told: cfg.At}
+	if err := t.start(h, w.news()); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	go w.run()
+	return w, nil
+}
+
+// Sample adds a second to the timeline. It never waits: what there is no room for is merged
+// with the next. It may be called by one goroutine at a time.
+func (w *Writer) Sample(s observe.Sample) {
+	if w == nil {
+		return
+	}
+	if w.late != nil {
+		s = w.late.Merge(s)
+	}
+	w.late = nil
+	select {
+	case w.samples <- s:
+	default:
+		w.late = &s
+	}
+}
+
+// Close writes what the run came to, which marshals to an object that begins with
+// "event":"summary"; nil says nothing. It waits until all is written, but for a disk that
+// hangs for five seconds and no more. There must be no Sample after it.
+func (w *Writer) Close(summary any) {
+	if w == nil {
+		return
+	}
+	hangs := make(chan struct{})
+	timer := time.AfterFunc(w.wait, func() { close(hangs) })
+	defer timer.Stop()
+	w.summary = summary
+	if w.late != nil {
+		select {
+		case w.samples <- *w.late:
+		case <-hangs:
+		}
+	}
+	close(w.samples)
+	select {
+	case <-w.over:
+	case <-hangs:
+		w.leave()
+	}
+}
+
+// leave says that the writer is not waited for, and keeps it from saying anything more.
+func (w *Writer) leave() {
+	w.say(fmt.Sprintf("%s is not up to date: its disk has not answered for %v", w.cfg.Path, w.wait))
+	w.saying.Lock()
+	defer w.saying.Unlock()
+	w.left = true
+}
+
+func (w *Writer) say(text string) {
+	w.saying.Lock()
+	defer w.saying.Unlock()
+	if w.cfg.Notice != nil && !w.left {
+		w.cfg.Notice(text)
+	}
+}
+
+// run is the goroutine that writes. After a write that failed it only takes what comes.
+func (w *Writer) run() {
+	defer close(w.over)
+	defer func() { _ = w.file.close() }() // what was not written is lost, as it may be
+	var err error
+	for s := range w.samples {
+		if err == nil {
+			err = w.add(s)
+			w.sayEnded(err)
+		}
+	}
+	if err == nil {
+		w.sayEnded(w.finish())
+	}
+}
+
+func (w *Writer) sayEnded(err error) {
+	if err != nil {
+		w.say(fmt.Sprintf("%s is not written any more: %v; nothing but the timeline is lost", w.cfg.Path, err))
+	}
+}
+
+func (w *Writer) add(s observe.Sample) error {
+	w.at = s.At
+	if err := w.file.add(s, w.news()); err != nil {
+		return err
+	}
+	if s.At.Sub(w.told) < failuresEvery {
+		return nil
+	}
+	w.told = s.At
+	return w.tellFailures()
+}
+
+// tellFailures writes what failed, if it is another than before.
+func (w *Writer) tellFailures() error {
+	if w.cfg.Failures == nil {
+		return nil
+	}
+	list := w.cfg.Failures()
+	failed := string(encodeFailures(list, time.Time{}))
+	if len(list) == 0 || failed == w.failed {
+		return nil
+	}
+	w.failed = failed
+	return w.file.append(encodeFailures(list, w.at), w.news())
+}
+
+// finish writes the last lines of the run.
+func (w *Writer) finish() error {
+	if err := w.tellFailures(); err != nil {
+		return err
+	}
+	if err := w.file.settle(); err != nil {
+		return err
+	}
+	line, err := json.Marshal(w.summary)
+	if err != nil || w.summary == nil || len(line) > maxSummary || !bytes.HasPrefix(line, []byte(beginnings[summary])) {
+		return w.file.finish(w.news())
+	}
+	return w.file.append(append(printable.JSON(line), '\n'), w.news())
+}
+
+// news is the line that says how the run stands; nil if that is not known, or no line.
+func (w *Writer) news() []byte {
+	if w.cfg.Progress == nil {
+		return nil
+	}
+	p := w.cfg.Progress()
+	if p == nil {
+		return nil
+	}
+	line, err := json.Marshal(p)
+	if err != nil || len(line) > maxProgress || !bytes.HasPrefix(line, []byte(beginnings[progress])) {
+		return nil
+	}
+	return append(printable.JSON(line), '\n')
+}

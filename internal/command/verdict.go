@@ -1,0 +1,199 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/saver"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/provider"
+)
+
+// failAgain is an ending from which the same command goes on.
+func (r *runner) failAgain(code int, format string, args ...any) error {
+	return r.ending(code, format, args...)
+}
+
+func (r *runner) ending(code int, format string, args ...any) *ending {
+	command := r.args
+	if r.startedOver {
+		command = notAgain(command)
+	}
+	return &ending{code: code, text: r.redactEarly(sayf(format, args...)), resume: r.commandLine(command, r.flags.toStdout())}
+}
+
+// redactEarly is redact for when there may be no backend yet.
+func (r *runner) redactEarly(s string) string {
+	if r.backend == nil {
+		return s
+	}
+	return r.redact(s)
+}
+
+// badLines is the end of a run whose input has faults: each is shown, up to a
+// bound.
+func (r *runner) badLines(s *promptfile.BadLines) error {
+	end := r.ending(ExitUsage, "%s in %s, nothing was called: correct or remove %s, then run:", words.Count(s.All, "bad line"), r.input, itOrThem(s.All))
+	for _, bad := range s.First {
+		end.list = append(end.list, bad)
+	}
+	if hints := hintsFor(printable.Line(r.input), s.First); len(hints) > 0 {
+		end.text = strings.Join(hints, "\n") + "\n" + end.text
+	}
+	if more := s.All - len(s.First); more > 0 {
+		end.text = fmt.Sprintf("and %d more\n", more) + end.text
+	}
+	return end
+}
+
+func itOrThem(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
+}
+
+// haltedEarly is the end of a run that had not begun.
+func (r *runner) haltedEarly() error {
+	code, why := r.whyHalted()
+	return r.failAgain(code, "%s before the first call: to start again, run:", why)
+}
+
+// whyHalted is the exit code and the reason of a run that was told to stop.
+func (r *runner) whyHalted() (code int, why string) {
+	if r.halt.byDeadline() {
+		return ExitBound, fmt.Sprintf("the deadline of %v (--deadline) was reached", r.flags.deadline)
+	}
+	return ExitInterrupted, "interrupted"
+}
+
+// verdict is how a run has ended, the gravest cause first.
+func (r *runner) verdict(s *promptfile.Sums) error {
+	switch {
+	case isClosedPipe(s.FilesErr):
+		return &ending{code: ExitOutput} // quietly, as other tools do
+	case s.FilesErr != nil:
+		return r.unwritable(s.FilesErr)
+	case s.InputErr != nil:
+		return r.inputEnded(s)
+	case s.Stopped != nil:
+		return r.stoppedBy(s)
+	case s.Full != nil && (s.RunErr != nil || s.Left || s.Unordered) && !r.halt.interrupted():
+		return r.failAgain(ExitOutput, "%s: there was room again for what was in flight\n%s: %s", plainText(s.Full), r.saved(s), r.goOn("the rest is left: see to the disk"))
+	case r.halt.called() && (s.RunErr != nil || s.Left || s.Unordered):
+		code, why := r.whyHalted()
+		return r.failAgain(code, "%s; %s: %s", why, r.saved(s), r.goOn("the rest is left"))
+	case errors.Is(s.RunErr, machine.ErrTooManyLanes):
+		return r.failAgain(ExitBound, "the input names more models than may be at once (max-lanes in the file of --config); %s: %s",
+			r.saved(s), r.goOn("raise it or see to the input"))
+	case errors.Is(s.RunErr, batch.ErrConfig):
+		return refuse("%s", plainText(s.RunErr))
+	case s.RunErr != nil:
+		return r.failAgain(ExitItemsFailed, "%s; %s", plainText(s.RunErr), r.goOn(r.saved(s)))
+	}
+	return r.itemsFailed(s)
+}
+
+// inputEnded is the end of a run whose input cannot be read on. Once calls were made it is
+// no refusal any more: that nothing was called is what the exit code of one promises.
+func (r *runner) inputEnded(s *promptfile.Sums) error {
+	code, sofar := ExitUsage, "nothing was called"
+	if s.Counters.Calls > 0 {
+		code, sofar = ExitItemsFailed, r.saved(s)
+	}
+	return r.failAgain(code, "%s\n%s; %s", plainText(s.InputErr), sofar, r.goOn("the input ends there for now: correct it"))
+}
+
+// goOn leads to the line that resumes.
+func (r *runner) goOn(reason string) string {
+	var after []string
+	if r.flags.toStdout() {
+		after = append(after, "save what was written as "+resultsName)
+	}
+	if r.input == "-" {
+		after = append(after, "give it the same input")
+	}
+	if len(after) == 0 {
+		return reason + "; to go on, run:"
+	}
+	return reason + "; to go on, " + strings.Join(after, ", ") + " and run:"
+}
+
+// unwritable is the end of a run whose results could not all be kept, or whose
+// files are not what was written.
+func (r *runner) unwritable(err error) error {
+	var unsaved *saver.Error
+	advice := "make room or see to the disk"
+	switch {
+	case errors.Is(err, saver.ErrReplaced):
+		advice = "what is not in the file will be asked again"
+	case errors.As(err, &unsaved):
+		advice = "make room or see to the disk: only what is not saved is asked again"
+	}
+	return r.failAgain(ExitOutput, "%s\n%s", ownLines(plainText(err)), r.goOn(advice))
+}
+
+// saved says what the run has come to so far.
+func (r *runner) saved(s *promptfile.Sums) string {
+	text := fmt.Sprintf("%s saved", words.Count(s.Succeeded, "result"))
+	if s.Failed > 0 {
+		text += fmt.Sprintf(", %s failed (%s)", words.Count(s.Failed, "item"), r.flags.errorsPath())
+	}
+	return text
+}
+
+// itemsFailed is the end of a run that has gone through its whole input.
+func (r *runner) itemsFailed(s *promptfile.Sums) error {
+	failed, skipped := s.Failed+s.EarlierFailed, linesSkipped(s.Skipped, s.Untranslatable)
+	switch {
+	case failed == 0 && skipped == "":
+		return nil
+	case failed == 0:
+		return &ending{code: ExitItemsFailed, text: fmt.Sprintf("%s skipped: see %s", skipped, r.flags.errorsPath())}
+	}
+	text := fmt.Sprintf("%s failed for good: see %s", words.Count(failed, "item"), r.flags.errorsPath())
+	if s.EarlierFailed > 0 && s.Failed > 0 {
+		text = fmt.Sprintf("%s failed for good, %d of them in an earlier run: see %s", words.Count(failed, "item"), s.EarlierFailed, r.flags.errorsPath())
+	}
+	if skipped != "" {
+		text += fmt.Sprintf("; %s skipped", skipped)
+	}
+	text += string(r.whyFailed(s))
+	if !r.flags.retryFailed && !r.flags.toStdout() {
+		text += "\nthe same command with --retry-failed asks what failed once more"
+	}
+	return &ending{code: ExitItemsFailed, text: text}
+}
+
+// linesSkipped says of both sorts of lines that are skipped how many there are; "" if none.
+func linesSkipped(bad, untranslatable int) string {
+	var kinds []string
+	if bad > 0 {
+		kinds = append(kinds, words.Count(bad, "bad line"))
+	}
+	if untranslatable > 0 {
+		kinds = append(kinds, words.Count(untranslatable, "untranslatable line"))
+	}
+	return strings.Join(kinds, " and ")
+}
+
+// isClosedPipe tells a reader that has gone (| head) from a fault.
+func isClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
+
+// faultOf is what the provider package made of an error; nil if it was not asked.
+func faultOf(err error) *provider.Error {
+	if err == nil {
+		return nil // of each call that was answered: to ask would allocate
+	}
+	var e *provider.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return nil
+}

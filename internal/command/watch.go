@@ -1,0 +1,209 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/internal/command/progress"
+	"github.com/headrace/headrace/internal/command/timeline"
+)
+
+const (
+	// watchEvery is how often a timeline is looked at: twice for each second that it tells.
+	watchEvery = 500 * time.Millisecond
+	// lineEvery is how often a line is printed of a run of which nothing is new but figures.
+	lineEvery = 5 * time.Second
+	// silence is after how long without a second in its timeline a run may have died: on a
+	// busy machine a second comes late.
+	silence = 5 * time.Second
+	// longSilence is after how long it has, where no lock says whether it runs.
+	longSilence = 15 * time.Second
+	// beginnings is how often, at that period, the first word of a run is waited for.
+	beginnings     = 20
+	beginningEvery = 25 * time.Millisecond
+)
+
+// watched is a run of another process, by its timeline.
+type watched struct {
+	*World
+	output string
+	reader timeline.Reader
+
+	latest time.Time // what the timeline told last
+	heard  time.Time // when, by this process's clock
+}
+
+func (w *World) watched(flags *statusFlags, output string) (*watched, error) {
+	of := runFlags{output: output, timeline: flags.timeline}
+	path := of.timelinePath()
+	if path == "" {
+		return nil, refuse("%s has no timeline: name it with --timeline FILE, as the run was given it", output)
+	}
+	return &watched{World: w, output: output, reader: timeline.Reader{Path: path}, heard: w.clock.Now()}, nil
+}
+
+// look is what the timeline says now.
+func (w *watched) look() (timeline.View, error) {
+	v, err := w.reader.Look()
+	switch {
+	case errors.Is(err, timeline.ErrNone):
+		return v, refuse("%s is not there: the run was started with --timeline none, with another --timeline, or not at all; headrace status %s counts what is in the output",
+			w.reader.Path, shellQuote(w.output))
+	case err != nil:
+		return v, refuse("%s: %s", w.reader.Path, plainText(err))
+	}
+	if !v.At.Equal(w.latest) {
+		w.latest, w.heard = v.At, w.clock.Now()
+	}
+	return v, nil
+}
+
+// first waits until something is known of a run that has just begun.
+func (w *watched) first(ctx context.Context) (timeline.View, error) {
+	for n := 0; ; n++ {
+		v, err := w.look()
+		if err != nil || v.Progress != nil || n == beginnings {
+			return v, err
+		}
+		select {
+		case <-w.clock.After(beginningEvery):
+		case <-w.signals:
+			return v, nil
+		case <-ctx.Done():
+			return v, nil
+		}
+	}
+}
+
+// printProgress prints the latest event of a run, for programs.
+func (w *watched) printProgress(ctx context.Context) error {
+	v, err := w.first(ctx)
+	if err != nil {
+		return err
+	}
+	if v.Progress == nil {
+		return refuse("%s does not say yet how the run stands: ask again in a second", w.reader.Path)
+	}
+	fmt.Fprintf(w.stdout, "%s\n", printable.JSON(v.Line))
+	if why := w.whyOver(&v); why != "" && !v.Ended { // its state says what it was about when it was killed
+		fmt.Fprintf(w.stderr, "headrace: %s\n", printable.Line(why))
+	}
+	return nil
+}
+
+// watch shows a run until it ends, or until Ctrl-C: to stop looking is no interruption.
+func (w *watched) watch(ctx context.Context) error {
+	v, err := w.first(ctx)
+	if err != nil {
+		return err
+	}
+	shown := w.face()
+	why, err := w.follow(ctx, &v, shown)
+	shown.end(why)
+	return err
+}
+
+// follow gives the reason why there is no more to be seen, "" if nobody wants to.
+func (w *watched) follow(ctx context.Context, v *timeline.View, shown face) (why string, err error) {
+	ticker := w.clock.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for {
+		over := w.whyOver(v)
+		if over == "" {
+			shown.show(v.Progress, &w.reader)
+			select {
+			case <-ticker.Chan():
+			case <-w.signals:
+				return "", nil
+			case <-ctx.Done():
+				return "", nil
+			}
+		}
+		if *v, err = w.look(); err != nil {
+			return "", err
+		}
+		if over != "" && w.whyOver(v) == over { // what was said at the very end is in it
+			shown.last(v.Progress, &w.reader)
+			return over, nil
+		}
+	}
+}
+
+// whyOver says that a run is over, and how that is known; "" if it is not.
+func (w *watched) whyOver(v *timeline.View) string {
+	if v.Ended {
+		return "the run has ended"
+	}
+	last, quiet := v.At, w.clock.Now().Sub(w.heard)
+	if !last.IsZero() {
+		quiet = max(quiet, w.clock.Now().Sub(last))
+	}
+	if quiet < silence {
+		return ""
+	}
+	since := "its timeline has begun"
+	if !last.IsZero() {
+		since = last.Local().Format(time.DateTime)
+	}
+	info, err := os.Stat(w.output)
+	if known := err == nil && info.Mode().IsRegular(); known {
+		if _, runs := journal.LockedBy(w.output); runs {
+			return ""
+		}
+		return fmt.Sprintf("the run does not go on: it was killed, or its machine went down, after %s; the same command goes on with it", since)
+	}
+	if w.clock.Now().Sub(w.heard) < longSilence {
+		return ""
+	}
+	return fmt.Sprintf("nothing was heard of the run since %s", since)
+}
+
+// face is how a run is watched: on a terminal as a panel, else in lines.
+type face interface {
+	show(p *event.Progress, of *timeline.Reader) // how it stands, at each look; nil: that is not known
+	last(p *event.Progress, of *timeline.Reader) // and at its end
+	end(why string)                              // nothing is shown any more; "" says nothing
+}
+
+// lines shows a run in lines: one when what holds it back is another, and every five seconds.
+type lines struct {
+	out   io.Writer
+	now   func() time.Time
+	shown event.Progress
+	at    time.Time // when a line was printed; zero: none was
+}
+
+func (l *lines) show(p *event.Progress, _ *timeline.Reader) {
+	if p == nil {
+		return
+	}
+	news := p.State != l.shown.State || p.Bound != l.shown.Bound || p.Failed != l.shown.Failed
+	later := p.At != l.shown.At && l.now().Sub(l.at) >= lineEvery
+	if l.at.IsZero() || p.At != l.shown.At && news || later {
+		l.print(p)
+	}
+}
+
+func (l *lines) last(p *event.Progress, _ *timeline.Reader) {
+	if p != nil && (l.at.IsZero() || p.At != l.shown.At || p.State != l.shown.State) {
+		l.print(p)
+	}
+}
+
+func (l *lines) print(p *event.Progress) {
+	fmt.Fprintln(l.out, printable.Line(progress.Line(p)))
+	l.shown, l.at = *p, l.now()
+}
+
+func (l *lines) end(why string) {
+	if why != "" {
+		fmt.Fprintln(l.out, why)
+	}
+}

@@ -1,0 +1,171 @@
+package command
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/all"
+	"github.com/headrace/headrace/provider/vendor"
+)
+
+// whomFlags say whom a command calls, or would: the vendor, its address, and what the
+// address has in it.
+type whomFlags struct {
+	provider, baseURL string
+	place             vendor.Place
+
+	maxTokens      int
+	maxTokensGiven bool
+
+	vendor  vendor.Vendor    // of --provider; the zero value is the simulated one
+	dialect provider.Dialect // the vendor's
+
+	placed []string // flags of a place that were given
+	madeOf string   // what a base URL that was not told is made of; "" if it was told, or is always the same
+}
+
+// Values of --provider that mean more than their row.
+const (
+	providerOpenAI = "openai"
+	providerSim    = "sim"
+)
+
+// usualMaxTokens bounds the answer to a prompt line where the dialect demands a bound and
+// the user tells none: some 3,000 English words, and within what every model in use may
+// write.
+const usualMaxTokens = 4096
+
+// registerWhom registers what says where somebody is called.
+func (f *whomFlags) registerWhom(fs *pflag.FlagSet) {
+	fs.StringVar(&f.place.Region, "region", "", "region of --provider bedrock and its other doors, such as eu-west-1 (default: AWS_REGION)")
+	fs.StringVar(&f.place.Project, "project", "", "project of --provider vertex (default: GOOGLE_CLOUD_PROJECT)")
+	fs.StringVar(&f.place.Location, "location", "", "location of --provider vertex, such as global (default: GOOGLE_CLOUD_LOCATION)")
+	fs.StringVar(&f.place.Resource, "resource", "", "resource of --provider azure and its other doors: the first part of its address (default: AZURE_RESOURCE_NAME, or the address in AZURE_OPENAI_ENDPOINT)")
+	fs.IntVar(&f.maxTokens, "max-tokens", usualMaxTokens, "bound on the answer to a prompt that has none, in tokens, where the provider demands one (anthropic); given, it is that of chats that are translated, too")
+	nameValues(fs, map[string]string{
+		"provider": "NAME", "base-url": "URL", "region": "NAME", "project": "NAME", "location": "NAME", "resource": "NAME", "max-tokens": "N",
+	})
+}
+
+// completeProvider offers the names of providers to the shell.
+func completeProvider(cmd *cobra.Command) {
+	names := make([]cobra.Completion, 0, len(vendor.Rows())+1)
+	for _, v := range vendor.Rows() {
+		names = append(names, cobra.CompletionWithDesc(v.Name, v.Title))
+	}
+	names = append(names, cobra.CompletionWithDesc(providerSim, "simulated, needs no key"))
+	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+}
+
+// resolve finds the vendor and what the environment says of its place.
+func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) error {
+	f.maxTokensGiven = fs.Changed("max-tokens")
+	for _, part := range placeParts {
+		if fs.Changed(part) {
+			f.placed = append(f.placed, part)
+		}
+	}
+	typed := f.provider
+	f.provider = strings.ToLower(typed)
+	if f.provider == providerSim {
+		f.dialect = dialectNamed(providerOpenAI)
+		return nil
+	}
+	var known bool
+	if f.vendor, known = vendor.Named(f.provider); !known {
+		return fmt.Errorf("--provider: %q is not known: %suse one of headrace help providers, or openai with --base-url for any server of its dialect",
+			typed, didYouMean(meant(f.provider)))
+	}
+	f.dialect = dialectNamed(f.vendor.Dialect)
+	f.place = fromUsual(f.place, env)
+	return atLeast("max-tokens", f.maxTokens, 1)
+}
+
+// dialectNamed is a dialect that this program speaks, as it does that of every vendor.
+func dialectNamed(name string) provider.Dialect {
+	entry, _ := all.Named(name)
+	return entry.Dialect
+}
+
+// demandsBound reports whether the dialect takes no chat without a bound on its answer.
+func (f *whomFlags) demandsBound() bool {
+	err := f.takes(provider.Request{Endpoint: provider.Chat, Model: "any", Body: []byte(`{"messages":[{"role":"user","content":"Hi"}]}`)})
+	return err != nil
+}
+
+// fromUsual takes the parts of a place that were not told from the variables in which they
+// usually are.
+func fromUsual(p vendor.Place, env func(string) (string, bool)) vendor.Place {
+	for part, to := range map[string]*string{"region": &p.Region, "project": &p.Project, "location": &p.Location, "resource": &p.Resource} {
+		for _, name := range vendor.Variables(part) {
+			if value, _ := env(name); *to == "" {
+				*to = strings.TrimSpace(value)
+			}
+		}
+	}
+	return p
+}
+
+// name is what lanes and results call the provider.
+func (f *whomFlags) name() string { return cmp.Or(f.vendor.Name, providerSim) }
+
+// isOpenAIShaped reports whether answers are in the shape of OpenAI's.
+func (f *whomFlags) isOpenAIShaped() bool { return f.dialect.Name() == providerOpenAI }
+
+// whoAnswers is the vendor whose rules hold: that of --preset, else that of --provider, and
+// of openai whoever is at the base URL.
+func (f *whomFlags) whoAnswers(preset string) vendor.Vendor {
+	switch {
+	case preset != presetAuto:
+		return vendor.For(preset, "")
+	case f.provider == providerSim:
+		return vendor.For("", "")
+	case f.provider != providerOpenAI:
+		return f.vendor
+	}
+	return vendor.For("", f.baseURL)
+}
+
+// takes says what is wrong with a chat for the dialect of the provider; nil if nothing is.
+// What a line is in already is found out by its operation.
+func (f *whomFlags) takes(r provider.Request) error {
+	if _, has := f.dialect.Path(r.Endpoint, r.Model); has {
+		return nil
+	}
+	other, can := f.dialect.(provider.Translator)
+	if !can || r.Endpoint != provider.Chat {
+		return fmt.Errorf("%s does not have %s", f.name(), r.Endpoint)
+	}
+	_, err := other.FromChat(r, provider.Defaults{MaxTokens: r.MaxTokens})
+	if why := new(provider.Untranslatable); errors.As(err, &why) {
+		why.Lane = laneOf(f.name(), r.Model, f.vendor.ByAccount)
+	}
+	return err
+}
+
+// takesLine is takes for the lines of an input, as a job asks them; nil where every line is
+// taken as it is.
+func (f *inputFlags) takesLine() func(*prompts.Request) error {
+	if f.isOpenAIShaped() {
+		return nil
+	}
+	job := promptfile.Config{MaxTokens: f.boundOfChats(), MaxTokensOfPrompts: f.maxTokens}
+	return func(q *prompts.Request) error { return f.takes(job.Asks(q)) }
+}
+
+// boundOfChats is what bounds the answer to a chat that is translated and has no bound of its
+// own, in tokens: a bound that was told; 0 is none.
+func (f *inputFlags) boundOfChats() int {
+	if f.maxTokensGiven {
+		return f.maxTokens
+	}
+	return 0
+}
