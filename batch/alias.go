@@ -46,6 +46,9 @@ type (
 	// [limiter.ErrorWindowConfig].
 	ErrorWindowConfig = limiter.ErrorWindowConfig
 
+	// Word is what a lane's law says to the outside; see [machine.Word].
+	Word = machine.Word
+
 	// LaneStatus is a picture of one lane; see [machine.LaneStatus].
 	LaneStatus = machine.LaneStatus
 	// RunStatus is a picture of one run; see [machine.RunStatus].

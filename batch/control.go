@@ -116,11 +116,39 @@ func (c *Control) SetLimits(ctx context.Context, lane string, l Limits) error {
 	return wrong(c.owner.SetLimits(laneName(lane), l))
 }
 
+// Define says what one lane is like from now on, as [WithLane] does at the beginning; see
+// [machine.LaneDefined]. "" is [DefaultLane]. It waits for the run to begin; the error is
+// ctx's, or [ErrConfig] for what cannot be meant. It is heard before whatever items are
+// read from the input after it. On a [Shared] it is for all runs there.
+func (c *Control) Define(ctx context.Context, lane string, l LaneConfig) error {
+	if err := c.wait(ctx); err != nil {
+		return err
+	}
+	return wrong(c.owner.Define(laneName(lane), l))
+}
+
 // ResetLane lets a lane flow again at once, with nothing held against it; "" is
 // [DefaultLane]. It waits for the run to begin; the error is ctx's. A lane that no item
 // has used yet has nothing to reset. On a [Shared] it is for all runs there.
 func (c *Control) ResetLane(ctx context.Context, lane string) error {
 	return c.do(ctx, func(*coordinator.Session) { c.owner.ResetLane(laneName(lane)) })
+}
+
+// Tell says a word from outside to the law of a lane, if that is a [limiter.Listener]; "" is
+// [DefaultLane]. It waits for the run to begin; the error is ctx's. A lane that no item has
+// used yet hears nothing. On a [Shared] it is for all runs there.
+func (c *Control) Tell(ctx context.Context, lane string, word any) error {
+	return c.do(ctx, func(*coordinator.Session) { c.owner.Tell(laneName(lane), word) })
+}
+
+// Words is [Shared.Words] of the run's lanes: it waits for the run to begin, and the
+// channel is closed when the run is over. On a [Shared] it is the same channel for all runs
+// there.
+func (c *Control) Words(ctx context.Context) (<-chan []Word, error) {
+	if err := c.wait(ctx); err != nil {
+		return nil, err
+	}
+	return c.owner.Words(), nil
 }
 
 func (c *Control) do(ctx context.Context, f func(*coordinator.Session)) error {

@@ -64,3 +64,39 @@ func TestControlResetLane(t *testing.T) {
 		}
 	})
 }
+
+// A lane that its run's control defines is so for the items that are read after that.
+func TestControlDefine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctl := NewControl()
+		input := func(yield func(int) bool) {
+			if err := ctl.Define(t.Context(), "slow", LaneConfig{Limits: Limits{RPM: 1}}); err != nil {
+				t.Error(err)
+			}
+			if err := ctl.Define(t.Context(), "slow", LaneConfig{Window: -1}); !errors.Is(err, ErrConfig) {
+				t.Errorf("a window of -1: %v", err)
+			}
+			for i := range 4 {
+				if !yield(i) {
+					return
+				}
+			}
+		}
+		fn := func(_ context.Context, i int) (int, error) { return i, nil }
+		_, sum, err := proved(t.Context(), t, input, fn, WithControl(ctl), WithPoolOf(func(int) string { return "slow" }))
+		if err != nil || sum.Elapsed < 2*time.Minute || sum.Elapsed > 4*time.Minute {
+			t.Errorf("%v in %v", err, sum.Elapsed)
+		}
+	})
+}
+
+// What options say of lanes can be asked for without a run.
+func TestLaneOf(t *testing.T) {
+	l, err := LaneOf(WithLimits(Limits{RPM: 7}), WithLane("other", LaneConfig{Window: 3}), WithLocalServer(time.Second))
+	if err != nil || l.Limits.RPM != 7 || l.Window != 0 || !l.Local || l.Target != time.Second {
+		t.Errorf("%+v %v", l, err)
+	}
+	if _, err := LaneOf(WithLocalServer(0), WithPlainLaw()); !errors.Is(err, ErrConfig) {
+		t.Errorf("two that contradict each other: %v", err)
+	}
+}

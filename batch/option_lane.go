@@ -162,6 +162,14 @@ func WithLaneDefaults(l LaneConfig) Option {
 	return sharedOption(func(c *config) { c.lanes.defaults = l }, "WithLaneDefaults()")
 }
 
+// LaneOf is what options say of the lanes that no WithLane names: for whoever names lanes
+// while a run is on, as [Control.Define] does. The error is [ErrConfig]: what cannot be
+// meant, of these options or of a run's.
+func LaneOf(opts ...Option) (LaneConfig, error) {
+	c := configure(opts)
+	return c.machine.Lane, c.check()
+}
+
 // DefaultFirstAnswer is how long a lane that was never answered is tried.
 const DefaultFirstAnswer = machine.DefaultFirstAnswer
 

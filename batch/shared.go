@@ -93,6 +93,28 @@ func (s *Shared) SetLimits(lane string, l Limits) error {
 	return wrong(s.coordinator.SetLimits(laneName(lane), l))
 }
 
+// Tell says a word from outside to the law of a lane, if that is a [limiter.Listener]; "" is
+// [DefaultLane]. A lane that no item has used yet hears nothing, and a Shared that was
+// closed ignores it.
+func (s *Shared) Tell(lane string, word any) error {
+	if err := s.made(); err != nil {
+		return wrong(err)
+	}
+	s.coordinator.Tell(laneName(lane), word)
+	return nil
+}
+
+// Words yields what the lanes' laws say to the outside, where one is a [limiter.Speaker]:
+// all that was said since it was last received from, of each lane the latest word. It is
+// closed once the Shared is, and what was said last can be received after that. No run
+// waits for who does not listen. Of the nil or zero Shared it is nil.
+func (s *Shared) Words() <-chan []Word {
+	if s.made() != nil {
+		return nil
+	}
+	return s.coordinator.Words()
+}
+
 // wrong makes ErrConfig of what is wrong with an argument.
 func wrong(err error) error {
 	if err == nil {

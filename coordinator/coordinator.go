@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
@@ -13,7 +14,8 @@ import (
 type Coordinator struct {
 	cfg     Config
 	mailbox chan message
-	done    chan struct{} // closed when Run has returned
+	done    chan struct{}       // closed when Run has returned
+	words   chan []machine.Word // holds those that were not received yet; only the loop sends
 }
 
 // New returns a coordinator that does nothing until Run is called.
@@ -23,6 +25,7 @@ func New(c Config) *Coordinator {
 		cfg:     c,
 		mailbox: make(chan message, c.Mailbox),
 		done:    make(chan struct{}),
+		words:   make(chan []machine.Word, 1),
 	}
 }
 
@@ -30,6 +33,7 @@ func New(c Config) *Coordinator {
 // run is over. Call it once, in a goroutine of its own, and wait for it.
 func (c *Coordinator) Run() {
 	defer close(c.done)
+	defer close(c.words)
 	l := newLoop(c)
 	defer l.timer.Stop()
 	l.run()
@@ -104,6 +108,21 @@ func (c *Coordinator) SetLimits(lane string, l limiter.Limits) error {
 
 // ResetLane lets a lane flow again at once, with nothing held against it.
 func (c *Coordinator) ResetLane(lane string) { c.fact(machine.LaneReset(lane)) }
+
+// Tell says a word from outside to the law of a lane; see [machine.Told]. It waits at most
+// for one pass of the owner.
+func (c *Coordinator) Tell(lane string, word any) { c.fact(machine.Told(lane, word)) }
+
+// Overhear says how a call ended that another coordinator let go; see [machine.Overheard].
+func (c *Coordinator) Overhear(lane string, sent time.Time, cost limiter.Cost, o machine.Outcome) {
+	c.fact(machine.Overheard(lane, sent, cost, o))
+}
+
+// Words yields what the lanes' laws say to the outside (see [limiter.Speaker]): all that
+// was said since it was last received from, a word for each lane that spoke, the latest. It
+// is closed when Run has returned; what was said last can be received after that. Nothing
+// is kept waiting by who does not listen.
+func (c *Coordinator) Words() <-chan []machine.Word { return c.words }
 
 func (c *Coordinator) fact(e machine.Event) { c.send(message{fact: e}) }
 

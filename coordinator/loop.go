@@ -159,6 +159,9 @@ func (l *loop) dispatch(ready machine.Ready) {
 	for _, w := range ready.LongWaits {
 		l.tellWait(w)
 	}
+	if len(ready.Words) > 0 {
+		l.say(ready.Words)
+	}
 	for _, s := range ready.Stranded {
 		l.strand(s)
 	}

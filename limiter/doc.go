@@ -53,7 +53,14 @@
 // fates are taken in the order in which calls left, so that a run of calls let in is one.
 //
 // View and Words say what is believed, for people; Save and Restore carry it over a
-// restart. See view.go and memory.go.
+// restart. See view.go and memory.go. A law that follows another whose calls are still on
+// their way begins with nothing in hand ([Memory.Empty]), and hears how they end
+// ([News].Overheard).
+//
+// # Laws of other packages
+//
+// A [Maker] gives lanes a law of its own, which embeds one of this package. It may be told
+// words from outside and say some: [Listener], [Speaker]. See foreign.go.
 //
 // # What the package promises
 //
@@ -98,7 +105,8 @@
 //	window        calls in flight, at most; an error window is a span of time behind now
 //	fixed window  a limit of a provider's that is whole again all at once
 //	reserve       level of a limit that is kept back
-//	told          said by the user; headers show, refusals say, calls teach
+//	told          said by the user; headers show, refusals say, calls teach; a word from outside is told, too
+//	overheard     of a call that another law let go, of a machine before this one
 //	probe         one call, to find out whether calls are let in again; a try asks for more
 //	settle        an item's end, in the machine; of a Quota: the real cost for the estimate
 package limiter

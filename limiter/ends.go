@@ -17,6 +17,10 @@ const (
 func (m *ModelLaw) Answered(now time.Time, n News) {
 	m.quoted, m.window = quote{}, 0
 	t := m.seconds(now)
+	if n.Overheard {
+		m.overheard(now, t, &n)
+		return
+	}
 	m.ended(now, n.Sent, false)
 	m.answered.Add(now)
 	m.gone(t, false)
@@ -26,21 +30,43 @@ func (m *ModelLaw) Answered(now time.Time, n News) {
 	if m.mean != nil && n.Good {
 		m.mean.Answered(now, n.Latency, int(n.Ticket.Beside))
 	}
-	if n.Latency > 0 {
-		if m.latency == 0 {
-			m.latency = n.Latency.Seconds()
-		}
-		m.latency += latencyWeight * (n.Latency.Seconds() - m.latency)
-	}
+	m.took(n.Latency)
 	m.correctCost(t, &n)
 	m.see(t, &n)
 	m.ripen(t, 0)
+}
+
+// took takes the latency of an answer.
+func (m *ModelLaw) took(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	if m.latency == 0 {
+		m.latency = d.Seconds()
+	}
+	m.latency += latencyWeight * (d.Seconds() - m.latency)
+}
+
+// overheard takes the lesson of an answer to a call of the law before: that the server
+// answers, how often, after how long, and what was left of its limits. It says nothing of
+// this law's pace, company or charges.
+func (m *ModelLaw) overheard(now time.Time, t float64, n *News) {
+	m.answered.Add(now)
+	m.took(n.Latency)
+	if n.Measured {
+		m.correct(n)
+	}
+	m.see(t, n)
 }
 
 // Failed is part of [Law]. A call that broke was let in, if it left at all.
 func (m *ModelLaw) Failed(now time.Time, n News) {
 	t := m.seconds(now)
 	m.quoted = quote{}
+	if n.Overheard {
+		m.see(t, &n)
+		return
+	}
 	m.ended(now, n.Sent, true)
 	m.gone(t, n.Timeout)
 	if m.mean != nil && n.Timeout {
@@ -78,6 +104,9 @@ func (m *ModelLaw) ended(now, sent time.Time, failed bool) {
 
 // Vanished is part of [Law].
 func (m *ModelLaw) Vanished(now time.Time, n News) {
+	if n.Overheard {
+		return
+	}
 	t := m.seconds(now)
 	m.gone(t, false)
 	if n.Unsent {
@@ -96,18 +125,29 @@ func (m *ModelLaw) neverLeft(t float64, n *News) {
 
 // Straggled takes the lesson of a refusal that belongs to a wave already reacted to.
 func (m *ModelLaw) Straggled(now time.Time, n News) time.Time {
-	t, s := m.seconds(now), m.seconds(n.Sent)
-	m.hear(t, s, &n)
-	if m.drought == nil || s < m.drought.began {
-		m.refusedOne(s, &n)
+	t := m.seconds(now)
+	if n.Overheard {
+		m.quoted = quote{}
+		m.see(t, &n)
 	} else {
-		m.fates.mute(n.Ticket.Number)
+		m.strayed(t, &n)
 	}
 	if !n.directed() {
 		return time.Time{}
 	}
 	m.hold = max(m.hold, t+n.RetryAfter.Seconds())
 	return m.time(m.hold)
+}
+
+// strayed books a refusal that nothing follows from.
+func (m *ModelLaw) strayed(t float64, n *News) {
+	s := m.seconds(n.Sent)
+	m.hear(t, s, n)
+	if m.drought == nil || s < m.drought.began {
+		m.refusedOne(s, n)
+	} else {
+		m.fates.mute(n.Ticket.Number)
+	}
 }
 
 // gone tells the window of a local server that a call has ended, and whether that
@@ -176,7 +216,7 @@ func (m *ModelLaw) see(t float64, n *News) bool {
 		found = true
 		m.use(k)
 		g := &m.gauges[k]
-		if g.see(k, s, &m.sends, m.seconds(n.Sent), t) && k == dimRequests {
+		if g.see(k, s, &m.sends, m.seconds(n.Sent), t, m.drewBefore(k, n)) && k == dimRequests {
 			m.otherLimit()
 		}
 		if g.outgrown() && k == dimRequests {
@@ -184,6 +224,17 @@ func (m *ModelLaw) see(t float64, n *News) bool {
 		}
 	}
 	return found
+}
+
+// drewBefore is how many units per second the law before this one drew when it let a call
+// go that was overheard: its pace, as it was remembered, of calls like that one, within the
+// fastest that any limit is spent.
+func (m *ModelLaw) drewBefore(k int, n *News) float64 {
+	if !n.Overheard {
+		return 0
+	}
+	drew := m.lastPace * max(0, spread(m.weigh(n.Cost))[k])
+	return min(drew, burstCap*m.gauges[k].refill)
 }
 
 // saidLeast is the least limit that a refusal's words are believed to name: a smaller

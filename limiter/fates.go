@@ -5,11 +5,15 @@ import "math"
 // A Ticket is what a call carries so that its end can be judged, however late it
 // comes: the law itself keeps only sums of what is long gone. The zero Ticket is no
 // call's.
+//
+// A law of another package (see [Maker]) may use Number as it likes: what its Sent answers
+// comes back as it was. The rest it fills in or leaves zero.
 type Ticket struct {
 	Number uint64  // of the call, from 1, in the order in which they left
 	Factor float32 // what its estimate of input tokens was multiplied by
 	Pace   float32 // calls per second when it left
 	Beside uint16  // calls in flight beside it then
+	Probe  bool    // the law sends it to see whether calls are let in again, of itself: its failure is not its item's
 	capped bool    // it took the last place under a cap
 }
 

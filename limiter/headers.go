@@ -33,9 +33,12 @@ func (g *gauge) recheck() {
 // see takes a sighting of dimension k, in the headers of a call sent at sent.
 // It reports whether the limit is a new one.
 //
+// A call of the law before this one left before 0, and so did others that are not in own:
+// drew is how many units per second they took.
+//
 // The remainder is rounded down, so remaining + reset·refill is up to one less than
 // the depth: the depth is the most that was read, and never less.
-func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) (changed bool) {
+func (g *gauge) see(k int, s Sighting, own *sends, sent, now, drew float64) (changed bool) {
 	if g.shown == nil {
 		g.shown = &shown{}
 	}
@@ -71,7 +74,7 @@ func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) (changed b
 	if g.fixed != nil {
 		g.fixed.see(s, sent)
 		g.capacity = max(s.Limit, g.fixed.most)
-		g.level, g.at = own.replay(k, level, 0, g.capacity, sent, now), now
+		g.level, g.at = own.replay(k, drawnBefore(level, sent, drew), 0, g.capacity, sent, now), now
 		g.sighted, g.seenAt = true, sent
 		return changed
 	}
@@ -79,9 +82,19 @@ func (g *gauge) see(k int, s Sighting, own *sends, sent, now float64) (changed b
 		g.compare(k, own, sent, s.Remaining, s.HasReset)
 		g.sighted, g.seenAt, g.left = true, sent, s.Remaining
 	}
-	g.level, g.at = own.replay(k, level, refill-g.draw(), capacity, sent, now), now
+	level = drawnBefore(level, sent, drew-refill) // what flowed in before 0 was drawn, too
+	g.level, g.at = own.replay(k, level, refill-g.draw(), capacity, max(0, sent), now), now
 	g.take(0)
 	return changed
+}
+
+// drawnBefore is what the law before this one left of a level that a call of its own had
+// found: nothing, at least. It drew at that rate until 0.
+func drawnBefore(level, sent, rate float64) float64 {
+	if sent >= 0 || rate <= 0 {
+		return level
+	}
+	return max(0, level+rate*sent)
 }
 
 // underUser is from how many times the user's limit on a sighted one is another than his:
@@ -189,7 +202,7 @@ func (g *gauge) periodOf(s Sighting) float64 {
 // missing was drawn by others; what is left over, time and again, says that more
 // flows in than the limit is believed to allow.
 func (g *gauge) compare(k int, own *sends, sent, left float64, reset bool) {
-	if !g.sighted {
+	if !g.sighted || g.seenAt < 0 { // what the law before drew meanwhile is not in own
 		return
 	}
 	gap := sent - g.seenAt
@@ -200,7 +213,7 @@ func (g *gauge) compare(k int, own *sends, sent, left float64, reset bool) {
 	case left > g.left+1: // a window has begun, or nobody called
 		g.lag = 0
 	default:
-		g.lag = max(0, g.lag+left-expected-lagSlack*g.refill*gap)
+		g.lag = max(0, g.lag+left-expected-own.together(sent)-lagSlack*g.refill*gap)
 	}
 	if !reset {
 		g.brim.see(left, expected)

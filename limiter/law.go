@@ -19,8 +19,9 @@ import (
 // Time teaches in Tick alone, and news in the methods that take [News]; whatever is
 // asked of a law changes nothing.
 //
-// The laws are those of this package: a type of another one can embed one, and be told
-// what that is told, but not be one.
+// The laws are those of this package. A type of another one becomes a law by embedding one
+// of these, [Unlimited] as a rule, and overrides what it knows better; a [Maker] gives it to
+// lanes. It may be a [Listener] and a [Speaker] besides.
 type Law interface {
 	// Tick says that time has passed and that a call wants to leave. held is whether
 	// Wait held one back since the latest Sent.
@@ -100,6 +101,7 @@ type News struct {
 	Sent       time.Time // when it left
 	Cost       Cost      // what it was estimated to cost then
 	Unsent     bool      // it never left: nothing of it reached the wire
+	Overheard  bool      // another law let it go, that of a machine before this one: this law was not charged for it, and its ticket is zero
 	Present    bool      // it left in the present epoch
 	Probe      bool      // it left to see whether calls are let in again
 	Good       bool      // it was answered as hoped
@@ -151,6 +153,7 @@ func (n LawName) String() string {
 // knows nothing and learns.
 type LawConfig struct {
 	Law      LawName           // the zero value is Model
+	Maker    Maker             // who makes the law instead, by the rest of this; nil: it is the one that Law names
 	Local    bool              // of the model: a server of one's own, which queues; once it refuses, it is judged like any other
 	Target   time.Duration     // latency to keep, see [MeanWindow]: the mean stays within MeanTolerance of it; 0: none. Of Local: what the 90th percentile is to stay under; 0: DefaultLocalTarget
 	Limits   Limits            // told by the user
@@ -162,6 +165,10 @@ type LawConfig struct {
 
 // NewLaw makes a law. The generator must not be nil.
 func NewLaw(c LawConfig, now time.Time, rng *rand.Rand) Law {
+	if m := c.Maker; m != nil {
+		c.Maker = nil
+		return m.NewLaw(c, now, rng)
+	}
 	if c.Law == Plain {
 		return NewPlainLaw(c, now, rng)
 	}

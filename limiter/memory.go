@@ -21,8 +21,9 @@ var ErrMemory = errors.New("limiter: memory")
 // It says nothing of calls that are in flight: they end with the process.
 type Memory struct {
 	Version int       `json:"version"`
-	Law     string    `json:"law"` // "model" or "plain"
-	At      time.Time `json:"at"`  // when it was saved
+	Law     string    `json:"law"`               // "model" or "plain"
+	At      time.Time `json:"at"`                // when it was saved
+	Emptied bool      `json:"emptied,omitempty"` // it is for a successor; see [Memory.Empty]
 
 	Limits    []LimitMemory    `json:"limits,omitempty"`
 	Answered  float64          `json:"answered,omitempty"`  // calls per second, of late
@@ -122,6 +123,19 @@ type PlainMemory struct {
 // without calls are left out.
 type Counts [][3]int
 
+// Empty is the memory as a successor takes it up that begins while calls of the law which
+// saved it are still on their way: all that was learned, and nothing in hand. What had been
+// saved up, and what has flowed in since, may have been drawn by calls that left after it
+// was saved; debts remain. Of a limit that is whole again all at once nothing flows in
+// before that moment, so there as much is left as could not have been drawn meanwhile.
+//
+// Who follows a law of which nothing was saved empties a memory that says nothing but its
+// Version, Law and At: the limits that the user tells are then not full at the start.
+func (m Memory) Empty() Memory {
+	m.Emptied = true
+	return m
+}
+
 // check says whether a memory may be taken up by that law.
 func (m *Memory) check(law string) error {
 	switch {
@@ -175,9 +189,10 @@ func tableOf(c Counts) (t table) {
 
 // A recall dates what a memory holds by the clock of the law that takes it up.
 type recall struct {
-	now time.Time
-	t   float64   // now, in seconds since that law began
-	at  time.Time // when the memory was saved, not after now
+	now     time.Time
+	t       float64   // now, in seconds since that law began
+	at      time.Time // when the memory was saved, not after now
+	emptied bool      // nothing is in hand; see [Memory.Empty]
 }
 
 // seconds is a moment of the past on the law's clock; never after now, and a moment that

@@ -44,6 +44,9 @@ func (p *PlainLaw) Restore(now time.Time, k Memory) error {
 	if k.Ramp != nil {
 		p.recallRamp(r, k.Ramp)
 	}
+	if k.Emptied {
+		p.quota.Drain(now)
+	}
 	return nil
 }
 

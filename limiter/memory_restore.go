@@ -4,15 +4,17 @@ import "time"
 
 // Bounds of what is believed of a memory. What lies outside is left out.
 const (
-	refillMost   = 1e9       // units per second
-	unitsMost    = 1e13      // that may be saved up
-	depthMost    = 25 * 3600 // seconds of refill that a limit may save up: a day, and a little
-	debtWaits    = 60.0      // seconds that a restored debt makes an ordinary call wait at most: after that the server is asked
-	secondsMost  = 3600.0    // of latencies
-	evidenceMost = 1e4       // seconds
-	cappedMost   = 1 << 16   // calls in flight
-	droughtKept  = 60.0      // seconds for which a drought is believed to go on
-	chanceFresh  = 600.0     // seconds after which what chance was seen to do counts as little as at a trial
+	refillMost         = 1e9       // units per second
+	unitsMost          = 1e13      // that may be saved up
+	depthMost          = 25 * 3600 // seconds of refill that a limit may save up: a day, and a little
+	debtWaits          = 60.0      // seconds that a restored debt makes an ordinary call wait at most: after that the server is asked
+	secondsMost        = 3600.0    // of latencies
+	evidenceMost       = 1e4       // seconds
+	cappedMost         = 1 << 16   // calls in flight
+	inheritedLeast     = 60.0      // seconds for which the rate of answers before a restart counts for the in-flight governor, at least,
+	inheritedLatencies = 4         // and latencies: by then its own calls have ended, and those that they made room for
+	droughtKept        = 60.0      // seconds for which a drought is believed to go on
+	chanceFresh        = 600.0     // seconds after which what chance was seen to do counts as little as at a trial
 )
 
 // Restore is part of [Law].
@@ -21,7 +23,10 @@ func (m *ModelLaw) Restore(now time.Time, k Memory) error {
 		return err
 	}
 	m.quoted, m.window = quote{}, 0
-	r := &recall{now: now, t: m.seconds(now), at: k.At}
+	r := &recall{now: now, t: m.seconds(now), at: k.At, emptied: k.Emptied}
+	if k.Emptied {
+		m.empties()
+	}
 	m.recallCalls(r, &k)
 	m.recallLies(&k)
 	for i := range k.Limits {
@@ -43,6 +48,8 @@ func (m *ModelLaw) Restore(now time.Time, k Memory) error {
 func (m *ModelLaw) recallCalls(r *recall, k *Memory) {
 	m.answered.preset(r.now, sane(k.Answered, 0, MaxRate))
 	m.latency = orElse(sane(k.Latency, 1e-6, secondsMost), m.latency)
+	m.inherited = float32(sane(k.Answered, 0, MaxRate))
+	m.inheritedFor = float32(max(inheritedLeast, inheritedLatencies*m.latency))
 	m.delay = orElse(sane(k.Refusal, 1e-6, secondsMost), m.delay)
 	m.factor = orElse(sane(k.Factor, 1/factorMost, factorMost), m.factor)
 	if pace := sane(k.Pace, floorRate, MaxRate); pace > 0 {
@@ -145,10 +152,32 @@ func (m *ModelLaw) recallLevel(r *recall, d int, k *LimitMemory) {
 	if !g.isFixed() {
 		g.level = max(g.level, min(g.capacity, call)-debtWaits*g.refill)
 	}
+	if r.emptied {
+		g.level = min(g.level, r.inHand(g))
+	}
 	g.take(0)
 	if g.source == Seen && !g.isFixed() {
 		g.others = min(othersMost*g.refill, sane(k.Others, 0, g.refill))
 	}
+}
+
+// empties takes from what the user has told this law what may be saved up of it, which is
+// there from the start where nobody drew before.
+func (m *ModelLaw) empties() {
+	for k := range m.gauges {
+		m.gauges[k].level = min(0, m.gauges[k].level)
+	}
+}
+
+// inHand is how much of a limit a successor takes to be there, whose predecessor may have
+// let calls go after it saved: nothing of what flows in all the time. Of a window as much as
+// is left if calls left as fast as they may ever since.
+func (r *recall) inHand(g *gauge) float64 {
+	if !g.isFixed() {
+		return 0
+	}
+	fastest := max(burstCap*g.refill, g.fixed.most/longBurst)
+	return max(0, g.level-fastest*r.age())
 }
 
 // recallEstimate takes up how the rate is known. The evidence of calls that this law did

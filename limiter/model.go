@@ -62,41 +62,43 @@ type ModelLaw struct {
 	atCap    bool      // the latest call took the last place under a cap
 	used     int       // gauges from here on are unknown
 
-	hold     float64 // nothing leaves before
-	ticked   float64 // when time taught last
-	openFrom float64 // share of the full rate at openAt; it doubles from there
-	openAt   float64
-	openTime float64 // seconds in which it doubles
-	reserve  float64 // seconds of refill kept back
-	credit   float64 // calls that may leave at once
-	credited float64 // when the credit was that: the latest call left
-	gap      float64 // between calls, smoothed, seconds
-	bunch    float64 // calls that are not in it yet
-	bunched  float64 // when the others left
-	quoted   quote
-	factor   float64 // real input tokens per estimated one
-	latency  float64 // of answers, smoothed, seconds
-	luckless float64 // share of calls that chance refuses at the present pace
-	lastPace float64 // at which the latest call left that was let in
-	delay    float64 // smoothed time that refusals take, seconds
-	remains  Cost    // what is still to come, if the end is near; zero: unknown
-	recent   uint64  // the latest fates, a bit each: let in
-	sent     uint64  // calls
-	letIns   uint64  // calls
-	refusals int     // ever
-	row      int32   // refusals one after the other
-	eased    float32 // calls per second at most while too many break
-	run      int     // calls let in one after the other
-	window   int     // what Window answered at windowAt; 0: a call was answered since
-	estimate estimate
-	trial    *trial       // nil: none is under way
-	drought  *drought     // nil: calls are let in
-	local    *LocalWindow // of a server that serves all it is asked; nil: it is none
-	mean     *MeanWindow  // nil: latency is not watched
-	gauges   [dims]gauge
-	sends    sends
-	fates    fates
-	errors   ErrorWindow
+	hold         float64 // nothing leaves before
+	ticked       float64 // when time taught last
+	openFrom     float64 // share of the full rate at openAt; it doubles from there
+	openAt       float64
+	openTime     float64 // seconds in which it doubles
+	reserve      float64 // seconds of refill kept back
+	credit       float64 // calls that may leave at once
+	credited     float64 // when the credit was that: the latest call left
+	gap          float64 // between calls, smoothed, seconds
+	bunch        float64 // calls that are not in it yet
+	bunched      float64 // when the others left
+	quoted       quote
+	factor       float64 // real input tokens per estimated one
+	latency      float64 // of answers, smoothed, seconds
+	luckless     float64 // share of calls that chance refuses at the present pace
+	lastPace     float64 // at which the latest call left that was let in
+	delay        float64 // smoothed time that refusals take, seconds
+	remains      Cost    // what is still to come, if the end is near; zero: unknown
+	recent       uint64  // the latest fates, a bit each: let in
+	sent         uint64  // calls
+	letIns       uint64  // calls
+	refusals     int     // ever
+	inherited    float32 // answers per second before a restart,
+	inheritedFor float32 // until so many seconds after
+	row          int32   // refusals one after the other
+	eased        float32 // calls per second at most while too many break
+	run          int32   // calls let in one after the other
+	window       int32   // what Window answered at windowAt; 0: a call was answered since
+	estimate     estimate
+	trial        *trial       // nil: none is under way
+	drought      *drought     // nil: calls are let in
+	local        *LocalWindow // of a server that serves all it is asked; nil: it is none
+	mean         *MeanWindow  // nil: latency is not watched
+	gauges       [dims]gauge
+	sends        sends
+	fates        fates
+	errors       ErrorWindow
 
 	windowAt    float64
 	rng         *rand.Rand

@@ -38,7 +38,7 @@ func (m *ModelLaw) letIn(f *fate) {
 	m.chance.run++
 	m.book(bin, crowdBin(int(f.ticket.Beside)))
 	if m.refusals > 0 && m.run%contradictEvery == 0 {
-		m.chance.contradict(bin, m.run)
+		m.chance.contradict(bin, int(m.run))
 	}
 	if m.drought != nil && f.at > m.drought.began {
 		m.endDrought(f.at)

@@ -25,11 +25,17 @@ func (m *ModelLaw) Tick(now time.Time, held bool) {
 
 // The in-flight governor. A call that hangs gives no sign, so neither rate nor
 // breaker reacts; what Little's law justifies for the calls that do end, three
-// times over, is all that may hang. The floor lets a lane start at full width.
+// times over, is all that may hang. The floor lets a lane start at full width, and lets a
+// second of the rate that a user told leave: where answers take half a minute, to triple 64
+// with each of them would take minutes.
+//
+// After a restart the rate of answers is inherited for a while: calls that take half a
+// minute have not been answered for as long, and none would be let go beside the first.
 const (
 	leastWindow  = 64
 	windowSpare  = 32
 	windowFactor = 3
+	windowMost   = 1 << 30 // more is no bound
 )
 
 // Window is part of [Law].
@@ -38,10 +44,14 @@ func (m *ModelLaw) Window(now time.Time) int {
 		return m.local.Size()
 	}
 	if t := m.seconds(now); m.window == 0 || t != m.windowAt {
-		m.window = max(leastWindow, windowSpare+int(windowFactor*m.answered.PerSecond(now)*m.latency))
+		rate := m.answered.PerSecond(now)
+		if t < float64(m.inheritedFor) {
+			rate = max(rate, float64(m.inherited))
+		}
+		m.window = int32(min(windowMost, max(leastWindow, m.toldRate(), windowSpare+windowFactor*rate*m.latency)))
 		m.windowAt = t
 	}
-	most := m.window
+	most := int(m.window)
 	if m.serves {
 		most = min(most, m.local.Size())
 	}
@@ -52,6 +62,23 @@ func (m *ModelLaw) Window(now time.Time) int {
 		most = min(most, m.crowd.cap.places())
 	}
 	return most
+}
+
+// toldRate is how many calls per second the user's limits allow, as far as the server was
+// not found to allow less; 0: none was told. What a call draws of tokens is what the latest
+// ones did.
+func (m *ModelLaw) toldRate() float64 {
+	least, last := nothing, m.sends.latest()
+	for k := range m.used {
+		g := &m.gauges[k]
+		if draws := last.drew(k); g.ceiling > 0 && draws > 0 {
+			least.min(ByRequests+Binding(k), g.refill*float64(last.sent)/draws)
+		}
+	}
+	if math.IsInf(least.Pace, 1) {
+		return 0
+	}
+	return least.Pace
 }
 
 // queues reports whether the server takes whatever it is asked, and lets it wait. One

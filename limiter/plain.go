@@ -133,6 +133,12 @@ func (p *PlainLaw) Sent(now time.Time, c Cost, beside int) Ticket {
 
 // Answered is part of [Law].
 func (p *PlainLaw) Answered(now time.Time, n News) {
+	if n.Overheard {
+		if n.Good {
+			p.answered.Add(p.flowed(now))
+		}
+		return
+	}
 	p.correctCost(now, n)
 	p.ended(now, n.Sent, false)
 	if n.Good {
@@ -170,6 +176,9 @@ func (p *PlainLaw) wipedOut(n News) bool { return !n.Sent.After(p.drained) && !p
 
 // Failed is part of [Law].
 func (p *PlainLaw) Failed(now time.Time, n News) {
+	if n.Overheard {
+		return
+	}
 	p.correctCost(now, n)
 	p.neverLeft(now, n)
 	if p.mean != nil && n.Timeout {
@@ -234,9 +243,8 @@ func (p *PlainLaw) Refused(now time.Time, n News) Refusal {
 
 // Straggled is part of [Law].
 func (p *PlainLaw) Straggled(now time.Time, n News) time.Time {
-	p.correctCost(now, n)
-	if !p.wipedOut(n) {
-		p.quota.Refund(now, n.Cost)
+	if !n.Overheard {
+		p.giveBack(now, n)
 	}
 	if !n.Directed {
 		return time.Time{}
@@ -245,8 +253,20 @@ func (p *PlainLaw) Straggled(now time.Time, n News) time.Time {
 	return p.cooldown.Until()
 }
 
+// giveBack returns the charge of a call that was refused.
+func (p *PlainLaw) giveBack(now time.Time, n News) {
+	p.correctCost(now, n)
+	if !p.wipedOut(n) {
+		p.quota.Refund(now, n.Cost)
+	}
+}
+
 // Vanished is part of [Law].
-func (p *PlainLaw) Vanished(now time.Time, n News) { p.neverLeft(now, n) }
+func (p *PlainLaw) Vanished(now time.Time, n News) {
+	if !n.Overheard {
+		p.neverLeft(now, n)
+	}
+}
 
 // neverLeft gives back the charge of a call of which nothing reached the wire.
 func (p *PlainLaw) neverLeft(now time.Time, n News) {

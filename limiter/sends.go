@@ -193,6 +193,16 @@ func (s *sends) sent(from, to float64) (n float64) {
 	return n
 }
 
+// together is how many calls are remembered with the one that left at t, as if at one moment
+// with it: it may have been served before any of them, and what it found left is more by so
+// much than what a replay leaves.
+func (s *sends) together(t float64) float64 {
+	if e := s.at(t); e != nil {
+		return max(0, float64(e.sent)-1)
+	}
+	return 0
+}
+
 // slotsSince is how many slots end after t.
 func (s *sends) slotsSince(t float64) uint64 { return s.count - s.after(t) }
 
@@ -211,6 +221,17 @@ func (s *sends) replay(k int, level, refill, capacity, from, to float64) float64
 		t = end
 	}
 	return min(capacity, level+refill*(to-t))
+}
+
+// latest is the latest slot, as if nothing of it had been refused; one of a bare call, if
+// nothing left.
+func (s *sends) latest() slot {
+	if s.count == s.first {
+		return slot{sent: 1}
+	}
+	e := *s.get(s.count - 1)
+	e.refused = 0
+	return e
 }
 
 func (s *sends) warm() uint64 {

@@ -176,7 +176,7 @@ func TestDepthIsNotUnderestimated(t *testing.T) {
 		p, rng := fullPail(1, depth), seeded(4)
 		for now := 0.0; now < 300; now += 0.2 + rng.ExpFloat64() {
 			p.takes(now, 1)
-			g.see(dimRequests, p.headers(60), &own, now, now)
+			g.see(dimRequests, p.headers(60), &own, now, now, 0)
 			near(t, "depth", g.capacity, depth, 0.01)
 			if g.level < p.level-0.01 || g.level > p.level+1 {
 				t.Fatalf("%v are left, and %v are believed to be", p.level, g.level)

@@ -3,6 +3,7 @@ package limiter
 import (
 	"math"
 	"testing"
+	"time"
 )
 
 // Headers show the level exactly, at the moment when their call was sent: what
@@ -13,7 +14,7 @@ func TestHeadersAndNeighbours(t *testing.T) {
 		g gauge
 	)
 	see := func(at, left float64) {
-		g.see(dimRequests, Sighting{Limit: 600, Remaining: left}, &s, at, at)
+		g.see(dimRequests, Sighting{Limit: 600, Remaining: left}, &s, at, at, 0)
 	}
 	see(1, 300)
 	if got := g.level; math.Abs(got-300.5) > 1e-9 || g.refill != 10 || g.capacity != 600 {
@@ -31,7 +32,7 @@ func TestHeadersAndNeighbours(t *testing.T) {
 	if g.others < 3.5 || g.others > 4.5 {
 		t.Errorf("the neighbour is taken to draw %v a second, and draws 4", g.others)
 	}
-	g.see(dimRequests, Sighting{Limit: 600, Remaining: 1}, &s, 2, 70)
+	g.see(dimRequests, Sighting{Limit: 600, Remaining: 1}, &s, 2, 70, 0)
 	if g.level < 300 {
 		t.Errorf("old headers were believed: %v left", g.level)
 	}
@@ -64,11 +65,47 @@ func TestNewLimitIsSeenAmongThousands(t *testing.T) {
 	for i := range 4096 {
 		s.add(1+float64(i)/4096, Cost{Requests: 1})
 	}
-	g.see(dimRequests, Sighting{Limit: 60_000, Remaining: 50_000}, &s, 1.1, 3)
-	if g.see(dimRequests, Sighting{Limit: 60_000, Remaining: 49_999}, &s, 1.2, 3); g.seenAt != 1.1 {
+	g.see(dimRequests, Sighting{Limit: 60_000, Remaining: 50_000}, &s, 1.1, 3, 0)
+	if g.see(dimRequests, Sighting{Limit: 60_000, Remaining: 49_999}, &s, 1.2, 3, 0); g.seenAt != 1.1 {
 		t.Fatal("each answer is looked at")
 	}
-	if !g.see(dimRequests, Sighting{Limit: 30_000, Remaining: 20_000}, &s, 1.3, 3) || g.refill != 500 {
+	if !g.see(dimRequests, Sighting{Limit: 30_000, Remaining: 20_000}, &s, 1.3, 3, 0) || g.refill != 500 {
 		t.Errorf("a limit of 30,000 a minute was told, and %v a second is believed", g.refill)
+	}
+}
+
+// Calls that leave at one moment are served in an order that nobody knows, and of a full
+// bucket each finds more than a replay of all leaves: that is no sign of wrong headers.
+func TestCallsOfOneMomentAreNoLie(t *testing.T) {
+	for name, together := range map[string]int{"one by one": 1, "a few": 12, "many": 50} {
+		var own sends
+		g := gauge{}
+		level, depth := 6000.0, 6000.0
+		for i := range 400 {
+			now := 1 + float64(i)*float64(together)/100
+			level = min(depth, level+float64(together))
+			var s Sighting
+			for j := range together {
+				own.add(now, Cost{Requests: 1})
+				level--
+				if j == i%together {
+					s = Sighting{Limit: 6000, Window: time.Minute, Remaining: level, Reset: time.Duration((depth - level) / 100 * 1e9), HasReset: true}
+				}
+			}
+			g.see(dimRequests, s, &own, now, now, 0)
+			if g.outgrown() {
+				t.Fatalf("%s: the headers are taken to be wrong", name)
+			}
+		}
+	}
+	var own sends
+	g := gauge{}
+	for i := range 400 { // but twice as much flows in as they say, and somebody draws it all
+		now := 1 + float64(i)/200
+		own.add(now, Cost{Requests: 1})
+		g.see(dimRequests, Sighting{Limit: 6000, Window: time.Minute, Remaining: 3000, Reset: 30 * time.Second, HasReset: true}, &own, now, now, 0)
+	}
+	if g.lag < lagMost+lagSpread*g.refill {
+		t.Errorf("headers that are wrong by half are believed: %v", g.lag)
 	}
 }

@@ -219,7 +219,12 @@ func (m *Machine) checkRun(b *book, r *run, c census) {
 }
 
 func (m *Machine) checkLane(b *book, l *lane) {
-	if _, plain := l.law.(*limiter.PlainLaw); plain != (l.cfg.Law == limiter.Plain) {
+	if l.led() != (l.cfg.Maker != nil) {
+		b.w.failf("lane %s is led: %v", l.name, l.led())
+	}
+	if l.led() {
+		m.checkLed(b, l)
+	} else if _, plain := l.law.(*limiter.PlainLaw); plain != (l.cfg.Law == limiter.Plain) {
 		b.w.failf("lane %s does not follow the law that it is configured with", l.name)
 	}
 	breaker := l.breaker // a copy: asking takes a permit
@@ -322,7 +327,7 @@ func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
 // hasWaker reports whether an alarm or the end of a call will wake the pool.
 func (p *pool) hasWaker() bool {
 	for _, l := range p.lanes {
-		if l.alarm.pos >= 0 || l.inFlight > 0 {
+		if l.alarm.pos >= 0 || l.inFlight > 0 || l.outside != nil && l.outside.alarm.pos >= 0 {
 			return true
 		}
 	}

@@ -104,6 +104,7 @@ type LaneConfig struct {
 	Limits   limiter.Limits            // told by the user; zero fields are not limited
 	Window   int                       // calls in flight; 0: only the run's concurrency
 	Law      limiter.LawName           // by which calls are let in; zero: limiter.Model, which follows the provider's own limits
+	Maker    limiter.Maker             // who makes its law instead, of the fields below what it likes; nil: it is the one that Law names. Must be comparable
 	Local    bool                      // of the model law: a server of one's own, which queues; if it refuses, it is judged like any other
 	Target   time.Duration             // latency: the mean stays within limiter.MeanTolerance of it; 0: it may be any. Of Local: what the 90th percentile stays under; 0: half of AttemptTimeout, or limiter.DefaultLocalTarget
 	Rate     limiter.RateConfig        // of the plain law; the model law takes Initial, as a first guess
@@ -152,7 +153,7 @@ func (c LaneConfig) law() limiter.LawConfig {
 		target = c.AttemptTimeout / 2
 	}
 	return limiter.LawConfig{
-		Law: c.Law, Local: c.Local, Target: target, Limits: c.Limits, Rate: c.Rate, Ramp: c.Ramp, Cooldown: c.Cooldown, Errors: c.Errors,
+		Law: c.Law, Maker: c.Maker, Local: c.Local, Target: target, Limits: c.Limits, Rate: c.Rate, Ramp: c.Ramp, Cooldown: c.Cooldown, Errors: c.Errors,
 	}
 }
 

@@ -10,7 +10,7 @@
 //	             ┌───────────────────── machine ──────────────────────┐
 //	offered ────▶│ run ─▶ pool: waiting, returned, delayed            │
 //	settled ────▶│          │ draws on                                │──▶ Grants
-//	handed over ▶│          ▼                                         │──▶ Transitions
+//	handed over ▶│          ▼                                         │──▶ Transitions, Words
 //	limits… ────▶│        lane: phase, quota, rate, ramp, breaker     │──▶ WakeAt
 //	             └────────────────────────────────────────────────────┘
 //
@@ -27,6 +27,12 @@
 // (chance struck it), or goes first (there was no place for it), the lane stays in its
 // phase. A refusal that says busy is judged like one that says slow down; the breaker
 // counts it only while the lane is being probed.
+//
+// A lane may be led from outside: its law was made by somebody else ([LaneConfig].Maker), is
+// told how each call ended ([Leader]) and hears words ([Told]), and nothing besides it
+// decides. Such a lane flows until its law stops it. What laws say to the outside is in
+// [Ready].Words. Who takes over from another machine hears the ends of that one's calls
+// ([Overheard]).
 //
 // Invariants, checked after every step of the simulation (sim_test.go):
 //
@@ -52,10 +58,13 @@
 //     answered.
 //  11. A run is held by exactly one [Bound] at any time: its [Ledger] adds up to the
 //     time since it was opened.
+//  12. A lane that is led flows, or was stopped by its law. Each call of its own is ended
+//     to that law once, as it was told; and after each decision a law that speaks has been
+//     asked since anything has changed on its lane.
 //
 // Read it in this order: event.go (what it is told), machine.go (Step and
 // Ready), life.go (an item's way), pool.go, lane.go, recovery.go (what a lane
-// learns), firstanswer.go (when it is given up unheard), probe.go (its way back), memory.go (what it knows after a restart), longwait.go,
-// status.go and trace.go (what it shows). Or read the stories in testdata, which tell the same by
+// learns), firstanswer.go (when it is given up unheard), probe.go (its way back), memory.go (what it knows after a restart), overheard.go (what it
+// learns of another's calls), outside.go (when it is led), longwait.go, status.go and trace.go (what it shows). Or read the stories in testdata, which tell the same by
 // example.
 package machine

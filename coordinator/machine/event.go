@@ -70,6 +70,8 @@ const (
 	evDrained
 	evLaneReset
 	evLaneRestored
+	evTold
+	evOverheard
 )
 
 // An Event is one fact, as [Machine.Step] takes it. The functions below make
@@ -82,7 +84,7 @@ type Event struct {
 	items   []*Item
 	name    string
 	outcome Outcome
-	config  any // RunConfig, LaneConfig, LaneMemory or limiter.Limits, by kind
+	config  any // RunConfig, LaneConfig, LaneMemory, limiter.Limits, a word or a departure, by kind
 }
 
 // RunOpened says that a run begins. Its number must be new.

@@ -33,6 +33,24 @@ func (h *heap[T]) pop() T {
 	return x
 }
 
+// firsts are the n elements that come first, in order. It costs n·log n, however many
+// there are.
+func (h *heap[T]) firsts(n int) []T {
+	var first []T
+	next := heap[int]{before: func(a, b int) bool { return h.before(h.items[a], h.items[b]) }}
+	if len(h.items) > 0 {
+		next.push(0)
+	}
+	for next.len() > 0 && len(first) < n {
+		at := next.pop()
+		first = append(first, h.items[at])
+		for child := 2*at + 1; child <= 2*at+2 && child < len(h.items); child++ {
+			next.push(child)
+		}
+	}
+	return first
+}
+
 // remove takes out the element at pos.
 func (h *heap[T]) remove(pos int) {
 	var none T

@@ -55,26 +55,27 @@ func (r Reason) String() string { return reasonWords[r] }
 // What every call touches stands first and together: of ten thousand lanes each is
 // cold when its turn comes.
 type lane struct {
-	name     string
-	law      limiter.Law
-	charge   limiter.Charge // by which that law is charged: of its config, when it began
-	cfg      *LaneConfig    // shared with other lanes: replaced, and never written to
-	phase    Phase
-	reason   Reason
-	ill      Reason  // of the latest cooldown
-	ruled    bool    // charge is a rule of its own
-	revived  bool    // it began with what an earlier machine knew
-	bound    Bound   // what held the latest call back that was asked for
-	paused   bool    // of Cooling: for a neighbour's sake
-	slowed   float32 // what was told to be left of its pace because calls break; 0: all of it
-	epoch    uint64  // rises with each cooldown: what left before it is old news
-	began    uint64  // the epoch in which its law did: what left before it was charged to another
-	inFlight int     // calls of any epoch
-	inEpoch  int     // calls of this one
-	answers  int     // calls answered, ever: 0 means that nothing is known
-	held     bool    // the law held a call back since the latest one left
-	broke    bool    // a call broke since the latest one was answered, and was not just refused
-	unclear  int     // refusals in a row that may mean a limit by the day
+	name      string
+	law       limiter.Law
+	charge    limiter.Charge // by which that law is charged: of its config, when it began
+	cfg       *LaneConfig    // shared with other lanes: replaced, and never written to
+	phase     Phase
+	reason    Reason
+	ill       Reason  // of the latest cooldown
+	ruled     bool    // charge is a rule of its own
+	revived   bool    // it began with what an earlier machine knew
+	bound     Bound   // what held the latest call back that was asked for
+	paused    bool    // of Cooling: for a neighbour's sake
+	elsewhere bool    // a call of another machine was refused here, so somebody is there
+	slowed    float32 // what was told to be left of its pace because calls break; 0: all of it
+	epoch     uint64  // rises with each cooldown: what left before it is old news
+	began     uint64  // the epoch in which its law did: what left before it was charged to another
+	inFlight  int     // calls of any epoch
+	inEpoch   int     // calls of this one
+	answers   int     // calls answered, ever: 0 means that nothing is known
+	held      bool    // the law held a call back since the latest one left
+	broke     bool    // a call broke since the latest one was answered, and was not just refused
+	unclear   int     // refusals in a row that may mean a limit by the day
 
 	pools      []*pool
 	onePool    [1]*pool  // the room of pools while there is but one
@@ -85,18 +86,20 @@ type lane struct {
 	latency    latency // of answers
 	breaker    limiter.Breaker
 
-	cause   error     // of Stopped; while the breaker is not closed, what opened it
-	until   time.Time // the end of Cooling
-	passAt  time.Time // when a probe that was not refused has passed; zero: it must be answered
-	parked  int       // items whose latest call was refused here
-	delayed int       // items whose latest call broke here, or was refused here alone
-	wave    int       // calls that met the refusals of this cooldown
-	vouched uint64    // the epoch that a person began: older refusals for good are void
-	refusal limiter.MeanLatency
-	overdue time.Time // when a promise that was not used is void
-	wait    *wait     // what is known of its long waits; nil: it never had to wait
-	silence *silence  // how its calls break, if it was never heard; nil: none did, or it was
-	alarm   alarm
+	cause     error     // of Stopped; while the breaker is not closed, what opened it
+	until     time.Time // the end of Cooling
+	passAt    time.Time // when a probe that was not refused has passed; zero: it must be answered
+	parked    int       // items whose latest call was refused here
+	delayed   int       // items whose latest call broke here, or was refused here alone
+	wave      int       // calls that met the refusals of this cooldown
+	vouched   uint64    // the epoch that a person began: older refusals for good are void,
+	vouchedAt time.Time // and so are those of other machines' calls that left before
+	refusal   limiter.MeanLatency
+	overdue   time.Time // when a promise that was not used is void
+	wait      *wait     // what is known of its long waits; nil: it never had to wait
+	outside   *outside  // what its law has to do with the outside; nil: nothing
+	silence   *silence  // how its calls break, if it was never heard; nil: none did, or it was
+	alarm     alarm
 }
 
 func newLane(now time.Time, name string, c *LaneConfig, rng *rand.Rand) *lane {
@@ -109,17 +112,22 @@ func newLane(now time.Time, name string, c *LaneConfig, rng *rand.Rand) *lane {
 
 // begin knows nothing of the lane yet.
 func (l *lane) begin(now time.Time, rng *rand.Rand) {
+	l.beginBreaker()
+	l.beginLaw(now, rng)
+}
+
+func (l *lane) beginBreaker() {
 	breaker := l.cfg.Breaker
 	if l.cfg.Law == limiter.Model && breaker == (limiter.BreakerConfig{}) {
 		breaker = limiter.BreakerConfig{OpenFor: ModelOpen, MaxOpen: ModelOpen}
 	}
 	l.breaker = limiter.NewBreaker(breaker)
-	l.beginLaw(now, rng)
 }
 
 func (l *lane) beginLaw(now time.Time, rng *rand.Rand) {
 	l.law = limiter.NewLaw(l.cfg.law(), now, rng)
 	l.held, l.bound, l.slowed, l.began = false, BoundNone, 0, l.epoch
+	l.outside = outsideOf(l)
 	l.recharge(l.cfg.Charge)
 }
 
@@ -244,6 +252,10 @@ func (m *Machine) departed(now time.Time, l *lane, it *Item) {
 	l.held = false
 	if l.phase == Probing {
 		m.probe(now, l)
+	}
+	if l.outside != nil {
+		it.Probe = it.Probe || it.ticket.Probe
+		m.stir(l)
 	}
 	l.inFlight++
 	l.inEpoch++

@@ -89,6 +89,9 @@ func (m *Machine) ended(now time.Time, e *Event) {
 	it.pool.inFlight--
 	it.run.flights.arrive(it.pos)
 	o := &e.outcome
+	if l.outside != nil {
+		m.report(now, it, o)
+	}
 	l.concerning(o)
 	o.disbelieve()
 	m.learn(now, it, o)

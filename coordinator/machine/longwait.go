@@ -44,7 +44,7 @@ type wait struct {
 func (m *Machine) mustWait(now time.Time, p *pool) {
 	for _, l := range p.lanes {
 		m.beginWait(now, l)
-		if p.fallback && l.usable() {
+		if p.staysWith(l) {
 			return
 		}
 	}
@@ -191,7 +191,7 @@ func (p *pool) asks(l *lane) bool {
 		if other == l {
 			return true
 		}
-		if p.fallback && other.usable() {
+		if p.staysWith(other) {
 			return false
 		}
 	}

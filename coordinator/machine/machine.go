@@ -31,6 +31,8 @@ type Machine struct {
 	lookAt  time.Time // when to look for long waits; zero: nobody waits
 	looked  time.Time // when that was last done and nothing else
 	stepped bool      // a fact was absorbed since the latest Ready
+	stirred []*lane   // those whose law may have something to say
+	askings uint64    // how often one was asked
 	warmth  uint64    // of what was warmed; it means nothing, and keeps a compiler from leaving it out
 	out     Ready
 	said    int // transitions in the latest answer
@@ -42,6 +44,7 @@ type Ready struct {
 	Grants      []Grant
 	Transitions []Transition
 	LongWaits   []LongWait
+	Words       []Word      // what laws say to the outside; see [limiter.Speaker]
 	Stranded    []Stranding // runs that lost their last lane, or need too many: feed them no more
 	Finished    []Finish    // runs that are over; they are forgotten
 	Lengthened  bool        // a cooldown lasts longer than its transition said
@@ -141,6 +144,10 @@ func (m *Machine) Step(now time.Time, e Event) {
 		m.withdrawn(e.item)
 	case evLaneRestored:
 		m.remember(e.name, e.config.(LaneMemory))
+	case evTold:
+		m.told(now, e.name, e.config)
+	case evOverheard:
+		m.overheard(now, e.name, e.config.(departure), &e.outcome)
 	case evLaneReset:
 		m.reset(now, e.name)
 	default:
@@ -182,6 +189,7 @@ func (m *Machine) decide(now time.Time) {
 	m.grant(now)
 	m.finish(now)
 	m.evict(now, maxEvictions)
+	m.speak(now) // when it is known what is left
 }
 
 // takeBackAnswer drops what the latest answer held. Its arrays are used again, and would
@@ -189,7 +197,8 @@ func (m *Machine) decide(now time.Time) {
 func (m *Machine) takeBackAnswer() {
 	clear(m.out.Grants)
 	clear(m.out.Finished)
-	m.out.Grants, m.out.Finished = m.out.Grants[:0], m.out.Finished[:0]
+	clear(m.out.Words)
+	m.out.Grants, m.out.Finished, m.out.Words = m.out.Grants[:0], m.out.Finished[:0], m.out.Words[:0]
 	if n := len(m.out.Transitions); n < m.said {
 		clear(m.out.Transitions[n:m.said])
 	}
@@ -198,8 +207,12 @@ func (m *Machine) takeBackAnswer() {
 // ring looks at the lanes and pools whose moment has come.
 func (m *Machine) ring(now time.Time) {
 	for a := m.alarms.due(now); a != nil; a = m.alarms.due(now) {
-		if a.lane != nil {
-			m.advance(now, a.lane)
+		if l := a.lane; l != nil {
+			if l.outside != nil && a == &l.outside.alarm {
+				m.stir(l)
+			} else {
+				m.advance(now, l)
+			}
 			continue
 		}
 		a.pool.ripen(now)
@@ -261,6 +274,7 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 	}
 	p.sleep(by)
 	m.mustWait(now, p)
+	m.stirAll(p)
 	if wait != forever {
 		m.setAlarm(p, now.Add(wait))
 		l.promise(now, p, wait)

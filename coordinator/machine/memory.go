@@ -33,6 +33,13 @@ func (k LaneMemory) Validate() error {
 	return nil
 }
 
+// Empty is the memory as a machine takes it up that follows one which may still have calls
+// on their way; see [limiter.Memory.Empty].
+func (k LaneMemory) Empty() LaneMemory {
+	k.Law = k.Law.Empty()
+	return k
+}
+
 // untilKept is for how long after a cooldown has ended a lane is still probed first.
 const untilKept = time.Minute
 
@@ -74,6 +81,9 @@ func (l *lane) save(now time.Time) (LaneMemory, bool) {
 		return LaneMemory{}, false
 	}
 	k := LaneMemory{Version: LaneMemoryVersion, Law: l.law.Save(now), Breaker: l.breaker.Save(now)}
+	if k.Law.Version == 0 { // its law has nothing worth knowing
+		return LaneMemory{}, false
+	}
 	switch l.phase {
 	case Cooling:
 		k.Until = now.Round(0).UTC().Add(l.until.Sub(now))
@@ -103,6 +113,9 @@ func (m *Machine) recall(now time.Time, l *lane) {
 		return
 	}
 	l.revived = true
+	if l.led() { // when it may flow is for its law to say
+		return
+	}
 	l.breaker.Restore(now, k.Breaker)
 	if l.breaker.State(now) != limiter.Closed {
 		l.law.Broken(now) // so that it climbs back as after any outage

@@ -130,12 +130,15 @@ func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration
 		if wait < soonest {
 			first, soonest = l, wait
 		}
-		if p.fallback && l.usable() {
-			return first, soonest, l.bound // paced, not ill: nobody else's turn
+		if p.staysWith(l) {
+			return first, soonest, l.bound
 		}
 	}
 	return first, soonest, by
 }
+
+// staysWith reports whether the lanes behind one are not used: it is paced, not ill.
+func (p *pool) staysWith(l *lane) bool { return p.fallback && l.usable() && !l.restsOutside() }
 
 func (p *pool) index(i int) int {
 	if p.fallback {

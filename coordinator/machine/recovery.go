@@ -24,7 +24,11 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 		l.inEpoch--
 	}
 	m.idle.touch(l, now)
-	if it.epoch < l.began {
+	switch {
+	case l.led():
+		m.learnLed(it, o)
+		return
+	case it.epoch < l.began:
 		m.learnLate(now, it, o)
 		return
 	}

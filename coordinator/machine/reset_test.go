@@ -52,6 +52,10 @@ var laneFields = map[string]atReset{
 	"wait":     {"it is over; items that wait for themselves still do", func(_ *Machine, l *lane) { l.wait = &wait{since: spoiltAt, own: spoiltAt} }, func(l *lane) bool { return !l.wait.under() && l.wait.own.Equal(spoiltAt) }},
 	"overdue":  {"", func(_ *Machine, l *lane) { l.overdue = spoiltAt }, func(l *lane) bool { return l.overdue.IsZero() }},
 
+	"outside":   {"of its new law", func(_ *Machine, l *lane) { l.outside = &outside{alarm: alarm{pos: -1}} }, func(l *lane) bool { return l.outside == nil }},
+	"vouchedAt": {"older refusals for good of other machines' calls are void", nil, func(l *lane) bool { return l.vouchedAt.Equal(storyStart) }},
+	"elsewhere": {"somebody is there all the same", func(_ *Machine, l *lane) { l.elsewhere = true }, func(l *lane) bool { return l.elsewhere }},
+
 	"epoch":   {"a new one: what is in flight is old news", func(_ *Machine, l *lane) { l.epoch = 6 }, func(l *lane) bool { return l.epoch == 7 }},
 	"vouched": {"older refusals for good are void", nil, func(l *lane) bool { return l.vouched == 7 }},
 	"began":   {"older calls were charged to the law before", nil, func(l *lane) bool { return l.began == 7 }},

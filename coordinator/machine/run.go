@@ -29,6 +29,7 @@ type run struct {
 	stopped  error    // why the first of them that no lane could take did; nil: none did
 	books    books
 	flights  flights
+	asked    uint64 // the latest asking of a lane that has counted its places
 
 	inputEnded, draining, paused, stranded bool
 	resumed                                time.Time // when it was last paused no more
@@ -106,6 +107,7 @@ func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
 	p.ruled = p.lanes[0].ruled
 	r.pools[name] = p
 	r.opened = append(r.opened, p)
+	m.stirAll(p)
 	if p.dead() {
 		m.strandRun(r, p.cause())
 	}

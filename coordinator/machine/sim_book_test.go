@@ -162,6 +162,12 @@ func (b *book) after(e Event, before moment) {
 	b.closePages()
 	b.breakSilences(e)
 	now, news, present := b.before(e), "", false
+	switch e.kind {
+	case evTold:
+		b.heardFrom(e)
+	case evOverheard:
+		b.heardOf(e)
+	}
 	if e.kind == evSettled || e.kind == evHandedOver {
 		news, present = b.end(e, before)
 	}
@@ -178,7 +184,8 @@ func (b *book) after(e Event, before moment) {
 			continue
 		}
 		switch {
-		case (e.kind == evLaneReset || e.kind == evLaneDefined) && e.name == name && is[0] == was[0]+1:
+		case (e.kind == evLaneReset || e.kind == evLaneDefined || e.kind == evTold) && e.name == name && is[0] == was[0]+1:
+		case e.kind == evOverheard && e.name == name && l.phase == Stopped && is[0] == was[0]+1:
 		case name != news:
 			b.w.failf("%v changed lane %s from epoch, escalation %v to %v", e, name, was, is)
 		case l.phase == Stopped && is[0] == was[0]+1 && is[1] >= was[1]:
@@ -247,10 +254,12 @@ func (b *book) end(e Event, before moment) (lane string, present bool) {
 		return "", false
 	}
 	lane = x.grant.Lane
+	led, late := b.lanes[lane].isLed(), x.grant.Epoch < b.lanes[lane].began
+	b.isTold(e, led, late)
 	was := before[b.w.m.lanes[lane]]
 	present = x.grant.Epoch == was[0]
 	b.lanes[lane].ended(b.w.now, x, e.outcome, present)
-	b.givesUp(lane, e.outcome.Signal == Failed && x.grant.Epoch >= b.lanes[lane].began)
+	b.givesUp(lane, e.outcome.Signal == Failed && !led && !late)
 	x.last, x.back = e.outcome, b.w.now
 	b.countEnd(x, e.outcome, present)
 	if e.kind == evSettled {
@@ -268,7 +277,7 @@ func (b *book) countEnd(x *bookItem, o Outcome, present bool) {
 		return
 	}
 	b.count(x.run, throttled)
-	if !present && b.lanes[x.grant.Lane].phase != Stopped {
+	if l := b.lanes[x.grant.Lane]; !present && l.phase != Stopped && !l.isLed() {
 		b.count(x.run, stragglers)
 	}
 }
@@ -287,7 +296,7 @@ func (b *book) waitsAlone(x *bookItem, before [2]uint64, present bool) {
 		x.place, x.alone = Delayed, x.item.due
 	}
 	switch {
-	case flows && lane.cfg.Law == limiter.Plain:
+	case flows && lane.cfg.Law == limiter.Plain && !lane.led():
 		b.w.failf("item %d was refused, and its lane flows on by the plain law", x.item.Seq)
 	case is == Delayed && !flows:
 		b.w.failf("item %d waits alone: present news: %v, epoch %d after %d", x.item.Seq, present, lane.epoch, before[0])

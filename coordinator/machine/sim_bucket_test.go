@@ -128,7 +128,7 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 	if (answered || o.Signal == Failed) && (l.phase == Flowing || l.phase == Ramping) {
 		l.letIn = now
 	}
-	late := x.grant.Epoch < l.began
+	late := x.grant.Epoch < l.began || l.isLed()
 	if l.silence.ended(now, x.item.Sent, o, late); late {
 		return // another law was charged for it
 	}

@@ -42,6 +42,7 @@ func (b *book) transition(t Transition) {
 		b.w.failf("%v is no way to go", t)
 	}
 	switch {
+	case t.Reason == ByHand && l.isLed() && b.w.telling != evLaneDefined: // it keeps its law
 	case t.Reason == ByHand:
 		l.beginLaw(b.w.now, *b.w.m.laneConfig(t.Lane), t.Epoch, b.w.servers[t.Lane])
 	case t.To == Cooling:
@@ -115,7 +116,7 @@ func (b *book) call(g Grant, x *bookItem) {
 	case x.timeUp(w.m.now):
 		w.failf("%v: its time is up", g)
 	}
-	if !l.buckets.take(w.m.now, 1, l.charged(g.Item), l.config.Law == limiter.Plain, w.servers[g.Lane]) {
+	if !l.isLed() && !l.buckets.take(w.m.now, 1, l.charged(g.Item), l.config.Law == limiter.Plain, w.servers[g.Lane]) {
 		w.failf("%v: the bucket has not that much: %+v", g, l.buckets)
 	}
 	b.isInTurn(g, x)
@@ -197,7 +198,7 @@ func (b *book) inItsPool(g Grant, x *bookItem) {
 		if name == g.Lane {
 			return
 		}
-		if l := b.lane(name); c.Fallback && (l.phase == Flowing || l.phase == Ramping) {
+		if l := b.lane(name); c.Fallback && (l.phase == Flowing || l.phase == Ramping) && !b.rests(name) {
 			b.w.failf("%v: lane %s comes first and is %v", g, name, l.phase)
 		}
 	}
@@ -282,6 +283,9 @@ func (b *book) afterReady(ready Ready) {
 	b.closePages()
 	for name, l := range b.lanes {
 		b.sameLane(name, l)
+	}
+	for _, page := range w.outer.pages {
+		b.isUpToDate(page)
 	}
 }
 

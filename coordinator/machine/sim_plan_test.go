@@ -28,19 +28,21 @@ const (
 	evictions
 	windows
 	cancels
-	estimates // tokens, and the real ones differ
-	chances   // refusals that no pace brings about, and a cap on calls in flight
-	unsents   // calls that never reach the wire
-	caps      // fewer lanes may be known than there are
-	headers   // that show what a server's buckets hold, at times wrongly
-	locals    // lanes of servers of one's own, which queue
-	tokens    // buckets of tokens
-	slowness  // refusals that take as long as answers
-	riddles   // refusals that may mean the day, or mind the growth; calls that ran out of time
-	silences  // of servers that are not there
-	charges   // by rules of the lanes' own
-	days      // limits by the day, which are used up
-	troubles  = iota
+	estimates    // tokens, and the real ones differ
+	chances      // refusals that no pace brings about, and a cap on calls in flight
+	unsents      // calls that never reach the wire
+	caps         // fewer lanes may be known than there are
+	headers      // that show what a server's buckets hold, at times wrongly
+	locals       // lanes of servers of one's own, which queue
+	tokens       // buckets of tokens
+	slowness     // refusals that take as long as answers
+	riddles      // refusals that may mean the day, or mind the growth; calls that ran out of time
+	silences     // of servers that are not there
+	charges      // by rules of the lanes' own
+	days         // limits by the day, which are used up
+	leaders      // of lanes that are led from outside
+	overhearings // ends of another machine's calls
+	troubles     = iota
 )
 
 // A plan is what a seed makes a world of: who offers what to which lanes.
@@ -60,6 +62,7 @@ type lanePlan struct {
 	defined bool
 	config  LaneConfig
 	server  server
+	page    *ledPage // of a lane that is led, or may become one that is; nil: it never is
 }
 
 type runPlan struct {
@@ -89,6 +92,7 @@ func newPlan(seed uint64, maxItem int, without trouble) *plan {
 	p.machine.LongWait = longWaitOf(seed)
 	p.fromSilence()
 	p.ownRules()
+	p.fromOutside()
 	return p
 }
 

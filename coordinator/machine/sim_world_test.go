@@ -35,7 +35,9 @@ type world struct {
 	log     func(string, ...any) // nil: nobody reads
 	bare    bool                 // the world asks the machine nothing that it need not
 	watcher *watcher             // who looks at it all the time; nil: nobody does
-	hasty   *rand.Rand           // of those who withdraw before they offer
+	telling eventKind            // the fact that is being told, or was told last
+	outer   *simOutside
+	hasty   *rand.Rand // of those who withdraw before they offer
 }
 
 // A happening is something that will happen to the machine.
@@ -75,6 +77,7 @@ func newWorld(p *plan, log func(string, ...any)) *world {
 		w.begin(RunID(i+1), &p.runs[i])
 	}
 	w.meddle()
+	w.newOutside()
 	return w
 }
 
@@ -127,6 +130,7 @@ func (w *world) tell(e Event) {
 	w.say("%v", e)
 	w.book.breakSilences(e) // before it as well: it may bring who draws on a lane again
 	before := w.book.before(e)
+	w.telling = e.kind
 	w.m.Step(w.now, e)
 	w.hear(w.m.out.Transitions)
 	w.book.after(e, before)
@@ -190,6 +194,7 @@ func (w *world) ready() {
 		w.book.grant(g)
 		w.work(g)
 	}
+	w.words(ready.Words)
 	for _, lw := range ready.LongWaits {
 		if !w.bare {
 			w.say("%v", lw)

@@ -289,6 +289,9 @@ func (l *lane) holdup(now time.Time) (Speed, string, time.Duration) {
 		return ClientThrottled, "window", 0
 	}
 	wait, by := l.law.Wait(now, l.nextCost())
+	if wait == limiter.UntilTold { // time alone decides nothing
+		return ClientThrottled, by.String(), 0
+	}
 	switch {
 	case l.phase == Ramping:
 		return ServerThrottled, "ramp", wait

@@ -34,6 +34,7 @@ func (m *Machine) closePool(p *pool) {
 		if l.forget(p); len(l.pools) == 0 {
 			l.wait.end() // who comes next waits anew
 		}
+		m.stir(l)
 	}
 	delete(p.run.pools, p.name)
 	if p.run.recent == p {
@@ -64,6 +65,7 @@ func (m *Machine) pause(r *run) {
 	r.paused = true
 	for _, p := range r.opened {
 		p.letGo()
+		m.stirAll(p)
 	}
 }
 
@@ -71,6 +73,7 @@ func (m *Machine) pause(r *run) {
 func (m *Machine) resume(r *run) {
 	r.paused, r.resumed = false, m.now
 	for _, p := range r.opened {
+		m.stirAll(p)
 		for _, l := range p.lanes {
 			if l.phase != Stopped {
 				l.listen()
@@ -83,6 +86,7 @@ func (m *Machine) drain(r *run) {
 	r.draining = true
 	for _, p := range r.opened {
 		m.empty(p, EndDrained, nil)
+		m.stirAll(p)
 	}
 }
 
@@ -97,7 +101,7 @@ func (m *Machine) define(now time.Time, name string, c LaneConfig) {
 	}
 	old := l.cfg
 	l.cfg = &c
-	if c.Law != old.Law || c.Local != old.Local {
+	if c.Law != old.Law || c.Local != old.Local || c.Maker != old.Maker {
 		m.changeLaw(now, l)
 	} else {
 		l.law.SetLimits(now, c.Limits)
@@ -109,14 +113,21 @@ func (m *Machine) define(now time.Time, name string, c LaneConfig) {
 // changeLaw has a lane follow the law that it is configured with. Its epoch rises, as
 // what is in flight was let go by the law before. What holds the lane back (a wait that
 // is not over, an open breaker, a stop) stays: a person who wants another law has not
-// said that the server is well.
+// said that the server is well. Where the new law leads the lane only a stop stays: the rest
+// is for that law to know.
 func (m *Machine) changeLaw(now time.Time, l *lane) {
 	if l.phase == Probing {
 		m.unprobe(now, l)
 	}
 	l.nextEpoch()
+	m.quiet(l)
 	l.beginLaw(now, m.rng)
-	if l.phase == Ramping {
+	switch {
+	case l.led() && l.phase != Stopped:
+		l.beginBreaker()
+		m.revive(now, l)
+		return
+	case l.phase == Ramping:
 		m.climb(now, l, ByHand)
 		return
 	}
@@ -160,10 +171,12 @@ func (m *Machine) reset(now time.Time, name string) {
 		return
 	}
 	l.nextEpoch()
-	l.begin(now, m.rng)
-	l.forgive()
-	m.enter(now, l, Flowing, ByHand)
-	l.wake()
+	if !l.led() {
+		m.quiet(l)
+		l.begin(now, m.rng)
+	}
+	m.revive(now, l)
+	m.stir(l)
 }
 
 // forgive drops what the lane itself holds against its server. What it has counted and

@@ -67,9 +67,14 @@ var commands = map[string]func(*story, words){
 	},
 	"offer":     func(s *story, w words) { s.offer(w) }, // COUNT run=N pool=NAME tokens=N
 	"end-input": func(s *story, w words) { s.m.Step(s.now, InputEnded(w.run())) },
-	"restart": func(s *story, w words) { // after=D …: that process ends with its calls, and another begins with what was saved
+	"restart": func(s *story, w words) { // after=D emptied=yes …: that process ends with its calls, and another begins with what was saved
 		saved := s.m.SaveLanes(s.now)
 		s.now = s.now.Add(w.span("after"))
+		for name, k := range saved {
+			if w.has("emptied") { // for who follows while calls of that process may yet be on their way
+				saved[name] = k.Empty()
+			}
+		}
 		s.m = New(Config{Lane: w.lane(), Memory: saved})
 		s.server, s.wake = nil, time.Time{}
 		clear(s.lent)
@@ -114,6 +119,17 @@ var commands = map[string]func(*story, words){
 	},
 	"limits": func(s *story, w words) { // lane=NAME rpm=N tpm=N burst=D
 		s.m.Step(s.now, LimitsChanged(w.text("lane", DefaultPool), w.lane().Limits))
+	},
+	"tell": func(s *story, w words) { // lane=NAME permits=N probe=yes stop=CAUSE resume=yes answered=yes rest=yes flow=yes
+		for _, word := range w.toTell() {
+			s.m.Step(s.now, Told(w.text("lane", DefaultPool), word))
+		}
+	},
+	"overhear": func(s *story, w words) { // lane=NAME signal=WORD age=D tokens=N retry-after=D headers=(LIMIT,REMAINING,RESET) cause=WORD
+		s.m.Step(s.now, Overheard(w.text("lane", DefaultPool), s.now.Add(-w.span("age")), w.cost(), Outcome{
+			Signal: signalNamed(w.text("signal", "")), Latency: w.span("age"), Cause: w.causeOr(nil), Sightings: w.sightings(),
+			Directed: w.has("retry-after"), RetryAfter: w.span("retry-after"),
+		}))
 	},
 	"advance":     func(s *story, w words) { s.until(s.now.Add(w.first())) }, // D
 	"until-quiet": func(s *story, w words) { s.untilQuiet() },
@@ -249,7 +265,35 @@ func (w words) pools() (pools []PoolConfig) {
 	return pools
 }
 
+// toTell are words for a law that is led.
+func (w words) toTell() (all []any) {
+	if n := w.number("permits"); n > 0 {
+		all = append(all, int(n))
+	}
+	if w.has("probe") {
+		all = append(all, probeWord{})
+	}
+	if w.has("rest") || w.has("flow") {
+		all = append(all, restWord{w.has("rest")})
+	}
+	return append(all, limiter.Reply{Stop: w.stop(), Resume: w.has("resume"), Answered: w.has("answered")})
+}
+
+func (w words) stop() error {
+	if !w.has("stop") {
+		return nil
+	}
+	return errors.New(w.text("stop", ""))
+}
+
+func signalNamed(word string) Signal {
+	return Signal(slices.Index(signalWords[:], word))
+}
+
 var dimensionNamed = map[string]limiter.Dimension{"tokens": limiter.Tokens, "requests": limiter.Requests}
+
+// led is the maker of the laws of stories that are led: law=led.
+var led = &maker{}
 
 var lawNamed = map[string]limiter.LawName{"model": limiter.Model, "plain": limiter.Plain}
 
@@ -261,6 +305,9 @@ func (w words) lane() LaneConfig {
 		Rate:     limiter.RateConfig{Initial: w.number("rate")},
 		Breaker:  limiter.BreakerConfig{Consecutive: int(w.number("breaker"))},
 		Cooldown: limiter.CooldownConfig{Jitter: -1},
+	}
+	if w.text("law", "") == "led" {
+		c.Law, c.Maker, c.Cooldown = limiter.Model, led, limiter.CooldownConfig{}
 	}
 	if v := w.vals("ramp"); v != nil {
 		from, _ := strconv.ParseFloat(v[0], 64)

@@ -82,6 +82,9 @@ func (s *story) tell(ready Ready) {
 	for _, lw := range ready.LongWaits {
 		s.say("%v", lw)
 	}
+	for _, word := range ready.Words {
+		s.say("lane %s says: %v wait", word.Lane, word.Said)
+	}
 	for _, st := range ready.Stranded {
 		s.say("run %d is stranded: %v", st.Run, st.Cause)
 	}

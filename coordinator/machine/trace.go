@@ -102,6 +102,10 @@ func (e Event) String() string {
 		return fmt.Sprintf("item %d is handed over: %v", e.item.Seq, e.outcome)
 	case evWithdrawn:
 		return fmt.Sprintf("item %d is withdrawn", e.item.Seq)
+	case evOverheard:
+		return fmt.Sprintf("lane %s: a call of another machine ends: %v", e.name, e.outcome)
+	case evTold:
+		return fmt.Sprintf("lane %s is told %+v", e.name, e.config)
 	case evLaneDefined, evLimitsChanged, evLaneReset, evLaneRestored:
 		return fmt.Sprintf("lane %s %s", e.name, kindWords[e.kind])
 	}

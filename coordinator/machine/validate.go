@@ -10,6 +10,9 @@ import (
 // validateLaw finds fields that the chosen law does not use. They are refused and not
 // ignored: who sets a ramp and forgets the law that has one would wait for it in vain.
 func (c LaneConfig) validateLaw() error {
+	if c.Maker != nil && !canBeCompared(c.Maker) {
+		return fmt.Errorf("machine: lane: maker: a %T cannot be compared: make it a pointer", c.Maker)
+	}
 	switch c.Law {
 	case limiter.Model:
 		rate := c.Rate
@@ -23,6 +26,13 @@ func (c LaneConfig) validateLaw() error {
 		return c.notUsed("local server", c.Local)
 	}
 	return fmt.Errorf("machine: lane: law %d: there is none of that number, only limiter.Model and limiter.Plain", c.Law)
+}
+
+// canBeCompared finds a maker that would have the comparison of two configs panic.
+func canBeCompared(m limiter.Maker) (can bool) {
+	defer func() { can = recover() == nil }()
+	same := m
+	return m == same
 }
 
 func (c LaneConfig) notUsed(field string, given bool) error {

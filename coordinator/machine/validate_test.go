@@ -16,7 +16,7 @@ func TestFieldsThatTheLawDoesNotUse(t *testing.T) {
 	table := map[string]uses{
 		"Limits": {true, true}, "Window": {true, true}, "Law": {true, true}, "Target": {true, true},
 		"Breaker": {true, true}, "Errors": {true, true},
-		"Charge": {true, true}, "Periods": {true, true}, "AttemptTimeout": {true, true},
+		"Charge": {true, true}, "Periods": {true, true}, "AttemptTimeout": {true, true}, "Maker": {true, true},
 		"Local": {true, false},
 		"Rate":  {false, true}, "Ramp": {false, true}, "Cooldown": {false, true},
 	}
@@ -24,6 +24,7 @@ func TestFieldsThatTheLawDoesNotUse(t *testing.T) {
 		Limits: limiter.Limits{RPM: 60}, Window: 1, Local: true, Target: time.Second,
 		Rate: limiter.RateConfig{Floor: 1}, Ramp: limiter.RampConfig{Initial: 1}, Cooldown: limiter.CooldownConfig{Base: time.Second},
 		Breaker: limiter.BreakerConfig{Consecutive: 3}, Errors: limiter.ErrorWindowConfig{High: 0.5},
+		Maker:  &maker{},
 		Charge: limiter.Charge{Rule: limiter.ChargeBoth}, Periods: limiter.Periods{{Per: time.Minute}}, AttemptTimeout: time.Minute,
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[LaneConfig]()) {

@@ -1,0 +1,181 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+// A keeper makes laws that ask it for each call, and lets calls of all of them leave at one
+// rate. It is led from outside: it hears how calls end, and decides.
+type keeper struct{}
+
+func (*keeper) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law { return &keptLaw{} }
+
+type keptLaw struct {
+	limiter.Unlimited
+	permits, refused int
+}
+
+// A keptWord is what such a law has to say.
+type keptWord struct{ want, refused int }
+
+func (l *keptLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Holdup) {
+	if l.permits == 0 {
+		return limiter.UntilTold, limiter.Holdup{By: limiter.ByRequests}
+	}
+	return 0, limiter.Holdup{}
+}
+
+func (l *keptLaw) Sent(time.Time, limiter.Cost, int) (k limiter.Ticket) {
+	l.permits--
+	return k
+}
+
+func (l *keptLaw) Hear(_ time.Time, word any) (r limiter.Reply) {
+	switch w := word.(type) {
+	case int:
+		l.permits += w
+	case error:
+		r.Stop = w
+	}
+	return r
+}
+
+func (l *keptLaw) Ended(_ time.Time, _ limiter.Ticket, o machine.Outcome) {
+	if o.Signal == machine.Throttled {
+		l.refused++
+	}
+}
+
+func (l *keptLaw) Say(_ time.Time, up limiter.Upcoming) (any, time.Time) {
+	return keptWord{up.Waiting, l.refused}, time.Time{}
+}
+
+// keep gives a permit to a lane each so often while one is wanted, until there are no more
+// words, and answers how many calls were refused as it was told last.
+func keep(words <-chan []Word, every time.Duration, tell func(lane string)) (refused int) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	want := map[string]keptWord{}
+	for {
+		select {
+		case all, more := <-words:
+			if !more {
+				return refused
+			}
+			for _, w := range all {
+				want[w.Lane] = w.Said.(keptWord)
+				refused = want[w.Lane].refused
+			}
+		case <-ticker.C:
+			for lane, w := range want {
+				if w.want > 0 {
+					tell(lane)
+				}
+			}
+		}
+	}
+}
+
+// A run whose lane is led from outside makes a call for each permit that it is told, tells
+// what calls meet, and neither cools nor gives up of itself.
+func TestLaneLedFromOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctl, calls := NewControl(), 0
+		fn := func(_ context.Context, i int) (int, error) {
+			if calls++; calls%10 == 0 {
+				return 0, &Error{Kind: Throttled, RetryAfter: time.Hour}
+			}
+			return i, nil
+		}
+		refused := make(chan int)
+		go func() {
+			words, err := ctl.Words(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			refused <- keep(words, time.Second, func(lane string) {
+				if err := ctl.Tell(t.Context(), lane, 1); err != nil {
+					t.Error(err)
+				}
+			})
+		}()
+		var sum Summary
+		_, err := Run(t.Context(), numbers(90), fn, WithControl(ctl), WithSummary(&sum), WithConcurrency(8), WithLaneDefaults(LaneConfig{Maker: &keeper{}}))
+		if got := <-refused; got == 0 || got != calls-90 {
+			t.Errorf("%d of %d calls were refused, and %d were told", calls-90, calls, got)
+		}
+		if err != nil || sum.Succeeded != 90 || sum.Counters.Cooldowns > 0 || sum.Elapsed < 99*time.Second || sum.Elapsed > 110*time.Second {
+			t.Errorf("%v: %d in %v, %+v", err, sum.Succeeded, sum.Elapsed, sum.Counters)
+		}
+	})
+}
+
+// Runs on one Shared share its words; a reason to stop that comes from outside is that of
+// their errors.
+func TestSharedLedFromOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared, err := NewShared(WithLane("led", LaneConfig{Maker: &keeper{}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := &Error{Kind: QuotaExhausted, Message: "elsewhere"}
+		given := 0
+		kept := make(chan int)
+		go func() {
+			kept <- keep(shared.Words(), time.Second, func(lane string) {
+				var word any = 1
+				if given++; given > 10 {
+					word = gone
+				}
+				if err := shared.Tell(lane, word); err != nil {
+					t.Error(err)
+				}
+			})
+		}()
+		var sum Summary
+		_, err = Run(t.Context(), numbers(20), double, WithShared(shared), WithSummary(&sum), WithPoolOf(func(int) string { return "led" }))
+		if !errors.Is(err, ErrStopped) || !errors.Is(err, QuotaExhausted) || sum.Succeeded != 10 {
+			t.Errorf("%v: %+v", err, sum)
+		}
+		shared.Close()
+		<-kept
+	})
+}
+
+// Who was not made has nothing to say, and nobody to tell; who has not begun is waited for.
+func TestTellNobody(t *testing.T) {
+	var none *Shared
+	for _, s := range []*Shared{none, {}} {
+		if err := s.Tell("", 1); !errors.Is(err, ErrConfig) || s.Words() != nil {
+			t.Errorf("%v", err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ctl := NewControl()
+	if err := ctl.Tell(ctx, "", 1); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if words, err := ctl.Words(ctx); !errors.Is(err, context.Canceled) || words != nil {
+		t.Error(err)
+	}
+}
+
+// A maker that cannot be compared is refused before anything is run.
+func TestMakerMustBeComparable(t *testing.T) {
+	if _, err := Run(t.Context(), numbers(1), double, WithLane("", LaneConfig{Maker: anyMaker{}})); !errors.Is(err, ErrConfig) {
+		t.Error(err)
+	}
+}
+
+type anyMaker struct{ _ []*keeper }
+
+func (anyMaker) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law { return nil }

@@ -1,0 +1,413 @@
+package machine
+
+import (
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// Lanes that are led from outside, who leads them, and the ends of calls that another
+// machine let go.
+//
+//	law ─Say─▶ want ─(late, or lost)─▶ leader ─(late, or lost)─▶ Told: permits, a stop, …
+
+// A simMaker makes the laws of one lane, which all write to one page.
+type simMaker struct{ page *ledPage }
+
+func (m *simMaker) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law {
+	return &simLed{page: m.page, out: map[uint64]bool{}}
+}
+
+// A ledPage is what the world knows of a lane that is led.
+type ledPage struct {
+	lane   string
+	number uint64    // of the latest call that its laws have let go
+	ended  []Outcome // told since the world has looked
+	wrong  string    // what a law found that cannot be
+	asked  int       // how often it was asked what it has to say,
+	seen   int       // and when the world looked last
+	up     limiter.Upcoming
+	costs  []limiter.Cost
+}
+
+// A simLed is the law of a lane that is led: permits last for a while, one after the other.
+type simLed struct {
+	limiter.Unlimited
+	page    *ledPage
+	permits []time.Time // until when each is good
+	rests   time.Time   // nothing leaves before
+	out     map[uint64]bool
+	next    time.Time
+}
+
+// What a leader says.
+type (
+	simGive struct {
+		permits int
+		good    time.Duration
+	}
+	simRest struct{ until time.Time }
+	simWant struct{ waiting int }
+)
+
+var errSimLed = errors.New("sim: stopped from outside")
+
+// Tick drops the permits that are good no more: asking changes nothing.
+func (l *simLed) Tick(now time.Time, _ bool) {
+	l.permits = slices.DeleteFunc(l.permits, func(until time.Time) bool { return !until.After(now) })
+}
+
+func (l *simLed) Wait(now time.Time, _ limiter.Cost) (time.Duration, limiter.Holdup) {
+	if l.rests.After(now) {
+		return l.rests.Sub(now), limiter.Holdup{By: limiter.ByHold}
+	}
+	for _, until := range l.permits {
+		if until.After(now) {
+			return 0, limiter.Holdup{}
+		}
+	}
+	return limiter.UntilTold, limiter.Holdup{By: limiter.ByRequests}
+}
+
+func (l *simLed) Sent(now time.Time, _ limiter.Cost, _ int) limiter.Ticket {
+	l.Tick(now, false)
+	if len(l.permits) == 0 || l.rests.After(now) {
+		l.page.wrong = "a call leaves without a permit"
+		return limiter.Ticket{}
+	}
+	l.permits = l.permits[1:]
+	l.page.number++
+	l.out[l.page.number] = true
+	return limiter.Ticket{Number: l.page.number, Probe: l.page.number%8 == 0}
+}
+
+func (l *simLed) Ended(_ time.Time, k limiter.Ticket, o Outcome) {
+	if !l.out[k.Number] {
+		l.page.wrong = "a call ends that this law did not let go, or twice"
+	}
+	delete(l.out, k.Number)
+	l.page.ended = append(l.page.ended, o)
+}
+
+func (l *simLed) Hear(now time.Time, word any) (r limiter.Reply) {
+	l.Tick(now, false)
+	switch w := word.(type) {
+	case simGive:
+		for range w.permits {
+			l.permits = append(l.permits, now.Add(w.good))
+		}
+	case simRest:
+		l.rests, l.permits = w.until, nil
+	case limiter.Reply:
+		return w
+	}
+	return r
+}
+
+func (l *simLed) Say(now time.Time, up limiter.Upcoming) (word any, next time.Time) {
+	l.page.costs = nil
+	l.page.asked++
+	up.Costs(func(c limiter.Cost) bool { l.page.costs = append(l.page.costs, c); return true })
+	up.Costs = nil
+	l.page.up = up
+	switch {
+	case up.Waiting == 0:
+		return nil, time.Time{}
+	case now.Before(l.next):
+		return nil, l.next
+	}
+	l.next = now.Add(permitAsks)
+	return simWant{up.Waiting}, l.next
+}
+
+// Escalation is none: see the book.
+func (l *simLed) Escalation() int { return 0 }
+
+// What such a law is not told.
+func (l *simLed) Answered(time.Time, limiter.News) { l.page.wrong = "answered" }
+func (l *simLed) Failed(time.Time, limiter.News)   { l.page.wrong = "failed" }
+func (l *simLed) Vanished(time.Time, limiter.News) { l.page.wrong = "vanished" }
+func (l *simLed) Broken(time.Time)                 { l.page.wrong = "broken" }
+func (l *simLed) Refused(time.Time, limiter.News) (r limiter.Refusal) {
+	l.page.wrong = "refused"
+	return r
+}
+
+func (l *simLed) Straggled(time.Time, limiter.News) (until time.Time) {
+	l.page.wrong = "straggled"
+	return until
+}
+
+// fromOutside draws from a stream of its own, so that worlds that are known by their seed
+// stay what they were but for lanes that are led.
+func (p *plan) fromOutside() {
+	rng := rand.New(rand.NewPCG(p.seed, 8))
+	for i := range p.lanes {
+		l := &p.lanes[i]
+		led, defined := rng.IntN(6) == 0, rng.IntN(4) > 0
+		if !led || p.without&leaders != 0 {
+			continue
+		}
+		l.page = &ledPage{lane: l.name}
+		if defined { // else it becomes one that is, when a person says so
+			l.defined, l.config.Maker = true, &simMaker{l.page}
+		}
+	}
+}
+
+// outside is who leads lanes, and who tells of the calls of another machine.
+type simOutside struct {
+	rng   *rand.Rand
+	pages map[string]*ledPage
+}
+
+func (w *world) newOutside() {
+	w.outer = &simOutside{rng: rand.New(rand.NewPCG(w.plan.seed, 9)), pages: map[string]*ledPage{}}
+	for i := range w.plan.lanes {
+		if l := &w.plan.lanes[i]; l.page != nil {
+			w.outer.pages[l.name] = l.page
+			w.planLeader(l.name)
+		}
+	}
+	rng := w.outer.rng
+	if rng.IntN(3) > 0 || w.plan.without&overhearings != 0 {
+		return
+	}
+	for range 1 + rng.IntN(20) {
+		w.in(time.Duration(rng.Int64N(int64(40*time.Second))), w.overhear)
+	}
+}
+
+// planLeader plans what the leader of a lane does of itself.
+func (w *world) planLeader(lane string) {
+	rng := w.outer.rng
+	at := func() time.Duration { return time.Duration(rng.Int64N(int64(40 * time.Second))) }
+	switch rng.IntN(3) {
+	case 0:
+		w.in(at(), func() { w.tell(Told(lane, simRest{w.now.Add(time.Duration(rng.IntN(10_000)) * time.Millisecond)})) })
+	case 1:
+		w.in(at(), func() { w.tell(Told(lane, limiter.Reply{Answered: !w.servers[lane].nobody})) })
+	}
+	if rng.IntN(3) == 0 {
+		w.in(at(), func() { w.tell(Told(lane, limiter.Reply{Stop: errSimLed})) })
+		w.in(at(), func() { w.tell(Told(lane, limiter.Reply{Resume: true})) })
+	}
+	w.in(at(), func() { w.toggle(lane) })
+}
+
+// toggle has a lane be led that was not, or the other way round.
+func (w *world) toggle(lane string) {
+	if w.outer.rng.IntN(2) == 0 {
+		return
+	}
+	if w.m.lanes[lane] != nil {
+		w.book.lane(lane) // its law began by what it is defined as now
+	}
+	c := *w.m.laneConfig(lane)
+	if c.Maker == nil {
+		c.Maker = &simMaker{w.outer.pages[lane]}
+	} else {
+		c.Maker = nil
+	}
+	w.tell(LaneDefined(lane, c))
+	w.book.define(lane, c)
+}
+
+// words hands on what laws say: late, lost at times, and answered so.
+func (w *world) words(all []Word) {
+	rng := w.outer.rng
+	for _, word := range all {
+		want := word.Said.(simWant)
+		if w.m.lanes[word.Lane] == nil || rng.IntN(10) == 0 {
+			continue
+		}
+		give := simGive{1 + rng.IntN(1+min(want.waiting, 20)), time.Duration(rng.IntN(2000)) * time.Millisecond}
+		w.in(time.Duration(rng.IntN(300))*time.Millisecond, func() {
+			if rng.IntN(10) > 0 {
+				w.tell(Told(word.Lane, give))
+			}
+		})
+	}
+}
+
+// overhear tells how a call ended that another machine let go on some lane.
+func (w *world) overhear() {
+	rng, p := w.outer.rng, &w.plan.lanes[w.outer.rng.IntN(len(w.plan.lanes))]
+	o := Outcome{
+		Signal:  []Signal{Nothing, Succeeded, Succeeded, Succeeded, Answered, Throttled, Overloaded, Failed, Exhausted}[rng.IntN(9)],
+		Latency: time.Duration(rng.IntN(30_000)) * time.Millisecond, OnlyIfFirst: rng.IntN(2) == 0, Cause: errSimExhausted,
+		Directed: rng.IntN(2) == 0, RetryAfter: time.Duration(rng.IntN(20_000)) * time.Millisecond,
+		Unclear: rng.IntN(4) == 0, Timeout: rng.IntN(4) == 0, Unsent: rng.IntN(8) == 0, Way: byError,
+		Measured: rng.IntN(2) == 0, Actual: limiter.Cost{Requests: 1, Input: float64(rng.IntN(2500))},
+	}
+	if p.server.nobody { // else nothing would end that the machine waits for
+		o.Signal = Failed
+	}
+	if p.server.day == 0 { // else the day would be used up twice
+		o.Sightings = p.server.sightings()
+	}
+	w.tell(Overheard(p.name, w.now.Add(-o.Latency), limiter.Cost{Requests: 1, Input: float64(rng.IntN(2000))}, o))
+}
+
+// isLed reports whether a lane of the machine is led, as it is configured.
+func (l *bookLane) isLed() bool { return l.config.Maker != nil }
+
+// rests reports whether a lane that is led cools outside.
+func (b *book) rests(lane string) bool {
+	law, is := b.w.m.lanes[lane].law.(*simLed)
+	return is && law.rests.After(b.w.m.now)
+}
+
+// heardOf writes down what an overheard end says of a lane.
+func (b *book) heardOf(e Event) {
+	if b.w.m.lanes[e.name] == nil {
+		return // there was no room for it
+	}
+	l, o := b.lane(e.name), e.outcome
+	if l.isLed() {
+		return
+	}
+	answered := o.Signal == Succeeded || o.Signal == Answered || o.Signal == Exhausted && o.OnlyIfFirst && l.answers > 0
+	if answered {
+		l.answers++
+	}
+	if answered || o.Signal == Throttled || o.Signal == Overloaded {
+		l.silence.heard = true
+	}
+	if (answered || o.Signal == Failed) && (l.phase == Flowing || l.phase == Ramping) {
+		l.letIn = b.w.now
+	}
+}
+
+// heardFrom writes down what a word does to a lane.
+func (b *book) heardFrom(e Event) {
+	r, is := e.config.(limiter.Reply)
+	if l := b.lanes[e.name]; l != nil && l.isLed() && is {
+		if r.Answered {
+			l.answers = max(1, l.answers)
+		}
+		if r.Resume {
+			l.letIn = b.w.now
+		}
+	}
+}
+
+// isTold: a law that leads a lane is told the end of each call that it let go, in the words
+// of whoever made it, and of no other.
+func (b *book) isTold(e Event, led, late bool) {
+	for lane, page := range b.w.outer.pages {
+		if page.wrong != "" {
+			b.w.failf("lane %s: its law: %s", lane, page.wrong)
+		}
+		want := 0
+		if e.kind == evSettled || e.kind == evHandedOver {
+			if x := b.of[e.item]; x.grant.Lane == lane && led && !late {
+				want = 1
+			}
+		}
+		if len(page.ended) != want {
+			b.w.failf("%v: the law of lane %s is told of %d ends", e, lane, len(page.ended))
+		}
+		if want == 1 && !reflect.DeepEqual(page.ended[0], e.outcome) {
+			b.w.failf("%v: the law of lane %s is told %+v", e, lane, page.ended[0])
+		}
+		page.ended = nil
+	}
+}
+
+// checkLed: a lane that is led flows, or has stopped, and its law knows what is to come.
+func (m *Machine) checkLed(b *book, l *lane) {
+	if l.phase != Flowing && l.phase != Stopped || l.breaker.State(m.now) != limiter.Closed && l.phase == Flowing {
+		b.w.failf("lane %s is led, and %v", l.name, l.phase)
+	}
+}
+
+// isUpToDate: after each decision a law that speaks has been asked since anything on its
+// lane has changed. It is true after Ready only.
+func (b *book) isUpToDate(page *ledPage) {
+	l := b.w.m.lanes[page.lane]
+	if l == nil || !l.led() || page.asked == 0 {
+		return
+	}
+	up, free := b.upcoming(l)
+	got := page.up
+	if got.InFlight != up.InFlight || got.Waiting == 0 && free {
+		b.w.failf("lane %s: its law was asked when %+v was to come, and now %+v is", page.lane, got, up)
+	}
+	if page.asked == page.seen {
+		return
+	}
+	page.seen = page.asked
+	if got.Waiting != up.Waiting || got.Delayed != up.Delayed || got.Free != up.Free {
+		b.w.failf("lane %s: %+v is to come, counted %+v", page.lane, got, up)
+	}
+	b.areCosts(l, page)
+}
+
+// upcoming counts what is to come from the items, and says whether the run of one that
+// waits has a place.
+func (b *book) upcoming(l *lane) (up limiter.Upcoming, free bool) {
+	up.InFlight = l.inFlight
+	runs := map[*bookRun]bool{}
+	for _, p := range l.pools {
+		if r := b.runs[p.run.id]; r.paused == 0 && !r.draining && !runs[r] {
+			runs[r] = true
+			up.Free += max(0, withDefault(r.config.Concurrency)-r.busy)
+		}
+	}
+	for _, x := range b.living {
+		if x.run.paused > 0 || x.run.draining || x.item.pool == nil || !slices.Contains(x.item.pool.lanes, l) {
+			continue
+		}
+		switch x.item.place {
+		case Waiting, Parked:
+			up.Waiting++
+			free = free || x.run.busy < withDefault(x.run.config.Concurrency)
+		case Delayed:
+			up.Delayed++
+		}
+	}
+	return up, free
+}
+
+// areCosts: as many costs as are told of, and of one pool the first in their order.
+func (b *book) areCosts(l *lane, page *ledPage) {
+	if n := min(page.up.Waiting, limiter.MostUpcoming); len(page.costs) > n || (len(page.costs) == 0) != (n == 0) || len(l.pools) == 1 && len(page.costs) != n {
+		b.w.failf("lane %s: %d costs are told of %d items", page.lane, len(page.costs), page.up.Waiting)
+	}
+	if len(l.pools) != 1 {
+		return
+	}
+	var line []*bookItem
+	for _, x := range b.living {
+		if x.item.pool == l.pools[0] && (x.item.place == Waiting || x.item.place == Parked) {
+			line = append(line, x)
+		}
+	}
+	slices.SortFunc(line, func(x, y *bookItem) int {
+		if d := b.rankNow(x) - b.rankNow(y); d != 0 {
+			return d
+		}
+		return int(x.item.Seq) - int(y.item.Seq)
+	})
+	for i, c := range page.costs {
+		if want := l.charge.Of(line[i].item.Cost); c != want {
+			b.w.failf("lane %s: cost %d of those to come is %+v, want %+v", page.lane, i, c, want)
+		}
+	}
+}
+
+// rankNow is the rank of an item that may have ripened since the book has written it down.
+func (b *book) rankNow(x *bookItem) int {
+	switch {
+	case x.item.place == Parked:
+		return 0
+	case x.item.Calls > 0:
+		return 1
+	}
+	return 2
+}
