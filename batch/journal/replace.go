@@ -3,6 +3,7 @@ package journal
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/headrace/headrace/internal/disk"
@@ -11,6 +12,22 @@ import (
 // nextSuffix is what the name of a file ends in that is to take another's place. There is
 // one such name for each file, so what a crash leaves is found and taken away.
 const nextSuffix = ".headrace.tmp"
+
+// Replace makes the file at path anew, or for the first time: what write gives is written beside
+// it, synced, and takes its place at once or not at all. A link stays one, and who may read
+// the old file may read the new one. An error of write ends it, and is returned as it is. The
+// caller holds the lock.
+func Replace(path string, write func(*bufio.Writer) error) error {
+	var theirs error
+	err := replace(disk.Real(), path, func(out *bufio.Writer) error {
+		theirs = write(out)
+		return theirs
+	})
+	if err != nil && theirs == nil {
+		return fmt.Errorf("journal: write %s: %w", path, disk.Bare(err))
+	}
+	return theirs
+}
 
 // replace makes a file anew beside the old one and then takes its place: at once, and
 // when it is on the disk, or not at all. A link stays one, and who may read the old file

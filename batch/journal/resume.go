@@ -239,31 +239,37 @@ type journalParser struct {
 
 var errNotOurs = errors.New("not a line of ours")
 
-// key gives the key of a whole line.
-func (p *journalParser) key(text []byte, failed bool) (sum keys.Sum, err error) {
+// key gives the key of a whole line of a file of results, or of failed items.
+func (p *journalParser) key(text []byte, failed bool) (keys.Sum, error) {
+	sum, fault, err := p.read(text)
+	if err == nil && failed == rawjson.IsNull(fault) {
+		err = ErrOtherKind
+	}
+	return sum, err
+}
+
+// read reads a whole line: its key, and why its item failed, null if it did not.
+func (p *journalParser) read(text []byte) (sum keys.Sum, fault []byte, err error) {
 	if len(text) < len(opening) || !opens(text) || !sumHolds(text) || !p.line.Parse(text) || !p.line.ASCII() && !utf8.Valid(text) {
-		return sum, errNotOurs
+		return sum, nil, errNotOurs
 	}
 	line := p.line.Members
 	id, fault, head := find(line, "id"), find(line, "error"), find(line, "headrace")
 	if len(fault) == 0 || len(head) == 0 || head[0] != '{' {
-		return sum, errNotOurs
+		return sum, nil, errNotOurs
 	}
 	p.inner = rawjson.Members(head, p.inner[:0])
 	key := find(p.inner, "key")
 	if !rawjson.IsString(key) || !rawjson.IsString(id) {
-		return sum, errNotOurs
+		return sum, nil, errNotOurs
 	}
 	sum, ok := keys.Parse(rawjson.Unquote(key))
 	if !ok || string(rawjson.Unquote(id)) != resultID(sum.String()) {
-		return sum, errNotOurs // the id is made of the key: a flipped bit in either shows
-	}
-	if failed == rawjson.IsNull(fault) {
-		return sum, ErrOtherKind
+		return sum, nil, errNotOurs // the id is made of the key: a flipped bit in either shows
 	}
 	p.id = find(line, "custom_id") // a string, as the line opens
 	p.simulated = string(find(p.inner, "simulated")) == "true"
-	return sum, nil
+	return sum, fault, nil
 }
 
 // find gives the value of a member, nil if it is not there.

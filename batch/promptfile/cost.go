@@ -8,18 +8,18 @@ import (
 
 // spend counts what an item has cost, and keeps that for its line; nil: it is not known. Of
 // an item that failed and used nothing there is nothing to be known.
-func (r *run) spend(res *Result) *float64 {
+func (m *Maker) spend(res *Result, sums *Sums) *float64 {
 	if res.Err != nil && res.Usage == (provider.Usage{}) {
 		return nil
 	}
-	usd, ok := r.cfg.Price(res.Item.Model, res.Usage)
+	usd, ok := m.cfg.Price(res.Item.Model, res.Usage)
 	if !ok || math.IsNaN(usd) || math.IsInf(usd, 0) { // a line holds no such number
-		r.sums.Unpriced++
+		sums.Unpriced++
 		return nil
 	}
-	r.sums.CostUSD += usd
-	r.sums.Priced++
-	return r.costs.keep(usd)
+	sums.CostUSD += usd
+	sums.Priced++
+	return m.costs.keep(usd)
 }
 
 // costsAtOnce is how many costs are allocated together: half a kilobyte, which is what a

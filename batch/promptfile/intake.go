@@ -17,16 +17,15 @@ type intake struct {
 	drain   <-chan struct{}
 	halted  chan struct{}      // closed when a stream is not to be waited for any more
 	putBad  func(journal.Line) // takes the lines of bad lines
-	latest  struct{ model, lane string }
-	done    int            // items that have a result of an earlier run
-	failed  int            // items that failed for good in one
-	skipped int            // bad lines that this run has put into the errors file
-	foreign int            // untranslatable ones, likewise
-	renamed int            // items whose id was taken
-	err     error          // why it ended early
-	left    bool           // a stream was left before its end
-	whole   bool           // it was read to its end
-	order   *journal.Order // of its items; nil if it is not wanted
+	done    int                // items that have a result of an earlier run
+	failed  int                // items that failed for good in one
+	skipped int                // bad lines that this run has put into the errors file
+	foreign int                // untranslatable ones, likewise
+	renamed int                // items whose id was taken
+	err     error              // why it ended early
+	left    bool               // a stream was left before its end
+	whole   bool               // it was read to its end
+	order   *journal.Order     // of its items; nil if it is not wanted
 }
 
 // items yields what is left to do.
@@ -62,9 +61,7 @@ func (in *intake) take(req prompts.Request) *Item {
 		return nil
 	}
 	in.name(&req)
-	it := &Item{Request: req, lane: in.lane(req.Model), maxTokens: in.cfg.boundOf(&req)}
-	it.cost = in.cfg.Cost(&it.Request)
-	return it
+	return in.maker.Item(req)
 }
 
 // name gives an item another id, if the result of another question bears its own.
@@ -77,14 +74,6 @@ func (in *intake) name(req *prompts.Request) {
 	if in.cfg.Watch.Renamed != nil {
 		in.cfg.Watch.Renamed(req, was)
 	}
-}
-
-// lane is the lane of a model. Most files name one: it is joined once.
-func (in *intake) lane(model string) string {
-	if in.latest.lane == "" || in.latest.model != model {
-		in.latest.model, in.latest.lane = model, in.cfg.Lane(model)
-	}
-	return in.latest.lane
 }
 
 // skip puts a bad line into the errors file, if such lines are to be skipped.
@@ -105,9 +94,7 @@ func (in *intake) skip(err error) bool {
 	if in.cfg.Watch.Skipped != nil {
 		in.cfg.Watch.Skipped(bad)
 	}
-	l := badLine(bad)
-	l.Headrace.Simulated, l.Headrace.Provider = in.cfg.Simulated, in.cfg.Fields.Provider
-	in.putBad(l)
+	in.putBad(in.maker.BadLine(bad))
 	return true
 }
 

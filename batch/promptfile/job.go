@@ -14,6 +14,7 @@ type Job struct {
 	cfg   Config
 	locks []*journal.Lock // of the files that others are kept from
 	past  *past
+	maker *Maker
 
 	plan    Plan
 	planned bool
@@ -28,6 +29,7 @@ type Job struct {
 // ones would mix. Whoever opens a job closes it.
 func Open(cfg Config) (*Job, error) {
 	j := &Job{cfg: cfg.withDefaults()}
+	j.maker = &Maker{cfg: &j.cfg}
 	err := j.cfg.checkNames()
 	if err == nil {
 		err = j.cfg.apart()

@@ -21,8 +21,7 @@ func lineFor(req *prompts.Request) journal.Line {
 	return journal.LineOf(req.ID, journal.Headrace{Line: req.Line, Key: req.Key, Model: req.Model, Metadata: req.Metadata})
 }
 
-// badLine is the line for the errors file of a line that is not asked, where such lines
-// are skipped rather than the end of all.
+// badLine is the line for the errors file of a line that is not asked.
 func badLine(e *prompts.LineError) journal.Line {
 	if e.Request != nil {
 		l := lineFor(e.Request)

@@ -10,7 +10,6 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/coordinator/machine"
-	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -96,7 +95,6 @@ type run struct {
 	in       *intake
 	out      *sink
 	sums     Sums
-	costs    costs
 	released bool // a stream is not waited for any more
 
 	full  chan error    // one place: the disk is full
@@ -150,8 +148,8 @@ func (r *run) fault(err error) {
 }
 
 func (r *run) options(opts []batch.Option) []batch.Option {
-	if r.cfg.estimates && !shares(opts) {
-		opts = append([]batch.Option{batch.WithCharge(batch.Charge{Rule: limiter.ChargeGreater})}, opts...) // the caller's comes later, and counts
+	if !shares(opts) {
+		opts = append(r.maker.Options(), opts...) // the caller's come later, and count
 	}
 	return append(opts[:len(opts):len(opts)],
 		batch.WithConcurrency(r.cfg.Concurrency),
@@ -189,31 +187,16 @@ func (r *run) take(res *Result) {
 	if done := res.Value.Done; done != nil {
 		defer done()
 	}
-	cost := r.spend(res)
-	l, ended := r.cfg.lineOf(res)
+	l, ended := r.maker.Line(res, &r.sums)
 	if !ended {
 		r.notRun(res.Err)
 		r.out.end(res.Index, nil)
 		return
 	}
-	l.Headrace.CostUSD = cost
-	if kind, ok := provider.FinishKind(res.Finish); ok && kind == provider.Truncated {
-		r.sums.Truncated++
-	}
-	if l.Error != nil {
-		r.sums.count(l.Error.Code)
-	}
 	if r.cfg.Watch.Ended != nil {
 		r.cfg.Watch.Ended(res)
 	}
 	r.out.end(res.Index, &l)
-}
-
-func (s *Sums) count(code string) {
-	if s.Kinds == nil {
-		s.Kinds = map[string]int{}
-	}
-	s.Kinds[code]++
 }
 
 // notRun notes why an item was not run. Once no lane is left, nothing that a

@@ -31,7 +31,7 @@ var (
 // still be read.
 type LineError struct {
 	File   string // the reader's name for its input
-	Line   int    // from 1
+	Line   int    // from 1; of a section, those above counted
 	Reason string // what is wrong
 	Advice string // what to do about it
 	Err    error  // the kind: ErrNotJSON, ErrShape, …
@@ -45,6 +45,7 @@ type LineError struct {
 	// Endpoint is what a line of kind ErrUnsupported is for, else "".
 	Endpoint string
 
+	above int    // lines of the files before this one, which Error does not count
 	key   string // of what the line holds, see Key
 	id    string // of an id used twice: the id,
 	first int    // the line that had it first, 0 if not known,
@@ -54,7 +55,7 @@ type LineError struct {
 // Error gives file, line, reason and what to do, on one line, in the form that
 // editors jump to: "prompts.jsonl:17: not JSON: …: fix the line or remove it".
 func (e *LineError) Error() string {
-	return fmt.Sprintf("%s:%d: %s: %s", e.File, e.Line, e.Reason, e.Advice)
+	return fmt.Sprintf("%s:%d: %s: %s", e.File, e.Line-e.above, e.Reason, e.Advice)
 }
 
 // Unwrap gives the kind of the complaint.
@@ -68,8 +69,7 @@ func (e *LineError) Key() string { return e.key }
 
 // keyed gives the key of a line of which only the number and its file are known.
 func (e *LineError) keyed(r *Reader) *LineError {
-	first := r.keys.Bad([]byte(r.cfg.Name))
-	e.key = nth(first, r.bad.count(first)).String()
+	e.key = r.badKey([]byte(r.cfg.Name))
 	return e
 }
 

@@ -13,15 +13,14 @@ import (
 // grow in, and a bit. It is the mean of many; a fixed 600 KB come to it.
 const BytesPerItem = 7.5
 
-const (
-	// idWidth makes 62 bits of a hash: among ten million ids two different ones are
-	// taken for one with a chance of 10⁻⁵. The hash has another seed in each process,
-	// so that another try sees them apart.
-	idWidth = 6
-	// namedIDs is how many ids are remembered with their line, so that a complaint
-	// names both: 200 KB. FirstLines finds the lines of the others.
-	namedIDs = 1 << 12
-)
+// idWidth makes 62 bits of a hash: among ten million ids two different ones are
+// taken for one with a chance of 10⁻⁵. The hash has another seed in each process,
+// so that another try sees them apart.
+const idWidth = 6
+
+// NamedIDs is how many ids, the first that are given, are remembered with their line, so that a
+// complaint names both: 200 KB. FirstLines finds the lines of the others.
+const NamedIDs = 1 << 12
 
 // idSet knows which ids are given.
 type idSet struct {
@@ -49,7 +48,7 @@ func (s *idSet) give(id string, line int) (by int, taken bool) {
 	if !s.given.Add(h) {
 		return s.first[h], true
 	}
-	if len(s.first) < namedIDs {
+	if len(s.first) < NamedIDs {
 		s.first[h] = line
 	}
 	return 0, false

@@ -127,12 +127,12 @@ func TestTallyCounts(t *testing.T) {
 // for the others, the ids that lines get by their number included.
 func TestFirstLines(t *testing.T) {
 	var text strings.Builder
-	for n := range 2 * namedIDs {
+	for n := range 2 * NamedIDs {
 		fmt.Fprintf(&text, "{\"id\":\"%d\",\"prompt\":\"a\"}\n", n)
 	}
-	last := 2*namedIDs + 1
+	last := 2*NamedIDs + 1
 	fmt.Fprintf(&text, "{\"id\":\"%s\",\"prompt\":\"a\"}\n{\"id\":\"7\",\"prompt\":\"a\"}\n", LineID(last+3))
-	fmt.Fprintf(&text, "{\"id\":\"%d\",\"prompt\":\"a\"}\n{\"prompt\":\"a\"}\n", 2*namedIDs-1)
+	fmt.Fprintf(&text, "{\"id\":\"%d\",\"prompt\":\"a\"}\n{\"prompt\":\"a\"}\n", 2*NamedIDs-1)
 	_, bad := read(t, text.String(), Config{DefaultModel: "m"})
 	if len(bad) != 3 || !strings.Contains(bad[1].Error(), "an earlier line") {
 		t.Fatal(bad)
@@ -140,7 +140,7 @@ func TestFirstLines(t *testing.T) {
 	if err := FirstLines(strings.NewReader(text.String()), Config{DefaultModel: "m"}, bad); err != nil {
 		t.Fatal(err)
 	}
-	for i, line := range []int{8, 2 * namedIDs, last} {
+	for i, line := range []int{8, 2 * NamedIDs, last} {
 		if !strings.Contains(bad[i].Reason, fmt.Sprintf("on line %d already", line)) {
 			t.Errorf("got %v, want line %d", bad[i], line)
 		}

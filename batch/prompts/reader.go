@@ -45,6 +45,13 @@ type Config struct {
 	// Serves lists the endpoints that the provider has. Lines for others are refused.
 	// nil means those of OpenAI, which Endpoints lists.
 	Serves []string
+	// Plain says that the input is not packed, though it should begin as if it were.
+	Plain bool
+	// Section says where in a longer input this one stands, with its first byte; nil: it is whole.
+	Section *Section
+	// Trace is told of each line that is not blank, bad ones included, what it may have in common
+	// with others, before the line is given. Nil is told nothing.
+	Trace func(Trace)
 	// Takes is asked of each request once it is made, whether the provider can be asked it; it
 	// may look at it until it returns. An error that is a *provider.Untranslatable makes the
 	// line one of kind ErrUntranslatable, any other one of ErrUnsupported. nil takes everything.
@@ -91,13 +98,16 @@ type Reader struct {
 	bad     tally    // lines that are no request
 }
 
-// NewReader gives a reader of in, which may be packed by gzip or zstd. It reads ahead no
-// more than a buffer and a line.
+// NewReader gives a reader of in, which may be packed by gzip or zstd unless it is Plain or a section.
+// It reads ahead no more than a buffer and a line.
 func NewReader(in io.Reader, cfg Config) *Reader {
 	cfg = cfg.withDefaults()
+	if cfg.Section == nil && !cfg.Plain {
+		in = Unpack(in)
+	}
 	r := &Reader{
 		cfg:    cfg,
-		lines:  lines.New(&unpacker{in: in}, cfg.MaxLine),
+		lines:  lines.New(in, cfg.MaxLine),
 		asked:  tally{keys.Set{Width: idWidth}},
 		bad:    tally{keys.Set{Width: idWidth}},
 		models: make(map[string]string),
@@ -105,13 +115,16 @@ func NewReader(in io.Reader, cfg Config) *Reader {
 	if cfg.Format == FormatCSV {
 		r.rows = newRows(r.lines, cfg.MaxLine)
 	}
-	if !cfg.Checked {
+	if cfg.Section != nil {
+		r.begin(cfg.Section)
+	} else if !cfg.Checked {
 		r.ids = newIDSet()
 	}
 	return r
 }
 
-// Line is the number of the line that was read last, from 1; 0 before the first.
+// Line is the number of the line that was read last, from 1; 0 before the first. Of a section
+// it is that in its file.
 func (r *Reader) Line() int { return r.lines.Line() }
 
 // Next gives the next request, skipping blank lines. The error is
@@ -145,6 +158,7 @@ func (r *Reader) tooLong() error {
 	if last := r.lines.Line(); last > r.first {
 		what = fmt.Sprintf("row (by its quotes it goes on to line %d)", last)
 	}
+	r.trace(nil, []byte(r.cfg.Name), false, nil)
 	return r.place(complain(ErrTooLong, "split or remove it", "%s longer than %d bytes", what, r.cfg.MaxLine).keyed(r))
 }
 
@@ -188,7 +202,7 @@ func isLineError(err error) bool {
 
 // place puts a complaint where it belongs: this file, this line.
 func (r *Reader) place(c *LineError) error {
-	c.File, c.Line = r.cfg.Name, r.first
+	c.File, c.Line, c.above = r.cfg.Name, r.number(), r.above()
 	return c
 }
 
@@ -196,16 +210,18 @@ func (r *Reader) place(c *LineError) error {
 // request keeps is copied on the way.
 func (r *Reader) request(text []byte) (req Request, err error) {
 	c := r.understand(&req, text)
+	understood, refused := c == nil, (*LineError)(nil)
 	if c == nil {
 		c = r.identify(&req)
 	}
 	if c == nil && r.cfg.Takes != nil {
 		c = r.offer(&req)
+		refused = c
 	}
+	r.trace(&req, text, understood, refused)
 	if c != nil {
 		if c.Request == nil {
-			first := r.keys.Bad(text)
-			c.key = nth(first, r.bad.count(first)).String()
+			c.key = r.badKey(text)
 		}
 		return Request{}, r.place(c)
 	}
@@ -284,7 +300,7 @@ func (r *Reader) checkJSON(text []byte) *LineError {
 
 // identify completes what makes the request itself and no other: id and key.
 func (r *Reader) identify(req *Request) *LineError {
-	req.Line = r.first
+	req.Line = r.number()
 	r.name = r.name[:0]
 	if !r.cfg.NoKeys {
 		sum := r.key(req)
@@ -306,6 +322,9 @@ func (r *Reader) key(req *Request) keys.Sum {
 	if req.HasID {
 		return r.keys.Given(req.keyed(), req.Body, r.id)
 	}
+	if mark, whole := r.mark(); !whole {
+		return r.keys.Nth(req.keyed(), req.Body, mark.Nth)
+	}
 	first := r.keys.Nth(req.keyed(), req.Body, 0)
 	if n := r.asked.count(first); n > 0 {
 		return r.keys.Nth(req.keyed(), req.Body, n)
@@ -313,32 +332,40 @@ func (r *Reader) key(req *Request) keys.Sum {
 	return first
 }
 
+// badKey is the key of a line that is no request: of its text, and of how many like it came before.
+func (r *Reader) badKey(text []byte) string {
+	first := r.keys.Bad(text)
+	mark, whole := r.mark()
+	if whole {
+		mark.Nth = r.bad.count(first)
+	}
+	return nth(first, mark.Nth).String()
+}
+
 // claim complains if another line has the id already.
 func (r *Reader) claim(req *Request) *LineError {
-	if r.ids == nil {
+	m, whole := r.mark()
+	switch {
+	case !whole:
+	case r.ids == nil:
 		return nil
+	case req.HasID:
+		m.By, m.Taken = r.ids.give(req.ID, req.Line)
+	default:
+		m.By, m.Taken = r.ids.generate(req.ID, req.Line)
 	}
-	var by int
-	var taken bool
-	if req.HasID {
-		by, taken = r.ids.give(req.ID, req.Line)
-	} else {
-		by, taken = r.ids.generate(req.ID, req.Line)
-	}
-	if !taken {
+	if !m.Taken {
 		return nil
 	}
 	c := &LineError{Err: ErrDuplicateID, id: req.ID, bare: !req.HasID}
-	c.usedOn(by)
+	c.usedOn(m)
 	return c
 }
 
 // usedOn says which line had the id before, if that is known.
-func (e *LineError) usedOn(line int) {
-	where := "an earlier line"
-	if e.first = line; line > 0 {
-		where = fmt.Sprintf("line %d", line)
-	}
+func (e *LineError) usedOn(m Mark) {
+	where := m.where()
+	e.first = m.By
 	if e.bare {
 		e.Advice = "give this line an id of its own"
 		e.Reason = fmt.Sprintf("the line has no id, and the one it would get, %q, is used on %s already", e.id, where)
@@ -371,7 +398,7 @@ func FirstLines(in io.Reader, cfg Config, bad []*LineError) error {
 			return err
 		}
 		for _, e := range wanted[req.ID] {
-			e.usedOn(req.Line)
+			e.usedOn(Mark{By: req.Line})
 		}
 		if delete(wanted, req.ID); len(wanted) == 0 {
 			break

@@ -71,6 +71,22 @@ func (m *members) Read(p []byte) (int, error) {
 	}
 }
 
+// Unpack reads what in holds if it is packed by gzip or zstd, and in itself if it is not.
+func Unpack(in io.Reader) io.Reader { return &unpacker{in: in} }
+
+// HeadBytes is how many bytes, the first, tell whether an input is packed.
+const HeadBytes = 4
+
+// Packed names what an input that begins so is packed with, "" if it is not.
+func Packed(head []byte) string {
+	for _, p := range packings {
+		if bytes.HasPrefix(head, []byte(p.magic)) {
+			return p.name
+		}
+	}
+	return ""
+}
+
 // unpacker reads gzip and zstd as what they hold, told by their first bytes, and
 // anything else as it is.
 type unpacker struct {
@@ -91,7 +107,7 @@ func (u *unpacker) Read(p []byte) (int, error) {
 
 // open looks at the first bytes. A magic number may come in several reads.
 func (u *unpacker) open() (err error) {
-	head := make([]byte, 4)
+	head := make([]byte, HeadBytes)
 	n, err := io.ReadFull(u.in, head)
 	if err != nil && !lines.AtEnd(err) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err

@@ -92,3 +92,22 @@ func TestNotesBehindGzip(t *testing.T) {
 		t.Errorf("%d items, %v", items, err)
 	}
 }
+
+// What is packed twice is unpacked once, whoever does it.
+func TestPackedTwice(t *testing.T) {
+	inner := gzipped(t, `{"prompt":"one","model":"m"}`+"\n")
+	if Packed(inner) != "gzip" || Packed(zstandard(t, "a")[:HeadBytes]) != "zstd" || Packed([]byte("{\"")) != "" || Packed(nil) != "" {
+		t.Error("what packs an input is not told by its head")
+	}
+	once, err := io.ReadAll(Unpack(bytes.NewReader(gzipped(t, string(inner)))))
+	if err != nil || !bytes.Equal(once, inner) {
+		t.Fatalf("%q, %v", once, err)
+	}
+	r := NewReader(bytes.NewReader(once), Config{Plain: true})
+	if _, err := r.Next(); !isLineError(err) {
+		t.Errorf("what is plain is unpacked: %v", err)
+	}
+	if items, err := readThrough(bytes.NewReader(once)); items != 1 || err != nil {
+		t.Errorf("%d items, %v", items, err)
+	}
+}

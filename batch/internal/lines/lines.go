@@ -31,6 +31,7 @@ type Reader struct {
 	max  int
 	long []byte // a line that did not fit into in's buffer
 	line int    // the number of the line read last
+	cuts int64  // the bytes up to its end
 }
 
 // New gives a reader of in, whose lines may have limit bytes, white space around them
@@ -39,8 +40,14 @@ func New(in io.Reader, limit int) *Reader {
 	return &Reader{in: bufio.NewReaderSize(in, ReadBuffer), max: limit}
 }
 
+// After makes the next line the one after line: the input is what follows that one.
+func (l *Reader) After(line int) { l.line = line }
+
 // Line is the number of the line that was read last, from 1; 0 before the first.
 func (l *Reader) Line() int { return l.line }
+
+// Offset is how many bytes of the stream were cut into lines.
+func (l *Reader) Offset() int64 { return l.cuts }
 
 // Next gives one line without the white space around it, valid until the next
 // call. ErrTooLong says that this one was skipped; io.EOF that there is none; any
@@ -79,6 +86,7 @@ func (l *Reader) cut() (text []byte, whole bool, err error) {
 		l.long = nil
 	}
 	part, err := l.in.ReadSlice('\n')
+	l.cuts += int64(len(part))
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return part, true, err
 	}
@@ -92,5 +100,6 @@ func (l *Reader) cut() (text []byte, whole bool, err error) {
 			return l.long, whole, err
 		}
 		part, err = l.in.ReadSlice('\n')
+		l.cuts += int64(len(part))
 	}
 }

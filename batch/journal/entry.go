@@ -1,0 +1,97 @@
+package journal
+
+import (
+	"strconv"
+
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// Entry is what one line of ours says of its item: of its result, or of its failure.
+type Entry struct {
+	Line      int    // in the input, from 1
+	Key       string // what was asked, 32 hex digits
+	Failed    bool
+	Code      string // the kind of the failure, "" of a result
+	Attempts  int64
+	Simulated bool
+	Usage     Usage
+	CostUSD   *float64 // nil if it is not known
+}
+
+// Parser reads lines one by one, results and failures alike, as they stand in a file that holds
+// both. The zero value is ready. It belongs to one goroutine.
+type Parser struct {
+	line journalParser
+	room []rawjson.Member // for what lies deeper
+}
+
+// Parse reads a line that AppendLine has written, line feed included. What is not that, to the
+// byte, is ErrDamaged.
+func (p *Parser) Parse(text []byte) (Entry, error) {
+	sum, fault, err := p.line.read(text)
+	if err != nil {
+		return Entry{}, ErrDamaged
+	}
+	e := Entry{Key: sum.String(), Simulated: p.line.simulated}
+	if e.Failed = !rawjson.IsNull(fault); e.Failed {
+		p.room = rawjson.Members(fault, p.room[:0])
+		e.Code = string(rawjson.Unquote(find(p.room, "code")))
+	}
+	return e, p.headrace(&e)
+}
+
+// headrace reads what the line's last member says.
+func (p *Parser) headrace(e *Entry) error {
+	var (
+		line int64
+		all  numbers
+	)
+	for _, m := range p.line.inner {
+		switch string(m.Name) {
+		case "line":
+			all.read(&line, m.Value)
+		case "attempts":
+			all.read(&e.Attempts, m.Value)
+		case "usage":
+			p.room = rawjson.Members(m.Value, p.room[:0])
+			all.usage(&e.Usage, p.room)
+		case "cost_usd":
+			usd, err := strconv.ParseFloat(string(m.Value), 64)
+			e.CostUSD = &usd
+			all.note(err)
+		}
+	}
+	e.Line = int(line)
+	if all.bad || line < 1 {
+		return ErrDamaged
+	}
+	return nil
+}
+
+// numbers are those of one line.
+type numbers struct{ bad bool }
+
+func (n *numbers) note(err error) { n.bad = n.bad || err != nil }
+
+func (n *numbers) read(into *int64, value []byte) {
+	number, err := strconv.ParseInt(string(value), 10, 64)
+	*into = number
+	n.note(err)
+}
+
+func (n *numbers) usage(u *Usage, ms []rawjson.Member) {
+	for _, m := range ms {
+		switch string(m.Name) {
+		case "input_tokens":
+			n.read(&u.InputTokens, m.Value)
+		case "output_tokens":
+			n.read(&u.OutputTokens, m.Value)
+		case "cached_tokens":
+			n.read(&u.CachedTokens, m.Value)
+		case "cache_write_tokens":
+			n.read(&u.CacheWriteTokens, m.Value)
+		case "reasoning_tokens":
+			n.read(&u.ReasoningTokens, m.Value)
+		}
+	}
+}

@@ -1,0 +1,312 @@
+package prompts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/headrace/headrace/provider"
+)
+
+// outcome is all that a reader says of a line.
+type outcome struct {
+	Req Request
+	Bad string
+	Key string // of a bad line
+	ID  string // and its line, as an errors file has it
+}
+
+func outcomeOf(req Request, err error) outcome {
+	var bad *LineError
+	if errors.As(err, &bad) {
+		return outcome{Bad: bad.Error(), Key: bad.Key(), ID: LineID(bad.Line)}
+	}
+	if err != nil {
+		return outcome{Bad: err.Error()}
+	}
+	return outcome{Req: req}
+}
+
+func outcomes(r *Reader) (out []outcome) {
+	for req, err := range r.All() {
+		out = append(out, outcomeOf(req, err))
+	}
+	return out
+}
+
+// slowMarks finds out what lines decide about each other as plainly as can be.
+func slowMarks(traces []Trace) func(int) Mark {
+	type group struct {
+		kind TraceKind
+		sum  [TraceSize]byte
+	}
+	type text struct {
+		group
+		text uint32
+	}
+	marks, owner, bare := map[int]Mark{}, map[group]int{}, map[int]bool{}
+	asked, bad, byNumber := map[group]int{}, map[text]int{}, map[int]int{}
+	for _, t := range traces {
+		g, m := group{t.Kind, t.Sum}, Mark{}
+		nth := 0
+		switch t.Kind {
+		case TraceNamed:
+			if m.By = owner[g]; m.By == 0 {
+				owner[g] = t.Line
+			}
+		case TraceNumbered:
+			if m.By = byNumber[t.Number()]; m.By == 0 && bare[t.Number()] {
+				m.By = t.Number()
+			}
+			if m.By == 0 {
+				byNumber[t.Number()] = t.Line
+			}
+		case TraceBare:
+			nth = asked[g]
+			asked[g]++
+			if m.By = byNumber[t.Line]; m.By == 0 {
+				bare[t.Line] = true
+			}
+		case TraceBad:
+		}
+		m.Taken = m.By > 0
+		if m.Taken || t.Refused || t.Kind == TraceBad {
+			nth = bad[text{g, t.Text}]
+			bad[text{g, t.Text}]++
+		}
+		m.Nth = nth
+		marks[t.Line] = m
+	}
+	return func(line int) Mark { return marks[line] }
+}
+
+// someLines are prompt lines of which many are alike, or take each other's ids.
+func someLines(rng *rand.Rand, n int) []byte {
+	kinds := []func() string{
+		func() string { return fmt.Sprintf(`{"prompt":"q%d"}`, rng.IntN(3)) },
+		func() string { return fmt.Sprintf(`{"prompt" : "q%d"}`, rng.IntN(3)) },
+		func() string { return fmt.Sprintf(`{"id":"i%d","prompt":"q%d"}`, rng.IntN(4), rng.IntN(2)) },
+		func() string { return fmt.Sprintf(`{"id":"line-%06d","prompt":"q"}`, 1+rng.IntN(n+3)) },
+		func() string { return fmt.Sprintf(`{"id":%d,"prompt":"é☃"}`, rng.IntN(9)) },
+		func() string { return fmt.Sprintf(`{"custom_id":"b%d","body":{"messages":[]}}`, rng.IntN(9)) },
+		func() string {
+			return fmt.Sprintf(`{"messages":[{"role":"user","content":"%d"}],"metadata":{"n":%d}}`, rng.IntN(2), rng.IntN(2))
+		},
+		func() string { return fmt.Sprintf(`{x%d`, rng.IntN(2)) },
+		func() string { return fmt.Sprintf(`{"prompt":"refused","n":%d}`, rng.IntN(2)) },
+		func() string { return fmt.Sprintf(`{"id":"r%d","prompt":"refused"}`, rng.IntN(2)) },
+		func() string { return fmt.Sprintf(`{"prompt":"foreign","n":%d}`, rng.IntN(2)) },
+		func() string { return `{"prompt":"` + strings.Repeat("long ", 10+rng.IntN(60)) + `"}` },
+		func() string { return "" },
+		func() string { return " \t" },
+		func() string { return "\xff" },
+	}
+	var text bytes.Buffer
+	if rng.IntN(3) == 0 {
+		text.WriteString("\xEF\xBB\xBF")
+	}
+	for i := range n {
+		text.WriteString(kinds[rng.IntN(len(kinds))]())
+		if i < n-1 || rng.IntN(2) == 0 {
+			text.WriteString([]string{"\n", "\r\n"}[rng.IntN(2)])
+		}
+	}
+	return text.Bytes()
+}
+
+// takesSome is a provider that cannot be asked everything.
+func takesSome(r *Request) error {
+	switch {
+	case bytes.Contains(r.Body, []byte("refused")):
+		return errors.New("not this one")
+	case bytes.Contains(r.Body, []byte("foreign")):
+		return &provider.Untranslatable{Field: "n", Dialect: "other", Why: "has no place there"}
+	}
+	return nil
+}
+
+// sections reads a text cut behind some of its line feeds, each piece by a reader of its own.
+func sections(text []byte, cut func() bool, each func(piece []byte, s *Section)) {
+	line, from := 1, 0
+	for at, b := range text {
+		if b != '\n' || !cut() {
+			continue
+		}
+		each(text[from:at+1], &Section{FirstLine: line})
+		line += bytes.Count(text[from:at+1], []byte{'\n'})
+		from = at + 1
+	}
+	each(text[from:], &Section{FirstLine: line})
+}
+
+// Whatever a file holds and wherever it is cut, its sections give the requests, ids, keys and
+// complaints that one reader of the whole gives, once the lines' traces are put together.
+func TestSectionsGiveWhatTheWholeGives(t *testing.T) {
+	for seed := range uint64(3000) {
+		rng := rand.New(rand.NewPCG(seed, 14))
+		text := someLines(rng, 1+rng.IntN(40))
+		checkSections(t, text, Format(rng.IntN(2)), rng)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// FuzzSections: the same of any file, JSON or text, wherever it is cut.
+func FuzzSections(f *testing.F) {
+	f.Add([]byte("{\"prompt\":\"a\"}\n{\"prompt\":\"a\"}\r\n\n{x\n{x"), uint64(1), false)
+	f.Add([]byte("\xEF\xBB\xBF{\"id\":\"line-000002\",\"prompt\":\"a\"}\n{\"prompt\":\"b\"}\n{\"id\":\"line-000002\",\"prompt\":\"c\"}"), uint64(2), false)
+	f.Add([]byte("a\n\x00\na\n\xff\na"), uint64(3), true)
+	f.Fuzz(func(t *testing.T, text []byte, seed uint64, plain bool) {
+		format := FormatJSONL
+		if plain {
+			format = FormatText
+		}
+		if !isPacked(text) { // that is no input to be cut
+			checkSections(t, text, format, rand.New(rand.NewPCG(seed, 14)))
+		}
+	})
+}
+
+func checkSections(t *testing.T, text []byte, format Format, rng *rand.Rand) {
+	t.Helper()
+	cfg := Config{Name: "in", DefaultModel: "m", MaxLine: 200, Takes: takesSome, Format: format}
+	want := outcomes(NewReader(bytes.NewReader(text), cfg))
+	cut := func() bool { return rng.IntN(3) == 0 }
+	var traces []Trace
+	sections(text, cut, func(piece []byte, s *Section) {
+		traced := cfg
+		traced.Section, traced.NoKeys, traced.Passing = s, true, true
+		traced.Trace = func(t Trace) { traces = append(traces, t) }
+		outcomes(NewReader(bytes.NewReader(piece), traced))
+	})
+	var got []outcome
+	marks := slowMarks(traces)
+	sections(text, cut, func(piece []byte, s *Section) {
+		marked := cfg
+		marked.Section, s.Marks = s, marks
+		got = append(got, outcomes(NewReader(bytes.NewReader(piece), marked))...)
+	})
+	if i := firstDifference(got, want); i >= 0 {
+		t.Errorf("%q:\n got %+v\nwant %+v", text, at(got, i), at(want, i))
+	}
+}
+
+func firstDifference(a, b []outcome) int {
+	for i := range max(len(a), len(b)) {
+		if i >= len(a) || i >= len(b) || !reflect.DeepEqual(a[i], b[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+func at(all []outcome, i int) any {
+	if i < len(all) {
+		return all[i]
+	}
+	return "nothing"
+}
+
+// Lines are numbered over all files of an input, and complaints name the line of the file.
+func TestSectionBelowOtherFiles(t *testing.T) {
+	marks := func(line int) Mark {
+		return map[int]Mark{102: {Taken: true, By: 7, In: "other.jsonl"}, 103: {Taken: true}}[line]
+	}
+	text := "\xEF\xBB\xBF{\"prompt\":\"a\"}\n{\"id\":\"a\",\"prompt\":\"b\"}\n{\"id\":\"b\",\"prompt\":\"b\"}\n[\n"
+	got := outcomes(NewReader(strings.NewReader(text), Config{Name: "in", DefaultModel: "m", Section: &Section{Above: 100, Marks: marks}}))
+	if got[0].Req.Line != 101 || got[0].Req.ID != "line-000101" {
+		t.Errorf("%+v", got[0].Req)
+	}
+	for i, want := range []string{
+		`in:2: custom_id "a" is used on line 7 of other.jsonl already: give each line an id of its own`,
+		`in:3: custom_id "b" is used on an earlier line already: give each line an id of its own`,
+		`in:4: not JSON: unexpected end of JSON input at byte 1: fix the line or remove it`,
+	} {
+		if bad := got[i+1]; bad.Bad != want || bad.ID != LineID(102+i) {
+			t.Errorf("got  %s, %s\nwant %s", bad.Bad, bad.ID, want)
+		}
+	}
+}
+
+// A section is taken as it is, though it should begin as a packed file does.
+func TestSectionIsNotPacked(t *testing.T) {
+	got := outcomes(NewReader(strings.NewReader("\x1f\x8b\n{\"prompt\":\"a\"}\n"), Config{DefaultModel: "m", Section: &Section{FirstLine: 2}}))
+	if len(got) != 2 || got[1].Req.Line != 3 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A CSV can be cut behind any row, though rows have line feeds in them: Offset says where.
+func TestSectionsOfCSV(t *testing.T) {
+	text := "\xEF\xBB\xBFid,prompt\r\n1,\"two\nlines\"\n\n2,b\n,\"x\ny\nz\"\n\"open\n2,c\n"
+	cfg := Config{Name: "in", DefaultModel: "m", Format: FormatCSV}
+	want := outcomes(NewReader(strings.NewReader(text), cfg))
+	whole := NewReader(strings.NewReader(text), cfg)
+	type place struct {
+		offset int64
+		line   int
+	}
+	ends := []place{}
+	for {
+		_, err := whole.Next()
+		if err == io.EOF { //nolint:errorlint // what Next promises
+			break
+		}
+		ends = append(ends, place{whole.Offset(), whole.Line()})
+	}
+	if len(ends) != len(want) || ends[len(ends)-1].offset != int64(len(text)) {
+		t.Fatalf("%v of %d bytes, want %d rows", ends, len(text), len(want))
+	}
+	for i, end := range ends[:len(ends)-1] {
+		cfg.Section = &Section{FirstLine: end.line + 1, Columns: whole.Columns()}
+		got := outcomes(NewReader(strings.NewReader(text[end.offset:]), cfg))
+		if !reflect.DeepEqual(got, want[i+1:]) {
+			t.Errorf("from %d on:\n got %+v\nwant %+v", end.offset, got, want[i+1:])
+		}
+	}
+}
+
+// Offset is where the next line begins, whatever its length.
+func TestOffset(t *testing.T) {
+	long := `{"prompt":"` + strings.Repeat("a", 70_000) + `"}`
+	text := "\n{\"prompt\":\"a\"}\r\n" + long + "\n{x\n" + strings.Repeat("b", 200_000) + "\n{\"prompt\":\"b\"}"
+	r := NewReader(strings.NewReader(text), Config{DefaultModel: "m", MaxLine: 100_000})
+	got := []int64{}
+	for range r.All() {
+		got = append(got, r.Offset())
+	}
+	want := []int64{17, 17 + int64(len(long)) + 1}
+	want = append(want, want[1]+3, want[1]+3+200_001, int64(len(text)))
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// The traces of a line are for ever: indexes of other releases and machines hold them.
+func TestTracesAreStable(t *testing.T) {
+	got := []string{}
+	trace := func(t Trace) {
+		got = append(got, fmt.Sprintf("%d %d %x %08x %t %t", t.Line, t.Kind, t.Sum, t.Text, t.Refused, t.Untranslatable))
+	}
+	text := "{\"id\":\"a\",\"prompt\":\"refused\"}\n{\"id\":\"line-000042\",\"prompt\":\"b\"}\n{\"prompt\":\"c\"}\n{x\n" + strings.Repeat("z", 300) + "\n{\"id\":\"f\",\"prompt\":\"foreign\"}\n"
+	r := NewReader(strings.NewReader(text), Config{Name: "in", DefaultModel: "m", MaxLine: 200, Takes: takesSome, Trace: trace, Passing: true, NoKeys: true})
+	outcomes(r)
+	want := []string{
+		"1 2 ca4ac0eaa3df3bc0ab6deeb6 a5b31fc4 true false",
+		"2 1 00000000000000000000002a 9ddebfb9 false false",
+		"3 3 78d4fa68ae6905af067eb2f3 1b2a9622 false false",
+		"4 0 d595ccead9590d5ca6508171 1c8ac4b6 false false",
+		"5 0 3373b713497f9f29b49f71db 32f5255e false false",
+		"6 2 fbdd9768b1d1e134d1c688a6 4438ba5b false true",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}
