@@ -1,0 +1,133 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// HeldBody is the most bytes of a body that cannot seek of which a copy is held in memory, so
+// that it can be sent again. Parts have some megabytes; what is larger comes from a file.
+const HeldBody = 16 << 20
+
+// errBody marks what is wrong with a body: sending it again would not help.
+var errBody = errors.New("its body")
+
+// whole reads a body that must have exactly the size that was told. It gives the last byte only
+// when it is known that nothing follows: a server takes an object for whole as soon as it
+// has as many bytes as it was promised.
+type whole struct {
+	ctx    context.Context
+	body   io.Reader
+	size   int64
+	left   int64
+	ended  bool  // nothing follows
+	failed error // why no more is given
+}
+
+func newWhole(ctx context.Context, body io.Reader, size int64) *whole {
+	w := &whole{ctx: ctx, body: body, size: size, left: size}
+	if size < 0 {
+		w.failed = fmt.Errorf("%w has no size of %d bytes", errBody, size)
+	}
+	return w
+}
+
+func (w *whole) Read(p []byte) (int, error) {
+	switch {
+	case w.failed != nil:
+		return 0, w.failed
+	case w.ended:
+		return 0, io.EOF
+	}
+	n, err := w.next(p)
+	w.left -= int64(n)
+	w.failed = err
+	return n, err
+}
+
+func (w *whole) next(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if int64(len(p)) < w.left {
+		n, err := w.body.Read(p)
+		return n, w.flaw(err)
+	}
+	n, err := io.ReadFull(w.body, p[:w.left])
+	if err != nil {
+		return 0, w.flaw(err)
+	}
+	if err := w.end(); err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// end makes sure that nothing follows.
+func (w *whole) end() error {
+	switch n, err := io.ReadFull(w.body, make([]byte, 1)); {
+	case n > 0:
+		return fmt.Errorf("%w has more than the %d bytes that were told", errBody, w.size)
+	case !errors.Is(err, io.EOF):
+		return w.flaw(err)
+	}
+	w.ended = true
+	return nil
+}
+
+func (w *whole) flaw(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w has fewer than the %d bytes that were told", errBody, w.size)
+	}
+	return fmt.Errorf("%w: %w", errBody, err)
+}
+
+// content gives a body as often as it must be sent.
+type content struct {
+	body  io.Reader
+	seek  io.Seeker // nil: it can be sent once
+	start int64
+	size  int64
+	sent  bool
+}
+
+// newContent finds out how often a body can be sent, and takes a copy where that makes it often.
+func newContent(ctx context.Context, body io.Reader, size int64) (*content, error) {
+	c := &content{body: body, size: size}
+	if seeker, ok := body.(io.Seeker); ok {
+		if at, err := seeker.Seek(0, io.SeekCurrent); err == nil {
+			c.seek, c.start = seeker, at
+			return c, nil
+		}
+	}
+	if size > HeldBody {
+		return c, nil
+	}
+	held, err := io.ReadAll(newWhole(ctx, body, size))
+	if err != nil {
+		return nil, err
+	}
+	copied := bytes.NewReader(held)
+	c.body, c.seek = copied, copied
+	return c, nil
+}
+
+// again is whether the body can be sent, for the first time or once more.
+func (c *content) again() bool { return !c.sent || c.seek != nil }
+
+// open begins the body anew.
+func (c *content) open(ctx context.Context) (*whole, error) {
+	if c.sent {
+		if _, err := c.seek.Seek(c.start, io.SeekStart); err != nil {
+			return nil, fmt.Errorf("%w: %w", errBody, err)
+		}
+	}
+	c.sent = true
+	return newWhole(ctx, c.body, c.size), nil
+}

@@ -1,0 +1,272 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/headrace/headrace/internal/disk"
+)
+
+const (
+	// folderTries is how often a folder is made again that somebody took away while it was
+	// empty. Each time he deleted an object beside the one that is being made.
+	folderTries = 100
+	// tempAge is how old a file must be that was left by a writer that was killed, before it
+	// is taken away. Nobody writes an object for a day; if one does, his link fails, and
+	// nothing is lost but his time.
+	tempAge = 24 * time.Hour
+)
+
+// errFolder says that a name is also the beginning of others.
+var errFolder = errors.New("there are objects under it, and a folder holds no object of its own")
+
+// errBeginning says that a beginning of a name, up to a slash, is a name too.
+var errBeginning = errors.New("a beginning of its name is an object, and an object is no folder")
+
+// Create implements Store.
+//
+//	temporary file ─▶ sync its bytes ─▶ link it to the name ─▶ sync the folder ─▶ unlink the temporary
+func (f *folder) Create(ctx context.Context, name string, body io.Reader, size int64) error {
+	if err := f.create(ctx, name, body, size); err != nil {
+		return fmt.Errorf("store: create %s: %w", name, err)
+	}
+	return nil
+}
+
+func (f *folder) create(ctx context.Context, name string, body io.Reader, size int64) error {
+	if err := ready(ctx, name); err != nil {
+		return err
+	}
+	target := f.path(name)
+	if err := f.free(target); err != nil {
+		return f.taken(target, err)
+	}
+	temp, err := f.stage(ctx, body, size)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temp) }() // what is left over is swept by age
+	return f.publish(temp, target)
+}
+
+// free is ErrExists where an object stands at target: then the body need not be written to learn
+// it. That it is free now proves nothing.
+func (f *folder) free(target string) error {
+	info, err := os.Lstat(target)
+	switch {
+	case err == nil && info.IsDir():
+		return errFolder
+	case err == nil:
+		return ErrExists
+	case absent(err):
+		return nil
+	}
+	return disk.Bare(err)
+}
+
+// taken is the error for a name that is not free. Who was first may have linked his file and been
+// killed before he synced the folder. Whoever is told ErrExists counts on the object as on one of
+// his own, so it must survive the loss of power before he is told.
+func (f *folder) taken(target string, err error) error {
+	if errors.Is(err, ErrExists) {
+		f.disk.SyncFolder(target)
+	}
+	return err
+}
+
+// raced is the error for a name of which the file system says that it was taken just now; also if it
+// is free again.
+func (f *folder) raced(target string) error {
+	err := f.free(target)
+	if err == nil {
+		return ErrExists
+	}
+	return f.taken(target, err)
+}
+
+// stage writes a body to a temporary file, and syncs it.
+func (f *folder) stage(ctx context.Context, body io.Reader, size int64) (string, error) {
+	file, err := f.temporary()
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(file, newWhole(ctx, body, size))
+	if err == nil {
+		err = f.disk.SyncData(file)
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+		return "", disk.Bare(err)
+	}
+	return file.Name(), nil
+}
+
+// temporary opens a file that no list shows. All lie in one folder, so that what killed writers
+// left is found without looking through everything.
+func (f *folder) temporary() (*os.File, error) {
+	path := filepath.Join(f.root, tempFolder, rand.Text())
+	return f.fresh(path, os.O_WRONLY)
+}
+
+// fresh makes a file that was not there, and the folders that it needs.
+func (f *folder) fresh(path string, flags int) (*os.File, error) {
+	var file *os.File
+	err := f.within(path, func() (err error) {
+		file, err = os.OpenFile(path, flags|os.O_CREATE|os.O_EXCL, f.mode)
+		return err
+	})
+	if err == nil && f.mode != fileMode {
+		err = f.open(file)
+	}
+	return file, err
+}
+
+// open gives a file the mode that was asked for, whatever the process masks.
+func (f *folder) open(file *os.File) error {
+	err := file.Chmod(f.mode)
+	if err == nil {
+		return nil
+	}
+	_ = file.Close()
+	_ = os.Remove(file.Name())
+	return disk.Bare(err)
+}
+
+// within does what needs the folder of path, and makes it where it is missing.
+func (f *folder) within(path string, do func() error) error {
+	for range folderTries {
+		err := do()
+		switch {
+		case errors.Is(err, syscall.ENOTDIR):
+			return errBeginning
+		case !errors.Is(err, fs.ErrNotExist):
+			return disk.Bare(err)
+		}
+		if err := f.makeFolder(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return disk.Bare(err)
+		}
+	}
+	return fmt.Errorf("its folder was taken away %d times", folderTries)
+}
+
+// makeFolder makes a folder and those above it, and syncs that they are there; also where
+// somebody else made one in between, who may be killed before he does.
+func (f *folder) makeFolder(path string) error {
+	err := os.Mkdir(path, 0o700)
+	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(path) != path {
+		if err := f.makeFolder(filepath.Dir(path)); err != nil {
+			return err
+		}
+		err = os.Mkdir(path, 0o700)
+	}
+	switch {
+	case err == nil && f.mode != fileMode:
+		err = os.Chmod(path, f.mode|f.mode&0o444>>2) // who may read its files may look into it
+	case errors.Is(err, fs.ErrExist):
+		err = nil
+	}
+	f.disk.SyncFolder(path)
+	return err
+}
+
+// publish links a whole file to its name. Of all who try, the file system lets one do it.
+func (f *folder) publish(temp, target string) error {
+	err := f.within(target, func() error {
+		err := f.link(temp, target)
+		if errors.Is(err, fs.ErrNotExist) && gone(temp) {
+			return errSwept
+		}
+		return err
+	})
+	switch {
+	case err == nil, same(temp, target):
+		f.disk.SyncFolder(target)
+		return nil
+	case errors.Is(err, fs.ErrExist):
+		return f.raced(target)
+	case linkless(err):
+		return fmt.Errorf("%w: the file system of %s makes no hard links (%w), without which two writers can both win: "+
+			"take another folder, or a bucket", ErrUnsafe, f.root, err)
+	}
+	return err
+}
+
+// errSwept says that a writer took more than tempAge.
+var errSwept = fmt.Errorf("what was written was swept as older than %s", tempAge)
+
+func gone(path string) bool {
+	_, err := os.Lstat(path)
+	return absent(err)
+}
+
+// same reports whether target is our own file. The answer to a link may be lost on its way from a
+// file server; the client asks again, and is told that the name is taken: by itself.
+func same(temp, target string) bool {
+	mine, err := os.Lstat(temp)
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(target)
+	return err == nil && os.SameFile(mine, there)
+}
+
+// linkless reports whether an error means that there are no hard links here, or none from one
+// folder to another.
+func linkless(err error) bool {
+	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EPERM) ||
+		errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EMLINK)
+}
+
+// sweep takes away what writers left that were killed before then.
+func (f *folder) sweep(before time.Time) {
+	entries, err := os.ReadDir(filepath.Join(f.root, tempFolder))
+	if err != nil {
+		return // there is none, or it is not ours to look at: either way nothing is lost
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
+			_ = os.Remove(filepath.Join(f.root, tempFolder, e.Name()))
+		}
+	}
+}
+
+// Append implements Appender.
+func (f *folder) Append(ctx context.Context, name string) (Tail, error) {
+	file, err := f.append(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("store: append to %s: %w", name, err)
+	}
+	return &tail{file, f.disk.SyncData}, nil
+}
+
+func (f *folder) append(ctx context.Context, name string) (*os.File, error) {
+	if err := ready(ctx, name); err != nil {
+		return nil, err
+	}
+	path := f.path(name)
+	file, err := f.fresh(path, os.O_WRONLY|os.O_APPEND)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, f.raced(path)
+	}
+	f.disk.SyncFolder(path)
+	return file, err
+}
+
+type tail struct {
+	*os.File
+	sync func(*os.File) error
+}
+
+func (t *tail) Sync() error { return t.sync(t.File) }

@@ -1,0 +1,289 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+)
+
+const (
+	// pieceBytes is how large a piece may become before it is written. Beside one that is being
+	// written another gathers, so two are in memory, and one line more each.
+	pieceBytes = 4 << 20
+	// pieceAgain is after what time a piece is written again that was given up.
+	pieceAgain = time.Second
+)
+
+// Why a journal ends.
+var (
+	errForeign = fmt.Errorf("somebody else writes it: %w", ErrExists)
+	errFull    = fmt.Errorf("it has %d pieces, which are the most", MaxPieces)
+	errClosed  = errors.New("it is closed")
+)
+
+// pieceName is that of the n-th piece; the 0-th has no lines, and says that the journal is there.
+func pieceName(name string, n int) string { return fmt.Sprintf("%s.%0*d", name, digits, n) }
+
+// pieces is a journal in pieces. One goroutine owns what gathers; another, at most, writes a piece.
+//
+//	Write ─▶ gathering ─ full, old or flushed ─▶ cut ─▶ Create name.00000n ─▶ written
+//	                                              ▲            │ failed
+//	                                              └────────────┘ the same bytes again
+type pieces struct {
+	name    string
+	lines   chan []byte
+	flushes chan flush
+	cancel  context.CancelFunc
+	over    chan struct{}
+	failed  error // why it is over; read after over is closed
+}
+
+// flush waits until as many lines are written as there were when it came.
+type flush struct {
+	lines int
+	done  chan error // capacity 1
+}
+
+func newPieces(ctx context.Context, s Store, name string, cfg JournalConfig) *pieces {
+	if cfg.Every == 0 {
+		cfg.Every = DefaultPieceEvery
+	}
+	if cfg.Lines == 0 {
+		cfg.Lines = DefaultPieceLines
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = clockwork.NewRealClock()
+	}
+	// It lives until Close, not until the call that began it is over.
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	j := &pieces{
+		name: name, lines: make(chan []byte), flushes: make(chan flush),
+		cancel: cancel, over: make(chan struct{}),
+	}
+	k := &pieceKeeper{store: s, name: name, cfg: cfg, number: 1, puts: make(chan error, 1)}
+	go func() {
+		defer close(j.over)
+		j.failed = k.run(life, j)
+	}()
+	return j
+}
+
+func (j *pieces) Write(ctx context.Context, line []byte) error {
+	if err := checkLine(line); err != nil {
+		return fmt.Errorf("store: journal %s: %w", j.name, err)
+	}
+	select {
+	case j.lines <- append(bytes.Clone(line), '\n'):
+		return nil
+	case <-j.over:
+		return j.ended()
+	case <-ctx.Done():
+		return fmt.Errorf("store: journal %s: %w", j.name, ctx.Err())
+	}
+}
+
+func (j *pieces) Sync(context.Context) error {
+	select {
+	case <-j.over:
+		return j.ended()
+	default:
+		return nil
+	}
+}
+
+func (j *pieces) Flush(ctx context.Context) error {
+	f := flush{done: make(chan error, 1)}
+	select {
+	case j.flushes <- f:
+	case <-j.over:
+		return j.ended()
+	}
+	select {
+	case err := <-f.done:
+		return err
+	case <-j.over:
+		return j.ended()
+	case <-ctx.Done():
+		return fmt.Errorf("store: journal %s: flush: %w", j.name, ctx.Err())
+	}
+}
+
+func (j *pieces) ended() error { return fmt.Errorf("store: journal %s: %w", j.name, j.failed) }
+
+func (j *pieces) Close(ctx context.Context) error {
+	err := j.Flush(ctx)
+	j.cancel()
+	<-j.over
+	return err
+}
+
+// pieceKeeper is what the goroutine of a journal owns.
+type pieceKeeper struct {
+	store     Store
+	name      string
+	cfg       JournalConfig
+	gathering piece
+	cut       *piece // that is being written, or is to be again
+	again     time.Time
+	putting   bool
+	puts      chan error // how a put ended
+	number    int        // of the next piece to be written
+	written   int        // lines in pieces that were
+	flushes   []flush
+}
+
+type piece struct {
+	content []byte
+	lines   int
+	first   time.Time // when its first line came
+}
+
+func (k *pieceKeeper) run(life context.Context, j *pieces) error {
+	timer := k.cfg.Clock.NewTimer(k.cfg.Every)
+	defer timer.Stop()
+	for {
+		k.put(life)
+		timer.Reset(k.wait())
+		select {
+		case line := <-k.door(j.lines):
+			k.add(line)
+		case f := <-j.flushes:
+			k.flush(f)
+		case err := <-k.puts:
+			if err := k.ended(err); err != nil {
+				return err
+			}
+		case <-timer.Chan():
+		case <-life.Done():
+			if k.putting {
+				<-k.puts //nolint:errcheck // nobody waits for it any more
+			}
+			return errClosed
+		}
+	}
+}
+
+// door is closed while another piece is full beside the one that is being written.
+func (k *pieceKeeper) door(lines chan []byte) chan []byte {
+	if k.cut != nil && k.full() {
+		return nil
+	}
+	return lines
+}
+
+func (k *pieceKeeper) full() bool {
+	return k.gathering.lines >= k.cfg.Lines || len(k.gathering.content) >= pieceBytes
+}
+
+func (k *pieceKeeper) add(line []byte) {
+	if k.gathering.lines == 0 {
+		k.gathering.first = k.cfg.Clock.Now()
+	}
+	k.gathering.content = append(k.gathering.content, line...)
+	k.gathering.lines++
+}
+
+func (k *pieceKeeper) flush(f flush) {
+	f.lines = k.written + k.gathering.lines
+	if k.cut != nil {
+		f.lines += k.cut.lines
+	}
+	k.flushes = append(k.flushes, f)
+	k.again = time.Time{} // whoever waits for it wants it tried
+	k.answer()
+}
+
+// answer tells those whose lines are written.
+func (k *pieceKeeper) answer() {
+	for len(k.flushes) > 0 && k.flushes[0].lines <= k.written {
+		k.flushes[0].done <- nil
+		k.flushes = k.flushes[1:]
+	}
+}
+
+// due is when the next put begins, if none is under way; never is the zero time.
+func (k *pieceKeeper) due() (at time.Time, never bool) {
+	switch {
+	case k.cut != nil:
+		return k.again, false
+	case k.gathering.lines == 0:
+		return time.Time{}, true
+	case k.full() || len(k.flushes) > 0:
+		return time.Time{}, false
+	}
+	return k.gathering.first.Add(k.cfg.Every), false
+}
+
+// wait is how long nothing is to be done, if nothing comes.
+func (k *pieceKeeper) wait() time.Duration {
+	at, never := k.due()
+	if never || k.putting {
+		return k.cfg.Every
+	}
+	return max(0, at.Sub(k.cfg.Clock.Now()))
+}
+
+// put begins to write a piece that is due. A piece that was once cut stays as it is: what is written
+// again must be the same, as the first time may have succeeded.
+func (k *pieceKeeper) put(life context.Context) {
+	at, never := k.due()
+	if k.putting || never || at.After(k.cfg.Clock.Now()) {
+		return
+	}
+	if k.cut == nil {
+		cut := k.gathering
+		k.cut, k.gathering = &cut, piece{}
+	}
+	k.putting = true
+	number, content := k.number, k.cut.content
+	go func() { k.puts <- k.create(life, number, content) }()
+}
+
+// create writes a piece, or finds that an earlier try had done so.
+func (k *pieceKeeper) create(ctx context.Context, number int, content []byte) error {
+	if number >= MaxPieces {
+		return errFull
+	}
+	name := pieceName(k.name, number)
+	err := CreateBytes(ctx, k.store, name, content)
+	if !errors.Is(err, ErrExists) {
+		return err
+	}
+	in, err := k.store.Open(ctx, name, 0, int64(len(content))+1)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	there, err := io.ReadAll(in)
+	if err == nil && !bytes.Equal(there, content) {
+		return errForeign
+	}
+	return err
+}
+
+// ended hears how a put ended. What it returns ends the journal; any other error is told to those who
+// wait, and the piece is written again.
+func (k *pieceKeeper) ended(err error) error {
+	k.putting = false
+	switch {
+	case errors.Is(err, errForeign), errors.Is(err, errFull):
+		return err
+	case err != nil:
+		k.again = k.cfg.Clock.Now().Add(pieceAgain)
+		for _, f := range k.flushes {
+			f.done <- err
+		}
+		k.flushes = nil
+		return nil
+	}
+	k.written += k.cut.lines
+	k.number++
+	k.cut = nil
+	k.answer()
+	return nil
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/s3utils"
+	"gopkg.in/ini.v1"
+)
+
+// bucket is a Store in a bucket of S3. A name is taken by a PUT with If-None-Match: *.
+type bucket struct {
+	client *minio.Core
+	bucket string
+	clock  clockwork.Clock
+	seed   uint64 // of the chance in waits
+}
+
+// opened is the part of a bucket that an address names, with what was opened for it.
+type opened struct {
+	*sub
+	idle *http.Transport // nil: it is somebody else's
+}
+
+// Close gives back idle connections.
+func (o *opened) Close() error {
+	if o.idle != nil {
+		o.idle.CloseIdleConnections()
+	}
+	return nil
+}
+
+// roleTimeout bounds a request to the machine's own address that hands out roles: where there is
+// none, nobody refuses the connection.
+const roleTimeout = 5 * time.Second
+
+func openBucket(ctx context.Context, u *url.URL, o *options) (Store, error) {
+	if err := knows(u.Query(), "endpoint", "region"); err != nil {
+		return nil, err
+	}
+	if err := s3utils.CheckValidBucketName(u.Host); err != nil {
+		return nil, err
+	}
+	prefix := strings.Trim(u.Path, "/")
+	if err := CheckName(prefix); prefix != "" && err != nil {
+		return nil, err
+	}
+	transport, made := o.transport, (*http.Transport)(nil)
+	if transport == nil {
+		made = newTransport()
+		transport = made
+	}
+	client, err := dial(ctx, u, transport)
+	if err != nil {
+		return nil, err
+	}
+	b := &bucket{client: client, bucket: u.Host, clock: o.clock, seed: newSeed()}
+	s := &opened{sub: &sub{whole: b}, idle: made}
+	if prefix != "" {
+		s.prefix = prefix + "/"
+	}
+	return s, b.reachable(ctx, s.prefix)
+}
+
+// newSeed differs from machine to machine, as those that were refused together should not agree on
+// when to come back.
+func newSeed() uint64 {
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // it never fails
+	return binary.NativeEndian.Uint64(seed[:])
+}
+
+// reachable asks for a first name: whether there is one does not matter.
+func (b *bucket) reachable(ctx context.Context, prefix string) error {
+	for _, err := range b.List(ctx, prefix, "") {
+		return errors.Unwrap(err) // what was to be listed is said by who calls
+	}
+	return nil
+}
+
+func dial(ctx context.Context, u *url.URL, transport http.RoundTripper) (*minio.Core, error) {
+	host, secure, err := endpoint(u.Query())
+	if err != nil {
+		return nil, err
+	}
+	o := &minio.Options{
+		Creds: chain(), Secure: secure, Transport: transport, Region: region(u.Query()),
+		MaxRetries: 1, // retry is ours: only here it is known what a second answer means
+	}
+	client, err := minio.NewCore(host, o)
+	if err != nil || o.Region != "" {
+		return client, err
+	}
+	if o.Region, err = client.GetBucketLocation(ctx, u.Host); err != nil {
+		return nil, fmt.Errorf("its region: %w: say ?region= or AWS_REGION", err)
+	}
+	return minio.NewCore(host, o)
+}
+
+// endpoint is the host, with its port if it says one, and whether it is spoken to in TLS.
+func endpoint(query url.Values) (host string, secure bool, err error) {
+	said := query.Get("endpoint")
+	for _, name := range []string{"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"} {
+		if said == "" {
+			said = os.Getenv(name)
+		}
+	}
+	if said == "" {
+		return "s3.amazonaws.com", true, nil
+	}
+	u, err := url.Parse(said)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
+		return "", false, fmt.Errorf("endpoint %s is not http://host:port or https://host:port", said)
+	}
+	return u.Host, u.Scheme == "https", nil
+}
+
+// chain is where credentials are looked for. Those of a role are asked for again before they end.
+func chain() *credentials.Credentials {
+	providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}}
+	if os.Getenv("AWS_EC2_METADATA_DISABLED") != "true" {
+		providers = append(providers, &credentials.IAM{Client: &http.Client{Timeout: roleTimeout}})
+	}
+	return credentials.NewChainCredentials(providers)
+}
+
+// region is "" where nobody says one.
+func region(query url.Values) string {
+	for _, said := range []string{query.Get("region"), os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")} {
+		if said != "" {
+			return said
+		}
+	}
+	return regionOfFile()
+}
+
+// regionOfFile reads the file that is kept for Amazon's own tools.
+func regionOfFile() string {
+	path := os.Getenv("AWS_CONFIG_FILE")
+	if home, err := os.UserHomeDir(); path == "" && err == nil {
+		path = filepath.Join(home, ".aws", "config")
+	}
+	file, err := ini.Load(path)
+	if err != nil {
+		return "" // it is an offer, which nobody has to make
+	}
+	section := "default"
+	if profile := os.Getenv("AWS_PROFILE"); profile != "" && profile != "default" {
+		section = "profile " + profile
+	}
+	return file.Section(section).Key("region").String()
+}

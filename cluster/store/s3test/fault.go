@@ -1,0 +1,163 @@
+package s3test
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// Fault is what becomes of a request.
+type Fault int
+
+// The faults; the zero value is none.
+const (
+	None       Fault = iota
+	SlowDown         // 503 SlowDown; the server never hears of it
+	Conflict         // 409 ConditionalRequestConflict; the server never hears of it
+	LoseAsk          // the connection breaks before the server hears of it
+	LoseAnswer       // the server does it, and the connection breaks before it says so
+	FailAfter        // the server does it, and 500 InternalError is said
+	Repeat           // the server is asked twice, as by a proxy that repeats, and the second answer is given
+	Cut              // the connection breaks in the middle of the answer's body
+	faultCount
+)
+
+// A Rule says what becomes of the n-th request, from 0. It may wait, to hold one. It is called by
+// many goroutines.
+type Rule func(n int, r *http.Request) Fault
+
+// First does a fault to the first times requests that which wants.
+func First(times int, fault Fault, which func(*http.Request) bool) Rule {
+	var left atomic.Int64
+	left.Store(int64(times))
+	return func(_ int, r *http.Request) Fault {
+		if which(r) && left.Add(-1) >= 0 {
+			return fault
+		}
+		return None
+	}
+}
+
+// Storm does one of faults to a share of all requests, from 0 to 1, drawn from a seed.
+func Storm(seed uint64, share float64, faults ...Fault) Rule {
+	return func(n int, _ *http.Request) Fault {
+		chance := rand.New(rand.NewPCG(seed, uint64(n)))
+		if chance.Float64() >= share {
+			return None
+		}
+		return faults[chance.IntN(len(faults))]
+	}
+}
+
+// IsPut reports whether a request writes an object.
+func IsPut(r *http.Request) bool { return r.Method == http.MethodPut }
+
+// IsGet reports whether a request reads an object.
+func IsGet(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.Trim(r.URL.Path, "/") != Bucket
+}
+
+// IsList reports whether a request lists objects.
+func IsList(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.Trim(r.URL.Path, "/") == Bucket
+}
+
+// silent is for servers that would log what a test does to them on purpose.
+var silent = log.New(io.Discard, "", 0)
+
+// faults is the proxy's part that does them.
+type faults struct {
+	forward http.Handler
+	rule    atomic.Pointer[Rule]
+	asked   atomic.Int64
+	done    [faultCount]atomic.Int64
+}
+
+// Fault gives a rule for the requests to come; nil is none.
+func (f *faults) Fault(rule Rule) {
+	if rule == nil {
+		rule = func(int, *http.Request) Fault { return None }
+	}
+	f.rule.Store(&rule)
+}
+
+// Faults says how often a fault was done.
+func (f *faults) Faults(of Fault) int { return int(f.done[of].Load()) }
+
+// Requests says how many there were.
+func (f *faults) Requests() int { return int(f.asked.Load()) }
+
+// ServeHTTP does to a request what the rule says.
+func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n := int(f.asked.Add(1)) - 1
+	fault := None
+	if rule := f.rule.Load(); rule != nil {
+		fault = (*rule)(n, r)
+	}
+	f.done[fault].Add(1)
+	f.do(fault, w, r)
+}
+
+func (f *faults) do(fault Fault, w http.ResponseWriter, r *http.Request) {
+	switch fault {
+	case SlowDown:
+		refuse(w, r, http.StatusServiceUnavailable, "SlowDown")
+	case Conflict:
+		refuse(w, r, http.StatusConflict, "ConditionalRequestConflict")
+	case LoseAsk:
+		panic(http.ErrAbortHandler) // how a handler breaks the connection
+	case LoseAnswer:
+		f.forward.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	case FailAfter:
+		f.forward.ServeHTTP(httptest.NewRecorder(), r)
+		refuse(w, r, http.StatusInternalServerError, "InternalError")
+	case Repeat:
+		f.repeat(w, r)
+	case Cut:
+		f.cut(w, r)
+	default:
+		f.forward.ServeHTTP(w, r)
+	}
+}
+
+// refuse answers as S3 does. The body is read first: a server that answers while it is being sent
+// may break the connection.
+func refuse(w http.ResponseWriter, r *http.Request, status int, code string) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>on purpose</Message></Error>", code)
+}
+
+func (f *faults) repeat(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	once := r.Clone(r.Context())
+	r.Body, once.Body = io.NopCloser(strings.NewReader(string(body))), io.NopCloser(strings.NewReader(string(body)))
+	f.forward.ServeHTTP(httptest.NewRecorder(), once)
+	f.forward.ServeHTTP(w, r)
+}
+
+// cut promises the whole answer and gives half of it.
+func (f *faults) cut(w http.ResponseWriter, r *http.Request) {
+	whole := httptest.NewRecorder()
+	f.forward.ServeHTTP(whole, r)
+	for key, values := range whole.Header() {
+		w.Header()[key] = values
+	}
+	body := whole.Body.Bytes()
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(whole.Code)
+	_, _ = w.Write(body[:len(body)/2])
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}

@@ -1,0 +1,200 @@
+package s3test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/versity/versitygw/backend/meta"
+	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/embedgw"
+)
+
+// Credentials that a Server takes.
+const (
+	AccessKey = "headrace"
+	SecretKey = "headrace-secret"
+)
+
+const (
+	folderVariable = "HEADRACE_S3TEST"
+	// startTimeout is what a start may take on a busy machine, where it usually takes half a second.
+	startTimeout = time.Minute
+	connections  = 1000
+	up           = "up"
+)
+
+// Serve does not return if this process was started to be a server; otherwise it does nothing. It
+// is called first in TestMain.
+func Serve() {
+	folder := os.Getenv(folderVariable)
+	if folder == "" {
+		return
+	}
+	if err := serve(folder); err != nil {
+		fmt.Fprintln(os.Stderr, "s3test:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// serve runs until standard input ends, which it also does when the test is killed.
+func serve(folder string) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	root := filepath.Join(folder, "root")
+	if err := os.MkdirAll(filepath.Join(root, Bucket), 0o700); err != nil {
+		return err
+	}
+	files, err := posix.New(root, meta.XattrMeta{}, posix.PosixOpts{})
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- embedgw.RunVersityGW(ctx, files, &embedgw.Config{
+			RootUserAccess: AccessKey, RootUserSecret: SecretKey, Ports: []string{socket(folder)},
+			MaxConnections: connections, MaxRequests: connections, MultipartMaxParts: 10000,
+			Quiet: true, KeepAlive: true, DisableACLs: true,
+		})
+	}()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	go announce(folder)
+	return <-ended
+}
+
+// announce says on standard output that connections are taken.
+func announce(folder string) {
+	for {
+		if conn, err := net.Dial("unix", socket(folder)); err == nil {
+			_ = conn.Close()
+			_, _ = fmt.Println(up) //nolint:forbidigo // it is read by who started this process
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func socket(folder string) string { return filepath.Join(folder, "socket") }
+
+// Bucket is the one that a Server has.
+const Bucket = "bucket"
+
+// Server is one that runs.
+type Server struct {
+	Endpoint string // http://host:port, of the proxy
+	faults
+}
+
+// Start starts a server with an empty bucket, and stops it when the test is over. The variables by
+// which clients find credentials and region are set for the test and what it starts.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "s3test") // the name of a socket has 100 bytes at most
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	start(t, folder)
+	t.Setenv("AWS_ACCESS_KEY_ID", AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", SecretKey)
+	t.Setenv("AWS_SESSION_TOKEN", "")
+	t.Setenv("AWS_REGION", "us-east-1")
+	return proxy(t, folder)
+}
+
+// start starts the child, and waits until it takes connections.
+func start(t testing.TB, folder string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command(self)
+	child.Env = append(os.Environ(), folderVariable+"="+folder)
+	var said bytes.Buffer // of what goes wrong on purpose it says much
+	child.Stderr = &said
+	in, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(startTimeout, func() { _ = child.Process.Kill() })
+	ready := false
+	for lines := bufio.NewScanner(out); !ready && lines.Scan(); {
+		ready = lines.Text() == up
+	}
+	late.Stop()
+	if !ready {
+		_ = in.Close()
+		_ = child.Wait()
+		t.Fatalf("s3test: the server did not start: does TestMain call Serve? It said: %s", said.String())
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = child.Wait()
+	})
+}
+
+// proxy listens where clients come, and asks the rule what becomes of their requests.
+func proxy(t testing.TB, folder string) *Server {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket(folder))
+		},
+		MaxIdleConnsPerHost: 64, DisableCompression: true,
+	}
+	s := &Server{Endpoint: "http://" + listener.Addr().String()}
+	s.forward = &httputil.ReverseProxy{
+		// The signature is over the host that the client asked, which Out keeps.
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = "http", "gateway"
+			r.Out.Host = r.In.Host
+		},
+		Transport:    transport,
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:     silent,
+	}
+	server := &http.Server{Handler: &s.faults, ErrorLog: silent}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-over
+		transport.CloseIdleConnections()
+	})
+	return s
+}
+
+// Address is what store.Open takes, for the objects under a prefix.
+func (s *Server) Address(prefix string) string {
+	return fmt.Sprintf("s3://%s/%s?endpoint=%s", Bucket, prefix, url.QueryEscape(s.Endpoint))
+}

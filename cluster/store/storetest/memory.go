@@ -1,0 +1,212 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// Memory is a store in memory, for tests that need no other. It cannot be appended to.
+type Memory struct {
+	held chan *shelf // capacity 1: who takes it out has it for himself
+}
+
+// shelf is what a Memory holds.
+type shelf struct {
+	objects map[string]thing
+	written int // how many ever were
+}
+
+// thing is one object; no two have the same number.
+type thing struct {
+	content string
+	number  int
+}
+
+// NewMemory is one that is empty.
+func NewMemory() *Memory {
+	m := &Memory{held: make(chan *shelf, 1)}
+	m.held <- &shelf{objects: map[string]thing{}}
+	return m
+}
+
+// with does something while nobody else does.
+func (m *Memory) with(do func(*shelf)) {
+	s := <-m.held
+	defer func() { m.held <- s }()
+	do(s)
+}
+
+// put writes an object, whatever is there.
+func (m *Memory) put(name, content string) {
+	m.with(func(s *shelf) {
+		s.written++
+		s.objects[name] = thing{content, s.written}
+	})
+}
+
+func (m *Memory) take(name string) (thing, error) {
+	var found thing
+	var ok bool
+	m.with(func(s *shelf) { found, ok = s.objects[name] })
+	if !ok {
+		return thing{}, store.ErrMissing
+	}
+	return found, nil
+}
+
+// check is what is asked before anything is done.
+func check(ctx context.Context, name string) error {
+	if err := store.CheckName(name); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// body reads one that must have a size.
+func body(ctx context.Context, name string, in io.Reader, size int64) (string, error) {
+	if err := check(ctx, name); err != nil {
+		return "", err
+	}
+	content, err := io.ReadAll(in)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("its body: %w", err)
+	case int64(len(content)) != size:
+		return "", fmt.Errorf("its body has %d, not more or fewer than the %d bytes that were told", len(content), size)
+	}
+	return string(content), nil
+}
+
+// Create implements store.Store.
+func (m *Memory) Create(ctx context.Context, name string, in io.Reader, size int64) error {
+	content, err := body(ctx, name, in, size)
+	if err == nil {
+		m.with(func(s *shelf) {
+			if _, ok := s.objects[name]; ok {
+				err = store.ErrExists
+				return
+			}
+			s.written++
+			s.objects[name] = thing{content, s.written}
+		})
+	}
+	return said("create", name, err)
+}
+
+// Open implements store.Store.
+func (m *Memory) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	return m.OpenSame(ctx, name, "", offset, length)
+}
+
+// OpenSame implements store.Identifier.
+func (m *Memory) OpenSame(ctx context.Context, name, identity string, offset, length int64) (io.ReadCloser, error) {
+	err := check(ctx, name)
+	var found thing
+	if err == nil {
+		found, err = m.take(name)
+	}
+	switch {
+	case err != nil:
+	case offset < 0:
+		err = fmt.Errorf("from byte %d on", offset)
+	case identity != "" && identity != fmt.Sprint(found.number):
+		err = store.ErrChanged
+	}
+	if err != nil {
+		return nil, said("open", name, err)
+	}
+	content := found.content[min(offset, int64(len(found.content))):]
+	if length >= 0 && length < int64(len(content)) {
+		content = content[:length]
+	}
+	return io.NopCloser(&while{ctx, strings.NewReader(content)}), nil
+}
+
+// while reads while ctx lasts.
+type while struct {
+	ctx context.Context
+	in  io.Reader
+}
+
+func (w *while) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.in.Read(p)
+}
+
+// Identity implements store.Identifier.
+func (m *Memory) Identity(ctx context.Context, name string) (string, int64, error) {
+	err := check(ctx, name)
+	var found thing
+	if err == nil {
+		found, err = m.take(name)
+	}
+	if err != nil {
+		return "", 0, said("identity of", name, err)
+	}
+	return fmt.Sprint(found.number), int64(len(found.content)), nil
+}
+
+// List implements store.Store.
+func (m *Memory) List(ctx context.Context, prefix, after string) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
+		err := store.CheckName(prefix + "x")
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			yield(store.Object{}, said("list", prefix, err))
+			return
+		}
+		for _, o := range m.list(prefix, after) {
+			if !yield(o, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (m *Memory) list(prefix, after string) []store.Object {
+	var found []store.Object
+	m.with(func(s *shelf) {
+		for _, name := range slices.Sorted(maps.Keys(s.objects)) {
+			if strings.HasPrefix(name, prefix) && name > after {
+				found = append(found, store.Object{Name: name, Size: int64(len(s.objects[name].content))})
+			}
+		}
+	})
+	return found
+}
+
+// Delete implements store.Store.
+func (m *Memory) Delete(ctx context.Context, name string) error {
+	err := check(ctx, name)
+	if err == nil {
+		m.with(func(s *shelf) { delete(s.objects, name) })
+	}
+	return said("delete", name, err)
+}
+
+// said is an error as those of stores are.
+func said(verb, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("store: %s %s: %w", verb, name, err)
+}
+
+// text is what a reader holds.
+func text(in io.Reader) string {
+	var b bytes.Buffer
+	_, _ = b.ReadFrom(in) // of what is in memory
+	return b.String()
+}

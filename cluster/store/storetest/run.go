@@ -1,0 +1,538 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// Run tries a store. open gives one that is empty, for the test that asks.
+func Run(t *testing.T, open func(t testing.TB) store.Store) {
+	for _, one := range []struct {
+		name string
+		test func(*testing.T, store.Store)
+	}{
+		{"what is created is read", created},
+		{"a name is taken once", taken},
+		{"of many writers one wins", races},
+		{"a body has the size that was told", sizes},
+		{"a body that fails leaves nothing", failing},
+		{"what is no name is refused", names},
+		{"stretches", stretches},
+		{"lists", lists},
+		{"a list goes on behind a name", after},
+		{"a list of more than a page", pages},
+		{"lists that are left", left},
+		{"deleted", deleted},
+		{"an object of 20 MB", large},
+		{"identity", identity},
+		{"a part of a store", part},
+		{"a context that is over", canceled},
+		{"journals", journals},
+		{"a journal without appending", piecewise},
+		{"the probe", probe},
+		{"a mark", mark},
+	} {
+		t.Run(one.name, func(t *testing.T) { one.test(t, open(t)) })
+	}
+}
+
+func put(t testing.TB, s store.Store, name, content string) {
+	t.Helper()
+	if err := store.CreateBytes(t.Context(), s, name, []byte(content)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get(t testing.TB, s store.Store, name string) string {
+	t.Helper()
+	content, err := store.ReadAll(t.Context(), s, name, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// is fails unless an error is of a kind, and says what was asked for.
+func is(t testing.TB, err, kind error, says string) {
+	t.Helper()
+	if !errors.Is(err, kind) || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "store: ") {
+		t.Errorf("%v is not %v of %q", err, kind, says)
+	}
+}
+
+func list(t testing.TB, s store.Store, prefix, after string) []string {
+	t.Helper()
+	var names []string
+	for o, err := range s.List(t.Context(), prefix, after) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+func same(t testing.TB, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// What a name may be, and what was written under it.
+var objects = []string{
+	"a", "a b", "a+b", "a%2Fb", "a&b=c?d#e", "b/c", "b/c.d/e", "ü/日本/🙂", "..x/..y", ".hidden", "<x>\"'`",
+	"jobs/j/parts/7.r1", strings.Repeat("n", store.MaxSegment),
+	strings.Repeat(strings.Repeat("m", 99)+"/", 6) + "end",
+}
+
+func created(t *testing.T, s store.Store) {
+	for _, name := range objects {
+		put(t, s, name, "content of "+name)
+	}
+	for _, name := range objects {
+		if got := get(t, s, name); got != "content of "+name {
+			t.Errorf("%q holds %q", name, got)
+		}
+	}
+	put(t, s, "empty", "")
+	if got := get(t, s, "empty"); got != "" {
+		t.Errorf("an empty object holds %q", got)
+	}
+	_, err := s.Open(t.Context(), "none", 0, -1)
+	is(t, err, store.ErrMissing, "none")
+	_, err = s.Open(t.Context(), "b", 0, -1)
+	is(t, err, store.ErrMissing, "b") // names are under it, and it is none
+	_, err = s.Open(t.Context(), "a/under", 0, -1)
+	is(t, err, store.ErrMissing, "a/under")
+	if _, err := store.ReadAll(t.Context(), s, "a", 3); err == nil || !strings.Contains(err.Error(), "more than 3 bytes") {
+		t.Errorf("more than was asked for: %v", err)
+	}
+	want := slices.Sorted(slices.Values(append(slices.Clone(objects), "empty")))
+	same(t, "list", list(t, s, "", ""), want)
+}
+
+func taken(t *testing.T, s store.Store) {
+	put(t, s, "k", "first")
+	for _, again := range []string{"first", "second", ""} {
+		is(t, store.CreateBytes(t.Context(), s, "k", []byte(again)), store.ErrExists, "k")
+	}
+	if got := get(t, s, "k"); got != "first" {
+		t.Errorf("what was first became %q", got)
+	}
+	if err := s.Delete(t.Context(), "k"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "k", "after")
+	if got := get(t, s, "k"); got != "after" {
+		t.Errorf("after it was deleted it became %q", got)
+	}
+}
+
+// races are what the probe does, and the names lie in folders that nobody has made.
+func races(t *testing.T, s store.Store) {
+	const rounds, writers = 20, 16
+	for round := range rounds {
+		name := fmt.Sprintf("race/%d/of/%d", round, writers)
+		errs := make(chan error)
+		for w := range writers {
+			go func() {
+				errs <- s.Create(t.Context(), name, strings.NewReader(strings.Repeat(string(rune('a'+w)), 5000)), 5000)
+			}()
+		}
+		won := 0
+		for range writers {
+			err := <-errs
+			if err == nil {
+				won++
+			} else if !errors.Is(err, store.ErrExists) {
+				t.Error(err)
+			}
+		}
+		if got := get(t, s, name); won != 1 || len(got) != 5000 || strings.Trim(got, got[:1]) != "" {
+			t.Fatalf("round %d: %d won, %d bytes are there", round, won, len(got))
+		}
+	}
+}
+
+// blind hides that a reader can seek.
+type blind struct{ io.Reader }
+
+func sizes(t *testing.T, s store.Store) {
+	for _, c := range []struct{ has, told int }{{0, 1}, {1, 0}, {10, 11}, {11, 10}, {70_000, 70_001}, {70_001, 70_000}, {2 << 20, 1 << 20}} {
+		for _, body := range []io.Reader{
+			strings.NewReader(strings.Repeat("x", c.has)),
+			blind{strings.NewReader(strings.Repeat("x", c.has))},
+			iotest.HalfReader(strings.NewReader(strings.Repeat("x", c.has))),
+			iotest.DataErrReader(strings.NewReader(strings.Repeat("x", c.has))),
+		} {
+			name := fmt.Sprintf("%d-for-%d", c.has, c.told)
+			err := s.Create(t.Context(), name, body, int64(c.told))
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("than the %d bytes that were told", c.told)) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	same(t, "what is left", list(t, s, "", ""), nil)
+	for i, body := range []io.Reader{
+		iotest.OneByteReader(strings.NewReader("exactly")), iotest.DataErrReader(strings.NewReader("exactly")),
+		io.MultiReader(strings.NewReader("exact"), strings.NewReader("ly")),
+	} {
+		name := fmt.Sprint("ok", i)
+		if err := s.Create(t.Context(), name, body, 7); err != nil || get(t, s, name) != "exactly" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// One that was read from stays where it stood.
+	body := strings.NewReader("read, and to be written")
+	_, _ = body.Seek(6, io.SeekStart)
+	if err := s.Create(t.Context(), "rest", body, 17); err != nil || get(t, s, "rest") != "and to be written" {
+		t.Errorf("the rest of a body: %v", err)
+	}
+	if err := s.Create(t.Context(), "negative", strings.NewReader(""), -1); err == nil {
+		t.Error("a negative size was taken")
+	}
+}
+
+func failing(t *testing.T, s store.Store) {
+	broken := errors.New("broken")
+	body := io.MultiReader(strings.NewReader(strings.Repeat("x", 100_000)), iotest.ErrReader(broken))
+	for i, r := range []io.Reader{body, blind{iotest.ErrReader(broken)}} {
+		err := s.Create(t.Context(), fmt.Sprint("f", i), r, 200_000)
+		is(t, err, broken, "body")
+	}
+	same(t, "what is left", list(t, s, "", ""), nil)
+}
+
+func names(t *testing.T, s store.Store) {
+	for _, name := range []string{
+		"", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b", "a/..", "a\x00b", "a\nb", "\xff",
+		".headrace-tmp", "a/.headrace-tmp/x", ".nfs0001", strings.Repeat("n", store.MaxSegment+1),
+		strings.Repeat("n/", store.MaxName/2) + "n",
+	} {
+		is(t, store.CreateBytes(t.Context(), s, name, nil), store.ErrName, "create")
+		_, err := s.Open(t.Context(), name, 0, -1)
+		is(t, err, store.ErrName, "open")
+		is(t, s.Delete(t.Context(), name), store.ErrName, "delete")
+		_, _, err = store.Identity(t.Context(), s, name)
+		is(t, err, store.ErrName, "identity")
+	}
+	for _, prefix := range []string{"/", "../", "a/../", "a//"} {
+		for _, err := range s.List(t.Context(), prefix, "") {
+			is(t, err, store.ErrName, "list")
+		}
+	}
+	same(t, "what is left", list(t, s, "", ""), nil)
+}
+
+func stretches(t *testing.T, s store.Store) {
+	put(t, s, "ten", "0123456789")
+	put(t, s, "none", "")
+	for _, c := range []struct {
+		name           string
+		offset, length int64
+		want           string
+	}{
+		{"ten", 0, -1, "0123456789"},
+		{"ten", 3, -1, "3456789"},
+		{"ten", 3, 4, "3456"},
+		{"ten", 0, 1, "0"},
+		{"ten", 9, 1, "9"},
+		{"ten", 9, 100, "9"},
+		{"ten", 0, 0, ""},
+		{"ten", 5, 0, ""},
+		{"ten", 10, -1, ""},
+		{"ten", 11, -1, ""},
+		{"ten", 11, 5, ""},
+		{"ten", 1, 1<<63 - 1, "123456789"},
+		{"none", 0, -1, ""},
+		{"none", 0, 10, ""},
+		{"none", 5, -1, ""},
+	} {
+		in, err := s.Open(t.Context(), c.name, c.offset, c.length)
+		if err != nil {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		got, err := io.ReadAll(in)
+		if err := errors.Join(err, in.Close()); err != nil || string(got) != c.want {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+	}
+	if _, err := s.Open(t.Context(), "ten", -1, 1); err == nil {
+		t.Error("a negative offset was taken")
+	}
+	_, err := s.Open(t.Context(), "missing", 5, 0)
+	is(t, err, store.ErrMissing, "missing")
+}
+
+// tree is in the order of the bytes of the names, in which a slash is one of them.
+var tree = []string{"a!", "a-b", "a-b/c", "a.b/c", "a/b", "a/b.c", "a/b/c", "a0", "a/c", "ab", "b", "é", "日"}
+
+func plant(t testing.TB, s store.Store) []string {
+	var sorted []string
+	for _, name := range rand.New(rand.NewPCG(1, 2)).Perm(len(tree)) {
+		// Where one is the beginning of another they cannot both be.
+		if tree[name] != "a-b" && tree[name] != "a/b" {
+			put(t, s, tree[name], tree[name])
+			sorted = append(sorted, tree[name])
+		}
+	}
+	slices.Sort(sorted)
+	return sorted
+}
+
+func lists(t *testing.T, s store.Store) {
+	same(t, "nothing", list(t, s, "", ""), nil)
+	all := plant(t, s)
+	same(t, "all", list(t, s, "", ""), all)
+	for _, prefix := range []string{"a", "a/", "a/b", "a/b/", "a/b/c", "a-", "a-b/c", "a.", "é", "z", "a/b/c/d", ".", "zz/"} {
+		var want []string
+		for _, name := range all {
+			if strings.HasPrefix(name, prefix) {
+				want = append(want, name)
+			}
+		}
+		same(t, prefix, list(t, s, prefix, ""), want)
+	}
+	for o, err := range s.List(t.Context(), "", "") {
+		if err != nil || o.Size != int64(len(o.Name)) {
+			t.Errorf("%+v, %v", o, err)
+		}
+	}
+}
+
+func after(t *testing.T, s store.Store) {
+	all := plant(t, s)
+	for _, from := range append(slices.Clone(all), "a", "a/", "a/b", "a/a", "a/zzz", "a-b", "A", "~", "zzz") {
+		for _, prefix := range []string{"", "a", "a/"} {
+			var want []string
+			for _, name := range all {
+				if strings.HasPrefix(name, prefix) && name > from {
+					want = append(want, name)
+				}
+			}
+			same(t, prefix+" after "+from, list(t, s, prefix, from), want)
+		}
+	}
+}
+
+// pages has more than the thousand that S3 lists at once.
+func pages(t *testing.T, s store.Store) {
+	const objects, at = 2100, 32
+	names := make(chan string)
+	errs := make(chan error)
+	for range at {
+		go func() {
+			for name := range names {
+				errs <- store.CreateBytes(t.Context(), s, name, nil)
+			}
+		}()
+	}
+	go func() {
+		defer close(names)
+		for n := range objects {
+			names <- fmt.Sprintf("parts/%06d", n)
+		}
+	}()
+	for range objects {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := list(t, s, "parts/", "")
+	if len(got) != objects || !slices.IsSorted(got) || got[objects-1] != "parts/002099" {
+		t.Errorf("%d of %d, in order: %t", len(got), objects, slices.IsSorted(got))
+	}
+	if got := list(t, s, "parts/", "parts/000999"); len(got) != objects-1000 || got[0] != "parts/001000" {
+		t.Errorf("%d behind the first thousand, from %s on", len(got), got[0])
+	}
+}
+
+func left(t *testing.T, s store.Store) {
+	all := plant(t, s)
+	for _, err := range s.List(t.Context(), "", "") {
+		if err != nil {
+			t.Error(err)
+		}
+		break
+	}
+	next, stop := iter.Pull2(s.List(t.Context(), "", ""))
+	if o, err, ok := next(); !ok || err != nil || o.Name != all[0] {
+		t.Errorf("%+v, %v, %t", o, err, ok)
+	}
+	stop()
+}
+
+func deleted(t *testing.T, s store.Store) {
+	all := plant(t, s)
+	for range 2 {
+		if err := s.Delete(t.Context(), "a/b/c"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, missing := range []string{"never", "a", "a/b", "a/b.c/under", "deep/down/below"} {
+		if err := s.Delete(t.Context(), missing); err != nil {
+			t.Errorf("%s: %v", missing, err)
+		}
+	}
+	_, err := s.Open(t.Context(), "a/b/c", 0, -1)
+	is(t, err, store.ErrMissing, "a/b/c")
+	same(t, "what is left", list(t, s, "", ""), slices.DeleteFunc(all, func(n string) bool { return n == "a/b/c" }))
+}
+
+func large(t *testing.T, s store.Store) {
+	content := make([]byte, 20<<20)
+	chance := rand.NewChaCha8([32]byte{1})
+	_, _ = chance.Read(content)
+	if err := s.Create(t.Context(), "sought", bytes.NewReader(content), int64(len(content))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Create(t.Context(), "streamed", blind{bytes.NewReader(content)}, int64(len(content))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"sought", "streamed"} {
+		got, err := store.ReadAll(t.Context(), s, name, int64(len(content)))
+		if err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+	}
+	in, err := s.Open(t.Context(), "sought", 12<<20, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	if got, err := io.ReadAll(in); err != nil || !bytes.Equal(got, content[12<<20:13<<20]) {
+		t.Errorf("a stretch: %d bytes, %v", len(got), err)
+	}
+}
+
+func identity(t *testing.T, s store.Store) {
+	put(t, s, "in", "line 1\nline 2\n")
+	id, size, err := store.Identity(t.Context(), s, "in")
+	if err != nil || id == "" || size != 14 {
+		t.Fatal(id, size, err)
+	}
+	read := func(id string) (string, error) {
+		in, err := store.OpenSame(t.Context(), s, "in", id, 7, 6)
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = in.Close() }()
+		content, err := io.ReadAll(in)
+		return string(content), err
+	}
+	if got, err := read(id); err != nil || got != "line 2" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if again, _, err := store.Identity(t.Context(), s, "in"); err != nil || again != id {
+		t.Errorf("it became %s, %v", again, err)
+	}
+	if err := s.Delete(t.Context(), "in"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = read(id)
+	is(t, err, store.ErrMissing, "in")
+	put(t, s, "in", "line 3\nline 2\n and more")
+	if other, size, err := store.Identity(t.Context(), s, "in"); err != nil || other == id || size != 23 {
+		t.Errorf("another object has the identity %s, %d bytes, %v", other, size, err)
+	}
+	_, err = read(id)
+	is(t, err, store.ErrChanged, "in")
+	_, _, err = store.Identity(t.Context(), s, "missing")
+	is(t, err, store.ErrMissing, "missing")
+}
+
+func part(t *testing.T, s store.Store) {
+	job := store.Sub(store.Sub(s, "jobs"), "j/k")
+	put(t, job, "parts/7", "seven")
+	put(t, s, "jobs/j/kk", "beside")
+	if got := get(t, s, "jobs/j/k/parts/7"); got != "seven" {
+		t.Errorf("it became %q", got)
+	}
+	put(t, s, "jobs/j/k/parts/8", "eight")
+	same(t, "all", list(t, job, "", ""), []string{"parts/7", "parts/8"})
+	same(t, "after", list(t, job, "p", "parts/7"), []string{"parts/8"})
+	if id, _, err := store.Identity(t.Context(), job, "parts/8"); err != nil {
+		t.Error(err)
+	} else if in, err := store.OpenSame(t.Context(), job, "parts/8", id, 0, -1); err != nil {
+		t.Error(err)
+	} else {
+		_ = in.Close()
+	}
+	if err := job.Delete(t.Context(), "parts/7"); err != nil {
+		t.Error(err)
+	}
+	is(t, store.CreateBytes(t.Context(), job, "", nil), store.ErrName, "")
+	is(t, store.CreateBytes(t.Context(), job, "../out", nil), store.ErrName, "")
+	same(t, "what is left", list(t, s, "", ""), []string{"jobs/j/k/parts/8", "jobs/j/kk"})
+	if store.Sub(s, "") != s {
+		t.Error("no part is the whole")
+	}
+}
+
+func canceled(t *testing.T, s store.Store) {
+	put(t, s, "k", strings.Repeat("x", 1<<20))
+	put(t, s, "l", "")
+	ctx, cancel := context.WithCancel(t.Context())
+	in, err := s.Open(ctx, "k", 0, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, stop := iter.Pull2(s.List(ctx, "", ""))
+	defer stop()
+	_, _, _ = next()
+	cancel()
+	if _, err := io.ReadAll(in); !errors.Is(err, context.Canceled) {
+		t.Errorf("it is read on: %v", err)
+	}
+	_ = in.Close()
+	_, opened := s.Open(ctx, "k", 0, -1)
+	_, _, identified := store.Identity(ctx, s, "k")
+	var listed error
+	for _, err := range s.List(ctx, "", "") {
+		listed = err
+	}
+	for i, err := range []error{
+		opened, identified, listed, store.CreateBytes(ctx, s, "m", nil), s.Delete(ctx, "l"),
+	} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	same(t, "what is there", list(t, s, "", ""), []string{"k", "l"})
+}
+
+func probe(t *testing.T, s store.Store) {
+	if err := store.Probe(t.Context(), s, rand.New(rand.NewPCG(3, 4)), store.ProbeConfig{}); err != nil {
+		t.Error(err)
+	}
+	same(t, "what is left", list(t, s, "", ""), nil)
+}
+
+func mark(t *testing.T, s store.Store) {
+	name, err := store.Mark(t.Context(), s, rand.New(rand.NewPCG(5, 6)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.CheckMark(t.Context(), s, name); err != nil {
+		t.Error(err)
+	}
+	if err := s.Delete(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	is(t, store.CheckMark(t.Context(), s, name), store.ErrUnsafe, "cannot be read here")
+	if err := store.CheckMark(t.Context(), s, "parts/1"); err == nil {
+		t.Error("a part is taken for a mark")
+	}
+}
