@@ -1,0 +1,222 @@
+package keeper
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+// A limit is one of the organisation's: a lane of the machine, with a run of its own, and who
+// asks for it.
+type limit struct {
+	name     string
+	run      machine.RunID
+	wave     uint64        // epoch of the lane: what was granted in an older one is void
+	stopped  *permit.Cause // nil: it is not
+	answered bool          // somebody was answered under it
+	until    time.Time     // of the latest wave
+	toSay    bool          // a wave, or an end, is to be said to all
+	saidAt   time.Time
+	room     int // permits that may wait in the machine
+	waiting  int // and that do
+
+	teams   map[string]*team
+	turns   []*team           // the same, in an order that does not depend on chance
+	binds   limiter.Dimension // what turns are counted in; None is requests
+	floor   float64           // what the team had spent whose turn was latest
+	flow    float64           // units given in about a second
+	faded   time.Time
+	granted int // permits that were, in this decision
+	counts  Counts
+}
+
+// limitNamed finds a limit, or makes it.
+func (k *Keeper) limitNamed(now time.Time, name string) (*limit, error) {
+	if l := k.limits[name]; l != nil {
+		return l, nil
+	}
+	if len(k.limits) >= MaxLimits {
+		return nil, fmt.Errorf("%w limits: %s would be one more than %d", ErrTooMany, name, MaxLimits)
+	}
+	l := &limit{name: name, run: machine.RunID(len(k.order) + 1), room: 1, teams: map[string]*team{}, answered: k.heard[name]}
+	k.limits[name] = l
+	k.order = append(k.order, l)
+	k.machine.Step(now, machine.RunOpened(l.run, machine.RunConfig{Concurrency: MaxInFlight}))
+	if l.answered { // what breaks now is an outage, and no address that was never right
+		k.machine.Step(now, machine.Overheard(name, now, limiter.Cost{}, machine.Outcome{Signal: machine.Answered}))
+	}
+	if cause := k.stops[name]; cause != nil {
+		delete(k.stops, name)
+		k.machine.Step(now, machine.Overheard(name, now, limiter.Cost{}, machine.Outcome{Signal: machine.Exhausted, Cause: cause}))
+	}
+	return l, nil
+}
+
+// grant offers permits to the machine in the order of turns, and takes what it grants, until
+// it grants no more.
+func (k *Keeper) grant(now time.Time) {
+	k.look(now)
+	for more := true; more; {
+		for _, l := range k.order {
+			k.offer(now, l)
+		}
+		r := k.machine.Ready(now)
+		k.wake = r.WakeAt
+		for i := range r.Transitions {
+			k.moved(now, &r.Transitions[i])
+		}
+		more = len(r.Grants) > 0
+		for _, g := range slices.Clone(r.Grants) { // ending one makes the machine's own invalid
+			k.take(now, g)
+		}
+	}
+	for _, l := range k.order {
+		l.fit()
+	}
+}
+
+// fit makes room in the machine for as many permits as are granted in a while. What waits
+// there cannot be given to somebody else: where one call a second may leave, one is enough.
+func (l *limit) fit() {
+	if l.waiting > 0 {
+		l.room = max(1, min(MaxWaiting, 2*l.granted))
+	}
+	l.granted = 0
+}
+
+// offer fills the room of a limit in the machine.
+func (k *Keeper) offer(now time.Time, l *limit) {
+	if l.stopped != nil {
+		return
+	}
+	if l.waiting == 0 && l.granted >= l.room {
+		l.room = min(MaxWaiting, 2*l.room)
+	}
+	var items []*machine.Item
+	for l.waiting < l.room {
+		p := l.next(now)
+		if p == nil {
+			break
+		}
+		h := &held{peer: p}
+		h.item = machine.Item{Pool: l.name, Cost: p.next().Limiter(), Payload: h}
+		p.taken++
+		p.offers = append(p.offers, h)
+		l.waiting++
+		l.spend(now, p.team, h)
+		p.team.enter(p)
+		items = append(items, &h.item)
+	}
+	if len(items) > 0 {
+		k.machine.Step(now, machine.Offered(l.run, items))
+	}
+}
+
+// take deals with an answer of the machine's to an offer.
+func (k *Keeper) take(now time.Time, g machine.Grant) {
+	h := g.Item.Payload.(*held)
+	p := h.peer
+	l := p.limit
+	l.waiting--
+	if i := slices.Index(p.offers, h); i >= 0 {
+		p.offers = slices.Delete(p.offers, i, i+1)
+	}
+	if g.Verdict != machine.Call {
+		h.state = over
+		k.machine.Step(now, machine.Settled(g, machine.Outcome{}))
+		return
+	}
+	k.number++
+	h.number, h.serial, h.wave, h.at, h.state = k.number, g.Serial, g.Epoch, now, outgoing
+	p.permits[h.number] = h
+	p.outgoing = append(p.outgoing, h)
+	p.onWay = append(p.onWay, h)
+	k.granted.push(h)
+	k.post(p)
+	p.given++
+	p.team.given++
+	l.counts.Given++
+	l.granted++
+}
+
+// moved takes a step of a limit's lane from one phase to the next. What was granted before a
+// wave and did not go out yet is taken back, so that nobody need say that it is void.
+func (k *Keeper) moved(now time.Time, t *machine.Transition) {
+	l := k.limits[t.Lane]
+	if l == nil {
+		return
+	}
+	l.stopped = nil
+	if t.To == machine.Stopped {
+		l.stopped = permit.CauseOf(t.Cause)
+	}
+	if t.Epoch <= l.wave {
+		return
+	}
+	l.wave, l.until, l.toSay = t.Epoch, t.Until, true
+	for _, p := range k.outbox {
+		if p.limit != l {
+			continue
+		}
+		for _, h := range p.outgoing {
+			k.settle(now, h, machine.Outcome{Unsent: true})
+		}
+		p.outgoing, p.onWay = nil, nil
+		p.taken = len(p.offers)
+		p.team.enter(p)
+	}
+}
+
+// cool is the word about the latest wave.
+func (l *limit) cool(now time.Time, epoch uint64) permit.Cool {
+	c := permit.Cool{Version: permit.Version, Limit: l.name, Epoch: epoch, Wave: l.wave, Stopped: l.stopped}
+	if l.stopped == nil {
+		c.For = max(0, l.until.Sub(now))
+	}
+	return c
+}
+
+// remindEvery is how often who asks for a limit that was stopped is told so again: it may be
+// new, or have missed it.
+const remindEvery = time.Second
+
+func (l *limit) remind(now time.Time) {
+	if l.stopped != nil && now.Sub(l.saidAt) >= remindEvery {
+		l.toSay = true
+	}
+}
+
+// lookEvery is how often it is looked at what binds a limit: that changes in minutes.
+const lookEvery = time.Second
+
+// look finds out what turns are counted in.
+func (k *Keeper) look(now time.Time) {
+	if now.Sub(k.saw) < lookEvery {
+		return
+	}
+	k.saw = now
+	for _, s := range k.machine.Status(now, len(k.order)).Lanes {
+		if l := k.limits[s.Name]; l != nil {
+			l.count(dimensionOf(s.View.Binds.By, l.binds))
+		}
+	}
+}
+
+// dimensionOf is the dimension that binds; was, where what binds is none.
+func dimensionOf(by limiter.Binding, was limiter.Dimension) limiter.Dimension {
+	switch by {
+	case limiter.ByRequests:
+		return limiter.Requests
+	case limiter.ByTokens:
+		return limiter.Tokens
+	case limiter.ByInputTokens:
+		return limiter.InputTokens
+	case limiter.ByOutputTokens:
+		return limiter.OutputTokens
+	}
+	return was
+}

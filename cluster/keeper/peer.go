@@ -1,0 +1,222 @@
+package keeper
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/coordinator/machine"
+)
+
+// A peer is one lane of one life of a worker: who asks.
+type peer struct {
+	name  peerName
+	limit *limit
+	team  *team
+
+	seq      uint64 // of the latest ask that was heard
+	heard    time.Time
+	reported uint64 // number of the latest of its reports that was heard
+	wants    []permit.Cost
+	more     int
+	taken    int     // of these: permits for so many wait, or are on their way
+	offers   []*held // permits that wait in the machine
+	outgoing []*held // granted, to be given
+	onWay    []*held // granted since, of which the worker did not know when it sent its latest ask
+	permits  map[permit.Number]*held
+	inLine   bool // in its team's line
+	inOutbox bool
+	gaveAt   time.Time
+	given    uint64 // permits, in all
+}
+
+type peerName struct{ worker, job, limit string }
+
+// A held is a permit while the keeper knows it.
+type held struct {
+	item    machine.Item
+	serial  uint64
+	peer    *peer
+	number  permit.Number
+	wave    uint64
+	state   state
+	at      time.Time // it was granted
+	givenAt time.Time
+}
+
+// A state is how far a permit has come.
+type state uint8
+
+const (
+	waiting  state = iota // in the machine, for the law to let a call leave
+	outgoing              // granted, and not given yet
+	given                 // to its worker
+	sent                  // a call has left with it
+	over
+)
+
+// lost is after how long a give that its worker did not know of is taken to be lost: longer
+// than a way to the worker and back, and the time between two asks. A way that takes longer
+// has the worker given more than it wants.
+const lost = permit.Life / 4
+
+// peerOf finds who asks, or makes room for it.
+func (k *Keeper) peerOf(now time.Time, a *permit.Ask) (*peer, error) {
+	name := peerName{a.Worker, a.Job, a.Limit}
+	if p := k.peers[name]; p != nil {
+		return p, nil
+	}
+	if len(k.peers) >= MaxPeers {
+		return nil, fmt.Errorf("%w workers: %s would be one more than %d", ErrTooMany, a.Worker, MaxPeers)
+	}
+	l, err := k.limitNamed(now, a.Limit)
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{name: name, limit: l, permits: map[permit.Number]*held{}}
+	p.team = l.teamOf(a.Job, k.weight(a.Job))
+	p.team.peers++
+	k.peers[name] = p
+	if len(k.line) == 0 {
+		k.swept = now
+	}
+	k.line = append(k.line, p)
+	return p, nil
+}
+
+func (k *Keeper) weight(job string) float64 {
+	if w, named := k.weights[job]; named {
+		return w
+	}
+	return 1
+}
+
+// arrived forgets what was on its way to the worker: the ask tells what it has.
+func (k *Keeper) arrived(now time.Time, p *peer, a *permit.Ask) {
+	n := 0
+	for _, h := range p.onWay {
+		has := a.Epoch == k.epoch && h.number <= a.Got
+		isLost := h.state == given && now.Sub(h.givenAt) > lost
+		if !has && !isLost && h.wave == p.limit.wave && (h.state == outgoing || h.state == given) {
+			break
+		}
+		n++
+	}
+	p.onWay = p.onWay[n:]
+	if len(p.onWay) == 0 {
+		p.onWay = nil
+	}
+}
+
+// want takes what a worker wants from now on, beside what is on its way to it. What waits for
+// it beyond that is withdrawn, the latest first.
+func (k *Keeper) want(now time.Time, p *peer, wants []permit.Cost, more int) {
+	p.wants, p.more = append(p.wants[:0], wants...), more
+	for len(p.offers) > 0 && len(p.onWay)+len(p.offers) > p.wanted() {
+		last := len(p.offers) - 1
+		h := p.offers[last]
+		p.offers = p.offers[:last]
+		p.team.refund(h)
+		k.machine.Step(now, machine.Withdrawn(&h.item))
+		k.stirred = true
+	}
+	p.taken = len(p.onWay) + len(p.offers)
+	p.team.enter(p)
+}
+
+// wanted is how many permits the worker wants, beside those in its hand.
+func (p *peer) wanted() int { return len(p.wants) + p.more }
+
+func (p *peer) needs() bool { return p.taken < p.wanted() }
+
+// next is the cost of the next permit. Those beyond what the ask tells are taken to cost what
+// these do, in turn.
+func (p *peer) next() permit.Cost {
+	if len(p.wants) == 0 {
+		return permit.Cost{}
+	}
+	return p.wants[p.taken%len(p.wants)]
+}
+
+// give makes the word for a peer, of what there is for it.
+func (p *peer) give(now time.Time, epoch uint64) permit.Give {
+	n := min(len(p.outgoing), permit.MaxPermits)
+	g := permit.Give{
+		Version: permit.Version, Worker: p.name.worker, Job: p.name.job, Limit: p.name.limit,
+		Epoch: epoch, Wave: p.limit.wave, Heard: p.seq, Answered: p.limit.answered,
+	}
+	if n > 0 {
+		g.Permits = make([]permit.Permit, n)
+	}
+	for i, h := range p.outgoing[:n] {
+		h.state, h.givenAt = given, now
+		g.Permits[i] = permit.Permit{Number: h.number, Cost: permit.CostOf(h.item.Cost), Probe: h.item.Probe}
+	}
+	p.outgoing = p.outgoing[n:]
+	if len(p.outgoing) == 0 {
+		p.outgoing = nil
+	}
+	p.gaveAt = now
+	return g
+}
+
+// bury forgets a peer that is silent. What it was given, and what it sent, ends without a word.
+func (k *Keeper) bury(now time.Time, p *peer) {
+	k.want(now, p, nil, 0)
+	last := make([]*held, 0, len(p.permits))
+	for _, h := range p.permits {
+		last = append(last, h)
+	}
+	slices.SortFunc(last, func(a, b *held) int { return cmp.Compare(a.number, b.number) })
+	for _, h := range last {
+		o := machine.Outcome{Unsent: h.state == outgoing}
+		if !o.Unsent {
+			p.limit.counts.Vanished++
+		}
+		k.settle(now, h, o)
+	}
+	p.outgoing, p.onWay = nil, nil
+	p.limit.leave(p)
+	delete(k.peers, p.name)
+}
+
+// A queue is permits in the order in which they were granted.
+type queue struct {
+	items []*held
+	first int
+}
+
+func (q *queue) push(h *held) {
+	if q.first > len(q.items)/2 {
+		n := copy(q.items, q.items[q.first:])
+		clear(q.items[n:])
+		q.items, q.first = q.items[:n], 0
+	}
+	q.items = append(q.items, h)
+}
+
+// forgetAt is when the first is forgotten; zero: there is none.
+func (q *queue) forgetAt() time.Time {
+	for q.first < len(q.items) {
+		if h := q.items[q.first]; h.state == outgoing || h.state == given {
+			return h.at.Add(permit.Forgotten)
+		}
+		q.items[q.first] = nil // what has left is its worker's to report
+		q.first++
+	}
+	q.items, q.first = q.items[:0], 0
+	return time.Time{}
+}
+
+// older takes out the first that is to be forgotten; nil: there is none.
+func (q *queue) older(now time.Time) *held {
+	if at := q.forgetAt(); at.IsZero() || at.After(now) {
+		return nil
+	}
+	h := q.items[q.first]
+	q.items[q.first] = nil
+	q.first++
+	return h
+}

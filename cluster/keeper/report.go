@@ -1,0 +1,120 @@
+package keeper
+
+import (
+	"time"
+
+	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+// What becomes of permits, as their workers report it.
+
+// reports takes those of an ask that were not heard before. They are numbered, so that what is
+// said again, because a give was lost, teaches nothing twice.
+func (k *Keeper) reports(now time.Time, p *peer, a *permit.Ask) {
+	if len(a.Reports) > 0 {
+		k.post(p) // so that they need not be said again
+	}
+	for i := range a.Reports {
+		if number := a.First + uint64(i); number > p.reported {
+			p.reported = number
+			k.report(now, p, &a.Reports[i])
+		}
+	}
+}
+
+func (k *Keeper) report(now time.Time, p *peer, r *permit.Report) {
+	var h *held
+	if r.Epoch == k.epoch {
+		h = p.permits[r.Number]
+	}
+	switch {
+	case h == nil:
+		k.overheard(now, p, r)
+	case r.Unused && h.state == sent:
+		// A worker that says both is wrong, and a charge that came back for a call that left
+		// would be a burst.
+	case r.Unused:
+		p.team.refund(h)
+		p.limit.counts.Unused++
+		k.settle(now, h, machine.Outcome{Unsent: true})
+	case r.Ended == nil:
+		h.state = sent
+	default:
+		k.ended(now, h, r)
+	}
+}
+
+// overheard takes how a call ended that is not in the books: it left with a permit of an
+// earlier keeper, or its worker was silent for so long that it was given up.
+func (k *Keeper) overheard(now time.Time, p *peer, r *permit.Report) {
+	if r.Ended == nil {
+		return
+	}
+	o, err := r.Ended.Machine()
+	if err != nil {
+		return // it was valid when the ask was heard
+	}
+	k.lesson(p.limit, &o)
+	k.machine.Step(now, machine.Overheard(p.limit.name, now.Add(-r.Age), r.Cost.Limiter(), o))
+}
+
+func (k *Keeper) ended(now time.Time, h *held, r *permit.Report) {
+	o, err := r.Ended.Machine()
+	if err != nil {
+		return
+	}
+	k.lesson(h.peer.limit, &o)
+	granted(o.Sightings, max(0, now.Add(-r.Age).Sub(h.at)))
+	if o.Signal == machine.Throttled || o.Signal == machine.Overloaded {
+		// What the machine learns of refusals is how long after a grant none is to be expected
+		// any more. The ways to the worker and back are part of that.
+		o.Latency = max(o.Latency, now.Sub(h.at))
+	}
+	h.peer.limit.counts.Ended++
+	k.settle(now, h, o)
+}
+
+// lesson notes what the end of a call means to everybody.
+func (k *Keeper) lesson(l *limit, o *machine.Outcome) {
+	switch o.Signal {
+	case machine.Succeeded, machine.Answered:
+		l.answered = true
+	case machine.Throttled, machine.Overloaded:
+		k.urgent = true
+		l.counts.Refused++
+	case machine.Exhausted:
+		if o.OnlyIfFirst && l.answered { // under an earlier keeper, perhaps
+			o.Signal = machine.Answered
+			return
+		}
+		k.urgent = true
+	}
+}
+
+// settle ends a permit.
+func (k *Keeper) settle(now time.Time, h *held, o machine.Outcome) {
+	h.state = over
+	delete(h.peer.permits, h.number)
+	k.machine.Step(now, machine.Settled(machine.Grant{Item: &h.item, Serial: h.serial}, o))
+	k.stirred = true
+}
+
+// granted has sightings say what they would have said when the call's permit was granted, and
+// not when it left, so much later. The law dates them by the grant, and takes every call that
+// was granted before for one that the server had counted: what flowed in meanwhile was for
+// those that were still on their way.
+func granted(seen []limiter.Sighting, later time.Duration) {
+	for i := range seen {
+		s := &seen[i]
+		window := s.Window
+		if window <= 0 {
+			window = time.Minute // as the law takes it, until it is found out
+		}
+		s.Remaining = max(0, s.Remaining-s.Limit*later.Seconds()/window.Seconds())
+		if s.HasReset {
+			s.Reset += later
+		}
+	}
+}

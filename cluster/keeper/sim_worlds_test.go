@@ -1,0 +1,260 @@
+package keeper
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/provider"
+)
+
+// right reports what the book found.
+func right(t *testing.T, r result) {
+	t.Helper()
+	for _, fault := range r.faults {
+		t.Error(fault)
+	}
+}
+
+// In storms the limit is used, nothing is refused where headers or the user tell it, and all
+// workers have as much. A tenth of the organisation of the table, and shorter.
+func TestStorms(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		depth   float64
+		headers bool
+		use     float64
+	}{
+		{"60 s, headers", 60, true, 0.99},
+		{"5 s, headers", 5, true, 0.99},
+		{"1 s, headers", 1, true, 0.96},
+		{"1 s, told", 1, false, 0.93},
+	} {
+		p := small(1)
+		p.depth, p.headers, p.told = c.depth, c.headers, !c.headers
+		r := newLab(p).run()
+		right(t, r)
+		t.Logf("%s: %v, %.0f words a second", c.name, r, r.words)
+		if r.use < c.use || r.refused > 0 || r.jain < 0.98 {
+			t.Errorf("%s: %v; at least %.2f of the limit is to be used, nothing refused, and 0.98 fair", c.name, r, c.use)
+		}
+	}
+}
+
+// Rivals are not as good, in the worlds where they should not be: else the table would compare
+// with nothing.
+func TestRivals(t *testing.T) {
+	tenth := small(1)
+	tenth.works = func(slot int, _ time.Duration) bool { return slot < tenth.workers/10 }
+	if r := newLab(static(tenth)).run(); r.use > 0.3 {
+		t.Errorf("a tenth have all the work, and of parts of the limit %v is used", r)
+	}
+	shallow := small(1)
+	shallow.depth = 1
+	if r := newLab(ownLaw(shallow)).run(); r.refused < 20 {
+		t.Errorf("each follows the law by itself, and %v is refused", r)
+	}
+	if r := newLab(ownRate(shallow)).run(); r.refused < 2 {
+		t.Errorf("each has a rate of its own, and %v is refused", r)
+	}
+	if r := newLab(central(shallow)).run(); r.use < 0.85 || r.refused > 0 {
+		t.Errorf("each call asks by itself, and %v", r)
+	}
+}
+
+// A call that draws fifty times as much as others waits for its turn, and is not refused.
+func TestDearCalls(t *testing.T) {
+	p := small(1)
+	p.heavy, p.tokens = 0.01, p.tokens/1.49
+	r := newLab(p).run()
+	right(t, r)
+	if r.use < 0.98 || r.refused > 0 || r.jain < 0.95 {
+		t.Errorf("%v", r)
+	}
+}
+
+func TestTheLimitChanges(t *testing.T) {
+	for _, factor := range []float64{0.5, 2} {
+		p := small(1)
+		p.limit = from(p, factor)
+		r := newLab(p).run()
+		right(t, r)
+		t.Logf("%v times: %v, at worst %d in a second", factor, r, r.worst)
+		if r.use < 0.96 || r.refused > 1 || r.jain < 0.97 {
+			t.Errorf("%v times: %v", factor, r)
+		}
+	}
+}
+
+// Nobody tells the limit, and no header shows it: refusals find it, a wave at a time.
+func TestAnUnknownLimit(t *testing.T) {
+	p := small(1)
+	p.headers = false
+	r := newLab(p).run()
+	right(t, r)
+	t.Logf("%v, at worst %d in a second", r, r.worst)
+	if r.use < 0.9 || r.refused > 20 || r.jain < 0.97 {
+		t.Errorf("%v", r)
+	}
+}
+
+// Jobs of weights 1, 1 and 2 get a quarter, a quarter and a half, over any half a minute.
+func TestShares(t *testing.T) {
+	p := small(1)
+	p.jobs = []simJob{{"a", 1}, {"b", 1}, {"c", 2}}
+	p.length, p.from = 90*time.Second, 60*time.Second
+	r := newLab(p).run()
+	right(t, r)
+	for _, j := range p.jobs {
+		if want := j.weight / 4; math.Abs(r.jobs[j.name]-want) > 0.03*want*2 {
+			t.Errorf("%s has %.3f, and not %.3f", j.name, r.jobs[j.name], want)
+		}
+	}
+	t.Logf("%v", r.jobs)
+}
+
+// Weights hold between jobs whose calls differ in size, where tokens bind.
+func TestSharesOfUnequalCalls(t *testing.T) {
+	p := small(1)
+	p.storm, p.jobs = false, []simJob{{"small", 1}, {"large", 1}}
+	p.sizes = map[string]float64{"large": 5}
+	p.length, p.from = 120*time.Second, 60*time.Second
+	r := newLab(p).run()
+	right(t, r)
+	if math.Abs(r.jobs["large"]-0.5) > 0.03 {
+		t.Errorf("%v", r.jobs)
+	}
+}
+
+// A quota that is used up stops every worker, and once.
+func TestAQuotaStopsAll(t *testing.T) {
+	p := small(1)
+	p.storm, p.quota, p.length = false, 60*time.Second, 90*time.Second
+	p.from = p.quota
+	l := newLab(p)
+	r := l.run()
+	right(t, r)
+	for _, w := range l.workers {
+		s := w.m.Status(w.now(), 1).Lanes[0]
+		if s.Phase != machine.Stopped || !errors.Is(s.Cause, provider.QuotaExhausted) {
+			t.Fatalf("worker %s is %v: %v", w.name, s.Phase, s.Cause)
+		}
+	}
+	if r.worst > 60 || l.sums.last > p.quota+2*time.Second {
+		t.Errorf("%d calls met it, the last left %v after it", r.worst, l.sums.last-p.quota)
+	}
+	t.Logf("%d calls met it, the last left %v after it", r.worst, l.sums.last-p.quota)
+}
+
+// Who loses touch with the keeper stops within a permit's life.
+func TestCutOffWorkersStop(t *testing.T) {
+	for _, slow := range []float64{1, 20} {
+		p := small(1)
+		p.storm, p.slow, p.length, p.from, p.places = false, slow, 40*time.Second, 0, 512
+		p.limit = func(time.Duration) float64 { return 10 } // it does not bind
+		const at = 30 * time.Second
+		l := newLab(p)
+		l.after(at, func() {
+			for _, w := range l.workers {
+				w.cut = time.Hour
+			}
+		})
+		right(t, l.run())
+		if l.sums.last < at-100*time.Millisecond || l.sums.last >= at+permit.Life {
+			t.Errorf("ways %v times as long: the last call left %v after the bus was lost", slow, l.sums.last-at)
+		}
+	}
+}
+
+// Two limits at once are each used as if it were alone, though they share workers' places.
+func TestTwoLimits(t *testing.T) {
+	p := small(1)
+	p.limits = []string{"org", "other"}
+	p.rate /= 2
+	r := newLab(p).run()
+	right(t, r)
+	if r.use < 0.98 || r.refused > 0 {
+		t.Errorf("%v", r)
+	}
+}
+
+// Two keepers at once, each of half of the workers, for ten seconds: each law takes the other
+// for a neighbour. What that costs is bounded, and over when one of them is gone.
+func TestASplit(t *testing.T) {
+	for _, c := range []struct{ depth, refused float64 }{{60, 0}, {5, 60}, {1, 200}} {
+		var sum float64
+		for seed := range uint64(3) {
+			p := usual(seed + 1)
+			p.storm, p.depth, p.workers, p.split, p.from, p.length = false, c.depth, 100, [2]time.Duration{60 * time.Second, 70 * time.Second}, 60*time.Second, 100*time.Second
+			l := newLab(p)
+			right(t, l.run())
+			sum += float64(l.sums.refused) / 3
+		}
+		t.Logf("bucket of %v s: %.0f refused", c.depth, sum)
+		if sum > c.refused {
+			t.Errorf("bucket of %v s: %.0f refused, and %.0f at most are expected", c.depth, sum, c.refused)
+		}
+	}
+}
+
+// Messages that went over a bus as JSON do the same as those that did not.
+func TestOverJSON(t *testing.T) {
+	run := func(p plan) result {
+		r := newLab(p).run()
+		right(t, r)
+		return r
+	}
+	p := small(3)
+	p.workers, p.rate, p.length, p.from = 10, 25_000, 40*time.Second, 0
+	plain := run(p)
+	p.json = func(word any) any {
+		b, err := json.Marshal(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var to any
+		switch word.(type) {
+		case *permit.Ask:
+			to = &permit.Ask{}
+		case *permit.Give:
+			to = &permit.Give{}
+		case *permit.Cool:
+			to = &permit.Cool{}
+		}
+		if err := json.Unmarshal(b, to); err != nil {
+			t.Fatal(err)
+		}
+		return to
+	}
+	if over := run(p); over.use != plain.use || over.refused != plain.refused || over.jain != plain.jain || over.words != plain.words {
+		t.Errorf("%v, and over JSON %v", plain, over)
+	}
+}
+
+// Same seed, same world.
+func TestSameSeedSameWorld(t *testing.T) {
+	p := small(2)
+	p.length, p.from = 70*time.Second, 0
+	if a, b := newLab(p).run(), newLab(p).run(); a.use != b.use || a.jain != b.jain || a.words != b.words {
+		t.Errorf("%v %v, and again %v %v", a, a.words, b, b.words)
+	}
+}
+
+// What a call was thought to cost is seldom what it costs: estimates that are twice the truth
+// cost no use, as the rest comes back.
+func TestEstimates(t *testing.T) {
+	for _, estimate := range []float64{0.8, 2} {
+		p := small(1)
+		p.estimate = estimate
+		r := newLab(p).run()
+		right(t, r)
+		t.Logf("estimates are %v times the truth: %v", estimate, r)
+		if r.use < 0.97 || r.refused > 0 {
+			t.Errorf("estimates are %v times the truth: %v", estimate, r)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package keeper
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/limiter"
+)
+
+// Whose turn it is: of the jobs under a limit, the one that has had the least for its weight;
+// of that job's workers, one after the other.
+//
+//	job a, weight 1: spent 10 ─┐
+//	job b, weight 2: spent  8 ─┼─▶ b's line: w3 w1 w7 ─▶ a permit for w3, which goes to the end
+//	job c: nobody wants        ┘
+//
+// That is deficit round robin with a quantum of nothing: as each permit is judged by itself, no
+// job is ahead of another by more than one call of its own, however much dearer than another
+// job's. What is counted is what is scarce: a call is one if requests bind the limit, and its
+// tokens if tokens do. Counted by calls, a job of long prompts would take most of a limit on
+// tokens; counted by tokens where calls bind, it would get hardly any.
+//
+// A job that wants nothing for a while saves nothing up, but for what flows in a second: its
+// workers ask ten times a second, and between two asks all that they want may be under way.
+
+// A team is a job's workers under one limit.
+type team struct {
+	job    string
+	weight float64
+	spent  float64 // units that it was given, by weight
+	peers  int
+	line   []*peer // those that want more
+	given  uint64  // permits, in all
+}
+
+// units is what a permit counts in turns, where on is what binds the limit.
+func units(on limiter.Dimension, c limiter.Cost) float64 {
+	n := 0.0
+	switch on {
+	case limiter.Tokens:
+		n = c.Tokens()
+	case limiter.InputTokens:
+		n = c.Input
+	case limiter.OutputTokens:
+		n = c.Output
+	default:
+		n = c.Requests
+	}
+	return max(n, 1e-3) // a call without an estimate counts for little, but not for nothing
+}
+
+// teamOf finds a job's team under the limit, or makes it.
+func (l *limit) teamOf(job string, weight float64) *team {
+	t := l.teams[job]
+	if t == nil {
+		t = &team{job: job, weight: weight, spent: l.floor}
+		l.teams[job] = t
+		l.turns = append(l.turns, t)
+	}
+	return t
+}
+
+// leave takes a peer out of its team.
+func (l *limit) leave(p *peer) {
+	t := p.team
+	t.line = slices.DeleteFunc(t.line, func(q *peer) bool { return q == p })
+	if t.peers--; t.peers == 0 {
+		delete(l.teams, t.job)
+		l.turns = slices.DeleteFunc(l.turns, func(o *team) bool { return o == t })
+	}
+}
+
+// enter puts a peer that wants more in its team's line.
+func (t *team) enter(p *peer) {
+	if !p.needs() || p.inLine {
+		return
+	}
+	if len(t.line) == 0 {
+		t.spent = max(t.spent, p.limit.floor-p.limit.second())
+	}
+	p.inLine = true
+	t.line = append(t.line, p)
+}
+
+// second is what a weight of one is given in a second.
+func (l *limit) second() float64 {
+	weights := 0.0
+	for _, t := range l.turns {
+		weights += t.weight
+	}
+	return l.flow / max(weights, 1e-9)
+}
+
+// silent is after how long nothing is offered for a worker any more of which nothing is heard:
+// who wants permits asks each permit.AskEvery, and five words are not lost one after the other.
+// What it is given meanwhile is lost.
+const silent = 5 * permit.AskEvery
+
+// next is the peer whose turn it is; nil if nobody wants anything.
+func (l *limit) next(now time.Time) *peer {
+	var first *team
+	for _, t := range l.turns {
+		for len(t.line) > 0 && (!t.line[0].needs() || now.Sub(t.line[0].heard) > silent) {
+			t.pop() // until it asks again
+		}
+		if len(t.line) > 0 && (first == nil || t.spent < first.spent) {
+			first = t
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	l.floor = max(l.floor, first.spent)
+	return first.pop()
+}
+
+func (t *team) pop() *peer {
+	p := t.line[0]
+	t.line[0] = nil
+	if t.line = t.line[1:]; len(t.line) == 0 {
+		t.line = nil
+	}
+	p.inLine = false
+	return p
+}
+
+// spend counts a permit that is offered for the job.
+func (l *limit) spend(now time.Time, t *team, h *held) {
+	l.fade(now)
+	n := units(l.binds, h.item.Cost)
+	t.spent += n / t.weight
+	l.flow += n
+}
+
+// refund takes back what was counted for a permit that was not used.
+func (t *team) refund(h *held) {
+	t.spent -= units(h.peer.limit.binds, h.item.Cost) / t.weight
+}
+
+// reweigh gives a job another weight, from now on.
+func (t *team) reweigh(weight float64) { t.weight = weight }
+
+// fade forgets what flowed more than about a second ago.
+func (l *limit) fade(now time.Time) {
+	if dt := now.Sub(l.faded).Seconds(); dt > 0 {
+		l.flow *= math.Exp(-dt)
+		l.faded = now
+	}
+}
+
+// count has turns count in another unit from now on: what was spent in the other says nothing.
+func (l *limit) count(on limiter.Dimension) {
+	if on == l.binds {
+		return
+	}
+	l.binds, l.floor, l.flow = on, 0, 0
+	for _, t := range l.turns {
+		t.spent = 0
+	}
+}

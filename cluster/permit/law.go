@@ -1,0 +1,148 @@
+package permit
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+// A Law is the law of one lane of one worker: a job under a limit. It is its own maker, so
+// that it goes into the lane's config as it is:
+//
+//	machine.LaneConfig{Maker: permit.New(worker, job, limit)}
+//
+// The lane's owner makes every call to it; words for it, *Give and *Cool, come by
+// machine.Told, and its own, *Ask, are among machine.Ready.Words. A lane that is forgotten,
+// and used again, goes on with the same law: its numbers go on.
+//
+// Bounds: permits in hand are what was asked for, at most [MaxPermits]; reports that nobody
+// hears are two for each call that left, and no call leaves where nobody hears.
+type Law struct {
+	limiter.Unlimited
+	worker, job, limit string
+
+	epoch    uint64 // the highest of a keeper that was heard
+	wave     uint64 // the latest of that keeper's
+	got      Number // the latest permit of that keeper that arrived
+	answered bool   // the provider has answered somebody
+	stopped  bool
+	hand     hand
+	out      map[uint64]call // calls in flight, by their ticket
+	tickets  uint64
+	reports  reports
+	asks     asks
+	latency  float64 // of calls, smoothed, seconds; 0: none has ended
+}
+
+// A call is one that left with a permit.
+type call struct {
+	of     inHand
+	cost   Cost
+	left   time.Time
+	report uint64 // number of the report that it left
+}
+
+var (
+	_ machine.Leader   = (*Law)(nil)
+	_ limiter.Maker    = (*Law)(nil)
+	_ limiter.Listener = (*Law)(nil)
+	_ limiter.Speaker  = (*Law)(nil)
+)
+
+// New is the law of a lane. The worker's name must be new with each life of its process: the
+// keeper takes a number that it has heard before for an old ask.
+func New(worker, job, limit string) *Law {
+	return &Law{worker: worker, job: job, limit: limit, out: map[uint64]call{}, reports: reports{first: 1}}
+}
+
+// NewLaw is part of [limiter.Maker]. It answers with the law itself: one law leads one lane.
+func (l *Law) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law { return l }
+
+// Wait is part of [limiter.Law]: 0 if a permit in hand covers the call, else until there is a
+// word.
+func (l *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Holdup) {
+	if l.hand.find(now, CostOf(c)) >= 0 {
+		return 0, limiter.Holdup{}
+	}
+	return limiter.UntilTold, limiter.Holdup{By: limiter.ByRequests}
+}
+
+// ProbeWait is part of [limiter.Law].
+func (l *Law) ProbeWait(now time.Time, c limiter.Cost) time.Duration {
+	wait, _ := l.Wait(now, c)
+	return wait
+}
+
+// Sent is part of [limiter.Law]. It takes the smallest permit that covers the call.
+//
+// The lane's owner asks Wait at the same moment, so there is one; a call that left all the
+// same would be one that the keeper knows nothing of, and nobody could make it good.
+func (l *Law) Sent(now time.Time, c limiter.Cost, beside int) limiter.Ticket {
+	cost := CostOf(c)
+	i := l.hand.find(now, cost)
+	if i < 0 {
+		panic("permit: a call leaves without a permit")
+	}
+	p := l.hand.take(i)
+	l.tickets++
+	l.out[l.tickets] = call{
+		of: p, cost: cost, left: now,
+		report: l.reports.add(Report{Epoch: p.epoch, Number: p.Number, Cost: cost}, now),
+	}
+	k := l.Unlimited.Sent(now, c, beside)
+	k.Number, k.Probe = l.tickets, p.Probe
+	return k
+}
+
+const latencyWeight = 0.05 // of a new end in the smoothed latency: some twenty calls
+
+// Ended is part of [machine.Leader].
+func (l *Law) Ended(now time.Time, k limiter.Ticket, o machine.Outcome) {
+	c, known := l.out[k.Number]
+	if !known {
+		return
+	}
+	delete(l.out, k.Number)
+	took := now.Sub(c.left).Seconds()
+	if l.latency == 0 {
+		l.latency = took
+	}
+	l.latency += latencyWeight * (took - l.latency)
+	r := Report{Epoch: c.of.epoch, Number: c.of.Number, Cost: c.cost, Ended: OutcomeOf(o)}
+	if !l.reports.replace(c.report, r) {
+		l.reports.add(r, c.left)
+	}
+	if o.Signal == machine.Throttled || o.Signal == machine.Overloaded || o.Signal == machine.Exhausted {
+		l.asks.urgent = true
+		l.drop(now, c.of.epoch, c.of.wave+1) // the keeper will say so, if it is a wave's end
+	}
+}
+
+// drop gives up the permits that are older than that wave of that keeper.
+func (l *Law) drop(now time.Time, epoch, wave uint64) {
+	for _, p := range l.hand.dropOlder(epoch, wave) {
+		l.unused(now, p)
+	}
+}
+
+// expire gives up the permits whose time is up.
+func (l *Law) expire(now time.Time) {
+	for _, p := range l.hand.dropExpired(now) {
+		l.unused(now, p)
+	}
+}
+
+func (l *Law) unused(now time.Time, p inHand) {
+	l.reports.add(Report{Epoch: p.epoch, Number: p.Number, Unused: true}, now)
+}
+
+// View is part of [limiter.Law]: nothing is known here but whether there is a permit.
+func (l *Law) View(now time.Time, c limiter.Cost) limiter.View {
+	v := l.Unlimited.View(now, c)
+	if wait, _ := l.Wait(now, c); wait > 0 {
+		v.Pace = 0
+	}
+	return v
+}

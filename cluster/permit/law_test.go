@@ -1,0 +1,543 @@
+package permit
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+func costs(input ...float64) func(func(limiter.Cost) bool) {
+	return func(yield func(limiter.Cost) bool) {
+		for _, n := range input {
+			if !yield(limiter.Cost{Requests: 1, Input: n}) {
+				return
+			}
+		}
+	}
+}
+
+// A rig is a law, what waits for it, and what it has said.
+type rig struct {
+	*Law
+	t       *testing.T
+	now     time.Time
+	waiting []float64
+	free    int
+	said    []*Ask
+	next    time.Time
+}
+
+func newRig(t *testing.T, waiting ...float64) *rig {
+	return &rig{Law: New("w", "j", "l"), t: t, now: noon, waiting: waiting, free: 64}
+}
+
+// at has time pass, and the law say what it has to say meanwhile.
+func (r *rig) at(d time.Duration) *rig {
+	to := noon.Add(d)
+	for r.say(); !r.next.IsZero() && !r.next.After(to); r.say() {
+		if !r.next.After(r.now) {
+			r.t.Fatalf("at %v it wants to be asked at %v", r.now.Sub(noon), r.next.Sub(noon))
+		}
+		r.now = r.next
+	}
+	r.now = to
+	r.say()
+	return r
+}
+
+func (r *rig) say() *Ask {
+	up := limiter.Upcoming{Waiting: len(r.waiting), Free: r.free, InFlight: len(r.out), Costs: costs(r.waiting...)}
+	a, next := r.Say(r.now, up)
+	r.next = next
+	if a == nil {
+		return nil
+	}
+	ask := a.(*Ask)
+	if err := ask.Validate(); err != nil {
+		r.t.Errorf("it says %v", err)
+	}
+	r.said = append(r.said, ask)
+	return ask
+}
+
+func (r *rig) last() *Ask { return r.said[len(r.said)-1] }
+
+// give gives permits of those costs that answer the latest ask.
+func (r *rig) give(epoch, wave uint64, from Number, input ...float64) limiter.Reply {
+	g := &Give{Version: Version, Worker: "w", Job: "j", Limit: "l", Epoch: epoch, Wave: wave, Heard: r.last().Seq}
+	for i, n := range input {
+		g.Permits = append(g.Permits, Permit{Number: from + Number(i), Cost: Cost{Input: n}})
+	}
+	return r.Hear(r.now, g)
+}
+
+// leaves has the first call in line leave if it may.
+func (r *rig) leaves() (k limiter.Ticket, left bool) {
+	c := limiter.Cost{Requests: 1, Input: r.waiting[0]}
+	wait, _ := r.Wait(r.now, c)
+	if wait == 0 {
+		k = r.Sent(r.now, c, 0)
+		r.waiting = r.waiting[1:]
+	}
+	return k, wait == 0
+}
+
+func (r *rig) mustLeave() limiter.Ticket {
+	r.t.Helper()
+	k, left := r.leaves()
+	if !left {
+		r.t.Fatal("there is no permit")
+	}
+	return k
+}
+
+func (r *rig) mustNotLeave(why string) {
+	r.t.Helper()
+	if _, left := r.leaves(); left {
+		r.t.Fatalf("a call left: %s", why)
+	}
+}
+
+func TestNothingLeavesWithoutAPermit(t *testing.T) {
+	r := newRig(t, 10, 10)
+	r.mustNotLeave("nothing was given")
+	r.at(0).give(1, 0, 1, 10)
+	r.mustLeave()
+	r.mustNotLeave("the only permit was used")
+}
+
+func TestAPermitCoversNoDearerCall(t *testing.T) {
+	r := newRig(t, 100, 10)
+	r.at(0).give(1, 0, 1, 99, 10)
+	r.mustNotLeave("the first in line draws more than any permit allows")
+	r.waiting = r.waiting[1:]
+	r.mustLeave()
+	r.at(time.Second) // it tells which
+	used := Number(0)
+	for _, x := range r.last().Reports {
+		if !x.Unused {
+			used = x.Number
+		}
+	}
+	if used != 2 {
+		t.Errorf("permit %d was used, and not the smallest that covers the call", used)
+	}
+	two := Cost{Requests: 2, Input: 5}
+	if (Cost{Input: 9}).covers(two) || !(Cost{Requests: 2, Input: 9}).covers(two) || (Cost{Input: 9, Output: 1}).covers(Cost{Output: 2}) {
+		t.Error("a permit covers what is greater in one part")
+	}
+}
+
+// Where sizes tie across parts the one that covers is found all the same.
+func TestTheSmallestThatCovers(t *testing.T) {
+	var h hand
+	for i, c := range []Cost{{Input: 5, Output: 5}, {Input: 9, Output: 1}, {Input: 10}, {Input: 20}} {
+		h.add(inHand{Permit: Permit{Number: Number(i + 1), Cost: c}, until: noon.Add(1)})
+	}
+	for _, c := range []struct {
+		of   Cost
+		want Number
+	}{{Cost{Input: 9, Output: 1}, 2}, {Cost{Input: 10}, 3}, {Cost{Input: 4, Output: 5}, 1}, {Cost{Input: 11}, 4}, {Cost{Output: 6}, 0}} {
+		got := Number(0)
+		if i := h.find(noon, c.of); i >= 0 {
+			got = h.permits[i].Number
+		}
+		if got != c.want {
+			t.Errorf("%v: permit %d, want %d", c.of, got, c.want)
+		}
+	}
+}
+
+// A permit is good until Life after the ask that it answers was sent, however late it comes.
+func TestPermitsExpire(t *testing.T) {
+	r := newRig(t, 10, 10, 10)
+	r.at(0)
+	first := r.last().Seq
+	r.at(1500 * time.Millisecond)
+	r.Hear(r.now, &Give{Version: Version, Worker: "w", Job: "j", Limit: "l", Epoch: 1, Heard: first, Permits: []Permit{{Number: 1, Cost: Cost{Input: 10}}, {Number: 2, Cost: Cost{Input: 10}}}})
+	r.now = noon.Add(Life - 1)
+	r.mustLeave()
+	r.now = noon.Add(Life)
+	r.mustNotLeave("its time is up")
+	r.at(Life + AskEvery)
+	if x := r.last().Reports; len(x) != 2 || x[0].Number != 1 || x[0].Unused || x[1].Number != 2 || !x[1].Unused {
+		t.Errorf("it reports %+v", x)
+	}
+	r.Hear(r.now, &Give{Version: Version, Worker: "w", Job: "j", Limit: "l", Epoch: 1, Heard: first, Permits: []Permit{{Number: 3, Cost: Cost{Input: 10}}}})
+	r.mustNotLeave("it came when its time was up")
+	r.at(Life + 2*AskEvery)
+	if x := r.last().Reports; len(x) != 3 || x[2].Number != 3 || !x[2].Unused {
+		t.Errorf("of a permit that came too late it reports %+v", x)
+	}
+}
+
+// The law asks to be asked when the first permit expires, so that its charge comes back.
+func TestExpiryIsSaidInTime(t *testing.T) {
+	r := newRig(t, 10)
+	r.at(0).give(1, 0, 1, 5)
+	r.waiting = nil
+	r.at(10 * time.Second)
+	for _, a := range r.said {
+		for _, x := range a.Reports {
+			if x.Number == 1 && x.Unused {
+				return
+			}
+		}
+	}
+	t.Error("nothing was said of a permit that had expired")
+}
+
+func TestWordsThatComeTwiceOrLate(t *testing.T) {
+	r := newRig(t, 10, 10, 10, 10)
+	r.at(0).give(5, 3, 7, 10)
+	r.give(5, 3, 7, 10)
+	r.mustLeave()
+	r.mustNotLeave("the same give came twice")
+	r.give(5, 3, 6, 10)
+	r.mustNotLeave("it came after a later one: whether it was used is not known any more")
+	r.give(4, 9, 50, 10)
+	r.mustNotLeave("an earlier keeper gave it")
+	r.Hear(r.now, &Give{Version: Version, Worker: "other", Job: "j", Limit: "l", Epoch: 5, Wave: 3, Heard: 1, Permits: []Permit{{Number: 90, Cost: Cost{Input: 10}}}})
+	r.mustNotLeave("it is for another")
+	r.give(5, 2, 91, 10)
+	r.mustNotLeave("it is of an older wave")
+	r.give(6, 0, 1, 10)
+	r.mustLeave()
+	r.at(AskEvery)
+	if a := r.last(); a.Epoch != 6 || a.Got != 1 {
+		t.Errorf("it believes in keeper %d and has %d", a.Epoch, a.Got)
+	}
+}
+
+// Permits of the keeper before are good until they expire: the next one begins with nothing.
+func TestPermitsOutliveTheirKeeper(t *testing.T) {
+	r := newRig(t, 10, 10)
+	r.at(0).give(1, 4, 1, 10, 10)
+	r.give(2, 0, 1)
+	r.mustLeave()
+	r.Hear(r.now, &Cool{Version: Version, Limit: "l", Epoch: 2, Wave: 1})
+	r.mustNotLeave("a wave of the later keeper voids them")
+}
+
+func TestAWaveVoidsWhatIsInHand(t *testing.T) {
+	r := newRig(t, 10, 10, 10)
+	r.at(0).give(1, 0, 1, 10, 10)
+	r.Hear(r.now, &Cool{Version: Version, Limit: "other", Epoch: 1, Wave: 1})
+	r.mustLeave()
+	r.Hear(r.now, &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 1, For: time.Second})
+	r.mustNotLeave("there was a wave since")
+	r.at(AskEvery)
+	if x := r.last().Reports; len(x) != 2 || x[0].Number != 1 || x[0].Unused || x[1].Number != 2 || !x[1].Unused {
+		t.Errorf("it reports %+v", x)
+	}
+	r.give(1, 1, 3, 10)
+	r.mustLeave()
+}
+
+// A wave is known from a give as well, if the word about it was lost.
+func TestAGiveTellsOfAWave(t *testing.T) {
+	r := newRig(t, 10, 10)
+	r.at(0).give(1, 0, 1, 10)
+	r.give(1, 1, 2)
+	r.mustNotLeave("there was a wave since")
+}
+
+// Who is refused stops at once, gives up what it has, and says so without delay.
+func TestARefusalStopsItsWorker(t *testing.T) {
+	r := newRig(t, 10, 10, 10)
+	r.at(0).give(1, 0, 1, 10, 10)
+	k := r.mustLeave()
+	r.at(AskEvery)
+	asked := len(r.said)
+	r.now = r.now.Add(AskSoonest)
+	r.Ended(r.now, k, machine.Outcome{Signal: machine.Throttled})
+	r.mustNotLeave("it was refused")
+	if r.say() == nil {
+		t.Fatal("it did not say so at once")
+	}
+	x := r.said[asked].Reports
+	if len(x) < 2 || x[len(x)-1].Number != 2 || !x[len(x)-1].Unused || x[len(x)-2].Ended == nil || x[len(x)-2].Ended.Signal != "throttled" {
+		t.Errorf("it reports %+v", x)
+	}
+}
+
+// A refusal of an older wave says nothing of what was given since.
+func TestAStragglersRefusalStopsNobody(t *testing.T) {
+	r := newRig(t, 10, 10)
+	r.at(0).give(1, 0, 1, 10)
+	k := r.mustLeave()
+	r.Hear(r.now, &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 1})
+	r.give(1, 1, 2, 10)
+	r.Ended(r.now, k, machine.Outcome{Signal: machine.Throttled})
+	r.mustLeave()
+}
+
+func TestStopAndResume(t *testing.T) {
+	fault := &provider.Error{Kind: provider.QuotaExhausted, Message: "no credit"}
+	stop := &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 2, Stopped: CauseOf(fault)}
+	r := newRig(t, 10, 10)
+	r.at(0).give(1, 1, 1, 10)
+	if reply := r.Hear(r.now, stop); !errors.Is(reply.Stop, provider.QuotaExhausted) || reply.Resume {
+		t.Errorf("the lane is to %+v", reply)
+	}
+	r.mustNotLeave("it is stopped")
+	if r.at(AskEvery); len(r.last().Wants) > 0 {
+		t.Errorf("it wants %v", r.last().Wants)
+	}
+	if reply := r.Hear(r.now, stop); reply != (limiter.Reply{}) {
+		t.Errorf("told again, the lane is to %+v", reply)
+	}
+	if reply := r.give(1, 2, 2); reply.Resume {
+		t.Error("a give of the same wave resumes it")
+	}
+	if reply := r.Hear(r.now, &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 3}); !reply.Resume || reply.Stop != nil {
+		t.Errorf("vouched for, the lane is to %+v", reply)
+	}
+	if r.at(2 * AskEvery); len(r.last().Wants) == 0 {
+		t.Error("it wants nothing any more")
+	}
+}
+
+// A stop that was lost is heard when it is said again, though a give told of its wave.
+func TestAStopAfterAGiveOfItsWave(t *testing.T) {
+	r := newRig(t, 10)
+	r.at(0).give(1, 2, 1)
+	if reply := r.Hear(r.now, &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 2, Stopped: &Cause{Text: "no credit"}}); reply.Stop == nil {
+		t.Error("it is not stopped")
+	}
+}
+
+func TestAnsweredElsewhere(t *testing.T) {
+	r := newRig(t, 10)
+	r.at(0)
+	g := &Give{Version: Version, Worker: "w", Job: "j", Limit: "l", Epoch: 1, Heard: 1}
+	if r.Hear(r.now, g).Answered {
+		t.Error("nobody was answered")
+	}
+	g.Answered = true
+	if !r.Hear(r.now, g).Answered {
+		t.Error("somebody was answered")
+	}
+}
+
+// Reports are said until they are known to have been heard, each once in an ask, and with its
+// number, so that they can be told from what was heard before.
+func TestReportsAreSaidUntilHeard(t *testing.T) {
+	r := newRig(t, 10, 10, 10)
+	r.at(0).give(1, 0, 1, 10, 10, 10)
+	k := r.mustLeave()
+	r.at(AskEvery)
+	r.at(2 * AskEvery)
+	a := r.last()
+	if a.First != 1 || len(a.Reports) != 1 || a.Reports[0].Age != 2*AskEvery {
+		t.Fatalf("first %d, %+v", a.First, a.Reports)
+	}
+	r.Ended(r.now, k, machine.Outcome{Signal: machine.Succeeded}) // after it was said that it left
+	k = r.mustLeave()
+	r.Ended(r.now, k, machine.Outcome{Signal: machine.Succeeded}) // before
+	r.at(3 * AskEvery)
+	a = r.last()
+	if a.First != 1 || len(a.Reports) != 3 || a.Reports[1].Ended == nil || a.Reports[1].Number != 1 || a.Reports[2].Ended == nil || a.Reports[2].Number != 2 {
+		t.Fatalf("first %d, %+v", a.First, a.Reports)
+	}
+	r.Hear(r.now, &Give{Version: Version, Worker: "w", Job: "j", Limit: "l", Epoch: 1, Heard: a.Seq - 1})
+	r.at(4 * AskEvery)
+	if a = r.last(); a.First != 2 || len(a.Reports) != 2 {
+		t.Errorf("an earlier ask was heard, and now it is first %d, %+v", a.First, a.Reports)
+	}
+	r.give(1, 0, 3)
+	if r.reports.list != nil {
+		t.Errorf("all was heard, and it still has %+v", r.reports.list)
+	}
+}
+
+// A flood of reports is said in pieces.
+func TestReportsAreBounded(t *testing.T) {
+	r := newRig(t)
+	r.say()
+	for i := range 3 * MaxReports {
+		r.reports.add(Report{Epoch: 1, Number: Number(i + 1), Unused: true}, noon)
+	}
+	for i := range 3 {
+		r.at(time.Duration(i+1) * AskEvery)
+		a := r.last()
+		if len(a.Reports) != MaxReports || a.First != uint64(i*MaxReports)+1 {
+			t.Fatalf("%d reports from %d on", len(a.Reports), a.First)
+		}
+		r.give(1, 0, 1)
+	}
+	if len(r.reports.list) > 0 {
+		t.Errorf("%d are left", len(r.reports.list))
+	}
+}
+
+// A report whose call ended says so by itself if its leaving was in no ask yet, also when it
+// was in the list's tail that did not fit.
+func TestReportsThatDidNotFitAreReplaced(t *testing.T) {
+	var x reports
+	x.first = 1
+	for i := range MaxReports + 1 {
+		x.add(Report{Epoch: 1, Number: Number(i + 1)}, noon)
+	}
+	x.unheard(noon)
+	if x.replace(1, Report{Number: 1, Unused: true}) {
+		t.Error("what was said is changed")
+	}
+	if !x.replace(MaxReports+1, Report{Number: MaxReports + 1, Unused: true}) || !x.list[MaxReports].Unused {
+		t.Error("what was not said is not changed")
+	}
+}
+
+// What waits is wanted as far as there are places, and permits in hand count.
+func TestWants(t *testing.T) {
+	r := newRig(t, 30, 10, 20, 10, 10)
+	r.free = 4
+	r.at(0)
+	if got := r.last().Wants; len(got) != 4 || got[0].Input != 30 || got[1].Input != 10 {
+		t.Errorf("it wants %v", got)
+	}
+	r.give(1, 0, 1, 10, 20, 20)
+	r.at(AskEvery) // 30 is not covered; 10, 20 and 10 are
+	if got := r.last().Wants; len(got) != 1 || got[0].Input != 30 {
+		t.Errorf("with 10, 20 and 20 in hand it wants %v", got)
+	}
+}
+
+// More than an ask describes is counted, less what is in hand for it.
+func TestMoreWants(t *testing.T) {
+	r := newRig(t, make([]float64, MaxWants)...)
+	for i := range r.waiting {
+		r.waiting[i] = 10
+	}
+	up := limiter.Upcoming{Waiting: 1000, Free: 100, Costs: costs(r.waiting...)}
+	if wants, more := r.wants(up); len(wants) != MaxWants || more != 36 {
+		t.Errorf("%d wants and %d more", len(wants), more)
+	}
+	for i := range 80 {
+		r.hand.add(inHand{Permit: Permit{Number: Number(i + 1), Cost: Cost{Input: 10}}, until: noon.Add(Life)})
+	}
+	if wants, more := r.wants(up); len(wants) != 0 || more != 20 {
+		t.Errorf("with 80 in hand, %d wants and %d more", len(wants), more)
+	}
+}
+
+// Places count that will be free when the permits come: without them a worker whose calls are
+// short stands idle for as long as permits take.
+func TestPlacesThatWillBeFree(t *testing.T) {
+	r := newRig(t, 10, 10, 10, 10, 10, 10, 10, 10)
+	r.free = 4
+	r.at(0).give(1, 0, 1, 10, 10, 10, 10)
+	var in []limiter.Ticket
+	for range 4 {
+		in = append(in, r.mustLeave())
+	}
+	r.free = 0
+	if r.at(AskEvery); len(r.last().Wants) != 0 {
+		t.Errorf("nothing is known of how long calls take, and it wants %v", r.last().Wants)
+	}
+	r.now = r.now.Add(time.Millisecond)
+	r.Ended(r.now, in[0], machine.Outcome{Signal: machine.Succeeded})
+	r.latency, r.free = 0.050, 1
+	if r.at(2 * AskEvery); len(r.last().Wants) != 4 {
+		t.Errorf("calls of 50 ms will have ended, and it wants %v", r.last().Wants)
+	}
+	r.latency = 4
+	if r.at(3 * AskEvery); len(r.last().Wants) != 2 {
+		t.Errorf("of three calls of 4 s one at most ends soon, and it wants %v", r.last().Wants)
+	}
+}
+
+// When what is said.
+func TestWhenItAsks(t *testing.T) {
+	r := newRig(t)
+	if r.at(time.Second); len(r.said) != 0 {
+		t.Fatal("it has nothing to say, and says it")
+	}
+	r.waiting = []float64{10, 10}
+	if r.at(1001 * time.Millisecond); len(r.said) != 1 {
+		t.Fatal("a call waits, and it does not ask at once")
+	}
+	r.waiting = []float64{10, 10, 10}
+	if r.at(1050 * time.Millisecond); len(r.said) != 1 {
+		t.Fatal("the keeper knows that it wants, and it asks again before its time")
+	}
+	r.at(2001 * time.Millisecond)
+	if n := len(r.said); n != 11 {
+		t.Errorf("in a second in which it wants permits it asks %d times", n-1)
+	}
+	r.give(1, 0, 1, 10, 10, 10)
+	r.mustLeave()
+	r.mustLeave()
+	r.mustLeave()
+	r.at(2101 * time.Millisecond)
+	r.give(1, 0, 4)
+	n := len(r.said)
+	r.at(12101 * time.Millisecond) // calls are in flight, and that is known
+	if got := len(r.said) - n; got < 9 || got > 11 {
+		t.Errorf("in ten seconds with calls in flight it asks %d times", got)
+	}
+	r.waiting = []float64{10}
+	n = len(r.said)
+	r.at(12101*time.Millisecond + AskSoonest)
+	if len(r.said) != n+1 {
+		t.Error("a call waits of which the keeper does not know, and it does not ask at once")
+	}
+}
+
+// An end without a word of its beginning, as after a lane was given another law, is none.
+func TestAnEndOfNoCall(t *testing.T) {
+	r := newRig(t)
+	r.Ended(noon, limiter.Ticket{Number: 3}, machine.Outcome{})
+	if len(r.reports.list) > 0 {
+		t.Errorf("it reports %+v", r.reports.list)
+	}
+}
+
+// Nothing leaves any more, two seconds after the bus was lost, whatever was in hand.
+func TestWithoutABusNothingLeaves(t *testing.T) {
+	r := newRig(t, make([]float64, 200)...)
+	r.at(0)
+	for i := range 20 {
+		r.at(time.Duration(i) * AskEvery)
+		r.give(1, 0, Number(10*i+1), 0, 0, 0, 0, 0)
+	}
+	r.now = r.now.Add(Life)
+	r.mustNotLeave("the bus is lost for that long")
+}
+
+// In the core's machine: the law leads its lane, and a probe uses up no attempt.
+func TestInTheMachine(t *testing.T) {
+	l := New("w", "j", "l")
+	m := machine.New(machine.Config{Lanes: map[string]machine.LaneConfig{"l": {Maker: l}}})
+	m.Step(noon, machine.RunOpened(1, machine.RunConfig{Concurrency: 4}))
+	m.Step(noon, machine.Offered(1, []*machine.Item{{Pool: "l", Cost: limiter.Cost{Requests: 1, Input: 10}}, {Pool: "l", Cost: limiter.Cost{Requests: 1, Input: 20}}}))
+	r := m.Ready(noon)
+	if len(r.Grants) != 0 || len(r.Words) != 1 {
+		t.Fatalf("%d grants and %d words", len(r.Grants), len(r.Words))
+	}
+	ask := r.Words[0].Said.(*Ask)
+	if len(ask.Wants) != 2 || ask.Wants[1].Input != 20 {
+		t.Fatalf("it wants %v", ask.Wants)
+	}
+	m.Step(noon, machine.Told("l", &Give{Version: Version, Worker: "w", Job: "j", Limit: "l", Epoch: 1, Heard: ask.Seq, Permits: []Permit{{Number: 1, Cost: Cost{Input: 10}, Probe: true}}}))
+	r = m.Ready(noon)
+	if len(r.Grants) != 1 || !r.Grants[0].Item.Probe {
+		t.Fatalf("grants %+v", r.Grants)
+	}
+	g := r.Grants[0]
+	m.Step(noon, machine.HandedOver(g, machine.Outcome{Signal: machine.Failed}))
+	if g.Item.Attempts != 0 {
+		t.Error("the probe has used up an attempt")
+	}
+	m.Step(noon, machine.Told("l", &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 1, Stopped: &Cause{Text: "no credit"}}))
+	r = m.Ready(noon)
+	if len(r.Grants) != 2 || r.Grants[0].Verdict != machine.EndStopped || r.Grants[0].Cause.Error() != "no credit" {
+		t.Errorf("stopped, it grants %+v", r.Grants)
+	}
+}

@@ -1,0 +1,166 @@
+package permit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+// How costs and outcomes go over the bus. They have short names there, and words of their
+// own for what the core numbers: two versions of the core may number it differently.
+
+// A Cost is a [limiter.Cost] as it goes over the bus. No requests mean one.
+type Cost struct {
+	Requests float64 `json:"r,omitempty"`
+	Input    float64 `json:"i,omitempty"`
+	Output   float64 `json:"o,omitempty"`
+}
+
+// CostOf is c as it goes over the bus.
+func CostOf(c limiter.Cost) Cost {
+	if c.Requests == 1 {
+		c.Requests = 0
+	}
+	return Cost(c)
+}
+
+// Limiter is the cost in the core's words.
+func (c Cost) Limiter() limiter.Cost {
+	if c.Requests <= 0 {
+		c.Requests = 1
+	}
+	return limiter.Cost(c)
+}
+
+// costMost is more than any call draws.
+const costMost = 1e12
+
+func (c Cost) valid() bool { return within(c.Requests) && within(c.Input) && within(c.Output) }
+
+func within(x float64) bool { return x >= 0 && x <= costMost } // false of NaN
+
+// An Outcome is a [machine.Outcome] as it goes over the bus: what broke the call is there as
+// text. No key, prompt or answer is in it.
+type Outcome struct {
+	Signal      string        `json:"s,omitempty"` // "": it was answered as hoped
+	Latency     time.Duration `json:"l,omitempty"`
+	Directed    bool          `json:"dir,omitempty"`
+	RetryAfter  time.Duration `json:"ra,omitempty"`
+	Unclear     bool          `json:"unclear,omitempty"`
+	Timeout     bool          `json:"timeout,omitempty"`
+	Way         uint8         `json:"way,omitempty"`
+	Unsent      bool          `json:"unsent,omitempty"`
+	Slow        bool          `json:"slow,omitempty"`
+	On          string        `json:"on,omitempty"`
+	Sightings   []Sighting    `json:"h,omitempty"`
+	Actual      *Cost         `json:"t,omitempty"` // nil: it was not measured
+	Cached      float64       `json:"hit,omitempty"`
+	OnlyIfFirst bool          `json:"first,omitempty"`
+	Cause       *Cause        `json:"why,omitempty"`
+}
+
+// A Sighting is a [limiter.Sighting] as it goes over the bus.
+type Sighting struct {
+	On        string        `json:"d"`
+	Limit     float64       `json:"l"`
+	Window    time.Duration `json:"w,omitempty"`
+	Remaining float64       `json:"r"`
+	Reset     time.Duration `json:"t,omitempty"`
+	HasReset  bool          `json:"ht,omitempty"`
+	Said      bool          `json:"said,omitempty"`
+}
+
+// signals are the words of signals, by their number in the core.
+var signals = []string{
+	machine.Nothing:    "nothing",
+	machine.Succeeded:  "",
+	machine.Answered:   "answered",
+	machine.Throttled:  "throttled",
+	machine.Overloaded: "overloaded",
+	machine.Failed:     "failed",
+	machine.Exhausted:  "exhausted",
+}
+
+// dimensions are the words of dimensions, likewise.
+var dimensions = []string{
+	limiter.None:         "",
+	limiter.Requests:     "req",
+	limiter.Tokens:       "tok",
+	limiter.InputTokens:  "in",
+	limiter.OutputTokens: "out",
+}
+
+// word is the word of a number; the first one's of a number that has none.
+func word[N ~uint8](words []string, n N) string {
+	if int(n) < len(words) {
+		return words[n]
+	}
+	return words[0]
+}
+
+// OutcomeOf is o as it goes over the bus.
+func OutcomeOf(o machine.Outcome) *Outcome {
+	w := &Outcome{
+		Signal: word(signals, o.Signal), Latency: o.Latency, Directed: o.Directed, RetryAfter: o.RetryAfter, Unclear: o.Unclear,
+		Timeout: o.Timeout, Way: o.Way, Unsent: o.Unsent, Slow: o.Slow, On: word(dimensions, o.On), OnlyIfFirst: o.OnlyIfFirst,
+		Cause: CauseOf(o.Cause),
+	}
+	if o.Measured {
+		actual := CostOf(o.Actual)
+		w.Actual, w.Cached = &actual, o.Cached
+	}
+	for _, s := range o.Sightings[:min(len(o.Sightings), MaxSightings)] {
+		w.Sightings = append(w.Sightings, Sighting{
+			On: word(dimensions, s.Dimension), Limit: s.Limit, Window: s.Window, Remaining: s.Remaining, Reset: s.Reset, HasReset: s.HasReset, Said: s.Said,
+		})
+	}
+	return w
+}
+
+// ErrMessage is the kind of every error about a message that cannot be meant.
+var ErrMessage = errors.New("permit: message")
+
+// Machine is the outcome in the core's words. The error, an [ErrMessage], says what of it
+// cannot be meant.
+func (w *Outcome) Machine() (o machine.Outcome, err error) {
+	signal, on := slices.Index(signals, w.Signal), slices.Index(dimensions, w.On)
+	if signal < 0 || on < 0 {
+		return o, fmt.Errorf("%w: outcome: %q on %q: there is no such word", ErrMessage, w.Signal, w.On)
+	}
+	o = machine.Outcome{
+		Signal: machine.Signal(signal), Latency: max(0, w.Latency), Directed: w.Directed, RetryAfter: w.RetryAfter, Unclear: w.Unclear,
+		Timeout: w.Timeout, Way: w.Way, Unsent: w.Unsent, Slow: w.Slow, On: limiter.Dimension(on), OnlyIfFirst: w.OnlyIfFirst,
+	}
+	if w.Cause != nil {
+		o.Cause = w.Cause
+	}
+	if w.Actual != nil {
+		if !w.Actual.valid() || !within(w.Cached) {
+			return o, fmt.Errorf("%w: outcome: no call draws %v", ErrMessage, *w.Actual)
+		}
+		o.Measured, o.Actual, o.Cached = true, w.Actual.Limiter(), w.Cached
+	}
+	o.Sightings, err = w.sightings()
+	return o, err
+}
+
+func (w *Outcome) sightings() (seen []limiter.Sighting, err error) {
+	if len(w.Sightings) > MaxSightings {
+		return nil, fmt.Errorf("%w: outcome: %d sightings are more than %d", ErrMessage, len(w.Sightings), MaxSightings)
+	}
+	for _, s := range w.Sightings {
+		on := slices.Index(dimensions, s.On)
+		if on <= 0 || math.IsNaN(s.Limit+s.Remaining) || math.IsInf(s.Limit+s.Remaining, 0) {
+			return nil, fmt.Errorf("%w: outcome: sighting of %v on %q", ErrMessage, s.Limit, s.On)
+		}
+		seen = append(seen, limiter.Sighting{
+			Dimension: limiter.Dimension(on), Limit: s.Limit, Window: s.Window, Remaining: s.Remaining, Reset: s.Reset, HasReset: s.HasReset, Said: s.Said,
+		})
+	}
+	return seen, nil
+}

@@ -1,0 +1,64 @@
+package permit
+
+import "time"
+
+// reports are what is not known to have been heard.
+//
+// Invariant: list[i] is the report of number first+i; those to seen were in an ask, and are
+// not changed any more.
+type reports struct {
+	first uint64
+	list  []report
+	seen  uint64
+}
+
+type report struct {
+	Report
+	at time.Time // when its call left
+}
+
+// add notes a report, and answers its number.
+func (r *reports) add(x Report, at time.Time) uint64 {
+	r.list = append(r.list, report{x, at})
+	return r.first + uint64(len(r.list)) - 1
+}
+
+// replace has one report say what two would: that a call has left is of no interest when it
+// has ended. It reports whether nobody has seen the first one yet.
+func (r *reports) replace(number uint64, x Report) bool {
+	if number <= r.seen {
+		return false
+	}
+	r.list[number-r.first].Report = x
+	return true
+}
+
+// unheard are the oldest of them as they are said now, and the number of the first.
+func (r *reports) unheard(now time.Time) (first uint64, list []Report) {
+	n := min(len(r.list), MaxReports)
+	if n == 0 {
+		return 0, nil
+	}
+	list = make([]Report, n)
+	for i := range list {
+		list[i] = r.list[i].Report
+		if !list[i].Unused {
+			list[i].Age = max(0, now.Sub(r.list[i].at))
+		}
+	}
+	r.seen = max(r.seen, r.first+uint64(n)-1)
+	return r.first, list
+}
+
+// heard forgets the reports up to that number.
+func (r *reports) heard(number uint64) {
+	if number < r.first {
+		return
+	}
+	n := min(number-r.first+1, uint64(len(r.list)))
+	r.list = r.list[n:]
+	r.first += n
+	if len(r.list) == 0 {
+		r.list = nil
+	}
+}

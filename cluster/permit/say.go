@@ -1,0 +1,128 @@
+package permit
+
+import (
+	"math"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// What a law says, and when.
+//
+//	anything wanted that the keeper does not know of, or a refusal ─▶ AskSoonest after the latest
+//	wanted, or reports that were not heard                         ─▶ AskEvery
+//	calls in flight, or permits in hand                            ─▶ AskStill
+//	none of it                                                     ─▶ when something changes
+
+// asks are what was said.
+type asks struct {
+	seq    uint64    // of the latest
+	at     time.Time // when that was
+	urgent bool      // something must be said as soon as may be
+	unmet  int       // calls that the latest one wanted, and for which no permit has come since
+	way    float64   // seconds from an ask to the give that answers it, smoothed; 0: none did
+	sent   []sentAsk // those within Life: permits may yet come that answer them
+}
+
+// A sentAsk is what must be known of an ask when a give answers it.
+type sentAsk struct {
+	seq    uint64
+	at     time.Time
+	report uint64 // the last one that was in it; 0: none was
+}
+
+const wayWeight = 0.1 // of a new way in the smoothed one
+
+// Say is part of [limiter.Speaker]. Its words are *[Ask].
+func (l *Law) Say(now time.Time, up limiter.Upcoming) (any, time.Time) {
+	l.expire(now)
+	if at := l.soonest(); at.After(now) {
+		return nil, earliest(at, l.hand.until())
+	}
+	wants, more := l.wants(up)
+	wanted := len(wants) + more
+	if at := l.due(wanted); at.IsZero() || at.After(now) {
+		return nil, earliest(at, l.hand.until())
+	}
+	return l.ask(now, wants, more), earliest(l.due(wanted), l.hand.until())
+}
+
+// soonest is before when there is no ask, whatever is wanted: that is not cheap to find out.
+func (l *Law) soonest() time.Time {
+	if a := &l.asks; !a.urgent && a.unmet > 0 {
+		return a.at.Add(AskEvery)
+	}
+	return l.asks.at.Add(AskSoonest)
+}
+
+// wants are the costs of the calls that would leave next, and have no permit: as many as
+// there will be places for when the permits come.
+func (l *Law) wants(up limiter.Upcoming) (wants []Cost, more int) {
+	if l.stopped {
+		return nil, 0
+	}
+	n := min(up.Waiting, up.Free+l.soonFree())
+	told := 0
+	l.hand.match()
+	for cost := range up.Costs {
+		if told++; told > n {
+			break
+		}
+		if c := CostOf(cost); !l.hand.covers(c) && len(wants) < MaxWants {
+			wants = append(wants, c)
+		}
+	}
+	return wants, max(0, n-max(told, len(l.hand.permits)))
+}
+
+// soonFree is how many of the calls in flight will have ended when the permits are there that
+// are asked for now, and again an ask later, as the next ones are not there before: by the
+// mean latency, as if ends were spread evenly.
+func (l *Law) soonFree() int {
+	if l.latency <= 0 {
+		return 0
+	}
+	horizon := 2 * (AskEvery.Seconds() + l.asks.way)
+	return int(math.Ceil(float64(len(l.out)) * min(1, horizon/l.latency)))
+}
+
+// due is when the next ask is; zero: there is nothing to say.
+func (l *Law) due(wanted int) time.Time {
+	a := &l.asks
+	switch {
+	case a.urgent, wanted > 0 && a.unmet <= 0:
+		return a.at.Add(AskSoonest)
+	case wanted > 0, a.unmet > 0, len(l.reports.list) > 0:
+		return a.at.Add(AskEvery)
+	case len(l.out) > 0, len(l.hand.permits) > 0:
+		return a.at.Add(AskStill)
+	}
+	return time.Time{}
+}
+
+func (l *Law) ask(now time.Time, wants []Cost, more int) *Ask {
+	a := &l.asks
+	a.seq++
+	a.at, a.urgent, a.unmet = now, false, len(wants)+more
+	for len(a.sent) > 0 && now.Sub(a.sent[0].at) >= Life {
+		a.sent = a.sent[1:]
+	}
+	first, list := l.reports.unheard(now)
+	last := uint64(0)
+	if len(list) > 0 {
+		last = first + uint64(len(list)) - 1
+	}
+	a.sent = append(a.sent, sentAsk{seq: a.seq, at: now, report: last})
+	return &Ask{
+		Version: Version, Worker: l.worker, Job: l.job, Limit: l.limit, Seq: a.seq, Epoch: l.epoch, Got: l.got,
+		Wants: wants, More: more, First: first, Reports: list,
+	}
+}
+
+// earliest is the earlier of two moments; a zero one is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
