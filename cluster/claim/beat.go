@@ -1,0 +1,170 @@
+package claim
+
+import (
+	"slices"
+	"time"
+)
+
+// connectedAt hears that the bus was away and is back. Whoever claimed a chunk meanwhile could not say
+// so.
+func (m *Machine) connectedAt(at time.Time) {
+	m.connected = at
+	for _, c := range slices.Clone(m.claims) {
+		m.doubt(c)
+		m.unsaid(c)
+	}
+}
+
+// unsaid gives up a takeover of which the bus may not have heard: whoever was taken for dead may live, and
+// not know of it.
+func (m *Machine) unsaid(c *claim) {
+	if c.unheard {
+		m.putBack(c, "the bus went away as it was taken over")
+	}
+}
+
+// doubt lets no call go before a heartbeat was acknowledged and a list looked through, in this order.
+func (m *Machine) doubt(c *claim) { c.doubted, c.beatAt = m.now, m.now }
+
+// due does what is due of a claim by the time.
+func (m *Machine) due(c *claim) {
+	if c.state == asking {
+		m.judge(c)
+	}
+	m.beat(c)
+	switch {
+	case c.state == working && c.exit == stays:
+		m.inspect(c)
+	case c.retries() && !m.now.Before(c.tryAt):
+		m.retry(c)
+	}
+}
+
+// wakeOf is when something of a claim is due next.
+func (m *Machine) wakeOf(c *claim) (wake time.Time) {
+	if c.beats() {
+		wake = c.beatAt
+	}
+	switch {
+	case c.state == asking && m.now.Before(c.late):
+		wake = sooner(wake, c.late)
+	case c.state == working && c.exit == stays && !c.inspecting:
+		if at := later(c.inspectAt, m.staleAt(c)); m.now.Before(at) {
+			wake = sooner(wake, at) // after that the next heartbeat is waited for
+		}
+	case c.retries():
+		wake = sooner(wake, c.tryAt)
+	}
+	return wake
+}
+
+// beats reports whether a heartbeat may be sent.
+func (c *claim) beats() bool { return !c.beating && c.state < acking }
+
+func (m *Machine) beat(c *claim) {
+	if !c.beats() || m.now.Before(c.beatAt) {
+		return
+	}
+	c.beating, c.beatSent, c.beatAt = true, m.now, m.now.Add(m.cfg.beatEvery())
+	m.do(Beat{c.id, c.delivery})
+}
+
+// beatEnded notes a heartbeat that was acknowledged. If the answer comes too late it does not make sure:
+// the heartbeat may have been on its way for long, and the queue may have given the chunk to
+// another meanwhile. It acknowledges all the same.
+func (m *Machine) beatEnded(c *claim, err error) {
+	c.beating = false
+	if err == nil {
+		c.heard = c.beatSent
+		if m.now.Sub(c.sure) < m.cfg.sureFor() {
+			c.sure = later(c.sure, c.beatSent)
+		}
+	} else {
+		m.unsaid(c)
+	}
+	if c.state == asking && !c.beatSent.Before(c.askedAt) {
+		m.proved(c, err)
+	}
+}
+
+// proved takes the end of a heartbeat that went with a question, or came after it. One that was long on
+// its way may be heard together with answers that were on theirs: then another decides.
+func (m *Machine) proved(c *claim, err error) {
+	switch {
+	case err != nil:
+		m.putBack(c, "nobody answers, and neither does the queue: "+err.Error())
+		return
+	case c.late.IsZero():
+		c.late = m.now.Add(m.cfg.AskTime)
+	case m.now.Sub(c.beatSent) <= m.cfg.AskTime:
+		c.proof = c.beatSent
+	}
+	m.judge(c)
+}
+
+// stale reports whether the chunk may be another's by now.
+func (m *Machine) stale(c *claim) bool { return !m.now.Before(m.staleAt(c)) }
+
+// staleAt is from when on it may be, if nothing happens.
+func (m *Machine) staleAt(c *claim) time.Time {
+	if !c.doubted.IsZero() {
+		return c.doubted
+	}
+	return c.sure.Add(m.cfg.sureFor())
+}
+
+// inspect looks, in doubt, whether a later claim has a journal. Without a heartbeat before it the look
+// would say nothing of the moment after it.
+func (m *Machine) inspect(c *claim) {
+	backed := !c.heard.Before(c.doubted) && m.now.Sub(c.heard) < m.cfg.sureFor()
+	if c.inspecting || !m.stale(c) || !backed || m.now.Before(c.inspectAt) {
+		return
+	}
+	c.inspecting, c.inspected, c.backed = true, m.now, c.heard
+	m.do(List{c.id})
+}
+
+// inspectedBy ends the doubt, or the claim.
+func (m *Machine) inspectedBy(c *claim, e Listed) {
+	c.inspecting = false
+	if c.state != working || c.exit != stays {
+		return
+	}
+	if e.Err != nil {
+		c.inspectAt = m.now.Add(pause)
+		return
+	}
+	c.take(e.Names)
+	if by, is := c.overtaken(); is {
+		m.leave(c, lost, 0, by.Who+" has taken it over")
+		return
+	}
+	if len(c.names) == 0 || c.names[len(c.names)-1] != c.name {
+		m.leave(c, lost, 0, "its journal is gone")
+		return
+	}
+	m.believe(c)
+}
+
+// believe lets calls go that waited, unless there is a new doubt.
+func (m *Machine) believe(c *claim) {
+	c.sure = later(c.sure, c.backed)
+	if !c.doubted.After(c.inspected) {
+		c.doubted = time.Time{}
+	}
+	if m.stale(c) {
+		return
+	}
+	c.unheard = false
+	for _, item := range c.held {
+		m.start(c, item)
+	}
+	c.held = nil
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

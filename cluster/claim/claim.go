@@ -1,0 +1,131 @@
+package claim
+
+import (
+	"slices"
+	"time"
+)
+
+// A state is where a claim is on its way. While nothing goes wrong it goes from each to the next.
+type state uint8
+
+const (
+	looking  state = iota // is the part there?
+	listing               // who has claimed the chunk before?
+	asking                // do they hold it? Again for those who are met in settling
+	naming                // its own journal is being made
+	settling              // who has claimed the chunk meanwhile?
+	checking              // is the part there by now?
+	reading               // what is in the journals of others?
+	working               // its items are fed, called and saved
+	closing               // its journal is being closed
+	joining               // the part is being made
+	acking                // the queue is being told
+	cleaning              // the journals are being deleted
+	gone                  // it is over
+)
+
+var stateWords = [...]string{
+	"looking", "listing", "asking", "naming", "settling", "checking",
+	"reading", "working", "closing", "joining", "acking", "cleaning", "gone",
+}
+
+func (s state) String() string { return stateWords[s] }
+
+// An exit is why a claim leaves its way before the end; of two, the one that stands below counts.
+type exit uint8
+
+const (
+	stays   exit = iota // it does not
+	back                // the chunk goes back to the queue
+	dropped             // the job is canceled: the queue is told that nothing is to be done
+	lost                // another has the chunk, and the queue's answer to come
+)
+
+// A claim is one chunk at the hand of one worker.
+type claim struct {
+	id       ID
+	delivery ID // the latest of this chunk: the one to answer
+	chunk    Chunk
+	state    state
+
+	exit  exit
+	after time.Duration // of back: not to be given out again before that
+	why   string
+
+	name     Name   // of its own journal; Turn 0: it has none yet
+	names    []Name // of all journals of the chunk, as they were listed last
+	vanished bool   // its own journal, or one of those, was deleted: the part should be there
+
+	asked   []Name   // about which journals their workers were asked, ever
+	asks    []string // who was asked the last time and has said nothing,
+	mute    []string // who of them cannot be reached,
+	dead    []string // and who is taken for dead, of all
+	unheard bool     // that they were told so may not be known to the bus yet
+	askedAt time.Time
+	late    time.Time // when an answer comes too late; zero: the question may not have left yet
+	proof   time.Time // when the latest heartbeat was sent that was acknowledged promptly
+
+	beating  bool      // a heartbeat is under way
+	beatSent time.Time // when the latest one was sent
+	beatAt   time.Time // when the next one is due
+	heard    time.Time // when the latest one that was acknowledged was sent
+
+	// sure is up to when the chunk was this claim's beyond doubt: then a heartbeat was sent that
+	// was acknowledged, and either it came in time after the one before, or a list was made after
+	// it that shows no later claim. After doubted only such a list helps.
+	sure, doubted time.Time
+	inspecting    bool      // such a list is under way,
+	inspected     time.Time // begun then,
+	backed        time.Time // after the heartbeat that was sent then
+	inspectAt     time.Time // not before that, after one that failed
+
+	read    bool         // to its end
+	items   map[int]bool // that have not ended; true: a call is in flight
+	held    []int        // whose calls wait until there is no doubt
+	flying  int
+	unsaved int  // results on their way to the journal
+	flushed bool // they were told to hurry
+	wrote   bool // something is in the journal, or on its way there
+	broken  bool // it takes no more
+
+	tries int       // of the join, or of the ack
+	tryAt time.Time // the next one; zero: one is under way
+	sent  time.Time // the latest ack
+}
+
+func (c *claim) named() bool { return c.name.Turn > 0 }
+
+// strangers are the workers whose journals were not asked about yet: from now on they were. A worker
+// that said no may have made another journal since.
+func (c *claim) strangers(me string) (who []string) {
+	for _, n := range c.names {
+		if n.Who == me || slices.Contains(c.asked, n) {
+			continue
+		}
+		c.asked = append(c.asked, n)
+		if !slices.Contains(who, n.Who) {
+			who = append(who, n.Who)
+		}
+	}
+	return who
+}
+
+// take notes the journals that there are.
+func (c *claim) take(names []Name) {
+	c.names = slices.Clone(names)
+	slices.SortFunc(c.names, Name.Compare)
+}
+
+// overtaken gives the latest claim, if that is not this one.
+func (c *claim) overtaken() (by Name, is bool) {
+	if len(c.names) == 0 {
+		return Name{}, false
+	}
+	latest := c.names[len(c.names)-1]
+	return latest, latest.Compare(c.name) > 0
+}
+
+// others are the journals of claims before this one.
+func (c *claim) others() []Name {
+	return slices.DeleteFunc(slices.Clone(c.names), func(n Name) bool { return n.Compare(c.name) >= 0 })
+}

@@ -1,0 +1,267 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cluster/claim"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// A desk is what an executor has of one claim. It is the owner's.
+type desk struct {
+	id    claim.ID
+	chunk job.Chunk
+	ctx   context.Context // ends with the claim
+	end   context.CancelFunc
+	over  bool // the machine has forgotten it
+
+	job    *Job
+	plan   plan              // once all is read
+	ready  []prompts.Request // read, and not given
+	places chan struct{}     // one is taken for each of them
+	read   bool              // to the end
+	given  int               // items, ever
+	out    int               // items in the stream
+
+	journal store.Journal
+	queue   []work // what is to be done with the journal, one after the other
+	busy    bool
+	ended   bool // nothing more is written
+	lines   [][]byte
+	bytes   int
+	dueAt   time.Time // when lines are to be written at the latest
+	writing bool
+
+	footer []byte // of the part that it made, as JSON
+}
+
+// work is one thing to be done with a journal; nil: there is none. What it returns is done by the owner.
+type work func(store.Journal) (then func())
+
+// desk is that of a claim. It is set up when the machine first speaks of it.
+func (x *Executor) desk(id claim.ID) *desk {
+	if d := x.desks[id]; d != nil {
+		return d
+	}
+	d := &desk{id: id, chunk: x.deliveries[id].chunk, places: make(chan struct{}, readAhead)}
+	d.ctx, d.end = context.WithCancel(x.ctx)
+	x.desks[id] = d
+	return d
+}
+
+// next takes the next item.
+func (d *desk) next() *Item {
+	it := &Item{Item: d.job.Item(d.ready[0]), job: d.job, desk: d, number: d.given}
+	d.ready = d.ready[1:]
+	<-d.places
+	d.given++
+	d.out++
+	return it
+}
+
+// inTurn does something with the journal when all that came before is done.
+func (x *Executor) inTurn(d *desk, w work) {
+	d.queue = append(d.queue, w)
+	x.turn(d)
+}
+
+func (x *Executor) turn(d *desk) {
+	if d.busy || len(d.queue) == 0 || x.leaving { // leave does the rest
+		return
+	}
+	w, j := d.queue[0], d.journal
+	d.queue, d.busy = d.queue[1:], true
+	x.beside(func() func() {
+		then := w(j)
+		return func() {
+			d.busy = false
+			then()
+			x.turn(d)
+			x.drop(d)
+		}
+	})
+}
+
+// create makes the claim's journal.
+func (x *Executor) create(d *desk, name claim.Name) {
+	object := journalName(&d.chunk, name)
+	x.inTurn(d, func(store.Journal) func() {
+		j, err := store.CreateJournal(x.ctx, x.cfg.Store, object, x.cfg.Journal)
+		return func() {
+			d.journal = j
+			taken := errors.Is(err, store.ErrExists)
+			if taken {
+				err = nil
+			}
+			x.step(claim.Created{ID: d.id, Taken: taken, Err: err})
+		}
+	})
+}
+
+// remove deletes the claim's journal.
+func (x *Executor) remove(d *desk, name claim.Name) {
+	object := journalName(&d.chunk, name)
+	x.inTurn(d, func(j store.Journal) func() {
+		ctx, cancel := x.bounded(x.ctx, storeTime)
+		defer cancel()
+		closeJournal(ctx, j)
+		if err := store.DeleteJournal(ctx, x.cfg.Store, object); err != nil {
+			x.cfg.Say(fmt.Sprintf("%s: an empty journal stays: %v", &d.chunk, err))
+		}
+		return func() { d.journal = nil }
+	})
+}
+
+// closeJournal ends a journal of which nothing is wanted any more.
+func closeJournal(ctx context.Context, j store.Journal) {
+	if j != nil {
+		_ = j.Close(ctx) // what it did not save is not waited for
+	}
+}
+
+// keep lets a line wait for the journal.
+func (x *Executor) keep(d *desk, line []byte) {
+	if d.ended || d.over || d.journal == nil {
+		return
+	}
+	if len(d.lines) == 0 {
+		d.dueAt = x.cfg.Clock.Now().Add(commitEvery)
+	}
+	d.lines = append(d.lines, line)
+	d.bytes += len(line)
+	x.waiting += len(line)
+}
+
+// commit writes the lines that are due, and tells when the next ones are.
+func (x *Executor) commit() (wake time.Time) {
+	now := x.cfg.Clock.Now()
+	for _, d := range x.desks {
+		switch {
+		case len(d.lines) == 0 || d.writing:
+		case now.Before(d.dueAt):
+			wake = sooner(wake, d.dueAt)
+		default:
+			x.write(d)
+		}
+	}
+	return wake
+}
+
+// write writes what waits, and syncs it.
+func (x *Executor) write(d *desk) {
+	lines, size := d.lines, d.bytes
+	d.lines, d.bytes, d.writing = nil, 0, true
+	x.inTurn(d, func(j store.Journal) func() {
+		err := writeAll(x.ctx, j, lines)
+		return func() {
+			x.waiting -= size
+			d.writing = false
+			x.wrote(d, len(lines), err)
+		}
+	})
+}
+
+func (x *Executor) wrote(d *desk, lines int, err error) {
+	if err == nil {
+		x.step(claim.Saved{ID: d.id, Lines: lines})
+		return
+	}
+	x.stop(d)
+	x.step(claim.JournalBroke{ID: d.id, Err: err})
+}
+
+// stop takes no more lines.
+func (x *Executor) stop(d *desk) {
+	x.waiting -= d.bytes
+	d.ended, d.lines, d.bytes = true, nil, 0
+}
+
+func writeAll(ctx context.Context, j store.Journal, lines [][]byte) error {
+	for _, line := range lines {
+		if err := j.Write(ctx, line); err != nil {
+			return err
+		}
+	}
+	return j.Sync(ctx)
+}
+
+// close saves what waits and ends the journal.
+func (x *Executor) close(d *desk) {
+	if len(d.lines) > 0 {
+		x.write(d)
+	}
+	d.ended = true
+	x.inTurn(d, func(j store.Journal) func() {
+		ctx, cancel := x.bounded(x.closing, closeTime)
+		defer cancel()
+		x.flush(ctx, j)
+		err := j.Close(ctx)
+		return func() {
+			d.journal = nil
+			if err != nil {
+				x.step(claim.JournalBroke{ID: d.id, Err: err})
+			}
+			x.step(claim.Closed{ID: d.id})
+		}
+	})
+}
+
+// flush tries for as long as there is time: what is not saved is to be called again. A journal that
+// cannot even be synced takes nothing more.
+func (x *Executor) flush(ctx context.Context, j store.Journal) {
+	for j.Flush(ctx) != nil && j.Sync(ctx) == nil {
+		select {
+		case <-x.cfg.Clock.After(flushAgain):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// forget ends a claim.
+func (x *Executor) forget(d *desk) {
+	x.stop(d)
+	d.over, d.ready = true, nil
+	d.end()
+	for id, had := range x.deliveries {
+		if nameOf(&had.chunk) == nameOf(&d.chunk) {
+			delete(x.deliveries, id)
+		}
+	}
+	x.inTurn(d, func(j store.Journal) func() {
+		ctx, cancel := x.bounded(x.ctx, leaveTime)
+		defer cancel()
+		closeJournal(ctx, j)
+		return func() { d.journal = nil }
+	})
+}
+
+// drop lets go of a desk that nothing needs any more.
+func (x *Executor) drop(d *desk) {
+	if !d.over || d.busy || len(d.queue) > 0 || d.out > 0 || x.desks[d.id] == nil {
+		return
+	}
+	delete(x.desks, d.id)
+	d.closeJob()
+}
+
+func (d *desk) closeJob() {
+	if d.job != nil && d.job.Close != nil {
+		d.job.Close()
+	}
+}
+
+// abandon saves what it can of a claim that is left as it is.
+func (d *desk) abandon(ctx context.Context) {
+	d.end()
+	if d.journal == nil {
+		return
+	}
+	_ = writeAll(ctx, d.journal, d.lines) // what is lost will be called again
+	closeJournal(ctx, d.journal)
+}

@@ -1,0 +1,172 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/headrace/headrace/cluster/claim"
+	"github.com/headrace/headrace/cluster/job"
+)
+
+// do does what the machine says.
+func (x *Executor) do(a claim.Action) {
+	switch a := a.(type) {
+	case claim.Fetch:
+		x.fetch()
+	case claim.Return:
+		x.putBack(a)
+	case claim.Drop:
+		x.note(a.Delivery, a.Why)
+		delete(x.deliveries, a.Delivery)
+	case claim.SayDone:
+		x.sayDone(a.Chunk)
+	case claim.Go:
+		x.answer(place{a.ID, a.Item}, true)
+	case claim.Refuse:
+		x.answer(place{a.ID, a.Item}, false)
+	default:
+		x.doOf(a)
+	}
+}
+
+// doOf does what concerns one claim.
+func (x *Executor) doOf(a claim.Action) {
+	switch a := a.(type) {
+	case claim.Beat:
+		x.say(a.Delivery, wordTime, Delivery.Working, func(err error) { x.step(claim.BeatEnded{ID: a.ID, Err: err}) })
+	case claim.Ack:
+		x.desk(a.ID) // the first that is heard of a claim, if its job is canceled
+		x.say(a.Delivery, claim.AckTime, Delivery.Done, func(err error) { x.step(claim.Acked{ID: a.ID, Err: err}) })
+	case claim.Ask:
+		x.ask(x.desk(a.ID), a.Who)
+	case claim.Tell:
+		x.tellAll(x.desk(a.ID), a)
+	case claim.LookPart:
+		x.lookPart(x.desk(a.ID))
+	case claim.List:
+		x.list(x.desk(a.ID))
+	case claim.Create:
+		x.create(x.desk(a.ID), a.Name)
+	case claim.Remove:
+		x.remove(x.desk(a.ID), a.Name)
+	case claim.ReadJournals:
+		x.begin(x.desk(a.ID), a.Names)
+	case claim.Flush:
+		x.desk(a.ID).dueAt = time.Time{}
+	case claim.Close:
+		x.close(x.desk(a.ID))
+	case claim.Join:
+		x.join(x.desk(a.ID), a.Names)
+	case claim.Clean:
+		x.clean(x.desk(a.ID))
+	case claim.Forget:
+		x.forget(x.desk(a.ID))
+	}
+}
+
+// delivered is a chunk that the queue gave out, and that was not answered yet.
+type delivered struct {
+	Delivery
+	chunk job.Chunk
+}
+
+func (x *Executor) fetch() {
+	ctx, cancel := context.WithCancel(x.ctx)
+	x.stopFetch = cancel
+	x.beside(func() func() {
+		defer cancel()
+		d, came, err := x.cfg.Queue.Fetch(ctx)
+		if err != nil || !came {
+			return func() { x.step(claim.FetchEnded{Err: err}) }
+		}
+		c, err := chunkOf(d.Body())
+		return func() { x.delivered(delivered{d, c}, err) }
+	})
+}
+
+func chunkOf(body []byte) (c job.Chunk, err error) {
+	if err = json.Unmarshal(body, &c); err == nil {
+		err = job.CheckName(c.Job)
+	}
+	if err == nil && (c.Number < 0 || c.Round < 0) {
+		err = fmt.Errorf("%v has a negative number", &c)
+	}
+	return c, err
+}
+
+// delivered begins a claim. What cannot be read a newer worker may have to do.
+func (x *Executor) delivered(d delivered, err error) {
+	x.number++
+	x.deliveries[x.number] = d
+	if err == nil {
+		x.step(claim.Delivered{Delivery: x.number, Chunk: nameOf(&d.chunk)})
+		return
+	}
+	x.step(claim.FetchEnded{Err: err})
+	x.putBack(claim.Return{Delivery: x.number, After: x.machine.Config().AckWait, Why: "it is no chunk: " + err.Error()})
+}
+
+func nameOf(c *job.Chunk) claim.Chunk {
+	return claim.Chunk{Job: c.Job, Number: c.Number, Round: c.Round}
+}
+
+// say says something about a delivery, within a time.
+func (x *Executor) say(id claim.ID, within time.Duration, word func(Delivery, context.Context) error, then func(error)) {
+	d := x.deliveries[id].Delivery
+	x.beside(func() func() {
+		ctx, cancel := x.bounded(x.ctx, within)
+		defer cancel()
+		err := word(d, ctx)
+		return func() { then(err) }
+	})
+}
+
+func (x *Executor) putBack(a claim.Return) {
+	x.note(a.Delivery, a.Why)
+	word := func(d Delivery, ctx context.Context) error { return d.Return(ctx, a.After) }
+	x.say(a.Delivery, wordTime, word, func(error) {}) // the queue finds out by itself
+	delete(x.deliveries, a.Delivery)
+}
+
+func (x *Executor) note(id claim.ID, why string) {
+	d := x.deliveries[id]
+	x.cfg.Say(fmt.Sprintf("chunk %v goes back: %s", &d.chunk, why))
+}
+
+func (x *Executor) ask(d *desk, who []string) {
+	for _, who := range who {
+		x.beside(func() func() {
+			holds, answered, err := x.cfg.Peers.Holds(d.ctx, who, nameOf(&d.chunk))
+			return func() {
+				x.step(claim.Answered{ID: d.id, Who: who, Holds: holds, Silent: err != nil || !answered})
+			}
+		})
+	}
+}
+
+func (x *Executor) tellAll(d *desk, a claim.Tell) {
+	for _, who := range a.Who {
+		x.beside(func() func() {
+			ctx, cancel := x.bounded(x.ctx, wordTime)
+			defer cancel()
+			if err := x.cfg.Peers.Tell(ctx, who, nameOf(&d.chunk), a.Name); err != nil {
+				x.cfg.Say(fmt.Sprintf("chunk %v is taken over from %s, who was not told: %v", &d.chunk, who, err))
+			}
+			return func() {}
+		})
+	}
+}
+
+func (x *Executor) sayDone(c claim.Chunk) {
+	for _, d := range x.desks {
+		if !d.over && nameOf(&d.chunk) == c {
+			chunk, footer := d.chunk, d.footer
+			x.beside(func() func() {
+				x.cfg.Peers.SayDone(chunk, footer)
+				return func() {}
+			})
+		}
+	}
+}

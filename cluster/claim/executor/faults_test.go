@@ -1,0 +1,497 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cluster/claim"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/provider"
+)
+
+var errFault = errors.New("a fault of the store")
+
+// faulty is a store in which things go wrong: before is asked before each operation, and after when
+// it was done.
+type faulty struct {
+	store.Store
+	before, after func(op, name string) error
+	pieces        bool // nothing can be appended to
+}
+
+func (f faulty) do(op, name string, do func() error) error {
+	if f.before != nil {
+		if err := f.before(op, name); err != nil {
+			return err
+		}
+	}
+	err := do()
+	if f.after != nil {
+		err = errors.Join(err, f.after(op, name))
+	}
+	return err
+}
+
+func (f faulty) Create(ctx context.Context, name string, body io.Reader, size int64) error {
+	return f.do("create", name, func() error { return f.Store.Create(ctx, name, body, size) })
+}
+
+func (f faulty) Open(ctx context.Context, name string, offset, length int64) (in io.ReadCloser, err error) {
+	err = f.do("open", name, func() error {
+		in, err = f.Store.Open(ctx, name, offset, length)
+		return err
+	})
+	return in, err
+}
+
+func (f faulty) List(ctx context.Context, prefix, after string) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
+		if err := f.do("list", prefix, func() error { return nil }); err != nil {
+			yield(store.Object{}, err)
+			return
+		}
+		f.Store.List(ctx, prefix, after)(yield)
+	}
+}
+
+func (f faulty) Delete(ctx context.Context, name string) error {
+	return f.do("delete", name, func() error { return f.Store.Delete(ctx, name) })
+}
+
+func (f faulty) Append(ctx context.Context, name string) (tail store.Tail, err error) {
+	if f.pieces {
+		return nil, errors.ErrUnsupported
+	}
+	err = f.do("append", name, func() error {
+		tail, err = store.Append(ctx, f.Store, name)
+		return err
+	})
+	return faultyTail{tail, f, name}, err
+}
+
+type faultyTail struct {
+	store.Tail
+	f    faulty
+	name string
+}
+
+func (t faultyTail) Sync() error { return t.f.do("sync", t.name, t.Tail.Sync) }
+
+// in puts a faulty store before a worker's own.
+func (f faulty) in(c *Config) {
+	f.Store = c.Store
+	c.Store = f
+}
+
+// Whatever fails at the store, before it was done or after, for a while: nothing is lost, and nothing twice.
+func TestStoreFails(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, rng, faults := newWorld(t, 8, 50), randomOf(seed), map[string]int{}
+				fault := func(op, _ string) (err error) {
+					w.note(func() {
+						if rng.IntN(40) == 0 {
+							faults[op]++
+							err = errFault
+						}
+					})
+					return err
+				}
+				var workers []*worker
+				for n := range 2 {
+					workers = append(workers, w.start(fmt.Sprintf("w%d", n), faulty{before: fault, after: fault}.in))
+				}
+				w.finish(time.Hour)
+				for _, k := range workers {
+					k.drain()
+				}
+				w.check(32 * faults["sync"]) // a journal that breaks loses what flew, and what was in that sync
+				for _, op := range []string{"open", "list", "sync"} {
+					if faults[op] == 0 {
+						t.Errorf("no %s has failed: %v", op, faults)
+					}
+				}
+				t.Logf("%v, %d repeated", faults, w.repeats())
+			})
+		})
+	}
+}
+
+// A journal that breaks gives its chunk up: what it did not take is asked again, and nothing else.
+func TestJournalBreaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, syncs := newWorld(t, 1, 100), 0
+		k := w.start("w1", faulty{before: func(op, _ string) error {
+			if op == "sync" {
+				if syncs++; syncs >= 5 && syncs < 7 {
+					return errFault
+				}
+			}
+			return nil
+		}}.in)
+		k.doAll()
+		if syncs < 8 {
+			t.Errorf("%d syncs", syncs)
+		}
+		w.check(2 * 16) // what flew, and what was in the sync that failed
+		if w.repeats() == 0 {
+			t.Error("nothing was lost: the sync that failed was taken for one that did not")
+		}
+	})
+}
+
+// Where a journal is in pieces, what is not in a piece yet is what a death costs beside what flew.
+func TestPieces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 12, 60)
+		change := func(c *Config) {
+			c.Journal = store.JournalConfig{Every: time.Second, Lines: 20}
+			faulty{pieces: true}.in(c)
+		}
+		allowed := 0
+		for n := range 5 {
+			k := w.start(fmt.Sprintf("w%d", n), change)
+			time.Sleep(1300 * time.Millisecond)
+			allowed += k.die() + 2*2*20 // of two claims, two pieces each
+		}
+		k := w.start("last", change)
+		k.doAll()
+		w.check(allowed)
+		if left := w.journals(); len(left) > 0 {
+			t.Errorf("journals are left: %q", left)
+		}
+	})
+}
+
+// A piece that cannot be written at the end is waited for.
+func TestLastPieceIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, broken := newWorld(t, 1, 50), true
+		time.AfterFunc(2*time.Minute, func() { w.note(func() { broken = false }) })
+		k := w.start("w1", func(c *Config) {
+			c.Journal = store.JournalConfig{Every: time.Hour, Lines: 1000}
+			faulty{pieces: true, before: func(op, name string) (err error) {
+				w.note(func() {
+					if broken && op == "create" && strings.HasSuffix(name, ".000001") {
+						err = errFault
+					}
+				})
+				return err
+			}}.in(c)
+		})
+		k.doAll()
+		w.check(0)
+	})
+}
+
+// A worker that drains does not wait for ever for a store that is away: what it could not save is lost.
+func TestLastPieceIsLostInADrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 50)
+		k := w.start("w1", func(c *Config) {
+			c.Journal = store.JournalConfig{Every: time.Hour, Lines: 1000}
+			faulty{pieces: true, before: func(op, name string) error {
+				if op == "create" && strings.HasSuffix(name, ".000001") {
+					return errFault
+				}
+				return nil
+			}}.in(c)
+		})
+		time.Sleep(10 * time.Second)
+		began := time.Now()
+		k.drain()
+		if d := time.Since(began); d < drainTime || d > 2*drainTime {
+			t.Errorf("it drains for %v", d)
+		}
+		w.start("w2", nil).doAll()
+		w.check(len(w.calls))
+		if w.repeats() == 0 {
+			t.Error("nothing was lost")
+		}
+	})
+}
+
+// While the store does not take results, no more of them are taken than may wait.
+func TestSlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, stuck := newWorld(t, 1, 120), make(chan struct{})
+		w.said = strings.Repeat("x", 1<<10)
+		k := w.start("w1", func(c *Config) {
+			c.bounds.waitingMost = 64 << 10
+			faulty{before: func(op, _ string) error {
+				if op == "sync" {
+					<-stuck
+				}
+				return nil
+			}}.in(c)
+		}, batch.WithReadAhead(1))
+		time.Sleep(time.Minute)
+		// What may wait, what flies, what the stream has room for.
+		if n := w.called(); n < 16 || n > 64+1+2*16 {
+			t.Errorf("%d calls while nothing is saved", n)
+		}
+		close(stuck)
+		k.doAll()
+		w.check(0)
+	})
+}
+
+// What is no chunk goes back, and keeps nobody from the others.
+func TestForeignDeliveries(t *testing.T) {
+	for _, body := range []string{"", "{", `{"job":"../x"}`, `{"job":"a","n":-1}`, `{"job":"a","round":-1}`, `[]`} {
+		synctest.Test(t, func(t *testing.T) {
+			w, returned := newWorld(t, 1, 20), time.Duration(0)
+			k := w.start("w1", func(c *Config) {
+				c.Queue = &foreignQueue{Queue: c.Queue, body: body, returned: &returned}
+			})
+			k.doAll()
+			w.check(0)
+			if returned != testAckWait {
+				t.Errorf("%q goes back for %v", body, returned)
+			}
+		})
+	}
+}
+
+type foreignQueue struct {
+	Queue
+	body     string
+	given    bool
+	returned *time.Duration
+}
+
+func (q *foreignQueue) Fetch(ctx context.Context) (Delivery, bool, error) {
+	if q.given {
+		return q.Queue.Fetch(ctx)
+	}
+	q.given = true
+	return foreignDelivery{q: q}, true, nil
+}
+
+type foreignDelivery struct {
+	Delivery
+	q *foreignQueue
+}
+
+func (d foreignDelivery) Body() []byte { return []byte(d.q.body) }
+func (d foreignDelivery) Return(_ context.Context, after time.Duration) error {
+	*d.q.returned = after
+	return nil
+}
+
+// A job that cannot be opened, and a chunk that cannot be read, are tried again.
+func TestCannotRead(t *testing.T) {
+	for _, gone := range []error{errFault, store.ErrMissing, store.ErrChanged} { // whatever it is: of the input, not of a journal
+		synctest.Test(t, func(t *testing.T) {
+			w, opens, reads := newWorld(t, 2, 50), 0, 0
+			k := w.start("w1", func(c *Config) {
+				open := c.Open
+				c.Open = func(ctx context.Context, name string) (*Job, error) {
+					if opens++; opens <= 2 {
+						return nil, gone
+					}
+					j, err := open(ctx, name)
+					read := j.Read
+					j.Read = func(ctx context.Context, c job.Chunk) iter.Seq2[prompts.Request, error] {
+						return func(yield func(prompts.Request, error) bool) {
+							if reads++; reads > 2 {
+								read(ctx, c)(yield)
+								return
+							}
+							some := 0
+							for req, err := range read(ctx, c) {
+								if some++; some == 30 {
+									yield(prompts.Request{}, gone)
+									return
+								}
+								if !yield(req, err) {
+									return
+								}
+							}
+						}
+					}
+					return j, err
+				}
+			})
+			k.doAll()
+			w.check(0)
+		})
+	}
+}
+
+// The lines of a journal that were torn or damaged count for nothing; those that are whole are done.
+func TestDamagedJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 30)
+		name := journalName(&w.chunks[0], claim.Name{Turn: 1, Who: "dead"})
+		j, err := store.CreateJournal(t.Context(), w.store, name, store.JournalConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		maker, whole := promptfile.NewMaker(promptfile.Config{Checked: true}), 0
+		var sums promptfile.Sums
+		for req, err := range w.read(t.Context(), w.chunks[0]) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			it := maker.Item(req)
+			l, _ := maker.Line(&promptfile.Result{Item: it, Value: w.reply(it), Lane: "m", Attempts: 1}, &sums)
+			line := journal.AppendLine(nil, &l)
+			line = line[:len(line)-1]
+			switch req.Line % 3 {
+			case 0:
+				line[len(line)/2] ^= 1
+			case 1:
+				line = line[:len(line)/2]
+			default:
+				whole++
+			}
+			if err := j.Write(t.Context(), line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := j.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.start("w1", nil).doAll()
+		w.check(0)
+		if n := w.called(); n != 30-whole || whole != 10 {
+			t.Errorf("%d calls where %d lines are whole", n, whole)
+		}
+	})
+}
+
+// A result that no journal takes is a failure of its item.
+func TestResultIsTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 1)
+		w.said = strings.Repeat("x", 1<<10)
+		w.start("w1", func(c *Config) { c.bounds.lineMost = 1 << 10 }).doAll()
+		if sums := w.sums(0); sums.Failed != 1 || w.called() != 1 {
+			t.Errorf("%d calls, %+v", w.called(), sums)
+		}
+	})
+}
+
+// A worker of which the queue hears nothing for long makes no call until it is sure again.
+func TestDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 400)
+		cut := make(chan struct{})
+		k := w.start("w1", func(c *Config) { c.Queue = cutQueue{c.Queue, &cut} })
+		time.Sleep(time.Second)
+		w.note(func() { close(cut) })
+		time.Sleep(testAckWait)
+		before := w.called()
+		time.Sleep(beginTime / 2) // then the chunk goes back
+		if n := w.called(); n != before || n == 0 || n > 300 {
+			t.Errorf("%d calls before, and %d after a while of silence", before, n)
+		}
+		w.note(func() { cut = make(chan struct{}) })
+		k.doAll()
+		w.check(0)
+	})
+}
+
+// cutQueue is one that hears nothing while the channel is closed.
+type cutQueue struct {
+	Queue
+	cut *chan struct{}
+}
+
+func (q cutQueue) Fetch(ctx context.Context) (Delivery, bool, error) {
+	d, came, err := q.Queue.Fetch(ctx)
+	return cutDelivery{d, q}, came, err
+}
+
+type cutDelivery struct {
+	Delivery
+	q cutQueue
+}
+
+func (d cutDelivery) Working(ctx context.Context) error {
+	select {
+	case <-*d.q.cut:
+		<-ctx.Done()
+		return ctx.Err()
+	default:
+		return d.Delivery.Working(ctx)
+	}
+}
+
+// A call that is not let go in its time has not run: its chunk goes back, and it is no failure. If it is
+// let go all the same, when nobody waits for that any more, it does not count as in flight for ever.
+func TestDoubtOutlastsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, 400)
+		cut := make(chan struct{})
+		k := w.start("w1", func(c *Config) { c.Queue = cutQueue{c.Queue, &cut} }, batch.WithAttemptTimeout(2*beginTime))
+		time.Sleep(time.Second)
+		w.note(func() { close(cut) })
+		time.Sleep(time.Minute)
+		w.note(func() { cut = make(chan struct{}) })
+		k.doAll()
+		w.check(0)
+		if k.sum.Failed == 0 || k.sum.Counters.HandedOver > 0 || w.sums(0).Failed > 0 {
+			t.Errorf("%+v", k.sum)
+		}
+	})
+}
+
+func TestConfig(t *testing.T) {
+	good := Config{
+		Claim: claim.Config{Who: "w"}, Store: faulty{}, Queue: &foreignQueue{}, Peers: &peers{},
+		Open: func(context.Context, string) (*Job, error) { return nil, errFault },
+	}
+	if _, err := New(good); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*Config){
+		"store": func(c *Config) { c.Store = nil }, "queue": func(c *Config) { c.Queue = nil },
+		"peers": func(c *Config) { c.Peers = nil }, "open": func(c *Config) { c.Open = nil },
+		"a dot": func(c *Config) { c.Claim.Who = "a.b" }, "no name": func(c *Config) { c.Claim.Who = "" },
+	} {
+		c := good
+		change(&c)
+		if _, err := New(c); err == nil {
+			t.Errorf("%s: no complaint", name)
+		}
+	}
+}
+
+// Words that come when all is over are for nobody.
+func TestWordsAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 20)
+		k := w.start("w1", nil)
+		k.doAll()
+		k.x.Drain()
+		k.x.Connected(time.Now())
+		k.x.Told(claim.Chunk{Job: testJob}, claim.Name{Turn: 1, Who: "x"})
+		if k.x.Answer(claim.Chunk{Job: testJob}) {
+			t.Error("it holds something")
+		}
+		if items := slices.Collect(k.x.Items()); len(items) > 0 {
+			t.Errorf("%d items", len(items))
+		}
+		it := &Item{Item: &promptfile.Item{}, desk: &desk{}, stage: refused}
+		if _, err := k.x.Call(t.Context(), it); !errors.Is(err, ErrRefused) || !provider.Unsent(err) {
+			t.Errorf("%v", err)
+		}
+		k.x.Took(&Result{Item: it, Err: errUnsent})
+	})
+}

@@ -1,0 +1,258 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cluster/claim"
+	"github.com/headrace/headrace/provider"
+)
+
+// An Item is one item of a claim on its way through the stream. Pool and Cost are those of the
+// job's item.
+type Item struct {
+	*promptfile.Item
+
+	job    *Job
+	desk   *desk // the owner's
+	number int
+	stage  stage // of whoever calls it, and of whoever takes its result after that
+}
+
+// Result is what became of an Item.
+type Result = batch.Result[*Item, provider.Reply]
+
+// A stage is how far an item has come.
+type stage uint8
+
+const (
+	waits   stage = iota // it may be called
+	calls                // a call has left
+	refused              // it is not to be called: nobody waits for it
+	unheard              // its call waited in vain to be let go
+)
+
+// place names an item.
+type place struct {
+	id   claim.ID
+	item int
+}
+
+func (it *Item) place() place { return place{it.desk.id, it.number} }
+
+// begin is a call that waits to be let go.
+type begin struct {
+	answer chan<- bool // has room
+	gone   bool        // nobody waits for it
+}
+
+// ErrRefused is the error of an item that is not to be called here: another claim has its chunk, or
+// the job is canceled, or the worker drains. It is no failure: Took knows.
+var ErrRefused = errors.New("executor: the item is not to be called here")
+
+// errUnsent is what a stream is told of a call that was not let go: that the end was asked for, so
+// that it learns nothing and tries nothing again; and that the call did not leave, in the words in
+// which networks say it, so that what was charged for it comes back.
+var errUnsent = errors.Join(ErrRefused, &provider.Error{Kind: provider.Canceled}, &net.OpError{Op: "dial", Err: ErrRefused})
+
+// Items gives the items of all chunks, one after the other, as a stream wants them. It is ranged over
+// once, by one goroutine. It ends when the executor drains. A stream that takes no more, before
+// that, drains the executor.
+func (x *Executor) Items() iter.Seq[*Item] {
+	return func(yield func(*Item) bool) {
+		for {
+			it := x.item()
+			if it == nil {
+				return
+			}
+			if !yield(it) {
+				x.Drain()
+				return
+			}
+		}
+	}
+}
+
+// item waits for the next item; nil: there is none any more.
+func (x *Executor) item() *Item {
+	given := make(chan *Item, 1)
+	select {
+	case x.want <- given:
+	case <-x.over:
+		return nil
+	}
+	select {
+	case it := <-given:
+		return it
+	case <-x.over:
+		return nil
+	}
+}
+
+// feed gives an item to whoever waits for one, if there is any.
+func (x *Executor) feed() (fed bool) {
+	if x.wanting == nil {
+		return false
+	}
+	if x.draining {
+		x.give(nil)
+		return false
+	}
+	id, ok := x.machine.Next()
+	if !ok || len(x.desks[id].ready) == 0 { // it is being read
+		return false
+	}
+	d := x.desks[id]
+	it := d.next()
+	x.step(claim.Fed{ID: id, Item: it.number})
+	x.readOut(d)
+	x.give(it)
+	return true
+}
+
+func (x *Executor) give(it *Item) {
+	x.wanting <- it
+	x.wanting = nil
+}
+
+// Call makes one call of an item, if it is let go: it is the stream's function.
+func (x *Executor) Call(ctx context.Context, it *Item) (provider.Reply, error) {
+	if !x.Begin(ctx, it) {
+		return provider.Reply{}, errUnsent
+	}
+	reply, err := it.job.Call(ctx, it.Item)
+	if err != nil && provider.ClassifyErr(err).Kind.Again() {
+		x.missed(it)
+	}
+	return reply, err
+}
+
+// Begin reports whether a call of an item may leave. While it is in doubt whose the chunk is it waits,
+// up to beginTime, or until ctx ends. For whoever does not use Call.
+func (x *Executor) Begin(ctx context.Context, it *Item) bool {
+	x.missed(it)
+	it.stage = unheard
+	answer := make(chan bool, 1)
+	p, b := it.place(), &begin{answer: answer}
+	if !x.tell(func() {
+		x.begins[p] = b
+		x.step(claim.Begun{ID: p.id, Item: p.item})
+	}) {
+		return false
+	}
+	timer := x.cfg.Clock.NewTimer(beginTime)
+	defer timer.Stop()
+	select {
+	case goes := <-answer:
+		it.stage = refused
+		if goes {
+			it.stage = calls
+		}
+		return goes
+	case <-timer.Chan():
+	case <-ctx.Done():
+	case <-x.over:
+	}
+	x.tell(func() { x.unheard(p, b) })
+	return false
+}
+
+// missed says that the call of an item that has left has brought nothing. The end of a call after which
+// there is no other is told by its result.
+func (x *Executor) missed(it *Item) {
+	if it.stage == calls {
+		it.stage = waits
+		p := it.place()
+		x.hear(claim.Missed{ID: p.id, Item: p.item})
+	}
+}
+
+// unheard forgets a call that nobody waits to make any more.
+func (x *Executor) unheard(p place, b *begin) {
+	if x.begins[p] == b {
+		b.gone = true
+		return
+	}
+	x.step(claim.Missed{ID: p.id, Item: p.item}) // it had been let go
+}
+
+// answer lets a call go, or not.
+func (x *Executor) answer(p place, goes bool) {
+	b := x.begins[p]
+	delete(x.begins, p)
+	if b == nil {
+		return
+	}
+	b.answer <- goes
+	if b.gone && goes {
+		x.later = append(x.later, claim.Missed{ID: p.id, Item: p.item})
+	}
+}
+
+// taken is an item that has ended, and its line.
+type taken struct {
+	it   *Item
+	line []byte // without the line feed; nil: it has none
+}
+
+// Took takes what became of an item, and brings its line to the journal. It belongs to one
+// goroutine, that of the stream's results. While the store is slow it waits.
+func (x *Executor) Took(res *Result) {
+	t := taken{it: res.Item}
+	if t.it.stage != refused && t.it.stage != unheard {
+		t.line = x.lineOf(res)
+	}
+	select {
+	case x.took <- t:
+	case <-x.over:
+	}
+}
+
+func (x *Executor) lineOf(res *Result) []byte {
+	r := promptfile.Result{
+		Index: res.Index, Item: res.Item.Item, Value: res.Value, Err: res.Err, Pool: res.Pool, Lane: res.Lane,
+		Attempts: res.Attempts, Calls: res.Calls, Usage: res.Usage, Finish: res.Finish, Status: res.Status,
+		RequestID: res.RequestID, Queued: res.Queued, Waited: res.Waited, Latency: res.Latency,
+	}
+	l, ended := res.Item.job.Line(&r)
+	if !ended {
+		return nil
+	}
+	line := text(&l)
+	if most := x.cfg.bounds.lineMost; len(line) > most {
+		line = tooLong(l, len(line), most)
+	}
+	return line
+}
+
+// tooLong is the line of an item whose result no journal takes: that is its failure, as it would
+// be called for ever.
+func tooLong(l journal.Line, size, most int) []byte {
+	l.Response, l.Headrace.Text, l.Headrace.Metadata = nil, nil, nil
+	l.Error = &journal.Failure{
+		Code:    provider.Unknown.String(),
+		Message: fmt.Sprintf("the line of its result has %d bytes, and %d are the most", size, most),
+	}
+	return text(&l)
+}
+
+// take is Took in the owner. A result that the journal does not take any more is none.
+func (x *Executor) take(t taken) {
+	d, p := t.it.desk, t.it.place()
+	switch {
+	case t.it.stage == refused:
+	case t.line == nil || d.ended:
+		x.step(claim.Unrun{ID: p.id, Item: p.item})
+	default:
+		x.step(claim.Took{ID: p.id, Item: p.item})
+		x.keep(d, t.line)
+	}
+	d.out--
+	x.drop(d)
+}

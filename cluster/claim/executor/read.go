@@ -1,0 +1,132 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cluster/claim"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// reading is what is known before a chunk is read.
+type reading struct {
+	job  *Job
+	ours func(key string) bool // whether an item is one of the chunk's round
+	done map[string]bool       // the keys of items that have ended
+}
+
+// begin finds out what of a chunk is to be done, and begins to read it.
+func (x *Executor) begin(d *desk, names []claim.Name) {
+	x.beside(func() func() {
+		r, err := x.prepare(d, names)
+		gone := errors.Is(err, store.ErrMissing)
+		if gone {
+			err = nil
+		}
+		return func() {
+			d.job = r.job
+			x.step(claim.JournalsRead{ID: d.id, Gone: gone, Err: err})
+			if err == nil && !gone && !d.over {
+				x.read(d, r)
+			}
+		}
+	})
+}
+
+func (x *Executor) prepare(d *desk, names []claim.Name) (r reading, err error) {
+	if r.job, err = x.cfg.Open(d.ctx, d.chunk.Job); err != nil {
+		return r, fmt.Errorf("executor: job %s: %w", d.chunk.Job, apart(err))
+	}
+	r.ours = func(string) bool { return true }
+	if d.chunk.Round > 0 {
+		if r.ours, err = r.job.Again(d.ctx, d.chunk); err != nil {
+			return r, fmt.Errorf("executor: what of %v is tried again: %w", &d.chunk, apart(err))
+		}
+	}
+	r.done = make(map[string]bool)
+	for _, n := range names {
+		if err := x.ended(d.ctx, journalName(&d.chunk, n), r.done); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// apart keeps what is missing elsewhere from being taken for a journal that is gone.
+func apart(err error) error { return errors.New(err.Error()) }
+
+// ended notes the keys of items that have a line in a journal. What is torn, as by a loss of power, is none.
+func (x *Executor) ended(ctx context.Context, name string, done map[string]bool) error {
+	var (
+		parser journal.Parser
+		whole  []byte
+	)
+	for text, err := range store.ReadJournal(ctx, x.cfg.Store, name) {
+		if err != nil {
+			return err
+		}
+		whole = append(append(whole[:0], text...), '\n')
+		if e, err := parser.Parse(whole); err == nil {
+			done[e.Key] = true
+		}
+	}
+	return nil
+}
+
+// read reads the items of a chunk that have not ended, as they are wanted.
+func (x *Executor) read(d *desk, r reading) {
+	x.beside(func() func() {
+		plan, err := x.readAll(d, r)
+		return func() {
+			if d.plan, d.read = plan, true; err != nil {
+				x.step(claim.ReadOut{ID: d.id, Err: err})
+				d.ready, d.read = nil, false
+			}
+			x.readOut(d)
+		}
+	})
+}
+
+// readOut says that all has been read and given.
+func (x *Executor) readOut(d *desk) {
+	if d.read && len(d.ready) == 0 {
+		x.step(claim.ReadOut{ID: d.id})
+	}
+}
+
+func (x *Executor) readAll(d *desk, r reading) (p plan, err error) {
+	for req, err := range r.job.Read(d.ctx, d.chunk) {
+		var bad *prompts.LineError
+		switch {
+		case errors.As(err, &bad):
+			p.note(bad, r.ours)
+			continue
+		case err != nil:
+			return p, err
+		case !r.ours(req.Key):
+			continue
+		}
+		p.items++
+		if r.done[req.Key] {
+			continue
+		}
+		select {
+		case d.places <- struct{}{}:
+			x.tell(func() { d.ready = append(d.ready, req) })
+		case <-d.ctx.Done():
+			return p, context.Cause(d.ctx)
+		}
+	}
+	return p, nil
+}
+
+// note plans a line that is not asked.
+func (p *plan) note(bad *prompts.LineError, ours func(string) bool) {
+	if ours(bad.Key()) {
+		p.items++
+		p.bad = append(p.bad, bad)
+	}
+}

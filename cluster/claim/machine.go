@@ -1,0 +1,194 @@
+package claim
+
+import (
+	"slices"
+	"time"
+)
+
+// A Machine decides what a worker does about the chunks at its hand. It is a value in the care of
+// one owner: no method may be called while another runs. Create one with [New].
+type Machine struct {
+	cfg       Config
+	now       time.Time       // of the latest call: time never goes back in here
+	claims    []*claim        // in the order in which they came
+	connected time.Time       // since when the bus is there
+	canceled  map[string]bool // jobs; one for each that was canceled and not resumed since the worker began
+	draining  bool
+
+	fetching bool      // a Fetch is under way
+	fetchAt  time.Time // not before that
+	out      []Action
+}
+
+// New makes a machine that has no claims. Before the first chunk is delivered it is told since
+// when the bus is there ([Connected]).
+func New(cfg Config) (*Machine, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	return &Machine{cfg: cfg, canceled: make(map[string]bool)}, nil
+}
+
+// Config is what the machine was made of, complete.
+func (m *Machine) Config() Config { return m.cfg }
+
+// Ready is everything that follows from what a machine was told. It is valid until the machine is
+// called again.
+type Ready struct {
+	Do     []Action
+	WakeAt time.Time // when to ask again if nothing happens; zero: only when something does
+}
+
+// Ready tells what is to be done now, and when to ask again.
+func (m *Machine) Ready(now time.Time) Ready {
+	m.pass(now)
+	for _, c := range slices.Clone(m.claims) { // what is due may end a claim
+		m.due(c)
+	}
+	m.fetch()
+	r := Ready{Do: m.out, WakeAt: m.wake()}
+	m.out = nil
+	return r
+}
+
+// wake is when something is due next.
+func (m *Machine) wake() (at time.Time) {
+	if !m.fetching && m.wantsChunk() {
+		at = m.fetchAt
+	}
+	for _, c := range m.claims {
+		at = sooner(at, m.wakeOf(c))
+	}
+	return at
+}
+
+func (m *Machine) pass(now time.Time) {
+	if now.After(m.now) {
+		m.now = now
+	}
+}
+
+func (m *Machine) do(a Action) { m.out = append(m.out, a) }
+
+// fetch asks for a chunk, one at a time, while there are few at hand.
+func (m *Machine) fetch() {
+	if !m.fetching && m.wantsChunk() && !m.now.Before(m.fetchAt) {
+		m.fetching = true
+		m.do(Fetch{})
+	}
+}
+
+func (m *Machine) wantsChunk() bool { return !m.draining && len(m.claims) < m.cfg.AtHand() }
+
+// Idle reports whether a machine that was told to drain has nothing left to do.
+func (m *Machine) Idle() bool { return m.draining && !m.fetching && len(m.claims) == 0 }
+
+// Holds reports whether this worker works on a chunk: the answer to whoever asks before it claims
+// the chunk. A claim that has not named itself yet has nothing that another could not do as well;
+// one that has lost the chunk holds it until its last call has ended, lest that be made again.
+func (m *Machine) Holds(chunk Chunk) bool {
+	c := m.of(chunk)
+	return c != nil && c.named()
+}
+
+// Step absorbs one fact.
+func (m *Machine) Step(now time.Time, e Event) {
+	m.pass(now)
+	switch e := e.(type) {
+	case Delivered:
+		m.delivered(e)
+	case FetchEnded:
+		m.fetchEnded(e.Err)
+	case Told:
+		m.told(e)
+	case Connected:
+		m.connectedAt(e.At)
+	case Drained:
+		m.drain()
+	case Canceled:
+		m.cancel(e.Job)
+	case Resumed:
+		delete(m.canceled, e.Job)
+	default:
+		m.stepClaim(e)
+	}
+}
+
+// stepClaim absorbs a fact about one claim.
+func (m *Machine) stepClaim(e Event) {
+	switch e := e.(type) {
+	case PartLooked:
+		m.on(e.ID, func(c *claim) { m.partLooked(c, e) })
+	case Listed:
+		m.on(e.ID, func(c *claim) { m.listed(c, e) })
+	case Answered:
+		m.on(e.ID, func(c *claim) { m.answered(c, e) })
+	case Created:
+		m.on(e.ID, func(c *claim) { m.created(c, e) })
+	case JournalsRead:
+		m.on(e.ID, func(c *claim) { m.journalsRead(c, e) })
+	case BeatEnded:
+		m.on(e.ID, func(c *claim) { m.beatEnded(c, e.Err) })
+	case Joined:
+		m.on(e.ID, func(c *claim) { m.joined(c, e) })
+	case Acked:
+		m.on(e.ID, func(c *claim) { m.acked(c, e.Err) })
+	case Closed:
+		m.on(e.ID, m.closed)
+	case Cleaned:
+		m.on(e.ID, m.forget)
+	default:
+		m.stepItem(e)
+	}
+}
+
+// stepItem absorbs a fact about an item, or about the journal that it goes into.
+func (m *Machine) stepItem(e Event) {
+	switch e := e.(type) {
+	case Begun:
+		m.begun(e)
+	case Fed:
+		m.on(e.ID, func(c *claim) { m.fed(c, e.Item) })
+	case ReadOut:
+		m.on(e.ID, func(c *claim) { m.readOut(c, e.Err) })
+	case Missed:
+		m.on(e.ID, func(c *claim) { m.missed(c, e.Item) })
+	case Took:
+		m.on(e.ID, func(c *claim) { m.took(c, e.Item) })
+	case Unrun:
+		m.on(e.ID, func(c *claim) { m.unrun(c, e.Item) })
+	case Saved:
+		m.on(e.ID, func(c *claim) { m.saved(c, e.Lines) })
+	case JournalBroke:
+		m.on(e.ID, func(c *claim) { m.journalBroke(c, e.Err) })
+	}
+}
+
+func (m *Machine) on(id ID, absorb func(*claim)) {
+	if c := m.claim(id); c != nil {
+		absorb(c)
+	}
+}
+
+func (m *Machine) claim(id ID) *claim {
+	return m.find(func(c *claim) bool { return c.id == id })
+}
+
+func (m *Machine) of(chunk Chunk) *claim {
+	return m.find(func(c *claim) bool { return c.chunk == chunk })
+}
+
+func (m *Machine) find(is func(*claim) bool) *claim {
+	if i := slices.IndexFunc(m.claims, is); i >= 0 {
+		return m.claims[i]
+	}
+	return nil
+}
+
+// sooner is the earlier of two times, of which a zero one is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

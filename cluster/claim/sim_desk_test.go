@@ -1,0 +1,290 @@
+package claim
+
+import (
+	"slices"
+	"time"
+)
+
+// desk is what a worker's executor has of one claim.
+type desk struct {
+	l      *life
+	id     ID
+	chunk  Chunk
+	name   Name
+	works  bool
+	listed time.Duration // when the list was made that the claim went by
+	readAt map[Name]time.Duration
+	done   map[int]bool
+	queue  []int  // items to be read
+	buffer []line // results on their way to the journal
+	saving bool
+	armed  bool
+	closes bool
+	broke  bool // the journal takes no more
+	over   bool
+}
+
+// call is one call of an item.
+type call struct {
+	desk    *desk
+	item    int
+	from    time.Duration
+	broke   bool // it brought no result
+	saved   bool
+	savedAt time.Duration
+}
+
+func (l *life) delivered(c Chunk, redelivered bool) {
+	l.number++
+	id := l.number
+	l.deliveries[id], l.first[id] = c, !redelivered
+	l.w.log("%s gets %v", l.name, c)
+	if l.m.of(c) == nil {
+		l.w.tally.claims++
+		l.desks[id] = &desk{l: l, id: id, chunk: c, readAt: make(map[Name]time.Duration)}
+	}
+	l.step(Delivered{id, c})
+}
+
+// do does what the machine says.
+func (l *life) do(a Action) {
+	w := l.w
+	switch a.(type) {
+	case LookPart, List, Create, Ack, Clean:
+		w.badLuck(l, 1)
+	case Ask:
+		w.badLuck(l, 4)
+	case Join:
+		w.badLuck(l, 2)
+	}
+	switch a := a.(type) {
+	case Fetch:
+		l.fetch()
+	case Beat:
+		l.beat(a)
+	case Ack:
+		l.ack(a)
+	case Return:
+		d := l.deliveries[a.Delivery]
+		w.log("%s puts back %v for %v: %s", l.name, d, a.After, a.Why)
+		l.say(func() { w.queue.putBack(d, a.After) })
+	case Drop:
+		w.log("%s drops %v: %s", l.name, l.deliveries[a.Delivery], a.Why)
+	case LookPart, List, Create, Remove, ReadJournals, Join, Clean:
+		l.doStore(a)
+	case Flush:
+		l.desks[a.ID].flush()
+	case Close:
+		l.desks[a.ID].close()
+	case Ask:
+		l.askAll(a)
+	case Tell:
+		l.tell(a)
+	case SayDone:
+	case Go:
+		l.start(l.desks[a.ID], a.Item)
+	case Refuse:
+		l.refused(l.desks[a.ID], a.Item)
+	case Forget:
+		l.desks[a.ID].over = true
+	}
+}
+
+func (l *life) fetch() {
+	ended := func(err error) { l.step(FetchEnded{err}) }
+	if !l.online {
+		l.at(0, func() { ended(errBus) })
+		return
+	}
+	number := l.number
+	l.at(pullTime+requestTime, func() {
+		if l.number == number && l.m.fetching {
+			ended(nil)
+		}
+	})
+	l.say(func() {
+		l.w.queue.pulls = append(l.w.queue.pulls, &pull{l, l.w.now + pullTime})
+		l.w.queue.match()
+	})
+}
+
+func (l *life) beat(a Beat) {
+	d := l.desks[a.ID]
+	if c := l.m.claim(a.ID); l.w.mutant == needsNoBeat && c != nil && (c.state == asking || c.unheard) {
+		l.step(BeatEnded{ID: a.ID})
+		return
+	}
+	l.request(func() { l.w.queue.beat(d.chunk) }, func(err error) { l.step(BeatEnded{a.ID, err}) })
+}
+
+func (l *life) ack(a Ack) {
+	c, canceled := l.desks[a.ID].chunk, l.m.claim(a.ID).exit == dropped
+	l.request(func() { l.w.queue.ack(c, canceled) }, func(err error) { l.step(Acked{a.ID, err}) })
+}
+
+func (l *life) askAll(a Ask) {
+	d := l.desks[a.ID]
+	for _, who := range a.Who {
+		if l.w.mutant == asksNobody {
+			l.step(Answered{ID: a.ID, Who: who})
+			continue
+		}
+		l.ask(d, who, func(holds, silent bool) { l.step(Answered{a.ID, who, holds, silent}) })
+	}
+}
+
+func (l *life) tell(a Tell) {
+	c := l.desks[a.ID].chunk
+	for _, k := range l.w.asks[c] {
+		if k.by == l.desks[a.ID] && k.to == forever {
+			k.to, k.won = max(l.w.now, l.apart)+way, true // when it is heard, at the latest
+		}
+	}
+	l.w.tally.takeovers++
+	for _, who := range a.Who {
+		l.w.log("%s tells %s that %v is its by %v", l.name, who, c, a.Name)
+		if other := l.w.lives[who]; l.w.mutant != tellsNobody {
+			l.say(func() { other.hear(l.w.way(), func() { other.step(Told{c, a.Name}) }) })
+		}
+	}
+}
+
+// feed reads an item, if the stream has room for it and the machine knows from where.
+func (l *life) feed() bool {
+	if len(l.stream)+l.busy >= 2*l.w.concurrency+2 {
+		return false
+	}
+	id, ok := l.m.Next()
+	if !ok {
+		return false
+	}
+	d := l.desks[id]
+	if len(d.queue) == 0 {
+		l.step(ReadOut{ID: id})
+		return true
+	}
+	item := d.queue[0]
+	d.queue = d.queue[1:]
+	l.stream = append(l.stream, &work{d, item})
+	l.step(Fed{id, item})
+	return true
+}
+
+// begin asks for the next call, if there is a place for it and a permit.
+func (l *life) begin() bool {
+	if l.busy >= l.w.concurrency || len(l.stream) == 0 || !l.mayCall() {
+		return false
+	}
+	x := l.stream[0]
+	l.stream = l.stream[1:]
+	if l.w.has(unruns) && l.w.chance(60) {
+		l.w.log("%s does not run %v item %d", l.name, x.desk.chunk, x.item)
+		l.step(Unrun{x.desk.id, x.item})
+		return true
+	}
+	l.busy++
+	l.step(Begun{x.desk.id, x.item})
+	return true
+}
+
+func (l *life) refused(d *desk, item int) {
+	l.busy--
+	l.w.log("%s refuses %v item %d", l.name, d.chunk, item)
+}
+
+// start makes a call, at once or a moment later.
+func (l *life) start(d *desk, item int) {
+	l.at(l.w.upTo(leaving), func() {
+		c := &call{desk: d, item: item, from: l.w.now}
+		l.w.called(c)
+		took := time.Millisecond + l.w.upTo(l.w.call)
+		l.at(took, func() { d.answered(c) })
+	})
+}
+
+// answered takes the end of a call.
+func (d *desk) answered(c *call) {
+	w := d.l.w
+	d.l.busy--
+	if w.has(brokenCalls) && w.chance(10) {
+		c.broke = true
+		d.l.step(Missed{d.id, c.item})
+		d.l.stream = append(d.l.stream, &work{d, c.item})
+		return
+	}
+	d.l.step(Took{d.id, c.item})
+	if d.over || d.broke {
+		return
+	}
+	d.buffer = append(d.buffer, line{c.item, c, d.chunk.Round == 0 && w.chance(5)})
+	if w.mutant == countsFirst {
+		d.l.step(Saved{d.id, 1})
+	}
+	if !d.armed {
+		d.armed = true
+		d.l.at(w.flush, func() {
+			d.armed = false
+			d.flush()
+		})
+	}
+}
+
+// flush saves what waits, one batch at a time.
+func (d *desk) flush() {
+	w, lines := d.l.w, d.buffer
+	if d.saving || len(lines) == 0 {
+		return
+	}
+	d.saving, d.buffer = true, nil
+	took := time.Millisecond + w.upTo(100*time.Millisecond)
+	at := w.upTo(took)
+	breaks, all := w.has(storeFaults) && w.chance(40), w.chance(2)
+	w.in(at, func() {
+		if !breaks || all {
+			w.store.appendTo(d.chunk, d.name, lines)
+		}
+		d.l.at(took-at, func() { d.flushed(len(lines), breaks) })
+	})
+}
+
+// flushed takes the end of it: the lines are saved, or the journal is broken and nobody knows.
+func (d *desk) flushed(lines int, breaks bool) {
+	d.saving = false
+	switch {
+	case breaks:
+		d.l.w.log("%s cannot write the journal of %v", d.l.name, d.chunk)
+		d.broke, d.buffer = true, nil
+		d.l.step(JournalBroke{d.id, errStore})
+	case d.l.w.mutant != countsFirst:
+		d.l.step(Saved{d.id, lines})
+	}
+	switch {
+	case d.closes:
+		d.close()
+	case len(d.buffer) > 0 && !d.armed:
+		d.flush()
+	}
+}
+
+func (d *desk) close() {
+	d.closes = true
+	if d.l.w.mutant != countsFirst {
+		d.flush()
+		if d.saving {
+			return
+		}
+	}
+	d.l.step(Closed{d.id})
+}
+
+// doneIn are the items that have a line.
+func doneIn(lines []line, done map[int]bool) {
+	for _, l := range lines {
+		done[l.item] = true
+	}
+}
+
+// left are the items that have none.
+func (d *desk) left() []int {
+	return slices.DeleteFunc(d.l.w.items(d.chunk), func(i int) bool { return d.done[i] })
+}

@@ -1,0 +1,241 @@
+package claim
+
+import (
+	"slices"
+	"time"
+)
+
+// How a chunk comes to be worked on, one function for each answer that is waited for:
+//
+//	delivered ─▶ looking ─▶ listing ─▶ asking ─▶ naming ─▶ settling ─▶ (asking) ─▶ checking ─▶ reading ─▶ working
+//	                │                    │ held, or who knows?   │ overtaken            │
+//	                └─there─▶ acking     └──────▶ put back ◀─────┘        there─▶ acking┘
+//
+// Journals are listed again once there is one's own: of two workers that claim a chunk at once, each
+// lists after it has made its own, so that at least one meets the other. And the part
+// is looked for again after that: between the first look and the list another may have
+// made it and deleted the journals.
+
+// delivered begins a claim.
+func (m *Machine) delivered(e Delivered) {
+	m.fetching = false
+	had := m.of(e.Chunk)
+	switch {
+	case had != nil:
+		m.again(had, e.Delivery)
+	case m.draining:
+		m.do(Return{e.Delivery, 0, whyDrain})
+	default:
+		c := &claim{
+			id: e.Delivery, delivery: e.Delivery, chunk: e.Chunk,
+			sure: m.now, heard: m.now, beatAt: m.now.Add(m.cfg.beatEvery()), items: make(map[int]bool),
+		}
+		m.claims = append(m.claims, c)
+		if m.canceled[e.Chunk.Job] {
+			m.leave(c, dropped, 0, whyCanceled)
+			return
+		}
+		m.do(LookPart{c.id})
+	}
+}
+
+// again takes a chunk that is at hand: the queue has given it out twice, or has forgotten who has
+// it. The claim answers to the later delivery; one that is about to end puts it back.
+func (m *Machine) again(c *claim, delivery ID) {
+	if c.exit != stays || c.state == cleaning {
+		m.do(Return{delivery, m.cfg.AckWait, "an earlier claim of it here has not ended"})
+		return
+	}
+	m.do(Drop{c.delivery, "given out again"})
+	c.delivery = delivery
+}
+
+func (m *Machine) fetchEnded(err error) {
+	m.fetching = false
+	if err != nil {
+		m.fetchAt = m.now.Add(pause)
+	}
+}
+
+// partLooked goes on without a part, or to the end with one.
+func (m *Machine) partLooked(c *claim, e PartLooked) {
+	switch {
+	case c.state != looking && c.state != checking:
+	case e.Err != nil:
+		m.putBack(c, "the part cannot be looked for: "+e.Err.Error())
+	case e.There:
+		m.ack(c)
+	case c.vanished:
+		m.putBack(c, "its journals are gone")
+	case c.state == looking:
+		c.state = listing
+		m.do(List{c.id})
+	default:
+		c.state = reading
+		m.do(ReadJournals{c.id, c.others()})
+	}
+}
+
+// listed takes what a list was asked for: at first, after the claim named itself, or in doubt.
+func (m *Machine) listed(c *claim, e Listed) {
+	if c.inspecting {
+		m.inspectedBy(c, e)
+		return
+	}
+	if e.Err != nil {
+		m.putBack(c, "the journals cannot be listed: "+e.Err.Error())
+		return
+	}
+	switch c.state {
+	case listing:
+		c.take(e.Names)
+		m.ask(c)
+	case settling:
+		c.take(e.Names)
+		m.settle(c)
+	}
+}
+
+// settle looks who else has claimed the chunk while this claim did.
+func (m *Machine) settle(c *claim) {
+	if by, is := c.overtaken(); is {
+		m.putBack(c, by.Who+" claimed it at the same time")
+		return
+	}
+	if !slices.Contains(c.names, c.name) {
+		c.vanished = true
+		m.look(c)
+		return
+	}
+	m.ask(c)
+}
+
+func (m *Machine) look(c *claim) {
+	c.state = checking
+	m.do(LookPart{c.id})
+}
+
+// ask asks those who were not asked yet. With the question goes a heartbeat: once that is
+// acknowledged the question has left, and the time to answer begins.
+func (m *Machine) ask(c *claim) {
+	c.asks = c.strangers(m.cfg.Who)
+	if len(c.asks) == 0 {
+		m.proceed(c)
+		return
+	}
+	c.state, c.askedAt, c.late, c.beatAt, c.mute = asking, m.now, time.Time{}, m.now, nil
+	m.do(Ask{c.id, slices.Clone(c.asks)})
+}
+
+// answered takes an answer. One that comes late counts until the others are told.
+func (m *Machine) answered(c *claim, e Answered) {
+	waits := c.state == asking && (slices.Contains(c.asks, e.Who) || slices.Contains(c.mute, e.Who))
+	late := c.state >= asking && c.state <= settling && slices.Contains(c.dead, e.Who)
+	switch {
+	case !waits && !late:
+	case e.Holds && !e.Silent:
+		m.putBack(c, e.Who+" holds it")
+	case waits:
+		m.heardOf(c, e)
+	}
+}
+
+// heardOf takes the answer of one that does not hold the chunk, or cannot be asked.
+func (m *Machine) heardOf(c *claim, e Answered) {
+	is := func(who string) bool { return who == e.Who }
+	c.asks, c.mute = slices.DeleteFunc(c.asks, is), slices.DeleteFunc(c.mute, is)
+	if e.Silent {
+		c.mute = append(c.mute, e.Who)
+	}
+	m.judge(c)
+}
+
+// judge decides what is heard and what is not. Whoever says no has said so. Who says nothing is dead,
+// if the bus was there all the time, and before for long enough that the living have found it: a
+// heartbeat that is sent when the time is up, and acknowledged, shows it. What was said in
+// time came before that, and were the bus gone in between, we would have reconnected.
+func (m *Machine) judge(c *claim) {
+	settled := m.connected.Add(m.cfg.Grace)
+	switch {
+	case m.stale(c):
+		m.putBack(c, "what was answered may not hold any more")
+	case len(c.asks)+len(c.mute) == 0:
+		m.proceed(c)
+	case c.late.IsZero() || m.now.Before(c.late):
+	case c.askedAt.Before(settled):
+		m.leave(c, back, max(m.cfg.AskTime, settled.Sub(m.now)), "nobody answers, but the bus was away")
+	case !c.proof.Before(c.late):
+		c.dead = append(append(c.dead, c.asks...), c.mute...)
+		m.proceed(c)
+	case !c.beating || c.beatSent.Before(c.late):
+		c.beatAt = m.now
+	}
+}
+
+// proceed goes on once nobody else holds the chunk, as far as is known: to a name, and with that to the
+// work.
+func (m *Machine) proceed(c *claim) {
+	if c.named() {
+		m.tell(c)
+		m.look(c)
+		return
+	}
+	turn := 1
+	if n := len(c.names); n > 0 {
+		turn = c.names[n-1].Turn + 1
+	}
+	c.state, c.name = naming, Name{turn, m.cfg.Who, c.id}
+	m.do(Create{c.id, c.name})
+}
+
+// tell tells those who are taken for dead, in case they live. No call is made before the bus has it for
+// sure: who is cut off just now would call what they do.
+func (m *Machine) tell(c *claim) {
+	if len(c.dead) > 0 {
+		c.unheard = true
+		m.do(Tell{c.id, c.dead, c.name})
+		m.doubt(c)
+	}
+}
+
+// created goes on with the next turn if the name was taken: by a try whose answer was lost.
+func (m *Machine) created(c *claim, e Created) {
+	switch {
+	case c.state != naming:
+	case e.Err != nil:
+		m.putBack(c, "its journal cannot be made: "+e.Err.Error())
+	case e.Taken:
+		c.name.Turn++
+		m.do(Create{c.id, c.name})
+	default:
+		c.state = settling
+		m.do(List{c.id})
+	}
+}
+
+func (m *Machine) journalsRead(c *claim, e JournalsRead) {
+	switch {
+	case c.state != reading:
+	case e.Err != nil:
+		m.putBack(c, "it cannot be read: "+e.Err.Error())
+	case e.Gone:
+		c.vanished = true
+		m.look(c)
+	default:
+		c.state = working
+		m.progress(c)
+	}
+}
+
+// told hears that another has claimed a chunk. If that is a later claim, this one gives up at once:
+// its calls in flight are finished and saved in its journal, and no other is made.
+func (m *Machine) told(e Told) {
+	c := m.of(e.Chunk)
+	switch {
+	case c == nil:
+	case !c.named():
+		m.putBack(c, e.Name.Who+" claims it")
+	case e.Name.Compare(c.name) > 0:
+		m.leave(c, lost, 0, e.Name.Who+" has taken it over")
+	}
+}
