@@ -1,19 +1,37 @@
 package job
 
+import "fmt"
+
 // A Chunk is a stretch of consecutive lines of a job's input: the unit of claiming. Its bytes
-// begin behind a line feed, or at the beginning of the object, and end with one, or with the object.
+// begin behind a line feed, or at the beginning of the object, and end with one, or with the
+// object; those of a CSV begin and end between rows. It has nothing in it of what it asks.
 type Chunk struct {
 	Job    string `json:"job"`
-	Number int    `json:"n"`      // from 0, in the order of the input
-	Round  int    `json:"round"`  // 0: of the first run; n: of the n-th that tries again what failed
-	Object string `json:"object"` // of the input, as its store names it
-	// Identity is the object's as it was when the job was indexed, in the store's own
-	// word (etag, or size and time): if it is another now, the chunk cannot be read.
-	Identity  string `json:"identity"`
-	Offset    int64  `json:"offset"`
-	Bytes     int64  `json:"bytes"`
-	FirstLine int    `json:"line"`  // its number in the whole input, from 1
-	Lines     int    `json:"lines"` // blank and bad ones included
-	// Index names the index object in which the ordinals of lines without an id lie.
-	Index string `json:"index,omitempty"`
+	Number int    `json:"n"`               // from 0, in the order of the input
+	Round  int    `json:"round,omitempty"` // 0: of the first run; n: of the n-th that tries again what failed
+
+	Input  int   `json:"input"`           // of Record.Inputs
+	Piece  int   `json:"piece,omitempty"` // of Input.Objects
+	Offset int64 `json:"offset"`
+	Bytes  int64 `json:"bytes"`
+
+	FirstLine int `json:"line"`            // its number in the whole input, from 1
+	Lines     int `json:"lines"`           // blank and bad ones included
+	Above     int `json:"above,omitempty"` // lines of the files before this one
+
+	// Marks names the object in which is said what lines before it decide about its lines, "" if
+	// they decide nothing; it is MarksBytes bytes from MarksOffset on.
+	Marks       string `json:"marks,omitempty"`
+	MarksOffset int64  `json:"marks_offset,omitempty"`
+	MarksBytes  int64  `json:"marks_bytes,omitempty"`
+	// Refused says that there may be lines in it that the provider does not take: only then
+	// it is asked again.
+	Refused bool `json:"refused,omitempty"`
+}
+
+func (c *Chunk) String() string {
+	if c.Round == 0 {
+		return fmt.Sprintf("%s/%d", c.Job, c.Number)
+	}
+	return fmt.Sprintf("%s/%d.r%d", c.Job, c.Number, c.Round)
 }

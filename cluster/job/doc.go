@@ -1,13 +1,22 @@
-// Package job is what stands in the store of a cluster: jobs, what is known of their inputs, and
-// what became of their lines.
+// Package job is what stands in the store of a cluster of a job: what was submitted and how it is,
+// and where everything else that is known of it stands.
 //
-// It promises that whatever is there was written once, whole, or is not there; that the parts of
-// a job, one after the other, are the files that one process would have written with --order
-// input; and that everything else can be made again from them and the input.
+// It promises that a record, once written, stays as it is: a change is the next one, created if
+// absent, so that of two who change at once the second changes what the first has left. What a
+// newer program has written is refused, with what to do. No secret is in a record, and no text of
+// a user in a name.
 //
-//	jobs/<job>/job-<k>.json           what was submitted, and its state; the highest k counts
-//	jobs/<job>/index/<input>-<seg>    lines, offsets, ordinals of a segment of the input
-//	jobs/<job>/work/<n>/<turn>-<who>  a claim's journal
-//	jobs/<job>/parts/<n>[.r<round>]   a chunk's results and failures, in input order: its commit
-//	jobs/<job>/DONE                   counts and sums of all parts
+//	jobs/<job>/job-<version>.json            what was submitted, and its state: the highest counts
+//	jobs/<job>/index/<segment>               lines and offsets of a segment (package index) …
+//	jobs/<job>/index/<segment>.traces-<who>  … what its lines may have in common with others …
+//	jobs/<job>/index/<segment>.marks-<who>   … and what they have
+//	jobs/<job>/index/plan-<segments>-<who>   how the inputs are cut into chunks
+//	jobs/<job>/input/<input>-<who>-<piece>   what was packed, unpacked
+//	jobs/<job>/work/<chunk>/<turn>-<who>     a claim's journal (package claim)
+//	jobs/<job>/parts/<thousand>/<n>          a chunk's results and failures: its commit (package parts)
+//	jobs/<job>/sums/<thousand>               what a thousand parts come to
+//	jobs/<job>/DONE                          what all of them do
+//
+// Of a round that tries again what failed, the last four have an ending: .r1, .r2. <who> is
+// whoever wrote it, by a name that is new with each try: what others name by it is whole.
 package job

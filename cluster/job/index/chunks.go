@@ -1,0 +1,123 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// Chunks are those of a job. They are not held: the n-th is found by its segment, of which one is
+// kept at a time. It belongs to one goroutine.
+type Chunks struct {
+	store store.Store
+	job   string
+	plan  *Plan
+
+	segment int // the one that is kept; -1 for none
+	idx     Index
+	spans   []span
+	marks   []job.Chunk // where the marks of each are; nil if none has any
+	cut     job.Cut
+}
+
+// NewChunks gives the chunks of a job by its plan.
+func NewChunks(s store.Store, r *job.Record, p *Plan) *Chunks {
+	return &Chunks{store: s, job: r.Job, plan: p, segment: -1, cut: r.Cut}
+}
+
+// Len is how many there are.
+func (c *Chunks) Len() int { return c.plan.Chunks }
+
+// At is the n-th, from 0, in round 0.
+func (c *Chunks) At(ctx context.Context, n int) (job.Chunk, error) {
+	if n < 0 || n >= c.plan.Chunks {
+		return job.Chunk{}, fmt.Errorf("index: chunk %d of %s: it has %d", n, c.job, c.plan.Chunks)
+	}
+	number := c.plan.segmentOfChunk(n)
+	if err := c.keep(ctx, number); err != nil {
+		return job.Chunk{}, fmt.Errorf("index: chunk %d of %s: %w", n, c.job, err)
+	}
+	seg := &c.plan.Segments[number]
+	in := n - seg.FirstChunk
+	chunk := chunkOf(&c.idx, seg, c.spans[in])
+	chunk.Job, chunk.Number = c.job, n
+	if c.marks != nil {
+		m := &c.marks[in]
+		chunk.Marks, chunk.MarksOffset, chunk.MarksBytes = m.Marks, m.MarksOffset, m.MarksBytes
+	}
+	return chunk, nil
+}
+
+// All yields the chunks from the n-th on; the last thing is the first error.
+func (c *Chunks) All(ctx context.Context, from int) iter.Seq2[job.Chunk, error] {
+	return func(yield func(job.Chunk, error) bool) {
+		for n := from; n < c.plan.Chunks; n++ {
+			chunk, err := c.At(ctx, n)
+			if !yield(chunk, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// keep makes a segment the one that is kept.
+func (c *Chunks) keep(ctx context.Context, number int) (err error) {
+	if c.segment == number {
+		return nil
+	}
+	c.segment, c.marks = -1, nil
+	if c.idx, err = LoadIndex(ctx, c.store, c.job, number); err != nil {
+		return err
+	}
+	if c.spans, err = c.idx.spans(c.plan.ChunkLines, c.cut.ChunkBytes); err != nil {
+		return err
+	}
+	if name := c.plan.Segments[number].Marks; name != "" {
+		if c.marks, err = c.table(ctx, name); err != nil {
+			return err
+		}
+	}
+	if seg := &c.plan.Segments[number]; len(c.spans) != seg.Chunks {
+		return fmt.Errorf("segment %d has %d chunks, its plan says %d", number, len(c.spans), seg.Chunks)
+	}
+	c.segment = number
+	return nil
+}
+
+func (c *Chunks) table(ctx context.Context, name string) ([]job.Chunk, error) {
+	var t table
+	if err := load(ctx, c.store, name, MaxIndex, &t); err != nil {
+		return nil, err
+	}
+	marks, err := t.places()
+	if err == nil && len(marks) != len(c.spans) {
+		err = fmt.Errorf("%s is of %d chunks, there are %d", name, len(marks), len(c.spans))
+	}
+	return marks, err
+}
+
+// chunkOf makes a chunk of what its segment knows of it.
+func chunkOf(idx *Index, seg *Planned, s span) job.Chunk {
+	st := &idx.Stretches[s.stretch]
+	c := job.Chunk{
+		Input: st.Input, Piece: st.Piece, Offset: s.offset, Bytes: s.bytes,
+		FirstLine: seg.First + s.first + 1, Lines: s.lines, Above: seg.Above, Refused: seg.Refused,
+	}
+	first := seg.First
+	for i := range s.stretch + 1 {
+		if before := idx.Stretches[max(i-1, 0)]; before.Input != idx.Stretches[i].Input {
+			c.Above = first
+		}
+		first += idx.Stretches[i].Lines
+	}
+	return c
+}
+
+func (m *merger) chunkOf(idx *Index, seg *Planned, s span) job.Chunk {
+	c := chunkOf(idx, seg, s)
+	c.Job = m.Record.Job
+	return c
+}

@@ -1,0 +1,177 @@
+package index
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/headrace/headrace/cluster/job"
+)
+
+// seeds is how many worlds a test tries: SEEDS in the environment says another number.
+func seeds(n int) uint64 {
+	if said, err := strconv.Atoi(os.Getenv("SEEDS")); err == nil {
+		n = said
+	}
+	return uint64(n)
+}
+
+// Whatever a file holds and wherever it is cut, its chunks give line for line what one reader of
+// the whole gives: numbers, ids, keys, bodies, metadata and complaints. What a run refuses is
+// refused in the same words.
+func TestChunksGiveWhatTheWholeGives(t *testing.T) {
+	for seed := range seeds(600) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		faulty := max(0, rng.IntN(14)-4)
+		text := someLines(rng, rng.IntN(60), faulty)
+		reading := job.Reading{SkipBad: rng.IntN(3) > 0, SkipUntranslatable: rng.IntN(3) > 0}
+		checkWorld(t, rng, text, []string{job.JSONL, job.Text}[rng.IntN(2)], someCut(rng), reading)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func checkWorld(t testing.TB, rng *rand.Rand, text []byte, format string, cut job.Cut, reading job.Reading) {
+	t.Helper()
+	w := newWorld(t, cut, reading)
+	w.input("in.jsonl", format, 0, text)
+	w.create()
+	w.index(rng)
+	refused := w.merge(rng.IntN(3))
+
+	cfg, err := w.src.config(&w.src.Record.Inputs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := scanned(text, cfg, reading); messageOf(refused) != want {
+		t.Errorf("%q is refused:\n got %v\nwant %s", text, refused, want)
+	}
+	if refused != nil {
+		return
+	}
+	chunks := w.chunks(rng)
+	covers(t, text, chunks)
+	want := whole(text, cfg)
+	if diff := difference(w.read(t.Context(), chunks), want); diff != "" {
+		t.Errorf("%q: %s", text, diff)
+	}
+	checkCounts(t, w.plan, want)
+}
+
+// checkCounts holds a plan to what a reader of the whole has counted.
+func checkCounts(t testing.TB, p *Plan, want []outcome) {
+	t.Helper()
+	items := 0
+	for _, o := range want {
+		if o.Bad == "" {
+			items++
+		}
+	}
+	planned := 0
+	for _, s := range p.Segments {
+		planned += s.Items
+	}
+	if p.Items != items || planned != items || p.Bad+p.Untranslatable != len(want)-items {
+		t.Errorf("%d items (%d by segments), %d bad, %d untranslatable of %d lines with %d items", p.Items, planned, p.Bad, p.Untranslatable, len(want), items)
+	}
+}
+
+// Several files are numbered as one, and each is named in complaints by its own lines. What is
+// added later goes on where the rest has ended, and leaves that as it is.
+func TestFilesGiveWhatOneGives(t *testing.T) {
+	for seed := range seeds(250) {
+		rng := rand.New(rand.NewPCG(seed, 10))
+		reading := job.Reading{SkipBad: true, SkipUntranslatable: true}
+		w := newWorld(t, someCut(rng), reading)
+		w.src.traces, w.src.marksHeld = 1+rng.IntN(20), 1+rng.IntN(20)
+		var text []byte
+		var starts []int
+		var before []job.Chunk
+		for added := range 1 + rng.IntN(3) {
+			for range 1 + rng.IntN(3) {
+				file := bytes.TrimPrefix(someLines(rng, rng.IntN(20), rng.IntN(8)), []byte("\xEF\xBB\xBF"))
+				if len(file) > 0 && file[len(file)-1] != '\n' {
+					file = append(file, '\n')
+				}
+				starts = append(starts, bytes.Count(text, []byte{'\n'}))
+				text = append(text, file...)
+				w.input(fmt.Sprintf("f%d", len(starts)), job.JSONL, added, inPieces(rng, file)...)
+			}
+			if added == 0 {
+				w.create()
+			}
+			w.index(rng)
+			if err := w.merge(1); err != nil {
+				t.Fatal(err)
+			}
+			chunks := w.chunks(rng)
+			if len(chunks) < len(before) || !slices.Equal(chunks[:len(before)], before) {
+				t.Fatalf("seed %d: what was added has changed the chunks before", seed)
+			}
+			before = chunks
+		}
+		cfg, _ := w.src.config(&w.src.Record.Inputs[0])
+		want, got := whole(text, cfg), w.read(t.Context(), before)
+		placeIn(want, starts)
+		forgetLong(want)
+		forgetLong(got)
+		if diff := difference(got, want); diff != "" {
+			t.Fatalf("seed %d, %q, files behind lines %v: %s", seed, text, starts, diff)
+		}
+		checkCounts(t, w.plan, want)
+	}
+}
+
+// inPieces cuts a file behind some of its lines, as one that was unpacked is.
+func inPieces(rng *rand.Rand, file []byte) (pieces [][]byte) {
+	for rng.IntN(2) == 0 {
+		feed := bytes.IndexByte(file, '\n')
+		if feed < 0 {
+			break
+		}
+		feed += bytes.LastIndexByte(file[feed:feed+rng.IntN(len(file)-feed)+1], '\n')
+		pieces, file = append(pieces, file[:feed+1]), file[feed+1:]
+	}
+	return append(pieces, file)
+}
+
+// forgetLong leaves the keys of lines away that are too long, which have their file's name in them.
+func forgetLong(all []outcome) {
+	for i := range all {
+		if strings.Contains(all[i].Bad, "longer than") {
+			all[i].Key = ""
+		}
+	}
+}
+
+var places = regexp.MustCompile(`line (\d+) already`)
+
+// placeIn makes complaints about lines of all files, one behind the other, such of the files.
+func placeIn(all []outcome, starts []int) {
+	file := func(line int) int { return sort.SearchInts(starts, line) - 1 }
+	for i, o := range all {
+		if o.Bad == "" {
+			continue
+		}
+		line, _ := strconv.Atoi(strings.TrimPrefix(o.ID, "line-"))
+		in := file(line)
+		_, rest, _ := strings.Cut(o.Bad, ":")
+		_, rest, _ = strings.Cut(rest, ":")
+		rest = places.ReplaceAllStringFunc(rest, func(said string) string {
+			by, _ := strconv.Atoi(places.FindStringSubmatch(said)[1])
+			if of := file(by); of != in {
+				return fmt.Sprintf("line %d of f%d already", by-starts[of], of+1)
+			}
+			return fmt.Sprintf("line %d already", by-starts[in])
+		})
+		all[i].Bad = fmt.Sprintf("f%d:%d:%s", in+1, line-starts[in], rest)
+	}
+}

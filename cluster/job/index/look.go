@@ -1,0 +1,107 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// File names a file of prompts that is to be an input.
+type File struct {
+	Name   string // as its user names it
+	Format string // job.JSONL, Text or CSV
+	Store  string // the address of the store in which it lies; "" is the job's own
+	Object string
+	// Limit is how many items of it are wanted, the first ones; 0 means all.
+	Limit int
+}
+
+// Look makes an input of a file. Up to a limit it is read through, as a run does that stops there,
+// and of a CSV the header is: what is wrong with that is prompts.ErrHeader. A file that is
+// packed is unpacked into the job's own store; the names of its pieces have who in them,
+// which is new with each try. What it is to be read by is in the Source's record.
+func (s *Source) Look(ctx context.Context, f File, who string) (job.Input, error) {
+	in, err := s.look(ctx, f, who)
+	if err != nil {
+		return in, fmt.Errorf("index: look at %s: %w", f.Name, err)
+	}
+	return in, nil
+}
+
+func (s *Source) look(ctx context.Context, f File, who string) (in job.Input, err error) {
+	in = job.Input{Name: f.Name, Format: f.Format, Objects: []job.Object{{Store: f.Store, Name: f.Object}}}
+	o := &in.Objects[0]
+	from, err := s.storeOf(ctx, o)
+	if err != nil {
+		return in, err
+	}
+	if o.Identity, o.Bytes, err = store.Identity(ctx, from, f.Object); err != nil {
+		return in, err
+	}
+	packed, err := s.packed(ctx, o)
+	if err != nil {
+		return in, err
+	}
+	switch {
+	case packed:
+		err = s.unpack(ctx, &in, f.Limit, who)
+	case f.Limit > 0 || f.Format == job.CSV:
+		err = s.measure(ctx, &in, f.Limit)
+	}
+	return in, err
+}
+
+// packed reports whether an object holds something that is to be unpacked.
+func (s *Source) packed(ctx context.Context, o *job.Object) (bool, error) {
+	in, err := s.open(ctx, o, 0, prompts.HeadBytes)
+	if err != nil {
+		return false, err
+	}
+	head, err := io.ReadAll(in)
+	return prompts.Packed(head) != "", errors.Join(err, in.Close())
+}
+
+// opening reads an input before it is cut: as a whole, and up to a limit with its ids.
+func (s *Source) opening(in *job.Input, limit int) (prompts.Config, error) {
+	cfg, err := s.config(in)
+	cfg.Limit, cfg.Passing, cfg.NoKeys, cfg.Plain, cfg.Checked = limit, true, true, true, limit == 0
+	if limit == 0 {
+		cfg.Takes = nil // it only matters for what counts as an item
+	}
+	return cfg, err
+}
+
+// measure finds out where the wanted items end, and the columns of a CSV.
+func (s *Source) measure(ctx context.Context, in *job.Input, limit int) error {
+	cfg, err := s.opening(in, limit)
+	if err != nil {
+		return err
+	}
+	o := &in.Objects[0]
+	open, err := s.open(ctx, o, 0, o.Bytes)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = open.Close() }() // it was only read
+	r := prompts.NewReader(open, cfg)
+	for {
+		_, err := r.Next()
+		in.Columns = r.Columns()
+		if limit > 0 {
+			o.Bytes = r.Offset()
+		}
+		switch {
+		case err == io.EOF: //nolint:errorlint // what Next promises
+			return nil
+		case err != nil && lineError(err) == nil:
+			return err
+		case limit == 0:
+			return nil // the header was read
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// Source is a job and its inputs, as one machine reads them. Its methods may be called by many
+// goroutines, as far as Open and Takes may.
+type Source struct {
+	Store  store.Store // the job's own
+	Record job.Record
+	// Open opens the store of that address, in which an input lies; nil: all lie in the job's own.
+	Open func(ctx context.Context, address string) (store.Store, error)
+	// Serves and Takes are prompts.Config's.
+	Serves []string
+	Takes  func(*prompts.Request) error
+
+	// For tests; 0 means tracesAtOnce, marksAtOnce, pieceBytes.
+	traces, marksHeld int
+	pieceBytes        int64
+}
+
+// storeOf is the store in which an object lies.
+func (s *Source) storeOf(ctx context.Context, o *job.Object) (store.Store, error) {
+	switch {
+	case o.Store == "":
+		return s.Store, nil
+	case s.Open == nil:
+		return nil, errors.New("no other store than the job's own is known")
+	}
+	return s.Open(ctx, o.Store)
+}
+
+// open reads an object of an input, if it still is what it was.
+func (s *Source) open(ctx context.Context, o *job.Object, offset, length int64) (io.ReadCloser, error) {
+	in, err := s.storeOf(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return store.OpenSame(ctx, in, o.Name, o.Identity, offset, length)
+}
+
+// config says how the lines of an input are read.
+func (s *Source) config(in *job.Input) (prompts.Config, error) {
+	cfg, err := s.Record.Reading.Config()
+	if err != nil {
+		return cfg, err
+	}
+	cfg.Serves, cfg.Takes = s.Serves, s.Takes
+	return in.ReaderOf(cfg)
+}
+
+// section is where a stretch of an input stands in it. The header of a CSV stands at the beginning
+// of its first object, and only there.
+func section(in *job.Input, piece int, offset int64, firstLine, above int) *prompts.Section {
+	sec := &prompts.Section{FirstLine: firstLine, Above: above}
+	if piece > 0 || offset > 0 {
+		sec.Columns = in.Columns
+	}
+	return sec
+}
+
+// fault says what was done to which input when it broke.
+func fault(in *job.Input, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", in.Name, err)
+}

@@ -1,0 +1,60 @@
+package index
+
+// span is a chunk as its segment knows it.
+type span struct {
+	stretch int
+	offset  int64 // in its object
+	first   int   // its first line in the segment, from 0
+	step
+}
+
+// spans cuts a segment into chunks of so many lines that are not blank, or fewer, and so many
+// bytes, or one step. None has blank lines alone: those are with what is before them.
+func (x *Index) spans(lines int, bytes int64) (all []span, err error) {
+	first := 0
+	for i := range x.Stretches {
+		s := &x.Stretches[i]
+		c := spanning{lines: lines, bytes: bytes, open: span{stretch: i, offset: s.Begin, first: first}}
+		for one, err := range s.Steps.all() {
+			if err != nil {
+				return nil, err
+			}
+			c.add(one)
+		}
+		all = append(all, c.end()...)
+		first += s.Lines
+	}
+	return all, nil
+}
+
+// spanning cuts one stretch.
+type spanning struct {
+	lines int
+	bytes int64
+	all   []span
+	open  span
+}
+
+func (c *spanning) add(one step) {
+	long := c.open.filled+one.filled > c.lines || c.open.bytes+one.bytes > c.bytes
+	if c.open.filled > 0 && one.filled > 0 && long {
+		c.close()
+	}
+	c.open.add(one)
+}
+
+func (c *spanning) close() {
+	next := c.open
+	next.offset += c.open.bytes
+	next.first += c.open.lines
+	next.step = step{}
+	c.all = append(c.all, c.open)
+	c.open = next
+}
+
+func (c *spanning) end() []span {
+	if c.open.filled > 0 {
+		c.close()
+	}
+	return c.all
+}

@@ -1,0 +1,180 @@
+package job_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/job/index"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// keeperRoom is what a keeper may take of memory with a job of ten million lines, the program itself
+// included, in bytes.
+const keeperRoom = 100_000_000
+
+// TestLarge measures how a file of ten million lines, a gigabyte, is read through and merged: how
+// long it takes, and how much memory a process that does nothing else takes. It runs with LARGE=1
+// in the environment; LARGE_LINES says another number of lines.
+func TestLarge(t *testing.T) {
+	if os.Getenv("LARGE") == "" {
+		t.Skip("it takes minutes, and two gigabytes on the disk: LARGE=1 runs it")
+	}
+	lines := 10_000_000
+	if n, err := strconv.Atoi(os.Getenv("LARGE_LINES")); err == nil {
+		lines = n
+	}
+	for _, kind := range []string{"ids", "no ids", "one question", "ids of lines"} {
+		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
+			writeLarge(t, filepath.Join(dir, "in.jsonl"), kind, lines)
+			for _, step := range []string{"index", "merge", "chunks"} {
+				began := time.Now()
+				peak, worked := inChild(t, step, dir)
+				t.Logf("%s: %.1f s, %.1f s of processor time, %d MB at the peak", step, time.Since(began).Seconds(), worked.Seconds(), peak/1_000_000)
+				if step != "index" && peak > keeperRoom {
+					t.Errorf("%s takes %d bytes, %d are the most", step, peak, keeperRoom)
+				}
+			}
+		})
+	}
+}
+
+// writeLarge writes lines of a hundred bytes.
+func writeLarge(t *testing.T, path, kind string, lines int) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewWriterSize(file, 1<<20)
+	for i := range lines {
+		switch kind {
+		case "ids":
+			fmt.Fprintf(out, "{\"custom_id\":\"item-%09d\",\"prompt\":\"Which rivers does it cross on its way down, and where are they?\"}\n", i)
+		case "no ids":
+			fmt.Fprintf(out, "{\"prompt\":\"Which rivers does %09d cross on its way down to the sea, and where are they met?\"}\n", i)
+		case "one question":
+			fmt.Fprintf(out, "{\"prompt\":\"Which rivers does a traveller cross on the way down to the sea, and where are they met?\"}\n")
+		default:
+			fmt.Fprintf(out, "{\"custom_id\":\"line-%06d\",\"prompt\":\"Which rivers does it cross on its way down, and where?\"}\n", i+1)
+		}
+	}
+	if err := out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inChild does one step in a process of its own, and tells its peak of memory in bytes, and its
+// processor time.
+func inChild(t *testing.T, step, dir string) (peak int64, worked time.Duration) {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLargeStep$", "-test.v", "-test.timeout=0")
+	child.Env = append(os.Environ(), "LARGE_STEP="+step, "LARGE_DIR="+dir)
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	of := child.ProcessState
+	return of.SysUsage().(*syscall.Rusage).Maxrss * 1024, of.UserTime() + of.SystemTime()
+}
+
+// TestLargeStep is what a child of TestLarge does.
+func TestLargeStep(t *testing.T) {
+	step, dir := os.Getenv("LARGE_STEP"), os.Getenv("LARGE_DIR")
+	if step == "" {
+		t.Skip("a part of TestLarge")
+	}
+	ctx := t.Context()
+	folder, err := store.Open(ctx, filepath.Join(dir, "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs, err := store.Open(ctx, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := &index.Source{Store: folder, Open: func(context.Context, string) (store.Store, error) { return inputs, nil }}
+	switch step {
+	case "index":
+		largeIndex(t, src)
+	case "merge":
+		largeMerge(t, src)
+	case "chunks":
+		largeChunks(t, src)
+	}
+}
+
+func largeIndex(t *testing.T, src *index.Source) {
+	src.Record = job.Record{Job: "large", Reading: job.Reading{Model: "m"}}
+	in, err := src.Look(t.Context(), index.File{Name: "in.jsonl", Format: job.JSONL, Store: "x", Object: "in.jsonl"}, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src.Record.Inputs = []job.Input{in}
+	if src.Record, err = job.Create(t.Context(), src.Store, src.Record); err != nil {
+		t.Fatal(err)
+	}
+	for _, seg := range index.Segments(&src.Record) {
+		if _, err := src.Write(t.Context(), seg, "w"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func largeMerge(t *testing.T, src *index.Source) {
+	var err error
+	if src.Record, err = job.Load(t.Context(), src.Store, "large"); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := src.Merge(t.Context(), &index.Plan{Job: "large"}, 3, "k")
+	if err != nil || plan.Refused() != nil {
+		t.Fatal(err, plan.Refused())
+	}
+	name, err := plan.Save(t.Context(), src.Store, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := job.Change(t.Context(), src.Store, "large", func(r *job.Record) error { r.Plan = name; return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// largeChunks goes over all chunks, and reads some.
+func largeChunks(t *testing.T, src *index.Source) {
+	var err error
+	if src.Record, err = job.Load(t.Context(), src.Store, "large"); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := index.LoadPlan(t.Context(), src.Store, &src.Record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, read := 0, 0
+	for c, err := range index.NewChunks(src.Store, &src.Record, plan).All(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines += c.Lines; c.Number%100 != 0 {
+			continue
+		}
+		for _, err := range src.Read(t.Context(), &c) {
+			if read++; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if lines != plan.Lines || plan.Items != plan.Lines || read == 0 {
+		t.Errorf("%d lines in chunks, %d read, of %+v", lines, read, plan)
+	}
+}

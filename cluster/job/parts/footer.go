@@ -1,0 +1,77 @@
+package parts
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/headrace/headrace/cluster/job"
+)
+
+// ErrDamaged says that a part is not what was written.
+var ErrDamaged = errors.New("it is not what was written")
+
+// footer is the last line of a part.
+type footer struct {
+	Format int    `json:"format"` // job.RecordFormat of who wrote it
+	Job    string `json:"job"`
+	Chunk  int    `json:"chunk"`
+	Round  int    `json:"round"`
+	Bytes  int64  `json:"bytes"` // of the lines before it
+	Sums
+}
+
+// A footer ends in a CRC-32C of all bytes of the part before that.
+const (
+	footerBegins = `{"headrace_part":`
+	sumBegins    = `,"crc":"`
+	sumEnds      = "\"}\n"
+	sumDigits    = 8
+	sumLength    = len(sumBegins) + sumDigits + len(sumEnds)
+	// footerRoom is more than a footer ever has, in bytes: its numbers, and the job's name.
+	footerRoom = 2048
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// open is the footer up to its sum.
+func (f *footer) open() []byte {
+	f.Format = job.RecordFormat
+	text, _ := json.Marshal(f) // of numbers that are none, sums have none
+	return append([]byte(footerBegins), text...)
+}
+
+// close completes a footer by the sum of all that is before it.
+func closeFooter(open []byte, sum uint32) []byte {
+	var digits [4]byte
+	digits[0], digits[1], digits[2], digits[3] = byte(sum>>24), byte(sum>>16), byte(sum>>8), byte(sum)
+	text := append(open[:len(open):len(open)], sumBegins...)
+	return append(hex.AppendEncode(text, digits[:]), sumEnds...)
+}
+
+// parseFooter reads a footer, and tells the sum that it has.
+func parseFooter(line []byte) (f footer, sum uint32, err error) {
+	if len(line) < len(footerBegins)+sumLength || !bytes.HasPrefix(line, []byte(footerBegins)) {
+		return f, 0, ErrDamaged
+	}
+	open := line[:len(line)-sumLength]
+	digits := line[len(open)+len(sumBegins) : len(line)-len(sumEnds)]
+	if _, err := fmt.Sscanf(string(digits), "%08x", &sum); err != nil || !bytes.Equal(closeFooter(open, sum), line) {
+		return f, 0, ErrDamaged
+	}
+	if err := json.Unmarshal(open[len(footerBegins):], &f); err != nil {
+		return f, 0, ErrDamaged
+	}
+	if f.Format > job.RecordFormat {
+		return f, 0, job.ErrNewer
+	}
+	return f, sum, nil
+}
+
+// is reports whether it is the footer of the part that it is looked for in.
+func (f *footer) is(name string, chunk, round int) bool {
+	return f.Job == name && f.Chunk == chunk && f.Round == round
+}

@@ -1,0 +1,161 @@
+package parts
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/headrace/headrace/batch/journal"
+)
+
+// Held is how many bytes of a chunk's lines are held in memory to bring them into order. Where
+// they are more, the journals are read several times.
+const Held = 32 << 20
+
+// Joined is what the journals of a chunk come to: one line for each line of the input that has any.
+type Joined struct {
+	Sums
+	// Damaged is how many lines of the journals are not what was written, as a loss of power
+	// may leave them. Their items have not ended, unless another line says so.
+	Damaged int
+
+	bytes    int64
+	hold     int64
+	journals []iter.Seq2[[]byte, error]
+	places   []place
+	held     bool // the text of each is at hand
+}
+
+// place is where the line of an item is.
+type place struct {
+	line    int // of the input
+	journal int
+	size    int64
+	text    []byte // nil where it is not held
+}
+
+// ErrTwoKeys says that two lines of one item are of two questions.
+var ErrTwoKeys = errors.New("the journals are of two inputs")
+
+// Join reads journals, the one that counts most first: of each item the first line is taken.
+// Their lines are without line feeds, and valid until the next. Of them hold bytes are held; 0
+// means Held. Each may be read several times, until Lines has been read for the last time.
+func Join(hold int64, journals ...iter.Seq2[[]byte, error]) (*Joined, error) {
+	j := &Joined{hold: cmp.Or(hold, Held), journals: journals, held: true}
+	seen := map[int]string{} // the keys of lines
+	for i, lines := range journals {
+		if err := j.read(i, lines, seen); err != nil {
+			return nil, fmt.Errorf("parts: join: %w", err)
+		}
+	}
+	slices.SortFunc(j.places, func(a, b place) int { return cmp.Compare(a.line, b.line) })
+	return j, nil
+}
+
+func (j *Joined) read(i int, lines iter.Seq2[[]byte, error], seen map[int]string) error {
+	var parse journal.Parser
+	for text, err := range lines {
+		if err != nil {
+			return err
+		}
+		fed := append(text[:len(text):len(text)], '\n')
+		e, err := parse.Parse(fed)
+		if err != nil {
+			j.Damaged++
+			continue
+		}
+		switch key, again := seen[e.Line]; {
+		case !again:
+			seen[e.Line] = e.Key
+			j.add(&e)
+			j.keep(place{line: e.Line, journal: i, size: int64(len(fed)), text: fed})
+		case key != e.Key:
+			return fmt.Errorf("line %d: %w", e.Line, ErrTwoKeys)
+		}
+	}
+	return nil
+}
+
+// keep holds the lines as long as all of them can be held.
+func (j *Joined) keep(p place) {
+	if j.bytes += p.size; j.held && j.bytes > j.hold {
+		j.held = false
+		for i := range j.places {
+			j.places[i].text = nil
+		}
+	}
+	if !j.held {
+		p.text = nil
+	}
+	j.places = append(j.places, p)
+}
+
+// Has reports whether the item of a line of the input has ended.
+func (j *Joined) Has(line int) bool {
+	_, found := slices.BinarySearchFunc(j.places, line, func(p place, line int) int { return cmp.Compare(p.line, line) })
+	return found
+}
+
+// Bytes is how many bytes its lines have.
+func (j *Joined) Bytes() int64 { return j.bytes }
+
+// All yields the lines in the order of the input, line feeds included; each is valid until the
+// next. The last thing is the first error.
+func (j *Joined) All() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for from := 0; from < len(j.places); {
+			window := j.places[from:]
+			if !j.held {
+				window = slices.Clone(j.window(from))
+				if err := j.load(window); err != nil {
+					yield(nil, fmt.Errorf("parts: join: %w", err))
+					return
+				}
+			}
+			for _, p := range window {
+				if !yield(p.text, nil) {
+					return
+				}
+			}
+			from += len(window)
+		}
+	}
+}
+
+// window is as many places from one on as can be held, and at least that one.
+func (j *Joined) window(from int) []place {
+	size, to := j.places[from].size, from+1
+	for ; to < len(j.places) && size+j.places[to].size <= j.hold; to++ {
+		size += j.places[to].size
+	}
+	return j.places[from:to]
+}
+
+// load reads the text of all places of a window.
+func (j *Joined) load(window []place) error {
+	wanted := map[[2]int]*place{}
+	for i := range window {
+		wanted[[2]int{window[i].journal, window[i].line}] = &window[i]
+	}
+	var parse journal.Parser
+	for i, lines := range j.journals {
+		for text, err := range lines {
+			if err != nil {
+				return err
+			}
+			fed := append(text[:len(text):len(text)], '\n')
+			e, err := parse.Parse(fed)
+			at := [2]int{i, e.Line}
+			if p := wanted[at]; err == nil && p != nil {
+				p.text = fed
+				delete(wanted, at)
+			}
+			if len(wanted) == 0 {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%d lines are in the journals no more", len(wanted))
+}

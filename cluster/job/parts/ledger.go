@@ -1,0 +1,159 @@
+package parts
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/job/internal/bits"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// PerFolder is how many chunks have their parts in one folder.
+const PerFolder = job.PerFolder
+
+// Ledger knows which chunks of a round have their part: a bit or two for each, and, of folders that
+// were summed up, what they come to. It belongs to one goroutine.
+type Ledger struct {
+	store  store.Store
+	job    string
+	round  int
+	chunks int
+	want   *bits.Set // the chunks of the round; nil: all
+	have   bits.Set
+	left   []int // of each folder, the chunks that have none
+	sums   map[int]FolderSums
+	looked bool
+}
+
+// NewLedger is for a job of so many chunks. want are the chunks of the round; nil: all. It knows of
+// no part yet.
+func NewLedger(s store.Store, name string, round, chunks int, want []int) *Ledger {
+	l := &Ledger{store: s, job: name, round: round, left: make([]int, folders(chunks)), chunks: chunks, sums: map[int]FolderSums{}}
+	if want == nil {
+		for i := range l.left {
+			l.left[i] = min(PerFolder, chunks-i*PerFolder)
+		}
+		return l
+	}
+	l.want = &bits.Set{}
+	for _, n := range want {
+		if n < chunks && l.want.Add(n) {
+			l.left[n/PerFolder]++
+		}
+	}
+	return l
+}
+
+func folders(chunks int) int { return (chunks + PerFolder - 1) / PerFolder }
+
+// Len is how many chunks the round has.
+func (l *Ledger) Len() int {
+	if l.want != nil {
+		return l.want.Len()
+	}
+	return l.chunks
+}
+
+// Done is how many of them have their part, as far as is known.
+func (l *Ledger) Done() int { return l.have.Len() }
+
+// Whole reports whether all have.
+func (l *Ledger) Whole() bool { return l.Done() == l.Len() }
+
+// Has reports whether a chunk has its part, as far as is known.
+func (l *Ledger) Has(chunk int) bool { return l.have.Has(chunk) }
+
+// Note is told that a chunk has its part. It reports whether that is news.
+func (l *Ledger) Note(chunk int) bool {
+	if chunk < 0 || chunk >= l.chunks || l.want != nil && !l.want.Has(chunk) || !l.have.Add(chunk) {
+		return false
+	}
+	l.left[chunk/PerFolder]--
+	return true
+}
+
+// Missing yields the chunks from one on that have no part, as far as is known.
+func (l *Ledger) Missing(from int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for n := max(from, 0); n < l.chunks; n++ {
+			if l.left[n/PerFolder] == 0 {
+				n += PerFolder - 1 - n%PerFolder
+				continue
+			}
+			if !l.have.Has(n) && (l.want == nil || l.want.Has(n)) && !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// Look lists the parts that are there, but for folders that are whole: those it has listed for the
+// last time. The first time it also asks which folders were summed up. Of a bucket that is one
+// request for each thousand parts that it lists, and one for each whole folder between others.
+func (l *Ledger) Look(ctx context.Context) error {
+	if !l.looked {
+		if err := l.settled(ctx); err != nil {
+			return fmt.Errorf("parts: look at %s: %w", l.job, err)
+		}
+		l.looked = true
+	}
+	for folder := l.open(0); folder < len(l.left); {
+		next, err := l.list(ctx, folder)
+		if err != nil {
+			return fmt.Errorf("parts: look at %s: %w", l.job, err)
+		}
+		folder = l.open(next)
+	}
+	return nil
+}
+
+// open is the first folder from one on that is not whole.
+func (l *Ledger) open(from int) int {
+	if i := slices.IndexFunc(l.left[from:], func(left int) bool { return left > 0 }); i >= 0 {
+		return from + i
+	}
+	return len(l.left)
+}
+
+// list lists parts from a folder on, up to one that is whole, and tells where it has ended.
+func (l *Ledger) list(ctx context.Context, from int) (next int, err error) {
+	for o, err := range l.store.List(ctx, job.PartsFolder(l.job), job.PartFolder(l.job, from)) {
+		if err != nil {
+			return 0, err
+		}
+		chunk, round, ok := job.ParsePart(l.job, o.Name)
+		if !ok || chunk >= l.chunks {
+			continue
+		}
+		if folder := chunk / PerFolder; folder > from {
+			if l.left[folder] == 0 {
+				return folder, nil
+			}
+			from = folder
+		}
+		if round == l.round {
+			l.Note(chunk)
+		}
+	}
+	return len(l.left), nil
+}
+
+// settled notes all chunks of the folders that were summed up.
+func (l *Ledger) settled(ctx context.Context) error {
+	for o, err := range l.store.List(ctx, job.SumsFolder(l.job), "") {
+		if err != nil {
+			return err
+		}
+		folder, round, ok := job.ParseSums(l.job, o.Name)
+		if !ok || round != l.round || !l.full(folder) {
+			continue // one that is not full has got more chunks, or will
+		}
+		for n := folder * PerFolder; n < min((folder+1)*PerFolder, l.chunks); n++ {
+			l.Note(n)
+		}
+	}
+	return nil
+}

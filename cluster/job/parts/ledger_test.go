@@ -1,0 +1,221 @@
+package parts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/cluster/store/storetest"
+)
+
+// counting is a store that counts what is asked of it.
+type counting struct {
+	*storetest.Memory
+	lists, listed int
+}
+
+func (c *counting) List(ctx context.Context, prefix, after string) iter.Seq2[store.Object, error] {
+	c.lists++
+	return func(yield func(store.Object, error) bool) {
+		for o, err := range c.Memory.List(ctx, prefix, after) {
+			c.listed++
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
+}
+
+// put makes the name of a part be there, with nothing in it: a ledger looks at names.
+func put(t testing.TB, s store.Store, n, round int) {
+	t.Helper()
+	if err := store.CreateBytes(t.Context(), s, job.PartName("j", n, round), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A ledger knows what a list of names would, whatever is there and whatever it was told before.
+func TestLedgerKnowsWhatIsThere(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		s := storetest.NewMemory()
+		chunks, round := rng.IntN(4000), rng.IntN(3)
+		var want []int
+		if rng.IntN(2) == 0 {
+			want = []int{}
+			for n := range chunks {
+				if rng.IntN(3) == 0 {
+					want = append(want, n)
+				}
+			}
+		}
+		l := NewLedger(s, "j", round, chunks, want)
+		for n := range chunks + 3 {
+			if rng.IntN(50) > 0 || n/1000 == 1 {
+				put(t, s, n, round)
+			}
+			if rng.IntN(9) == 0 {
+				put(t, s, n, round+1)
+			}
+		}
+		for range 2 {
+			if err := l.Look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			checkLedger(t, l, s, chunks, round, want)
+			for range 20 {
+				n := rng.IntN(chunks + 1)
+				if _, _, err := store.Identity(t.Context(), s, job.PartName("j", n, round)); err != nil {
+					put(t, s, n, round)
+					if rng.IntN(2) == 0 {
+						l.Note(n)
+					}
+				}
+			}
+		}
+	}
+}
+
+func checkLedger(t *testing.T, l *Ledger, s store.Store, chunks, round int, want []int) {
+	t.Helper()
+	var missing []int
+	in := 0
+	for n := range chunks {
+		if want != nil && !slices.Contains(want, n) {
+			continue
+		}
+		in++
+		if _, _, err := store.Identity(t.Context(), s, job.PartName("j", n, round)); err != nil {
+			missing = append(missing, n)
+		}
+	}
+	if got := slices.Collect(l.Missing(0)); !slices.Equal(got, missing) || l.Len() != in || l.Done() != in-len(missing) || l.Whole() != (len(missing) == 0) {
+		t.Fatalf("missing %v, not %v; %d of %d", got, missing, l.Done(), l.Len())
+	}
+	if from := chunks / 2; len(missing) > 0 {
+		i, _ := slices.BinarySearch(missing, from)
+		if got := slices.Collect(l.Missing(from)); !slices.Equal(got, missing[i:]) {
+			t.Fatalf("missing from %d on: %v", from, got)
+		}
+	}
+}
+
+// A folder that is whole is not listed again, and once it was summed up not even by another keeper.
+func TestWholeFoldersAreListedOnce(t *testing.T) {
+	s := &counting{Memory: storetest.NewMemory()}
+	const chunks = 3500
+	for n := range chunks - 1 {
+		write(t, s, n, 0, text(n+1, map[bool]string{true: "timeout"}[n%1000 == 7], ""))
+	}
+	l := NewLedger(s, "j", 0, chunks, nil)
+	look := func(l *Ledger, listed int) {
+		t.Helper()
+		s.lists, s.listed = 0, 0
+		if err := l.Look(t.Context()); err != nil || l.Done() != chunks-1 {
+			t.Fatal(err, l.Done())
+		}
+		if s.listed != listed || s.lists > 2 {
+			t.Errorf("%d names in %d lists, not %d", s.listed, s.lists, listed)
+		}
+	}
+	look(l, chunks-1)
+	look(l, 499)
+	look(NewLedger(s, "j", 0, chunks, nil), chunks-1)
+	sums, err := l.SettleWhole(t.Context())
+	if err != nil || sums.Parts != 3000 || sums.Lines != 3000 || sums.Failed != 3 || !slices.Equal(sums.Failing, []int{7, 1007, 2007}) {
+		t.Fatalf("%+v, %v", sums, err)
+	}
+	s.lists = 0
+	if again, err := l.SettleWhole(t.Context()); err != nil || again.Parts != 3000 || s.lists > 0 {
+		t.Errorf("%d parts, %v, in %d lists", again.Parts, err, s.lists)
+	}
+	look(NewLedger(s, "j", 0, chunks, nil), 3+499)
+	again, err := NewLedger(s, "j", 0, chunks, nil).Settle(t.Context(), 1)
+	if err != nil || again.Parts != 1000 || !slices.Equal(again.Failing, []int{1007}) {
+		t.Errorf("%+v, %v", again, err)
+	}
+}
+
+// The sums of a last folder are not kept while chunks can come to it.
+func TestLastFolderGrows(t *testing.T) {
+	s := storetest.NewMemory()
+	for n := range 5 {
+		write(t, s, n, 0, text(n+1, "", ""))
+	}
+	l := NewLedger(s, "j", 0, 5, nil)
+	if err := l.Look(t.Context()); err != nil || !l.Whole() {
+		t.Fatal(err)
+	}
+	if sums, err := l.SettleWhole(t.Context()); err != nil || sums.Parts != 5 {
+		t.Fatal(sums, err)
+	}
+	more := NewLedger(s, "j", 0, 8, nil)
+	if err := more.Look(t.Context()); err != nil || more.Whole() || !slices.Equal(slices.Collect(more.Missing(0)), []int{5, 6, 7}) {
+		t.Errorf("%v, %d done", err, more.Done())
+	}
+}
+
+// A round is over once, when all its parts are there and have the lines that the inputs have; what
+// failed and was tried again counts as it ended last.
+func TestFinish(t *testing.T) {
+	s := storetest.NewMemory()
+	for n := range 3 {
+		write(t, s, n, 0, some(1+n*10, 10)...)
+	}
+	l := NewLedger(s, "j", 0, 4, nil)
+	finish := func(l *Ledger, lines int) (Done, error) {
+		t.Helper()
+		if err := l.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return l.Finish(t.Context(), lines)
+	}
+	if _, err := finish(l, 40); !errors.Is(err, ErrIncomplete) {
+		t.Error(err)
+	}
+	write(t, s, 3, 0, some(31, 10)...)
+	if _, err := finish(l, 41); !errors.Is(err, ErrCounts) {
+		t.Error(err)
+	}
+	first, err := finish(l, 40)
+	if err != nil || first.Parts != 4 || first.Lines != 40 || first.Failed != 11 || first.Done+first.Failed+first.Skipped != 40 {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	if again, err := finish(NewLedger(s, "j", 0, 4, nil), 40); err != nil || again != first {
+		t.Errorf("%+v, %v", again, err)
+	}
+	retry := NewLedger(s, "j", 1, 4, []int{0, 2})
+	write(t, s, 0, 1, text(3, "", ""), text(6, "", ""), text(9, "timeout", ""))
+	write(t, s, 2, 1, text(21, "", ""), text(24, "timeout", ""), text(27, "timeout", ""))
+	second, err := finish(retry, 0)
+	if err != nil || second.Parts != 2 || second.Lines != 40 || second.Failed != 8 || second.Sums.Done != first.Sums.Done+3 {
+		t.Errorf("%+v, %v", second, err)
+	}
+	if second.Usage.InputTokens != first.Usage.InputTokens+18 {
+		t.Errorf("what the second round has used is not counted: %+v", second.Usage)
+	}
+	if _, err := LoadDone(t.Context(), s, "j", 2); !errors.Is(err, store.ErrMissing) {
+		t.Error(err)
+	}
+}
+
+// A sum of a folder that has other parts than it should, or broken ones, is none.
+func TestSettleWhatIsNotWhole(t *testing.T) {
+	s := storetest.NewMemory()
+	write(t, s, 0, 0, some(1, 3)...)
+	put(t, s, 1, 0)
+	l := NewLedger(s, "j", 0, 2, nil)
+	if _, err := l.Settle(t.Context(), 0); !errors.Is(err, ErrDamaged) || !strings.Contains(fmt.Sprint(err), "000000/001") {
+		t.Error(err)
+	}
+	if _, err := NewLedger(s, "j", 0, 3, []int{0, 2}).Settle(t.Context(), 0); err == nil {
+		t.Error("a part is missing")
+	}
+}

@@ -1,0 +1,190 @@
+package parts
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/cluster/store/storetest"
+)
+
+// A part has the lines of its chunk in the order of the input, and is read back as it was written:
+// all of it, or its sums alone.
+func TestPart(t *testing.T) {
+	s := storetest.NewMemory()
+	lines := some(7, 20)
+	sums := write(t, s, 3, 0, shuffled(rand.New(rand.NewPCG(1, 2)), lines)...)
+	want := Sums{
+		Lines: 20, Done: 11, Failed: 5, Skipped: 4, Attempts: 32, Priced: 16, CostUSD: sums.CostUSD,
+		Usage: sums.Usage,
+	}
+	if sums != want || sums.Usage.InputTokens != 48 || sums.CostUSD == 0 {
+		t.Errorf("%+v", sums)
+	}
+	var got bytes.Buffer
+	for l, err := range Read(t.Context(), s, "j", 3, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Write(l.Text)
+	}
+	if got.String() != joined(lines) {
+		t.Errorf("%s", got.String())
+	}
+	for o := range s.List(t.Context(), job.PartsFolder("j"), "") {
+		read, err := sumsOf(t.Context(), s, "j", 3, 0, o.Size)
+		if err != nil || read != sums || o.Name != "jobs/j/parts/000000/003" {
+			t.Errorf("%s: %+v, %v", o.Name, read, err)
+		}
+	}
+}
+
+// Who comes second leaves the part as it is; who has not all lines makes none.
+func TestPartIsWrittenOnceAndWhole(t *testing.T) {
+	s := storetest.NewMemory()
+	j, _ := Join(0, journalOf(some(1, 3)...))
+	for _, lines := range []int{2, 4} {
+		if _, err := Write(t.Context(), s, chunkOf(0, 0), lines, j); !errors.Is(err, ErrIncomplete) {
+			t.Errorf("%d lines: %v", lines, err)
+		}
+	}
+	write(t, s, 0, 0, some(1, 3)...)
+	other, _ := Join(0, journalOf(text(1, "", "another"), text(2, "", "another"), text(3, "", "another")))
+	if _, err := Write(t.Context(), s, chunkOf(0, 0), 3, other); !errors.Is(err, store.ErrExists) {
+		t.Error(err)
+	}
+	for l, err := range Read(t.Context(), s, "j", 0, 0) {
+		if err != nil || bytes.Contains(l.Text, []byte("another")) {
+			t.Errorf("%s, %v", l.Text, err)
+		}
+	}
+	if _, err := Write(t.Context(), s, chunkOf(1, 0), 0, &Joined{}); err != nil {
+		t.Error(err) // no lines are all there are
+	}
+}
+
+// raw is one object, whatever is asked for.
+type raw struct {
+	store.Store
+	text []byte
+}
+
+func (r raw) Open(_ context.Context, _ string, offset, length int64) (io.ReadCloser, error) {
+	text := r.text[min(offset, int64(len(r.text))):]
+	if length >= 0 {
+		text = text[:min(length, int64(len(text)))]
+	}
+	return io.NopCloser(bytes.NewReader(text)), nil
+}
+
+// Whatever is changed, cut off, added or left out is found out.
+func TestDamagedParts(t *testing.T) {
+	s := storetest.NewMemory()
+	lines := some(1, 4)
+	write(t, s, 3, 1, lines...)
+	whole, err := store.ReadAll(t.Context(), s, job.PartName("j", 3, 1), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, text []byte, good bool) {
+		t.Helper()
+		var fault error
+		for _, err := range Read(t.Context(), raw{text: text}, "j", 3, 1) {
+			fault = err
+		}
+		if good != (fault == nil) || !good && !errors.Is(fault, ErrDamaged) {
+			t.Fatalf("%s: %v", what, fault)
+		}
+	}
+	check("nothing", whole, true)
+	for i := range whole {
+		damaged := slices.Clone(whole)
+		damaged[i] ^= 1 << (i % 8)
+		check(fmt.Sprintf("bit %d of byte %d", i%8, i), damaged, false)
+		check(fmt.Sprintf("%d bytes", i), whole[:i], false)
+	}
+	check("a line left out", whole[len(lines[0]):], false)
+	check("a line twice", slices.Concat(lines[0], whole), false)
+	check("two lines that have changed places", slices.Concat(lines[1], lines[0], whole[len(lines[0])+len(lines[1]):]), false)
+	check("something behind it", append(slices.Clone(whole), '\n'), false)
+	for _, err := range Read(t.Context(), raw{text: whole}, "j", 4, 1) {
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			t.Error(err)
+		}
+	}
+	if _, err := sumsOf(t.Context(), raw{text: whole}, "j", 3, 0, int64(len(whole))); !errors.Is(err, ErrDamaged) {
+		t.Errorf("the part of another round: %v", err)
+	}
+}
+
+// A store may ask for a part again, from its beginning on.
+func TestPartIsSentAgain(t *testing.T) {
+	j, _ := Join(1, journalOf(some(1, 9)...))
+	f := footer{Job: "j", Sums: j.Sums}
+	b := &body{lines: j.All(), footer: f.open()}
+	defer b.rewind()
+	want, err := io.ReadAll(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int64{0, 1, 500, int64(len(want))} {
+		if _, err := b.Seek(0, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.CopyN(io.Discard, b, n)
+		if at, err := b.Seek(0, io.SeekCurrent); at != n || err != nil {
+			t.Errorf("at %d, %v, not %d", at, err, n)
+		}
+	}
+	if _, err := b.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := io.ReadAll(b); err != nil || !bytes.Equal(again, want) {
+		t.Errorf("%v:\n%s\n%s", err, again, want)
+	}
+	if _, err := b.Seek(5, io.SeekStart); err == nil {
+		t.Error("it can be begun in the middle")
+	}
+}
+
+// What a round tries again is what failed in the latest part before it, and no bad line.
+func TestAgain(t *testing.T) {
+	s := storetest.NewMemory()
+	write(t, s, 0, 0, some(1, 12)...) // 3, 6, 9, 12 have failed
+	keys := func(round int) (lines []int) {
+		failed, err := Again(t.Context(), s, chunkOf(0, round))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := 1; line <= 12; line++ {
+			if failed[entryOf(text(line, "", "")).Key] {
+				lines = append(lines, line)
+			}
+		}
+		if len(lines) != len(failed) {
+			t.Errorf("%v", failed)
+		}
+		return lines
+	}
+	if got := keys(1); !reflect.DeepEqual(got, []int{3, 6, 9, 12}) {
+		t.Error(got)
+	}
+	write(t, s, 0, 1, text(3, "", "now"), text(6, "timeout", ""), text(9, "", "now"), text(12, "timeout", ""))
+	if got := keys(2); !reflect.DeepEqual(got, []int{6, 12}) {
+		t.Error(got)
+	}
+	if got := keys(3); !reflect.DeepEqual(got, []int{6, 12}) {
+		t.Errorf("round 2 has not tried it: %v", got)
+	}
+	if _, err := Again(t.Context(), s, chunkOf(1, 1)); !errors.Is(err, store.ErrMissing) {
+		t.Error(err)
+	}
+}

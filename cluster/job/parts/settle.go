@@ -1,0 +1,228 @@
+package parts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// FolderSums are what the parts of one folder come to in one round.
+type FolderSums struct {
+	Format int `json:"format"` // job.RecordFormat of who wrote it
+	Parts  int `json:"parts"`
+	Sums
+	// Failing are the chunks of which an item has failed, and may be tried again.
+	Failing []int `json:"failing,omitempty"`
+}
+
+// maxSums is the most bytes of such sums.
+const maxSums = 64 << 10
+
+// wholeFolders are those of which each chunk of the round has its part.
+func (l *Ledger) wholeFolders() (all []int) {
+	for i, left := range l.left {
+		if left == 0 && l.inFolder(i) > 0 {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// inFolder is how many chunks of the round are in a folder.
+func (l *Ledger) inFolder(folder int) (n int) {
+	for chunk := folder * PerFolder; chunk < min((folder+1)*PerFolder, l.chunks); chunk++ {
+		if l.want == nil || l.want.Has(chunk) {
+			n++
+		}
+	}
+	return n
+}
+
+// full reports whether no chunk can come to a folder any more, though inputs be added.
+func (l *Ledger) full(folder int) bool { return (folder+1)*PerFolder <= l.chunks }
+
+// Settle sums up a folder whose parts are all there, and leaves the sums in the store, so that
+// nobody needs to read them again; but not those of a last folder that is not full. It reads a
+// footer for each part, and none if the folder was summed up before.
+func (l *Ledger) Settle(ctx context.Context, folder int) (FolderSums, error) {
+	if !l.full(folder) {
+		return l.sum(ctx, folder)
+	}
+	sums, known := l.sums[folder]
+	if known {
+		return sums, nil
+	}
+	sums, err := l.settle(ctx, folder)
+	if err == nil {
+		l.sums[folder] = sums
+	}
+	return sums, err
+}
+
+func (l *Ledger) settle(ctx context.Context, folder int) (FolderSums, error) {
+	name := job.SumsName(l.job, folder, l.round)
+	sums, err := loadSums(ctx, l.store, name)
+	if !errors.Is(err, store.ErrMissing) {
+		return sums, err
+	}
+	if sums, err = l.sum(ctx, folder); err != nil {
+		return sums, err
+	}
+	text, err := json.Marshal(&sums)
+	if err == nil {
+		err = store.CreateBytes(ctx, l.store, name, text)
+	}
+	if errors.Is(err, store.ErrExists) {
+		return loadSums(ctx, l.store, name)
+	}
+	return sums, err
+}
+
+func loadSums(ctx context.Context, s store.Store, name string) (sums FolderSums, err error) {
+	text, err := store.ReadAll(ctx, s, name, maxSums)
+	if err != nil {
+		return sums, err
+	}
+	if err := json.Unmarshal(text, &sums); err != nil {
+		return sums, fmt.Errorf("parts: read %s: %w", name, err)
+	}
+	if sums.Format > job.RecordFormat {
+		return sums, fmt.Errorf("parts: read %s: %w", name, job.ErrNewer)
+	}
+	return sums, nil
+}
+
+// part is one that is listed.
+type part struct {
+	chunk, round int
+	size         int64
+}
+
+// sum reads the footers of a folder.
+func (l *Ledger) sum(ctx context.Context, folder int) (FolderSums, error) {
+	sums := FolderSums{Format: job.RecordFormat}
+	type read struct {
+		chunk int
+		Sums
+	}
+	footers := ahead(ctx, atOnce, l.inRound(ctx, folder), func(ctx context.Context, p part) (read, error) {
+		s, err := sumsOf(ctx, l.store, l.job, p.chunk, p.round, p.size)
+		return read{p.chunk, s}, err
+	}, func(read) {})
+	for f, err := range footers {
+		if err != nil {
+			return sums, fmt.Errorf("parts: sum up %s: %w", job.PartFolder(l.job, folder), err)
+		}
+		sums.Parts++
+		sums.Sums = sums.Sums.Plus(f.Sums)
+		if f.Failed > 0 {
+			sums.Failing = append(sums.Failing, f.chunk)
+		}
+	}
+	if want := l.inFolder(folder); sums.Parts != want {
+		return sums, fmt.Errorf("parts: sum up %s: %d parts, there should be %d", job.PartFolder(l.job, folder), sums.Parts, want)
+	}
+	return sums, nil
+}
+
+// inRound yields the parts of a folder that are of the round.
+func (l *Ledger) inRound(ctx context.Context, folder int) func(func(part, error) bool) {
+	return func(yield func(part, error) bool) {
+		for o, err := range l.store.List(ctx, job.PartFolder(l.job, folder), "") {
+			if err != nil {
+				yield(part{}, err)
+				return
+			}
+			chunk, round, ok := job.ParsePart(l.job, o.Name)
+			wanted := ok && round == l.round && (l.want == nil || l.want.Has(chunk))
+			if wanted && !yield(part{chunk, round, o.Size}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// SettleWhole sums up the folders that are whole and were not yet, and gives what all those that
+// are come to. Whoever calls it now and then has little left to do at the end.
+func (l *Ledger) SettleWhole(ctx context.Context) (all FolderSums, err error) {
+	for _, folder := range l.wholeFolders() {
+		sums, err := l.Settle(ctx, folder)
+		if err != nil {
+			return all, err
+		}
+		all.Parts += sums.Parts
+		all.Sums = all.Sums.Plus(sums.Sums)
+		all.Failing = append(all.Failing, sums.Failing...)
+	}
+	return all, nil
+}
+
+// Done is what says that a round is over.
+type Done struct {
+	Format int `json:"format"` // job.RecordFormat of who wrote it
+	Round  int `json:"round"`
+	Parts  int `json:"parts"` // of the round
+	// Sums are those of the round and of all before it.
+	Sums
+}
+
+// ErrCounts says that the parts of a job are not what its inputs have.
+var ErrCounts = errors.New("the parts do not have as many lines as the inputs")
+
+// Finish says that a round is over, all of whose parts are there: it creates what LoadDone reads.
+// Of round 0 its parts must have so many lines: items, and lines that were skipped.
+func (l *Ledger) Finish(ctx context.Context, lines int) (Done, error) {
+	d, err := LoadDone(ctx, l.store, l.job, l.round)
+	if !errors.Is(err, store.ErrMissing) {
+		return d, err
+	}
+	if !l.Whole() {
+		return d, fmt.Errorf("parts: finish %s: %d of %d parts: %w", l.job, l.Done(), l.Len(), ErrIncomplete)
+	}
+	sums, err := l.SettleWhole(ctx)
+	if err != nil {
+		return d, err
+	}
+	d = Done{Format: job.RecordFormat, Round: l.round, Parts: sums.Parts, Sums: sums.Sums}
+	if l.round == 0 && d.Lines != lines {
+		return d, fmt.Errorf("parts: finish %s: %d lines, and %d: %w", l.job, d.Lines, lines, ErrCounts)
+	}
+	if l.round > 0 {
+		before, err := LoadDone(ctx, l.store, l.job, l.round-1)
+		if err != nil {
+			return d, err
+		}
+		d.Sums = d.After(before.Sums)
+	}
+	return d, l.create(ctx, &d)
+}
+
+func (l *Ledger) create(ctx context.Context, d *Done) error {
+	text, err := json.Marshal(d)
+	if err == nil {
+		err = store.CreateBytes(ctx, l.store, job.DoneName(l.job, l.round), text)
+	}
+	if errors.Is(err, store.ErrExists) {
+		*d, err = LoadDone(ctx, l.store, l.job, l.round)
+	}
+	return err
+}
+
+// LoadDone reads what Finish has created: store.ErrMissing if the round is not over.
+func LoadDone(ctx context.Context, s store.Store, name string, round int) (d Done, err error) {
+	text, err := store.ReadAll(ctx, s, job.DoneName(name, round), maxSums)
+	if err != nil {
+		return d, err
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return d, fmt.Errorf("parts: read %s: %w", job.DoneName(name, round), err)
+	}
+	if d.Format > job.RecordFormat {
+		return d, fmt.Errorf("parts: read %s: %w", job.DoneName(name, round), job.ErrNewer)
+	}
+	return d, nil
+}

@@ -1,0 +1,193 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/cluster/store/storetest"
+)
+
+func someRecord() Record {
+	return Record{
+		Job: "j", Inputs: []Input{{Name: "in.jsonl", Format: JSONL, Objects: []Object{{Name: "in", Identity: "1", Bytes: 7}}}},
+		Reading: Reading{System: "be brief", Template: "Say {{.x}}"}, Asking: Asking{Provider: "sim", Settings: map[string]string{"timeout": "5s"}},
+		Limit: "org", Told: Told{RPM: 5},
+	}
+}
+
+// A record is read as it was written, with its defaults, and the latest counts.
+func TestRecords(t *testing.T) {
+	s := storetest.NewMemory()
+	made, err := Create(t.Context(), s, someRecord())
+	if err != nil || made.State != Indexing || made.Weight != 1 || made.Cut.ChunkLines != DefaultChunkLines || made.Cut.SegmentBytes != DefaultSegment {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	for k := range 12 {
+		read, err := Load(t.Context(), s, "j")
+		if err != nil || !reflect.DeepEqual(read, made) || read.Version != k {
+			t.Fatalf("%d: %+v, %v\nnot %+v", k, read, err, made)
+		}
+		if made, err = Change(t.Context(), s, "j", func(r *Record) error { r.Round++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Create(t.Context(), s, someRecord()); !errors.Is(err, ErrTaken) {
+		t.Error(err)
+	}
+	if _, err := Load(t.Context(), s, "k"); !errors.Is(err, ErrMissing) {
+		t.Error(err)
+	}
+}
+
+// Who changes a record while another does changes what the other has left: nothing is lost.
+func TestChangesFollowOneAnother(t *testing.T) {
+	s := storetest.NewMemory()
+	if _, err := Create(t.Context(), s, someRecord()); err != nil {
+		t.Fatal(err)
+	}
+	tries := 0
+	last, err := Change(t.Context(), s, "j", func(r *Record) error {
+		if tries++; tries < 4 {
+			if _, err := Change(t.Context(), s, "j", func(r *Record) error { r.Round += 10; return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Round++
+		return nil
+	})
+	if err != nil || last.Round != 31 || last.Version != 4 || tries != 4 {
+		t.Errorf("%+v, %v after %d tries", last, err, tries)
+	}
+	mine := errors.New("not now")
+	if _, err := Change(t.Context(), s, "j", func(*Record) error { return mine }); err != mine { //nolint:errorlint // it is to be the very same
+		t.Error(err)
+	}
+	if same, err := Change(t.Context(), s, "j", func(r *Record) error { r.Round += 0; return nil }); err != nil || same.Version != 4 {
+		t.Errorf("version %d, %v: nothing was changed", same.Version, err)
+	}
+}
+
+// What a newer program has written is refused with what to do, and foreign things are too.
+func TestRecordsOfOthers(t *testing.T) {
+	for text, want := range map[string]error{
+		fmt.Sprintf(`{"format":%d,"inputs":{"of another":"shape"}}`, RecordFormat+1): ErrNewer,
+		`{}`:                                 ErrRecord,
+		`not JSON`:                           ErrRecord,
+		`{"format":1,"inputs":5}`:            ErrRecord,
+		`{"format":1,"job":"k"}`:             ErrRecord,
+		`{"format":1,"job":"j","version":7}`: ErrRecord,
+	} {
+		s := storetest.NewMemory()
+		if err := store.CreateBytes(t.Context(), s, recordName("j", 3), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(t.Context(), s, "j"); !errors.Is(err, want) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if _, err := Change(t.Context(), s, "j", func(*Record) error { return nil }); !errors.Is(err, want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// What makes no sense is not written.
+func TestRecordsThatAreRefused(t *testing.T) {
+	for what, spoil := range map[string]func(*Record){
+		"name":     func(r *Record) { r.Job = "../x" },
+		"weight":   func(r *Record) { r.Weight = -1 },
+		"nan":      func(r *Record) { r.Weight = math.NaN() },
+		"password": func(r *Record) { r.Asking.BaseURL = "https://me:secret@host/v1" },
+		"format":   func(r *Record) { r.Inputs[0].Format = "xml" },
+		"template": func(r *Record) { r.Reading.Template = "{{" },
+		"inputs":   func(r *Record) { r.Inputs = slices.Repeat(r.Inputs, MaxInputs+1) },
+		"size":     func(r *Record) { r.Output = strings.Repeat("x", MaxRecord) },
+	} {
+		s, r := storetest.NewMemory(), someRecord()
+		spoil(&r)
+		if _, err := Create(t.Context(), s, r); err == nil {
+			t.Errorf("%s: it was written", what)
+		}
+		for o := range s.List(t.Context(), "", "") {
+			t.Errorf("%s: %s is there", what, o.Name)
+		}
+	}
+}
+
+// Jobs are listed by name, and nothing else that stands there is one.
+func TestList(t *testing.T) {
+	s := storetest.NewMemory()
+	want := []string{"a-b", "a", "a0", "b"} // - comes before the slash behind a name
+	for _, name := range []string{"b", "a0", "a", "a-b"} {
+		r := someRecord()
+		r.Job = name
+		if _, err := Create(t.Context(), s, r); err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range []string{"DONE", "zzz/1", "parts/000000/000"} {
+			if err := store.CreateBytes(t.Context(), s, Folder(name)+object, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, object := range []string{"jobs/left/parts/000000/000", "jobs/Foreign/job-000000.json", "keeper/epoch-1"} {
+		if err := store.CreateBytes(t.Context(), s, object, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for name, err := range List(t.Context(), s) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+}
+
+// Names of objects say what they are of, and stand in the order of the numbers in them.
+func TestNames(t *testing.T) {
+	var names []string
+	for _, n := range []int{0, 7, 999, 1000, 12_345, 999_999_999} {
+		for _, round := range []int{0, 1, 12} {
+			name := PartName("j", n, round)
+			if chunk, r, ok := ParsePart("j", name); !ok || chunk != n || r != round {
+				t.Errorf("%s: %d, %d, %t", name, chunk, r, ok)
+			}
+			if folder, r, ok := ParseSums("j", SumsName("j", n/PerFolder, round)); !ok || folder != n/PerFolder || r != round {
+				t.Errorf("%s: %d, %d, %t", name, folder, r, ok)
+			}
+			names = append(names, name)
+			for _, made := range []string{name, SumsName("j", n, round), DoneName("j", round), WorkFolder("j", n, round) + "x", recordName("j", n)} {
+				if err := store.CheckName(made); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	if !slices.IsSorted(names) {
+		t.Errorf("%v", names)
+	}
+	for _, name := range []string{"", "jobs/j/parts/", "jobs/j/parts/000000/1000", "jobs/j/parts/000000/001.r0", "jobs/j/parts/0/001", "jobs/k/parts/000000/001", "jobs/j/parts/000000/001.rx", "jobs/j/parts/000000/-01"} {
+		if _, _, ok := ParsePart("j", name); ok {
+			t.Errorf("%q is taken for a part", name)
+		}
+	}
+	for _, name := range []string{"", "-a", "A", "a/b", "a.b", "é", "a b", strings.Repeat("a", 65)} {
+		if err := CheckName(name); !errors.Is(err, ErrName) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"a", "0", "20260711-1042-k3f9", strings.Repeat("a", 64)} {
+		if err := CheckName(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
