@@ -1,0 +1,150 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// An Address is what a join line says:
+//
+//	nats://TOKEN@host:4222[,host:4222…][?ca=sha256:…][&space=…]
+//	nats://USER:PASSWORD@host:4222, tls://…   servers of somebody else
+type Address struct {
+	Hosts          []string // host:port; the port may be missing: 4222
+	Token          string   // or
+	User, Password string
+	CA             string // fingerprint of the authority whose certificates are let in; "": the machine's own
+	TLS            bool   // asked for by tls://, or because there is a CA
+	Space          string // what all subjects and streams begin with; "": [DefaultSpace]
+}
+
+// DefaultSpace is what all subjects and streams begin with. Two clusters on one NATS server need two.
+const DefaultSpace = "hr"
+
+const defaultPort = "4222"
+
+// ErrAddress is the kind of error of a line that cannot be read. What is in it is not said: it may be a secret.
+var ErrAddress = errors.New("no join line: want nats://TOKEN@host:4222")
+
+// ParseAddress reads a join line.
+func ParseAddress(line string) (Address, error) {
+	scheme, rest, ok := strings.Cut(line, "://")
+	if !ok || scheme != "nats" && scheme != "tls" {
+		return Address{}, fmt.Errorf("bus: %w", ErrAddress)
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	rest = strings.TrimSuffix(rest, "/")
+	a := Address{TLS: scheme == "tls"}
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		if err := a.parseUser(rest[:at]); err != nil {
+			return Address{}, fmt.Errorf("bus: %w", err)
+		}
+		rest = rest[at+1:]
+	}
+	if err := a.parseHosts(rest); err != nil {
+		return Address{}, fmt.Errorf("bus: %w", err)
+	}
+	if err := a.parseQuery(query); err != nil {
+		return Address{}, fmt.Errorf("bus: %w", err)
+	}
+	return a, nil
+}
+
+func (a *Address) parseUser(text string) error {
+	user, password, two := strings.Cut(text, ":")
+	user, err1 := url.PathUnescape(user)
+	password, err2 := url.PathUnescape(password)
+	if err1 != nil || err2 != nil {
+		return ErrAddress
+	}
+	if two {
+		a.User, a.Password = user, password
+		return nil
+	}
+	a.Token = user
+	return nil
+}
+
+func (a *Address) parseHosts(text string) error {
+	for _, host := range strings.Split(text, ",") {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
+		}
+		name, port, err := splitAddress(host)
+		if err != nil || name == "" || port == 0 {
+			return ErrAddress
+		}
+		a.Hosts = append(a.Hosts, host)
+	}
+	return nil
+}
+
+func (a *Address) parseQuery(text string) error {
+	query, err := url.ParseQuery(text)
+	if err != nil {
+		return ErrAddress
+	}
+	for key, values := range query {
+		switch value := values[0]; key {
+		case "ca":
+			if len(value) != len("sha256:")+64 || !strings.HasPrefix(value, "sha256:") {
+				return errors.New("no fingerprint: want ca=sha256: and 64 hexadecimal digits")
+			}
+			a.CA, a.TLS = value, true
+		case "space":
+			a.Space = value
+		default:
+			return fmt.Errorf("unknown %q in the join line: want ca or space", key)
+		}
+	}
+	return nil
+}
+
+// String is the line itself, secret and all.
+func (a Address) String() string { return a.line(url.PathEscape(a.Token), url.PathEscape(a.Password)) }
+
+// Redacted is the line for people: without what must not be seen.
+func (a Address) Redacted() string { return a.line("***", "***") }
+
+func (a Address) line(token, password string) string {
+	var b strings.Builder
+	b.WriteString("nats://")
+	if a.TLS && a.CA == "" {
+		b.Reset()
+		b.WriteString("tls://")
+	}
+	switch {
+	case a.Token != "":
+		b.WriteString(token + "@")
+	case a.User != "":
+		b.WriteString(url.PathEscape(a.User) + ":" + password + "@")
+	}
+	b.WriteString(strings.Join(a.Hosts, ","))
+	query := make([]string, 0, 2)
+	if a.CA != "" {
+		query = append(query, "ca="+a.CA)
+	}
+	if a.Space != "" {
+		query = append(query, "space="+url.QueryEscape(a.Space))
+	}
+	if len(query) > 0 {
+		b.WriteString("?" + strings.Join(query, "&"))
+	}
+	return b.String()
+}
+
+// urls are what the client dials; the secret goes another way.
+func (a Address) urls() []string {
+	scheme := "nats://"
+	if a.TLS {
+		scheme = "tls://"
+	}
+	urls := make([]string, len(a.Hosts))
+	for i, host := range a.Hosts {
+		urls[i] = scheme + host
+	}
+	return urls
+}

@@ -1,0 +1,118 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Settings of streams that are choices.
+const (
+	// DefaultAckWait is after how long without a heartbeat a delivery is given to somebody else. Short of it a slow
+	// disk of the hub looks like a death; longer, and the chunks of the dead lie idle.
+	DefaultAckWait = 30 * time.Second
+	// MaxBody bounds what is queued: a chunk's description is some 300 bytes.
+	MaxBody = 64 << 10
+	// maxAckPending is how many deliveries may be out: as many as are ever queued ahead.
+	maxAckPending = 10_000
+	// maxFetches is how many workers may wait for work at once.
+	maxFetches = 16_384
+)
+
+// streams is what is known of those that are there.
+type streams struct {
+	life string // of the work stream: when it was made, as the server says
+}
+
+// Ensure makes what is missing of streams, consumers and the lease's bucket. All that use the bus may do so, at
+// once; what is there is left as it is. It is called by whoever finds something gone.
+func (b *Bus) Ensure(ctx context.Context) error {
+	if _, err := b.ensureWork(ctx); err != nil {
+		return err
+	}
+	return b.EnsureLease(ctx)
+}
+
+func (b *Bus) workStream() string { return streamName(b.space, "work") }
+
+func streamName(space, what string) string { return space + "-" + what }
+
+func (b *Bus) ensureWork(ctx context.Context) (*streams, error) {
+	info, err := b.ensureStream(ctx, b.workConfig())
+	if err != nil {
+		return nil, err
+	}
+	known := &streams{life: strconv.FormatInt(info.Created.UnixNano(), 36)}
+	for _, kind := range []Kind{Chunks, Tasks} {
+		if err := b.ensureConsumer(ctx, kind, known); err != nil {
+			return nil, err
+		}
+	}
+	b.streams.Store(known)
+	return known, nil
+}
+
+func (b *Bus) workConfig() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: b.workStream(), Subjects: []string{under(b.space, Chunks.String()), under(b.space, Tasks.String())},
+		Description: "headrace: chunks and index tasks that nobody has finished",
+		Retention:   jetstream.WorkQueuePolicy,
+		// One message a subject, and a second one is refused: queueing twice does nothing, however late.
+		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true,
+		MaxMsgSize: MaxBody,
+	}
+}
+
+// ensureStream makes a stream unless it is there, whatever its settings.
+func (b *Bus) ensureStream(ctx context.Context, config jetstream.StreamConfig) (*jetstream.StreamInfo, error) {
+	ctx, cancel := b.limited(ctx, 2*RequestWait)
+	defer cancel()
+	stream, err := b.js.Stream(ctx, config.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		config.Storage, config.Replicas = jetstream.FileStorage, b.replicas()
+		stream, err = b.js.CreateStream(ctx, config)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was quicker, with another number
+			stream, err = b.js.Stream(ctx, config.Name)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bus: stream %s: %w", config.Name, kind(err))
+	}
+	return stream.CachedInfo(), nil
+}
+
+func (b *Bus) replicas() int {
+	if b.config.Replicas > 0 {
+		return b.config.Replicas
+	}
+	if b.nc.ConnectedClusterName() == "" {
+		return 1
+	}
+	return 3
+}
+
+// consumer names the consumer of a kind. It is a new one with each life of its stream: otherwise an
+// acknowledgement of something in a stream that was lost would be taken for one of what has its number now.
+func (s *streams) consumer(kind Kind) string { return kind.String() + "-" + s.life }
+
+func (b *Bus) ensureConsumer(ctx context.Context, k Kind, known *streams) error {
+	ctx, cancel := b.limited(ctx, RequestWait)
+	defer cancel()
+	// Or update: what it was made as may be damaged.
+	_, err := b.js.CreateOrUpdateConsumer(ctx, b.workStream(), jetstream.ConsumerConfig{
+		Durable: known.consumer(k), FilterSubject: under(b.space, k.String()),
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: b.config.AckWait,
+		MaxDeliver: -1, MaxAckPending: maxAckPending, MaxWaiting: maxFetches,
+	})
+	if err != nil {
+		return fmt.Errorf("bus: consumer of %s: %w", k, kind(err))
+	}
+	return nil
+}
+
+var _ nats.CustomDialer = (*dialer)(nil)

@@ -1,0 +1,287 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/jonboulle/clockwork"
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// HubName begins the name of every server that is a [Hub], so that a client knows how it writes: in sync.
+const HubName = "headrace-hub"
+
+// Bounds of a hub.
+const (
+	// DefaultListen is where a hub listens if nothing else is said: for this machine alone.
+	DefaultListen = "127.0.0.1:4222"
+	// StartWait is how long a server may take to read its store, and then to listen: the
+	// 10,000 chunks that are queued ahead take under a second, and a slow disk is a hundred times slower.
+	StartWait = 60 * time.Second
+	// readyEvery is how often [Hub.Ready] looks.
+	readyEvery = 50 * time.Millisecond
+)
+
+// A HubConfig says where a hub listens and what it keeps.
+type HubConfig struct {
+	// Dir holds all that the hub keeps: the streams, its token, its certificates. It is made if it
+	// is missing. One hub at a time may use it.
+	Dir string
+	// Listen is host:port; "" is [DefaultListen]. Port 0 is the port of the last time, if it is
+	// free, or else any. A host other than a loopback one has TLS, always.
+	Listen string
+	// Advertise is the host, or host:port, by which others reach the hub, for [Hub.JoinURL];
+	// "" is that of Listen, or this machine's name where Listen is every address.
+	Advertise string
+	// Token is what clients must know, at least [MinToken] bytes; "" is the one in Dir, which is
+	// made at the first start.
+	Token string
+	// TLS asks for it on a loopback address, too.
+	TLS bool
+	// TLSDir is where ca.pem and ca.key lie, which are made at the first start if they are
+	// missing; "" is tls in Dir. Hubs of one cluster need the same two.
+	TLSDir string
+	// Route is the host:port on which this hub hears the others of its cluster; "" for a single hub.
+	Route string
+	// Peers are the addresses at which the hubs of the cluster hear each other, this one's
+	// among them: none, or three.
+	Peers []string
+	// Name tells the hubs of a cluster apart and must stay the same over restarts; "" is made of
+	// this machine's name and the port of Route.
+	Name string
+	// Clock is what the hub waits by; nil is the real one.
+	Clock clockwork.Clock
+	// Say is told what the server complains of, and what the hub put aside; it is called by
+	// several goroutines and must not wait. nil: nobody is told.
+	Say func(error)
+}
+
+// A Hub is a NATS server with JetStream inside this process.
+type Hub struct {
+	config HubConfig
+	server *server.Server
+	lock   *flock.Flock
+	ca     *authority // nil without TLS
+	log    *hubLog
+	quit   chan struct{} // closed by Shutdown
+	done   chan struct{} // closed when the goroutine that watches the start has ended
+}
+
+// ErrInUse is the kind of error of a second hub on one Dir.
+var ErrInUse = errors.New("another hub uses it")
+
+// StartHub starts a hub and returns when it listens. Whether it has found the others of its
+// cluster is what [Hub.Ready] tells.
+//
+// A store on which the server cannot start, or with which it died three times soon after a start, is put
+// aside, as jetstream.broken-<k>, and the hub begins with an empty one: all that was in it is made again by those who need it.
+func StartHub(config HubConfig) (*Hub, error) {
+	config, err := config.completed()
+	if err != nil {
+		return nil, fmt.Errorf("bus: hub: %w", err)
+	}
+	lock, err := lockDir(config.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("bus: hub: %s: %w", config.Dir, err)
+	}
+	hub, err := startLocked(config, lock)
+	if err != nil {
+		_ = lock.Unlock() // the error to tell is the other
+		return nil, fmt.Errorf("bus: hub: %w", err)
+	}
+	return hub, nil
+}
+
+func startLocked(config HubConfig, lock *flock.Flock) (*Hub, error) {
+	config, ca, err := config.secured()
+	if err != nil {
+		return nil, err
+	}
+	hub := &Hub{config: config, lock: lock, ca: ca, quit: make(chan struct{}), done: make(chan struct{})}
+	hub.log = &hubLog{say: config.Say, secret: config.Token}
+	starts := startCount{dir: config.Dir}
+	failed, err := starts.begin()
+	if err != nil {
+		return nil, err
+	}
+	if failed >= maxFailedStarts {
+		hub.putAside(fmt.Errorf("%d starts in a row ended early", failed))
+	}
+	err = hub.startOrEmpty()
+	switch {
+	case errors.Is(err, errHangs):
+		starts.giveUp()
+		return nil, err
+	case err != nil:
+		starts.end() // it ended in an orderly way, and so says nothing of the store
+		return nil, err
+	}
+	go hub.settle(starts)
+	return hub, nil
+}
+
+// startOrEmpty starts the server, on an empty store if need be. That the port is taken is not the
+// store's fault.
+func (h *Hub) startOrEmpty() error {
+	err := h.start()
+	if err == nil || !errors.Is(err, errStore) {
+		return err
+	}
+	h.putAside(err)
+	return h.start()
+}
+
+func (h *Hub) start() error {
+	if err := h.config.portFree(); err != nil {
+		return err
+	}
+	options, err := h.config.options(h.ca)
+	if err != nil {
+		return err
+	}
+	s, err := server.NewServer(options)
+	if err != nil {
+		return h.log.redacted(err)
+	}
+	h.log.fatal.Store(nil)
+	s.SetLoggerV2(h.log, false, false, false)
+	h.dropBroken()
+	if err := h.begin(s); err != nil {
+		return err
+	}
+	if err := h.listening(s); err != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+		return err
+	}
+	h.server = s
+	return writePort(h.config.Dir, h.Port())
+}
+
+// begin starts the server, which reads its store. If that does not end, nothing of this process can end
+// it: the store is put aside at the next start.
+func (h *Hub) begin(s *server.Server) error {
+	begun := make(chan struct{})
+	go func() {
+		s.Start()
+		close(begun)
+	}()
+	select {
+	case <-begun:
+		return nil
+	case <-h.config.Clock.After(StartWait):
+		return errHangs
+	}
+}
+
+var errHangs = fmt.Errorf("the server has not read its store within %v: it will be put aside at the next start", StartWait)
+
+// errStore is the kind of error of a server that came as far as its store.
+var errStore = errors.New("the store cannot be used")
+
+func (h *Hub) listening(s *server.Server) error {
+	if fatal := h.log.fatal.Load(); fatal != nil {
+		return fmt.Errorf("%w: %s", errStore, *fatal)
+	}
+	if !s.JetStreamEnabled() {
+		return fmt.Errorf("%w: JetStream is off", errStore)
+	}
+	if !s.ReadyForConnections(StartWait) {
+		return fmt.Errorf("does not listen after %v", StartWait)
+	}
+	return h.checkStore(s)
+}
+
+// settle takes back the mark of a start once it is clear that the store did not break the server.
+func (h *Hub) settle(starts startCount) {
+	defer close(h.done)
+	timer := h.config.Clock.NewTimer(settleAfter)
+	defer timer.Stop()
+	select {
+	case <-timer.Chan():
+	case <-h.quit:
+	}
+	starts.end()
+}
+
+// Ready waits until the hub serves: at once for a single one, with a majority of the others for one of three.
+func (h *Hub) Ready(ctx context.Context) error {
+	ticker := h.config.Clock.NewTicker(readyEvery)
+	defer ticker.Stop()
+	for {
+		health := h.server.Healthz(&server.HealthzOptions{JSServerOnly: true})
+		if health.StatusCode == 200 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("bus: hub: not ready: %s: %w", health.Error, ctx.Err())
+		case <-ticker.Chan():
+		}
+	}
+}
+
+// Shutdown ends the hub and waits until nothing of it runs. A second one does nothing.
+func (h *Hub) Shutdown() {
+	select {
+	case <-h.quit:
+		return
+	default:
+	}
+	close(h.quit)
+	<-h.done
+	h.server.Shutdown()
+	h.server.WaitForShutdown()
+	_ = h.lock.Unlock() // it ends with the process anyway
+}
+
+// Port is that on which clients are heard.
+func (h *Hub) Port() int {
+	addr, _ := h.server.Addr().(*net.TCPAddr)
+	if addr == nil {
+		return 0
+	}
+	return addr.Port
+}
+
+// JoinURL is the line with which others join: nats://TOKEN@host:port, and, with TLS, the
+// fingerprint of the authority that signed the hub's certificate. It is a secret.
+func (h *Hub) JoinURL() string {
+	host, port, err := net.SplitHostPort(h.config.Advertise)
+	if err != nil {
+		host, port = strings.Trim(h.config.Advertise, "[]"), fmt.Sprint(h.Port())
+	}
+	line := Address{Hosts: []string{net.JoinHostPort(host, port)}, Token: h.config.Token}
+	if h.ca != nil {
+		line.CA = h.ca.fingerprint()
+	}
+	return line.String()
+}
+
+// LocalURL is a line with which this process joins, whatever JoinURL names.
+func (h *Hub) LocalURL() string {
+	host, _, _ := net.SplitHostPort(h.config.Listen)
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	line := Address{Hosts: []string{net.JoinHostPort(host, fmt.Sprint(h.Port()))}, Token: h.config.Token}
+	if h.ca != nil {
+		line.CA = h.ca.fingerprint()
+	}
+	return line.String()
+}
+
+func lockDir(dir string) (*flock.Flock, error) {
+	lock := flock.New(filepath.Join(dir, "lock"))
+	ok, err := lock.TryLock()
+	if err == nil && !ok {
+		err = ErrInUse
+	}
+	return lock, err
+}

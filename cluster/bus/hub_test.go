@@ -1,0 +1,260 @@
+package bus
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What was queued and acknowledged survives a kill of the hub, and so does the port.
+func TestHubKilled(t *testing.T) {
+	t.Parallel()
+	p := spawn(t, HubConfig{Dir: filepath.Join(t.TempDir(), "hub"), Listen: "127.0.0.1:0", Token: tokenForTests})
+	b := connect(t, p.url, "w1")
+	ctx := testContext(t)
+	for n := range 50 {
+		mustQueue(t, b, chunk(n), strconv.Itoa(n))
+	}
+	d := mustFetch(t, b, Chunks)
+	if err := d.Done(ctx); err != nil {
+		t.Fatal(err)
+	}
+	first, before := p.url, b.ReconnectedAt()
+	p.kill()
+	p.start()
+	if p.url != first {
+		t.Fatalf("it listens at %s now, and did at %s", p.url, first)
+	}
+	eventually(t, "the client reconnects", func() bool { return b.Connected() && b.ReconnectedAt().After(before) })
+	if n, err := b.Queued(ctx, Chunks, "j"); n != 49 || err != nil {
+		t.Fatalf("%d are queued, %v", n, err)
+	}
+	if fresh, err := b.Queue(ctx, chunk(49), nil); fresh || err != nil {
+		t.Errorf("queueing twice over a restart: fresh %v, %v", fresh, err)
+	}
+}
+
+// Heartbeats survive a kill of the hub, to the second. But AckWait runs on while it is down, when nobody can be heard:
+// so whoever was at work then may find his work given to somebody else, and his next heartbeat is answered all the same.
+func TestHeartbeatsOverRestart(t *testing.T) {
+	t.Parallel()
+	const ackWait, rounded = 3 * time.Second, time.Second
+	p := spawn(t, HubConfig{Dir: filepath.Join(t.TempDir(), "hub"), Listen: "127.0.0.1:0", Token: tokenForTests})
+	b := connect(t, p.url, "w1", func(c *Config) { c.AckWait = ackWait })
+	ctx := testContext(t)
+	mustQueue(t, b, chunk(1), "")
+	d := mustFetch(t, b, Chunks)
+	var beaten time.Time
+	for begun := time.Now(); time.Since(begun) < ackWait-rounded/2; time.Sleep(ackWait / 20) {
+		if err := d.Working(ctx); err != nil {
+			t.Fatal(err)
+		}
+		beaten = time.Now()
+	}
+	time.Sleep(200 * time.Millisecond) // the server writes at most every 0.1 s what it knows of deliveries
+	p.kill()
+	p.start()
+	eventually(t, "the client reconnects", b.Connected)
+	if again := mustFetch(t, b, Chunks); again.Work != d.Work || time.Since(beaten) < ackWait-rounded {
+		t.Errorf("%v came back %v after the last heartbeat", again.Work, time.Since(beaten))
+	}
+	if err := d.Working(ctx); err != nil {
+		t.Errorf("the heartbeat of one who has lost his work: %v", err)
+	}
+}
+
+// A hub that hangs answers nothing, and everything that is asked of it ends by its deadline.
+func TestFrozenHub(t *testing.T) {
+	t.Parallel()
+	p := spawn(t, HubConfig{Dir: filepath.Join(t.TempDir(), "hub"), Listen: "127.0.0.1:0", Token: tokenForTests})
+	b := connect(t, p.url, "w1", func(c *Config) { c.AckWait = time.Hour })
+	ctx := testContext(t)
+	if err := b.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	mustQueue(t, b, chunk(1), "")
+	d := mustFetch(t, b, Chunks)
+	p.freeze()
+	calls := map[string]func() error{
+		"Queue":       func() error { _, err := b.Queue(ctx, chunk(2), nil); return err },
+		"Queued":      func() error { _, err := b.Queued(ctx, Chunks, ""); return err },
+		"Fetch":       func() error { _, _, err := b.Fetch(ctx, Chunks, time.Second); return err },
+		"Working":     func() error { return d.Working(ctx) },
+		"Done":        func() error { return d.Done(ctx) },
+		"Return":      func() error { return d.Return(ctx, 0) },
+		"Purge":       func() error { return b.Purge(ctx, Chunks, "j") },
+		"Ensure":      func() error { return b.Ensure(ctx) },
+		"ReadLease":   func() error { _, err := b.ReadLease(ctx, time.Second); return err },
+		"UpdateLease": func() error { _, err := b.UpdateLease(ctx, nil, 0, time.Second); return err },
+	}
+	ended := make(chan string, len(calls))
+	for name, call := range calls {
+		go func() {
+			if err := call(); !errors.Is(err, ErrNoAnswer) && !errors.Is(err, ErrAway) {
+				t.Errorf("%s: %v", name, err)
+			}
+			ended <- name
+		}()
+	}
+	for range calls {
+		<-ended
+	}
+	eventually(t, "the client notices", func() bool { return !b.Connected() })
+	if err := b.Say(Status, "w1", 1); !errors.Is(err, ErrAway) {
+		t.Errorf("what is said while nobody hears it: %v", err)
+	}
+	if silence := time.Since(b.HeardAt()); silence < time.Second {
+		t.Errorf("heard of it %v ago", silence)
+	}
+	p.thaw()
+	eventually(t, "the client reconnects", b.Connected)
+	if err := d.Done(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The store may be deleted while the hub is down: whoever finds it gone makes everything again,
+// and nothing that is left over from before is taken for something that is there now.
+func TestStoreDeleted(t *testing.T) {
+	t.Parallel()
+	config := HubConfig{Dir: filepath.Join(t.TempDir(), "hub"), Listen: "127.0.0.1:0", Token: tokenForTests}
+	p := spawn(t, config)
+	b := connect(t, p.url, "w1", func(c *Config) { c.AckWait = time.Hour })
+	ctx := testContext(t)
+	if err := b.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	empty, err := b.ReadLease(ctx, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision, err := b.UpdateLease(ctx, []byte("mine"), empty.Revision, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustQueue(t, b, chunk(1), "")
+	old := mustFetch(t, b, Chunks)
+	p.kill()
+	if err := os.RemoveAll(storeDir(config.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	p.start()
+	eventually(t, "the client reconnects", b.Connected)
+	if _, err := b.ReadLease(ctx, time.Second); !errors.Is(err, ErrGone) {
+		t.Errorf("reading a lease whose bucket is gone: %v", err)
+	}
+	eventually(t, "a fetch makes the stream again", func() bool {
+		_, _, err := b.Fetch(ctx, Chunks, 50*time.Millisecond)
+		return err == nil
+	})
+	mustQueue(t, b, chunk(2), "")
+	now := mustFetch(t, b, Chunks)
+	if err := old.Working(ctx); !errors.Is(err, ErrGone) {
+		t.Errorf("a heartbeat for a stream that is gone: %v", err)
+	}
+	if err := old.say(ctx, ack, DoneWait); !errors.Is(err, ErrGone) {
+		t.Errorf("an acknowledgement for a stream that is gone: %v", err)
+	}
+	if n, err := b.Queued(ctx, Chunks, ""); n != 1 || err != nil {
+		t.Errorf("%d are queued after what was there before was acknowledged, %v", n, err)
+	}
+	if err := now.Done(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := b.EnsureLease(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, old := range []uint64{empty.Revision, revision} {
+		if _, err := b.UpdateLease(ctx, []byte("still mine"), old, patience); !errors.Is(err, ErrTaken) {
+			t.Errorf("a revision from before: %v", err)
+		}
+	}
+}
+
+// Two hubs do not share a directory, and a port that is taken is no fault of the store.
+func TestHubRefuses(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	if _, err := StartHub(hub.config); !errors.Is(err, ErrInUse) {
+		t.Errorf("a second hub on one directory: %v", err)
+	}
+	config := HubConfig{Dir: t.TempDir(), Listen: net.JoinHostPort("127.0.0.1", strconv.Itoa(hub.Port()))}
+	if _, err := StartHub(config); err == nil {
+		t.Error("a second hub on one port started")
+	}
+	if found, _ := filepath.Glob(filepath.Join(config.Dir, "*.broken-*")); found != nil {
+		t.Errorf("the store was put aside: %v", found)
+	}
+	for _, bad := range []HubConfig{
+		{},
+		{Dir: t.TempDir(), Listen: "nonsense"},
+		{Dir: t.TempDir(), Peers: []string{"a:1", "b:2"}, Route: "a:1"},
+		{Dir: t.TempDir(), Route: "a:1"},
+		{Dir: t.TempDir(), Peers: []string{"a:1", "b:2", "c:3"}},
+	} {
+		if hub, err := StartHub(bad); err == nil {
+			hub.Shutdown()
+			t.Errorf("%+v was taken", bad)
+		}
+	}
+}
+
+// A store on which the server has died three times soon after a start is put aside, and so is
+// one on which it does not start at all; each time the hub says so.
+func TestStorePutAside(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "hub")
+	said := make(chan error, 100)
+	config := HubConfig{Dir: dir, Listen: "127.0.0.1:0", Token: tokenForTests, Say: func(err error) { said <- err }}
+	aside := func() int {
+		found, err := filepath.Glob(storeDir(dir) + ".broken-*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	restart := func() {
+		hub, err := StartHub(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tryConnect(t, hub.JoinURL()); err != nil {
+			t.Error(err)
+		}
+		hub.Shutdown()
+	}
+	restart()
+	for failed, want := range []int{0, 0, 0, 1} {
+		if err := os.WriteFile(filepath.Join(dir, "starts"), []byte(strconv.Itoa(failed)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		restart()
+		if got := aside(); got != want {
+			t.Errorf("%d starts have failed: %d stores are put aside, want %d", failed, got, want)
+		}
+	}
+	if err := os.RemoveAll(storeDir(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(storeDir(dir), []byte("no folder"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	restart()
+	if got := aside(); got != 2 {
+		t.Errorf("%d stores are put aside, want 2", got)
+	}
+	var told int
+	for range len(said) {
+		if strings.Contains((<-said).Error(), "put aside as") {
+			told++
+		}
+	}
+	if told != 2 {
+		t.Errorf("said it %d times", told)
+	}
+}

@@ -1,0 +1,208 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// Settings of the embedded server that are choices.
+const (
+	// MaxStore bounds what a hub keeps on disk: a chunk is some 300 bytes, and 10,000 are queued
+	// ahead, so this is never reached unless somebody stores something else there.
+	MaxStore = 4 << 30
+	// maxMemory bounds streams in memory, of which we have none.
+	maxMemory = 64 << 20
+	// maxPending is how much may wait for one client before it is cut off: two seconds of the
+	// thickest stream, the asks of 1,000 workers to their keeper.
+	maxPending = 16 << 20
+	// A client of which nothing is heard for pingEvery·(pingsOut+1) is dropped: a frozen worker
+	// must not be sent chunks.
+	pingEvery = 4 * time.Second
+	pingsOut  = 2
+	// writeWait is how long one write to a client may hang.
+	writeWait = 5 * time.Second
+	// handshakeWait is for TLS and the token, on a machine that is busy.
+	handshakeWait = 10 * time.Second
+)
+
+// completed fills in what was left out, and says what cannot be.
+func (c HubConfig) completed() (HubConfig, error) {
+	if c.Dir == "" {
+		return c, errors.New("no directory is named")
+	}
+	if c.Clock == nil {
+		c.Clock = clockwork.NewRealClock()
+	}
+	if c.Listen == "" {
+		c.Listen = DefaultListen
+	}
+	if _, _, err := splitAddress(c.Listen); err != nil {
+		return c, err
+	}
+	if c.Advertise == "" {
+		c.Advertise = advertised(c.Listen)
+	}
+	if err := c.completeRoute(); err != nil {
+		return c, err
+	}
+	return c, os.MkdirAll(c.Dir, 0o700)
+}
+
+func (c *HubConfig) completeRoute() error {
+	if n := len(c.Peers); n != 0 && n != 3 {
+		return fmt.Errorf("%d peers: a cluster has three hubs, or is a single one", n)
+	}
+	if (len(c.Peers) == 0) != (c.Route == "") {
+		return errors.New("an address for the other hubs and their addresses go together")
+	}
+	if c.Route == "" {
+		return nil
+	}
+	_, port, err := splitAddress(c.Route)
+	if err != nil {
+		return err
+	}
+	if c.Name == "" {
+		host, _ := os.Hostname()
+		c.Name = fmt.Sprintf("%s-%d", host, port)
+	}
+	return nil
+}
+
+// secured finds or makes the token and, where others are let in, the certificates.
+func (c HubConfig) secured() (HubConfig, *authority, error) {
+	var err error
+	if c.Token, err = tokenOf(c.Dir, c.Token); err != nil {
+		return c, nil, err
+	}
+	if !c.TLS && isLoopback(c.Listen) && (c.Route == "" || isLoopback(c.Route)) {
+		return c, nil, nil
+	}
+	if c.TLSDir == "" {
+		c.TLSDir = filepath.Join(c.Dir, "tls")
+	}
+	ca, err := loadAuthority(c.TLSDir, c.Clock.Now())
+	return c, ca, err
+}
+
+// port is the one to listen on: that of the last time where any will do.
+func (c HubConfig) port() (host string, port int) {
+	host, port, _ = splitAddress(c.Listen)
+	if port == 0 {
+		port = lastPort(c.Dir, host)
+	}
+	return host, port
+}
+
+// portFree says beforehand what the server would say while it is already under way.
+func (c HubConfig) portFree() error {
+	host, port := c.port()
+	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func (c HubConfig) options(ca *authority) (*server.Options, error) {
+	host, port := c.port()
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	o := &server.Options{
+		ServerName: HubName, Host: host, Port: port, Authorization: c.Token,
+		NoSigs: true, DisableJetStreamBanner: true, ConnectErrorReports: 60, ReconnectErrorReports: 60,
+		JetStream: true, StoreDir: storeDir(c.Dir), JetStreamMaxMemory: maxMemory, JetStreamMaxStore: MaxStore,
+		SyncAlways: true,
+		// Who does not read in time loses messages, and nobody else is made to wait for it.
+		MaxPending: maxPending, NoFastProducerStall: true, WriteDeadline: writeWait,
+		PingInterval: pingEvery, MaxPingsOut: pingsOut,
+		AuthTimeout: handshakeWait.Seconds(), TLSTimeout: handshakeWait.Seconds(),
+	}
+	if c.Name != "" {
+		o.ServerName = HubName + "-" + escape(c.Name)
+	} else {
+		o.ServerName = HubName + "-" + escape(c.Advertise)
+	}
+	if err := c.secure(o, ca); err != nil {
+		return nil, err
+	}
+	return o, c.route(o, ca)
+}
+
+func (c HubConfig) secure(o *server.Options, ca *authority) error {
+	if ca == nil {
+		return nil
+	}
+	config, err := ca.serverConfig(o.ServerName, c.Clock.Now())
+	o.TLSConfig = config
+	return err
+}
+
+// route joins the hub to its peers. A route is let in by the same token and by a certificate of the same authority.
+func (c HubConfig) route(o *server.Options, ca *authority) (err error) {
+	if c.Route == "" {
+		return nil
+	}
+	host, port, err := splitAddress(c.Route)
+	if err != nil {
+		return err
+	}
+	o.Cluster = server.ClusterOpts{
+		Name: HubName, Host: host, Port: port, Username: HubName, Password: c.Token,
+		AuthTimeout: handshakeWait.Seconds(), TLSTimeout: handshakeWait.Seconds(),
+	}
+	if ca != nil {
+		if o.Cluster.TLSConfig, err = ca.routeConfig(o.ServerName, c.Clock.Now()); err != nil {
+			return err
+		}
+	}
+	for _, peer := range c.Peers {
+		o.Routes = append(o.Routes, &url.URL{Scheme: "nats-route", Host: peer, User: url.UserPassword(HubName, c.Token)})
+	}
+	return nil
+}
+
+func splitAddress(address string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, fmt.Errorf("%q is no host:port", address)
+	}
+	port, err = strconv.Atoi(text)
+	if err != nil || port < 0 || port > 65535 {
+		return "", 0, fmt.Errorf("%q: %q is no port", address, text)
+	}
+	return host, port, nil
+}
+
+// isLoopback is false where it cannot be told: a name may mean anything tomorrow.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// advertised is the host by which others reach an address to listen on.
+func advertised(listen string) string {
+	host, _, _ := net.SplitHostPort(listen)
+	if ip := net.ParseIP(host); host != "" && (ip == nil || !ip.IsUnspecified()) {
+		return host
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "127.0.0.1"
+	}
+	return name
+}

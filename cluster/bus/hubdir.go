@@ -1,0 +1,153 @@
+package bus
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds of what lies in a hub's directory.
+const (
+	// MinToken is the fewest bytes of a token: 128 bits in hex are 32, in base64 22.
+	MinToken = 16
+	// maxFailedStarts is after how many starts in a row that ended early the store is held to be the
+	// cause. One or two may be somebody who kills the process; and nothing is lost by a wrong guess.
+	maxFailedStarts = 3
+	// settleAfter is how long a server must live for its start not to have failed.
+	settleAfter = 3 * time.Second
+	// maxAside is how many stores that were put aside are kept.
+	maxAside = 3
+)
+
+func storeDir(dir string) string { return filepath.Join(dir, "jetstream") }
+
+// putAside moves the store out of the way, and says so. What cannot be moved will fail the start that follows.
+func (h *Hub) putAside(why error) {
+	aside, err := moveAside(storeDir(h.config.Dir))
+	if err != nil {
+		h.log.tell(fmt.Errorf("bus: hub: the store is broken (%w) and cannot be put aside: %w", why, err))
+		return
+	}
+	h.log.tell(fmt.Errorf("bus: hub: the store is put aside as %s: %w", aside, why))
+}
+
+// moveAside renames a folder to the first free <folder>.broken-<k>, and removes the oldest beyond maxAside.
+func moveAside(folder string) (string, error) {
+	for k := 1; ; k++ {
+		aside := fmt.Sprintf("%s.broken-%d", folder, k)
+		if _, err := os.Lstat(aside); err == nil {
+			continue
+		}
+		if k > maxAside {
+			_ = os.RemoveAll(fmt.Sprintf("%s.broken-%d", folder, k-maxAside)) // it costs room, no more
+		}
+		return aside, os.Rename(folder, aside)
+	}
+}
+
+// A startCount is how many starts in a row ended before the server had lived for settleAfter. A
+// server that a broken store makes panic takes the process along, so the count is on disk beforehand.
+type startCount struct{ dir string }
+
+func (c startCount) path() string { return filepath.Join(c.dir, "starts") }
+
+// begin counts one more, and returns how many failed before.
+func (c startCount) begin() (failed int, err error) {
+	data, _ := os.ReadFile(c.path()) // none, or unreadable: none failed
+	failed, _ = strconv.Atoi(strings.TrimSpace(string(data)))
+	next := failed + 1
+	if failed >= maxFailedStarts {
+		next = 1 // the store is put aside, and the count begins anew
+	}
+	return failed, writeWhole(c.path(), []byte(strconv.Itoa(next)), 0o600)
+}
+
+// giveUp has the next start put the store aside.
+func (c startCount) giveUp() {
+	_ = writeWhole(c.path(), []byte(strconv.Itoa(maxFailedStarts)), 0o600) // or it will be found out again
+}
+
+func (c startCount) end() { _ = os.Remove(c.path()) } // at worst one start too many is counted
+
+// tokenOf is the token that was given, or else the one in the directory, which is made if there is none.
+func tokenOf(dir, given string) (string, error) {
+	if given != "" {
+		return given, tokenFits(given)
+	}
+	path := filepath.Join(dir, "token")
+	data, err := os.ReadFile(path)
+	if err == nil && len(data) > 0 {
+		token := strings.TrimSpace(string(data))
+		return token, tokenFits(token)
+	}
+	if err != nil && !os.IsNotExist(err) {
+		return "", err
+	}
+	token := newToken()
+	return token, writeWhole(path, []byte(token+"\n"), 0o600)
+}
+
+func tokenFits(token string) error {
+	if len(token) < MinToken {
+		return fmt.Errorf("the token is shorter than %d bytes", MinToken)
+	}
+	return nil
+}
+
+// newToken has 192 bits, in letters that need no escape in a URL.
+func newToken() string {
+	var b [24]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+func writePort(dir string, port int) error {
+	return writeWhole(filepath.Join(dir, "port"), []byte(strconv.Itoa(port)+"\n"), 0o644)
+}
+
+// lastPort is the port of the last time if it is known and free, or else 0.
+func lastPort(dir, host string) int {
+	data, err := os.ReadFile(filepath.Join(dir, "port"))
+	if err != nil {
+		return 0
+	}
+	port, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		return 0
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return 0
+	}
+	_ = l.Close()
+	return port
+}
+
+// writeWhole writes a file that is there whole or not at all, whenever the process is killed.
+func writeWhole(path string, data []byte, mode os.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) //nolint:errcheck // it is gone already if all went well
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

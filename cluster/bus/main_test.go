@@ -1,0 +1,116 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		childMain()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const childVariable = "HEADRACE_TEST_HUB"
+
+// patience is how long a test waits for what must come: the busiest machine is faster.
+const patience = 60 * time.Second
+
+// tokenForTests is what hubs and clients of tests know.
+const tokenForTests = "a-token-for-tests-only"
+
+func testContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// startHub starts a hub that ends with the test. What it complains of is in the test's log.
+func startHub(t testing.TB, change func(*HubConfig)) *Hub {
+	t.Helper()
+	config := HubConfig{Dir: filepath.Join(t.TempDir(), "hub"), Listen: "127.0.0.1:0", Token: tokenForTests}
+	if change != nil {
+		change(&config)
+	}
+	hub, err := StartHub(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hub.Shutdown)
+	return hub
+}
+
+// connect joins a bus until the test ends.
+func connect(t testing.TB, url, name string, change ...func(*Config)) *Bus {
+	t.Helper()
+	config := Config{URL: url, Name: name, AckWait: time.Second}
+	for _, c := range change {
+		c(&config)
+	}
+	b, err := Connect(testContext(t), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+// eventually waits for something to become true.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	ctx := testContext(t)
+	for !is() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %v", what, patience)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// take waits for the next message of a feed.
+func take[T any](t testing.TB, f *Feed[T]) T {
+	t.Helper()
+	select {
+	case v, ok := <-f.C:
+		if !ok {
+			t.Fatal("the feed has ended")
+		}
+		return v
+	case <-time.After(patience):
+		t.Fatal("no message came")
+	}
+	panic("not reached")
+}
+
+func mustQueue(t testing.TB, b *Bus, w Work, body string) {
+	t.Helper()
+	fresh, err := b.Queue(testContext(t), w, []byte(body))
+	if err != nil || !fresh {
+		t.Fatalf("queue %v: fresh %v, %v", w, fresh, err)
+	}
+}
+
+func mustFetch(t testing.TB, b *Bus, k Kind) *Delivery {
+	t.Helper()
+	ctx := testContext(t)
+	for {
+		d, ok, err := b.Fetch(ctx, k, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok {
+			return d
+		}
+	}
+}
+
+func chunk(n int) Work { return Work{Kind: Chunks, Job: "j", Name: fmt.Sprint(n)} }

@@ -1,0 +1,235 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A Kind is what is queued.
+type Kind int
+
+// Kinds of work.
+const (
+	Chunks Kind = iota
+	Tasks       // of indexing: segments of an input
+)
+
+// String is the kind's token in subjects.
+func (k Kind) String() string {
+	if k == Tasks {
+		return "task"
+	}
+	return "chunk"
+}
+
+// A Work names one thing to be done: a chunk ("7", or "7.r1" in the first round of retries) or a task of a job.
+type Work struct {
+	Kind Kind   `json:"kind"`
+	Job  string `json:"job"`
+	Name string `json:"name"`
+}
+
+// String is for people.
+func (w Work) String() string { return fmt.Sprintf("%s %s of %s", w.Kind, w.Name, w.Job) }
+
+func (w Work) subject(space string) string { return subject(space, w.Kind.String(), w.Job, w.Name) }
+
+func (w Work) check() error {
+	if err := named(w.Job, w.Name); err != nil {
+		return fmt.Errorf("bus: work %q of job %q: %w", w.Name, w.Job, err)
+	}
+	return nil
+}
+
+func parseWork(space, subject string) (Work, error) {
+	tokens := strings.Split(strings.TrimPrefix(subject, space+"."), ".")
+	if len(tokens) != 3 {
+		return Work{}, ErrName
+	}
+	w := Work{Kind: Chunks}
+	if tokens[0] == Tasks.String() {
+		w.Kind = Tasks
+	}
+	var err1, err2 error
+	w.Job, err1 = unescape(tokens[1])
+	w.Name, err2 = unescape(tokens[2])
+	return w, errors.Join(err1, err2)
+}
+
+// Queue puts work into the queue. It is not fresh if it is there already, given out or not; then
+// nothing changed. A body has at most [MaxBody] bytes.
+func (b *Bus) Queue(ctx context.Context, w Work, body []byte) (fresh bool, err error) {
+	if err := w.check(); err != nil {
+		return false, err
+	}
+	fresh, err = b.queue(ctx, w, body)
+	if errors.Is(err, ErrGone) {
+		if _, err := b.ensureWork(ctx); err != nil {
+			return false, err
+		}
+		fresh, err = b.queue(ctx, w, body)
+	}
+	if err != nil {
+		return false, fmt.Errorf("bus: queue %v: %w", w, err)
+	}
+	return fresh, nil
+}
+
+// codeTwice is the server's number for one more message on a subject that has as many as it may.
+const codeTwice jetstream.ErrorCode = 10077
+
+func (b *Bus) queue(ctx context.Context, w Work, body []byte) (bool, error) {
+	ctx, cancel := b.limited(ctx, RequestWait)
+	defer cancel()
+	_, err := b.js.Publish(ctx, w.subject(b.space), body, jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(b.workStream()))
+	var api *jetstream.APIError
+	if errors.As(err, &api) && api.ErrorCode == codeTwice && strings.Contains(api.Description, "per subject") {
+		return false, nil
+	}
+	return err == nil, kind(err)
+}
+
+// Queued counts what is in the queue, given out or not: of one job, or of all if job is "".
+func (b *Bus) Queued(ctx context.Context, k Kind, job string) (int, error) {
+	ctx, cancel := b.limited(ctx, RequestWait)
+	defer cancel()
+	stream, err := b.js.Stream(ctx, b.workStream())
+	if err != nil {
+		return 0, fmt.Errorf("bus: count %ss: %w", k, kind(err))
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(b.filter(k, job)))
+	if err != nil {
+		return 0, fmt.Errorf("bus: count %ss: %w", k, kind(err))
+	}
+	return len(info.State.Subjects), nil // one message a subject
+}
+
+func (b *Bus) filter(k Kind, job string) string {
+	if job == "" {
+		return under(b.space, k.String())
+	}
+	return under(b.space, k.String(), job)
+}
+
+// Purge takes a job's work out of the queue. What is given out is not called back.
+func (b *Bus) Purge(ctx context.Context, k Kind, job string) error {
+	if err := named(job); err != nil {
+		return fmt.Errorf("bus: purge: %w", err)
+	}
+	if err := b.purge(ctx, b.filter(k, job)); err != nil {
+		return fmt.Errorf("bus: purge job %q: %w", job, err)
+	}
+	return nil
+}
+
+// Requeue takes work out of the queue and puts it in anew: for what was given out and nobody holds, long after it should
+// have been given out again. Who holds it all the same loses nothing: he will be asked.
+func (b *Bus) Requeue(ctx context.Context, w Work, body []byte) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	if err := b.purge(ctx, w.subject(b.space)); err != nil {
+		return fmt.Errorf("bus: take %v out of the queue: %w", w, err)
+	}
+	_, err := b.Queue(ctx, w, body)
+	return err
+}
+
+func (b *Bus) purge(ctx context.Context, subjects string) error {
+	ctx, cancel := b.limited(ctx, RequestWait)
+	defer cancel()
+	stream, err := b.js.Stream(ctx, b.workStream())
+	if err == nil {
+		err = stream.Purge(ctx, jetstream.WithPurgeSubject(subjects))
+	}
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	return kind(err)
+}
+
+// fetchGrace is how much longer than the server we wait for what it may just have sent.
+const fetchGrace = time.Second
+
+// Fetch waits for work and takes it: false if none came within wait. What comes when ctx has
+// ended goes back to the queue at once, or, if it is lost on the way, after AckWait.
+func (b *Bus) Fetch(ctx context.Context, k Kind, wait time.Duration) (*Delivery, bool, error) {
+	known := b.streams.Load()
+	if known == nil {
+		var err error
+		if known, err = b.ensureWork(ctx); err != nil {
+			return nil, false, err
+		}
+	}
+	delivery, err := b.fetch(ctx, known.consumer(k), wait)
+	if errors.Is(err, ErrGone) {
+		b.streams.CompareAndSwap(known, nil) // the next one looks
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("bus: fetch %s: %w", k, err)
+	}
+	return delivery, delivery != nil, nil
+}
+
+func (b *Bus) fetch(ctx context.Context, consumer string, wait time.Duration) (*Delivery, error) {
+	// Not an inbox of requests: that one is listened to as long as there is a connection, and
+	// the server would send work to a fetch that was given up.
+	inbox := b.nc.NewInbox()
+	sub, err := b.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, kind(err)
+	}
+	asked := b.config.Clock.Now()
+	request := fmt.Sprintf(`{"batch":1,"expires":%d}`, wait.Nanoseconds())
+	pull := "$JS.API.CONSUMER.MSG.NEXT." + b.workStream() + "." + consumer
+	if err = b.nc.PublishRequest(pull, inbox, []byte(request)); err != nil {
+		_ = sub.Unsubscribe() // it ends with the connection otherwise
+		return nil, kind(err)
+	}
+	limited, cancel := b.limited(ctx, wait+fetchGrace)
+	defer cancel()
+	msg, err := sub.NextMsgWithContext(limited)
+	_ = sub.Unsubscribe()
+	if err != nil {
+		return nil, b.missed(ctx, sub, err)
+	}
+	return b.delivered(msg, asked)
+}
+
+// missed puts back what came between our last look and the end of the subscription.
+func (b *Bus) missed(ctx context.Context, sub *nats.Subscription, err error) error {
+	if msg, e := sub.NextMsg(0); e == nil && msg.Reply != "" {
+		_ = b.nc.Publish(msg.Reply, []byte(nak)) // or it comes back after AckWait
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return kind(err)
+}
+
+// Statuses by which the server answers a fetch with words instead of work.
+const (
+	statusNone     = "404"
+	statusExpired  = "408"
+	statusConflict = "409"
+	statusUnheard  = "503"
+)
+
+func (b *Bus) delivered(msg *nats.Msg, asked time.Time) (*Delivery, error) {
+	switch status := msg.Header.Get("Status"); status {
+	case "":
+	case statusNone, statusExpired:
+		return nil, nil
+	case statusUnheard, statusConflict:
+		return nil, fmt.Errorf("%w: %s %s", ErrGone, status, msg.Header.Get("Description"))
+	default:
+		return nil, fmt.Errorf("answered by %s %s", status, msg.Header.Get("Description"))
+	}
+	return newDelivery(b, msg, asked)
+}

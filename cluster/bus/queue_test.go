@@ -1,0 +1,214 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// What is queued is fetched once, and is gone when it is done.
+func TestQueueFetchDone(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	b := connect(t, hub.JoinURL(), "w1")
+	ctx := testContext(t)
+	mustQueue(t, b, chunk(7), "body")
+	d := mustFetch(t, b, Chunks)
+	if d.Work != chunk(7) || string(d.Body) != "body" || d.Redelivered != 0 {
+		t.Fatalf("got %v %q, redelivered %d", d.Work, d.Body, d.Redelivered)
+	}
+	if _, ok, err := b.Fetch(ctx, Chunks, 50*time.Millisecond); ok || err != nil {
+		t.Fatalf("it was given out twice: %v %v", ok, err)
+	}
+	if err := d.Done(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := b.Queued(ctx, Chunks, "j"); n != 0 || err != nil {
+		t.Fatalf("%d are queued, %v", n, err)
+	}
+	mustQueue(t, b, chunk(7), "again")
+}
+
+// Queueing twice is refused, before the work is given out and while it is.
+func TestQueueTwice(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	b := connect(t, hub.JoinURL(), "w1")
+	ctx := testContext(t)
+	mustQueue(t, b, chunk(7), "first")
+	for range 2 {
+		if fresh, err := b.Queue(ctx, chunk(7), []byte("second")); fresh || err != nil {
+			t.Fatalf("fresh %v, %v", fresh, err)
+		}
+		if d := mustFetch(t, b, Chunks); string(d.Body) != "first" {
+			t.Fatalf("the second took the place of the first: %q", d.Body)
+		}
+	}
+}
+
+// Who says nothing for AckWait loses the work to somebody else; who says that he is at it does not.
+func TestRedelivery(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	one, two := connect(t, hub.JoinURL(), "w1"), connect(t, hub.JoinURL(), "w2")
+	ctx := testContext(t)
+	mustQueue(t, one, chunk(1), "")
+	mustQueue(t, one, chunk(2), "")
+	silent, working := mustFetch(t, one, Chunks), mustFetch(t, one, Chunks)
+	beat, cancel := context.WithCancel(ctx)
+	beaten := make(chan error)
+	go func() {
+		for beat.Err() == nil {
+			if err := working.Working(ctx); err != nil {
+				beaten <- err
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		beaten <- nil
+	}()
+	again := mustFetch(t, two, Chunks)
+	if again.Work != silent.Work || again.Redelivered != 1 {
+		t.Errorf("got %v, redelivered %d; want %v, 1", again.Work, again.Redelivered, silent.Work)
+	}
+	cancel()
+	if err := <-beaten; err != nil {
+		t.Fatal(err)
+	}
+	// A late word of the first one still counts: the queue does not know whose turn it is.
+	if err := silent.Done(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := two.Queued(ctx, Chunks, ""); n != 1 || err != nil {
+		t.Fatalf("%d are queued, %v", n, err)
+	}
+}
+
+// What is put back comes again, at once or later.
+func TestReturn(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	b := connect(t, hub.JoinURL(), "w1", func(c *Config) { c.AckWait = time.Hour })
+	ctx := testContext(t)
+	mustQueue(t, b, chunk(1), "")
+	if err := mustFetch(t, b, Chunks).Return(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	d := mustFetch(t, b, Chunks)
+	before := time.Now()
+	if err := d.Return(ctx, 300*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if d := mustFetch(t, b, Chunks); time.Since(before) < 300*time.Millisecond || d.Redelivered != 2 {
+		t.Errorf("came back after %v, redelivered %d", time.Since(before), d.Redelivered)
+	}
+}
+
+// Jobs, kinds and rounds do not get in each other's way, whatever they are called.
+func TestQueueNames(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	b := connect(t, hub.JoinURL(), "w1")
+	ctx := testContext(t)
+	works := []Work{
+		{Chunks, "j", "7"},
+		{Chunks, "j", "7.r1"},
+		{Tasks, "j", "7"},
+		{Chunks, "j.7", "r1"},
+		{Chunks, ">", "*"},
+		{Chunks, "*", ">"},
+		{Chunks, "größer als", "=0a\r\n"},
+		{Chunks, "j=2e7", "r1"},
+	}
+	for _, w := range works {
+		mustQueue(t, b, w, w.String())
+	}
+	for _, w := range works {
+		d := mustFetch(t, b, w.Kind)
+		if d.Work != w || string(d.Body) != w.String() {
+			t.Errorf("got %v with %q, want %v", d.Work, d.Body, w)
+		}
+	}
+	for job, want := range map[string]int{"j": 2, ">": 1, "*": 1, "": 7, "none": 0} {
+		if n, err := b.Queued(ctx, Chunks, job); n != want || err != nil {
+			t.Errorf("%d chunks of %q are queued, want %d; %v", n, job, want, err)
+		}
+	}
+	if err := b.Purge(ctx, Chunks, ">"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := b.Queued(ctx, Chunks, ""); n != 6 || err != nil {
+		t.Errorf("%d chunks are queued after one job of one was purged; %v", n, err)
+	}
+}
+
+// Names that cannot be and bodies that are too long are refused, and nothing is sent.
+func TestQueueRefuses(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	b := connect(t, hub.JoinURL(), "w1")
+	ctx := testContext(t)
+	long := string(make([]byte, MaxName+1))
+	for _, w := range []Work{{Chunks, "", "1"}, {Chunks, "j", ""}, {Chunks, long, "1"}} {
+		if _, err := b.Queue(ctx, w, nil); !errors.Is(err, ErrName) {
+			t.Errorf("%v: %v", w, err)
+		}
+	}
+	if _, err := b.Queue(ctx, chunk(1), make([]byte, MaxBody+1)); err == nil {
+		t.Error("a body that is too long was taken")
+	}
+	if n, err := b.Queued(ctx, Chunks, ""); n != 0 || err != nil {
+		t.Errorf("%d are queued, %v", n, err)
+	}
+}
+
+// A fetch that is given up leaves its work to others, soon.
+func TestFetchGivenUp(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	b := connect(t, hub.JoinURL(), "w1", func(c *Config) { c.AckWait = time.Hour })
+	if err := b.Ensure(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 20 {
+		ctx, cancel := context.WithCancel(testContext(t))
+		given := make(chan error)
+		go func() {
+			_, ok, err := b.Fetch(ctx, Chunks, patience)
+			if ok {
+				err = errors.New("got it")
+			}
+			given <- err
+		}()
+		time.Sleep(time.Duration(n) * time.Millisecond)
+		cancel()
+		if err := <-given; !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	mustQueue(t, b, chunk(1), "")
+	mustFetch(t, b, Chunks)
+}
+
+// What is put in anew is given out anew, and whoever had it before does not take it out again.
+func TestRequeue(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	b := connect(t, hub.JoinURL(), "w1", func(c *Config) { c.AckWait = time.Hour })
+	ctx := testContext(t)
+	mustQueue(t, b, chunk(1), "old")
+	mustQueue(t, b, chunk(2), "other")
+	old := mustFetch(t, b, Chunks)
+	if err := b.Requeue(ctx, chunk(1), []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Done(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"other", "new"} {
+		if d := mustFetch(t, b, Chunks); string(d.Body) != want {
+			t.Errorf("got %q, want %q", d.Body, want)
+		}
+	}
+}
