@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/node"
+	"github.com/headrace/headrace/internal/command"
+)
+
+// recordOf is the job that the flags ask for, of these inputs.
+func recordOf(ctx context.Context, s *command.Settings, lines promptfile.Config, inputs []string) (r job.Record, err error) {
+	for _, name := range inputs {
+		in, err := inputOf(ctx, s, name)
+		if err != nil {
+			return r, err
+		}
+		r.Inputs = append(r.Inputs, in)
+	}
+	r.Output, r.Errors = s.Output(), s.Errors()
+	r.Reading = readingOf(s, lines)
+	r.Asking = askingOf(s)
+	return r, nil
+}
+
+func inputOf(ctx context.Context, s *command.Settings, name string) (job.Input, error) {
+	o, err := node.ObjectOf(ctx, name)
+	if err != nil {
+		return job.Input{}, command.End(command.ExitUsage, "%v", err)
+	}
+	return job.Input{Name: name, Format: formatWord(s.Reader(name).Format), Objects: []job.Object{o}}, nil
+}
+
+func formatWord(f prompts.Format) string {
+	switch f {
+	case prompts.FormatCSV:
+		return job.CSV
+	case prompts.FormatText:
+		return job.Text
+	case prompts.FormatJSONL:
+	}
+	return job.JSONL
+}
+
+func readingOf(s *command.Settings, lines promptfile.Config) job.Reading {
+	told := s.Told(command.Input)
+	bad, untranslatable := s.Skips()
+	return job.Reading{
+		Template: told["template"], System: told["system"], Model: lines.Reader.DefaultModel, Endpoint: lines.Reader.DefaultEndpoint,
+		SkipBad: bad, SkipUntranslatable: untranslatable, MaxTokens: lines.MaxTokens, MaxTokensOfPrompts: lines.MaxTokensOfPrompts,
+	}
+}
+
+// askingOf is whom a job calls, as the flags say: for workers that have none of their own.
+func askingOf(s *command.Settings) job.Asking {
+	told := s.Told(command.Whom)
+	a := job.Asking{Provider: told["provider"], BaseURL: withoutUser(told["base-url"]), Settings: maps.Clone(told)}
+	maps.Copy(a.Settings, s.Told(command.Input))
+	return a
+}
+
+// withoutUser is an address as people are shown it.
+func withoutUser(base string) string {
+	scheme, rest, found := strings.Cut(base, "://")
+	if at := strings.LastIndexByte(rest, '@'); found && at >= 0 {
+		return scheme + "://" + rest[at+1:]
+	}
+	return base
+}

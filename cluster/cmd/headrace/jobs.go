@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/node"
+	"github.com/headrace/headrace/internal/command"
+)
+
+// jobsFlags are those of all commands about jobs.
+type jobsFlags struct {
+	joinFlags
+	output, errors string
+	asJSON         bool
+	partial, close bool
+}
+
+func newJobsCommand(w *command.World) *cobra.Command {
+	f := &jobsFlags{}
+	cmd := &cobra.Command{
+		Use:   "jobs COMMAND",
+		Short: "See and steer the jobs of a cluster",
+		Long:  "See and steer the jobs of a cluster. Without a word it lists them.",
+		Args:  noArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return f.with(w, cmd, f.list) },
+	}
+	f.register(cmd.PersistentFlags(), "cluster")
+	cmd.PersistentFlags().BoolVar(&f.asJSON, "json", false, "print JSON")
+	about := func(use, short string, do func(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error) *cobra.Command {
+		c := &cobra.Command{Use: use, Short: short, Args: cobra.MinimumNArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+			return f.with(w, cmd, func(ctx context.Context, cmd *cobra.Command, n *node.Node) error { return do(ctx, cmd, n, args) })
+		}}
+		cmd.AddCommand(c)
+		return c
+	}
+	list := &cobra.Command{Use: "ls", Short: "List the jobs", Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error { return f.with(w, cmd, f.list) }}
+	cmd.AddCommand(list)
+	about("status JOB", "Show how a job stands", f.status)
+	about("watch JOB", "Show how a job stands, until it ends", f.watch)
+	about("cancel JOB", "End a job: what is in flight is saved, and what was saved stays", steer((*node.Node).Cancel))
+	about("resume JOB", "Go on with a job that was canceled or stopped", steer((*node.Node).Resume))
+	about("retry-failed JOB", "Try again what has failed for good in a job that is done", steer((*node.Node).RetryFailed))
+	add := about("add JOB INPUT…", "Add inputs to a job that was submitted with --open", f.add)
+	add.Flags().BoolVar(&f.close, "close", false, "no more will come")
+	fetch := about("fetch JOB", "Make the files of a job that headrace run would make", f.fetch)
+	fetch.Flags().StringVarP(&f.output, "output", "o", "", "where results go (default: as it was submitted)")
+	fetch.Flags().StringVar(&f.errors, "errors", "", "where failed items go (default: OUTPUT with .errors before its ending)")
+	fetch.Flags().BoolVar(&f.partial, "partial", false, "take what is there of a job that is not done")
+	return cmd
+}
+
+// with joins the cluster, does what is to be done, and leaves.
+func (f *jobsFlags) with(w *command.World, cmd *cobra.Command, do func(context.Context, *cobra.Command, *node.Node) error) error {
+	n, err := f.join(cmd.Context(), w, sayTo(cmd))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = n.Close() }() // nothing is left to be said
+	if err := do(cmd.Context(), cmd, n); err != nil {
+		if command.IsEnd(err) {
+			return err
+		}
+		return command.End(command.ExitUsage, "%v", err)
+	}
+	return nil
+}
+
+// steer changes a job.
+func steer(how func(*node.Node, context.Context, string) error) func(context.Context, *cobra.Command, *node.Node, []string) error {
+	return func(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
+		for _, name := range args {
+			if err := how(n, ctx, name); err != nil {
+				return err
+			}
+			s, err := n.Job(ctx, name)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), statusLine(s))
+		}
+		return nil
+	}
+}
+
+func (f *jobsFlags) list(ctx context.Context, cmd *cobra.Command, n *node.Node) error {
+	all, err := n.Jobs(ctx)
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(all)
+	}
+	t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "JOB\tSTATE\tWEIGHT\tINPUT\tOUTPUT")
+	for _, r := range all {
+		input := ""
+		if len(r.Inputs) > 0 {
+			input = r.Inputs[0].Name
+		}
+		if more := len(r.Inputs) - 1; more > 0 {
+			input += fmt.Sprintf(" and %d more", more)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%g\t%s\t%s\n", r.Job, r.State, r.Weight, input, r.Output)
+	}
+	return t.Flush()
+}
+
+func (f *jobsFlags) show(cmd *cobra.Command, s node.JobStatus) error {
+	if f.asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), statusLine(s))
+	if s.Record.Why != "" {
+		fmt.Fprintln(cmd.OutOrStdout(), s.Record.Why)
+	}
+	return nil
+}
+
+func (f *jobsFlags) status(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
+	s, err := n.Job(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	return f.show(cmd, s)
+}
+
+func (f *jobsFlags) watch(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
+	var shown string
+	var failed error
+	_, err := n.Wait(ctx, args[0], waitEvery, func(s node.JobStatus) {
+		if line := statusLine(s); line != shown {
+			shown, failed = line, f.show(cmd, s)
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+func (f *jobsFlags) add(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
+	s, err := n.Job(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	var inputs []job.Input
+	for _, name := range args[1:] {
+		o, err := node.ObjectOf(ctx, name)
+		if err != nil {
+			return err
+		}
+		inputs = append(inputs, job.Input{Name: name, Format: s.Record.Inputs[0].Format, Objects: []job.Object{o}})
+	}
+	return n.Add(ctx, args[0], inputs, f.close)
+}
+
+func (f *jobsFlags) fetch(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
+	s, err := n.Job(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	output, failed := f.output, f.errors
+	if output == "" {
+		output, failed = s.Record.Output, s.Record.Errors
+	}
+	if failed == "" {
+		failed = journal.ErrorsPath(output)
+	}
+	got, err := n.Fetch(ctx, args[0], output, failed, f.partial)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "%d results in %s, %d failed\n", got.Done, output, got.Failed)
+	return nil
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/cluster/node"
+	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command"
+)
+
+// keeperWait is how long the keeper may take to say how limits stand: it does each second, and another
+// may have to take over first.
+const keeperWait = 10 * time.Second
+
+func newLimitsCommand(w *command.World) *cobra.Command {
+	f := &jobsFlags{}
+	var lane machine.LaneConfig
+	cmd := &cobra.Command{
+		Use: "limits COMMAND", Short: "See and change the limits of a cluster", Long: "See and change the limits of a cluster. Without a word it lists them.", Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.with(w, cmd, f.limits) },
+	}
+	f.register(cmd.PersistentFlags(), "cluster")
+	cmd.PersistentFlags().BoolVar(&f.asJSON, "json", false, "print JSON")
+	list := &cobra.Command{Use: "ls", Short: "List the limits, and how they stand", Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error { return f.with(w, cmd, f.limits) }}
+	reset := &cobra.Command{Use: "reset LIMIT", Short: "Vouch for a limit: it flows again, with nothing held against it", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return f.with(w, cmd, func(_ context.Context, _ *cobra.Command, n *node.Node) error { return n.ResetLimit(args[0]) })
+	}}
+	set := &cobra.Command{Use: "set LIMIT", Short: "Say what a limit lets through", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+		if err := lane.Validate(); err != nil {
+			return command.End(command.ExitUsage, "%v", err)
+		}
+		return f.with(w, cmd, func(_ context.Context, _ *cobra.Command, n *node.Node) error { return n.SetLimit(args[0], lane) })
+	}}
+	fs := set.Flags()
+	fs.Float64Var(&lane.Limits.RPM, "rpm", 0, "requests a minute; 0 learns it")
+	fs.Float64Var(&lane.Limits.TPM, "tpm", 0, "tokens a minute; 0 learns it")
+	fs.Float64Var(&lane.Limits.InputTPM, "input-tpm", 0, "input tokens a minute, where they are counted apart")
+	fs.Float64Var(&lane.Limits.OutputTPM, "output-tpm", 0, "output tokens a minute, likewise")
+	fs.IntVar(&lane.Window, "concurrency", 0, "calls in flight of all workers together; 0 is no bound")
+	cmd.AddCommand(list, set, reset)
+	return cmd
+}
+
+func (f *jobsFlags) limits(ctx context.Context, cmd *cobra.Command, n *node.Node) error {
+	ctx, stop := context.WithTimeout(ctx, keeperWait)
+	defer stop()
+	who, s, err := n.Limits(ctx)
+	if err != nil {
+		return command.End(command.ExitStopped, "no keeper has said how limits stand within %v: is a worker there?", keeperWait)
+	}
+	if f.asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"keeper": who, "epoch": s.Epoch, "limits": s.Limits})
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "keeper: %s (number %d)\n", who, s.Epoch)
+	t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "LIMIT\tPHASE\tCALLS/S\tIN FLIGHT\tGIVEN\tREFUSED\tJOBS\tSTOPPED BY")
+	for _, l := range s.Limits {
+		pace := "-"
+		if l.Pace != nil {
+			pace = fmt.Sprintf("%.3g", *l.Pace)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", l.Name, l.Phase, pace, l.InFlight, l.Given, l.Refused, len(l.Jobs), l.Stopped)
+	}
+	return t.Flush()
+}
+
+func newClusterCommand(w *command.World) *cobra.Command {
+	f := &jobsFlags{}
+	cmd := &cobra.Command{Use: "cluster COMMAND", Short: "Look whether bus and store are safe"}
+	check := &cobra.Command{
+		Use: "check --cluster LINE", Short: "Try bus and store, and say what is not safe, and why", Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.with(w, cmd, func(ctx context.Context, cmd *cobra.Command, n *node.Node) error { return check(ctx, cmd, w, n) })
+		},
+	}
+	f.register(check.Flags(), "cluster")
+	cmd.AddCommand(check)
+	return cmd
+}
+
+func check(ctx context.Context, cmd *cobra.Command, w *command.World, n *node.Node) error {
+	err := n.CheckStore(ctx, rand.New(rand.NewPCG(w.Chance(), 0)), store.ProbeConfig{})
+	if err != nil {
+		return command.End(command.ExitUsage, "the store: %v", err)
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), "the store lets one of two writers win, and shows what it took: it is safe")
+	return nil
+}

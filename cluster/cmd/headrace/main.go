@@ -1,0 +1,24 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/internal/command"
+)
+
+func main() {
+	os.Exit(command.Main(command.Extra{
+		Heading:  "Many machines",
+		Commands: commands,
+		Cluster:  runTrial,
+	}))
+}
+
+// commands are those that only this main has.
+func commands(w *command.World) []*cobra.Command {
+	return []*cobra.Command{
+		newWorkerCommand(w), newHubCommand(w), newSubmitCommand(w), newJobsCommand(w), newLimitsCommand(w), newClusterCommand(w),
+	}
+}

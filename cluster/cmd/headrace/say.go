@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/event"
+)
+
+// A speaker says lines to people, each by one write, so that goroutines do not mix them.
+type speaker struct{ out io.Writer }
+
+// sayTo says where a command does; nil is standard error.
+func sayTo(cmd *cobra.Command) *speaker {
+	if cmd == nil {
+		return &speaker{os.Stderr}
+	}
+	return &speaker{cmd.ErrOrStderr()}
+}
+
+func (s *speaker) line(text string) { fmt.Fprintf(s.out, "headrace: %s\n", text) }
+
+func (s *speaker) error(err error) { s.line(err.Error()) }
+
+func (s *speaker) event(_ event.Code, text string) { s.line(text) }
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return command.End(command.ExitUsage, "%q is too much: %s takes no argument", args[0], cmd.CommandPath())
+}

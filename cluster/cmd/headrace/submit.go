@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/job/parts"
+	"github.com/headrace/headrace/cluster/node"
+	"github.com/headrace/headrace/internal/command"
+)
+
+// submitFlags are those of submit.
+type submitFlags struct {
+	joinFlags
+	limitName  string
+	weight     float64
+	chunkLines int
+	open, wait bool
+}
+
+func newSubmitCommand(w *command.World) *cobra.Command {
+	f := &submitFlags{}
+	s := command.NewSettings(w, command.Whom|command.Keys|command.Input|command.Files|command.Config)
+	cmd := &cobra.Command{
+		Use:   "submit INPUT… -o OUTPUT --cluster LINE [flags]",
+		Short: "Give a job to a cluster",
+		Long: `Give a job to a cluster, and print its name. The inputs are read where they lie, so they must be where
+all workers see them: on a shared file system, or in a bucket (s3://bucket/prompts.jsonl).
+
+With --wait it ends when the job does, with the files and the exit code of headrace run.`,
+		Example: `  headrace submit prompts.jsonl -o results.jsonl --cluster 'nats://TOKEN@…' --wait
+  headrace submit s3://bucket/a.jsonl s3://bucket/b.jsonl -o results.jsonl --weight 2 --limit-name org-main`,
+		Args: someInputs,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.submit(cmd.Context(), w, cmd, s, args) },
+	}
+	f.register(cmd.Flags(), "cluster")
+	fs := cmd.Flags()
+	fs.Float64Var(&f.weight, "weight", 1, "share of the limit beside other jobs: 2 is twice as much as 1")
+	fs.StringVar(&f.limitName, "limit-name", "", "limit that its calls are under, shared by all jobs that name it (default: one for each provider, account and model)")
+	fs.IntVar(&f.chunkLines, "chunk-lines", 0, "most lines that a worker claims at once (default 1000)")
+	fs.BoolVar(&f.open, "open", false, "more inputs may come, by headrace jobs add")
+	fs.BoolVar(&f.wait, "wait", false, "wait for its end, and make the files that headrace run makes")
+	s.Register(cmd)
+	return cmd
+}
+
+func someInputs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return command.End(command.ExitUsage, "no input: name a prompt file that all workers see: see %s --help", cmd.CommandPath())
+	}
+	return nil
+}
+
+func (f *submitFlags) submit(ctx context.Context, w *command.World, cmd *cobra.Command, s *command.Settings, inputs []string) error {
+	if err := s.Complete(); err != nil {
+		return err
+	}
+	say := sayTo(cmd)
+	drain, ctx, closed := s.Watch(ctx, say.event)
+	defer closed()
+	n, err := f.join(ctx, w, say)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = n.Close() }() // nothing is left to be said
+	r, err := f.give(ctx, n, s, inputs)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), r.Job)
+	if !f.wait {
+		return nil
+	}
+	return waitFor(ctx, drain, n, s, r, say)
+}
+
+// give makes a job of the flags, and submits it.
+func (f *submitFlags) give(ctx context.Context, n *node.Node, s *command.Settings, inputs []string) (job.Record, error) {
+	lines := s.Lines()
+	r, err := recordOf(ctx, s, lines, inputs)
+	if err != nil {
+		return r, err
+	}
+	r.Limit, r.Weight, r.Open, r.Cut.ChunkLines = f.limitName, f.weight, f.open, f.chunkLines
+	if r, err = n.Submit(ctx, r, &node.Caller{Lines: lines, Reader: lines.Reader}); err != nil {
+		return r, command.End(command.ExitUsage, "%v", err)
+	}
+	return r, nil
+}
+
+// waitEvery is how often it is looked how a job stands.
+const waitEvery = time.Second
+
+// waitFor waits for a job's end and makes its files; it ends as headrace run does.
+func waitFor(ctx context.Context, drain <-chan struct{}, n *node.Node, s *command.Settings, r job.Record, say *speaker) error {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { // it ends with waiting
+		select {
+		case <-drain:
+			stop()
+		case <-waiting.Done():
+		}
+	}()
+	status, err := n.Wait(waiting, r.Job, waitEvery, progressOf(say))
+	if err != nil {
+		return command.End(command.ExitInterrupted, "interrupted: the job goes on: to see how it stands, run:\nheadrace jobs status %s", r.Job)
+	}
+	return conclude(context.WithoutCancel(ctx), n, s, status, r)
+}
+
+// progressOf says how a job stands whenever that is another than before.
+func progressOf(say *speaker) func(node.JobStatus) {
+	var shown string
+	return func(st node.JobStatus) {
+		if line := statusLine(st); line != shown {
+			shown = line
+			say.line(line)
+		}
+	}
+}
+
+// conclude makes the files of a job that has ended, and ends as headrace run does.
+func conclude(ctx context.Context, n *node.Node, s *command.Settings, status node.JobStatus, r job.Record) error {
+	if status.Record.State == job.Refused {
+		return command.End(command.ExitUsage, "%s", status.Record.Why)
+	}
+	var names []string
+	for _, in := range r.Inputs {
+		names = append(names, in.Name)
+	}
+	got, err := n.Fetch(ctx, r.Job, s.Output(), s.Errors(), status.Record.State != job.Done, names...)
+	switch {
+	case err != nil:
+		return command.End(command.ExitOutput, "%v", err)
+	case status.Record.State == job.Stopped:
+		return command.End(command.ExitStopped, "stopped: %s; %d results are in %s; to go on: headrace jobs resume %s", status.Record.Why, got.Done, s.Output(), r.Job)
+	case status.Record.State == job.Canceled:
+		return command.End(command.ExitInterrupted, "the job was canceled; %d results are in %s; to go on: headrace jobs resume %s", got.Done, s.Output(), r.Job)
+	}
+	return s.Verdict(sumsOf(got))
+}
+
+// sumsOf is what a run of one process would have come to.
+func sumsOf(f parts.Fetched) *promptfile.Sums {
+	var sums promptfile.Sums
+	sums.Succeeded, sums.Failed, sums.Skipped = f.Done, f.Failed, f.Skipped
+	sums.CostUSD, sums.Priced, sums.Unpriced = f.CostUSD, f.Priced, f.Unpriced
+	return &sums
+}
+
+func statusLine(st node.JobStatus) string {
+	r := &st.Record
+	switch r.State {
+	case job.Indexing:
+		return "job " + r.Job + ": its input is being read"
+	case job.Running:
+		return fmt.Sprintf("job %s: %d of %d parts done, %d items", r.Job, st.Parts, st.Chunks, st.Items)
+	case job.Refused, job.Canceled, job.Stopped, job.Done:
+	}
+	return fmt.Sprintf("job %s: %s", r.Job, r.State)
+}

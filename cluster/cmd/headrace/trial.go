@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"reflect"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/node"
+	"github.com/headrace/headrace/internal/command"
+)
+
+// runTrial is headrace run --cluster: bus, keeper and worker in this process; or, where an address is given,
+// a job for the cluster there.
+func runTrial(ctx context.Context, s *command.Settings, input string) error {
+	if input == "-" || s.Output() == "-" {
+		return command.End(command.ExitUsage, "--cluster: other machines cannot read standard input, nor write standard output: name files")
+	}
+	say := sayTo(nil) // of this process
+	drain, calls, closed := s.Watch(ctx, say.event)
+	defer closed()
+	if s.Cluster() != command.ClusterTrial {
+		return submitAndWait(calls, drain, s, input, say)
+	}
+	home, err := node.Home(s.Output())
+	if err != nil {
+		return command.End(command.ExitOutput, "%v", err)
+	}
+	hub, err := bus.StartHub(bus.HubConfig{Dir: filepath.Join(home, "bus"), Listen: "127.0.0.1:0", Say: say.error})
+	if err != nil {
+		return command.End(command.ExitUsage, "%v", err)
+	}
+	defer hub.Shutdown()
+	line := node.JoinLine(hub.JoinURL(), home)
+	say.line("a cluster in this process; on this machine another terminal joins with:\n  headrace worker --join '" + line + "'")
+	n, err := node.Join(calls, node.Config{Line: line, Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
+	if err != nil {
+		return command.End(command.ExitUsage, "%v", err)
+	}
+	return errors.Join(workAlone(calls, drain, n, s, input, say), n.Close())
+}
+
+// workAlone works on a job until it has ended, or the process is told to stop.
+func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *command.Settings, input string, say *speaker) error {
+	// The key is asked for before anything is done.
+	calls, err := s.Connect()
+	if err != nil {
+		return err
+	}
+	calls.Close()
+	r, err := trialJob(ctx, n, s, input)
+	if err != nil {
+		return err
+	}
+	over := make(chan struct{})
+	worked := make(chan error, 1)
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { // it ends when over is closed, or before; it is waited for below
+		worked <- n.Work(ctx, node.Worker{Open: opener(s), Keeper: node.PrefersKeep, Concurrency: s.Concurrency(), Options: s.Options(), Drain: either(ctx, drain, over)})
+		stop()
+	}()
+	status, err := n.Wait(waiting, r.Job, waitEvery, progressOf(say))
+	close(over)
+	err = errors.Join(err, <-worked)
+	if ended := status.Record.State; ended != "" && ended != job.Running && ended != job.Indexing {
+		return conclude(context.WithoutCancel(ctx), n, s, status, r)
+	}
+	return cutShort(context.WithoutCancel(ctx), n, s, r, err)
+}
+
+// cutShort is the end of a trial whose job has not ended: what is there is put into the output.
+func cutShort(ctx context.Context, n *node.Node, s *command.Settings, r job.Record, why error) error {
+	got, err := n.Fetch(ctx, r.Job, s.Output(), s.Errors(), true)
+	if err != nil {
+		return command.End(command.ExitOutput, "%v", err)
+	}
+	code, text := command.ExitInterrupted, "interrupted"
+	if errors.Is(why, batch.ErrStopped) {
+		code, text = command.ExitStopped, why.Error()
+	}
+	return s.GoOn(code, "%s; %d results are in %s; to go on, run:", text, got.Done, s.Output())
+}
+
+// trialJob is the job that an earlier trial to this output has begun, if it asks the same, or else a new one.
+func trialJob(ctx context.Context, n *node.Node, s *command.Settings, input string) (job.Record, error) {
+	lines := s.Lines()
+	r, err := recordOf(ctx, s, lines, []string{input})
+	if err != nil {
+		return r, err
+	}
+	r.Weight = 1
+	if !s.StartsOver() {
+		if old, found, err := earlier(ctx, n, s, &r); err != nil || found {
+			return old, err
+		}
+	}
+	if r, err = n.Submit(ctx, r, &node.Caller{Lines: lines, Reader: lines.Reader}); err != nil {
+		return r, command.End(command.ExitUsage, "%v", err)
+	}
+	return r, nil
+}
+
+// earlier finds the latest job that asks the same, and has it go on.
+func earlier(ctx context.Context, n *node.Node, s *command.Settings, r *job.Record) (old job.Record, found bool, err error) {
+	all, err := n.Jobs(ctx)
+	if err != nil {
+		return old, false, command.End(command.ExitOutput, "%v", err)
+	}
+	for _, o := range all {
+		if reflect.DeepEqual(o.Inputs, r.Inputs) && reflect.DeepEqual(o.Reading, r.Reading) && o.State != job.Refused {
+			old, found = o, true
+		}
+	}
+	if !found {
+		return old, false, nil
+	}
+	switch {
+	case old.State == job.Canceled || old.State == job.Stopped:
+		err = n.Resume(ctx, old.Job)
+	case old.State == job.Done && s.RetriesFailed():
+		err = n.RetryFailed(ctx, old.Job)
+	}
+	return old, true, err
+}
+
+// submitAndWait has the cluster at an address run the input.
+func submitAndWait(ctx context.Context, drain <-chan struct{}, s *command.Settings, input string, say *speaker) error {
+	n, err := node.Join(ctx, node.Config{Line: s.Cluster(), Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
+	if err != nil {
+		return command.End(command.ExitUsage, "%v", err)
+	}
+	f := submitFlags{weight: 1}
+	r, err := f.give(ctx, n, s, []string{input})
+	if err == nil {
+		err = waitFor(ctx, drain, n, s, r, say)
+	}
+	return errors.Join(err, n.Close())
+}
+
+// either is closed when one of two is.
+func either(ctx context.Context, one, other <-chan struct{}) <-chan struct{} {
+	both := make(chan struct{})
+	go func() { // it ends with the first of the three
+		select {
+		case <-one:
+		case <-other:
+		case <-ctx.Done():
+		}
+		close(both)
+	}()
+	return both
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/cluster/node"
+	"github.com/headrace/headrace/internal/command"
+)
+
+const workerLong = `Work for a cluster: claim parts of its jobs, call the provider, save the answers.
+
+The line to join by is what headrace hub and headrace run --cluster print. Whom to call and how lines
+are read is what a job says; the key is taken from this machine's environment, and goes to
+nobody else. Start as many workers as you like, on any number of machines, whenever you like: one
+that is killed has its work done by others, and what it saved is not bought again.
+
+SIGTERM, or Ctrl-C, finishes what is in flight; a second one abandons it.`
+
+// joinFlags are those of every command that joins a cluster.
+type joinFlags struct {
+	line, home    string
+	ackWait, term time.Duration
+}
+
+func (f *joinFlags) register(fs *pflag.FlagSet, name string) {
+	fs.StringVar(&f.line, name, "", "the line to join by, as headrace hub prints it (or HEADRACE_CLUSTER)")
+	fs.StringVar(&f.home, "store", "", "where the cluster's home is found from here, if not as the line says: a folder, or s3://bucket/prefix")
+}
+
+// registerTimes registers what all processes of a cluster must agree on.
+func (f *joinFlags) registerTimes(fs *pflag.FlagSet) {
+	fs.DurationVar(&f.ackWait, "ack-wait", 0, "after how long without a sign of life work is given to another; the same for all of a cluster (default 30s)")
+	fs.DurationVar(&f.term, "lease", 0, "how long a keeper is one without renewing it; the same for all of a cluster (default 3s)")
+}
+
+// clusterVariable names the line to join by where no flag does.
+const clusterVariable = "HEADRACE_CLUSTER"
+
+func (f *joinFlags) join(ctx context.Context, w *command.World, say *speaker) (*node.Node, error) {
+	if f.line == "" {
+		f.line, _ = w.Env(clusterVariable)
+	}
+	if f.line == "" {
+		return nil, command.End(command.ExitUsage, "no cluster is named: give the line that headrace hub prints, or set %s", clusterVariable)
+	}
+	n, err := node.Join(ctx, node.Config{
+		Line: f.line, Home: f.home, Times: node.Times{AckWait: f.ackWait, Term: f.term}, Seed: w.Chance(), Clock: w.Clock(), Say: say.line,
+	})
+	if err != nil {
+		return nil, command.End(command.ExitUsage, "%v", err)
+	}
+	return n, nil
+}
+
+// workerFlags are those of worker.
+type workerFlags struct {
+	joinFlags
+	keeper string
+}
+
+func newWorkerCommand(w *command.World) *cobra.Command {
+	f := &workerFlags{}
+	s := command.NewSettings(w, command.Whom|command.Keys|command.Pace|command.Faces|command.Config)
+	cmd := &cobra.Command{
+		Use:   "worker --join LINE [flags]",
+		Short: "Work for a cluster, until told to stop",
+		Long:  workerLong,
+		Example: `  headrace worker --join 'nats://TOKEN@10.0.0.5:4222?ca=sha256:…&home=s3%3A%2F%2Fbucket%2Fheadrace'
+  HEADRACE_CLUSTER='nats://…' headrace worker -c 256`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.work(cmd.Context(), w, cmd, s) },
+	}
+	f.register(cmd.Flags(), "join")
+	f.registerTimes(cmd.Flags())
+	cmd.Flags().StringVar(&f.keeper, "keeper", string(node.MayKeep), "whether the limits may be kept here: may, never (this machine may vanish) or prefer")
+	s.Register(cmd)
+	return cmd
+}
+
+func (f *workerFlags) work(ctx context.Context, w *command.World, cmd *cobra.Command, s *command.Settings) error {
+	if err := s.Complete(); err != nil {
+		return err
+	}
+	candidacy, err := node.ParseCandidacy(f.keeper)
+	if err != nil {
+		return command.End(command.ExitUsage, "--keeper: %v", err)
+	}
+	say := sayTo(cmd)
+	drain, calls, closed := s.Watch(ctx, say.event)
+	defer closed()
+	n, err := f.join(calls, w, say)
+	if err != nil {
+		return err
+	}
+	err = n.Work(calls, node.Worker{
+		Open: opener(s), Keeper: candidacy, Concurrency: s.Concurrency(), Options: s.Options(), Drain: drain,
+	})
+	return ended(calls, drain, err, n.Close())
+}

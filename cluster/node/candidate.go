@@ -1,0 +1,259 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/keeper"
+	"github.com/headrace/headrace/cluster/lease"
+)
+
+// A Candidacy says whether a process may be keeper.
+type Candidacy string
+
+// The candidacies.
+const (
+	MayKeep     Candidacy = "may"
+	NeverKeeps  Candidacy = "never"
+	PrefersKeep Candidacy = "prefer" // before those that may
+)
+
+// ParseCandidacy reads one of the words.
+func ParseCandidacy(word string) (Candidacy, error) {
+	switch c := Candidacy(word); c {
+	case MayKeep, NeverKeeps, PrefersKeep:
+		return c, nil
+	}
+	return "", fmt.Errorf("%q is none of may, never and prefer", word)
+}
+
+// leaseShare is the share of a term that a request about the lease may take: four of them are a
+// term, and one that is lost must not cost it.
+const leaseShare = 4
+
+// A candidate is this process's part in who is keeper: one goroutine that tells a lease.Lease what
+// the bus and the store say, does what it decides, and runs a keeper while it is one.
+type candidate struct {
+	node    *Node
+	clock   clockwork.Clock
+	lease   *lease.Lease
+	facts   chan lease.Fact
+	latest  chan snapshot // holds the latest of the keeper; one place
+	seed    *rand.Rand
+	foreman func(ctx context.Context, k *keeping)
+	say     func(keeper.Status)
+
+	running *term // nil: it is not keeper
+	stored  time.Time
+	work    tasks
+}
+
+// A term is a keeper at work, from when it won the lease until it loses it.
+type term struct {
+	epoch uint64
+	keep  *keeping
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+func (n *Node) newCandidate(c Candidacy, foreman func(context.Context, *keeping), say func(keeper.Status)) *candidate {
+	return &candidate{
+		node: n, clock: n.clock, facts: make(chan lease.Fact), latest: make(chan snapshot, 1),
+		lease: lease.New(lease.Config{Who: n.Name(), Term: n.cfg.Times.Term, Yields: c == MayKeep}),
+		seed:  rand.New(rand.NewPCG(n.cfg.Seed, 0x6b656570)), foreman: foreman, say: say, //nolint:mnd // any second word will do
+	}
+}
+
+// run stands for keeper until ctx ends, and keeps while it is one.
+func (c *candidate) run(ctx context.Context) {
+	defer c.work.wait()
+	defer c.end()
+	timer := c.clock.NewTimer(0)
+	defer timer.Stop()
+	for {
+		var ended <-chan struct{}
+		if c.running != nil {
+			ended = c.running.ended
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case f := <-c.facts:
+			c.lease.Step(c.clock.Now(), f)
+		case s := <-c.latest:
+			c.aside(ctx, s)
+		case <-ended:
+			c.outbid()
+		case <-timer.Chan():
+		}
+		now := c.clock.Now()
+		c.decide(ctx, now, timer)
+	}
+}
+
+// decide does what follows.
+func (c *candidate) decide(ctx context.Context, now time.Time, timer clockwork.Timer) {
+	r := c.lease.Ready(now)
+	for _, a := range r.Do {
+		c.begin(ctx, a)
+	}
+	c.follow(ctx, now)
+	at := r.WakeAt
+	if _, until, is := c.lease.Keeper(now); is && (at.IsZero() || until.Before(at)) {
+		at = until
+	}
+	if !at.IsZero() {
+		timer.Reset(max(0, at.Sub(now)))
+	}
+}
+
+// follow runs a keeper while the lease says that this is one. One that has lapsed says nothing until the lease is
+// written again, or is another's.
+func (c *candidate) follow(ctx context.Context, now time.Time) {
+	epoch, until, is := c.lease.Keeper(now)
+	if c.running != nil && c.running.epoch != epoch {
+		c.end()
+	}
+	if is && c.running == nil {
+		c.start(ctx, epoch)
+	}
+	if c.running != nil {
+		c.running.keep.until(until)
+	}
+}
+
+func (c *candidate) start(ctx context.Context, epoch uint64) {
+	before := c.before(ctx)
+	k := newKeeping(c.node, epoch, c.seed.Uint64(), before)
+	k.put, k.say = c.put, c.say
+	ctx, stop := context.WithCancel(ctx)
+	t := &term{epoch: epoch, keep: k, stop: stop, ended: make(chan struct{}, 1)}
+	c.running = t
+	c.work.start(func() {
+		var foreman tasks
+		foreman.start(func() { c.foreman(ctx, k) })
+		_ = k.run(ctx) // why it ended by itself makes no difference: it is keeper no more
+		stop()
+		foreman.wait()
+		t.ended <- struct{}{}
+	})
+}
+
+// end stops being keeper.
+func (c *candidate) end() {
+	if c.running == nil {
+		return
+	}
+	c.running.stop()
+	<-c.running.ended
+	c.running = nil
+}
+
+// outbid is what follows when the keeper has ended by itself: there is a later one.
+func (c *candidate) outbid() {
+	c.lease.Step(c.clock.Now(), lease.EpochHeard{Epoch: c.running.epoch + 1})
+	c.running.stop()
+	c.running = nil
+}
+
+// put is called by the keeper, and does not wait: the latest counts.
+func (c *candidate) put(s snapshot) {
+	select {
+	case <-c.latest:
+	default:
+	}
+	select {
+	case c.latest <- s:
+	default:
+	}
+}
+
+// aside has a snapshot go into the lease with its next write, and into the store now and then.
+func (c *candidate) aside(ctx context.Context, s snapshot) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return // what cannot be said is learned again
+	}
+	if len(text) <= snapshotMost {
+		c.lease.Snapshot(text)
+	}
+	if now := c.clock.Now(); now.Sub(c.stored) >= lawEvery && c.running != nil {
+		c.stored = now
+		epoch := c.running.epoch
+		c.work.start(func() { c.node.storeLaw(ctx, epoch, text) })
+	}
+}
+
+// snapshotMost is how many bytes of a snapshot go into the lease: what a bus takes in one value, less its
+// envelope. A larger one is in the store alone.
+const snapshotMost = bus.MaxLease - 4<<10
+
+// before is what the keeper before this one knew: by the lease, or where the bus has forgotten it by the
+// store.
+func (c *candidate) before(ctx context.Context) (s snapshot) {
+	text := c.lease.Before()
+	if len(text) == 0 || json.Unmarshal(text, &s) != nil || s.Memory == nil {
+		ctx, stop := clockwork.WithTimeout(ctx, c.clock, c.node.cfg.Times.Term/leaseShare)
+		defer stop()
+		s = c.node.loadLaw(ctx)
+	}
+	return s
+}
+
+// begin does an action in a goroutine of its own, which tells how it ended.
+func (c *candidate) begin(ctx context.Context, a lease.Action) {
+	known := c.lease.Highest()
+	c.work.start(func() {
+		if f := c.do(ctx, a, known); f != nil {
+			select {
+			case c.facts <- f:
+			case <-ctx.Done():
+			}
+		}
+	})
+}
+
+func (c *candidate) do(ctx context.Context, a lease.Action, known uint64) lease.Fact {
+	wait := c.node.cfg.Times.Term / leaseShare
+	switch a := a.(type) {
+	case lease.Read:
+		return c.read(ctx, wait)
+	case lease.Write:
+		revision, err := c.node.bus.UpdateLease(ctx, a.Value.Marshal(), a.Revision, wait)
+		if errors.Is(err, bus.ErrTaken) {
+			return lease.WriteEnded{Taken: true}
+		}
+		return lease.WriteEnded{Revision: revision, Err: err}
+	case lease.Mint:
+		epoch, err := c.node.mint(ctx, known)
+		return lease.MintEnded{Epoch: epoch, Err: err}
+	case lease.Look:
+		if epoch, err := c.node.latestEpoch(ctx, known); err == nil {
+			return lease.EpochHeard{Epoch: epoch}
+		}
+	}
+	return nil
+}
+
+// read reads the lease. A bucket that is gone is made: that it was gone does not say that nobody is keeper.
+func (c *candidate) read(ctx context.Context, wait time.Duration) lease.Fact {
+	held, err := c.node.bus.ReadLease(ctx, wait)
+	if errors.Is(err, bus.ErrGone) {
+		_ = c.node.bus.EnsureLease(ctx) // if it fails, the next one finds it gone again
+	}
+	if err != nil {
+		return lease.ReadEnded{Err: err}
+	}
+	v, ok := lease.Parse(held.Value)
+	if held.Value != nil && !ok {
+		v = lease.Value{} // somebody else's: it is written over like any other, a term from now
+	}
+	return lease.ReadEnded{Found: held.Value != nil, Value: v, Revision: held.Revision}
+}

@@ -1,0 +1,13 @@
+// Package node is a process of a cluster: it works, it keeps the limits if it is its turn, and it
+// does for people what they ask of jobs.
+//
+// It promises that whatever it starts has ended when Work returns; that no call leaves without a
+// permit; and that everything which decides lies in the packages that it joins: what is here waits,
+// reads, writes and passes on.
+//
+//	           Join
+//	            │
+//	Work ───────┼──▶ worker: executor ─items─▶ batch.Stream ─▶ Caller     link: lanes ◀─▶ bus
+//	            └──▶ candidate ─(it is keeper)─▶ keeping: keeper.Keeper, foreman
+//	Submit, Cancel, Status, Fetch, …  ─▶ the store and the bus
+package node

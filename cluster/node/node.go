@@ -1,0 +1,128 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// Config is what every process of a cluster is told.
+type Config struct {
+	// Line is the line to join by. It is a secret.
+	Line string
+	// Home is where the cluster's store is found from here; "" is as the line says.
+	Home string
+	// Times are those of the cluster: zero ones are the defaults, and all processes need the same.
+	Times Times
+	// Seed is for all chance; it need not be the same twice.
+	Seed  uint64
+	Clock clockwork.Clock // nil is the real one
+	// Say is told what a person should know, in whole sentences, by several goroutines.
+	// It must not wait; nil: nobody is told.
+	Say func(string)
+}
+
+// ErrHome says that nobody has said where the store is.
+var ErrHome = errors.New("the join line does not say where the cluster's store is: name it with --store")
+
+// A Node is this process in a cluster.
+type Node struct {
+	cfg   Config
+	clock clockwork.Clock
+	bus   *bus.Bus
+	home  store.Store
+	line  string // with the home in it
+
+	objects atomic.Uint64 // names of objects that were made
+}
+
+// Join connects to the bus and opens the store. It waits for a bus that is away until ctx ends.
+// Whoever gets a node closes it.
+func Join(ctx context.Context, cfg Config) (*Node, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = clockwork.NewRealClock()
+	}
+	if cfg.Say == nil {
+		cfg.Say = func(string) {}
+	}
+	cfg.Times = cfg.Times.withDefaults()
+	line, home, err := SplitHome(cfg.Line)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Home != "" {
+		home = cfg.Home
+	}
+	if home == "" {
+		return nil, fmt.Errorf("node: %w", ErrHome)
+	}
+	s, err := store.Open(ctx, home)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bus.Connect(ctx, bus.Config{
+		URL: line, Name: nameOf(cfg.Seed), AckWait: cfg.Times.AckWait, Clock: cfg.Clock, Say: func(err error) { cfg.Say(err.Error()) },
+	})
+	if err != nil {
+		return nil, errors.Join(err, store.Close(s))
+	}
+	return &Node{cfg: cfg, clock: cfg.Clock, bus: b, home: s, line: JoinLine(line, home)}, nil
+}
+
+// ensure makes what is missing on the bus. Three hubs that have just begun, and one that is busy, do not
+// answer at once: it is tried until ctx ends.
+func (n *Node) ensure(ctx context.Context) error {
+	for tried := false; ; tried = true {
+		err := n.bus.Ensure(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if !tried {
+			n.sayf("the bus is not ready, and is asked again: %v", err)
+		}
+		n.pause(ctx)
+	}
+}
+
+// Close leaves the cluster.
+func (n *Node) Close() error {
+	n.bus.Close()
+	return store.Close(n.home)
+}
+
+// Name is this life of this process.
+func (n *Node) Name() string { return n.bus.Name() }
+
+// Line is the line with which others join.
+func (n *Node) Line() string { return n.line }
+
+func (n *Node) sayf(format string, args ...any) { n.cfg.Say(fmt.Sprintf(format, args...)) }
+
+// nameBits begins the chance in names.
+const nameBits = 0x6e616d65 // any second word will do; this one spells what it is for
+
+// nameOf names a life of this process: where it runs, for people, and chance, which makes it
+// another one each time. It has neither slash nor dot in it.
+func nameOf(seed uint64) string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "host"
+	}
+	host = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(host))
+	chance := rand.New(rand.NewPCG(seed, nameBits))
+	return fmt.Sprintf("%.40s-%d-%013x", host, os.Getpid(), chance.Uint64()>>12)
+}

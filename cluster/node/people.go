@@ -1,0 +1,205 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/job/index"
+	"github.com/headrace/headrace/cluster/job/parts"
+	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/coordinator/machine"
+)
+
+// Jobs lists the jobs of the cluster, in the order in which they were submitted.
+func (n *Node) Jobs(ctx context.Context) (all []job.Record, err error) {
+	for name, err := range job.List(ctx, n.home) {
+		if err != nil {
+			return all, err
+		}
+		r, err := job.Load(ctx, n.home, name)
+		if err != nil && !errors.Is(err, job.ErrNewer) {
+			return all, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// JobStatus is how a job stands, by the store alone.
+type JobStatus struct {
+	Record job.Record `json:"record"`
+	Lines  int        `json:"lines"` // of the input; 0 until it is indexed
+	Items  int        `json:"items"`
+	Chunks int        `json:"chunks"` // of this round
+	Parts  int        `json:"parts"`  // of them that are done
+}
+
+// Job is how one job stands.
+func (n *Node) Job(ctx context.Context, name string) (s JobStatus, err error) {
+	if s.Record, err = job.Load(ctx, n.home, name); err != nil || s.Record.Plan == "" {
+		return s, err
+	}
+	plan, err := index.LoadPlan(ctx, n.home, &s.Record)
+	if err != nil {
+		return s, err
+	}
+	l, err := n.ledger(ctx, name, s.Record.Round, plan.Chunks)
+	if err == nil {
+		err = l.Look(ctx)
+	}
+	if err != nil {
+		return s, err
+	}
+	s.Lines, s.Items, s.Chunks, s.Parts = plan.Lines, plan.Items, l.Len(), l.Done()
+	return s, nil
+}
+
+// ErrState says that a job is not in a state in which that can be done.
+var ErrState = errors.New("the job is not in a state for that")
+
+// Cancel ends a job: what is in flight is saved, and what was saved stays.
+func (n *Node) Cancel(ctx context.Context, name string) error {
+	return n.change(ctx, name, func(r *job.Record) error {
+		if r.State == job.Done || r.State == job.Refused {
+			return fmt.Errorf("%w: it is %s", ErrState, r.State)
+		}
+		r.State, r.Why = job.Canceled, "by hand"
+		return nil
+	})
+}
+
+// Resume has a job go on that was canceled or stopped.
+func (n *Node) Resume(ctx context.Context, name string) error {
+	return n.change(ctx, name, func(r *job.Record) error {
+		if r.State != job.Canceled && r.State != job.Stopped {
+			return fmt.Errorf("%w: it is %s", ErrState, r.State)
+		}
+		if r.State, r.Why = job.Running, ""; r.Plan == "" {
+			r.State = job.Indexing
+		}
+		return nil
+	})
+}
+
+// RetryFailed begins another round: of the items that failed for good.
+func (n *Node) RetryFailed(ctx context.Context, name string) error {
+	return n.change(ctx, name, func(r *job.Record) error {
+		if r.State != job.Done {
+			return fmt.Errorf("%w: it is %s, and must be done", ErrState, r.State)
+		}
+		r.State, r.Round = job.Running, r.Round+1
+		return nil
+	})
+}
+
+// Add adds inputs to a job; closed: no more will come.
+func (n *Node) Add(ctx context.Context, name string, inputs []job.Input, closed bool) error {
+	return n.change(ctx, name, func(r *job.Record) error {
+		if !r.Open {
+			return fmt.Errorf("%w: it was submitted whole", ErrState)
+		}
+		added := 1
+		for _, in := range r.Inputs {
+			added = max(added, in.Added+1)
+		}
+		for _, in := range inputs {
+			in.Added = added
+			r.Inputs = append(r.Inputs, in)
+		}
+		if len(inputs) > 0 {
+			r.State = job.Indexing
+		}
+		r.Open = !closed
+		return nil
+	})
+}
+
+func (n *Node) change(ctx context.Context, name string, how func(*job.Record) error) error {
+	_, err := job.Change(ctx, n.home, name, how)
+	if err == nil {
+		n.tellChanged(name)
+	}
+	return err
+}
+
+// Wait waits until a job has ended, in whatever way, and tells how it stands then.
+func (n *Node) Wait(ctx context.Context, name string, every time.Duration, told func(JobStatus)) (JobStatus, error) {
+	news, err := n.bus.Listen(bus.News, name, newsKept)
+	if err != nil {
+		return JobStatus{}, err
+	}
+	defer news.Close()
+	ticker := n.clock.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		s, err := n.Job(ctx, name)
+		if err == nil {
+			told(s)
+			if s.Record.State != job.Indexing && s.Record.State != job.Running {
+				return s, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return s, ctx.Err()
+		case <-ticker.Chan():
+		case <-news.C:
+		}
+	}
+}
+
+// Fetch makes the files that one process would have written.
+func (n *Node) Fetch(ctx context.Context, name, output, failed string, partial bool, others ...string) (parts.Fetched, error) {
+	r, err := job.Load(ctx, n.home, name)
+	if err != nil {
+		return parts.Fetched{}, err
+	}
+	plan, err := index.LoadPlan(ctx, n.home, &r)
+	if err != nil {
+		return parts.Fetched{}, err
+	}
+	f := parts.Fetch{Store: n.home, Job: name, Chunks: plan.Chunks, Partial: partial}
+	return f.Files(ctx, output, failed, others...)
+}
+
+// ResetLimit vouches for a limit: it flows again, with nothing held against it.
+func (n *Node) ResetLimit(limit string) error {
+	return n.bus.Say(bus.News, limitNews, newsWord{Reset: limit})
+}
+
+// SetLimit says what a limit is like from now on.
+func (n *Node) SetLimit(limit string, lane machine.LaneConfig) error {
+	return n.bus.Say(bus.News, limitNews, newsWord{Set: &limitSet{limit, lane}})
+}
+
+// limitNews stands where news about a job has the job's name: no job is called so.
+const limitNews = "-limits"
+
+// Limits is how all limits stand, as the keeper says each second, and who that is.
+func (n *Node) Limits(ctx context.Context) (who string, s Picture, err error) {
+	said, err := n.bus.Listen(keeperTopic, "", newsKept)
+	if err != nil {
+		return "", s, err
+	}
+	defer said.Close()
+	select {
+	case <-ctx.Done():
+		return "", s, ctx.Err()
+	case w, open := <-said.C:
+		if !open {
+			return "", s, errors.New("node: limits: the connection has ended")
+		}
+		return w.About, s, json.Unmarshal(w.Body, &s)
+	}
+}
+
+// CheckStore tries whether the store lets two writers of one name both win; see [store.Probe].
+func (n *Node) CheckStore(ctx context.Context, chance *rand.Rand, cfg store.ProbeConfig) error {
+	return store.Probe(ctx, n.home, chance, cfg)
+}

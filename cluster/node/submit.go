@@ -1,0 +1,89 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/job/index"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// jobName makes a job's name: when it was submitted, so that a list has jobs in order, and chance.
+func (n *Node) jobName() string {
+	const letters = "abcdefghijkmnpqrstuvwxyz23456789" // none that is taken for another
+	chance := rand.New(rand.NewPCG(n.cfg.Seed, n.objects.Add(1)))
+	var end strings.Builder
+	for range 4 {
+		end.WriteByte(letters[chance.IntN(len(letters))])
+	}
+	return n.clock.Now().UTC().Format("20060102-150405-") + end.String()
+}
+
+// ObjectOf names an input for a job: a path becomes absolute, and lies in the store that is its
+// folder, so that other machines find it under the same name.
+func ObjectOf(ctx context.Context, input string) (o job.Object, err error) {
+	var folder, name string
+	switch i := strings.LastIndexByte(input, '/'); {
+	case strings.Contains(input, "://") && i > 0:
+		address, query, _ := strings.Cut(input, "?")
+		i = strings.LastIndexByte(address, '/')
+		folder, name = address[:i], address[i+1:]
+		if query != "" {
+			folder += "?" + query
+		}
+	default:
+		path, err := filepath.Abs(input)
+		if err != nil {
+			return o, err
+		}
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return o, err
+		}
+		folder, name = filepath.Dir(path), filepath.Base(path)
+	}
+	s, err := store.Open(ctx, folder)
+	if err != nil {
+		return o, err
+	}
+	defer func() { _ = store.Close(s) }() // it was only read
+	identity, size, err := store.Identity(ctx, s, name)
+	if err != nil {
+		return o, fmt.Errorf("%s: %w", input, err)
+	}
+	return job.Object{Store: folder, Name: name, Identity: identity, Bytes: size}, nil
+}
+
+// Submit makes a job of the record: its inputs, reading and asking are the caller's. A small input is read
+// through here; then the cluster goes on by itself.
+func (n *Node) Submit(ctx context.Context, r job.Record, c *Caller) (job.Record, error) {
+	if err := n.ensure(ctx); err != nil {
+		return r, err
+	}
+	r.Job = n.jobName()
+	r, err := job.Create(ctx, n.home, r)
+	if err != nil {
+		return r, err
+	}
+	if segments := index.Segments(&r); len(segments) == 1 {
+		if _, err := n.sourceOf(&r, c).Write(ctx, segments[0], n.objectName()); err != nil {
+			return r, err
+		}
+	}
+	n.tellChanged(r.Job)
+	return r, nil
+}
+
+// Home is a folder beside an output, where a trial keeps its cluster.
+func Home(output string) (string, error) {
+	path, err := filepath.Abs(output)
+	if err != nil {
+		return "", err
+	}
+	home := path + ".cluster"
+	return home, os.MkdirAll(home, 0o700)
+}

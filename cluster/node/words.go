@@ -1,0 +1,145 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/job/parts"
+	"github.com/headrace/headrace/cluster/keeper"
+	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/coordinator/machine"
+)
+
+type prompt = prompts.Request
+
+// newsWord is something that concerns a job, or a limit: the zero word says that a job has changed.
+type newsWord struct {
+	Reset string    `json:"reset,omitempty"` // a person vouches for a limit
+	Set   *limitSet `json:"set,omitempty"`   // a person says what a limit is like
+}
+
+type limitSet struct {
+	Name string             `json:"name"`
+	Lane machine.LaneConfig `json:"lane"`
+}
+
+// tellChanged says that a job has changed. If it is lost, it is seen in the store.
+func (n *Node) tellChanged(name string) { _ = n.bus.Say(bus.News, name, newsWord{}) }
+
+// keeperTopic is about how all limits stand, once a second, for whoever looks.
+const keeperTopic bus.Topic = "keeper"
+
+// sayKeeper says how all limits stand.
+func (n *Node) sayKeeper(s keeper.Status) { _ = n.bus.Say(keeperTopic, n.Name(), pictureOf(&s)) }
+
+// WorkerStatus is what a worker says of itself once a second.
+type WorkerStatus struct {
+	At       time.Time                     `json:"at"` // by its own clock, for people
+	InFlight int                           `json:"in_flight"`
+	Done     uint64                        `json:"done"` // items that ended here, since it began
+	Calls    uint64                        `json:"calls"`
+	Refused  uint64                        `json:"refused"`
+	Limits   map[string]machine.LaneConfig `json:"limits,omitempty"` // what the limits are like that it works under
+}
+
+// sayLimit remembers what a limit is like, to be said.
+func (w *worker) sayLimit(limit string, o *opened) {
+	c := o.caller.Limit
+	c.Maker = nil
+	select {
+	case w.limits <- limitSet{limit, c}:
+	default: // it is said when the next lane is made
+	}
+}
+
+// sayStatus says once a second how the worker stands.
+func (w *worker) sayStatus(ctx context.Context) {
+	ticker := w.clock.NewTicker(statusEvery)
+	defer ticker.Stop()
+	s := WorkerStatus{Limits: map[string]machine.LaneConfig{}}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case l := <-w.limits:
+			s.Limits[l.Name] = l.Lane
+		case <-ticker.Chan():
+		}
+		w.takeStatus(ctx, &s)
+		_ = w.bus.Say(bus.Status, w.Name(), s)
+	}
+}
+
+func (w *worker) takeStatus(ctx context.Context, s *WorkerStatus) {
+	ctx, stop := context.WithTimeout(ctx, statusEvery)
+	defer stop()
+	s.At = w.clock.Now().UTC()
+	b, err := w.control.Status(ctx, 0)
+	if err != nil {
+		return
+	}
+	s.take(&b)
+}
+
+func (s *WorkerStatus) take(b *batch.Status) {
+	c := b.Totals
+	s.InFlight, s.Done, s.Calls, s.Refused = int(c.Calls-c.Settled-c.HandedOver), c.Settled, c.Calls, c.Throttled
+}
+
+// hearNews hears of jobs that have changed: one that is canceled is not run any more.
+func (w *worker) hearNews(ctx context.Context) {
+	news, err := w.bus.Listen(bus.News, "", newsKept)
+	if err != nil {
+		return
+	}
+	defer news.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case n, open := <-news.C:
+			if !open {
+				return
+			}
+			w.heed(ctx, n)
+		}
+	}
+}
+
+func (w *worker) heed(ctx context.Context, n bus.Word) {
+	var word newsWord
+	if json.Unmarshal(n.Body, &word) != nil || word.Reset != "" || word.Set != nil || job.CheckName(n.About) != nil {
+		return
+	}
+	r, err := job.Load(ctx, w.home, n.About)
+	if err != nil {
+		return
+	}
+	switch r.State {
+	case job.Canceled, job.Stopped, job.Refused:
+		w.exec.Cancel(n.About)
+	case job.Running:
+		w.exec.Resume(n.About)
+	case job.Indexing, job.Done:
+	}
+}
+
+// again tells which items of a chunk a round tries again.
+func (n *Node) again(ctx context.Context, c *job.Chunk) (map[string]bool, error) {
+	return parts.Again(ctx, n.home, c)
+}
+
+func (w *worker) failedBefore(ctx context.Context, c job.Chunk) (func(string) bool, error) {
+	failed, err := w.again(ctx, &c)
+	return func(key string) bool { return failed[key] }, err
+}
+
+// openOther opens a store in which an input lies.
+func (n *Node) openOther(ctx context.Context, address string) (store.Store, error) {
+	return store.Open(ctx, address)
+}

@@ -1,0 +1,307 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/provider"
+)
+
+// testTerm and testAckWait make a cluster whose keeper changes within two seconds; a busy machine has seconds
+// for what takes milliseconds.
+const (
+	testTerm    = time.Second
+	testAckWait = 2 * time.Second
+)
+
+// cluster is a hub and a home in folders of the test's.
+type cluster struct {
+	t    *testing.T
+	line string
+	dir  string
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	dir := t.TempDir()
+	hub, err := bus.StartHub(bus.HubConfig{Dir: filepath.Join(dir, "hub"), Listen: "127.0.0.1:0", Say: func(err error) { t.Log(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hub.Shutdown)
+	return &cluster{t: t, dir: dir, line: JoinLine(hub.JoinURL(), filepath.Join(dir, "home"))}
+}
+
+var seeds atomic.Uint64
+
+func (c *cluster) join(say func(string)) *Node {
+	c.t.Helper()
+	n, err := Join(c.t.Context(), Config{Line: c.line, Times: Times{AckWait: testAckWait, Term: testTerm}, Seed: seeds.Add(1), Say: say})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return n
+}
+
+// workers starts some, and gives what ends them and waits for them.
+func (c *cluster) workers(count int, call func(context.Context, *promptfile.Item) (provider.Reply, error)) (end func() []error) {
+	drain, errs := make(chan struct{}), make(chan error, count)
+	for range count {
+		n := c.join(func(text string) { c.t.Log(text) })
+		go func() {
+			errs <- errors.Join(n.Work(context.Background(), Worker{Open: opening(call), Concurrency: 8, Drain: drain}), n.Close())
+		}()
+	}
+	return func() (all []error) {
+		close(drain)
+		for range count {
+			if err := <-errs; err != nil {
+				all = append(all, err)
+			}
+		}
+		return all
+	}
+}
+
+// opening makes calls of one function for every job.
+func opening(call func(context.Context, *promptfile.Item) (provider.Reply, error)) func(*job.Record) (*Caller, error) {
+	return func(*job.Record) (*Caller, error) {
+		lines := promptfile.Config{
+			Lane: func(model string) string { return "test/" + model }, Cost: func(*prompts.Request) batch.Cost { return batch.Cost{Requests: 1} }, Concurrency: 8,
+			Price:  func(string, provider.Usage) (float64, bool) { return 0, false },
+			Redact: func(s string) string { return s }, Checked: true,
+		}
+		limit := machine.LaneConfig{Limits: batch.Limits{RPM: 60_000}}
+		return &Caller{Call: call, Lines: lines, Reader: prompts.Config{DefaultModel: "m"}, Limit: limit, Close: func() {}}, nil
+	}
+}
+
+func (c *cluster) input(lines int) string {
+	c.t.Helper()
+	var text bytes.Buffer
+	for i := range lines {
+		fmt.Fprintf(&text, "{\"prompt\":\"q %d\"}\n", i)
+	}
+	path := filepath.Join(c.dir, "in.jsonl")
+	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
+}
+
+func (c *cluster) submit(n *Node, path string, weight float64) job.Record {
+	c.t.Helper()
+	o, err := ObjectOf(c.t.Context(), path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r := job.Record{Inputs: []job.Input{{Name: path, Format: job.JSONL, Objects: []job.Object{o}}}, Reading: job.Reading{Model: "m"}, Weight: weight, Cut: job.Cut{ChunkLines: 50}}
+	caller, _ := opening(nil)(nil)
+	if r, err = n.Submit(c.t.Context(), r, caller); err != nil {
+		c.t.Fatal(err)
+	}
+	return r
+}
+
+// answer answers with the prompt's own text.
+func answer(_ context.Context, it *promptfile.Item) (provider.Reply, error) {
+	return provider.Reply{Status: http.StatusOK, Body: json.RawMessage(`{"echo":` + string(it.Body) + `}`)}, nil
+}
+
+func (c *cluster) waitFor(n *Node, name string, want job.State) JobStatus {
+	c.t.Helper()
+	ctx, stop := context.WithTimeout(c.t.Context(), 2*time.Minute)
+	defer stop()
+	s, err := n.Wait(ctx, name, 200*time.Millisecond, func(JobStatus) {})
+	if err != nil || s.Record.State != want {
+		c.t.Fatalf("%v, %s (%s), %d of %d parts", err, s.Record.State, s.Record.Why, s.Parts, s.Chunks)
+	}
+	return s
+}
+
+// ids are the custom ids of a result file, in order.
+func ids(t *testing.T, path string) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(text) {
+		var l struct {
+			ID string `json:"custom_id"`
+		}
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, l.ID)
+	}
+	return all
+}
+
+// Three workers bring each item of a job one result, in the order of the input, and call none twice.
+func TestWorkersFinishAJob(t *testing.T) {
+	c := newCluster(t)
+	var calls atomic.Int64
+	end := c.workers(3, func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+		calls.Add(1)
+		return answer(ctx, it)
+	})
+	n := c.join(nil)
+	defer n.Close()
+	r := c.submit(n, c.input(400), 1)
+	c.waitFor(n, r.Job, job.Done)
+	out := filepath.Join(c.dir, "out.jsonl")
+	got, err := n.Fetch(t.Context(), r.Job, out, out+".errors", false)
+	if err != nil || got.Done != 400 || got.Failed != 0 {
+		t.Errorf("%+v %v", got, err)
+	}
+	for i, id := range ids(t, out) {
+		if want := prompts.LineID(i + 1); id != want {
+			t.Fatalf("line %d is %s, want %s", i, id, want)
+		}
+	}
+	if calls.Load() != 400 {
+		t.Errorf("%d calls for 400 items", calls.Load())
+	}
+	for _, err := range end() {
+		t.Error(err)
+	}
+}
+
+// A job that is canceled ends, keeps what it has, and goes on when it is resumed.
+func TestCancelAndResume(t *testing.T) {
+	c := newCluster(t)
+	gate, begun := make(chan struct{}), make(chan struct{}, 1000)
+	end := c.workers(1, func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+		begun <- struct{}{}
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return answer(ctx, it)
+	})
+	n := c.join(nil)
+	defer n.Close()
+	r := c.submit(n, c.input(120), 1)
+	<-begun
+	if err := n.Cancel(t.Context(), r.Job); err != nil {
+		t.Fatal(err)
+	}
+	close(gate)
+	c.waitFor(n, r.Job, job.Canceled)
+	if err := n.Resume(t.Context(), r.Job); err != nil {
+		t.Fatal(err)
+	}
+	s := c.waitFor(n, r.Job, job.Done)
+	if s.Items != 120 || s.Parts != s.Chunks {
+		t.Errorf("%+v", s)
+	}
+	if err := n.Resume(t.Context(), r.Job); !errors.Is(err, ErrState) {
+		t.Errorf("a job that is done was resumed: %v", err)
+	}
+	for _, err := range end() {
+		t.Error(err)
+	}
+}
+
+// What failed for good is tried again in another round, and nothing else.
+func TestRetryFailed(t *testing.T) {
+	c := newCluster(t)
+	var round, calls atomic.Int64
+	end := c.workers(2, func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+		calls.Add(1)
+		if round.Load() == 0 && it.Line%10 == 0 {
+			return provider.Reply{}, &provider.Error{Kind: provider.Invalid, Status: http.StatusBadRequest, Message: "no"}
+		}
+		return answer(ctx, it)
+	})
+	n := c.join(nil)
+	defer n.Close()
+	r := c.submit(n, c.input(120), 1)
+	c.waitFor(n, r.Job, job.Done)
+	out := filepath.Join(c.dir, "out.jsonl")
+	got, err := n.Fetch(t.Context(), r.Job, out, out+".errors", false)
+	if err != nil || got.Done != 108 || got.Failed != 12 {
+		t.Errorf("%+v %v", got, err)
+	}
+	round.Store(1)
+	if err := n.RetryFailed(t.Context(), r.Job); err != nil {
+		t.Fatal(err)
+	}
+	c.waitFor(n, r.Job, job.Done)
+	got, err = n.Fetch(t.Context(), r.Job, out, out+".errors", false)
+	if err != nil || got.Done != 120 || got.Failed != 0 || len(ids(t, out)) != 120 {
+		t.Errorf("%+v %v", got, err)
+	}
+	if calls.Load() != 132 {
+		t.Errorf("%d calls", calls.Load())
+	}
+	for _, err := range end() {
+		t.Error(err)
+	}
+}
+
+// Lines that are no requests refuse a job before anything is called.
+func TestBadLinesRefuseAJob(t *testing.T) {
+	c := newCluster(t)
+	end := c.workers(1, func(context.Context, *promptfile.Item) (provider.Reply, error) {
+		t.Error("it was called")
+		return provider.Reply{}, errors.New("no")
+	})
+	n := c.join(nil)
+	defer n.Close()
+	path := c.input(3)
+	if err := os.WriteFile(path, []byte("{\"prompt\":\"a\"}\nnothing\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := c.submit(n, path, 1)
+	s := c.waitFor(n, r.Job, job.Refused)
+	if !bytes.Contains([]byte(s.Record.Why), []byte("in.jsonl:2: not JSON")) {
+		t.Error(s.Record.Why)
+	}
+	for _, err := range end() {
+		t.Error(err)
+	}
+}
+
+// A key that is refused stops the job, everywhere, with the provider's words; whoever sees to it resumes it.
+func TestStoppedByTheProvider(t *testing.T) {
+	c := newCluster(t)
+	var paid atomic.Bool
+	end := c.workers(2, func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+		if paid.Load() {
+			return answer(ctx, it)
+		}
+		return provider.Reply{}, &provider.Error{Kind: provider.QuotaExhausted, Status: http.StatusTooManyRequests, Message: "your balance is used up"}
+	})
+	n := c.join(nil)
+	defer n.Close()
+	r := c.submit(n, c.input(120), 1)
+	s := c.waitFor(n, r.Job, job.Stopped)
+	if !bytes.Contains([]byte(s.Record.Why), []byte("your balance is used up")) {
+		t.Error(s.Record.Why)
+	}
+	paid.Store(true)
+	if err := n.Resume(t.Context(), r.Job); err != nil {
+		t.Fatal(err)
+	}
+	c.waitFor(n, r.Job, job.Done)
+	for _, err := range end() {
+		t.Error(err)
+	}
+}
