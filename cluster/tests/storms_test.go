@@ -1,0 +1,222 @@
+package tests
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// rate is how many calls a second the providers of the storms grant: little enough that the
+// machine is not what binds, and enough that each blow finds calls in flight.
+const rate = 150
+
+// strict is a provider with a bucket so deep, which says in headers what is left of it.
+func strict(depth time.Duration) sim.Config {
+	return sim.Config{
+		RPM: rate * 60, Burst: depth, Headers: true,
+		Latency: sim.Latency{Median: 300 * time.Millisecond, Sigma: 0.4},
+	}
+}
+
+// silent says nothing of its limit: the user knows it, and tells each worker.
+func silent(depth time.Duration) (config sim.Config, told []string) {
+	config = strict(depth)
+	config.Headers, config.Terse = false, true
+	return config, []string{"--rpm", "9000"}
+}
+
+// A gale is a storm and the fleet that goes through it.
+type gale struct {
+	plan   plan
+	length time.Duration // in minutes; by hand it is longer
+	habits []habit
+	struck int // at least so many blows, or it proved nothing
+}
+
+// goThrough lets a fleet work through a storm, and holds what it made against what one process
+// makes, and what it did against the books.
+func (g gale) goThrough(t *testing.T) verdict {
+	t.Helper()
+	t.Parallel() // they mostly wait for the provider
+	chance := seeded(t)
+	length := usually(g.length, time.Hour)
+	f := newFleet(t, g.plan)
+	items := int(length.Seconds() * rate)
+	q := writeQuestions(t, filepath.Join(f.dir, "in.jsonl"), "storm", items)
+	customer, output := f.customer(q, "out")
+	f.begun(rate, customer) // blows before the first call would strike nobody's work
+	f.weather(schedule(chance, 10*length, g.habits...), customer.over)
+	f.delivers(q, customer, output)
+	v := f.judged(false)
+	if n := f.struck(); n < g.struck {
+		t.Errorf("%d blows, want %d at least: the storm proves nothing", n, g.struck)
+	}
+	return v
+}
+
+// struck is how many blows there were.
+func (f *fleet) struck() (n int) {
+	for _, times := range f.strikes {
+		n += times
+	}
+	return n
+}
+
+// delivers waits for a job's end and holds its files against those of one process.
+func (f *fleet) delivers(q *questionnaire, customer *process, output string) {
+	f.t.Helper()
+	code := f.finishes(customer)
+	one, want := f.reference(q, filepath.Base(output))
+	if code != want {
+		f.t.Errorf("exit %d, one process ends with %d", code, want)
+	}
+	sameFiles(f.t, output, one)
+	f.nothingIsLeft(q, output, want)
+}
+
+// nothingIsLeft runs one process over the files that were fetched: it has nothing to ask.
+func (f *fleet) nothingIsLeft(q *questionnaire, output string, want int) {
+	f.t.Helper()
+	calls := f.judge.asked()
+	text, code := f.run("run", q.path, "-o", output, "--base-url", f.judge.base("later"), "--progress", "none")
+	if n := f.judge.asked() - calls; n != 0 || code != want {
+		f.t.Errorf("one process after it asks %d calls and ends with %d: %s", n, code, text)
+	}
+}
+
+const (
+	often  = 5 * time.Second
+	seldom = 9 * time.Second
+	brief  = 2 * time.Second
+	// beyond is longer than any lease: what was silent for so long has been replaced.
+	beyond = 2 * ackWait
+)
+
+func TestWorkersAreKilled(t *testing.T) {
+	gale{
+		plan:   plan{workers: 4, inFlight: 64, provider: strict(time.Second)},
+		length: 30 * time.Second, struck: 4,
+		habits: []habit{{aWorker, killing, often, brief}},
+	}.goThrough(t)
+}
+
+func TestKeepersAreKilled(t *testing.T) {
+	provider, told := silent(5 * time.Second)
+	gale{
+		plan:   plan{workers: 4, inFlight: 64, provider: provider, told: told},
+		length: 30 * time.Second, struck: 2,
+		habits: []habit{{theKeeper, killing, seldom, brief}},
+	}.goThrough(t)
+}
+
+func TestTheHubIsKilled(t *testing.T) {
+	v := gale{
+		plan:   plan{workers: 4, inFlight: 64, provider: strict(5 * time.Second)},
+		length: 30 * time.Second, struck: 2,
+		habits: []habit{{aHub, killing, seldom, brief}},
+	}.goThrough(t)
+	if v.repeated > 0 {
+		t.Errorf("%d calls repeated, though no worker died", v.repeated)
+	}
+}
+
+func TestEverybodyIsKilled(t *testing.T) {
+	gale{
+		plan:   plan{workers: 5, inFlight: 64, provider: strict(time.Second)},
+		length: 40 * time.Second, struck: 6,
+		habits: []habit{{aWorker, killing, 7 * time.Second, brief}, {theKeeper, killing, 15 * time.Second, brief}, {aHub, killing, 12 * time.Second, brief}},
+	}.goThrough(t)
+}
+
+func TestWorkersDrain(t *testing.T) {
+	v := gale{
+		plan:   plan{workers: 4, inFlight: 64, provider: strict(5 * time.Second)},
+		length: 20 * time.Second, struck: 2,
+		habits: []habit{{aWorker, draining, often, often}},
+	}.goThrough(t)
+	if v.repeated > 0 {
+		t.Errorf("%d calls repeated, though everybody finished what was in flight", v.repeated)
+	}
+}
+
+func TestWorkersFreeze(t *testing.T) {
+	gale{
+		plan:   plan{workers: 4, inFlight: 64, provider: strict(5 * time.Second)},
+		length: 40 * time.Second, struck: 2,
+		habits: []habit{{aWorker, freezing, 12 * time.Second, beyond}},
+	}.goThrough(t)
+}
+
+func TestTheKeeperFreezes(t *testing.T) {
+	provider, told := silent(time.Second)
+	gale{
+		plan:   plan{workers: 4, inFlight: 64, provider: provider, told: told},
+		length: 40 * time.Second, struck: 2,
+		habits: []habit{{theKeeper, freezing, 15 * time.Second, beyond}},
+	}.goThrough(t)
+}
+
+func TestTheHubFreezes(t *testing.T) {
+	v := gale{
+		plan:   plan{workers: 4, inFlight: 64, provider: strict(time.Second)},
+		length: 40 * time.Second, struck: 2,
+		habits: []habit{{aHub, freezing, 15 * time.Second, 6 * time.Second}},
+	}.goThrough(t)
+	if v.repeated > 0 {
+		t.Errorf("%d calls repeated, though every worker lived", v.repeated)
+	}
+}
+
+// Of three hubs one may die, and freeze: the others go on.
+func TestOneOfThreeHubs(t *testing.T) {
+	onlyLong(t)
+	for _, h := range []harm{killing, freezing} {
+		t.Run(string(h), func(t *testing.T) {
+			v := gale{
+				plan:   plan{hubs: 3, workers: 3, inFlight: 64, provider: strict(5 * time.Second)},
+				length: 30 * time.Second, struck: 2,
+				habits: []habit{{aHub, h, 10 * time.Second, 3 * time.Second}},
+			}.goThrough(t)
+			if v.repeated > 0 {
+				t.Errorf("%d calls repeated, though no worker died", v.repeated)
+			}
+		})
+	}
+}
+
+func TestWorkersAreCutOff(t *testing.T) {
+	onlyLong(t)
+	gale{
+		plan:   plan{workers: 4, inFlight: 64, provider: strict(5 * time.Second), links: true},
+		length: 40 * time.Second, struck: 3,
+		habits: []habit{{aWorker, cutting, 8 * time.Second, beyond}},
+	}.goThrough(t)
+}
+
+func TestTheKeeperIsCutOff(t *testing.T) {
+	onlyLong(t)
+	gale{
+		plan:   plan{workers: 4, inFlight: 64, provider: strict(time.Second), links: true},
+		length: 40 * time.Second, struck: 2,
+		habits: []habit{{theKeeper, cutting, 15 * time.Second, beyond}, {aWorker, slowing, 10 * time.Second, 4 * time.Second}},
+	}.goThrough(t)
+}
+
+// The hub's store is one of conveniences: whatever becomes of it, nobody's hand is needed.
+func TestTheHubsStoreIsDamaged(t *testing.T) {
+	onlyLong(t)
+	for _, h := range []harm{wiping, tearing, flipping} {
+		t.Run(string(h), func(t *testing.T) {
+			v := gale{
+				plan:   plan{workers: 3, inFlight: 64, provider: strict(5 * time.Second)},
+				length: 40 * time.Second, struck: 2,
+				habits: []habit{{aHub, h, 14 * time.Second, brief}},
+			}.goThrough(t)
+			if v.repeated > 0 {
+				t.Errorf("%d calls repeated, though no worker died", v.repeated)
+			}
+		})
+	}
+}
