@@ -51,7 +51,8 @@ busy      calls 2  attempts 1  "the page busy" <nil>
 		t.Fatal(err)
 	}
 	for _, f := range folders {
-		if f.IsDir() && tests[f.Name()] == "" {
+		// That of the cluster is scripts and manifests: cluster/tests and tests/manifests try them.
+		if f.IsDir() && tests[f.Name()] == "" && f.Name() != "cluster" {
 			t.Errorf("%s is not run here", f.Name())
 		}
 	}
