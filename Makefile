@@ -7,7 +7,7 @@ COUNT    ?= 6
 TOOL = go tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test/race test/storm test/sim fuzz bench bench/peers lab bank peers foreign lint fmt vuln ci demo
+.PHONY: help build test test/race test/storm test/sim test/cluster storms fuzz bench bench/peers lab bank peers foreign lint fmt vuln ci demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,12 @@ test/storm: ## thousands of callers at once, under the race detector
 
 test/sim: ## SEEDS simulated worlds (default 2000), every invariant after every step
 	SEEDS=$(SEEDS) go test -count=1 -timeout=0 -run=Sim ./coordinator/machine/...
+
+test/cluster: ## the cluster's own tests, and its acceptance tests over processes, six minutes
+	.ci/run cluster
+
+storms: ## hours of killing, freezing and cutting off; STORM_SEED repeats one
+	cd cluster/tests && STORM=hour go test -count=1 -timeout=24h -v .
 
 fuzz: ## every fuzz target for FUZZTIME (default 30s) each
 	FUZZTIME=$(FUZZTIME) .ci/fuzz
@@ -51,9 +57,7 @@ foreign: ## clients, mocks, translators and servers that others wrote; the first
 	tests/foreign/run
 
 lint: ## the linters, formatting included
-	$(TOOL) golangci-lint run
-	cd tests/peers && go tool -modfile=../../tools/go.mod golangci-lint run
-	cd tests/foreign && go tool -modfile=../../tools/go.mod golangci-lint run
+	.ci/run lint
 
 fmt: ## format everything
 	$(TOOL) golangci-lint fmt
