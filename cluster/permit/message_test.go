@@ -123,7 +123,7 @@ func TestCausesKeepTheirKinds(t *testing.T) {
 		for _, kind := range []error{provider.Unauthorized, provider.QuotaExhausted, provider.Throttled, machine.ErrWaitTooLong, machine.ErrNoAnswer} {
 			want := false
 			for _, k := range c.kinds {
-				want = want || k == kind
+				want = want || errors.Is(k, kind)
 			}
 			if got := errors.Is(&heard, kind); got != want {
 				t.Errorf("%q: is %v: %v, want %v", c.err, kind, got, want)
