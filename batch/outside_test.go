@@ -176,6 +176,6 @@ func TestMakerMustBeComparable(t *testing.T) {
 	}
 }
 
-type anyMaker struct{ _ []*keeper }
+type anyMaker []int
 
 func (anyMaker) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law { return nil }

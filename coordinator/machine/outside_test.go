@@ -367,10 +367,12 @@ func TestLedLaneIsRemembered(t *testing.T) {
 
 // What holds a lane back is gone where its next law leads it, but for a stop.
 func TestLedLaneBeginsFlowing(t *testing.T) {
-	for what, o := range map[string]Outcome{"cooling": {Signal: Throttled}, "broken": {Signal: Failed}, "stopped": {Signal: Exhausted}} {
+	for what, signals := range map[string][]Signal{"cooling": {Throttled}, "broken": {Failed}, "stopped": {Exhausted}, "broken, and stopped": {Failed, Exhausted}} {
 		b := newBed(LaneConfig{Law: limiter.Plain, Breaker: limiter.BreakerConfig{Consecutive: 1}}, RunConfig{})
-		b.offer(1, "", 0)
-		b.end(0, o)
+		b.offer(2, "", 0)
+		for _, s := range signals {
+			b.end(0, Outcome{Signal: s})
+		}
 		was := b.lanes[DefaultPool].phase
 		by := &maker{}
 		b.Step(b.now, LaneDefined(DefaultPool, LaneConfig{Maker: by}))
@@ -542,11 +544,8 @@ func TestSpeakerHearsOfRunsThatAreOver(t *testing.T) {
 // Items wait for the lane behind one that is led and rests, and that is said.
 func TestWaitsBehindALaneThatRests(t *testing.T) {
 	for _, rests := range []bool{true, false} {
-		by := &maker{}
-		b := &bed{Machine: New(Config{LongWait: time.Minute, Lanes: map[string]LaneConfig{"led": {Maker: by}, "second": {Law: limiter.Plain}}}), now: storyStart}
-		b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"led", "second"}, Fallback: true}, {Name: "q", Lanes: []string{"second"}}}}))
-		b.offer(1, "q", 0)
-		b.Step(b.now, Settled(b.calls[0], Outcome{Signal: Throttled, Directed: true, RetryAfter: 10 * time.Minute}))
+		b := &bed{Machine: New(Config{LongWait: time.Minute, Lane: LaneConfig{Maker: &maker{}}}), now: storyStart}
+		b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"led", "second"}, Fallback: true}}}))
 		b.offer(1, "p", 0)
 		b.Step(b.now, Told("led", restWord{rests}))
 		said := map[string]bool{}

@@ -41,7 +41,6 @@ func (m *Machine) overheard(now time.Time, name string, d departure, o *Outcome)
 	}
 	m.idle.touch(l, now)
 	l.concerning(o)
-	o.disbelieve()
 	n := newsOf(&Item{Sent: d.sent, Cost: d.cost}, o, false)
 	n.Overheard = true
 	if l.ruled {
@@ -73,9 +72,6 @@ func (m *Machine) refusedElsewhere(now time.Time, l *lane, n *limiter.News) {
 	l.elsewhere = true
 	if n.Latency > 0 {
 		l.refusal.Observe(n.Latency)
-	}
-	if l.phase == Stopped {
-		return
 	}
 	n.Directed = n.Directed && n.RetryAfter <= l.cfg.longestWait() && l.phase == Cooling
 	if until := l.law.Straggled(now, *n); n.Directed {

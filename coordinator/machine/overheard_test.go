@@ -19,6 +19,11 @@ func (l *hearingLaw) Answered(now time.Time, n limiter.News) {
 	l.Law.Answered(now, n)
 }
 
+func (l *hearingLaw) Failed(now time.Time, n limiter.News) {
+	l.news = append(l.news, n)
+	l.Law.Failed(now, n)
+}
+
 func (l *hearingLaw) Straggled(now time.Time, n limiter.News) time.Time {
 	l.news = append(l.news, n)
 	return l.Law.Straggled(now, n)
@@ -39,6 +44,10 @@ func TestOverheardAnswerCounts(t *testing.T) {
 	if l.answers != 1 || l.latency.Mean() != 30*time.Second || l.inFlight != 1 || l.epoch != epoch || b.totals != totals || !l.heard() {
 		t.Errorf("answers %d, latency %v, %d in flight", l.answers, l.latency.Mean(), l.inFlight)
 	}
+	b.Step(b.now, Overheard(DefaultPool, b.now, limiter.Cost{}, Outcome{Signal: Failed, Timeout: true}))
+	if failed := law.news[1]; !failed.Overheard || !failed.Timeout {
+		t.Errorf("%+v", failed)
+	}
 	n := law.news[0]
 	if !n.Overheard || n.Present || n.Probe || n.Ticket != (limiter.Ticket{}) || n.Cost.Output != 14 || n.Actual.Output != 10 || !n.Sent.Equal(b.now.Add(-30*time.Second)) {
 		t.Errorf("%+v", n)
@@ -49,19 +58,50 @@ func TestOverheardAnswerCounts(t *testing.T) {
 	}
 }
 
+// What is overheard has whoever waits asked again, and a law that speaks; and a lane of which
+// anything is heard is in use.
+func TestOverheardIsNews(t *testing.T) {
+	law := &scriptedLaw{}
+	b := &bed{Machine: New(Config{Lane: LaneConfig{Maker: law}, IdleTTL: time.Minute}), now: storyStart}
+	for i := range 10 {
+		b.Step(b.now, Overheard(DefaultPool, b.now, limiter.Cost{}, Outcome{Signal: Succeeded}))
+		if b.decide(); law.asked != i+1 || len(b.lanes) != 1 {
+			t.Fatalf("asked %d times, %d lanes are known", law.asked, len(b.lanes))
+		}
+		b.now = b.now.Add(50 * time.Second)
+	}
+	k := limiter.Memory{Version: 1, Law: "model", At: storyStart, Pace: 10, Limits: []limiter.LimitMemory{{On: "input tokens", Source: "seen", Refill: 100, Capacity: 60_000}}}
+	b = recalled(LaneConfig{}, storyStart, LaneMemory{Version: 1, Law: k}.Empty())
+	if b.offer(1, DefaultPool, 5000); len(b.calls) != 0 {
+		t.Fatalf("%v: nothing is in hand", b.calls)
+	}
+	b.Step(b.now, Overheard(DefaultPool, b.now, limiter.Cost{Requests: 1}, Outcome{Signal: Succeeded, Sightings: []limiter.Sighting{{
+		Dimension: limiter.InputTokens, Limit: 6000, Remaining: 50_000, Window: time.Minute, Reset: 100 * time.Second, HasReset: true,
+	}}}))
+	if b.decide(); len(b.calls) != 1 {
+		t.Error("there is room, as was overheard, and nobody is asked")
+	}
+}
+
 // A refusal of another machine's call begins no cooldown, and lengthens one by the wait that
 // it names and by nothing else. It shows that somebody is there.
 func TestOverheardRefusalIsAStraggler(t *testing.T) {
 	for _, c := range []LaneConfig{{}, {Law: limiter.Plain}} {
 		b := newBed(c, RunConfig{})
-		refused := Outcome{Signal: Throttled, Directed: true, RetryAfter: 20 * time.Second}
+		refused := Outcome{Signal: Throttled, Directed: true, RetryAfter: 20 * time.Second, Latency: time.Second}
 		for range 10 {
 			b.Step(b.now, Overheard(DefaultPool, b.now, limiter.Cost{Requests: 1}, refused))
 			b.Step(b.now, Overheard(DefaultPool, b.now, limiter.Cost{Requests: 1}, Outcome{Signal: Overloaded, Unclear: true}))
 		}
 		l := b.lanes[DefaultPool]
+		if l.refusal.Mean() != time.Second {
+			t.Errorf("refusals take %v", l.refusal.Mean())
+		}
 		if l.phase != Flowing || l.epoch != 0 || l.counts[throttled] != 0 || !l.heard() {
 			t.Fatalf("the lane is %v in epoch %d, heard: %v", l.phase, l.epoch, l.heard())
+		}
+		if b.offer(1, "", 0); len(b.calls) != 1 || l.alarm.pos >= 0 {
+			t.Errorf("%d calls leave", len(b.calls))
 		}
 		b.cool(b.now, l, ByThrottle, b.now.Add(time.Second))
 		b.Step(b.now, Overheard(DefaultPool, b.now, limiter.Cost{Requests: 1}, Outcome{Signal: Throttled}))
