@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -120,7 +121,7 @@ type marksWriter struct {
 const marksAtATime = 4 << 20
 
 func (w *marksWriter) add(b []byte) error {
-	if len(w.buf) > 0 && len(w.buf)+len(b) > marksAtATime {
+	if len(w.buf) > 0 && len(w.buf)+len(b) > cmp.Or(w.marksBytes, marksAtATime) {
 		if err := w.flush(); err != nil {
 			return err
 		}

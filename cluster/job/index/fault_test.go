@@ -68,6 +68,57 @@ func TestInputThatChanges(t *testing.T) {
 	}
 }
 
+// changesAtEnd is a store whose objects turn out to have changed once they were read to their end.
+type changesAtEnd struct{ store.Store }
+
+func (s changesAtEnd) Identity(ctx context.Context, name string) (string, int64, error) {
+	return store.Identity(ctx, s.Store, name)
+}
+
+func (s changesAtEnd) OpenSame(ctx context.Context, name, identity string, offset, length int64) (io.ReadCloser, error) {
+	in, err := store.OpenSame(ctx, s.Store, name, identity, offset, length)
+	return atEnd{in}, err
+}
+
+type atEnd struct{ io.ReadCloser }
+
+func (r atEnd) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		err = store.ErrChanged
+	}
+	return n, err
+}
+
+// That an input has changed may be known only at the end of what is read of it.
+func TestInputThatChangesWhileItIsRead(t *testing.T) {
+	w := steady(t, 40)
+	chunks := w.chunks(rand.New(rand.NewPCG(1, 1)))
+	w.src.Store = changesAtEnd{w.store}
+	for _, c := range chunks {
+		c.Marks = "" // those do not change
+		if got := w.read(t.Context(), []job.Chunk{c}); len(got) != 1 || !strings.Contains(got[0].Bad, store.ErrChanged.Error()) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// Where no line was refused, nobody is asked once more whether the lines can be asked.
+func TestTakesIsAskedWhereItMatters(t *testing.T) {
+	w := steady(t, 40)
+	asked := 0
+	w.src.Takes = func(*prompts.Request) error { asked++; return nil }
+	chunks := w.chunks(rand.New(rand.NewPCG(1, 1)))
+	w.read(t.Context(), chunks)
+	if asked > 0 {
+		t.Errorf("it was asked %d times", asked)
+	}
+	chunks[0].Refused = true
+	if w.read(t.Context(), chunks); asked != 4 {
+		t.Errorf("it was asked %d times of four lines", asked)
+	}
+}
+
 // A chunk that is not where its index says it is, is as bad as an input that has changed.
 func TestChunkThatIsElsewhere(t *testing.T) {
 	w := steady(t, 40)
@@ -180,6 +231,23 @@ func TestFirstIDsAreNamed(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	checkWorld(t, rng, text.Bytes(), job.JSONL, job.Cut{SegmentBytes: 50_000}, job.Reading{SkipBad: true})
 	checkWorld(t, rng, text.Bytes(), job.JSONL, job.Cut{SegmentBytes: 50_000}, job.Reading{})
+}
+
+// Where lines of several files are refused, each is named by its file, and so is the one that it is like.
+func TestRefusedLinesOfSeveralFiles(t *testing.T) {
+	w := newWorld(t, job.Cut{SegmentBytes: 30}, job.Reading{})
+	w.input("a", job.JSONL, 0, []byte("{\"id\":\"x\",\"prompt\":\"1\"}\n{\"prompt\":\"2\"}\n"))
+	w.input("b", job.JSONL, 0, []byte("\n\n{\"id\":\"y\",\"prompt\":\"1\"}\n{\"id\":\"x\",\"prompt\":\"3\"}\n{x\n{\"prompt\":\"foreign\"}\n{\"id\":\"y\",\"prompt\":\"4\"}\n"))
+	w.create()
+	w.index(rand.New(rand.NewPCG(1, 1)))
+	want := `promptfile: 4 bad lines, nothing was called
+b:4: custom_id "x" is used on line 1 of a already: give each line an id of its own
+b:5: not JSON: unexpected 'x' at byte 2: fix the line or remove it
+b:6: n cannot be translated for other: has no place there: remove it, or choose a provider that takes the line as it is
+b:7: custom_id "y" is used on line 3 already: give each line an id of its own`
+	if refused := w.merge(1); messageOf(refused) != want || !errors.Is(w.refused.First[2], prompts.ErrUntranslatable) {
+		t.Errorf("%v", refused)
+	}
 }
 
 // A chunk has so many lines as the workers are many, within bounds; and a plan is read as it was saved.

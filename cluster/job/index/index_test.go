@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cluster/job"
 )
 
@@ -39,9 +40,36 @@ func TestChunksGiveWhatTheWholeGives(t *testing.T) {
 	}
 }
 
+// Lines whose ids others give by chance, above them and below, are bad, alike, and all the same told
+// apart.
+func TestLinesThatAreTakenAndAlike(t *testing.T) {
+	given := func(line int) string { return fmt.Sprintf("{\"id\":%q,\"prompt\":\"given\"}\n", prompts.LineID(line)) }
+	bare, refused := "{\"prompt\":\"q\"}\n", "{\"prompt\":\"refused\"}\n"
+	for name, text := range map[string]string{
+		"three taken":          given(5) + given(6) + given(7) + bare + bare + bare + bare + bare,
+		"taken and refused":    given(4) + given(6) + refused + refused + refused + refused,
+		"below":                bare + bare + given(1) + given(2) + given(2) + given(1),
+		"above and below":      given(4) + bare + given(2) + bare + given(4) + given(2),
+		"of no line":           given(99) + given(99) + given(2),
+		"of itself":            given(1) + bare + given(3),
+		"the same and refused": strings.Repeat("{\"id\":\"a\",\"prompt\":\"refused\"}\n", 3) + bare + strings.Repeat(refused, 2),
+		"the same and foreign": strings.Repeat("{\"id\":\"a\",\"prompt\":\"foreign\"}\n", 3) + strings.Repeat("{\"prompt\":\"foreign\"}\n", 2),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(40) {
+				rng := rand.New(rand.NewPCG(seed, 13))
+				checkWorld(t, rng, []byte(text), job.JSONL, someCut(rng), job.Reading{SkipBad: seed%4 > 0, SkipUntranslatable: seed%3 > 0})
+			}
+		})
+	}
+}
+
 func checkWorld(t testing.TB, rng *rand.Rand, text []byte, format string, cut job.Cut, reading job.Reading) {
 	t.Helper()
 	w := newWorld(t, cut, reading)
+	if rng.IntN(2) == 0 {
+		w.src.traces, w.src.marksHeld, w.src.marksBytes = 1+len(text)/(1+rng.IntN(2000)), 1+rng.IntN(20), 1+rng.IntN(20)
+	}
 	w.input("in.jsonl", format, 0, text)
 	w.create()
 	w.index(rng)
@@ -59,6 +87,7 @@ func checkWorld(t testing.TB, rng *rand.Rand, text []byte, format string, cut jo
 	}
 	chunks := w.chunks(rng)
 	covers(t, text, chunks)
+	bounded(t, text, chunks, w.plan.ChunkLines, &w.src.Record.Cut)
 	want := whole(text, cfg)
 	if diff := difference(w.read(t.Context(), chunks), want); diff != "" {
 		t.Errorf("%q: %s", text, diff)

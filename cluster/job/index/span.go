@@ -9,7 +9,7 @@ type span struct {
 }
 
 // spans cuts a segment into chunks of so many lines that are not blank, or fewer, and so many
-// bytes, or one step. None has blank lines alone: those are with what is before them.
+// bytes, or one step. Steps of blank lines are in none where they would make one longer.
 func (x *Index) spans(lines int, bytes int64) (all []span, err error) {
 	first := 0
 	for i := range x.Stretches {
@@ -36,20 +36,27 @@ type spanning struct {
 }
 
 func (c *spanning) add(one step) {
-	long := c.open.filled+one.filled > c.lines || c.open.bytes+one.bytes > c.bytes
-	if c.open.filled > 0 && one.filled > 0 && long {
+	if c.open.filled > 0 && (c.open.filled+one.filled > c.lines || c.open.bytes+one.bytes > c.bytes) {
 		c.close()
 	}
 	c.open.add(one)
+	if c.open.filled == 0 {
+		c.open = c.behind()
+	}
 }
 
 func (c *spanning) close() {
+	c.all = append(c.all, c.open)
+	c.open = c.behind()
+}
+
+// behind is a chunk that begins behind the one in hand.
+func (c *spanning) behind() span {
 	next := c.open
 	next.offset += c.open.bytes
 	next.first += c.open.lines
 	next.step = step{}
-	c.all = append(c.all, c.open)
-	c.open = next
+	return next
 }
 
 func (c *spanning) end() []span {

@@ -106,6 +106,8 @@ type world struct {
 	src   *Source
 	plan  *Plan
 	tries int
+
+	refused *promptfile.BadLines // of the last merge
 }
 
 const maxLine = 200
@@ -168,8 +170,8 @@ func (w *world) merge(workers int) error {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if bad := plan.Refused(); bad != nil {
-		return bad
+	if w.refused = plan.Refused(); w.refused != nil {
+		return w.refused
 	}
 	w.plan = plan
 	return nil
@@ -263,5 +265,21 @@ func covers(t testing.TB, text []byte, chunks []job.Chunk) {
 	}
 	if rest := bytes.TrimPrefix(text[at:], []byte("\xEF\xBB\xBF")); len(bytes.Trim(rest, " \t\r\n")) > 0 {
 		t.Fatalf("%q is in no chunk", rest)
+	}
+}
+
+// bounded checks that chunks have no more lines and bytes than they may: but for one step.
+func bounded(t testing.TB, text []byte, chunks []job.Chunk, lines int, cut *job.Cut) {
+	t.Helper()
+	for _, c := range chunks {
+		filled := 0
+		for l := range bytes.Lines(text[c.Offset : c.Offset+c.Bytes]) {
+			if len(bytes.Trim(l, " \t\r\n\xEF\xBB\xBF")) > 0 {
+				filled++
+			}
+		}
+		if filled == 0 || filled > max(lines, cut.StepLines) || c.Bytes > cut.ChunkBytes && filled > cut.StepLines {
+			t.Fatalf("%+v has %d lines, %d are the most, in steps of %d and %d bytes", c, filled, lines, cut.StepLines, cut.ChunkBytes)
+		}
 	}
 }

@@ -46,6 +46,15 @@ func TestJoin(t *testing.T) {
 		if got := all(t, j.All()); got != joined(want) {
 			t.Fatalf("seed %d:\n got %s\nwant %s", seed, got, joined(want))
 		}
+		for from := range j.places {
+			held := int64(0)
+			for _, p := range j.window(from) {
+				held += p.size
+			}
+			if n := len(j.window(from)); held > j.hold && n > 1 {
+				t.Fatalf("seed %d: %d lines of %d bytes are held, %d are the most", seed, n, held, j.hold)
+			}
+		}
 		if again := all(t, j.All()); again != joined(want) {
 			t.Fatalf("seed %d: it cannot be read twice", seed)
 		}

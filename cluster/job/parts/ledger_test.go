@@ -137,9 +137,37 @@ func TestWholeFoldersAreListedOnce(t *testing.T) {
 		t.Errorf("%d parts, %v, in %d lists", again.Parts, err, s.lists)
 	}
 	look(NewLedger(s, "j", 0, chunks, nil), 3+499)
+	if err := s.Delete(t.Context(), job.PartName("j", 5, 0)); err != nil {
+		t.Fatal(err)
+	}
+	gap := NewLedger(s, "j", 0, chunks, nil)
+	gap.looked = true // it is to know of no sums
+	for n := 1000; n < 3000; n++ {
+		gap.Note(n)
+	}
+	s.lists, s.listed = 0, 0
+	if err := gap.Look(t.Context()); err != nil || gap.Done() != chunks-2 || s.listed != 999+1+499 || s.lists != 2 {
+		t.Errorf("%v, %d parts: %d names in %d lists", err, gap.Done(), s.listed, s.lists)
+	}
 	again, err := NewLedger(s, "j", 0, chunks, nil).Settle(t.Context(), 1)
 	if err != nil || again.Parts != 1000 || !slices.Equal(again.Failing, []int{1007}) {
 		t.Errorf("%+v, %v", again, err)
+	}
+}
+
+// What is no chunk of a round is none, whoever says so.
+func TestLedgerOfOtherChunks(t *testing.T) {
+	l := NewLedger(storetest.NewMemory(), "j", 1, 2, []int{1, 2, 5000})
+	for n, want := range map[int]bool{-1: false, 0: false, 1: true, 2: false, 5000: false} {
+		if l.Note(n) != want {
+			t.Errorf("chunk %d", n)
+		}
+	}
+	if !l.Whole() || l.Len() != 1 || l.Note(1) {
+		t.Errorf("%d of %d", l.Done(), l.Len())
+	}
+	if all := NewLedger(storetest.NewMemory(), "j", 0, 2, nil); all.Note(2) || all.Note(-1) || !all.Note(1) {
+		t.Error("there are two chunks")
 	}
 }
 

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
 
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/storetest"
@@ -120,8 +123,46 @@ func TestDamagedParts(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := sumsOf(t.Context(), raw{text: whole}, "j", 3, 0, int64(len(whole))); !errors.Is(err, ErrDamaged) {
-		t.Errorf("the part of another round: %v", err)
+	for what, err := range map[string]error{
+		"round": errorOf(sumsOf(t.Context(), raw{text: whole}, "j", 3, 0, int64(len(whole)))),
+		"job":   errorOf(sumsOf(t.Context(), raw{text: whole}, "k", 3, 1, int64(len(whole)))),
+		"chunk": errorOf(sumsOf(t.Context(), raw{text: whole}, "j", 4, 1, int64(len(whole)))),
+	} {
+		if !errors.Is(err, ErrDamaged) {
+			t.Errorf("the part of another %s: %v", what, err)
+		}
+	}
+	swapped := &body{lines: inOrder(lines[1], lines[0]), footer: (&footer{Job: "j", Chunk: 3, Round: 1}).open()}
+	defer swapped.rewind()
+	text, _ := io.ReadAll(swapped)
+	check("two lines that were written in another order", text, false)
+}
+
+func errorOf(_ Sums, err error) error { return err }
+
+// inOrder yields lines as a join does.
+func inOrder(lines ...[]byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for _, l := range lines {
+			if !yield(l, nil) {
+				return
+			}
+		}
+	}
+}
+
+// What is not known of costs is counted where there could have been some.
+func TestSumsOfCosts(t *testing.T) {
+	cost, used := 0.5, journal.Usage{OutputTokens: 1}
+	var s Sums
+	for _, e := range []journal.Entry{
+		{CostUSD: &cost}, {}, {Failed: true, Code: "timeout"}, {Failed: true, Code: "timeout", Usage: used}, {Failed: true, Code: "timeout", Usage: used, CostUSD: &cost},
+		{Failed: true, Code: promptfile.CodeUntranslatable}, {Failed: true, Code: promptfile.CodeInvalidLine}, {Simulated: true, CostUSD: &cost, Attempts: 3},
+	} {
+		s.add(&e)
+	}
+	if want := (Sums{Lines: 8, Done: 3, Failed: 3, Skipped: 2, Simulated: 1, Attempts: 3, Usage: journal.Usage{OutputTokens: 2}, CostUSD: 1.5, Priced: 3, Unpriced: 2}); s != want {
+		t.Errorf("%+v, not %+v", s, want)
 	}
 }
 
@@ -181,6 +222,7 @@ func TestAgain(t *testing.T) {
 	if got := keys(2); !reflect.DeepEqual(got, []int{6, 12}) {
 		t.Error(got)
 	}
+	write(t, s, 0, 3, text(6, "", "now"), text(12, "", "now"))
 	if got := keys(3); !reflect.DeepEqual(got, []int{6, 12}) {
 		t.Errorf("round 2 has not tried it: %v", got)
 	}
