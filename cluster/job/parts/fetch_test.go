@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store/storetest"
 )
@@ -57,6 +59,18 @@ func TestFetchTo(t *testing.T) {
 	}
 	if _, err := f.To(t.Context(), io.Discard, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// The last round counts, however many there were.
+func TestFetchTheLastRound(t *testing.T) {
+	s := storetest.NewMemory()
+	for _, round := range []int{0, 2, 10} {
+		write(t, s, 0, round, text(1, "timeout", fmt.Sprint(round)))
+	}
+	var failed bytes.Buffer
+	if _, err := (&Fetch{Store: s, Job: "j", Chunks: 1}).To(t.Context(), io.Discard, &failed); err != nil || failed.String() != string(text(1, "timeout", "10")) {
+		t.Errorf("%v: %s", err, failed.String())
 	}
 }
 
@@ -203,6 +217,33 @@ func TestFetchWithoutFailures(t *testing.T) {
 		}
 		d.is(joined([][]byte{text(1, "", "a"), text(2, "", "b")}), "-")
 	}
+}
+
+// One that has only lines that were never asked is.
+func TestFetchWithSkippedLines(t *testing.T) {
+	s := storetest.NewMemory()
+	write(t, s, 0, 0, text(1, "", "a"), text(2, promptfile.CodeInvalidLine, "b"))
+	d := newDesk(t)
+	if _, err := (&Fetch{Store: s, Job: "j", Chunks: 1}).Files(t.Context(), d.output, d.failed); err != nil {
+		t.Fatal(err)
+	}
+	d.is(string(text(1, "", "a")), string(text(2, promptfile.CodeInvalidLine, "b")))
+}
+
+// Where nothing has failed any more, nothing is left in the errors file.
+func TestFetchWhatHasFailedNoMore(t *testing.T) {
+	s := storetest.NewMemory()
+	write(t, s, 0, 0, text(1, "", "a"), text(2, "timeout", "b"))
+	d := newDesk(t)
+	f := &Fetch{Store: s, Job: "j", Chunks: 1}
+	if _, err := f.Files(t.Context(), d.output, d.failed); err != nil {
+		t.Fatal(err)
+	}
+	write(t, s, 0, 1, text(2, "", "now"))
+	if _, err := f.Files(t.Context(), d.output, d.failed); err != nil {
+		t.Fatal(err)
+	}
+	d.is(string(text(1, "", "a"))+string(text(2, "", "now")), "")
 }
 
 // What is there and is not this job's stays, to the byte.
