@@ -82,6 +82,7 @@ func TestRecordsOfOthers(t *testing.T) {
 		`{"format":1,"inputs":5}`:            ErrRecord,
 		`{"format":1,"job":"k"}`:             ErrRecord,
 		`{"format":1,"job":"j","version":7}`: ErrRecord,
+		`{"format":1,"job":"k","version":3}`: ErrRecord,
 	} {
 		s := storetest.NewMemory()
 		if err := store.CreateBytes(t.Context(), s, recordName("j", 3), []byte(text)); err != nil {

@@ -156,8 +156,14 @@ func TestSumsOfCosts(t *testing.T) {
 	cost, used := 0.5, journal.Usage{OutputTokens: 1}
 	var s Sums
 	for _, e := range []journal.Entry{
-		{CostUSD: &cost}, {}, {Failed: true, Code: "timeout"}, {Failed: true, Code: "timeout", Usage: used}, {Failed: true, Code: "timeout", Usage: used, CostUSD: &cost},
-		{Failed: true, Code: promptfile.CodeUntranslatable}, {Failed: true, Code: promptfile.CodeInvalidLine}, {Simulated: true, CostUSD: &cost, Attempts: 3},
+		{CostUSD: &cost},
+		{},
+		{Failed: true, Code: "timeout"},
+		{Failed: true, Code: "timeout", Usage: used},
+		{Failed: true, Code: "timeout", Usage: used, CostUSD: &cost},
+		{Failed: true, Code: promptfile.CodeUntranslatable},
+		{Failed: true, Code: promptfile.CodeInvalidLine},
+		{Simulated: true, CostUSD: &cost, Attempts: 3},
 	} {
 		s.add(&e)
 	}
