@@ -95,11 +95,42 @@ func TestInputThatChangesWhileItIsRead(t *testing.T) {
 	w := steady(t, 40)
 	chunks := w.chunks(rand.New(rand.NewPCG(1, 1)))
 	w.src.Store = changesAtEnd{w.store}
-	for _, c := range chunks {
-		c.Marks = "" // those do not change
-		if got := w.read(t.Context(), []job.Chunk{c}); len(got) != 1 || !strings.Contains(got[0].Bad, store.ErrChanged.Error()) {
-			t.Errorf("%+v", got)
+	for _, held := range []int64{0, 1} {
+		w.src.heldBytes = held
+		for _, c := range chunks {
+			c.Marks = "" // those do not change
+			got := w.read(t.Context(), []job.Chunk{c})
+			if last := got[len(got)-1]; !strings.Contains(last.Bad, store.ErrChanged.Error()) || held == 0 && len(got) > 1 {
+				t.Errorf("%+v", got)
+			}
 		}
+	}
+}
+
+// Traces are sent again from their beginning on, as often as a store asks for it.
+func TestTracesAreSentAgain(t *testing.T) {
+	all := make([]trace, 5)
+	for i := range all {
+		all[i][0] = byte(i)
+	}
+	r := &traceReader{all: all}
+	want, err := io.ReadAll(r)
+	if err != nil || len(want) != 5*traceSize || want[3*traceSize] != 3 {
+		t.Fatal(len(want), err)
+	}
+	for _, from := range []int64{0, 1, traceSize, 50, 5 * traceSize} {
+		if at, err := r.Seek(from, io.SeekStart); at != from || err != nil {
+			t.Error(at, err)
+		}
+		if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, want[from:]) {
+			t.Errorf("from %d on: %v", from, err)
+		}
+	}
+	if at, err := r.Seek(-traceSize, io.SeekEnd); at != 4*traceSize || err != nil {
+		t.Error(at, err)
+	}
+	if at, err := r.Seek(-5*traceSize, io.SeekCurrent); at != 4*traceSize || err == nil {
+		t.Error(at, err)
 	}
 }
 
@@ -135,7 +166,8 @@ func TestChunkThatIsElsewhere(t *testing.T) {
 	} {
 		bad := c
 		change(&bad)
-		got := w.read(t.Context(), []job.Chunk{bad})
+		w.src.heldBytes = 1 - w.src.heldBytes // one or the other way to read it, by turns
+		got := append(w.read(t.Context(), []job.Chunk{c}), w.read(t.Context(), []job.Chunk{bad})...)
 		if last := got[len(got)-1]; !strings.HasPrefix(last.Bad, "broke: index: chunk j/2: ") {
 			t.Errorf("%s: %+v", name, last)
 		}

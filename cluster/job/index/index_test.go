@@ -69,6 +69,7 @@ func checkWorld(t testing.TB, rng *rand.Rand, text []byte, format string, cut jo
 	w := newWorld(t, cut, reading)
 	if rng.IntN(2) == 0 {
 		w.src.traces, w.src.marksHeld, w.src.marksBytes = 1+len(text)/(1+rng.IntN(2000)), 1+rng.IntN(20), 1+rng.IntN(20)
+		w.src.heldBytes = 1 + rng.Int64N(300)
 	}
 	w.input("in.jsonl", format, 0, text)
 	w.create()

@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,8 @@ import (
 // Read yields the requests of a chunk as one reader of the whole input would: a bad line is a
 // *prompts.LineError, after which it goes on. Any other error is the last thing: store.ErrChanged
 // if the input is not what was indexed. All bytes of the chunk are read before the first request
-// is given, and held until the last.
+// is given, and held until the last, unless they are more than three lines may be long: those of
+// a line that is longer than is read, or of very many blank ones.
 func (s *Source) Read(ctx context.Context, c *job.Chunk) iter.Seq2[prompts.Request, error] {
 	return func(yield func(prompts.Request, error) bool) {
 		marks, err := s.marks(ctx, c)
@@ -44,11 +46,12 @@ func lineError(err error) *prompts.LineError {
 
 func (s *Source) read(ctx context.Context, c *job.Chunk, marks func(int) prompts.Mark) iter.Seq2[prompts.Request, error] {
 	return func(yield func(prompts.Request, error) bool) {
-		r, err := s.reader(ctx, c, marks)
+		r, done, err := s.reader(ctx, c, marks)
 		if err != nil {
 			yield(prompts.Request{}, err)
 			return
 		}
+		defer func() { _ = done() }() // it was only read
 		for req, err := range r.All() {
 			if !yield(req, err) || err != nil && lineError(err) == nil {
 				return
@@ -60,31 +63,35 @@ func (s *Source) read(ctx context.Context, c *job.Chunk, marks func(int) prompts
 	}
 }
 
-func (s *Source) reader(ctx context.Context, c *job.Chunk, marks func(int) prompts.Mark) (*prompts.Reader, error) {
+func (s *Source) reader(ctx context.Context, c *job.Chunk, marks func(int) prompts.Mark) (*prompts.Reader, func() error, error) {
 	if c.Input >= len(s.Record.Inputs) || c.Piece >= len(s.Record.Inputs[c.Input].Objects) {
-		return nil, fmt.Errorf("the record of the job is older than it: input %d, object %d", c.Input, c.Piece)
+		return nil, nil, fmt.Errorf("the record of the job is older than it: input %d, object %d", c.Input, c.Piece)
 	}
 	in := &s.Record.Inputs[c.Input]
 	cfg, err := s.config(in)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	text, err := s.bytes(ctx, &in.Objects[c.Piece], c)
+	text, err := s.text(ctx, &in.Objects[c.Piece], c)
 	if err != nil {
-		return nil, fault(in, err)
+		return nil, nil, fault(in, err)
 	}
 	cfg.Section = section(in, c.Piece, c.Offset, c.FirstLine-c.Above, c.Above)
 	if cfg.Section.Marks = marks; !c.Refused {
 		cfg.Takes = nil
 	}
-	return prompts.NewReader(bytes.NewReader(text), cfg), nil
+	return prompts.NewReader(text, cfg), text.Close, nil
 }
 
-// bytes reads what a chunk has of its object.
-func (s *Source) bytes(ctx context.Context, o *job.Object, c *job.Chunk) ([]byte, error) {
+// mostHeld is how many bytes of a chunk are held in memory. Its requests are taken as calls are made,
+// for minutes, and no connection is to wait for that.
+const mostHeld = 3 * prompts.DefaultMaxLine
+
+// text is what a chunk has of its object.
+func (s *Source) text(ctx context.Context, o *job.Object, c *job.Chunk) (io.ReadCloser, error) {
 	in, err := s.open(ctx, o, c.Offset, c.Bytes)
-	if err != nil {
-		return nil, err
+	if err != nil || c.Bytes > cmp.Or(s.heldBytes, mostHeld) {
+		return in, err
 	}
 	text := make([]byte, c.Bytes)
 	n, err := io.ReadFull(in, text)
@@ -94,7 +101,7 @@ func (s *Source) bytes(ctx context.Context, o *job.Object, c *job.Chunk) ([]byte
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("it has %d bytes from %d on, not %d: %w", n, c.Offset, c.Bytes, store.ErrChanged)
 	}
-	return text, errors.Join(err, in.Close())
+	return io.NopCloser(bytes.NewReader(text)), errors.Join(err, in.Close())
 }
 
 // marks reads what lines before a chunk decide about its lines.

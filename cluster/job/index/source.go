@@ -22,9 +22,9 @@ type Source struct {
 	Serves []string
 	Takes  func(*prompts.Request) error
 
-	// For tests; 0 means tracesAtOnce, marksAtOnce, marksAtATime and pieceBytes.
+	// For tests; 0 means tracesAtOnce, marksAtOnce, marksAtATime, pieceBytes and mostHeld.
 	traces, marksHeld, marksBytes int
-	pieceBytes                    int64
+	pieceBytes, heldBytes         int64
 }
 
 // storeOf is the store in which an object lies.

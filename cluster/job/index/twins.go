@@ -122,11 +122,9 @@ func (m *merger) mark(one mark) error {
 	return m.marks.add(one)
 }
 
-// twice is a line whose id another one has. Nothing is called then, or it is skipped.
+// twice is a line whose id another one has. Nothing is called then, or it is skipped. Where nothing
+// is called, no line of a plan that is there already is one.
 func (m *merger) twice(one mark) error {
-	if one.line <= m.above {
-		return nil
-	}
 	if !m.Record.Reading.SkipBad {
 		m.used(one)
 		return nil
