@@ -75,7 +75,6 @@ func (m *Machine) over(c *claim) {
 }
 
 func (m *Machine) forget(c *claim) {
-	m.refuseHeld(c)
 	c.state = gone
 	m.do(Forget{c.id})
 	m.claims = slices.DeleteFunc(m.claims, func(o *claim) bool { return o == c })
