@@ -113,6 +113,12 @@ func journalOf(object string) (name string, ok bool) {
 	return object[:dot], ending == appended || number
 }
 
+// begins reports whether an object is the first of a journal. Without it there is no journal: what else
+// is there was written late, by somebody who did not know that the journal was deleted.
+func begins(journal, object string) bool {
+	return object == journal+"."+appended || object == pieceName(journal, 0)
+}
+
 // Journals lists the names of the journals that begin with prefix, in order.
 func Journals(ctx context.Context, s Store, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
@@ -127,7 +133,7 @@ func Journals(ctx context.Context, s Store, prefix string) iter.Seq2[string, err
 				continue
 			}
 			last = name
-			if !yield(name, nil) {
+			if begins(name, o.Name) && !yield(name, nil) {
 				return
 			}
 		}
@@ -152,7 +158,7 @@ func readJournal(ctx context.Context, s Store, name string, yield func([]byte, e
 	if err != nil {
 		return err
 	}
-	if len(objects) == 0 {
+	if len(objects) == 0 || !begins(name, objects[0]) {
 		return ErrMissing
 	}
 	for i, object := range objects {

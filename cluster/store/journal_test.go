@@ -250,6 +250,59 @@ func TestPiecesOfTwoWriters(t *testing.T) {
 	expect(t, journal(t, g), "another's")
 }
 
+// A journal that was deleted while it was being written stays deleted: what comes late is no journal, so
+// that its writer, who looks for it, sees that it is gone.
+func TestLatePiecesAreNoJournal(t *testing.T) {
+	m := storetest.NewMemory()
+	j := journalIn(t, m, "w/0001-a")
+	add(t, j, "one")
+	other := journalIn(t, m, "w/0002-b")
+	for _, do := range []func(context.Context) error{
+		j.Flush,
+		func(ctx context.Context) error { return store.DeleteJournal(ctx, m, "w/0001-a") },
+		func(ctx context.Context) error { return j.Write(ctx, []byte("two")) },
+		j.Close, other.Close,
+	} {
+		if err := do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if first := firstOf(t, m, "w/0001-a."); first != "w/0001-a.000002" {
+		t.Fatalf("the late piece is %q", first)
+	}
+	for name, err := range store.Journals(t.Context(), m, "w/") {
+		if err != nil || name != "w/0002-b" {
+			t.Errorf("there is a journal %q: %v", name, err)
+		}
+	}
+	for line, err := range store.ReadJournal(t.Context(), m, "w/0001-a") {
+		if !errors.Is(err, store.ErrMissing) {
+			t.Errorf("it is read: %q, %v", line, err)
+		}
+	}
+}
+
+func journalIn(t *testing.T, s store.Store, name string) store.Journal {
+	t.Helper()
+	j, err := store.CreateJournal(t.Context(), s, name, store.JournalConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// firstOf is the first object whose name begins so.
+func firstOf(t *testing.T, s store.Store, prefix string) string {
+	t.Helper()
+	for o, err := range s.List(t.Context(), prefix, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.Name
+	}
+	return ""
+}
+
 // Close says what is lost when there is no time, and leaves no goroutine.
 func TestPiecesCloseInTime(t *testing.T) {
 	g, _, j := begun(t, 100)
