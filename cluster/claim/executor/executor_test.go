@@ -165,27 +165,30 @@ func TestResultsShareSyncs(t *testing.T) {
 
 // A claim that is given up while its journal is being made leaves none.
 func TestTakenWhileNaming(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, slow := newWorld(t, 1, 100), true
-		k := w.start("w1", faulty{after: func(op, _ string) error {
-			if op == "append" && slow {
-				slow = false
+	for name, lags := range map[string]func(func(op, _ string) error) faulty{
+		"before it is there": func(lag func(op, _ string) error) faulty { return faulty{before: lag} },
+		"after that":         func(lag func(op, _ string) error) faulty { return faulty{after: lag} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, naming := newWorld(t, 1, 100), 0
+				k := w.start("w1", lags(func(op, _ string) error {
+					if naming++; op == "append" && w.called() == 0 {
+						time.Sleep(2 * time.Second)
+					}
+					return nil
+				}).in)
+				time.Sleep(time.Second)
+				k.x.Told(nameOf(&w.chunks[0]), claim.Name{Turn: 9, Who: "another"})
 				time.Sleep(2 * time.Second)
-			}
-			return nil
-		}}.in)
-		time.Sleep(time.Second)
-		if left := w.journals(); len(left) != 1 {
-			t.Errorf("it is not naming: %q", left)
-		}
-		k.x.Told(nameOf(&w.chunks[0]), claim.Name{Turn: 9, Who: "another"})
-		time.Sleep(2 * time.Second)
-		if left := w.journals(); len(left) > 0 {
-			t.Errorf("journals are left: %q", left)
-		}
-		k.doAll()
-		w.check(0)
-	})
+				if left := w.journals(); len(left) > 0 || naming == 0 || w.called() > 0 {
+					t.Errorf("journals are left: %q", left)
+				}
+				k.doAll()
+				w.check(0)
+			})
+		})
+	}
 }
 
 // Whose part another has made meanwhile, and deleted the journals, is done.
@@ -252,6 +255,24 @@ func TestFailures(t *testing.T) {
 	})
 }
 
+// What is tried again is the stream's to say: an error that looks final may not be.
+func TestStreamTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 30)
+		w.fate = func(_ *promptfile.Item, n int) (time.Duration, error) {
+			if n == 1 {
+				return latency, errInvalid
+			}
+			return latency, nil
+		}
+		w.start("w1", nil, batch.WithClassifier(func(error) batch.Kind { return provider.Server })).doAll()
+		w.check(0)
+		if n := w.called(); n != 2*30 {
+			t.Errorf("%d calls", n)
+		}
+	})
+}
+
 // key is that of a line's item.
 func (w *world) key(line int) string {
 	for req, err := range w.read(w.t.Context(), w.whole()) {
@@ -269,7 +290,7 @@ func TestDrainDoesNotWaitForRetries(t *testing.T) {
 		w := newWorld(t, 1, 30)
 		w.fate = func(_ *promptfile.Item, n int) (time.Duration, error) {
 			if n == 1 {
-				return latency, &provider.Error{Kind: provider.Throttled, Status: 429, RetryAfter: time.Hour, HasRetryAfter: true}
+				return latency, &provider.Error{Kind: provider.Throttled, Status: 429, RetryAfter: 5 * time.Minute, HasRetryAfter: true}
 			}
 			return latency, nil
 		}
