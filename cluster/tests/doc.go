@@ -17,6 +17,6 @@
 // calls the judge below a path with its name in it, so the judge knows whose a call is.
 //
 // STORM_SEED=n repeats what a test printed. STORM=hour makes the storms long: 200 kills and more;
-// STORM=short, the default, takes minutes. STORM_COMMAND names a command to be tried instead of the
-// one that is built here.
+// STORM=all has all storms in their short form; STORM=short, the default, the half of them that CI has time for. STORM_COMMAND names a command to be tried instead of the
+// one that is built here, STORM_LOGS a folder in which what the processes say is left.
 package tests

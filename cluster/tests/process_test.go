@@ -33,6 +33,12 @@ const tail = 4 << 10
 // newProcess is one that has not been started.
 func newProcess(t *testing.T, dir, name string, args ...string) *process {
 	t.Helper()
+	if logs := os.Getenv("STORM_LOGS"); logs != "" {
+		dir = filepath.Join(logs, t.Name())
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	p := &process{t: t, name: name, args: args, said: filepath.Join(dir, name+".log"), env: os.Environ()}
 	t.Cleanup(func() {
 		p.kill()

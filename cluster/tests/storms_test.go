@@ -97,7 +97,7 @@ const (
 func TestWorkersAreKilled(t *testing.T) {
 	gale{
 		plan:   plan{workers: 4, inFlight: 64, provider: strict(time.Second)},
-		length: 30 * time.Second, struck: 4,
+		length: 20 * time.Second, struck: 3,
 		habits: []habit{{aWorker, killing, often, brief}},
 	}.goThrough(t)
 }
@@ -106,7 +106,7 @@ func TestKeepersAreKilled(t *testing.T) {
 	provider, told := silent(5 * time.Second)
 	gale{
 		plan:   plan{workers: 4, inFlight: 64, provider: provider, told: told},
-		length: 30 * time.Second, struck: 2,
+		length: 25 * time.Second, struck: 2,
 		habits: []habit{{theKeeper, killing, seldom, brief}},
 	}.goThrough(t)
 }
@@ -114,7 +114,7 @@ func TestKeepersAreKilled(t *testing.T) {
 func TestTheHubIsKilled(t *testing.T) {
 	v := gale{
 		plan:   plan{workers: 4, inFlight: 64, provider: strict(5 * time.Second)},
-		length: 30 * time.Second, struck: 2,
+		length: 25 * time.Second, struck: 2,
 		habits: []habit{{aHub, killing, seldom, brief}},
 	}.goThrough(t)
 	if v.repeated > 0 {
@@ -125,7 +125,7 @@ func TestTheHubIsKilled(t *testing.T) {
 func TestEverybodyIsKilled(t *testing.T) {
 	gale{
 		plan:   plan{workers: 5, inFlight: 64, provider: strict(time.Second)},
-		length: 40 * time.Second, struck: 6,
+		length: 30 * time.Second, struck: 5,
 		habits: []habit{{aWorker, killing, 7 * time.Second, brief}, {theKeeper, killing, 15 * time.Second, brief}, {aHub, killing, 12 * time.Second, brief}},
 	}.goThrough(t)
 }
@@ -133,7 +133,7 @@ func TestEverybodyIsKilled(t *testing.T) {
 func TestWorkersDrain(t *testing.T) {
 	v := gale{
 		plan:   plan{workers: 4, inFlight: 64, provider: strict(5 * time.Second)},
-		length: 20 * time.Second, struck: 2,
+		length: 15 * time.Second, struck: 2,
 		habits: []habit{{aWorker, draining, often, often}},
 	}.goThrough(t)
 	if v.repeated > 0 {
@@ -144,8 +144,8 @@ func TestWorkersDrain(t *testing.T) {
 func TestWorkersFreeze(t *testing.T) {
 	gale{
 		plan:   plan{workers: 4, inFlight: 64, provider: strict(5 * time.Second)},
-		length: 40 * time.Second, struck: 2,
-		habits: []habit{{aWorker, freezing, 12 * time.Second, beyond}},
+		length: 30 * time.Second, struck: 2,
+		habits: []habit{{aWorker, freezing, 10 * time.Second, beyond}},
 	}.goThrough(t)
 }
 
@@ -153,16 +153,16 @@ func TestTheKeeperFreezes(t *testing.T) {
 	provider, told := silent(time.Second)
 	gale{
 		plan:   plan{workers: 4, inFlight: 64, provider: provider, told: told},
-		length: 40 * time.Second, struck: 2,
-		habits: []habit{{theKeeper, freezing, 15 * time.Second, beyond}},
+		length: 30 * time.Second, struck: 2,
+		habits: []habit{{theKeeper, freezing, 10 * time.Second, beyond}},
 	}.goThrough(t)
 }
 
 func TestTheHubFreezes(t *testing.T) {
 	v := gale{
 		plan:   plan{workers: 4, inFlight: 64, provider: strict(time.Second)},
-		length: 40 * time.Second, struck: 2,
-		habits: []habit{{aHub, freezing, 15 * time.Second, 6 * time.Second}},
+		length: 30 * time.Second, struck: 2,
+		habits: []habit{{aHub, freezing, 10 * time.Second, 6 * time.Second}},
 	}.goThrough(t)
 	if v.repeated > 0 {
 		t.Errorf("%d calls repeated, though every worker lived", v.repeated)
@@ -176,8 +176,8 @@ func TestOneOfThreeHubs(t *testing.T) {
 		t.Run(string(h), func(t *testing.T) {
 			v := gale{
 				plan:   plan{hubs: 3, workers: 3, inFlight: 64, provider: strict(5 * time.Second)},
-				length: 30 * time.Second, struck: 2,
-				habits: []habit{{aHub, h, 10 * time.Second, 3 * time.Second}},
+				length: 25 * time.Second, struck: 2,
+				habits: []habit{{aHub, h, 7 * time.Second, 3 * time.Second}},
 			}.goThrough(t)
 			if v.repeated > 0 {
 				t.Errorf("%d calls repeated, though no worker died", v.repeated)
@@ -190,7 +190,7 @@ func TestWorkersAreCutOff(t *testing.T) {
 	onlyLong(t)
 	gale{
 		plan:   plan{workers: 4, inFlight: 64, provider: strict(5 * time.Second), links: true},
-		length: 40 * time.Second, struck: 3,
+		length: 30 * time.Second, struck: 2,
 		habits: []habit{{aWorker, cutting, 8 * time.Second, beyond}},
 	}.goThrough(t)
 }
@@ -199,8 +199,8 @@ func TestTheKeeperIsCutOff(t *testing.T) {
 	onlyLong(t)
 	gale{
 		plan:   plan{workers: 4, inFlight: 64, provider: strict(time.Second), links: true},
-		length: 40 * time.Second, struck: 2,
-		habits: []habit{{theKeeper, cutting, 15 * time.Second, beyond}, {aWorker, slowing, 10 * time.Second, 4 * time.Second}},
+		length: 30 * time.Second, struck: 2,
+		habits: []habit{{theKeeper, cutting, 10 * time.Second, beyond}, {aWorker, slowing, 10 * time.Second, 4 * time.Second}},
 	}.goThrough(t)
 }
 
@@ -211,8 +211,8 @@ func TestTheHubsStoreIsDamaged(t *testing.T) {
 		t.Run(string(h), func(t *testing.T) {
 			v := gale{
 				plan:   plan{workers: 3, inFlight: 64, provider: strict(5 * time.Second)},
-				length: 40 * time.Second, struck: 2,
-				habits: []habit{{aHub, h, 14 * time.Second, brief}},
+				length: 30 * time.Second, struck: 2,
+				habits: []habit{{aHub, h, 10 * time.Second, brief}},
 			}.goThrough(t)
 			if v.repeated > 0 {
 				t.Errorf("%d calls repeated, though no worker died", v.repeated)

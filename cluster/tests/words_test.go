@@ -45,7 +45,7 @@ var known = []string{"hub", "worker", "submit", "run", "sim", "jobs", "limits", 
 var (
 	// A command begins behind the name of the program, or a manifest's list of arguments, and ends
 	// with its line; a line that ends in a backslash goes on.
-	commandLine = regexp.MustCompile(`(?:headrace"?|args: \[|command: \[|entrypoint: \[sh, -c, '.*exec headrace) ?([a-z]+)((?:\\\n|[^\n])*)`)
+	commandLine = regexp.MustCompile(`(?:headrace"?|args: \[|command: \[|entrypoint: \[sh, -c, '.*exec headrace) ?([a-z]+)((?:\\\n|[^\n` + "`" + `])*)`)
 	flagWord    = regexp.MustCompile(`(?:^|[\s\[,])(--?[a-z][a-z-]*)`)
 	listed      = regexp.MustCompile(`(?m)^ +- ([a-z]+)\n((?: +(?:- --.*|#.*)\n)+)`)
 )
