@@ -16,7 +16,8 @@
 // Judge and schedule are in the tests' own process, so they outlive whatever is killed. A worker
 // calls the judge below a path with its name in it, so the judge knows whose a call is.
 //
-// STORM_SEED=n repeats what a test printed. STORM=hour makes the storms long: 200 kills and more;
-// STORM=all has all storms in their short form; STORM=short, the default, the half of them that CI has time for. STORM_COMMAND names a command to be tried instead of the
-// one that is built here, STORM_LOGS a folder in which what the processes say is left.
+// STORM_SEED=n repeats what a test printed. STORM=short, the default, runs what CI has time for;
+// STORM=all has all storms in their short form; STORM=hour makes them long: 200 kills and more.
+// STORM_COMMAND names a command to be tried instead of the one that is built here, STORM_LOGS a
+// folder in which what the processes say is left.
 package tests
