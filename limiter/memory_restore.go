@@ -195,7 +195,8 @@ func (m *ModelLaw) recallEstimate(r *recall, k *EstimateMemory) {
 		}
 		return
 	}
-	if pace := sane(k.Search, searchFloor, MaxRate); pace > 0 && e.search != nil {
+	// A search that nothing stops, as another limit binds, goes on rising beyond any rate.
+	if pace := sane(min(k.Search, MaxRate), searchFloor, MaxRate); pace > 0 && e.search != nil {
 		e.search = &search{pace: pace} // what was let in before its first alarm is not known any more
 	}
 }

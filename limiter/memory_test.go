@@ -339,3 +339,17 @@ func TestBreakerRemembers(t *testing.T) {
 	closed.Restore(at(6), BreakerMemory{State: "none", At: at(5), Failures: 1000, Until: at(1000)})
 	want(t, "nonsense", closed.State(at(6)), Closed)
 }
+
+// Where another limit binds, the rate that is searched for requests rises beyond any: after a
+// restart it is the highest, and not the first again, which calls would wait for.
+func TestRestoreOfASearchThatNothingStops(t *testing.T) {
+	m := newModel(LawConfig{}, noon)
+	m.estimate.search.pace = 3e8
+	next := newModel(LawConfig{}, noon)
+	if err := next.Restore(noon, m.Save(noon)); err != nil {
+		t.Fatal(err)
+	}
+	if s := next.estimate.search; s == nil || s.pace != MaxRate {
+		t.Errorf("the search goes on at %+v", s)
+	}
+}

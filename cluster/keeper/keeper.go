@@ -258,7 +258,7 @@ func (k *Keeper) give(now time.Time) (gives []permit.Give) {
 	kept := k.outbox[:0]
 	k.boxAt = time.Time{}
 	for _, p := range k.outbox {
-		if at := p.gaveAt.Add(permit.GiveEvery); at.After(now) {
+		if at := p.giveAt(); at.After(now) {
 			kept = append(kept, p)
 			k.boxAt = earliest(k.boxAt, at)
 			continue
@@ -266,7 +266,7 @@ func (k *Keeper) give(now time.Time) (gives []permit.Give) {
 		gives = append(gives, p.give(now, k.epoch))
 		if len(p.outgoing) > 0 { // more than one give may bring
 			kept = append(kept, p)
-			k.boxAt = earliest(k.boxAt, p.gaveAt.Add(permit.GiveEvery))
+			k.boxAt = earliest(k.boxAt, p.giveAt())
 			continue
 		}
 		p.inOutbox = false
@@ -282,6 +282,7 @@ func (k *Keeper) post(p *peer) {
 		p.inOutbox = true
 		k.outbox = append(k.outbox, p)
 	}
+	k.boxAt = earliest(k.boxAt, p.giveAt())
 }
 
 // cool says the waves that have begun, to all.

@@ -29,7 +29,8 @@ type peer struct {
 	inLine   bool // in its team's line
 	inOutbox bool
 	gaveAt   time.Time
-	given    uint64 // permits, in all
+	owes     time.Time // since when reports are to be acknowledged; zero: none are
+	given    uint64    // permits, in all
 }
 
 type peerName struct{ worker, job, limit string }
@@ -140,6 +141,15 @@ func (p *peer) next() permit.Cost {
 	return p.wants[p.taken%len(p.wants)]
 }
 
+// giveAt is when it is to be given what there is for it.
+func (p *peer) giveAt() time.Time {
+	at := p.gaveAt.Add(permit.GiveEvery)
+	if len(p.outgoing) == 0 {
+		return latest(at, p.owes.Add(permit.HeardWithin))
+	}
+	return at
+}
+
 // give makes the word for a peer, of what there is for it.
 func (p *peer) give(now time.Time, epoch uint64) permit.Give {
 	n := min(len(p.outgoing), permit.MaxPermits)
@@ -158,7 +168,7 @@ func (p *peer) give(now time.Time, epoch uint64) permit.Give {
 	if len(p.outgoing) == 0 {
 		p.outgoing = nil
 	}
-	p.gaveAt = now
+	p.gaveAt, p.owes = now, time.Time{}
 	return g
 }
 

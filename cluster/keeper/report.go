@@ -13,8 +13,11 @@ import (
 // reports takes those of an ask that were not heard before. They are numbered, so that what is
 // said again, because a give was lost, teaches nothing twice.
 func (k *Keeper) reports(now time.Time, p *peer, a *permit.Ask) {
-	if len(a.Reports) > 0 {
-		k.post(p) // so that they need not be said again
+	if len(a.Reports) > 0 { // they need not be said again
+		if p.owes.IsZero() {
+			p.owes = now
+		}
+		k.post(p)
 	}
 	for i := range a.Reports {
 		if number := a.First + uint64(i); number > p.reported {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/cluster/permit"
-	"github.com/headrace/headrace/coordinator/machine"
 )
 
 // A lab is an organisation in virtual time: workers with the core's machine in each, a
@@ -28,49 +27,6 @@ type lab struct {
 	workers []*worker
 	book    book
 	sums    sums
-}
-
-// A plan is what a lab is like.
-type plan struct {
-	name    string
-	seed    uint64
-	length  time.Duration
-	from    time.Duration // what is measured begins then
-	workers int
-	places  int
-	rate    float64 // tokens that flow in per second
-	depth   float64 // seconds of it that the bucket holds
-	headers bool
-	told    bool // the user tells the limit
-	latency time.Duration
-	tokens  float64       // of a call, on average
-	spread  float64       // they differ by so much, up and down
-	heavy   float64       // share of calls that draw fifty times as much
-	storm   bool          // keepers and workers die, and a fifth of them is cut off at times
-	deaths  time.Duration // mean life of a worker in a storm; 0: five minutes
-	kills   time.Duration // life of a keeper in a storm; 0: a minute
-	loss    float64       // share of words that are lost, and as many are doubled
-	slow    float64       // times the usual way to the bus; 0: once
-
-	limit    func(at time.Duration) float64                         // times the rate; nil: it does not change
-	knows    *machine.LaneConfig                                    // what the user says of the limit; nil: what told says
-	quota    time.Duration                                          // when the provider serves no more; 0: never
-	works    func(slot int, at time.Duration) bool                  // whether a worker has work; nil: always
-	jobs     []simJob                                               // nil: one
-	sizes    map[string]float64                                     // times the tokens of a job's calls; nil: once
-	estimate float64                                                // times the truth; 0: once
-	json     func(any) any                                          // what a word becomes on the bus; nil: it stays
-	limits   []string                                               // nil: one
-	split    [2]time.Duration                                       // two keepers from then until then
-	rival    func(*lab) center                                      // who is asked; nil: a keeper
-	lane     func(l *lab, worker, job string) machine.LaneConfig    // of a worker; nil: one that is led by permits
-	hand     func(*Keeper, time.Time) map[string]machine.LaneMemory // what the next keeper knows; nil: all
-	watched  func(*desk)                                            // after each decision of a keeper
-}
-
-type simJob struct {
-	name   string
-	weight float64
 }
 
 // A center is whoever gives permits.
@@ -207,204 +163,12 @@ func (c clock) until(now time.Duration, t time.Time) time.Duration {
 	return max(0, time.Duration(float64(t.Sub(c.at(now)))/(1+c.ppm/1e6))+time.Nanosecond)
 }
 
-type event struct {
-	at    time.Duration
-	order int
-	do    func()
-}
-
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].order < e[j].order
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	(*e)[last] = event{}
-	*e = (*e)[:last]
-	return x
-}
-
-// An office is where the keeper is: it dies, and another takes its place after a while.
-type office struct {
-	l     *lab
-	desks []*desk
-	epoch uint64
-	saved map[string]machine.LaneMemory
-	stops map[string]*permit.Cause
-	gone  Counts // of those that are dead
-}
-
-// A desk is one keeper at work.
-type desk struct {
-	o     *office
-	k     *Keeper
-	clock clock
-	alive bool
-	timer int
-	at    time.Duration // the timer's
-	half  int           // of two keepers in a split: which workers it hears; -1: all
-}
-
-func (o *office) begin() {
-	o.open(-1)
-	o.l.every(500*time.Millisecond, func() {
-		for _, d := range o.desks {
-			if d.alive {
-				o.saved, o.stops = d.save(), d.k.Stops()
-			}
-		}
-	})
-	if o.l.plan.storm {
-		o.l.every(o.l.plan.kills, o.kill)
-	}
-	if s := o.l.plan.split; s[1] > 0 {
-		o.l.after(s[0], func() {
-			o.desks[0].half = 0
-			o.open(1)
-		})
-		o.l.after(s[1], func() {
-			o.desks[0].alive = false
-			o.desks = o.desks[1:]
-			o.desks[0].half = -1
-		})
-	}
-}
-
-func (d *desk) save() map[string]machine.LaneMemory {
-	now := d.clock.at(d.o.l.now)
-	if d.o.l.plan.hand != nil {
-		return d.o.l.plan.hand(d.k, now)
-	}
-	return d.k.Save(now)
-}
-
-// open has a keeper begin.
-func (o *office) open(half int) {
-	o.epoch++
-	d := &desk{o: o, alive: true, clock: o.l.clock(50 * time.Millisecond), half: half}
-	c := Config{Epoch: o.epoch, Seed: o.l.plan.seed + o.epoch, Memory: o.saved, Stops: o.stops, Limits: map[string]machine.LaneConfig{}}
-	for _, name := range o.l.plan.limits {
-		c.Limits[name] = o.l.plan.known()
-	}
-	d.k = New(c)
-	for _, j := range o.l.plan.jobs {
-		d.k.Job(d.clock.at(o.l.now), j.name, j.weight)
-	}
-	o.desks = append(o.desks, d)
-}
-
-// known is what the user says of a limit.
-func (p *plan) known() (c machine.LaneConfig) {
-	if p.knows != nil {
-		return *p.knows
-	}
-	if p.told {
-		c.Limits.TPM = 60 * p.rate
-	}
-	return c
-}
-
-// kill ends the keeper. With T = 3 s another one has won the lease after T·1.01, and ways,
-// less what had passed since the dead one's last renewal.
-func (o *office) kill() {
-	d := o.desks[0]
-	if !d.alive {
-		return
-	}
-	d.alive = false
-	o.gone = o.gone.plus(d.k.totals())
-	o.desks = nil
-	o.l.after(3030*time.Millisecond+o.l.span(1, 50*time.Millisecond)-o.l.span(0, 750*time.Millisecond), func() { o.open(-1) })
-}
-
-// totals are of all keepers that there were.
-func (o *office) totals() Counts {
-	c := o.gone
-	for _, d := range o.desks {
-		c = c.plus(d.k.totals())
-	}
-	return c
-}
-
-func (k *Keeper) totals() (c Counts) {
-	for _, l := range k.order {
-		c = c.plus(l.counts)
-	}
-	return c
-}
-
-func (c Counts) plus(d Counts) Counts {
-	return Counts{c.Given + d.Given, c.Ended + d.Ended, c.Refused + d.Refused, c.Unused + d.Unused, c.Vanished + d.Vanished}
-}
-
-func (o *office) hear(from *worker, word any) {
-	for _, d := range o.desks {
-		if d.alive && (d.half < 0 || d.half == from.slot%2) {
-			d.hear(word.(*permit.Ask))
-		}
-	}
-}
-
-func (d *desk) hear(a *permit.Ask) {
-	if err := d.k.Heard(d.clock.at(d.o.l.now), *a); err != nil {
-		d.o.l.book.fail("an ask was not heard: %v", err)
-	}
-	d.decide()
-}
-
 // pass is a word as it arrives.
 func (l *lab) pass(word any) any {
 	if l.plan.json == nil {
 		return word
 	}
 	return l.plan.json(word)
-}
-
-func (d *desk) decide() {
-	if !d.alive {
-		return
-	}
-	l := d.o.l
-	out := d.k.Ready(d.clock.at(l.now))
-	for _, g := range out.Gives {
-		l.book.gave(&g)
-		l.post(func() { l.deliver(l.pass(&g).(*permit.Give)) })
-	}
-	for _, c := range out.Cools {
-		for _, w := range l.workers {
-			if d.half < 0 || d.half == w.slot%2 {
-				l.post(func() { w.tell(c.Limit, "", l.pass(&c)) })
-			}
-		}
-	}
-	if l.plan.watched != nil {
-		l.plan.watched(d)
-	}
-	if !out.WakeAt.IsZero() {
-		d.wake(d.clock.until(l.now, out.WakeAt))
-	}
-}
-
-// wake sets the timer, unless it rings earlier already.
-func (d *desk) wake(in time.Duration) {
-	l := d.o.l
-	if at := l.now + in; d.at > l.now && d.at <= at {
-		return
-	}
-	d.timer++
-	timer := d.timer
-	d.at = l.now + in
-	l.after(in, func() {
-		if d.timer == timer {
-			d.at = 0
-			d.decide()
-		}
-	})
 }
 
 func (l *lab) deliver(g *permit.Give) {

@@ -103,6 +103,7 @@ func TestTable(t *testing.T) {
 			tickets <- func() {
 				defer all.Done()
 				cells[i][j] = cell(t, worlds, func(seed uint64) plan { return c.of(r.of(usual(seed))) })
+				t.Logf("%s | %s | %s", r.name, c.name, cells[i][j])
 			}
 		}
 	}

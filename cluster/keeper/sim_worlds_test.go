@@ -185,11 +185,11 @@ func TestTwoLimits(t *testing.T) {
 // Two keepers at once, each of half of the workers, for ten seconds: each law takes the other
 // for a neighbour. What that costs is bounded, and over when one of them is gone.
 func TestASplit(t *testing.T) {
-	for _, c := range []struct{ depth, refused float64 }{{60, 0}, {5, 60}, {1, 200}} {
+	for _, c := range []struct{ depth, refused float64 }{{60, 0}, {5, 60}, {1, 60}} {
 		var sum float64
 		for seed := range uint64(3) {
-			p := usual(seed + 1)
-			p.storm, p.depth, p.workers, p.split, p.from, p.length = false, c.depth, 100, [2]time.Duration{60 * time.Second, 70 * time.Second}, 60*time.Second, 100*time.Second
+			p := small(seed + 1)
+			p.storm, p.depth, p.split, p.from, p.length = false, c.depth, [2]time.Duration{30 * time.Second, 40 * time.Second}, 30*time.Second, 70*time.Second
 			l := newLab(p)
 			right(t, l.run())
 			sum += float64(l.sums.refused) / 3

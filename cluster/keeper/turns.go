@@ -94,9 +94,9 @@ func (l *limit) second() float64 {
 }
 
 // silent is after how long nothing is offered for a worker any more of which nothing is heard:
-// who wants permits asks each permit.AskEvery, and five words are not lost one after the other.
+// who wants permits asks each permit.AskAgain, and three words are not lost one after the other.
 // What it is given meanwhile is lost.
-const silent = 5 * permit.AskEvery
+const silent = 3 * permit.AskAgain
 
 // next is the peer whose turn it is; nil if nobody wants anything.
 func (l *limit) next(now time.Time) *peer {

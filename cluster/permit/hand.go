@@ -94,9 +94,10 @@ func (h *hand) until() (first time.Time) {
 }
 
 // match begins to say of calls, in the order in which they would leave, whether there is a
-// permit for each.
-func (h *hand) match() {
+// permit for each. It answers how many there are.
+func (h *hand) match() int {
 	h.matched = append(h.matched[:0], make([]bool, len(h.permits))...)
+	return len(h.permits)
 }
 
 // covers reports whether a permit that is not spoken for covers the next call, and has it

@@ -43,6 +43,7 @@ func (l *Law) given(now time.Time, g *Give) (r limiter.Reply) {
 		}
 		l.got = p.Number
 		l.asks.unmet--
+		l.asks.came++
 		x := inHand{Permit: p, epoch: g.Epoch, wave: g.Wave, until: until}
 		if g.Wave < l.wave || !now.Before(until) || len(l.hand.permits) >= MaxPermits {
 			l.unused(now, x)

@@ -54,7 +54,7 @@ var (
 // New is the law of a lane. The worker's name must be new with each life of its process: the
 // keeper takes a number that it has heard before for an old ask.
 func New(worker, job, limit string) *Law {
-	return &Law{worker: worker, job: job, limit: limit, out: map[uint64]call{}, reports: reports{first: 1}}
+	return &Law{worker: worker, job: job, limit: limit, out: map[uint64]call{}, reports: reports{first: 1}, asks: asks{flow: flowFirst}}
 }
 
 // NewLaw is part of [limiter.Maker]. It answers with the law itself: one law leads one lane.

@@ -14,16 +14,22 @@ const (
 	// longer than any way to the bus and back, and short enough that who loses touch with the
 	// keeper stops soon.
 	Life = 2 * time.Second
-	// AskEvery is how often a worker asks while it wants permits or has something to report.
+	// AskEvery is how often a worker asks at most while it has news: calls that have ended.
 	AskEvery = 100 * time.Millisecond
+	// AskAgain is how often it says what is no news: that it still wants permits, that calls
+	// have left, and what was not acknowledged.
+	AskAgain = 250 * time.Millisecond
 	// AskSoonest is the shortest time between two asks of one lane: so long news that cannot
 	// wait is gathered, or a burst of short calls would be a message each.
 	AskSoonest = 10 * time.Millisecond
 	// AskStill is how often a worker asks that only has calls in flight, or permits in hand:
 	// four times before the keeper would take it for gone.
 	AskStill = Forgotten / 4
-	// GiveEvery is how often the keeper gives.
+	// GiveEvery is how often the keeper gives something to one lane at most.
 	GiveEvery = 25 * time.Millisecond
+	// HeardWithin is within what time it acknowledges reports, if it has nothing to give
+	// before: soon enough that they need not be said again.
+	HeardWithin = 100 * time.Millisecond
 	// Forgotten is after how long the keeper takes it that a permit of which nothing was
 	// said will not be used, and that a worker of which nothing was heard is gone: two lives.
 	Forgotten = 2 * Life

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ var rewrite = flag.Bool("rewrite", false, "write the golden file anew")
 func outcomes() []machine.Outcome {
 	fault := &provider.Error{Kind: provider.QuotaExhausted, Provider: "openai", Status: 429, Code: "insufficient_quota", Message: "no credit"}
 	all := []machine.Outcome{{
-		Signal: machine.Succeeded, Latency: 1234567 * time.Microsecond, Measured: true, Actual: limiter.Cost{Requests: 1, Input: 812, Output: 96.5}, Cached: 128,
+		Signal: machine.Succeeded, Latency: 1234567 * time.Microsecond, Measured: true, Actual: limiter.Cost{Requests: 1, Input: 812, Output: 97}, Cached: 128,
 		Sightings: []limiter.Sighting{
 			{Dimension: limiter.Requests, Limit: 30000, Window: time.Minute, Remaining: 29998},
 			{Dimension: limiter.Tokens, Limit: 3e7, Remaining: 2.5e6, Reset: 50 * time.Millisecond, HasReset: true},
@@ -70,6 +71,16 @@ func pass(t *testing.T, from, to any) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What goes over the bus is in whole units: never less than what it stands for.
+func TestCostsAreRoundedUp(t *testing.T) {
+	for _, c := range []limiter.Cost{{Requests: 1, Input: 0.1, Output: 7.9}, {Requests: 2.5}, {Requests: 1, Input: 812}, {}} {
+		got := CostOf(c).Limiter()
+		if got.Requests < max(1, c.Requests) || got.Input < c.Input || got.Output < c.Output || got.Input-c.Input >= 1 || got.Output-c.Output >= 1 {
+			t.Errorf("%v is %v", c, got)
+		}
 	}
 }
 
@@ -121,10 +132,7 @@ func TestCausesKeepTheirKinds(t *testing.T) {
 			t.Errorf("%q is %q", c.err, &heard)
 		}
 		for _, kind := range []error{provider.Unauthorized, provider.QuotaExhausted, provider.Throttled, machine.ErrWaitTooLong, machine.ErrNoAnswer} {
-			want := false
-			for _, k := range c.kinds {
-				want = want || errors.Is(k, kind)
-			}
+			want := slices.ContainsFunc(c.kinds, func(k error) bool { return errors.Is(k, kind) })
 			if got := errors.Is(&heard, kind); got != want {
 				t.Errorf("%q: is %v: %v, want %v", c.err, kind, got, want)
 			}

@@ -14,7 +14,8 @@ import (
 // How costs and outcomes go over the bus. They have short names there, and words of their
 // own for what the core numbers: two versions of the core may number it differently.
 
-// A Cost is a [limiter.Cost] as it goes over the bus. No requests mean one.
+// A Cost is a [limiter.Cost] as it goes over the bus: in whole units, rounded up. No requests
+// mean one.
 type Cost struct {
 	Requests float64 `json:"r,omitempty"`
 	Input    float64 `json:"i,omitempty"`
@@ -26,7 +27,7 @@ func CostOf(c limiter.Cost) Cost {
 	if c.Requests == 1 {
 		c.Requests = 0
 	}
-	return Cost(c)
+	return Cost{Requests: math.Ceil(c.Requests), Input: math.Ceil(c.Input), Output: math.Ceil(c.Output)}
 }
 
 // Limiter is the cost in the core's words.

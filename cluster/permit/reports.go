@@ -10,6 +10,7 @@ type reports struct {
 	first uint64
 	list  []report
 	seen  uint64
+	news  bool // some that is more than that a call has left was in no ask yet
 }
 
 type report struct {
@@ -19,6 +20,7 @@ type report struct {
 
 // add notes a report, and answers its number.
 func (r *reports) add(x Report, at time.Time) uint64 {
+	r.news = r.news || x.Unused || x.Ended != nil
 	r.list = append(r.list, report{x, at})
 	return r.first + uint64(len(r.list)) - 1
 }
@@ -30,6 +32,7 @@ func (r *reports) replace(number uint64, x Report) bool {
 		return false
 	}
 	r.list[number-r.first].Report = x
+	r.news = true
 	return true
 }
 
@@ -47,6 +50,7 @@ func (r *reports) unheard(now time.Time) (first uint64, list []Report) {
 		}
 	}
 	r.seen = max(r.seen, r.first+uint64(n)-1)
+	r.news = len(r.list) > n
 	return r.first, list
 }
 

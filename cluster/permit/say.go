@@ -9,10 +9,11 @@ import (
 
 // What a law says, and when.
 //
-//	anything wanted that the keeper does not know of, or a refusal ─▶ AskSoonest after the latest
-//	wanted, or reports that were not heard                         ─▶ AskEvery
-//	calls in flight, or permits in hand                            ─▶ AskStill
-//	none of it                                                     ─▶ when something changes
+//	wants that the keeper does not know of, or a refusal      ─▶ AskSoonest after the latest ask
+//	calls that have ended, or nothing wanted any more         ─▶ AskEvery
+//	wants, calls that have left, what was not acknowledged    ─▶ AskAgain
+//	calls in flight, or permits in hand                       ─▶ AskStill
+//	none of it                                                ─▶ when something changes
 
 // asks are what was said.
 type asks struct {
@@ -20,6 +21,8 @@ type asks struct {
 	at     time.Time // when that was
 	urgent bool      // something must be said as soon as may be
 	unmet  int       // calls that the latest one wanted, and for which no permit has come since
+	came   int       // permits that have come since then
+	flow   float64   // permits that come from one ask to the next, of late
 	way    float64   // seconds from an ask to the give that answers it, smoothed; 0: none did
 	sent   []sentAsk // those within Life: permits may yet come that answer them
 }
@@ -31,7 +34,12 @@ type sentAsk struct {
 	report uint64 // the last one that was in it; 0: none was
 }
 
-const wayWeight = 0.1 // of a new way in the smoothed one
+const (
+	wayWeight = 0.1 // of a new way in the smoothed one
+	flowFirst = 8   // permits from one ask to the next, as long as none was sent
+	flowFades = 0.8 // of it is left at the next ask, if none comes
+	leastTold = 4   // wants that an ask describes, if there are as many
+)
 
 // Say is part of [limiter.Speaker]. Its words are *[Ask].
 func (l *Law) Say(now time.Time, up limiter.Upcoming) (any, time.Time) {
@@ -56,23 +64,27 @@ func (l *Law) soonest() time.Time {
 }
 
 // wants are the costs of the calls that would leave next, and have no permit: as many as
-// there will be places for when the permits come.
+// there will be places for when the permits come. Those beyond what may come before the next
+// ask are but counted: where a limit binds, most would be described in vain ten times a second.
 func (l *Law) wants(up limiter.Upcoming) (wants []Cost, more int) {
-	if l.stopped {
+	n := min(up.Waiting, up.Free+l.soonFree())
+	if l.stopped || n <= 0 {
 		return nil, 0
 	}
-	n := min(up.Waiting, up.Free+l.soonFree())
-	told := 0
-	l.hand.match()
+	told := min(MaxWants, max(leastTold, 2*int(math.Ceil(l.asks.flow))))
+	left, spare := n, l.hand.match()
 	for cost := range up.Costs {
-		if told++; told > n {
-			break
-		}
-		if c := CostOf(cost); !l.hand.covers(c) && len(wants) < MaxWants {
+		c := CostOf(cost)
+		if left--; l.hand.covers(c) {
+			spare--
+		} else {
 			wants = append(wants, c)
 		}
+		if left == 0 || len(wants) == told {
+			break
+		}
 	}
-	return wants, max(0, n-max(told, len(l.hand.permits)))
+	return wants, max(0, left-spare)
 }
 
 // soonFree is how many of the calls in flight will have ended when the permits are there that
@@ -92,8 +104,10 @@ func (l *Law) due(wanted int) time.Time {
 	switch {
 	case a.urgent, wanted > 0 && a.unmet <= 0:
 		return a.at.Add(AskSoonest)
-	case wanted > 0, a.unmet > 0, len(l.reports.list) > 0:
+	case l.reports.news, wanted == 0 && a.unmet > 0:
 		return a.at.Add(AskEvery)
+	case wanted > 0, len(l.reports.list) > 0:
+		return a.at.Add(AskAgain)
 	case len(l.out) > 0, len(l.hand.permits) > 0:
 		return a.at.Add(AskStill)
 	}
@@ -104,6 +118,7 @@ func (l *Law) ask(now time.Time, wants []Cost, more int) *Ask {
 	a := &l.asks
 	a.seq++
 	a.at, a.urgent, a.unmet = now, false, len(wants)+more
+	a.flow, a.came = max(float64(a.came), flowFades*a.flow), 0
 	for len(a.sent) > 0 && now.Sub(a.sent[0].at) >= Life {
 		a.sent = a.sent[1:]
 	}
