@@ -256,6 +256,7 @@ func TestMemoryIsBounded(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	r := newRig(t, Config{Limits: map[string]machine.LaneConfig{"org": {Limits: limiter.Limits{RPM: 600}}}})
+	r.silent = true
 	r.Job(r.now, "job", 2)
 	r.hears(asking("a", 1, calls(3, 10))).hears(asking("b", 1, calls(40, 10))).at(500 * time.Millisecond)
 	s := r.Status(r.now)
