@@ -286,13 +286,18 @@ func (b *book) heardOf(e Event) {
 // heardFrom writes down what a word does to a lane.
 func (b *book) heardFrom(e Event) {
 	r, is := e.config.(limiter.Reply)
-	if l := b.lanes[e.name]; l != nil && l.isLed() && is {
-		if r.Answered {
-			l.answers = max(1, l.answers)
-		}
-		if r.Resume {
-			l.letIn = b.w.now
-		}
+	if !is || b.w.m.lanes[e.name] == nil {
+		return
+	}
+	l := b.lane(e.name)
+	if !l.isLed() {
+		return
+	}
+	if r.Answered {
+		l.answers = max(1, l.answers)
+	}
+	if r.Resume {
+		l.letIn = b.w.now
 	}
 }
 
