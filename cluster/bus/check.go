@@ -74,7 +74,7 @@ func (b *Bus) Check(ctx context.Context) (Report, error) {
 		}
 		return r, fmt.Errorf("bus: check: %w", kind(err))
 	}
-	if err := errors.Join(b.Ensure(ctx), b.checkStreams(ctx, &r, &f)); err != nil {
+	if err := errors.Join(b.EnsureStreams(ctx), b.checkStreams(ctx, &r, &f)); err != nil {
 		r.Findings = append(r.Findings, Finding{true, "streams cannot be made or looked at", err.Error()})
 	}
 	r.Findings = append(r.Findings, judge(r, f)...)

@@ -38,6 +38,15 @@ func (b *Bus) Ensure(ctx context.Context) error {
 	return b.EnsureLease(ctx)
 }
 
+// EnsureStreams is Ensure for those who do not work. Consumers are left to those who do: how long AckWait is, they
+// have been told.
+func (b *Bus) EnsureStreams(ctx context.Context) error {
+	if _, err := b.ensureStream(ctx, b.workConfig()); err != nil {
+		return err
+	}
+	return b.EnsureLease(ctx)
+}
+
 func (b *Bus) workStream() string { return streamName(b.space, "work") }
 
 func streamName(space, what string) string { return space + "-" + what }

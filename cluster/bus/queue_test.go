@@ -212,3 +212,31 @@ func TestRequeue(t *testing.T) {
 		}
 	}
 }
+
+// Who does not work has not been told how long AckWait is: it stays what those who work have said, whatever he does.
+func TestAckWaitIsTheWorkers(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	ctx := testContext(t)
+	visitor := connect(t, hub.JoinURL(), "visitor", func(c *Config) { c.AckWait = 0 })
+	if err := visitor.EnsureStreams(ctx); err != nil {
+		t.Fatal(err)
+	}
+	worker := connect(t, hub.JoinURL(), "w1", func(c *Config) { c.AckWait = 7 * time.Second })
+	if err := worker.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	_, err := visitor.Check(ctx)
+	if err := errors.Join(err, visitor.EnsureStreams(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []Kind{Chunks, Tasks} {
+		c, err := worker.js.Consumer(ctx, worker.workStream(), worker.streams.Load().consumer(k))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.CachedInfo().Config.AckWait; got != 7*time.Second {
+			t.Errorf("a %s comes again after %v", k, got)
+		}
+	}
+}

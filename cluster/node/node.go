@@ -78,11 +78,11 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 	return &Node{cfg: cfg, clock: cfg.Clock, bus: b, home: s, line: JoinLine(line, home)}, nil
 }
 
-// ensure makes what is missing on the bus. Three hubs that have just begun, and one that is busy, do not
+// ensure has what is missing on the bus made. Three hubs that have just begun, and one that is busy, do not
 // answer at once: it is tried until ctx ends.
-func (n *Node) ensure(ctx context.Context) error {
+func (n *Node) ensure(ctx context.Context, missing func(context.Context) error) error {
 	for tried := false; ; tried = true {
-		err := n.bus.Ensure(ctx)
+		err := missing(ctx)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ func ObjectOf(ctx context.Context, input string) (o job.Object, err error) {
 // Submit makes a job of the record: its inputs, reading and asking are the caller's. A small input is read
 // through here; then the cluster goes on by itself.
 func (n *Node) Submit(ctx context.Context, r job.Record, c *Caller) (job.Record, error) {
-	if err := n.ensure(ctx); err != nil {
+	if err := n.ensure(ctx, n.bus.EnsureStreams); err != nil {
 		return r, err
 	}
 	r.Job = n.jobName()
