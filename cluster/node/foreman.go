@@ -22,6 +22,9 @@ const (
 	lookEvery = time.Second
 	// listEvery is how often he looks at the store for jobs and parts that nobody has told him of.
 	listEvery = time.Minute
+	// mendEvery is how often he looks whether the queue holds work back that nobody has: a hub that came up on a damaged
+	// store may. It is three requests of a millisecond each.
+	mendEvery = 10 * time.Second
 	// workerGone is after how long a worker that has said nothing does not count any more.
 	workerGone = 10 * time.Second
 	// newsKept is how many words may wait to be heard: a second of fast chunks. What is lost is seen
@@ -39,6 +42,7 @@ type foreman struct {
 	jobs   map[string]*overseen
 	seen   map[string]time.Time // workers, and when each was heard of last
 	listed time.Time
+	mended time.Time // when the queue was last looked at
 }
 
 // overseen is a job as its foreman sees it.
@@ -199,6 +203,18 @@ func (f *foreman) look(ctx context.Context) {
 		if err := f.serve(ctx, o); err != nil && ctx.Err() == nil {
 			f.sayf("job %s: %v", name, err)
 		}
+	}
+	f.mend(ctx, now)
+}
+
+// mend has work given out that the queue holds back, every now and then. A bus that is away is asked again then.
+func (f *foreman) mend(ctx context.Context, now time.Time) {
+	if now.Sub(f.mended) < mendEvery {
+		return
+	}
+	f.mended = now
+	if mended, _ := f.bus.Mend(ctx); mended {
+		f.sayf("the queue held work back that nobody had, and gives it out again")
 	}
 }
 

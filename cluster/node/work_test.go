@@ -34,17 +34,26 @@ type cluster struct {
 	t    *testing.T
 	line string
 	dir  string
+	hub  *bus.Hub
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	dir := t.TempDir()
-	hub, err := bus.StartHub(bus.HubConfig{Dir: filepath.Join(dir, "hub"), Listen: "127.0.0.1:0", Say: func(err error) { t.Log(err) }})
+	c := &cluster{t: t, dir: t.TempDir()}
+	c.startHub()
+	c.line = JoinLine(c.hub.JoinURL(), filepath.Join(c.dir, "home"))
+	return c
+}
+
+// startHub starts the hub, on the port of the last time.
+func (c *cluster) startHub() {
+	c.t.Helper()
+	hub, err := bus.StartHub(bus.HubConfig{Dir: filepath.Join(c.dir, "hub"), Listen: "127.0.0.1:0", Say: func(err error) { c.t.Log(err) }})
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
-	t.Cleanup(hub.Shutdown)
-	return &cluster{t: t, dir: dir, line: JoinLine(hub.JoinURL(), filepath.Join(dir, "home"))}
+	c.t.Cleanup(hub.Shutdown)
+	c.hub = hub
 }
 
 var seeds atomic.Uint64
@@ -301,6 +310,41 @@ func TestStoppedByTheProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.waitFor(n, r.Job, job.Done)
+	for _, err := range end() {
+		t.Error(err)
+	}
+}
+
+// A hub whose store is damaged may hold back what nobody has done. The keeper's process sees that, and has it given out.
+func TestWorkThatIsHeldBack(t *testing.T) {
+	c := newCluster(t)
+	begun := make(chan struct{}, 1000)
+	end := c.workers(1, func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+		begun <- struct{}{}
+		return answer(ctx, it)
+	})
+	n := c.join(nil)
+	defer n.Close()
+	r := c.submit(n, c.input(2000), 1)
+	<-begun
+	for _, err := range end() {
+		t.Error(err)
+	}
+	c.hub.Shutdown()
+	states, err := filepath.Glob(filepath.Join(c.dir, "hub", "jetstream", "jetstream", "*", "streams", "*", "obs", "chunk-*", "o.dat"))
+	if err != nil || len(states) != 1 {
+		t.Fatalf("%v %v", states, err)
+	}
+	// A hundred were delivered, it says, and all of them are done; see package bus for the format.
+	if err := os.WriteFile(states[0], []byte{22, 2, 100, 100, 100, 100, 0, 0}, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.startHub()
+	end = c.workers(1, answer)
+	s := c.waitFor(n, r.Job, job.Done)
+	if s.Items != 2000 || s.Parts != s.Chunks {
+		t.Errorf("%+v", s)
+	}
 	for _, err := range end() {
 		t.Error(err)
 	}
