@@ -70,7 +70,8 @@ func deliveries(reply string) int {
 
 // Working says that we are at it: a heartbeat. It has succeeded when the server says that it has heard it,
 // and then nobody else is given the work until AckWait from when it was sent. That nobody was
-// given it before does not follow.
+// given it before does not follow. An error of kind [ErrGone] says that the queue has forgotten it, or that
+// nobody leads it just now.
 func (d *Delivery) Working(ctx context.Context) error {
 	if err := d.say(ctx, progress, RequestWait); err != nil {
 		return fmt.Errorf("bus: heartbeat of %v: %w", d.Work, err)
@@ -78,12 +79,13 @@ func (d *Delivery) Working(ctx context.Context) error {
 	return nil
 }
 
-// Done takes the work out of the queue. It is said up to [DoneTries] times, each with [DoneWait].
+// Done takes the work out of the queue. It is said up to [DoneTries] times, each with [DoneWait]. An error of kind
+// [ErrGone] says that the queue has forgotten it: it may have it anew.
 func (d *Delivery) Done(ctx context.Context) error {
 	var err error
 	for try := 0; try < DoneTries && ctx.Err() == nil; try++ {
-		if try > 0 {
-			d.pause(ctx, DoneWait/4)
+		if try > 0 && !d.pause(ctx, DoneWait/4) {
+			break // the last answer says more than that the time is up
 		}
 		if err = d.say(ctx, ack, DoneWait); err == nil {
 			return nil
@@ -92,10 +94,13 @@ func (d *Delivery) Done(ctx context.Context) error {
 	return fmt.Errorf("bus: done with %v: %w", d.Work, err)
 }
 
-func (d *Delivery) pause(ctx context.Context, wait time.Duration) {
+// pause waits; false: ctx has ended.
+func (d *Delivery) pause(ctx context.Context, wait time.Duration) bool {
 	select {
 	case <-ctx.Done():
+		return false
 	case <-d.bus.config.Clock.After(wait):
+		return true
 	}
 }
 

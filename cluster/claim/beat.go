@@ -72,9 +72,13 @@ func (m *Machine) beat(c *claim) {
 // beatEnded notes a heartbeat that was acknowledged. If the answer comes too late it does not make sure:
 // the heartbeat may have been on its way for long, and the queue may have given the chunk to
 // another meanwhile. It acknowledges all the same.
-func (m *Machine) beatEnded(c *claim, err error) {
+//
+// A claim whose delivery the queue has forgotten can make sure no more. It leaves once it is stale: what it has
+// is in its journal, and a worker that is full of such claims would ask for none of the chunks that the
+// queue has by then, its own among them. Before that the queue may just be between two leaders.
+func (m *Machine) beatEnded(c *claim, e BeatEnded) {
 	c.beating = false
-	if err == nil {
+	if e.Err == nil {
 		c.heard = c.beatSent
 		if m.now.Sub(c.sure) < m.cfg.sureFor() {
 			c.sure = later(c.sure, c.beatSent)
@@ -83,7 +87,10 @@ func (m *Machine) beatEnded(c *claim, err error) {
 		m.unsaid(c)
 	}
 	if c.state == asking && !c.beatSent.Before(c.askedAt) {
-		m.proved(c, err)
+		m.proved(c, e.Err)
+	}
+	if e.Forgotten && m.stale(c) {
+		m.leave(c, back, 0, "the queue has forgotten it")
 	}
 }
 

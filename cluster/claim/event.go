@@ -20,10 +20,12 @@ type (
 	}
 	// FetchEnded says that a [Fetch] ended without a chunk.
 	FetchEnded struct{ Err error }
-	// BeatEnded says how a [Beat] ended.
+	// BeatEnded says how a [Beat] ended. Forgotten says beside an Err that the queue knows nothing of the
+	// delivery: it has lost what it knew, and will give the chunk out as one that nobody has.
 	BeatEnded struct {
-		ID  ID
-		Err error
+		ID        ID
+		Err       error
+		Forgotten bool
 	}
 	// Acked says how an [Ack] ended.
 	Acked struct {

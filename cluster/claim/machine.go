@@ -128,7 +128,7 @@ func (m *Machine) stepClaim(e Event) {
 	case JournalsRead:
 		m.on(e.ID, func(c *claim) { m.journalsRead(c, e) })
 	case BeatEnded:
-		m.on(e.ID, func(c *claim) { m.beatEnded(c, e.Err) })
+		m.on(e.ID, func(c *claim) { m.beatEnded(c, e) })
 	case Joined:
 		m.on(e.ID, func(c *claim) { m.joined(c, e) })
 	case Acked:

@@ -113,7 +113,7 @@ func nonsense(rng *rand.Rand, delivery *ID) Event {
 	case 2:
 		return FetchEnded{err}
 	case 3, 4:
-		return BeatEnded{id, err}
+		return BeatEnded{id, err, err != nil && rng.IntN(2) == 0}
 	case 5:
 		return Acked{id, err}
 	case 6, 7:

@@ -34,10 +34,10 @@ type call struct {
 	savedAt time.Duration
 }
 
-func (l *life) delivered(c Chunk, redelivered bool) {
+func (l *life) delivered(c Chunk, redelivered bool, wiped int) {
 	l.number++
 	id := l.number
-	l.deliveries[id], l.first[id] = c, !redelivered
+	l.deliveries[id], l.first[id], l.wiped[id] = c, !redelivered, wiped
 	l.w.log("%s gets %v", l.name, c)
 	if l.m.of(c) == nil {
 		l.w.tally.claims++
@@ -114,7 +114,14 @@ func (l *life) beat(a Beat) {
 		l.step(BeatEnded{ID: a.ID})
 		return
 	}
-	l.request(func() { l.w.queue.beat(d.chunk) }, func(err error) { l.step(BeatEnded{a.ID, err}) })
+	heard := false
+	l.request(func() { heard = l.w.queue.beat(d.chunk, l.wiped[a.Delivery]) }, func(err error) {
+		if err == nil && !heard {
+			l.step(BeatEnded{a.ID, errBus, true})
+			return
+		}
+		l.step(BeatEnded{ID: a.ID, Err: err})
+	})
 }
 
 func (l *life) ack(a Ack) {

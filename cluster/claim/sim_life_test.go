@@ -31,6 +31,7 @@ type life struct {
 	number     ID // of its latest delivery
 	deliveries map[ID]Chunk
 	first      map[ID]bool // whether the queue said that it gave the chunk out for the first time
+	wiped      map[ID]int  // how often the queue had forgotten all before that
 	desks      map[ID]*desk
 	stream     []*work // read, and not begun
 	busy       int     // places of the stream that are taken by calls
@@ -65,7 +66,7 @@ func (w *world) way() time.Duration { return leastWay + w.upTo(way-leastWay) }
 func (w *world) born(slot int) {
 	l := &life{
 		w: w, slot: slot, name: fmt.Sprintf("w%d-%d", slot, len(w.lives)), rate: 1, since: w.now,
-		deliveries: make(map[ID]Chunk), first: make(map[ID]bool), desks: make(map[ID]*desk),
+		deliveries: make(map[ID]Chunk), first: make(map[ID]bool), wiped: make(map[ID]int), desks: make(map[ID]*desk),
 	}
 	if w.has(drift) {
 		l.rate = 0.98 + 0.04*w.rng.Float64()

@@ -10,6 +10,7 @@ import (
 type queue struct {
 	w        *world
 	messages map[Chunk]*message
+	wiped    int     // how often all was forgotten
 	pulls    []*pull // of workers that wait for a chunk, in order
 }
 
@@ -83,7 +84,8 @@ func (q *queue) give(m *message, l *life) {
 		q.later(m, w.upTo(pick(w.rng, 0, 100*time.Millisecond, 20*time.Second)))
 	}
 	redelivered := m.delivered > 1
-	l.hear(w.way(), func() { l.delivered(m.chunk, redelivered) })
+	wiped := q.wiped
+	l.hear(w.way(), func() { l.delivered(m.chunk, redelivered, wiped) })
 }
 
 // extend believes in whoever has the message for AckWait more.
@@ -103,10 +105,15 @@ func (q *queue) later(m *message, d time.Duration) {
 	q.w.in(d, q.match)
 }
 
-func (q *queue) beat(c Chunk) {
+// beat is heard only of what was given out since all was forgotten last.
+func (q *queue) beat(c Chunk, wiped int) (heard bool) {
+	if wiped != q.wiped {
+		return false
+	}
 	if m := q.messages[c]; m != nil && m.pending {
 		q.extend(m)
 	}
+	return true
 }
 
 // ack takes a message away, whichever delivery of it is meant.
@@ -128,6 +135,7 @@ func (q *queue) putBack(c Chunk, after time.Duration) {
 func (q *queue) restart(wipe bool) {
 	if wipe {
 		q.w.tally.wipes++
+		q.wiped++
 		q.messages = make(map[Chunk]*message)
 	}
 	for _, m := range q.messages {

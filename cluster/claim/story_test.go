@@ -154,7 +154,7 @@ func (s *teller) ofItem(what string, id ID, rest []string, err error) Event {
 func (s *teller) ofClaim(what string, id ID, rest []string, err error) Event {
 	switch what {
 	case "beat":
-		return BeatEnded{id, err}
+		return BeatEnded{id, err, rest[0] == "forgotten"}
 	case "acked":
 		return Acked{id, err}
 	case "part":

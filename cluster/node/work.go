@@ -22,6 +22,11 @@ import (
 const (
 	// fetchWait is how long one look into the queue for a chunk waits.
 	fetchWait = 5 * time.Second
+	// aheadMost is how many items may wait in a worker's stream for their first call, and aheadTimes how many for each that may
+	// be in flight: what two asks for permits are about. Of a chunk that is given up they stay there,
+	// and each takes a permit to be told so, which is another's meanwhile.
+	aheadMost  = batch.DefaultReadAhead
+	aheadTimes = 2
 	// takenKept is how many words of those who take chunks over may wait to be heard.
 	takenKept = 256
 )
@@ -60,7 +65,7 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 		how.Concurrency = batch.DefaultConcurrency
 	}
 	w := &worker{Node: n, how: how, jobs: n.newJobs(how.Open), control: batch.NewControl(), lanes: map[string]bool{}, limits: make(chan limitSet, limitsKept)}
-	if err := n.ensure(ctx); err != nil {
+	if err := n.ensure(ctx, n.bus.Ensure); err != nil {
 		return err
 	}
 	var err error
@@ -76,7 +81,7 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 
 func (w *worker) newExecutor() (err error) {
 	w.exec, err = executor.New(executor.Config{
-		Claim:     claim.Config{Who: w.Name(), Concurrency: w.how.Concurrency, AckWait: w.cfg.Times.AckWait},
+		Claim:     claim.Config{Who: w.Name(), Concurrency: w.how.Concurrency, InHand: w.ahead() + w.how.Concurrency, AckWait: w.cfg.Times.AckWait},
 		Connected: w.bus.ReconnectedAt(), Store: w.home, Queue: queue{w.bus}, Peers: peers{w.Node}, Open: w.openJob, Clock: w.clock, Say: w.cfg.Say,
 	})
 	return err
@@ -124,7 +129,7 @@ func (w *worker) run(ctx context.Context) error {
 func (w *worker) stream(ctx context.Context) error {
 	opts := append(w.how.Options[:len(w.how.Options):len(w.how.Options)],
 		batch.WithConcurrency(w.how.Concurrency), batch.WithControl(w.control), batch.WithClock(w.clock), batch.WithSeed(w.cfg.Seed),
-		batch.WithPool(neverUsed, neverUsed))
+		batch.WithPool(neverUsed, neverUsed), batch.WithReadAhead(w.ahead()))
 	var ended error
 	for res, err := range batch.Stream(ctx, w.items(ctx), w.exec.Call, opts...) {
 		if err != nil {
@@ -138,6 +143,9 @@ func (w *worker) stream(ctx context.Context) error {
 	}
 	return ended
 }
+
+// ahead is how many items may wait in the stream.
+func (w *worker) ahead() int { return min(aheadMost, aheadTimes*w.how.Concurrency) }
 
 // neverUsed names a pool and a lane that no item has. While there is a lane that may yet flow, a stream goes on:
 // a worker whose limits have all stopped is there for the jobs that come next.
@@ -271,6 +279,24 @@ func (q queue) Fetch(ctx context.Context) (executor.Delivery, bool, error) {
 type delivery struct{ *bus.Delivery }
 
 func (d delivery) Body() []byte { return d.Delivery.Body }
+
+// Working is that of the bus.
+func (d delivery) Working(ctx context.Context) error {
+	err := d.Delivery.Working(ctx)
+	if errors.Is(err, bus.ErrGone) {
+		err = errors.Join(executor.ErrForgotten, err)
+	}
+	return err
+}
+
+// Done is that of the bus. Of what it has forgotten nothing can be taken out: if it comes again its part is found.
+func (d delivery) Done(ctx context.Context) error {
+	err := d.Delivery.Done(ctx)
+	if errors.Is(err, bus.ErrGone) {
+		err = nil
+	}
+	return err
+}
 
 // workOf is a chunk as the queue names it.
 func workOf(c claim.Chunk) bus.Work {

@@ -28,13 +28,17 @@ type Queue interface {
 // A Delivery is a chunk that was given out. Its methods are called by several goroutines, and end with ctx.
 type Delivery interface {
 	Body() []byte // the JSON of a job.Chunk
-	// Working says that it is being worked on: nil once the queue has heard it.
+	// Working says that it is being worked on: nil once the queue has heard it. The error is of kind
+	// [ErrForgotten] if the queue knows nothing of it.
 	Working(ctx context.Context) error
-	// Done says, once, that it needs no more work: nil once the queue has heard it.
+	// Done says, once, that it needs no more work: nil once the queue has heard it, or knows nothing of it.
 	Done(ctx context.Context) error
 	// Return puts it back, to be given out again after so long and not before.
 	Return(ctx context.Context, after time.Duration) error
 }
+
+// ErrForgotten is the kind of error of a queue that knows nothing of a delivery: it has lost what it knew.
+var ErrForgotten = errors.New("executor: the queue has forgotten it")
 
 // Peers are the other workers, and whoever counts. Its methods are called by several goroutines,
 // and end with ctx.

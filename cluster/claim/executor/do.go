@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -35,7 +36,9 @@ func (x *Executor) do(a claim.Action) {
 func (x *Executor) doOf(a claim.Action) {
 	switch a := a.(type) {
 	case claim.Beat:
-		x.say(a.Delivery, wordTime, Delivery.Working, func(err error) { x.step(claim.BeatEnded{ID: a.ID, Err: err}) })
+		x.say(a.Delivery, wordTime, Delivery.Working, func(err error) {
+			x.step(claim.BeatEnded{ID: a.ID, Err: err, Forgotten: errors.Is(err, ErrForgotten)})
+		})
 	case claim.Ack:
 		x.desk(a.ID) // the first that is heard of a claim, if its job is canceled
 		x.say(a.Delivery, claim.AckTime, Delivery.Done, func(err error) { x.step(claim.Acked{ID: a.ID, Err: err}) })
