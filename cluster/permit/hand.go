@@ -16,6 +16,7 @@ type inHand struct {
 	Permit
 	epoch, wave uint64
 	until       time.Time // it is good before
+	report      uint64    // that a call has left with it, which did not leave after all; 0: none has
 }
 
 // size orders permits: who covers a call is not smaller than it in any part, so the smallest

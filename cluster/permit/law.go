@@ -87,10 +87,7 @@ func (l *Law) Sent(now time.Time, c limiter.Cost, beside int) limiter.Ticket {
 	}
 	p := l.hand.take(i)
 	l.tickets++
-	l.out[l.tickets] = call{
-		of: p, cost: cost, left: now,
-		report: l.reports.add(Report{Epoch: p.epoch, Number: p.Number, Cost: cost}, now),
-	}
+	l.out[l.tickets] = call{of: p, cost: cost, left: now, report: l.reports.left(p, cost, now)}
 	k := l.Unlimited.Sent(now, c, beside)
 	k.Number, k.Probe = l.tickets, p.Probe
 	return k
@@ -105,6 +102,9 @@ func (l *Law) Ended(now time.Time, k limiter.Ticket, o machine.Outcome) {
 		return
 	}
 	delete(l.out, k.Number)
+	if o.Unsent && o.Signal == machine.Nothing && l.back(now, c) {
+		return
+	}
 	took := now.Sub(c.left).Seconds()
 	if l.latency == 0 {
 		l.latency = took
@@ -134,8 +134,31 @@ func (l *Law) expire(now time.Time) {
 	}
 }
 
+// unused reports a permit that is given up. Where the keeper may have heard that a call has left with it,
+// that call is said to have ended before it did.
 func (l *Law) unused(now time.Time, p inHand) {
-	l.reports.add(Report{Epoch: p.epoch, Number: p.Number, Unused: true}, now)
+	r := Report{Epoch: p.epoch, Number: p.Number, Unused: true}
+	switch {
+	case p.report == 0:
+		l.reports.add(r, now)
+	case l.reports.replace(p.report, r):
+	default:
+		r.Unused, r.Ended = false, OutcomeOf(machine.Outcome{Unsent: true})
+		l.reports.add(r, now)
+	}
+}
+
+// back takes a permit into the hand again whose call was let go of before it left: the next one may
+// leave with it. A chunk that is given up has hundreds of such calls, and a permit for each would be
+// another's for as long as it takes to be asked for and to be reported. It reports whether the permit is still good.
+func (l *Law) back(now time.Time, c call) bool {
+	p := c.of
+	if p.Probe || p.epoch != l.epoch || p.wave != l.wave || !now.Before(p.until) || len(l.hand.permits) >= MaxPermits {
+		return false
+	}
+	p.report = c.report
+	l.hand.add(p)
+	return true
 }
 
 // View is part of [limiter.Law]: nothing is known here but whether there is a permit.

@@ -162,3 +162,89 @@ func TestInTheMachine(t *testing.T) {
 		t.Errorf("stopped, it grants %+v", r.Grants)
 	}
 }
+
+// A call that was let go of before it left gives its permit to the next one; the keeper is told of one call.
+func TestAPermitWhoseCallDidNotLeave(t *testing.T) {
+	r := newRig(t, 10, 10, 9, 8)
+	r.at(0).give(1, 0, 1, 10)
+	for range 2 {
+		r.Ended(r.now, r.mustLeave(), machine.Outcome{Unsent: true})
+	}
+	k := r.mustLeave()
+	r.mustNotLeave("the permit is used")
+	r.Ended(r.now.Add(time.Millisecond), k, machine.Outcome{Signal: machine.Succeeded})
+	r.mustNotLeave("its call has left")
+	r.at(AskEvery)
+	if x := r.last().Reports; len(x) != 1 || x[0].Number != 1 || x[0].Cost.Input != 9 || x[0].Ended == nil || x[0].Ended.Signal != "" {
+		t.Errorf("it reports %+v", x)
+	}
+}
+
+// What the keeper was told of a permit's call stands: it ends once, whatever becomes of the permit.
+func TestAPermitThatIsGoodForNobody(t *testing.T) {
+	const nothing = "nothing"
+	for _, c := range []struct {
+		name  string
+		heard bool // that the call had left
+		then  func(r *rig)
+		want  func(x Report) bool
+	}{
+		{"a wave, before that was said", false, func(r *rig) { r.Hear(r.now, &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 1}) }, func(x Report) bool { return x.Unused }},
+		{"its time is up, and it was said to be used", true, func(r *rig) { r.at(2 * Life) }, func(x Report) bool { return !x.Unused && x.Ended.Signal == nothing && x.Ended.Unsent }},
+		{"it is used", true, func(r *rig) { r.Ended(r.now, r.mustLeave(), machine.Outcome{Signal: machine.Failed}) }, func(x Report) bool { return !x.Unused && x.Ended.Signal == "failed" }},
+		{"a wave", true, func(r *rig) { r.Hear(r.now, &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 1}) }, func(x Report) bool { return !x.Unused && x.Ended.Signal == nothing && x.Ended.Unsent }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, 10, 10, 10)
+			r.at(0).give(1, 0, 1, 10)
+			k := r.mustLeave()
+			if c.heard {
+				r.at(AskAgain)
+				if x := r.last().Reports; len(x) != 1 || x[0].Ended != nil {
+					t.Fatalf("it reports %+v", x)
+				}
+			}
+			r.Ended(r.now, k, machine.Outcome{Unsent: true})
+			c.then(r)
+			r.at(4 * Life)
+			ends := 0
+			for _, x := range r.last().Reports {
+				if x.Unused || x.Ended != nil {
+					ends++
+					if !c.want(x) {
+						t.Errorf("it reports %+v, %+v", x, x.Ended)
+					}
+				}
+			}
+			if ends != 1 {
+				t.Errorf("it ends %d times", ends)
+			}
+		})
+	}
+}
+
+// A permit is not taken back for longer than it is good, nor a probe, nor one that failed on the way.
+func TestPermitsThatAreNotTakenBack(t *testing.T) {
+	for name, end := range map[string]func(r *rig, k limiter.Ticket){
+		"its time is up": func(r *rig, k limiter.Ticket) { r.Ended(r.now.Add(Life), k, machine.Outcome{Unsent: true}) },
+		"it failed": func(r *rig, k limiter.Ticket) {
+			r.Ended(r.now, k, machine.Outcome{Signal: machine.Failed, Unsent: true})
+		},
+		"it left": func(r *rig, k limiter.Ticket) { r.Ended(r.now, k, machine.Outcome{}) },
+		"a later wave": func(r *rig, k limiter.Ticket) {
+			r.Hear(r.now, &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 1})
+			r.Ended(r.now, k, machine.Outcome{Unsent: true})
+		},
+		"a later keeper": func(r *rig, k limiter.Ticket) { r.give(2, 0, 1); r.Ended(r.now, k, machine.Outcome{Unsent: true}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 10, 10)
+			r.at(0).give(1, 0, 1, 10)
+			end(r, r.mustLeave())
+			if len(r.hand.permits) > 0 {
+				t.Errorf("in hand: %+v", r.hand.permits)
+			}
+			r.mustNotLeave(name)
+		})
+	}
+}

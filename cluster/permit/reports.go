@@ -25,6 +25,19 @@ func (r *reports) add(x Report, at time.Time) uint64 {
 	return r.first + uint64(len(r.list)) - 1
 }
 
+// left notes that a call has left with a permit, and answers the number of the report that says so: of a
+// permit that was taken back, the one that had said so before.
+func (r *reports) left(p inHand, cost Cost, now time.Time) uint64 {
+	x := Report{Epoch: p.epoch, Number: p.Number, Cost: cost}
+	if p.report == 0 {
+		return r.add(x, now)
+	}
+	if p.report > r.seen {
+		r.list[p.report-r.first] = report{x, now}
+	}
+	return p.report
+}
+
 // replace has one report say what two would: that a call has left is of no interest when it
 // has ended. It reports whether nobody has seen the first one yet.
 func (r *reports) replace(number uint64, x Report) bool {
