@@ -17,7 +17,8 @@
 // calls the judge below a path with its name in it, so the judge knows whose a call is.
 //
 // STORM_SEED=n repeats what a test printed. STORM=short, the default, runs what CI has time for;
-// STORM=all has all storms in their short form; STORM=hour makes them long: 200 kills and more.
+// STORM=all has all storms in their short form; STORM=hour makes them long, and STORM=12m so long: 200 kills
+// and more in the one that kills everybody.
 // STORM_COMMAND names a command to be tried instead of the one that is built here, STORM_LOGS a
 // folder in which what the processes say is left.
 package tests

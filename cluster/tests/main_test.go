@@ -105,7 +105,19 @@ func onlyLong(t *testing.T) {
 }
 
 // long says that the storms may take hours.
-func long() bool { return os.Getenv("STORM") == "hour" }
+func long() bool { return lengthSaid() > 0 }
+
+// lengthSaid is how long each storm is to be: what STORM says, or 0.
+func lengthSaid() time.Duration {
+	if os.Getenv("STORM") == "hour" {
+		return time.Hour
+	}
+	said, err := time.ParseDuration(os.Getenv("STORM"))
+	if err != nil {
+		return 0 // it is one of the other words
+	}
+	return said
+}
 
 // usually is the first in minutes and the second in hours.
 func usually[T any](minutes, hours T) T {

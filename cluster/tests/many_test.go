@@ -14,7 +14,7 @@ import (
 func TestManyWorkers(t *testing.T) {
 	onlyLong(t)
 	t.Parallel()
-	workers, length, limit := usually(12, 200), usually(20*time.Second, time.Hour), usually(200.0, 500.0)
+	workers, length, limit := usually(12, 200), usually(20*time.Second, lengthSaid()), usually(200.0, 500.0)
 	f := newFleet(t, plan{workers: workers, inFlight: 32, provider: sim.Config{RPM: limit * 60, Burst: 5 * time.Second, Headers: true}})
 	q := writeQuestions(t, filepath.Join(f.dir, "in.jsonl"), "many", int(limit*length.Seconds()))
 	customer, output := f.customer(q, "out")
