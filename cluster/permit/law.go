@@ -150,7 +150,8 @@ func (l *Law) unused(now time.Time, p inHand) {
 
 // back takes a permit into the hand again whose call was let go of before it left: the next one may
 // leave with it. A chunk that is given up has hundreds of such calls, and a permit for each would be
-// another's for as long as it takes to be asked for and to be reported. It reports whether the permit is still good.
+// another's for as long as it takes to be asked for and to be reported. It reports whether the permit is still good; of a
+// probe the keeper waits for the end.
 func (l *Law) back(now time.Time, c call) bool {
 	p := c.of
 	if p.Probe || p.epoch != l.epoch || p.wave != l.wave || !now.Before(p.until) || len(l.hand.permits) >= MaxPermits {

@@ -172,10 +172,14 @@ func TestAPermitWhoseCallDidNotLeave(t *testing.T) {
 	}
 	k := r.mustLeave()
 	r.mustNotLeave("the permit is used")
+	r.at(AskAgain)
+	if x := r.last().Reports; len(x) != 1 || x[0].Cost.Input != 9 || x[0].Ended != nil {
+		t.Errorf("it reports %+v", x)
+	}
 	r.Ended(r.now.Add(time.Millisecond), k, machine.Outcome{Signal: machine.Succeeded})
 	r.mustNotLeave("its call has left")
-	r.at(AskEvery)
-	if x := r.last().Reports; len(x) != 1 || x[0].Number != 1 || x[0].Cost.Input != 9 || x[0].Ended == nil || x[0].Ended.Signal != "" {
+	r.at(2 * AskAgain)
+	if x := r.last().Reports; len(x) != 2 || x[1].Number != 1 || x[1].Cost.Input != 9 || x[1].Ended == nil || x[1].Ended.Signal != "" {
 		t.Errorf("it reports %+v", x)
 	}
 }
@@ -247,4 +251,9 @@ func TestPermitsThatAreNotTakenBack(t *testing.T) {
 			r.mustNotLeave(name)
 		})
 	}
+	r := newRig(t, 10, 10)
+	r.at(0)
+	r.Hear(r.now, &Give{Version: Version, Worker: "w", Job: "j", Limit: "l", Epoch: 1, Heard: r.last().Seq, Permits: []Permit{{Number: 1, Cost: Cost{Input: 10}, Probe: true}}})
+	r.Ended(r.now, r.mustLeave(), machine.Outcome{Unsent: true})
+	r.mustNotLeave("it was a probe, whose end the keeper waits for")
 }
