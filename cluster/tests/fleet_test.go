@@ -239,7 +239,7 @@ func (f *fleet) run(args ...string) (stdout string, code int) {
 	f.t.Helper()
 	p := f.process(fmt.Sprintf("%s-%s", args[0], ports.next()), args...) // a log of its own
 	p.start()
-	code = p.ends(comeUp)
+	code = p.ends(usually(comeUp, comeUp+lengthSaid())) // one process makes of a long storm's file what a cluster does, and faster
 	text, err := os.ReadFile(p.said)
 	if err != nil {
 		f.t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 // A limit that halves costs one wave of refusals and no more, however many workers there are;
 // what is left of it is used, and so is one that doubles.
 func TestTheLimitHalvesAndDoubles(t *testing.T) {
-	onlyLong(t)
 	t.Parallel()
 	const halves, doubles = 8 * time.Second, 20 * time.Second
 	config := strict(time.Second)
@@ -64,7 +63,6 @@ func waves(book []call) (sizes []int) {
 
 // A balance that is used up ends every job on it with 3, and nobody goes on asking.
 func TestQuotaEndsEverything(t *testing.T) {
-	onlyLong(t)
 	t.Parallel()
 	config := strict(time.Second)
 	config.QuotaAfter = 5 * rate

@@ -1,6 +1,9 @@
 package tests
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -116,9 +119,35 @@ func (f *fleet) judged(refusals bool) verdict {
 		f.t.Errorf("%d calls repeated, %d may have been in flight at the blows", v.repeated, v.may)
 	}
 	if v.refused > 0 && !refusals {
-		f.t.Errorf("%d refusals", v.refused)
+		f.t.Errorf("%d refusals:\n%s", v.refused, f.story())
 	}
 	return v
+}
+
+// story is when waves of refusals began, and when somebody was struck and healed.
+func (f *fleet) story() string {
+	var story []string
+	at := func(t time.Time, what string) {
+		story = append(story, fmt.Sprintf("%9.3f %s", t.Sub(f.judge.began).Seconds(), what))
+	}
+	var last time.Time
+	for _, c := range f.judge.book() {
+		if c.refused() && c.at.Sub(last) > time.Second {
+			at(c.at, "a wave of refusals begins with "+c.who)
+		}
+		if c.refused() {
+			last = c.at
+		}
+	}
+	for _, b := range f.audit.blows {
+		at(b.at, b.kind+" "+b.who)
+		at(b.until, b.who+" is whole again")
+	}
+	for _, a := range f.audit.absences {
+		at(a.from, a.who+" cannot reach the keeper")
+	}
+	slices.Sort(story) // the numbers are as wide as each other
+	return strings.Join(story, "\n")
 }
 
 func complain(t *testing.T, what string, told []string) {
