@@ -62,6 +62,7 @@ type Keeper struct {
 	granted queue     // permits by when they were granted
 	number  permit.Number
 
+	began   time.Time // the first call
 	now     time.Time // of the latest call: time never goes back in here
 	looked  time.Time // the latest decision
 	saw     time.Time // when it was looked at what binds limits
@@ -247,6 +248,9 @@ func (k *Keeper) Stops() map[string]*permit.Cause {
 
 // tick keeps time from going back, as the machine's does.
 func (k *Keeper) tick(now time.Time) time.Time {
+	if k.began.IsZero() {
+		k.began = now
+	}
 	if now.After(k.now) {
 		k.now = now
 	}

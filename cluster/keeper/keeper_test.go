@@ -144,6 +144,34 @@ func TestReportsOfTheForgotten(t *testing.T) {
 	}
 }
 
+// A message may lie on its way for as long as a connection is cut, and knows nothing of it. What headers said when it
+// was sent is none of now: neither of a call that was given up, nor of an earlier keeper's long after that one.
+func TestSightingsThatLayOnTheWay(t *testing.T) {
+	seen := limiter.Sighting{Dimension: limiter.Tokens, Limit: 6e6, Window: time.Minute, Remaining: 50_000, Reset: 500 * time.Millisecond, HasReset: true}
+	answered := machine.Outcome{Signal: machine.Succeeded, Latency: time.Second, Sightings: []limiter.Sighting{seen}}
+	for _, c := range []struct {
+		name  string
+		epoch uint64 // that the worker had heard of
+		after time.Duration
+		want  limiter.Source
+	}{
+		{"given up", 4, 10 * time.Second, limiter.Unknown},
+		{"an earlier keeper's, at once", 3, time.Second, limiter.Seen},
+		{"an earlier keeper's, late", 3, 10 * time.Second, limiter.Unknown},
+	} {
+		r := newRig(t, Config{Epoch: 4})
+		r.silent = true
+		r.hears(asking("b", 1, nil)).at(c.after)
+		report := ended(permit.Permit{Number: 7, Cost: permit.Cost{Input: 10}}, answered)
+		report.Epoch = c.epoch
+		a := asking("a", 90, nil, report)
+		a.Epoch = c.epoch
+		if r.hears(a); r.lane().View.Limits[1].Source != c.want || r.lane().Latency != time.Second {
+			t.Errorf("%s: limit %v, want %v; latency %v", c.name, r.lane().View.Limits[1].Source, c.want, r.lane().Latency)
+		}
+	}
+}
+
 // That reports were heard is said also where there is nothing to give.
 func TestReportsAreAcknowledged(t *testing.T) {
 	r := newRig(t, Config{})

@@ -22,19 +22,19 @@ func (k *Keeper) reports(now time.Time, p *peer, a *permit.Ask) {
 	for i := range a.Reports {
 		if number := a.First + uint64(i); number > p.reported {
 			p.reported = number
-			k.report(now, p, &a.Reports[i])
+			k.report(now, p, a, &a.Reports[i])
 		}
 	}
 }
 
-func (k *Keeper) report(now time.Time, p *peer, r *permit.Report) {
+func (k *Keeper) report(now time.Time, p *peer, a *permit.Ask, r *permit.Report) {
 	var h *held
 	if r.Epoch == k.epoch {
 		h = p.permits[r.Number]
 	}
 	switch {
 	case h == nil:
-		k.overheard(now, p, r)
+		k.overheard(now, p, a, r)
 	case r.Unused && h.state == sent:
 		// A worker that says both is wrong, and a charge that came back for a call that left
 		// would be a burst.
@@ -51,7 +51,7 @@ func (k *Keeper) report(now time.Time, p *peer, r *permit.Report) {
 
 // overheard takes how a call ended that is not in the books: it left with a permit of an
 // earlier keeper, or its worker was silent for so long that it was given up.
-func (k *Keeper) overheard(now time.Time, p *peer, r *permit.Report) {
+func (k *Keeper) overheard(now time.Time, p *peer, a *permit.Ask, r *permit.Report) {
 	if r.Ended == nil {
 		return
 	}
@@ -59,8 +59,19 @@ func (k *Keeper) overheard(now time.Time, p *peer, r *permit.Report) {
 	if err != nil {
 		return // it was valid when the ask was heard
 	}
+	if k.layLong(now, a, r) {
+		o.Sightings = nil
+	}
 	k.lesson(p.limit, &o)
 	k.machine.Step(now, machine.Overheard(p.limit.name, now.Add(-r.Age), r.Cost.Limiter(), o))
+}
+
+// layLong reports whether an ask may have lain on its way for seconds: that a worker is cut off, and its words come when
+// the cut is over, none of them knows. The age of a report is that of when it was said, and what headers showed then
+// would be believed of now. A call that this keeper has given up ended seconds ago, or its end was said
+// then. Who has not heard of this keeper is new to it for a moment, and after that was cut off.
+func (k *Keeper) layLong(now time.Time, a *permit.Ask, r *permit.Report) bool {
+	return r.Epoch == k.epoch || a.Epoch < k.epoch && now.Sub(k.began) > permit.Forgotten
 }
 
 func (k *Keeper) ended(now time.Time, h *held, r *permit.Report) {
