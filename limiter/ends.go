@@ -30,13 +30,13 @@ func (m *ModelLaw) Answered(now time.Time, n News) {
 	if m.mean != nil && n.Good {
 		m.mean.Answered(now, n.Latency, int(n.Ticket.Beside))
 	}
-	m.took(n.Latency)
+	m.took(n.Latency + n.Detour)
 	m.correctCost(t, &n)
 	m.see(t, &n)
 	m.ripen(t, 0)
 }
 
-// took takes the latency of an answer.
+// took takes for how long an answer took a place: what is in flight is counted by places.
 func (m *ModelLaw) took(d time.Duration) {
 	if d <= 0 {
 		return
@@ -52,7 +52,7 @@ func (m *ModelLaw) took(d time.Duration) {
 // this law's pace, company or charges.
 func (m *ModelLaw) overheard(now time.Time, t float64, n *News) {
 	m.answered.Add(now)
-	m.took(n.Latency)
+	m.took(n.Latency + n.Detour)
 	if n.Measured {
 		m.correct(n)
 	}

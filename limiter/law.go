@@ -107,6 +107,7 @@ type News struct {
 	Good       bool      // it was answered as hoped
 	Timeout    bool      // of a failure: it ran out of time
 	Latency    time.Duration
+	Detour     time.Duration // for how long its place was taken beside that
 	Overloaded bool          // a refusal that says busy (503, 529); what it means is open, as of any other
 	Directed   bool          // the server named a wait
 	RetryAfter time.Duration // that wait; 0 or less names none

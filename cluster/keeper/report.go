@@ -86,6 +86,9 @@ func (k *Keeper) ended(now time.Time, h *held, r *permit.Report) {
 		// any more. The ways to the worker and back are part of that.
 		o.Latency = max(o.Latency, now.Sub(h.at))
 	}
+	// A permit is in flight for longer than its call: by the calls alone, of short ones no more could be
+	// out than the law lets hang at first, which is 64 for all workers and a tenth of a second.
+	o.Detour = max(0, now.Sub(h.at)-o.Latency)
 	h.peer.limit.counts.Ended++
 	k.settle(now, h, o)
 }

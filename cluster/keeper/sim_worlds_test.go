@@ -258,3 +258,19 @@ func TestEstimates(t *testing.T) {
 		}
 	}
 }
+
+// Calls that take no longer than the way to the keeper fill the limit all the same: what is in flight
+// there are permits, and they are out for as long as the way takes, too.
+func TestShortCalls(t *testing.T) {
+	for _, workers := range []int{3, 20} {
+		p := small(1)
+		p.storm, p.latency, p.workers, p.places, p.rate = false, time.Millisecond, workers, 256, 2_000_000
+		p.length, p.from = 40*time.Second, 20*time.Second
+		r := newLab(p).run()
+		right(t, r)
+		t.Logf("%d workers: %v", workers, r)
+		if r.use < 0.99 || r.refused > 0 || r.jain < 0.97 {
+			t.Errorf("%d workers: %v", workers, r)
+		}
+	}
+}

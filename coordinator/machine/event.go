@@ -30,6 +30,7 @@ func (s Signal) String() string { return signalWords[s] }
 type Outcome struct {
 	Signal     Signal
 	Latency    time.Duration      // from send to end; 0: not measured
+	Detour     time.Duration      // for how long it counted as in flight beside that, where somebody far away makes the calls
 	Directed   bool               // the server named a wait
 	RetryAfter time.Duration      // that wait, if Directed; less than 0 or more than MostDirected names none
 	Unclear    bool               // of a refusal: it may mean a limit by the day; the third in a row is taken for that

@@ -128,7 +128,7 @@ func newsOf(it *Item, o *Outcome, present bool) limiter.News {
 	return limiter.News{
 		Ticket: it.ticket, Sent: it.Sent, Cost: it.Cost, Present: present, Probe: it.Probe,
 		Good: o.Signal == Succeeded, Timeout: o.Timeout, Unsent: o.Unsent, Overloaded: o.Signal == Overloaded,
-		Latency: o.Latency, Directed: o.Directed, RetryAfter: o.RetryAfter, Slow: o.Slow,
+		Latency: o.Latency, Detour: o.Detour, Directed: o.Directed, RetryAfter: o.RetryAfter, Slow: o.Slow,
 		Measured: o.Measured, Actual: o.Actual, On: o.On, Sightings: o.Sightings,
 	}
 }
