@@ -80,8 +80,9 @@ type Cut struct {
 
 // The defaults of Cut.
 const (
-	// DefaultSegment is 1 GB: some seconds of reading, and a hundred of them are 100 GB.
-	DefaultSegment = 1_000_000_000
+	// DefaultSegment is a quarter of a GB: some seconds of reading, and a file of ten million short lines is
+	// read by four workers at once.
+	DefaultSegment = 250_000_000
 	// MaxSegments is how many segments a job's first inputs are cut into at most; what has more
 	// bytes than so many defaults has larger ones. Merging reads from all of them at a time.
 	MaxSegments = 256
