@@ -179,6 +179,7 @@ func (b *Bus) options() nats.Options {
 	o.ReconnectBufSize = -1 // what is said while nobody hears it is not said later
 	o.PingInterval, o.MaxPingsOut = aliveEvery, alivePings
 	o.FlusherTimeout, o.ReconnectOnFlusherError = flushWait, true
+	o.SubChanLen = fetchedMost
 	o.DisconnectedErrCB, o.ReconnectedCB = b.lost, b.found
 	o.AsyncErrorCB = func(_ *nats.Conn, _ *nats.Subscription, err error) { b.say(err) }
 	o.ClosedCB = func(*nats.Conn) { close(b.closed) }

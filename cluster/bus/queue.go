@@ -177,6 +177,10 @@ func (b *Bus) Fetch(ctx context.Context, k Kind, wait time.Duration) (*Delivery,
 	return delivery, delivery != nil, nil
 }
 
+// fetchedMost is how many messages one fetch has room for: it asks for one, and may be sent a status beside
+// it. By itself the client would make room for 65,536 with each fetch, half a megabyte.
+const fetchedMost = 8
+
 func (b *Bus) fetch(ctx context.Context, consumer string, wait time.Duration) (*Delivery, error) {
 	// Not an inbox of requests: that one is listened to as long as there is a connection, and
 	// the server would send work to a fetch that was given up.

@@ -72,11 +72,11 @@ func (h *hand) dropExpired(now time.Time) []inHand {
 // drop takes out those of which gone is true, oldest number first.
 func (h *hand) drop(gone func(*inHand) bool) (out []inHand) {
 	kept := h.permits[:0]
-	for _, p := range h.permits {
-		if gone(&p) {
-			out = append(out, p)
+	for i := range h.permits { // it is asked at each decision, and seldom is one gone
+		if p := &h.permits[i]; gone(p) {
+			out = append(out, *p)
 		} else {
-			kept = append(kept, p)
+			kept = append(kept, *p)
 		}
 	}
 	h.permits = kept
