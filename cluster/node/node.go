@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,9 @@ type Config struct {
 	Line string
 	// Home is where the cluster's store is found from here; "" is as the line says.
 	Home string
+	// Patient waits for a bucket that is away, as for a bus: whoever is started by a machine, and
+	// would be started again. Else it is an error.
+	Patient bool
 	// Times are those of the cluster: zero ones are the defaults, and all processes need the same.
 	Times Times
 	// Seed is for all chance; it need not be the same twice.
@@ -45,7 +49,8 @@ type Node struct {
 	objects atomic.Uint64 // names of objects that were made
 }
 
-// Join connects to the bus and opens the store. It waits for a bus that is away until ctx ends.
+// Join connects to the bus and opens the store. It waits for a bus that is away until ctx ends, and if the
+// config says so for a store.
 // Whoever gets a node closes it.
 func Join(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Clock == nil {
@@ -59,13 +64,10 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Home != "" {
-		home = cfg.Home
-	}
-	if home == "" {
+	if home = cmp.Or(cfg.Home, home); home == "" {
 		return nil, fmt.Errorf("node: %w", ErrHome)
 	}
-	s, err := store.Open(ctx, home)
+	s, err := openHome(ctx, home, &cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +78,19 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, errors.Join(err, store.Close(s))
 	}
 	return &Node{cfg: cfg, clock: cfg.Clock, bus: b, home: s, line: JoinLine(line, home)}, nil
+}
+
+// openHome opens the store. One that is away is said once, and opened again until ctx ends.
+func openHome(ctx context.Context, home string, cfg *Config) (store.Store, error) {
+	for tried := false; ; tried = true {
+		s, err := store.Open(ctx, home, store.WithClock(cfg.Clock))
+		if err == nil || !cfg.Patient || !errors.Is(err, store.ErrAway) || ctx.Err() != nil {
+			return s, err
+		}
+		if !tried {
+			cfg.Say(fmt.Sprintf("it is waited for: %v", err))
+		}
+	}
 }
 
 // ensure has what is missing on the bus made. Three hubs that have just begun, and one that is busy, do not

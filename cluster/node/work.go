@@ -17,6 +17,7 @@ import (
 	"github.com/headrace/headrace/cluster/claim/executor"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/cluster/store"
 )
 
 const (
@@ -40,6 +41,9 @@ type Worker struct {
 	Concurrency int
 	// Options say how calls are tried again, and are for every job.
 	Options []batch.Option
+	// SaveEvery is after how long an answer is saved at the latest, where the store cannot append;
+	// 0 means store.DefaultPieceEvery.
+	SaveEvery time.Duration
 	// Drain, once closed, ends the work softly: nothing more is begun, what is in flight is saved.
 	Drain <-chan struct{}
 }
@@ -83,6 +87,7 @@ func (w *worker) newExecutor() (err error) {
 	w.exec, err = executor.New(executor.Config{
 		Claim:     claim.Config{Who: w.Name(), Concurrency: w.how.Concurrency, InHand: w.ahead() + w.how.Concurrency, AckWait: w.cfg.Times.AckWait},
 		Connected: w.bus.ReconnectedAt(), Store: w.home, Queue: queue{w.bus}, Peers: peers{w.Node}, Open: w.openJob, Clock: w.clock, Say: w.cfg.Say,
+		Journal: store.JournalConfig{Every: w.how.SaveEvery},
 	})
 	return err
 }

@@ -62,16 +62,19 @@ func openBucket(ctx context.Context, u *url.URL, o *options) (Store, error) {
 		made = newTransport()
 		transport = made
 	}
-	client, err := dial(ctx, u, transport)
-	if err != nil {
+	b := &bucket{bucket: u.Host, clock: o.clock, seed: newSeed()}
+	if err := b.dial(ctx, u, transport); err != nil {
 		return nil, err
 	}
-	b := &bucket{client: client, bucket: u.Host, clock: o.clock, seed: newSeed()}
 	s := &opened{sub: &sub{whole: b}, idle: made}
 	if prefix != "" {
 		s.prefix = prefix + "/"
 	}
-	return s, b.reachable(ctx, s.prefix)
+	if err := b.reachable(ctx, s.prefix); err != nil {
+		_ = s.Close() // it holds idle connections alone
+		return nil, err
+	}
+	return s, nil
 }
 
 // newSeed differs from machine to machine, as those that were refused together should not agree on
@@ -90,23 +93,28 @@ func (b *bucket) reachable(ctx context.Context, prefix string) error {
 	return nil
 }
 
-func dial(ctx context.Context, u *url.URL, transport http.RoundTripper) (*minio.Core, error) {
+// dial makes the client, and asks for the region if nobody says it.
+func (b *bucket) dial(ctx context.Context, u *url.URL, transport http.RoundTripper) error {
 	host, secure, err := endpoint(u.Query())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	o := &minio.Options{
 		Creds: chain(), Secure: secure, Transport: transport, Region: region(u.Query()),
 		MaxRetries: 1, // retry is ours: only here it is known what a second answer means
 	}
-	client, err := minio.NewCore(host, o)
-	if err != nil || o.Region != "" {
-		return client, err
+	if b.client, err = minio.NewCore(host, o); err != nil || o.Region != "" {
+		return err
 	}
-	if o.Region, err = client.GetBucketLocation(ctx, u.Host); err != nil {
-		return nil, fmt.Errorf("its region: %w: say ?region= or AWS_REGION", err)
+	err = b.retry(ctx, func() (err error) {
+		o.Region, err = b.client.GetBucketLocation(ctx, b.bucket)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("its region: %w: say ?region= or AWS_REGION", err)
 	}
-	return minio.NewCore(host, o)
+	b.client, err = minio.NewCore(host, o)
+	return err
 }
 
 // endpoint is the host, with its port if it says one, and whether it is spoken to in TLS.

@@ -37,7 +37,7 @@ func (b *bucket) retry(ctx context.Context, request func() error) error {
 }
 
 // errTired says that a request was made as often as it may be.
-var errTired = fmt.Errorf("given up after %d tries", requestTries)
+var errTired = fmt.Errorf("%w: given up after %d tries", ErrAway, requestTries)
 
 // backoff waits between requests, half of the time by chance: who was refused together shall not
 // come back together.

@@ -19,6 +19,9 @@ var (
 	ErrChanged = errors.New("the object has changed")
 	// ErrName: no object can have that name; CheckName says which can.
 	ErrName = errors.New("no object can have that name")
+	// ErrAway: a bucket was asked as often as it is asked for one thing, for some seconds, and each time
+	// was too busy, or was not reached. It may be there later, unless its address is wrong.
+	ErrAway = errors.New("the store is away")
 	// ErrUnsafe: the store may let two writers of one name both win, or shows late what it
 	// took. Nothing may be trusted to it.
 	ErrUnsafe = errors.New("the store is not safe")

@@ -13,7 +13,10 @@ type blow struct {
 	at    time.Time
 	until time.Time // of a kill: when it was struck; zero: it has not ended
 	hands int       // its calls that the provider was working on
-	may   int       // how many it may have in flight
+	may   int       // how many of its calls may be made again
+	// saved are the questions whose answers were in the store when it was struck; nil: that is told by
+	// the time (unsaved).
+	saved map[string]bool
 }
 
 // An absence is a time in which a worker could not reach the keeper.
@@ -96,6 +99,9 @@ func (a *audit) withoutExcuse(prompt string, calls []call) (told []string) {
 func (a *audit) excuses(b blow, c call) bool {
 	began := b.until.IsZero() || c.at.Before(b.until.Add(a.late))
 	ended := !c.ended.IsZero() && c.ended.Before(b.at.Add(-unsaved-a.late))
+	if b.saved != nil {
+		ended = b.saved[c.prompt]
+	}
 	return b.who == c.who && began && !ended
 }
 

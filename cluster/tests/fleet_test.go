@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/cluster/store/s3test"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -18,6 +19,7 @@ type plan struct {
 	inFlight      int // of each worker
 	provider      sim.Config
 	links         bool     // each worker reaches the hub by a link of its own
+	bucket        bool     // the home, and what is asked, are in a bucket
 	told          []string // what the user knows of the limit, as flags of each worker
 }
 
@@ -28,13 +30,16 @@ type fleet struct {
 	command string   // the file that all of them are started from
 	env     []string // beside this process's own
 	dir     string
-	home    string
+	home    string         // the folder in which the store lies
+	store   string         // its address: the folder, or a bucket
+	bucket  *s3test.Server // nil: it is a folder
 	judge   *judge
 	late    *lateness
 	hubs    []*hub
 	workers []*worker
 	audit   audit
 	strikes map[harm]int
+	given   *questionnaire // the job that was given last
 }
 
 // A hub is a process, its folder, and the file in which it says where it is.
@@ -51,12 +56,14 @@ type worker struct {
 	struck bool
 }
 
-// Short times, so that a storm of minutes sees many of them. Both are the workers' flags.
+// Short times, so that a storm of minutes sees many of them. All are the workers' flags.
 const (
 	// ackWait is after how long a silent worker's chunk is given to another.
 	ackWait = 4 * time.Second
 	// lease is the keeper's T with one hub; with three it is twice as long, as in SCALE.
 	lease = 3 * time.Second
+	// saveEvery is after how long what was answered is in a bucket, if the bucket is there.
+	saveEvery = 2 * time.Second
 	// comeUp bounds how long a process may take to say that it is there, on a machine that
 	// has much else to do.
 	comeUp = time.Minute
@@ -75,13 +82,24 @@ func unstarted(t *testing.T, p plan) *fleet {
 	t.Helper()
 	dir := t.TempDir()
 	f := &fleet{
-		t: t, plan: p, dir: dir, home: filepath.Join(dir, "home"), strikes: map[harm]int{},
+		t: t, plan: p, dir: dir, home: filepath.Join(dir, "home"), store: filepath.Join(dir, "home"), strikes: map[harm]int{},
 		judge: newJudge(t, p.provider), late: watchLateness(t), audit: audit{asked: map[string]int{}},
 	}
-	if err := os.Mkdir(f.home, 0o755); err != nil {
+	if p.bucket {
+		f.inBucket()
+	}
+	if err := os.MkdirAll(f.home, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// inBucket puts the store into a bucket of the fleet's own.
+func (f *fleet) inBucket() {
+	f.t.Helper()
+	f.bucket = s3test.StartBeside(f.t)
+	f.env = append(f.env, f.bucket.Environment()...)
+	f.home, f.store = f.bucket.Folder("home"), f.bucket.Address("home")
 }
 
 func (f *fleet) launch() {
@@ -126,7 +144,7 @@ const sharedToken = "the-three-hubs-of-the-storms"
 func (f *fleet) newHub(n int, flags ...string) *hub {
 	name := fmt.Sprint("hub", n)
 	h := &hub{dir: filepath.Join(f.dir, name), ready: filepath.Join(f.dir, name+".ready")}
-	args := []string{"hub", "--listen", freePort(f.t), "--store", f.home, "--dir", h.dir, "--ready-file", h.ready}
+	args := []string{"hub", "--listen", freePort(f.t), "--store", f.store, "--dir", h.dir, "--ready-file", h.ready}
 	h.process = f.process(name, append(args, flags...)...)
 	return h
 }
@@ -168,8 +186,11 @@ func (f *fleet) newWorker(name string, flags ...string) *worker {
 		join = through(join, w.link)
 	}
 	args := []string{
-		"worker", "--join", join, "--store", f.home, "--base-url", f.judge.base(name),
+		"worker", "--join", join, "--store", f.store, "--base-url", f.judge.base(name),
 		"-c", fmt.Sprint(f.plan.inFlight), "--progress", "plain", "--ack-wait", ackWait.String(), "--lease", f.term().String(),
+	}
+	if f.bucket != nil {
+		args = append(args, "--save-every", saveEvery.String())
 	}
 	w.process = f.process(name, append(append(args, f.plan.told...), flags...)...)
 	return w
@@ -221,17 +242,33 @@ func (f *fleet) term() time.Duration {
 // first line on standard output.
 func (f *fleet) customer(q *questionnaire, name string, flags ...string) (p *process, output string) {
 	f.t.Helper()
+	f.given = q
 	for text, n := range q.asked {
 		f.audit.asked[text] += n
 	}
 	output = filepath.Join(f.dir, name+".jsonl")
 	args := []string{
-		"submit", q.path, "-o", output, "--cluster", f.url(), "--store", f.home, "--wait",
+		"submit", f.inputOf(q), "-o", output, "--cluster", f.url(), "--store", f.store, "--wait",
 		"--base-url", f.judge.base("customer"), "--limit-name", "org",
 	}
 	p = f.process(name, append(args, flags...)...)
 	p.start()
 	return p, output
+}
+
+// inputOf is where the fleet finds what is asked.
+func (f *fleet) inputOf(q *questionnaire) string {
+	f.t.Helper()
+	if f.bucket == nil {
+		return q.path
+	}
+	text, err := os.ReadFile(q.path)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	name := "prompts/" + filepath.Base(q.path)
+	f.bucket.Put(f.t, name, text)
+	return f.bucket.Address(name)
 }
 
 // run asks one question of the command, and gives what it answers on standard output.

@@ -23,6 +23,8 @@ type questionnaire struct {
 	// asked is how often each question stands in the file: most once, but lines without an
 	// id may ask the same thing.
 	asked map[string]int
+	// at is what the line of that number asks, from 1.
+	at map[int]string
 }
 
 const (
@@ -38,20 +40,24 @@ const (
 // writeQuestions makes a prompt file. The tag is in each question: it tells jobs apart.
 func writeQuestions(t *testing.T, path, tag string, items int) *questionnaire {
 	t.Helper()
-	q := &questionnaire{path: path, items: items, asked: map[string]int{}}
+	q := &questionnaire{path: path, items: items, asked: map[string]int{}, at: map[int]string{}}
 	file, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := bufio.NewWriter(file)
 	_, _ = b.WriteString("\uFEFF") // as some editors leave it
+	number := 1
 	for i := 1; i <= items; i++ {
 		text := fmt.Sprintf("%s: what comes after %d? – «%c»", tag, i, rune('α'+i%20))
 		if i%sameEvery == 0 {
 			text = fmt.Sprintf("%s: what comes next, for the %d. time of asking?", tag, i%3)
 		}
 		q.asked[text]++
-		_, _ = b.WriteString(inputLine(i, text))
+		q.at[number] = text
+		line := inputLine(i, text)
+		number += strings.Count(line, "\n")
+		_, _ = b.WriteString(line)
 	}
 	if err := errors.Join(b.Flush(), file.Close()); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/headrace/headrace/cluster/store/s3test"
 )
 
 // What the tests start is started by this name, in a folder that is there until all have run.
@@ -24,6 +26,7 @@ var built struct {
 }
 
 func TestMain(m *testing.M) {
+	s3test.Serve()
 	if part := os.Getenv(fakeEnv); part != "" {
 		fakes[part](os.Args[1:])
 		return

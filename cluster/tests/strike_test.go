@@ -3,6 +3,7 @@ package tests
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,13 +60,28 @@ func (f *fleet) strikeWorker(w *worker, s step) (end func()) {
 	w.struck = true
 	f.strikes[s.harm]++
 	b := len(f.audit.blows)
-	f.audit.blows = append(f.audit.blows, blow{kind: string(s.harm), who: w.name, at: time.Now(), hands: f.judge.handsOf(w.name), may: f.plan.inFlight})
+	f.audit.blows = append(f.audit.blows, f.blowTo(w, s))
 	heal := f.harmWorker(w, s)
 	return func() {
 		heal()
 		w.struck = false
 		f.audit.blows[b].until = time.Now()
 	}
+}
+
+// blowTo is a blow as it falls. Where answers are saved now and then, it is looked which are.
+func (f *fleet) blowTo(w *worker, s step) blow {
+	b := blow{kind: string(s.harm), who: w.name, at: time.Now(), hands: f.judge.handsOf(w.name), may: f.plan.inFlight}
+	if f.bucket == nil {
+		return b
+	}
+	b.saved = f.saved()
+	for _, c := range f.judge.book() {
+		if c.who == w.name && c.status == http.StatusOK && !b.saved[c.prompt] {
+			b.may++
+		}
+	}
+	return b
 }
 
 func (f *fleet) harmWorker(w *worker, s step) (end func()) {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/cluster/node"
+	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/internal/command"
 )
 
@@ -24,6 +25,7 @@ SIGTERM, or Ctrl-C, finishes what is in flight; a second one abandons it.`
 type joinFlags struct {
 	line, home    string
 	ackWait, term time.Duration
+	patient       bool // it waits for a store that is away
 }
 
 func (f *joinFlags) register(fs *pflag.FlagSet, name string) {
@@ -48,7 +50,7 @@ func (f *joinFlags) join(ctx context.Context, w *command.World, say *speaker) (*
 		return nil, command.End(command.ExitUsage, "no cluster is named: give the line that headrace hub prints, or set %s", clusterVariable)
 	}
 	n, err := node.Join(ctx, node.Config{
-		Line: f.line, Home: f.home, Times: node.Times{AckWait: f.ackWait, Term: f.term}, Seed: w.Chance(), Clock: w.Clock(), Say: say.line,
+		Line: f.line, Home: f.home, Patient: f.patient, Times: node.Times{AckWait: f.ackWait, Term: f.term}, Seed: w.Chance(), Clock: w.Clock(), Say: say.line,
 	})
 	if err != nil {
 		return nil, command.End(command.ExitUsage, "%v", err)
@@ -59,11 +61,12 @@ func (f *joinFlags) join(ctx context.Context, w *command.World, say *speaker) (*
 // workerFlags are those of worker.
 type workerFlags struct {
 	joinFlags
-	keeper string
+	keeper    string
+	saveEvery time.Duration
 }
 
 func newWorkerCommand(w *command.World) *cobra.Command {
-	f := &workerFlags{}
+	f := &workerFlags{joinFlags: joinFlags{patient: true}}
 	s := command.NewSettings(w, command.Whom|command.Keys|command.Pace|command.Faces|command.Config)
 	cmd := &cobra.Command{
 		Use:   "worker --join LINE [flags]",
@@ -77,6 +80,7 @@ func newWorkerCommand(w *command.World) *cobra.Command {
 	f.register(cmd.Flags(), "join")
 	f.registerTimes(cmd.Flags())
 	cmd.Flags().StringVar(&f.keeper, "keeper", string(node.MayKeep), "whether the limits may be kept here: may, never (this machine may vanish) or prefer")
+	cmd.Flags().DurationVar(&f.saveEvery, "save-every", store.DefaultPieceEvery, "with a store in a bucket: after how long an answer is saved at the latest; a worker that is killed loses no more")
 	s.Register(cmd)
 	return cmd
 }
@@ -89,6 +93,9 @@ func (f *workerFlags) work(ctx context.Context, w *command.World, cmd *cobra.Com
 	if err != nil {
 		return command.End(command.ExitUsage, "--keeper: %v", err)
 	}
+	if f.saveEvery <= 0 {
+		return command.End(command.ExitUsage, "--save-every %v: more than nothing", f.saveEvery)
+	}
 	say := sayTo(cmd)
 	drain, calls, closed := s.Watch(ctx, say.event)
 	defer closed()
@@ -98,6 +105,7 @@ func (f *workerFlags) work(ctx context.Context, w *command.World, cmd *cobra.Com
 	}
 	err = n.Work(calls, node.Worker{
 		Open: opener(s), Keeper: candidacy, Concurrency: s.Concurrency(), Options: s.Options(), Drain: drain,
+		SaveEvery: f.saveEvery,
 	})
 	return ended(calls, drain, err, n.Close())
 }

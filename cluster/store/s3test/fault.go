@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -77,6 +79,28 @@ type faults struct {
 	rule    atomic.Pointer[Rule]
 	asked   atomic.Int64
 	done    [faultCount]atomic.Int64
+	mu      sync.Mutex // the answers come at once
+	created map[string]int
+}
+
+// noteCreated counts what the server has let somebody write, whether or not he hears of it.
+func (f *faults) noteCreated(answer *http.Response) error {
+	if IsPut(answer.Request) && answer.StatusCode == http.StatusOK {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.created == nil {
+			f.created = map[string]int{}
+		}
+		f.created[strings.TrimPrefix(answer.Request.URL.Path, "/"+Bucket+"/")]++
+	}
+	return nil
+}
+
+// Created says how often each object was written: more than once, if two writers were let win.
+func (f *faults) Created() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.created)
 }
 
 // Fault gives a rule for the requests to come; nil is none.

@@ -13,9 +13,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/versity/versitygw/backend/meta"
 	"github.com/versity/versitygw/backend/posix"
 	"github.com/versity/versitygw/embedgw"
@@ -53,7 +56,7 @@ func Serve() {
 func serve(folder string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	root := filepath.Join(folder, "root")
+	root := rootOf(folder)
 	if err := os.MkdirAll(filepath.Join(root, Bucket), 0o700); err != nil {
 		return err
 	}
@@ -97,6 +100,7 @@ const Bucket = "bucket"
 // Server is one that runs.
 type Server struct {
 	Endpoint string // http://host:port, of the proxy
+	folder   string
 	faults
 }
 
@@ -104,18 +108,57 @@ type Server struct {
 // which clients find credentials and region are set for the test and what it starts.
 func Start(t testing.TB) *Server {
 	t.Helper()
+	s := StartBeside(t)
+	for name, value := range environment {
+		t.Setenv(name, value)
+	}
+	return s
+}
+
+// StartBeside is Start for a test that runs beside others, and so sets no variables of its process: it
+// gives those of Environment to what it starts.
+func StartBeside(t testing.TB) *Server {
+	t.Helper()
 	folder, err := os.MkdirTemp("", "s3test") // the name of a socket has 100 bytes at most
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	start(t, folder)
-	t.Setenv("AWS_ACCESS_KEY_ID", AccessKey)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", SecretKey)
-	t.Setenv("AWS_SESSION_TOKEN", "")
-	t.Setenv("AWS_REGION", "us-east-1")
 	return proxy(t, folder)
 }
+
+// environment is what a client of a Server must find.
+var environment = map[string]string{
+	"AWS_ACCESS_KEY_ID": AccessKey, "AWS_SECRET_ACCESS_KEY": SecretKey, "AWS_SESSION_TOKEN": "", "AWS_REGION": "us-east-1",
+}
+
+// Environment is what a process must find to be a client, as exec.Cmd takes it.
+func (s *Server) Environment() (all []string) {
+	for name, value := range environment {
+		all = append(all, name+"="+value)
+	}
+	return all
+}
+
+// Put writes an object, as a user would who is none of the processes that are tested.
+func (s *Server) Put(t testing.TB, name string, content []byte) {
+	t.Helper()
+	client, err := minio.New(strings.TrimPrefix(s.Endpoint, "http://"), &minio.Options{
+		Creds: credentials.NewStaticV4(AccessKey, SecretKey, ""), Region: environment["AWS_REGION"],
+	})
+	if err == nil {
+		_, err = client.PutObject(context.Background(), Bucket, name, bytes.NewReader(content), int64(len(content)), minio.PutObjectOptions{DisableMultipart: true})
+	}
+	if err != nil {
+		t.Fatalf("s3test: put %s: %v", name, err)
+	}
+}
+
+// Folder is where the objects under a prefix lie as files, for a test that looks at them past the server.
+func (s *Server) Folder(prefix string) string { return filepath.Join(rootOf(s.folder), Bucket, prefix) }
+
+func rootOf(folder string) string { return filepath.Join(folder, "root") }
 
 // start starts the child, and waits until it takes connections.
 func start(t testing.TB, folder string) {
@@ -169,16 +212,17 @@ func proxy(t testing.TB, folder string) *Server {
 		},
 		MaxIdleConnsPerHost: 64, DisableCompression: true,
 	}
-	s := &Server{Endpoint: "http://" + listener.Addr().String()}
+	s := &Server{Endpoint: "http://" + listener.Addr().String(), folder: folder}
 	s.forward = &httputil.ReverseProxy{
 		// The signature is over the host that the client asked, which Out keeps.
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = "http", "gateway"
 			r.Out.Host = r.In.Host
 		},
-		Transport:    transport,
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-		ErrorLog:     silent,
+		Transport:      transport,
+		ModifyResponse: s.noteCreated,
+		ErrorHandler:   func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:       silent,
 	}
 	server := &http.Server{Handler: &s.faults, ErrorLog: silent}
 	over := make(chan struct{})
