@@ -45,12 +45,11 @@ type JournalConfig struct {
 // object; elsewhere it is in pieces, each created whole, and a goroutine writes them behind. Its
 // methods belong to one goroutine.
 //
-// An error of a journal that is one object stays: a line that was torn, and what follows it, would be
-// read as one. A Flush of pieces may be asked for again, unless its error is ErrExists: then somebody
-// else writes the journal, and nothing more of this one is written.
+// What could not be saved stays with the journal, and is saved when Sync or Flush are asked for again,
+// unless the error is ErrEnded.
 type Journal interface {
 	// Write adds a line, which has no line feed in it and is not kept. It waits only while two
-	// pieces are full and cannot be written.
+	// pieces are full and cannot be written. An error says that the line was not taken.
 	Write(ctx context.Context, line []byte) error
 	// Sync makes what was written as safe as the journal makes it without being asked twice:
 	// appended lines survive the loss of power; pieces are left to Every and Lines.
@@ -237,44 +236,59 @@ func DeleteJournal(ctx context.Context, s Store, name string) error {
 
 // appendedJournal is a journal that is one object.
 type appendedJournal struct {
-	name   string
-	tail   Tail
-	buf    []byte
-	failed error // why nothing more is written: a line may have been torn
+	name    string
+	tail    Tail
+	unsaved []byte // lines that no sync has had yet
+	torn    bool   // what the object ends with is not known: they are all written again
+	closed  bool
 }
 
 func (j *appendedJournal) Write(_ context.Context, line []byte) error {
 	if err := checkLine(line); err != nil {
 		return fmt.Errorf("store: journal %s: %w", j.name, err)
 	}
-	if j.failed != nil {
-		return j.failed
+	if j.closed {
+		return fmt.Errorf("store: journal %s: %w: %w", j.name, ErrEnded, errClosed)
 	}
-	j.buf = append(append(j.buf[:0], line...), '\n')
-	_, err := j.tail.Write(j.buf)
-	return j.fail(err)
+	from := len(j.unsaved)
+	j.unsaved = append(append(j.unsaved, line...), '\n')
+	if !j.torn {
+		_, err := j.tail.Write(j.unsaved[from:])
+		j.torn = err != nil // Sync tells
+	}
+	return nil
 }
 
-// fail keeps the first error. After a line that was torn no other may follow, as the two would be
-// read as one; after a sync that failed the system may have forgotten what it did not write.
-func (j *appendedJournal) fail(err error) error {
-	if err != nil {
-		j.failed = fmt.Errorf("store: journal %s: %w", j.name, err)
-	}
-	return j.failed
-}
-
+// Sync writes again what may not be there whole: after a write that failed, as on a full disk, the last line
+// may be torn; after a sync that failed, the system may have forgotten what it did not write. A line feed ends
+// what was torn, so that it is read as a line by itself, which is none.
 func (j *appendedJournal) Sync(context.Context) error {
-	if j.failed != nil {
-		return j.failed
+	err := j.mend()
+	if err == nil {
+		err = j.tail.Sync()
+		j.torn = err != nil
 	}
-	return j.fail(j.tail.Sync())
+	if err != nil {
+		return fmt.Errorf("store: journal %s: %w", j.name, err)
+	}
+	j.unsaved = j.unsaved[:0]
+	return nil
+}
+
+func (j *appendedJournal) mend() error {
+	if !j.torn {
+		return nil
+	}
+	_, err := j.tail.Write(append([]byte{'\n'}, j.unsaved...))
+	j.torn = err != nil
+	return err
 }
 
 func (j *appendedJournal) Flush(ctx context.Context) error { return j.Sync(ctx) }
 
 func (j *appendedJournal) Close(ctx context.Context) error {
 	err := j.Sync(ctx)
+	j.closed = true
 	if closed := j.tail.Close(); err == nil && closed != nil {
 		return fmt.Errorf("store: journal %s: %w", j.name, closed)
 	}

@@ -113,7 +113,9 @@ func (j *pieces) Flush(ctx context.Context) error {
 	}
 }
 
-func (j *pieces) ended() error { return fmt.Errorf("store: journal %s: %w", j.name, j.failed) }
+func (j *pieces) ended() error {
+	return fmt.Errorf("store: journal %s: %w: %w", j.name, ErrEnded, j.failed)
+}
 
 func (j *pieces) Close(ctx context.Context) error {
 	err := j.Flush(ctx)

@@ -346,7 +346,7 @@ func first[T any](list func(func(T, error) bool)) error {
 	return nil
 }
 
-// torn is a tail of which a write or a sync fails once.
+// torn is a tail of which writes or syncs fail.
 type torn struct {
 	store.Store
 	written   *[]string
@@ -373,9 +373,9 @@ func (n *torn) Sync() error {
 
 func (n *torn) Close() error { return nil }
 
-// After a line that was torn, or a sync that failed, nothing more is written: it would be read as one
-// with what is before it, or stand behind what is not there.
-func TestAppendedEndsWithItsFirstError(t *testing.T) {
+// After a line that was torn, or a sync that failed, all that is not saved is written again, behind a line feed
+// that ends what is torn.
+func TestAppendedIsMended(t *testing.T) {
 	full := errors.New("full")
 	for _, syncFails := range []bool{false, true} {
 		n := &torn{written: new([]string), syncFails: syncFails}
@@ -383,17 +383,29 @@ func TestAppendedEndsWithItsFirstError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		n.syncFails = false
 		add(t, j, "1")
-		n.fail = full
-		err = errors.Join(j.Write(t.Context(), []byte("2")), j.Sync(t.Context()))
-		n.fail, n.syncFails = nil, false
-		for i, err := range []error{err, j.Write(t.Context(), []byte("3")), j.Sync(t.Context()), j.Close(t.Context())} {
-			if !errors.Is(err, full) {
-				t.Errorf("%d: %v", i, err)
-			}
+		if err := j.Sync(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		if strings.Contains(strings.Join(*n.written, ""), "3") {
-			t.Errorf("%q was written", *n.written)
+		n.fail, n.syncFails = full, syncFails
+		add(t, j, "2")
+		for range 2 {
+			if err := j.Sync(t.Context()); !errors.Is(err, full) || errors.Is(err, store.ErrEnded) {
+				t.Errorf("%v", err)
+			}
+			*n.written = (*n.written)[:1]
+		}
+		n.fail, n.syncFails = nil, false
+		add(t, j, "3")
+		if err := errors.Join(j.Sync(t.Context()), j.Sync(t.Context()), j.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Join(*n.written, ""); got != "1\n\n2\n3\n" {
+			t.Errorf("%q was written", got)
+		}
+		if err := j.Write(t.Context(), []byte("late")); !errors.Is(err, store.ErrEnded) {
+			t.Errorf("%v", err)
 		}
 	}
 }

@@ -22,6 +22,9 @@ var (
 	// ErrAway: a bucket was asked as often as it is asked for one thing, for some seconds, and each time
 	// was too busy, or was not reached. It may be there later, unless its address is wrong.
 	ErrAway = errors.New("the store is away")
+	// ErrEnded: nothing more is written to a journal. It is closed, or as long as it may be; or
+	// somebody else writes it, which is ErrExists too.
+	ErrEnded = errors.New("the journal has ended")
 	// ErrUnsafe: the store may let two writers of one name both win, or shows late what it
 	// took. Nothing may be trusted to it.
 	ErrUnsafe = errors.New("the store is not safe")

@@ -40,6 +40,8 @@ type fleet struct {
 	audit   audit
 	strikes map[harm]int
 	given   *questionnaire // the job that was given last
+	// savesLate says that the store may keep an answer waiting for longer than unsaved.
+	savesLate bool
 }
 
 // A hub is a process, its folder, and the file in which it says where it is.
@@ -97,7 +99,7 @@ func unstarted(t *testing.T, p plan) *fleet {
 // inBucket puts the store into a bucket of the fleet's own.
 func (f *fleet) inBucket() {
 	f.t.Helper()
-	f.bucket = s3test.StartBeside(f.t)
+	f.bucket, f.savesLate = s3test.StartBeside(f.t), true
 	f.env = append(f.env, f.bucket.Environment()...)
 	f.home, f.store = f.bucket.Folder("home"), f.bucket.Address("home")
 }

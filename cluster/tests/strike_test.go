@@ -69,10 +69,10 @@ func (f *fleet) strikeWorker(w *worker, s step) (end func()) {
 	}
 }
 
-// blowTo is a blow as it falls. Where answers are saved now and then, it is looked which are.
+// blowTo is a blow as it falls. Where answers may be saved late, it is looked which are.
 func (f *fleet) blowTo(w *worker, s step) blow {
 	b := blow{kind: string(s.harm), who: w.name, at: time.Now(), hands: f.judge.handsOf(w.name), may: f.plan.inFlight}
-	if f.bucket == nil {
+	if !f.savesLate {
 		return b
 	}
 	b.saved = f.saved()

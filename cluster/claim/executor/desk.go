@@ -157,7 +157,7 @@ func (x *Executor) write(d *desk) {
 	lines, size := d.lines, d.bytes
 	d.lines, d.bytes, d.writing = nil, 0, true
 	x.inTurn(d, func(j store.Journal) func() {
-		err := writeAll(x.ctx, j, lines)
+		err := x.save(d.ctx, j, lines)
 		return func() {
 			x.waiting -= size
 			d.writing = false
@@ -181,13 +181,37 @@ func (x *Executor) stop(d *desk) {
 	d.ended, d.lines, d.bytes = true, nil, 0
 }
 
-func writeAll(ctx context.Context, j store.Journal, lines [][]byte) error {
+// save writes lines and syncs them, and tries again while there is time: a disk that is full, or a server that
+// is away, may be there again, and what was answered is not thrown away before. Meanwhile the results
+// that follow wait, and then nothing new is called.
+func (x *Executor) save(claim context.Context, j store.Journal, lines [][]byte) error {
+	ctx, cancel := x.bounded(x.closing, closeTime)
+	defer cancel()
+	if err := writeLines(ctx, j, lines); err != nil {
+		return err
+	}
+	for {
+		err := j.Sync(ctx)
+		if err == nil || errors.Is(err, store.ErrEnded) {
+			return err
+		}
+		select {
+		case <-x.cfg.Clock.After(flushAgain):
+		case <-ctx.Done():
+			return err
+		case <-claim.Done():
+			return err
+		}
+	}
+}
+
+func writeLines(ctx context.Context, j store.Journal, lines [][]byte) error {
 	for _, line := range lines {
 		if err := j.Write(ctx, line); err != nil {
 			return err
 		}
 	}
-	return j.Sync(ctx)
+	return nil
 }
 
 // close saves what waits and ends the journal.
@@ -262,6 +286,6 @@ func (d *desk) abandon(ctx context.Context) {
 	if d.journal == nil {
 		return
 	}
-	_ = writeAll(ctx, d.journal, d.lines) // what is lost will be called again
+	_ = writeLines(ctx, d.journal, d.lines) // what is lost will be called again
 	closeJournal(ctx, d.journal)
 }
