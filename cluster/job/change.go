@@ -44,7 +44,7 @@ func totalBytes(inputs []Input) (total int64) {
 }
 
 func write(ctx context.Context, s store.Store, r *Record) error {
-	r.Format = RecordFormat
+	r.Format = FormatOf(r.Format)
 	if err := r.check(); err != nil {
 		return err
 	}

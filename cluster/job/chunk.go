@@ -9,6 +9,7 @@ type Chunk struct {
 	Job    string `json:"job"`
 	Number int    `json:"n"`               // from 0, in the order of the input
 	Round  int    `json:"round,omitempty"` // 0: of the first run; n: of the n-th that tries again what failed
+	Format int    `json:"format"`          // of its job's record; 0 is RecordFormat
 
 	Input  int   `json:"input"`           // of Record.Inputs
 	Piece  int   `json:"piece,omitempty"` // of Input.Objects

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,10 @@ import (
 // RecordFormat is the version of what Records, indexes and parts look like. It rises when what
 // an older program does not know would make it do something wrong.
 const RecordFormat = 1
+
+// FormatOf is the format in which what concerns a job is written: that of its record, so that programs of
+// the time in which it was submitted, which may work on it too, can read it. 0 is RecordFormat.
+func FormatOf(record int) int { return cmp.Or(record, RecordFormat) }
 
 const (
 	// MaxInputs is how many files a job has at most: they all stand in its record, which is
@@ -44,7 +49,7 @@ const (
 // Record is one job as it was submitted, and its state. It has no secret in it: keys stay where
 // calls are made.
 type Record struct {
-	Format  int    `json:"format"` // RecordFormat of who wrote it
+	Format  int    `json:"format"` // RecordFormat of who submitted it
 	Job     string `json:"job"`
 	Version int    `json:"version"` // from 0; the highest counts
 

@@ -19,7 +19,7 @@ func (f *foreman) count(ctx context.Context, o *overseen) error {
 			return err
 		}
 		chunks := index.NewChunks(f.home, &o.record, plan)
-		ledger, err := f.ledger(ctx, o.record.Job, o.record.Round, chunks.Len())
+		ledger, err := f.ledger(ctx, &o.record, o.record.Round, chunks.Len())
 		if err != nil {
 			return err
 		}
@@ -34,11 +34,11 @@ func (f *foreman) count(ctx context.Context, o *overseen) error {
 }
 
 // ledger is that of a round: of a later one, of the chunks in which something had failed in the round before.
-func (n *Node) ledger(ctx context.Context, name string, round, chunks int) (*parts.Ledger, error) {
+func (n *Node) ledger(ctx context.Context, r *job.Record, round, chunks int) (*parts.Ledger, error) {
 	if round == 0 {
-		return parts.NewLedger(n.home, name, 0, chunks, nil), nil
+		return n.newLedger(r, 0, chunks, nil), nil
 	}
-	before, err := n.ledger(ctx, name, round-1, chunks)
+	before, err := n.ledger(ctx, r, round-1, chunks)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,13 @@ func (n *Node) ledger(ctx context.Context, name string, round, chunks int) (*par
 		}
 		want = append(want, sums.Failing...)
 	}
-	return parts.NewLedger(n.home, name, round, chunks, want), nil
+	return n.newLedger(r, round, chunks, want), nil
+}
+
+func (n *Node) newLedger(r *job.Record, round, chunks int, want []int) *parts.Ledger {
+	l := parts.NewLedger(n.home, r.Job, round, chunks, want)
+	l.Format = r.Format
+	return l
 }
 
 // finish says that a round is over: all parts are there. A job that is open waits for more.

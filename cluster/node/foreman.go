@@ -38,7 +38,6 @@ const (
 type foreman struct {
 	*Node
 	keep   *keeping
-	how    Worker
 	jobs   map[string]*overseen
 	seen   map[string]time.Time // workers, and when each was heard of last
 	listed time.Time
@@ -57,8 +56,8 @@ type overseen struct {
 }
 
 // forePerson runs a foreman beside a keeper, until ctx ends.
-func (w *worker) forePerson(ctx context.Context, k *keeping) {
-	f := &foreman{Node: w.Node, keep: k, how: w.how, jobs: map[string]*overseen{}, seen: map[string]time.Time{}}
+func (n *Node) forePerson(ctx context.Context, k *keeping) {
+	f := &foreman{Node: n, keep: k, jobs: map[string]*overseen{}, seen: map[string]time.Time{}}
 	f.run(ctx)
 }
 

@@ -49,7 +49,7 @@ func (n *Node) Job(ctx context.Context, name string) (s JobStatus, err error) {
 	if err != nil {
 		return s, err
 	}
-	l, err := n.ledger(ctx, name, s.Record.Round, plan.Chunks)
+	l, err := n.ledger(ctx, &s.Record, s.Record.Round, plan.Chunks)
 	if err == nil {
 		err = l.Look(ctx)
 	}

@@ -4,12 +4,14 @@ import (
 	"math"
 
 	"github.com/headrace/headrace/cluster/keeper"
+	"github.com/headrace/headrace/cluster/permit"
 )
 
 // A Picture is how all limits of a cluster stand, as its keeper says each second.
 type Picture struct {
-	Epoch  uint64         `json:"epoch"` // of the keeper
-	Limits []LimitPicture `json:"limits"`
+	Version int            `json:"v"`     // of the words that it hears from workers, and says to them
+	Epoch   uint64         `json:"epoch"` // of the keeper
+	Limits  []LimitPicture `json:"limits"`
 }
 
 // A LimitPicture is how one limit stands.
@@ -37,7 +39,7 @@ type JobPicture struct {
 }
 
 func pictureOf(s *keeper.Status) Picture {
-	p := Picture{Epoch: s.Epoch, Limits: make([]LimitPicture, 0, len(s.Limits))}
+	p := Picture{Version: permit.Version, Epoch: s.Epoch, Limits: make([]LimitPicture, 0, len(s.Limits))}
 	for i := range s.Limits {
 		p.Limits = append(p.Limits, limitOf(&s.Limits[i]))
 	}

@@ -23,6 +23,7 @@ import (
 var built struct {
 	dir     string
 	command func() (string, error)
+	newer   func() (string, error) // the command as it will be once versions have risen
 }
 
 func TestMain(m *testing.M) {
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	built.dir, built.command = dir, sync.OnceValues(func() (string, error) { return build(dir) })
+	built.newer = sync.OnceValues(func() (string, error) { return buildNewer(dir) })
 	stop := startSpawner()
 	code := m.Run()
 	stop()
@@ -76,8 +78,8 @@ func spawn(cmd *exec.Cmd) error {
 func build(dir string) (string, error) { return buildIn("..", filepath.Join(dir, "headrace")) }
 
 // buildIn makes the command of the module in a folder: each has one of that name.
-func buildIn(module, bin string) (string, error) {
-	cmd := exec.Command("go", "build", "-o", bin, "./cmd/headrace")
+func buildIn(module, bin string, flags ...string) (string, error) {
+	cmd := exec.Command("go", append(append([]string{"build", "-o", bin}, flags...), "./cmd/headrace")...)
 	cmd.Dir = module
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)

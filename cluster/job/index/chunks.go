@@ -14,6 +14,7 @@ import (
 type Chunks struct {
 	store store.Store
 	job   string
+	form  int // of the job's record
 	plan  *Plan
 
 	segment int // the one that is kept; -1 for none
@@ -25,7 +26,7 @@ type Chunks struct {
 
 // NewChunks gives the chunks of a job by its plan.
 func NewChunks(s store.Store, r *job.Record, p *Plan) *Chunks {
-	return &Chunks{store: s, job: r.Job, plan: p, segment: -1, cut: r.Cut}
+	return &Chunks{store: s, job: r.Job, form: job.FormatOf(r.Format), plan: p, segment: -1, cut: r.Cut}
 }
 
 // Len is how many there are.
@@ -43,7 +44,7 @@ func (c *Chunks) At(ctx context.Context, n int) (job.Chunk, error) {
 	seg := &c.plan.Segments[number]
 	in := n - seg.FirstChunk
 	chunk := chunkOf(&c.idx, seg, c.spans[in])
-	chunk.Job, chunk.Number = c.job, n
+	chunk.Job, chunk.Number, chunk.Format = c.job, n, c.form
 	if c.marks != nil {
 		m := &c.marks[in]
 		chunk.Marks, chunk.MarksOffset, chunk.MarksBytes = m.Marks, m.MarksOffset, m.MarksBytes

@@ -150,7 +150,7 @@ func (w *marksWriter) close() (name string, err error) {
 	if err := w.flush(); err != nil || w.written == 0 {
 		return "", err
 	}
-	w.table.Format = job.RecordFormat
+	w.table.Format = job.FormatOf(w.Record.Format)
 	text, err := json.Marshal(&w.table)
 	if err != nil {
 		return "", err

@@ -15,7 +15,7 @@ import (
 
 // Index is what is known of a segment once it was read through.
 type Index struct {
-	Format    int         `json:"format"` // job.RecordFormat of who wrote it
+	Format    int         `json:"format"` // that of the job's record
 	Segment   int         `json:"n"`
 	Stretches []Stretched `json:"stretches"`
 
@@ -80,7 +80,7 @@ func (s *Source) Write(ctx context.Context, seg Segment, who string) (Index, err
 	}
 	w := &scan{
 		Source: s, ctx: ctx,
-		idx:    Index{Format: job.RecordFormat, Segment: seg.Number},
+		idx:    Index{Format: job.FormatOf(s.Record.Format), Segment: seg.Number},
 		traces: runs{ctx: ctx, store: s.Store, name: indexName(seg.Job, seg.Number) + ".traces-" + who, most: cmp.Or(s.traces, tracesAtOnce)},
 	}
 	if err := w.all(seg); err != nil {

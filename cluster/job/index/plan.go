@@ -14,7 +14,7 @@ import (
 
 // Plan says how a job's inputs are cut into chunks, or why nothing of it is to be called.
 type Plan struct {
-	Format   int       `json:"format"` // job.RecordFormat of who wrote it
+	Format   int       `json:"format"` // that of the job's record
 	Job      string    `json:"job"`
 	Segments []Planned `json:"segments"`
 	// ChunkLines is how many lines a chunk has, blank ones not counted, or fewer.
@@ -94,7 +94,7 @@ func (p *Plan) Save(ctx context.Context, s store.Store, who string) (name string
 
 // LoadPlan reads the plan that a record names; it is empty if it names none.
 func LoadPlan(ctx context.Context, s store.Store, r *job.Record) (*Plan, error) {
-	p := &Plan{Format: job.RecordFormat, Job: r.Job}
+	p := &Plan{Format: job.FormatOf(r.Format), Job: r.Job}
 	if r.Plan == "" {
 		return p, nil
 	}

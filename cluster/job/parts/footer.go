@@ -16,7 +16,7 @@ var ErrDamaged = errors.New("it is not what was written")
 
 // footer is the last line of a part.
 type footer struct {
-	Format int    `json:"format"` // job.RecordFormat of who wrote it
+	Format int    `json:"format"` // that of the job's record
 	Job    string `json:"job"`
 	Chunk  int    `json:"chunk"`
 	Round  int    `json:"round"`
@@ -39,7 +39,6 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // open is the footer up to its sum.
 func (f *footer) open() []byte {
-	f.Format = job.RecordFormat
 	text, _ := json.Marshal(f) // of numbers that are none, sums have none
 	return append([]byte(footerBegins), text...)
 }

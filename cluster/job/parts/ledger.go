@@ -17,6 +17,9 @@ const PerFolder = job.PerFolder
 // Ledger knows which chunks of a round have their part: a bit or two for each, and, of folders that
 // were summed up, what they come to. It belongs to one goroutine.
 type Ledger struct {
+	// Format is that of the job's record, in which sums are written; 0 is job.RecordFormat.
+	Format int
+
 	store  store.Store
 	job    string
 	round  int

@@ -12,7 +12,7 @@ import (
 
 // FolderSums are what the parts of one folder come to in one round.
 type FolderSums struct {
-	Format int `json:"format"` // job.RecordFormat of who wrote it
+	Format int `json:"format"` // that of the job's record
 	Parts  int `json:"parts"`
 	Sums
 	// Failing are the chunks of which an item has failed, and may be tried again.
@@ -104,7 +104,7 @@ type part struct {
 
 // sum reads the footers of a folder.
 func (l *Ledger) sum(ctx context.Context, folder int) (FolderSums, error) {
-	sums := FolderSums{Format: job.RecordFormat}
+	sums := FolderSums{Format: job.FormatOf(l.Format)}
 	type read struct {
 		chunk int
 		Sums
@@ -163,7 +163,7 @@ func (l *Ledger) SettleWhole(ctx context.Context) (all FolderSums, err error) {
 
 // Done is what says that a round is over.
 type Done struct {
-	Format int `json:"format"` // job.RecordFormat of who wrote it
+	Format int `json:"format"` // that of the job's record
 	Round  int `json:"round"`
 	Parts  int `json:"parts"` // of the round
 	// Sums are those of the round and of all before it.
@@ -187,7 +187,7 @@ func (l *Ledger) Finish(ctx context.Context, lines int) (Done, error) {
 	if err != nil {
 		return d, err
 	}
-	d = Done{Format: job.RecordFormat, Round: l.round, Parts: sums.Parts, Sums: sums.Sums}
+	d = Done{Format: job.FormatOf(l.Format), Round: l.round, Parts: sums.Parts, Sums: sums.Sums}
 	if l.round == 0 && d.Lines != lines {
 		return d, fmt.Errorf("parts: finish %s: %d lines, and %d: %w", l.job, d.Lines, lines, ErrCounts)
 	}

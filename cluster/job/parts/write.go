@@ -22,7 +22,7 @@ func Write(ctx context.Context, s store.Store, c *job.Chunk, lines int, j *Joine
 	if j.Lines != lines {
 		return j.Sums, fmt.Errorf("parts: write %s: %d lines of %d: %w", c, j.Lines, lines, ErrIncomplete)
 	}
-	f := footer{Job: c.Job, Chunk: c.Number, Round: c.Round, Bytes: j.bytes, Sums: j.Sums}
+	f := footer{Format: job.FormatOf(c.Format), Job: c.Job, Chunk: c.Number, Round: c.Round, Bytes: j.bytes, Sums: j.Sums}
 	b := &body{lines: j.All(), footer: f.open()}
 	defer b.rewind()
 	size := j.bytes + int64(len(b.footer)+sumLength)

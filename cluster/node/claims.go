@@ -1,0 +1,142 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/claim"
+	"github.com/headrace/headrace/cluster/claim/executor"
+	"github.com/headrace/headrace/cluster/job"
+)
+
+const (
+	// fetchWait is how long one look into the queue for a chunk waits.
+	fetchWait = 5 * time.Second
+	// takenKept is how many words of those who take chunks over may wait to be heard.
+	takenKept = 256
+)
+
+// queue is the bus's, for chunks.
+type queue struct{ bus *bus.Bus }
+
+func (q queue) Fetch(ctx context.Context) (executor.Delivery, bool, error) {
+	d, came, err := q.bus.Fetch(ctx, bus.Chunks, fetchWait)
+	if errors.Is(err, bus.ErrGone) {
+		err = errors.Join(err, q.bus.Ensure(ctx))
+	}
+	return delivery{d}, came, err
+}
+
+type delivery struct{ *bus.Delivery }
+
+func (d delivery) Body() []byte { return d.Delivery.Body }
+
+// Working is that of the bus.
+func (d delivery) Working(ctx context.Context) error {
+	err := d.Delivery.Working(ctx)
+	if errors.Is(err, bus.ErrGone) {
+		err = errors.Join(executor.ErrForgotten, err)
+	}
+	return err
+}
+
+// Done is that of the bus. Of what it has forgotten nothing can be taken out: if it comes again its part is found.
+func (d delivery) Done(ctx context.Context) error {
+	err := d.Delivery.Done(ctx)
+	if errors.Is(err, bus.ErrGone) {
+		err = nil
+	}
+	return err
+}
+
+// workOf is a chunk as the queue names it.
+func workOf(c claim.Chunk) bus.Work {
+	return bus.Work{Kind: bus.Chunks, Job: c.Job, Name: strconv.Itoa(c.Number) + "." + strconv.Itoa(c.Round)}
+}
+
+// chunkOf is workOf undone.
+func chunkOf(w bus.Work) (c claim.Chunk, ok bool) {
+	if w.Kind != bus.Chunks {
+		return c, false
+	}
+	c.Job = w.Job
+	n, round, _ := strings.Cut(w.Name, ".")
+	var err, err2 error
+	c.Number, err = strconv.Atoi(n)
+	c.Round, err2 = strconv.Atoi(round)
+	return c, err == nil && err2 == nil && workOf(c) == w
+}
+
+// peers are the other workers, by the bus.
+type peers struct{ node *Node }
+
+func (p peers) Holds(ctx context.Context, who string, c claim.Chunk) (holds, answered bool, err error) {
+	return p.node.bus.Holds(ctx, who, workOf(c))
+}
+
+func (p peers) Tell(_ context.Context, who string, c claim.Chunk, name claim.Name) error {
+	return p.node.bus.Tell(who, bus.Taken{Work: workOf(c), Turn: name.Turn, By: name.String()})
+}
+
+// SayDone tells the foreman. If it is lost, he sees the part when he lists.
+func (p peers) SayDone(c job.Chunk, footer []byte) {
+	_ = p.node.bus.Say(bus.Done, c.Job, doneWord{Chunk: c.Number, Round: c.Round, Footer: json.RawMessage(footer)})
+}
+
+// doneWord says that a chunk's part is there.
+type doneWord struct {
+	Chunk  int             `json:"n"`
+	Round  int             `json:"round,omitempty"`
+	Footer json.RawMessage `json:"footer,omitempty"`
+}
+
+// holds answers others whether this worker works on something.
+func (w *worker) holds(work bus.Work) bool {
+	c, ok := chunkOf(work)
+	return ok && w.exec.Answer(c)
+}
+
+func (w *worker) hearTaken(ctx context.Context, taken *bus.Feed[bus.Taken]) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case t, open := <-taken.C:
+			if !open {
+				return
+			}
+			c, ok := chunkOf(t.Work)
+			name, named := claim.ParseName(t.By)
+			if ok && named {
+				w.exec.Told(c, name)
+			}
+		}
+	}
+}
+
+// watchBus tells the executor of each new connection.
+func (w *worker) watchBus(ctx context.Context) {
+	ticker := w.clock.NewTicker(connectionEvery)
+	defer ticker.Stop()
+	known := w.bus.ReconnectedAt()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.Chan():
+			if at := w.bus.ReconnectedAt(); !at.Equal(known) {
+				known = at
+				w.exec.Connected(at)
+			}
+		}
+	}
+}
+
+// connectionEvery is how often it is looked whether the connection is a new one: often beside the
+// seconds for which others' silence then means nothing.
+const connectionEvery = 200 * time.Millisecond

@@ -1,0 +1,106 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cluster/claim/executor"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/permit"
+)
+
+// stream makes the calls.
+func (w *worker) stream(ctx context.Context) error {
+	opts := append(w.how.Options[:len(w.how.Options):len(w.how.Options)],
+		batch.WithConcurrency(w.how.Concurrency), batch.WithControl(w.control), batch.WithClock(w.clock), batch.WithSeed(w.cfg.Seed),
+		batch.WithPool(neverUsed, neverUsed), batch.WithReadAhead(w.ahead()))
+	var ended error
+	for res, err := range batch.Stream(ctx, w.items(ctx), w.exec.Call, opts...) {
+		if err != nil {
+			ended = err
+			break
+		}
+		w.exec.Took(&res)
+	}
+	if errors.Is(ended, batch.ErrDrained) || errors.Is(ended, batch.ErrStopped) {
+		return nil // why a limit has stopped stands in its jobs
+	}
+	return ended
+}
+
+const (
+	// aheadMost is how many items may wait in a worker's stream for their first call, and aheadTimes how many for each that may
+	// be in flight: what two asks for permits are about. Of a chunk that is given up they stay there,
+	// and each takes a permit to be told so, which is another's meanwhile.
+	aheadMost  = batch.DefaultReadAhead
+	aheadTimes = 2
+)
+
+// ahead is how many items may wait in the stream.
+func (w *worker) ahead() int { return min(aheadMost, aheadTimes*w.how.Concurrency) }
+
+// neverUsed names a pool and a lane that no item has. While there is a lane that may yet flow, a stream goes on:
+// a worker whose limits have all stopped is there for the jobs that come next.
+const neverUsed = laneSeparator + "never used"
+
+// items are those of all chunks, each after its lane is there.
+func (w *worker) items(ctx context.Context) iter.Seq[*executor.Item] {
+	return func(yield func(*executor.Item) bool) {
+		for it := range w.exec.Items() {
+			if !w.lanes[it.Pool()] {
+				w.defineLane(ctx, it.Pool())
+			}
+			if !yield(it) {
+				return
+			}
+		}
+	}
+}
+
+// defineLane makes a lane that lives of permits.
+func (w *worker) defineLane(ctx context.Context, lane string) {
+	limit, name := partsOf(lane)
+	o, err := w.jobs.open(ctx, name)
+	if err != nil {
+		return // ctx has ended: it was open when the item was made
+	}
+	w.lanes[lane] = true
+	c := o.caller.Lane
+	c.Maker = permit.New(w.Name(), name, limit)
+	if err := w.control.Define(ctx, lane, c); err != nil {
+		w.sayf("the limit %s of job %s cannot be worked under: %v", limit, name, err)
+		return
+	}
+	w.link.add(ctx, lane)
+	w.sayLimit(limit, o)
+}
+
+// openJob is a job as the executor wants it.
+func (w *worker) openJob(ctx context.Context, name string) (*executor.Job, error) {
+	o, err := w.jobs.open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &executor.Job{
+		Read: func(ctx context.Context, c job.Chunk) iter.Seq2[prompt, error] { return o.source.Read(ctx, &c) },
+		Again: func(ctx context.Context, c job.Chunk) (func(string) bool, error) {
+			return w.failedBefore(ctx, c)
+		},
+		Item:    func(r prompt) *promptfile.Item { return o.maker.Item(r) },
+		Call:    o.caller.Call,
+		Line:    o.line,
+		BadLine: o.maker.BadLine,
+	}, nil
+}
+
+// line is the line of an item that ended. Its lane is called as in a run of one process.
+func (o *opened) line(res *promptfile.Result) (journal.Line, bool) {
+	var sums promptfile.Sums
+	l, ended := o.maker.Line(res, &sums)
+	l.Headrace.Lane = o.own(res.Item.Model)
+	return l, ended
+}
