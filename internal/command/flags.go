@@ -216,6 +216,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 	f.useVendor(fs, env)
 	return usage(append(f.lanes.check(f.law),
 		f.checkOutput(hasOutput),
+		f.checkCluster(),
 		f.checkTimeline(),
 		whom,
 		f.checkKeyEnv(),

@@ -23,6 +23,15 @@ func (f *runFlags) checkOutput(needed bool) error {
 	return nil
 }
 
+// checkCluster refuses an address that is empty, as an unset variable makes one: the command would run on this machine
+// alone.
+func (f *runFlags) checkCluster() error {
+	if f.cluster == "" && f.all.Changed("cluster") {
+		return errors.New("--cluster= names no cluster: give the line that headrace hub prints, or write --cluster alone for a trial in this process")
+	}
+	return nil
+}
+
 // variableName is what shells let a variable be called. A key is not: it is not
 // repeated.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -27,9 +27,21 @@ func (w *World) commandLine(args []string, toStdout bool) string {
 		words[0] = shellQuote(w.name)
 	}
 	for _, a := range args {
-		words = append(words, shellQuote(a))
+		words = append(words, quotedFlag(a))
 	}
 	return strings.Join(words, " ")
+}
+
+// clusterAgain stands for a line to join by, which is a secret and is not said again. The shell stops, and says why,
+// where the variable is not set: without its cluster the command would run on this machine.
+const clusterAgain = `--cluster="${HEADRACE_CLUSTER:?set it to the line to join by}"`
+
+// quotedFlag is a word of a command line for a shell.
+func quotedFlag(word string) string {
+	if address, is := strings.CutPrefix(word, "--cluster="); is && address != ClusterTrial {
+		return clusterAgain
+	}
+	return shellQuote(word)
 }
 
 // notAgain takes out what would start over again.

@@ -142,11 +142,16 @@ func isFlagName(name string) bool { return flagName.MatchString(name) && !keySha
 // keyShape is how the keys of providers begin, and enough of them to be of use.
 var keyShape = regexp.MustCompile(`\b(?:sk|rk|gsk|csk|hf|r8|xai|nvapi|pplx|tgp|ghp|github_pat|bedrock-api-key)[-_][A-Za-z0-9_-]{8,}|\bfw_[A-Za-z0-9]{8,}|\b(?:AIza|ABSK)[A-Za-z0-9_-]{8,}`)
 
-// withoutKeys is a text that repeats what was typed, without what looks like a key.
-func withoutKeys(text string) string { return keyShape.ReplaceAllString(text, "[redacted]") }
+// tokenShape is what lets others into a cluster, as it stands in a line to join by.
+var tokenShape = regexp.MustCompile(`\b(nats|tls)://[^\s@/]+@`)
+
+// withoutKeys is a text that repeats what was typed, without what looks like a key, or like the token of a cluster.
+func withoutKeys(text string) string {
+	return keyShape.ReplaceAllString(tokenShape.ReplaceAllString(text, "$1://[redacted]@"), "[redacted]")
+}
 
 func quotedUnlessKey(value string) string {
-	if keyShape.MatchString(value) {
+	if withoutKeys(value) != value {
 		return "what it was given"
 	}
 	return strconv.Quote(value)
