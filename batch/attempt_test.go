@@ -35,6 +35,34 @@ func TestAttemptTimeoutOfTheLane(t *testing.T) {
 	}
 }
 
+// A lane's own bounds on its items hold there, be they tighter than the run's or wider: how often one may fail, and how
+// long it may take in all.
+func TestBoundsOfTheLanesItems(t *testing.T) {
+	for lane, c := range map[string]struct {
+		kind  error
+		tries int
+		took  time.Duration
+	}{
+		"twice":   {provider.Timeout, 2, 0},
+		"brief":   {ErrItemTimeout, 0, 15 * time.Second},
+		"patient": {ErrItemTimeout, 0, 90 * time.Second},
+		"other":   {ErrItemTimeout, 0, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			calls, began := 0, time.Now()
+			results, _, err := proved(t.Context(), t, numbers(1), takes(time.Hour), WithAttemptTimeout(10*time.Second), WithItemTimeout(time.Minute), WithMaxAttempts(1000),
+				WithLane("twice", LaneConfig{MaxAttempts: 2, ItemTimeout: time.Hour}), WithLane("brief", LaneConfig{ItemTimeout: 15 * time.Second}),
+				WithLane("patient", LaneConfig{ItemTimeout: 90 * time.Second}), WithCalls(func(Call) { calls++ }),
+				WithBackoff(time.Millisecond, time.Millisecond),
+				WithPoolOf(func(int) string { return lane }))
+			took := time.Since(began)
+			if err != nil || len(results) != 1 || !errors.Is(results[0].Err, c.kind) || c.tries > 0 && calls != c.tries || c.took > 0 && took != c.took {
+				t.Errorf("%s: %d calls in %v: %v, %v", lane, calls, took, results, err)
+			}
+		})
+	}
+}
+
 // Each call of an item is bounded by the lane that it goes out on.
 func TestAttemptTimeoutFollowsTheLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -64,7 +64,8 @@ func WithCostOf[In any](cost func(In) Cost) Option {
 
 // WithMaxAttempts bounds how many failed attempts an item may have: at least 1,
 // default 5. Refusals (429, 503, 529) do not count; [MaxRefusals] and
-// [OverloadPatience] bound those.
+// [OverloadPatience] bound those. On a lane whose [LaneConfig] has a MaxAttempts, that is
+// the bound.
 func WithMaxAttempts(n int) Option {
 	return runOption(func(c *config) { c.maxAttempts = n }, "WithMaxAttempts(%d)", n)
 }
@@ -85,7 +86,8 @@ func WithAttemptTimeout(d time.Duration) Option {
 }
 
 // WithItemTimeout bounds an item from its first call to its end, waits
-// included: a call that is running then is cut off. Default 0: no bound.
+// included: a call that is running then is cut off. Default 0: no bound. Of an item whose
+// first call goes out on a lane whose [LaneConfig] has an ItemTimeout, that is the bound.
 func WithItemTimeout(d time.Duration) Option {
 	return runOption(func(c *config) { c.limits.ItemTimeout = d }, "WithItemTimeout(%v)", d)
 }

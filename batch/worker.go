@@ -98,7 +98,11 @@ func (r *run[In, Out]) judge(e ending, it *machine.Item) (v judgement) {
 	if e.err == nil {
 		return judge(e, it.Attempts, it.Throttled, r.policy)
 	}
-	if err := guarded(func() { v = judge(e, it.Attempts, it.Throttled, r.policy) }); err != nil {
+	p := r.policy
+	if e.lane != nil {
+		p.maxAttempts = cmp.Or(e.lane.MaxAttempts, p.maxAttempts)
+	}
+	if err := guarded(func() { v = judge(e, it.Attempts, it.Throttled, p) }); err != nil {
 		return judgement{tried: true, err: err, outcome: e.outcome(machine.Nothing)}
 	}
 	return v

@@ -123,6 +123,11 @@ type LaneConfig struct {
 	// AttemptTimeout bounds one call; 0: as the run says. The machine does not look at it
 	// but where Local has no Target: that is half of it then. Whoever makes the calls does.
 	AttemptTimeout time.Duration
+	// ItemTimeout is that of the items whose first call goes out on it; 0: as [RunConfig] says.
+	ItemTimeout time.Duration
+	// MaxAttempts bounds how many failed attempts an item may have whose call fails on it; 0: as the run
+	// says. The machine does not look at it: whoever makes the calls does.
+	MaxAttempts int
 }
 
 // PoolConfig says which lanes a pool draws on.

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 
@@ -294,7 +295,7 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	}
 	if it.Calls == 0 {
 		it.First = now
-		if t := it.run.cfg.ItemTimeout; t > 0 {
+		if t := cmp.Or(l.cfg.ItemTimeout, it.run.cfg.ItemTimeout); t > 0 {
 			it.Expires = now.Add(t)
 		}
 	} else {

@@ -51,5 +51,11 @@ func (c LaneConfig) validateParts() error {
 	if c.AttemptTimeout < 0 {
 		target = errors.Join(target, fmt.Errorf("machine: lane: attempt timeout %v is negative", c.AttemptTimeout))
 	}
+	if c.ItemTimeout < 0 {
+		target = errors.Join(target, fmt.Errorf("machine: lane: item timeout %v is negative", c.ItemTimeout))
+	}
+	if c.MaxAttempts < 0 {
+		target = errors.Join(target, fmt.Errorf("machine: lane: %d attempts at most is negative", c.MaxAttempts))
+	}
 	return errors.Join(target, c.Charge.Validate(), c.Periods.Validate(), c.Rate.Validate(), c.Ramp.Validate(), c.Cooldown.Validate(), c.Breaker.Validate(), c.Errors.Validate())
 }

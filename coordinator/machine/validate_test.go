@@ -16,7 +16,7 @@ func TestFieldsThatTheLawDoesNotUse(t *testing.T) {
 	table := map[string]uses{
 		"Limits": {true, true}, "Window": {true, true}, "Law": {true, true}, "Target": {true, true},
 		"Breaker": {true, true}, "Errors": {true, true},
-		"Charge": {true, true}, "Periods": {true, true}, "AttemptTimeout": {true, true}, "Maker": {true, true},
+		"Charge": {true, true}, "Periods": {true, true}, "AttemptTimeout": {true, true}, "ItemTimeout": {true, true}, "MaxAttempts": {true, true}, "Maker": {true, true},
 		"Local": {true, false},
 		"Rate":  {false, true}, "Ramp": {false, true}, "Cooldown": {false, true},
 	}
@@ -26,6 +26,7 @@ func TestFieldsThatTheLawDoesNotUse(t *testing.T) {
 		Breaker: limiter.BreakerConfig{Consecutive: 3}, Errors: limiter.ErrorWindowConfig{High: 0.5},
 		Maker:  &maker{},
 		Charge: limiter.Charge{Rule: limiter.ChargeBoth}, Periods: limiter.Periods{{Per: time.Minute}}, AttemptTimeout: time.Minute,
+		ItemTimeout: time.Minute, MaxAttempts: 3,
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[LaneConfig]()) {
 		want, ok := table[field.Name]
