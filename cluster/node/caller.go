@@ -15,8 +15,10 @@ type Caller struct {
 	// Call makes one call. It may be called by any number of goroutines.
 	Call func(ctx context.Context, it *promptfile.Item) (provider.Reply, error)
 	// Lines is what makes items of requests, and result lines of what became of them. Its Lane
-	// names the limit that a model's calls are under, unless the job names one.
+	// names the lane of a model's calls as a run of one process does.
 	Lines promptfile.Config
+	// LimitOf names the limit that a model's calls are under, unless the job names one; nil: it is Lines.Lane's.
+	LimitOf func(model string) string
 	// Reader is how the lines of the job's input are read.
 	Reader prompts.Config
 	// Limit is what a limit of it is like, for the keeper, and Lane the worker's own lane under

@@ -22,6 +22,9 @@ func (o *opened) limitOf(model string) string {
 	if o.record.Limit != "" {
 		return o.record.Limit
 	}
+	if o.caller.LimitOf != nil {
+		return o.caller.LimitOf(model)
+	}
 	return o.own(model)
 }
 

@@ -25,8 +25,10 @@ type Config struct {
 	// Patient waits for a bucket that is away, as for a bus: whoever is started by a machine, and
 	// would be started again. Else it is an error.
 	Patient bool
-	// Times are those of the cluster: zero ones are the defaults, and all processes need the same.
-	Times Times
+	// Times are what this process was told of those of the cluster: others than the cluster has are ErrTimes. Settles
+	// says that it works: the first that does settles them.
+	Times   Times
+	Settles bool
 	// Seed is for all chance; it need not be the same twice.
 	Seed  uint64
 	Clock clockwork.Clock // nil is the real one
@@ -59,7 +61,6 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Say == nil {
 		cfg.Say = func(string) {}
 	}
-	cfg.Times = cfg.Times.withDefaults()
 	line, home, err := SplitHome(cfg.Line)
 	if err != nil {
 		return nil, err
@@ -71,8 +72,12 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	who := nameOf(cfg.Seed)
+	if cfg.Times, err = timesOf(ctx, s, cfg.Times, cfg.Settles, who, cfg.Clock.Now()); err != nil {
+		return nil, errors.Join(err, store.Close(s))
+	}
 	b, err := bus.Connect(ctx, bus.Config{
-		URL: line, Name: nameOf(cfg.Seed), AckWait: cfg.Times.AckWait, Clock: cfg.Clock, Say: func(err error) { cfg.Say(err.Error()) },
+		URL: line, Name: who, AckWait: cfg.Times.AckWait, Clock: cfg.Clock, Say: func(err error) { cfg.Say(err.Error()) },
 	})
 	if err != nil {
 		return nil, errors.Join(err, store.Close(s))
@@ -116,6 +121,9 @@ func (n *Node) Close() error {
 
 // Name is this life of this process.
 func (n *Node) Name() string { return n.bus.Name() }
+
+// Times are those of the cluster.
+func (n *Node) Times() Times { return n.cfg.Times }
 
 // Line is the line with which others join.
 func (n *Node) Line() string { return n.line }

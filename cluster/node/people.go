@@ -87,6 +87,15 @@ func (n *Node) Resume(ctx context.Context, name string) error {
 	})
 }
 
+// Ask changes who is asked, and when an item is given up, for whoever works on the job from now on: a worker that has
+// begun with it goes on as it was.
+func (n *Node) Ask(ctx context.Context, name string, asking job.Asking) error {
+	return n.change(ctx, name, func(r *job.Record) error {
+		r.Asking = asking
+		return nil
+	})
+}
+
 // RetryFailed begins another round: of the items that failed for good.
 func (n *Node) RetryFailed(ctx context.Context, name string) error {
 	return n.change(ctx, name, func(r *job.Record) error {

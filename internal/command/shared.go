@@ -26,7 +26,8 @@ const (
 	Keys                     // where the key is: api-key-env, api-key-file
 	Input                    // how a line is read, and what it asks: format, template, model, …
 	Files                    // what a run writes, and whether it goes on: output, errors, order, fresh, …
-	Pace                     // how fast and for how long: rpm, concurrency, max-attempts, timeout, deadline, …
+	Pace                     // how fast and for how long: rpm, concurrency, deadline, …
+	Tries                    // when an item is given up: max-attempts, timeout, item-timeout
 	Costs                    // price, prices
 	Faces                    // what is shown: progress, color, log-level, long-wait, …
 	Config                   // config, seed
@@ -38,7 +39,8 @@ var flagsIn = map[Flags]string{
 	Keys:   "api-key-env api-key-file",
 	Input:  "model endpoint format template system max-tokens on-bad-line on-untranslatable limit",
 	Files:  "output errors timeline order retry-failed fresh forget durable",
-	Pace:   "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies max-attempts timeout first-answer item-timeout deadline",
+	Pace:   "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies first-answer deadline",
+	Tries:  "max-attempts timeout item-timeout",
 	Costs:  "price prices",
 	Faces:  "progress color long-wait log-level log-format log-file",
 	Config: "config seed",
@@ -123,10 +125,9 @@ func (s *Settings) Reader(name string) prompts.Config { return s.r.flags.readerC
 // Concurrency is how many calls may be in flight at most.
 func (s *Settings) Concurrency() int { return s.r.flags.concurrency }
 
-// Options are how calls are tried again and bounded, whoever they go to.
+// Options are those of a run whose lanes have bounds of their own, as [Calls.Bound] gives them.
 func (s *Settings) Options() []batch.Option {
-	f := s.r.flags
-	return []batch.Option{batch.WithMaxAttempts(f.maxAttempts), batch.WithAttemptTimeout(f.timeout), batch.WithItemTimeout(f.itemTimeout), batch.WithLongWait(f.longWait)}
+	return []batch.Option{batch.WithAttemptTimeout(0), batch.WithLongWait(s.r.flags.longWait)}
 }
 
 // Lines are how an input's lines are read and results written, as [Calls.Job] tells, for
@@ -183,6 +184,18 @@ func (s *Settings) Told(groups Flags) map[string]string {
 		}
 	})
 	return told
+}
+
+// Bounds are the flags of Tries, set or not: what they say is what becomes of an item, and so the same wherever it is
+// called.
+func (s *Settings) Bounds() map[string]string {
+	all := map[string]string{}
+	s.r.flags.all.VisitAll(func(f *pflag.Flag) {
+		if Tries.has(f.Name) {
+			all[f.Name] = f.Value.String()
+		}
+	})
+	return all
 }
 
 // Face opens what the flags say is shown, and the log; close ends both, with no report.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/provider"
 )
@@ -63,25 +64,31 @@ func (c *Calls) Job(in promptfile.Input) promptfile.Config {
 	return job
 }
 
+// Bound gives a lane the bounds on items and calls that the flags of Tries say.
+func (c *Calls) Bound(lane *machine.LaneConfig) {
+	f := c.s.r.flags
+	lane.MaxAttempts, lane.AttemptTimeout, lane.ItemTimeout = f.maxAttempts, f.timeout, f.itemTimeout
+}
+
 // For are the calls of a job of which other settings have told: whom to call, unless this
-// command's own flags say anything of that, and how lines are read. How fast, for how long and
-// with which key is as here. A name that is no flag of Whom or Input is refused, and so is what
+// command's own flags say anything of that, how lines are read, and when an item is given up. How
+// fast and with which key is as here. A name that is no flag of Whom, Input or Tries is refused, and so is what
 // its flag refuses. A key that the command names goes to nobody whom a job names: where it does
 // not say itself whom to call, that is refused. No call is made.
 func (s *Settings) For(told map[string]string) (*Calls, error) {
-	theirs := Input
+	theirs := Input | Tries
 	if len(s.Told(Whom)) == 0 {
 		theirs |= Whom
 	}
 	if theirs.has("provider") && len(s.Told(Keys)) > 0 {
 		return nil, refuse("a key is named, and not whom it is for: name --provider or --base-url beside it, so that no job sends it elsewhere")
 	}
-	j := NewSettings(s.r.World, s.flags|Whom|Input)
+	j := NewSettings(s.r.World, s.flags|Whom|Input|Tries)
 	j.Register(&cobra.Command{})
 	if err := j.take(told, theirs); err != nil {
 		return nil, err
 	}
-	for flag, value := range s.Told(^(Input | Config)) {
+	for flag, value := range s.Told(^(Input | Tries | Config)) {
 		_ = j.own.Set(flag, value) // it was taken before
 	}
 	if err := j.r.flags.complete(j.own, j.r.envOfOthers); err != nil {
@@ -95,7 +102,7 @@ func (s *Settings) For(told map[string]string) (*Calls, error) {
 // not wanted.
 func (s *Settings) take(told map[string]string, groups Flags) error {
 	for _, name := range slices.Sorted(maps.Keys(told)) {
-		if !(Whom | Input).has(name) {
+		if !(Whom | Input | Tries).has(name) {
 			return refuse("the settings of a job: there is no %q among them", name)
 		}
 		if !groups.has(name) {

@@ -60,6 +60,7 @@ func askingOf(s *command.Settings) job.Asking {
 	told := s.Told(command.Whom)
 	a := job.Asking{Provider: told["provider"], BaseURL: withoutUser(told["base-url"]), Settings: maps.Clone(told)}
 	maps.Copy(a.Settings, s.Told(command.Input))
+	maps.Copy(a.Settings, s.Bounds())
 	return a
 }
 

@@ -31,6 +31,7 @@ func callerOf(calls *command.Calls) (*node.Caller, error) {
 	}
 	lines := calls.Job(promptfile.Input{})
 	limit := lane
+	calls.Bound(&lane)
 	// The law for a server of one's own watches how latency answers to what one process sends, and takes a first
 	// refusal as news: over many workers, and from one keeper to the next, that is refusals by the hundred.
 	limit.Local = false
@@ -39,7 +40,7 @@ func callerOf(calls *command.Calls) (*node.Caller, error) {
 		Call: func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
 			return calls.Do(ctx, it.Asks())
 		},
-		Lines: lines, Reader: lines.Reader, Limit: limit, Lane: lane, Close: calls.Close,
+		Lines: lines, LimitOf: calls.Limit, Reader: lines.Reader, Limit: limit, Lane: lane, Close: calls.Close,
 	}, nil
 }
 

@@ -25,7 +25,7 @@ type submitFlags struct {
 
 func newSubmitCommand(w *command.World) *cobra.Command {
 	f := &submitFlags{}
-	s := command.NewSettings(w, command.Whom|command.Keys|command.Input|command.Files|command.Config)
+	s := command.NewSettings(w, command.Whom|command.Keys|command.Input|command.Files|command.Tries|command.Faces|command.Config)
 	cmd := &cobra.Command{
 		Use:   "submit INPUT… -o OUTPUT --cluster LINE [flags]",
 		Short: "Give a job to a cluster",
@@ -41,7 +41,7 @@ With --wait it ends when the job does, with the files and the exit code of headr
 	f.register(cmd.Flags(), "cluster")
 	fs := cmd.Flags()
 	fs.Float64Var(&f.weight, "weight", 1, "share of the limit beside other jobs: 2 is twice as much as 1")
-	fs.StringVar(&f.limitName, "limit-name", "", "limit that its calls are under, shared by all jobs that name it (default: one for each provider, account and model)")
+	fs.StringVar(&f.limitName, "limit-name", "", "limit that its calls are under, shared by all jobs that name it (default: one for each provider, address, model and account, which is told by a short hash of the key of whoever calls; two keys of one organisation are two accounts: name a limit for them)")
 	fs.IntVar(&f.chunkLines, "chunk-lines", 0, "most lines that a worker claims at once (default 1000)")
 	fs.BoolVar(&f.open, "open", false, "more inputs may come, by headrace jobs add")
 	fs.BoolVar(&f.wait, "wait", false, "wait for its end, and make the files that headrace run makes")

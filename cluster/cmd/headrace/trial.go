@@ -36,7 +36,7 @@ func runTrial(ctx context.Context, s *command.Settings, input string) error {
 	defer hub.Shutdown()
 	line := node.JoinLine(hub.JoinURL(), home)
 	say.line("a cluster in this process; on this machine another terminal joins with:\n  headrace worker --join '" + line + "'")
-	n, err := node.Join(calls, node.Config{Line: line, Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
+	n, err := node.Join(calls, node.Config{Line: line, Settles: true, Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
 	if err != nil {
 		return command.End(command.ExitUsage, "%v", err)
 	}
@@ -117,6 +117,11 @@ func earlier(ctx context.Context, n *node.Node, s *command.Settings, r *job.Reco
 	}
 	if !found {
 		return old, false, nil
+	}
+	if !reflect.DeepEqual(old.Asking, r.Asking) {
+		if err := n.Ask(ctx, old.Job, r.Asking); err != nil {
+			return old, true, err
+		}
 	}
 	switch {
 	case old.State == job.Canceled || old.State == job.Stopped:

@@ -26,6 +26,7 @@ type joinFlags struct {
 	line, home    string
 	ackWait, term time.Duration
 	patient       bool // it waits for a store that is away
+	works         bool // its times are the cluster's, if it is the first
 }
 
 func (f *joinFlags) register(fs *pflag.FlagSet, name string) {
@@ -35,8 +36,8 @@ func (f *joinFlags) register(fs *pflag.FlagSet, name string) {
 
 // registerTimes registers what all processes of a cluster must agree on.
 func (f *joinFlags) registerTimes(fs *pflag.FlagSet) {
-	fs.DurationVar(&f.ackWait, "ack-wait", 0, "after how long without a sign of life work is given to another; the same for all of a cluster (default 30s)")
-	fs.DurationVar(&f.term, "lease", 0, "how long a keeper is one without renewing it; the same for all of a cluster (default 3s)")
+	fs.DurationVar(&f.ackWait, "ack-wait", 0, "after how long without a sign of life work is given to another; its first worker settles it for all of a cluster (default 30s)")
+	fs.DurationVar(&f.term, "lease", 0, "how long a keeper is one without renewing it; its first worker settles it for all of a cluster (default 3s; 6s is right for three hubs)")
 }
 
 // clusterVariable names the line to join by where no flag does.
@@ -50,7 +51,7 @@ func (f *joinFlags) join(ctx context.Context, w *command.World, say *speaker) (*
 		return nil, command.End(command.ExitUsage, "no cluster is named: give the line that headrace hub prints, or set %s", clusterVariable)
 	}
 	n, err := node.Join(ctx, node.Config{
-		Line: f.line, Home: f.home, Patient: f.patient, Times: node.Times{AckWait: f.ackWait, Term: f.term}, Seed: w.Chance(), Clock: w.Clock(), Say: say.line,
+		Line: f.line, Home: f.home, Patient: f.patient, Times: node.Times{AckWait: f.ackWait, Term: f.term}, Settles: f.works, Seed: w.Chance(), Clock: w.Clock(), Say: say.line,
 	})
 	if err != nil {
 		return nil, command.End(command.ExitUsage, "%v", err)
@@ -79,6 +80,7 @@ func newWorkerCommand(w *command.World) *cobra.Command {
 	}
 	f.register(cmd.Flags(), "join")
 	f.registerTimes(cmd.Flags())
+	f.works = true
 	cmd.Flags().StringVar(&f.keeper, "keeper", string(node.MayKeep), "whether the limits may be kept here: may, never (this machine may vanish) or prefer")
 	cmd.Flags().DurationVar(&f.saveEvery, "save-every", store.DefaultPieceEvery, "with a store in a bucket: after how long an answer is saved at the latest; a worker that is killed loses no more")
 	s.Register(cmd)

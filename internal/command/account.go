@@ -1,0 +1,60 @@
+package command
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"strings"
+
+	"github.com/headrace/headrace/provider/auth"
+)
+
+// accountDigits is how many hexadecimal digits tell accounts apart: of a hundred in one cluster two have the same ones
+// once in 3,000 times, and then share one limit, which is slow and never too fast. Short as they are they say nothing of a
+// key.
+const accountDigits = 6
+
+// Limit names the quota that a call of a model draws on, among those of many machines:
+//
+//	openai/gpt-4o-mini#3f9a1c          provider, model, account
+//	openai/llama@10.0.0.5:8000         a server of somebody else's, without a key
+//
+// It is the lane of a run, with the address where that is not the provider's own, and a hash of what else tells accounts
+// apart: the path of the address, which may name a project, and the key. Tokens that are fetched, and signatures, are
+// left out: they are others on each machine. Nor are words hashed that stand for no key, as "none" does.
+func (c *Calls) Limit(model string) string {
+	b := c.s.r.backend
+	return b.lane(model) + accountOf(c.s.r.flags.elsewhere(), staticKey(b.proof))
+}
+
+// elsewhere is the address that is called, where it is not the one of a vendor for everybody; "" if it is.
+func (f *whomFlags) elsewhere() string {
+	if f.provider == providerSim || f.baseURL == f.vendor.Base || f.provider == providerOpenAI && isOpenAI(f.baseURL) {
+		return ""
+	}
+	return f.baseURL
+}
+
+// accountOf is what the name of a limit has behind the lane's.
+func accountOf(address, key string) (text string) {
+	path := ""
+	if u, err := url.Parse(strings.TrimSpace(address)); err == nil && u.Host != "" {
+		text, path = "@"+u.Host, strings.Trim(u.Path, "/")
+	}
+	if key == "" && (path == "" || path == "v1") {
+		return text
+	}
+	sum := sha256.Sum256([]byte(path + "\x00" + key))
+	return text + "#" + hex.EncodeToString(sum[:])[:accountDigits]
+}
+
+// staticKey is the key that a source sends, if that is the same for days and on each machine; "" else.
+func staticKey(source auth.Source) string {
+	switch source.(type) {
+	case *auth.Key, *auth.File:
+		if keys := source.Secrets(); len(keys) > 0 { // placeholders are not among them
+			return keys[0]
+		}
+	}
+	return ""
+}
