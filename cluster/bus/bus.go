@@ -87,10 +87,13 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
+	for tried := false; ; tried = true {
 		err = b.dial()
 		if err == nil || errors.Is(err, ErrRefused) {
 			break
+		}
+		if what, _ := unreached(err); !tried {
+			b.say(fmt.Errorf("%s; it is tried until it is there", what))
 		}
 		select {
 		case <-ctx.Done():
@@ -163,7 +166,7 @@ func (b *Bus) why(err error) error {
 			return fmt.Errorf("%w: %w", ErrRefused, err)
 		}
 	}
-	return err
+	return b.reached(err)
 }
 
 func (b *Bus) options() nats.Options {

@@ -24,8 +24,10 @@ type Report struct {
 	Cluster         string        // "" for a server of its own
 	Hub             bool          // it is one of ours
 	TLS             bool          // nobody on the way can read along
+	Hubs            int           // servers that keep the queue, or would
 	Replicas        int           // of the queue
 	Way             time.Duration // there and back
+	Kept            time.Duration // until a message was stored and had come back; 0: it was not
 	ClockAhead      time.Duration // of the server's clock before ours; nothing depends on it
 	Findings        []Finding
 }
@@ -77,6 +79,9 @@ func (b *Bus) Check(ctx context.Context) (Report, error) {
 	if err := errors.Join(b.EnsureStreams(ctx), b.checkStreams(ctx, &r, &f)); err != nil {
 		r.Findings = append(r.Findings, Finding{true, "streams cannot be made or looked at", err.Error()})
 	}
+	if r.Kept, err = b.kept(ctx); err != nil {
+		r.Findings = append(r.Findings, Finding{true, "a message that is stored: " + err.Error(), "work cannot be queued, and nobody can be keeper"})
+	}
 	r.Findings = append(r.Findings, judge(r, f)...)
 	return r, nil
 }
@@ -101,11 +106,19 @@ func (b *Bus) checkStreams(ctx context.Context, r *Report, f *facts) error {
 		}
 		r.ClockAhead = info.TimeStamp.Sub(b.config.Clock.Now())
 		if r.Replicas == 0 {
-			r.Replicas = info.Config.Replicas
+			r.Replicas, r.Hubs = info.Config.Replicas, hubs(info.Cluster)
 		}
 		f.streams = append(f.streams, streamFacts{name: want.Name, want: want, have: info.Config, away: away(info.Cluster)})
 	}
 	return nil
+}
+
+// hubs is how many servers a stream lies on.
+func hubs(cluster *jetstream.ClusterInfo) int {
+	if cluster == nil {
+		return 1
+	}
+	return 1 + len(cluster.Replicas)
 }
 
 func away(cluster *jetstream.ClusterInfo) (names []string) {

@@ -22,8 +22,13 @@ func TestCheckHub(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if !r.Hub || r.TLS || r.Replicas != 1 || r.Version == "" || r.Way <= 0 {
+	if !r.Hub || r.TLS || r.Replicas != 1 || r.Hubs != 1 || r.Version == "" || r.Way <= 0 || r.Kept <= 0 {
 		t.Errorf("%+v", r)
+	}
+	for name := range b.js.StreamNames(testContext(t)).Name() {
+		if strings.Contains(name, "check") {
+			t.Errorf("the check leaves %s", name)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ type dialer struct {
 	ctx    context.Context //nolint:containedctx // it is the life of the dialer
 	cancel context.CancelFunc
 	heard  atomic.Pointer[time.Time]
+	failed atomic.Pointer[error] // why the last attempt has failed; of nil: it has not
 	denied atomic.Pointer[error] // what the last certificate that was not let in lacked
 }
 
@@ -32,7 +33,7 @@ func newDialer(clock clockwork.Clock) *dialer {
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	plain := net.Dialer{Timeout: DialWait}
 	conn, err := plain.DialContext(d.ctx, network, address)
-	if err != nil {
+	if d.noted(err) != nil {
 		return nil, err
 	}
 	return &listening{Conn: conn, dialer: d}, nil

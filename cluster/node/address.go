@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 )
 
@@ -31,6 +32,14 @@ func SplitHome(line string) (bus, home string, err error) {
 		bus += "?" + strings.Join(kept, "&")
 	}
 	return bus, home, nil
+}
+
+// HomeOf is a home as others may be told it: a folder by its whole path, as they are in other folders.
+func HomeOf(address string) (string, error) {
+	if address == "" || strings.Contains(address, "://") {
+		return address, nil
+	}
+	return filepath.Abs(address)
 }
 
 // JoinLine is the line with which others join: the bus's own, and where the home is.

@@ -65,9 +65,7 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if home = cmp.Or(cfg.Home, home); home == "" {
-		return nil, fmt.Errorf("node: %w", ErrHome)
-	}
+	home = cmp.Or(cfg.Home, home)
 	s, err := openHome(ctx, home, &cfg)
 	if err != nil {
 		return nil, err
@@ -80,13 +78,28 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 		URL: line, Name: who, AckWait: cfg.Times.AckWait, Clock: cfg.Clock, Say: func(err error) { cfg.Say(err.Error()) },
 	})
 	if err != nil {
-		return nil, errors.Join(err, store.Close(s))
+		return nil, errors.Join(&unreached{bus.Unreached(line, err), err}, store.Close(s))
 	}
 	return &Node{cfg: cfg, clock: cfg.Clock, bus: b, home: s, line: JoinLine(line, home)}, nil
 }
 
-// openHome opens the store. One that is away is said once, and opened again until ctx ends.
+// unreached is why a bus was not reached, in words for people.
+type unreached struct {
+	found bus.Finding
+	err   error
+}
+
+func (u *unreached) Error() string { return u.found.What + ": " + u.found.Why }
+
+// Unwrap gives what the bus has said.
+func (u *unreached) Unwrap() error { return u.err }
+
+// openHome opens the store. For who is patient, one that is away is said once, and opened again until ctx ends; each
+// try takes seconds.
 func openHome(ctx context.Context, home string, cfg *Config) (store.Store, error) {
+	if home == "" {
+		return nil, fmt.Errorf("node: %w", ErrHome)
+	}
 	for tried := false; ; tried = true {
 		s, err := store.Open(ctx, home, store.WithClock(cfg.Clock))
 		if err == nil || !cfg.Patient || !errors.Is(err, store.ErrAway) || ctx.Err() != nil {

@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/index"
 	"github.com/headrace/headrace/cluster/job/parts"
-	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
@@ -206,9 +204,4 @@ func (n *Node) Limits(ctx context.Context) (who string, s Picture, err error) {
 		}
 		return w.About, s, json.Unmarshal(w.Body, &s)
 	}
-}
-
-// CheckStore tries whether the store lets two writers of one name both win; see [store.Probe].
-func (n *Node) CheckStore(ctx context.Context, chance *rand.Rand, cfg store.ProbeConfig) error {
-	return store.Probe(ctx, n.home, chance, cfg)
 }

@@ -70,7 +70,11 @@ func (f *hubFlags) serve(ctx context.Context, cmd *cobra.Command, s *command.Set
 	if err := readyHub(ctx, hub); err != nil {
 		return command.End(command.ExitStopped, "the hub does not serve: %v", err)
 	}
-	line := node.JoinLine(hub.JoinURL(), f.home)
+	home, err := node.HomeOf(f.home)
+	if err != nil {
+		return command.End(command.ExitUsage, "--store: %v", err)
+	}
+	line := node.JoinLine(hub.JoinURL(), home)
 	if err := f.sayReady(line); err != nil {
 		return err
 	}

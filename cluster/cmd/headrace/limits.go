@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headrace/headrace/cluster/node"
-	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command"
 )
@@ -70,27 +68,4 @@ func (f *jobsFlags) limits(ctx context.Context, cmd *cobra.Command, n *node.Node
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", l.Name, l.Phase, pace, l.InFlight, l.Given, l.Refused, len(l.Jobs), l.Stopped)
 	}
 	return t.Flush()
-}
-
-func newClusterCommand(w *command.World) *cobra.Command {
-	f := &jobsFlags{}
-	cmd := &cobra.Command{Use: "cluster COMMAND", Short: "Look whether bus and store are safe"}
-	check := &cobra.Command{
-		Use: "check --cluster LINE", Short: "Try bus and store, and say what is not safe, and why", Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.with(w, cmd, func(ctx context.Context, cmd *cobra.Command, n *node.Node) error { return check(ctx, cmd, w, n) })
-		},
-	}
-	f.register(check.Flags(), "cluster")
-	cmd.AddCommand(check)
-	return cmd
-}
-
-func check(ctx context.Context, cmd *cobra.Command, w *command.World, n *node.Node) error {
-	err := n.CheckStore(ctx, rand.New(rand.NewPCG(w.Chance(), 0)), store.ProbeConfig{})
-	if err != nil {
-		return command.End(command.ExitUsage, "the store: %v", err)
-	}
-	fmt.Fprintln(cmd.OutOrStdout(), "the store lets one of two writers win, and shows what it took: it is safe")
-	return nil
 }

@@ -40,19 +40,36 @@ func (f *joinFlags) registerTimes(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.term, "lease", 0, "how long a keeper is one without renewing it; its first worker settles it for all of a cluster (default 3s; 6s is right for three hubs)")
 }
 
+// reachWait is how long the bus of a cluster may take to let a person in.
+const reachWait = 10 * time.Second
+
 // clusterVariable names the line to join by where no flag does.
 const clusterVariable = "HEADRACE_CLUSTER"
 
-func (f *joinFlags) join(ctx context.Context, w *command.World, say *speaker) (*node.Node, error) {
+// config is what the flags, or the environment, say of the cluster.
+func (f *joinFlags) config(w *command.World, say *speaker) (cfg node.Config, err error) {
 	if f.line == "" {
 		f.line, _ = w.Env(clusterVariable)
 	}
 	if f.line == "" {
-		return nil, command.End(command.ExitUsage, "no cluster is named: give the line that headrace hub prints, or set %s", clusterVariable)
+		return cfg, command.End(command.ExitUsage, "no cluster is named: give the line that headrace hub prints, or set %s", clusterVariable)
 	}
-	n, err := node.Join(ctx, node.Config{
+	return node.Config{
 		Line: f.line, Home: f.home, Patient: f.patient, Times: node.Times{AckWait: f.ackWait, Term: f.term}, Settles: f.works, Seed: w.Chance(), Clock: w.Clock(), Say: say.line,
-	})
+	}, nil
+}
+
+func (f *joinFlags) join(ctx context.Context, w *command.World, say *speaker) (*node.Node, error) {
+	cfg, err := f.config(w, say)
+	if err != nil {
+		return nil, err
+	}
+	if !f.works { // who works waits for a bus that is away, a person does not
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, reachWait)
+		defer stop()
+	}
+	n, err := node.Join(ctx, cfg)
 	if err != nil {
 		return nil, command.End(command.ExitUsage, "%v", err)
 	}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/cluster/node"
+	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/internal/command"
+)
+
+const checkLong = `Try bus and store from this machine, and say of each thing whether it is safe, and why not.
+
+The bus: whether it is reached, lets us in (TLS, token), has JetStream, gives back what is stored, how long that takes,
+and how many hubs there are. The times that all processes of the cluster must have. The store: whether one of two
+writers of one name wins. No clocks are compared, nor need they be right.
+
+Exit codes: 0 everything is safe; 1 something is not; 2 no cluster was named.`
+
+func newClusterCommand(w *command.World) *cobra.Command {
+	f, asJSON := &joinFlags{}, false
+	cmd := &cobra.Command{Use: "cluster COMMAND", Short: "Look whether bus and store are safe"}
+	check := &cobra.Command{
+		Use: "check --cluster LINE", Short: "Try bus and store, and say what is not safe, and why", Long: checkLong, Args: noArguments,
+		Example: "  headrace cluster check --cluster 'nats://TOKEN@…'\n  headrace cluster check --store s3://bucket/headrace --json   # with HEADRACE_CLUSTER set",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.check(cmd.Context(), cmd, w, asJSON) },
+	}
+	f.register(check.Flags(), "cluster")
+	check.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.AddCommand(check)
+	return cmd
+}
+
+func (f *joinFlags) check(ctx context.Context, cmd *cobra.Command, w *command.World, asJSON bool) error {
+	cfg, err := f.config(w, sayTo(cmd))
+	if err != nil {
+		return err
+	}
+	found := node.Check(ctx, cfg, rand.New(rand.NewPCG(w.Chance(), 0)), store.ProbeConfig{})
+	if asJSON {
+		if err := json.NewEncoder(cmd.OutOrStdout()).Encode(found); err != nil {
+			return err
+		}
+	} else if err := printChecked(cmd, found); err != nil {
+		return err
+	}
+	unsafe := 0
+	for _, c := range found {
+		if c.Verdict == node.Unsafe {
+			unsafe++
+		}
+	}
+	if unsafe > 0 {
+		return command.End(command.ExitItemsFailed, "not safe: %d of %d things that were looked at must be put right first", unsafe, len(found))
+	}
+	return nil
+}
+
+// printChecked prints a line for each thing, and below it what follows.
+func printChecked(cmd *cobra.Command, found []node.Checked) error {
+	t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	for _, c := range found {
+		verdict := string(c.Verdict)
+		if c.Verdict == node.Unsafe {
+			verdict = "UNSAFE"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", c.Part, verdict, c.What)
+		if c.Why != "" {
+			fmt.Fprintf(t, "\t\t%s\n", c.Why)
+		}
+	}
+	return t.Flush()
+}

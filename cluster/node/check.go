@@ -1,0 +1,146 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// A Verdict is what a check says of one thing.
+type Verdict string
+
+// The verdicts.
+const (
+	Safe   Verdict = "safe"
+	Note   Verdict = "note"   // it costs time, or is good to know
+	Unsafe Verdict = "unsafe" // it must be put right
+)
+
+// A Checked is one thing that was looked at.
+type Checked struct {
+	Part    string  `json:"part"` // bus, times or store
+	Verdict Verdict `json:"verdict"`
+	What    string  `json:"what"`
+	Why     string  `json:"why"` // what follows, or what to do; ""
+}
+
+// reachWait is how long a bus may take to let a check in: a worker tries for ever, a check wants to know.
+const reachWait = 5 * time.Second
+
+// Check tries bus and store from where this process is, and tells what it has found: of both, whatever is wrong with one.
+func Check(ctx context.Context, cfg Config, chance *rand.Rand, probe store.ProbeConfig) []Checked {
+	if cfg.Clock == nil {
+		cfg.Clock = clockwork.NewRealClock()
+	}
+	line, home, err := SplitHome(cfg.Line)
+	if err != nil {
+		return []Checked{{"bus", Unsafe, err.Error(), "take the whole line that headrace hub prints"}}
+	}
+	var found []Checked
+	cfg.Line, cfg.Home = line, cmp.Or(cfg.Home, home)
+	cfg.Patient = false // it wants to know
+	s, err := openHome(ctx, cfg.Home, &cfg)
+	if err == nil {
+		defer func() { _ = store.Close(s) }() // nothing is left to be said
+		var times Checked
+		if cfg.Times, times = checkTimes(ctx, s, cfg.Times); times.Part != "" {
+			found = append(found, times)
+		}
+		found = append(found, checkStore(ctx, s, cfg.Home, chance, probe))
+	} else {
+		found = append(found, Checked{"store", Unsafe, err.Error(), "without its store a cluster has nothing: see to its name, and that this machine may use it"})
+	}
+	return append(checkBus(ctx, cfg), found...)
+}
+
+// checkBus looks at the way to the bus, and at the bus.
+func checkBus(ctx context.Context, cfg Config) []Checked {
+	reaching, stop := clockwork.WithTimeout(ctx, cfg.Clock, reachWait)
+	defer stop()
+	b, err := bus.Connect(reaching, bus.Config{URL: cfg.Line, Name: nameOf(cfg.Seed), AckWait: cfg.Times.AckWait, Clock: cfg.Clock})
+	if err != nil {
+		f := bus.Unreached(cfg.Line, err)
+		return []Checked{{"bus", Unsafe, f.What, f.Why}}
+	}
+	defer b.Close()
+	r, err := b.Check(ctx)
+	if err != nil {
+		return []Checked{{"bus", Unsafe, "it lets us in, and JetStream does not answer: " + err.Error(), "with three hubs: do two of them run, and reach each other? else see to its log"}}
+	}
+	return append(goodOf(&r), badOf(&r)...)
+}
+
+// goodOf is what is well with a bus, in one line for each thing.
+func goodOf(r *bus.Report) []Checked {
+	who := "a NATS server"
+	if r.Hub {
+		who = "a hub"
+	}
+	found := []Checked{{"bus", Safe, fmt.Sprintf("reached: %s (%s, NATS %s), and it lets us in", who, r.Server, r.Version), ""}}
+	if r.TLS {
+		found = append(found, Checked{"bus", Safe, "TLS: nobody on the way reads along", ""})
+	}
+	if r.Hubs > 0 {
+		found = append(found, Checked{"bus", Safe, fmt.Sprintf("JetStream answers, there and back in %v", round(r.Way)), ""})
+	}
+	if r.Kept > 0 {
+		found = append(found, Checked{"bus", Safe, fmt.Sprintf("a stored message came back in %v", round(r.Kept)), ""})
+	}
+	switch {
+	case r.Hubs == 1:
+		found = append(found, Checked{"bus", Note, "one hub", "nothing is lost with it; calls pause while it is away. Three go on without one"})
+	case r.Hubs > 1:
+		found = append(found, Checked{"bus", Safe, fmt.Sprintf("%d hubs: work goes on without one of them", r.Hubs), ""})
+	}
+	return found
+}
+
+func badOf(r *bus.Report) (found []Checked) {
+	for _, f := range r.Findings {
+		verdict := Note
+		if f.Unsafe {
+			verdict = Unsafe
+		}
+		found = append(found, Checked{"bus", verdict, f.What, f.Why})
+	}
+	return found
+}
+
+// round leaves of a time what helps to judge it.
+func round(d time.Duration) time.Duration {
+	if d > time.Second {
+		return d.Round(10 * time.Millisecond)
+	}
+	return d.Round(10 * time.Microsecond)
+}
+
+// checkTimes says which times the cluster has.
+func checkTimes(ctx context.Context, s store.Store, told Times) (Times, Checked) {
+	t, err := readTimes(ctx, s)
+	switch {
+	case errors.Is(err, store.ErrMissing):
+		return told.withDefaults(), Checked{"times", Note, "not settled yet: no worker was there", "the first one settles --ack-wait and --lease"}
+	case err != nil:
+		return told.withDefaults(), Checked{"times", Unsafe, timesName + ": " + err.Error(), "workers do not begin"}
+	}
+	return t, Checked{"times", Safe, fmt.Sprintf("--ack-wait %v and --lease %v, for all of the cluster", t.AckWait, t.Term), ""}
+}
+
+func checkStore(ctx context.Context, s store.Store, home string, chance *rand.Rand, probe store.ProbeConfig) Checked {
+	err := store.Probe(ctx, s, chance, probe)
+	switch {
+	case errors.Is(err, store.ErrUnsafe):
+		return Checked{"store", Unsafe, err.Error(), "two workers would both think that their results counted: take S3 with If-None-Match, or a file system that knows link(2)"}
+	case err != nil:
+		return Checked{"store", Unsafe, home + ": " + err.Error(), "without its store a cluster has nothing: see to its name, and that this machine may write there"}
+	}
+	return Checked{"store", Safe, home + ": one of two writers of one name wins, and what it wrote is seen at once", ""}
+}
