@@ -148,3 +148,12 @@ func (a Address) urls() []string {
 	}
 	return urls
 }
+
+// HostsOf names where a line leads to, and nothing else of it.
+func HostsOf(line string) string {
+	a, err := ParseAddress(strings.Split(line, "?")[0])
+	if err != nil {
+		return "an address that cannot be read"
+	}
+	return strings.Join(a.Hosts, ", ")
+}

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -187,21 +186,3 @@ func (n *Node) SetLimit(limit string, lane machine.LaneConfig) error {
 
 // limitNews stands where news about a job has the job's name: no job is called so.
 const limitNews = "-limits"
-
-// Limits is how all limits stand, as the keeper says each second, and who that is.
-func (n *Node) Limits(ctx context.Context) (who string, s Picture, err error) {
-	said, err := n.bus.Listen(keeperTopic, "", newsKept)
-	if err != nil {
-		return "", s, err
-	}
-	defer said.Close()
-	select {
-	case <-ctx.Done():
-		return "", s, ctx.Err()
-	case w, open := <-said.C:
-		if !open {
-			return "", s, errors.New("node: limits: the connection has ended")
-		}
-		return w.About, s, json.Unmarshal(w.Body, &s)
-	}
-}

@@ -45,6 +45,43 @@ type WorkerStatus struct {
 	Calls    uint64                        `json:"calls"`
 	Refused  uint64                        `json:"refused"`
 	Limits   map[string]machine.LaneConfig `json:"limits,omitempty"` // what the limits are like that it works under
+
+	Concurrency int                `json:"concurrency"`
+	Jobs        map[string]JobWork `json:"jobs,omitempty"` // of which it has made calls, at most jobsSaid
+}
+
+// jobsSaid is how many jobs a worker says how it stands with: its busiest.
+const jobsSaid = 32
+
+// JobWork is what a worker does for one job.
+type JobWork struct {
+	InFlight  int    `json:"in_flight"`
+	Waiting   int    `json:"waiting"` // items that were called and are to be called again
+	Done      uint64 `json:"done"`    // items that ended here, since it began
+	Calls     uint64 `json:"calls"`   // likewise
+	Refused   uint64 `json:"refused"`
+	Cooldowns uint64 `json:"cooldowns"`
+	MeanMS    int64  `json:"latency_ms"`
+	P95MS     int64  `json:"p95_ms"`
+}
+
+// jobsOf adds lanes up by their jobs.
+func jobsOf(lanes []batch.LaneStatus) map[string]JobWork {
+	all := map[string]JobWork{}
+	for i := range lanes {
+		l := &lanes[i]
+		_, name := partsOf(l.Name)
+		if name == "" || l.Name == neverUsed {
+			continue
+		}
+		j := all[name]
+		j.InFlight, j.Waiting = j.InFlight+l.InFlight, j.Waiting+l.Parked+l.Delayed
+		j.Done, j.Calls, j.Refused = j.Done+l.Counters.Settled, j.Calls+l.Counters.Calls, j.Refused+l.Counters.Throttled
+		j.Cooldowns = max(j.Cooldowns, l.Counters.Cooldowns)
+		j.MeanMS, j.P95MS = max(j.MeanMS, l.Latency.Milliseconds()), max(j.P95MS, l.P95.Milliseconds())
+		all[name] = j
+	}
+	return all
 }
 
 // sayLimit remembers what a limit is like, to be said.
@@ -79,11 +116,12 @@ func (w *worker) takeStatus(ctx context.Context, s *WorkerStatus) {
 	ctx, stop := context.WithTimeout(ctx, statusEvery)
 	defer stop()
 	s.At = w.clock.Now().UTC()
-	b, err := w.control.Status(ctx, 0)
+	b, err := w.control.Status(ctx, jobsSaid)
 	if err != nil {
 		return
 	}
 	s.take(&b)
+	s.Jobs, s.Concurrency = jobsOf(b.Lanes), w.how.Concurrency
 }
 
 func (s *WorkerStatus) take(b *batch.Status) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/jonboulle/clockwork"
 	"github.com/spf13/cobra"
@@ -208,6 +209,17 @@ func (s *Settings) Face() (console *progress.Console, log *slog.Logger, closed f
 		return nil, nil, nil, err
 	}
 	return s.r.console, s.r.log, func() { closeLog(); s.r.console.Close(nil) }, nil
+}
+
+// Every is the period in which what Face opens shows how a run stands.
+func (s *Settings) Every() time.Duration { return s.r.every }
+
+// Begin says to what Face has opened what runs, and since when: of how many items, if that is known.
+func (s *Settings) Begin(input string, items *int) {
+	s.r.input = input
+	start := s.r.startOf(nil)
+	start.Items = items
+	s.r.console.Begin(start, s.r.began)
 }
 
 // Watch waits for signals and for the --deadline until closed is called. The first of them

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/event"
 )
 
 // jobsFlags are those of all commands about jobs.
@@ -43,7 +45,12 @@ func newJobsCommand(w *command.World) *cobra.Command {
 	list := &cobra.Command{Use: "ls", Short: "List the jobs", Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error { return f.with(w, cmd, f.list) }}
 	cmd.AddCommand(list)
 	about("status JOB", "Show how a job stands", f.status)
-	about("watch JOB", "Show how a job stands, until it ends", f.watch)
+	faces := command.NewSettings(w, command.Faces)
+	watch := about("watch JOB", "Show how a job stands, until it ends", func(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
+		return f.watch(ctx, cmd, faces, n, args[0])
+	})
+	watch.Long = watchLong
+	faces.Register(watch)
 	about("cancel JOB", "End a job: what is in flight is saved, and what was saved stays", steer((*node.Node).Cancel))
 	about("resume JOB", "Go on with a job that was canceled or stopped", steer((*node.Node).Resume))
 	about("retry-failed JOB", "Try again what has failed for good in a job that is done", steer((*node.Node).RetryFailed))
@@ -95,7 +102,7 @@ func (f *jobsFlags) list(ctx context.Context, cmd *cobra.Command, n *node.Node) 
 		return err
 	}
 	if f.asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(all)
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(append([]job.Record{}, all...)) // none is a list, too
 	}
 	t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "JOB\tSTATE\tWEIGHT\tINPUT\tOUTPUT")
@@ -128,21 +135,67 @@ func (f *jobsFlags) status(ctx context.Context, cmd *cobra.Command, n *node.Node
 	if err != nil {
 		return err
 	}
-	return f.show(cmd, s)
+	if s.Record.State != job.Running && s.Record.State != job.Indexing {
+		return f.show(cmd, s)
+	}
+	at, err := n.Stand(ctx, args[0], standWait)
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(at)
+	}
+	return printStanding(cmd.OutOrStdout(), at)
 }
 
-func (f *jobsFlags) watch(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
-	var shown string
-	var failed error
-	_, err := n.Wait(ctx, args[0], waitEvery, func(s node.JobStatus) {
-		if line := statusLine(s); line != shown {
-			shown, failed = line, f.show(cmd, s)
-		}
-	})
-	if err == nil {
-		err = failed
+const watchLong = `Show how a job stands, until it ends, or until Ctrl-C: to stop looking changes nothing.
+
+On a terminal it is the panel of headrace run, else a line now and then, as --progress says; both on standard error. How
+the job has ended is then printed on standard output. With --json each line there is how it stands, once a second:
+what the store says of its parts, the workers of their calls, and the keeper of its limits.`
+
+func (f *jobsFlags) watch(ctx context.Context, cmd *cobra.Command, s *command.Settings, n *node.Node, name string) error {
+	if err := s.Complete(); err != nil {
+		return err
 	}
-	return err
+	say, err := openFace(s)
+	if err != nil {
+		return err
+	}
+	drain, ctx, closed := s.Watch(ctx, func(event.Code, string) {})
+	defer closed()
+	looking, stop := untilDrained(ctx, drain)
+	defer stop()
+	told := say.show
+	if f.asJSON {
+		told = func(st *node.Standing) { err = errors.Join(err, json.NewEncoder(cmd.OutOrStdout()).Encode(st)) }
+	}
+	ended, watched := n.Watch(looking, name, say.every(), told)
+	say.close()
+	switch {
+	case err != nil || f.asJSON && watched == nil:
+		return err
+	case looking.Err() != nil:
+		return nil // nobody wants to look any more
+	case watched != nil:
+		return watched
+	}
+	return f.show(cmd, ended)
+}
+
+// untilDrained is a context that ends with ctx, or when drain is closed. Its stop waits for what it has started.
+func untilDrained(ctx context.Context, drain <-chan struct{}) (until context.Context, stop func()) {
+	until, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() { // stop waits for it
+		defer close(over)
+		select {
+		case <-drain:
+			cancel()
+		case <-until.Done():
+		}
+	}()
+	return until, func() { cancel(); <-over }
 }
 
 func (f *jobsFlags) add(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,22 +48,12 @@ func newLimitsCommand(w *command.World) *cobra.Command {
 func (f *jobsFlags) limits(ctx context.Context, cmd *cobra.Command, n *node.Node) error {
 	ctx, stop := context.WithTimeout(ctx, keeperWait)
 	defer stop()
-	who, s, err := n.Limits(ctx)
+	o, err := n.Office(ctx, standWait)
 	if err != nil {
 		return command.End(command.ExitStopped, "no keeper has said how limits stand within %v: is a worker there?", keeperWait)
 	}
 	if f.asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"keeper": who, "epoch": s.Epoch, "limits": s.Limits})
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(o)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "keeper: %s (number %d)\n", who, s.Epoch)
-	t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "LIMIT\tPHASE\tCALLS/S\tIN FLIGHT\tGIVEN\tREFUSED\tJOBS\tSTOPPED BY")
-	for _, l := range s.Limits {
-		pace := "-"
-		if l.Pace != nil {
-			pace = fmt.Sprintf("%.3g", *l.Pace)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", l.Name, l.Phase, pace, l.InFlight, l.Given, l.Refused, len(l.Jobs), l.Stopped)
-	}
-	return t.Flush()
+	return printOffice(cmd.OutOrStdout(), o.Keeper, o.Epoch, o.Limits, o.Workers)
 }

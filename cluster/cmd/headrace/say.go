@@ -11,6 +11,13 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 )
 
+// A voice says to people what they should know.
+type voice interface {
+	line(text string)
+	error(err error)
+	event(code event.Code, text string)
+}
+
 // A speaker says lines to people, each by one write, so that goroutines do not mix them.
 type speaker struct{ out io.Writer }
 

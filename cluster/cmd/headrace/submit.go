@@ -12,6 +12,7 @@ import (
 	"github.com/headrace/headrace/cluster/job/parts"
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/words"
 )
 
 // submitFlags are those of submit.
@@ -60,7 +61,11 @@ func (f *submitFlags) submit(ctx context.Context, w *command.World, cmd *cobra.C
 	if err := s.Complete(); err != nil {
 		return err
 	}
-	say := sayTo(cmd)
+	say, err := openFace(s)
+	if err != nil {
+		return err
+	}
+	defer say.close()
 	drain, ctx, closed := s.Watch(ctx, say.event)
 	defer closed()
 	n, err := f.join(ctx, w, say)
@@ -97,36 +102,18 @@ func (f *submitFlags) give(ctx context.Context, n *node.Node, s *command.Setting
 const waitEvery = time.Second
 
 // waitFor waits for a job's end and makes its files; it ends as headrace run does.
-func waitFor(ctx context.Context, drain <-chan struct{}, n *node.Node, s *command.Settings, r job.Record, say *speaker) error {
-	waiting, stop := context.WithCancel(ctx)
+func waitFor(ctx context.Context, drain <-chan struct{}, n *node.Node, s *command.Settings, r job.Record, say *face) error {
+	waiting, stop := untilDrained(ctx, drain)
 	defer stop()
-	go func() { // it ends with waiting
-		select {
-		case <-drain:
-			stop()
-		case <-waiting.Done():
-		}
-	}()
-	status, err := n.Wait(waiting, r.Job, waitEvery, progressOf(say))
+	status, err := say.watch(waiting, n, r.Job)
 	if err != nil {
 		return command.End(command.ExitInterrupted, "interrupted: the job goes on: to see how it stands, run:\nheadrace jobs status %s", r.Job)
 	}
-	return conclude(context.WithoutCancel(ctx), n, s, status, r)
-}
-
-// progressOf says how a job stands whenever that is another than before.
-func progressOf(say *speaker) func(node.JobStatus) {
-	var shown string
-	return func(st node.JobStatus) {
-		if line := statusLine(st); line != shown {
-			shown = line
-			say.line(line)
-		}
-	}
+	return conclude(context.WithoutCancel(ctx), n, s, status, r, say)
 }
 
 // conclude makes the files of a job that has ended, and ends as headrace run does.
-func conclude(ctx context.Context, n *node.Node, s *command.Settings, status node.JobStatus, r job.Record) error {
+func conclude(ctx context.Context, n *node.Node, s *command.Settings, status node.JobStatus, r job.Record, say voice) error {
 	if status.Record.State == job.Refused {
 		return command.End(command.ExitUsage, "%s", status.Record.Why)
 	}
@@ -143,7 +130,20 @@ func conclude(ctx context.Context, n *node.Node, s *command.Settings, status nod
 	case status.Record.State == job.Canceled:
 		return command.End(command.ExitInterrupted, "the job was canceled; %d results are in %s; to go on: headrace jobs resume %s", got.Done, s.Output(), r.Job)
 	}
+	say.line(fmt.Sprintf("%s in %s%s", words.Count(got.Done, "result"), s.Output(), costOf(&got)))
 	return s.Verdict(sumsOf(got))
+}
+
+// costOf is what a job has cost, as far as it is known; "" if it is not.
+func costOf(f *parts.Fetched) string {
+	if f.Priced == 0 {
+		return ""
+	}
+	text := ", for " + words.Money(f.CostUSD)
+	if f.Unpriced > 0 {
+		text += fmt.Sprintf(" (%s without a price)", words.Count(f.Unpriced, "item"))
+	}
+	return text
 }
 
 // sumsOf is what a run of one process would have come to.

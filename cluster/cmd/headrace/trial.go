@@ -19,7 +19,11 @@ func runTrial(ctx context.Context, s *command.Settings, input string) error {
 	if input == "-" || s.Output() == "-" {
 		return command.End(command.ExitUsage, "--cluster: other machines cannot read standard input, nor write standard output: name files")
 	}
-	say := sayTo(nil) // of this process
+	say, err := openFace(s)
+	if err != nil {
+		return err
+	}
+	defer say.close()
 	drain, calls, closed := s.Watch(ctx, say.event)
 	defer closed()
 	if s.Cluster() != command.ClusterTrial {
@@ -35,7 +39,7 @@ func runTrial(ctx context.Context, s *command.Settings, input string) error {
 	}
 	defer hub.Shutdown()
 	line := node.JoinLine(hub.JoinURL(), home)
-	say.line("a cluster in this process; on this machine another terminal joins with:\n  headrace worker --join '" + line + "'")
+	say.line("a cluster in this process; on this machine another terminal joins with: headrace worker --join '" + line + "'")
 	n, err := node.Join(calls, node.Config{Line: line, Settles: true, Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
 	if err != nil {
 		return command.End(command.ExitUsage, "%v", err)
@@ -44,7 +48,7 @@ func runTrial(ctx context.Context, s *command.Settings, input string) error {
 }
 
 // workAlone works on a job until it has ended, or the process is told to stop.
-func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *command.Settings, input string, say *speaker) error {
+func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *command.Settings, input string, say *face) error {
 	// The key is asked for before anything is done.
 	calls, err := s.Connect()
 	if err != nil {
@@ -63,11 +67,11 @@ func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *comm
 		worked <- n.Work(ctx, node.Worker{Open: opener(s), Keeper: node.PrefersKeep, Concurrency: s.Concurrency(), Options: s.Options(), Drain: either(ctx, drain, over)})
 		stop()
 	}()
-	status, err := n.Wait(waiting, r.Job, waitEvery, progressOf(say))
+	status, err := say.watch(waiting, n, r.Job)
 	close(over)
 	err = errors.Join(err, <-worked)
 	if ended := status.Record.State; ended != "" && ended != job.Running && ended != job.Indexing {
-		return conclude(context.WithoutCancel(ctx), n, s, status, r)
+		return conclude(context.WithoutCancel(ctx), n, s, status, r, say)
 	}
 	return cutShort(context.WithoutCancel(ctx), n, s, r, err)
 }
@@ -133,7 +137,8 @@ func earlier(ctx context.Context, n *node.Node, s *command.Settings, r *job.Reco
 }
 
 // submitAndWait has the cluster at an address run the input.
-func submitAndWait(ctx context.Context, drain <-chan struct{}, s *command.Settings, input string, say *speaker) error {
+func submitAndWait(ctx context.Context, drain <-chan struct{}, s *command.Settings, input string, say *face) error {
+	say.line("this runs in the cluster at " + bus.HostsOf(s.Cluster()))
 	n, err := node.Join(ctx, node.Config{Line: s.Cluster(), Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
 	if err != nil {
 		return command.End(command.ExitUsage, "%v", err)

@@ -47,7 +47,7 @@ const reachWait = 10 * time.Second
 const clusterVariable = "HEADRACE_CLUSTER"
 
 // config is what the flags, or the environment, say of the cluster.
-func (f *joinFlags) config(w *command.World, say *speaker) (cfg node.Config, err error) {
+func (f *joinFlags) config(w *command.World, say voice) (cfg node.Config, err error) {
 	if f.line == "" {
 		f.line, _ = w.Env(clusterVariable)
 	}
@@ -59,7 +59,7 @@ func (f *joinFlags) config(w *command.World, say *speaker) (cfg node.Config, err
 	}, nil
 }
 
-func (f *joinFlags) join(ctx context.Context, w *command.World, say *speaker) (*node.Node, error) {
+func (f *joinFlags) join(ctx context.Context, w *command.World, say voice) (*node.Node, error) {
 	cfg, err := f.config(w, say)
 	if err != nil {
 		return nil, err

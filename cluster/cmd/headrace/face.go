@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/node"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/progress"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/observe"
+	"github.com/headrace/headrace/provider"
+)
+
+// A face shows how a job stands as headrace run shows a run: as --progress says.
+type face struct {
+	s       *command.Settings
+	console *progress.Console
+	closed  func()
+	began   bool
+	late    bool // parts were done before it was watched: it was said
+}
+
+// openFace opens what the flags say is shown. Whoever gets it closes it.
+func openFace(s *command.Settings) (*face, error) {
+	console, _, closed, err := s.Face()
+	if err != nil {
+		return nil, err
+	}
+	return &face{s: s, console: console, closed: closed}, nil
+}
+
+func (f *face) close() { f.closed() }
+
+// line says what a person should know.
+func (f *face) line(text string) { f.console.Notice(event.Other, text) }
+
+func (f *face) event(code event.Code, text string) { f.console.Notice(code, text) }
+
+func (f *face) error(err error) { f.line(err.Error()) }
+
+// watch shows a job until it has ended.
+func (f *face) watch(ctx context.Context, n *node.Node, name string) (node.JobStatus, error) {
+	return n.Watch(ctx, name, f.every(), f.show)
+}
+
+// every is how often it is shown: once a second if that is never, as a job's end is seen no later.
+func (f *face) every() time.Duration { return min(f.s.Every(), waitEvery) }
+
+func (f *face) show(s *node.Standing) {
+	r := &s.Record
+	if !f.began && s.Chunks > 0 {
+		f.began = true
+		items := s.Items
+		f.s.Begin(firstInput(r), &items)
+	}
+	if !f.began {
+		return // its input is being read
+	}
+	if s.Before > 0 && !f.late {
+		f.late = true
+		f.line(fmt.Sprintf("%d items had ended before: failures and tokens are counted from now on", s.Before))
+	}
+	f.shown(s)
+}
+
+// shown tells the console, but no more often than its manner shows.
+func (f *face) shown(s *node.Standing) {
+	p := pictureOf(s)
+	e := event.Of(&p, contextOf(s))
+	f.console.Show(&e)
+}
+
+func firstInput(r *job.Record) string {
+	if len(r.Inputs) == 0 {
+		return ""
+	}
+	if more := len(r.Inputs) - 1; more > 0 {
+		return fmt.Sprintf("%s and %d more", r.Inputs[0].Name, more)
+	}
+	return r.Inputs[0].Name
+}
+
+func contextOf(s *node.Standing) event.Context {
+	asked := s.Record.Asking.Provider
+	return event.Context{
+		Input: firstInput(&s.Record), Output: s.Record.Output, Provider: asked, Simulated: asked == "sim",
+		Resumable: true, Skipped: s.Since.Skipped, Latest: whoWorks(s), Zone: time.Local,
+	}
+}
+
+// whoWorks names the workers, and who keeps the limits.
+func whoWorks(s *node.Standing) string {
+	const named = 3
+	var names []string
+	for i := range s.Workers {
+		if w := &s.Workers[i]; i < named {
+			names = append(names, fmt.Sprintf("%s %d", shortName(w.Name), w.Jobs[s.Record.Job].InFlight))
+		}
+	}
+	text := "no worker"
+	switch n := len(s.Workers); {
+	case n == 1:
+		text = "1 worker: " + names[0] + " in flight"
+	case n > 1:
+		text = fmt.Sprintf("%d workers: %s in flight", n, strings.Join(names, ", "))
+		if n > named {
+			text = fmt.Sprintf("%d workers", n)
+		}
+	}
+	if s.Keeper == "" {
+		return text + "; no keeper yet"
+	}
+	return fmt.Sprintf("%s; keeper: %s (number %d)", text, shortName(s.Keeper), s.Epoch)
+}
+
+// shortName is a worker's name without the chance at its end.
+func shortName(name string) string {
+	if at := strings.LastIndexByte(name, '-'); at > 0 {
+		return name[:at]
+	}
+	return name
+}
+
+// pictureOf makes of a job's standing what a run is pictured by: its limits are the lanes.
+func pictureOf(s *node.Standing) observe.Picture {
+	p := observe.Picture{
+		At: s.At, Began: s.Began, Total: observe.UnknownTotal, Before: s.Before, Failed: s.Since.Failed,
+		Calls: int(s.Calls), Throttled: int(s.Refused), Cooldowns: int(s.Cooldowns), Concurrency: s.Concurrency, InFlight: s.InFlight, Waiting: s.Waiting,
+		Speed: s.PerSecond, OfLanes: len(s.Limits), Ends: endsOf(s),
+		Spent: observe.Spent{
+			Usage: provider.Usage{InputTokens: s.Since.Usage.InputTokens, OutputTokens: s.Since.Usage.OutputTokens, CachedTokens: s.Since.Usage.CachedTokens},
+			USD:   s.Since.CostUSD, Priced: s.Since.Priced, Unpriced: s.Since.Unpriced,
+		},
+	}
+	if s.Record.Round == 0 && s.Chunks > 0 {
+		p.Total = s.Items
+	}
+	p.Answered = max(0, s.Done-s.Before-p.Failed)
+	switch s.Record.State {
+	case job.Stopped:
+		p.State = observe.Stopped
+	case job.Done:
+		p.State = observe.Over
+	case job.Canceled, job.Refused:
+		p.State = observe.Draining
+	case job.Indexing, job.Running:
+	}
+	for i := range s.Limits {
+		p.Lanes = append(p.Lanes, laneOf(&s.Limits[i]))
+	}
+	p.Held.By, p.Held.Lane = heldBy(s)
+	p.Held.Share = 1
+	return p
+}
+
+// What is said of a job beside the words of a run.
+const (
+	byNobody observe.Bound = "no worker: start one, headrace worker --join LINE"
+	byOffice observe.Bound = "no keeper yet: one of the workers will be, in seconds"
+	byWork   observe.Bound = "as many calls as its parts in work have"
+)
+
+// busy is the share of the calls that may be in flight from which they hold a job back.
+const busy = 0.9
+
+// heldBy is what holds a job back, and on which limit: the one under which the most calls wait.
+func heldBy(s *node.Standing) (by observe.Bound, limit string) {
+	switch {
+	case len(s.Workers) == 0:
+		return byNobody, ""
+	case s.Keeper == "":
+		return byOffice, ""
+	}
+	most := 0
+	for i := range s.Limits {
+		for _, j := range s.Limits[i].Jobs {
+			if j.Job == s.Record.Job && j.Wanted > most {
+				most, limit, by = j.Wanted, s.Limits[i].Name, observe.Bound(s.Limits[i].Bound)
+			}
+		}
+	}
+	switch {
+	case most > 0 && by != observe.NoBound:
+		return by, limit
+	case float64(s.InFlight) >= busy*float64(s.Concurrency):
+		return "concurrency", ""
+	}
+	return byWork, ""
+}
+
+// Ends are foretold from so much on, as of a run.
+const (
+	endsItems = 30
+	endsSpan  = 20 * time.Second
+	endsGive  = 4 // a fourth of what is left, either way: the speed is of seconds
+)
+
+func endsOf(s *node.Standing) observe.Forecast {
+	switch {
+	case s.Items == 0 || s.Record.Round > 0:
+		return observe.Forecast{Why: "total"}
+	case s.PerSecond <= 0 || s.Done-s.Before < endsItems || s.At.Sub(s.Began) < endsSpan:
+		return observe.Forecast{Why: "early"}
+	}
+	likely := time.Duration(float64(s.Items-s.Done) / s.PerSecond * float64(time.Second))
+	return observe.Forecast{Known: true, Likely: likely, Low: likely - likely/endsGive, High: likely + likely/endsGive}
+}
+
+// laneOf is a limit as a run's lane.
+func laneOf(l *node.LimitPicture) observe.Lane {
+	lane := observe.Lane{Left: observe.UnknownTotal, HeldBy: observe.Bound(l.Bound), Throttled: int(l.Refused)}
+	lane.Name, lane.InFlight, lane.Why, lane.Wait = l.Name, l.InFlight, l.Why, time.Duration(l.WaitS*float64(time.Second))
+	for p := machine.Flowing; p <= machine.Stopped; p++ {
+		if p.String() == l.Phase {
+			lane.Phase = p
+		}
+	}
+	if l.Pace != nil {
+		lane.Rate = *l.Pace
+	}
+	for _, k := range l.Known {
+		at, ok := places[k.Limit]
+		if !ok {
+			continue
+		}
+		source := limiter.Learned
+		for _, one := range []limiter.Source{limiter.Told, limiter.Seen} {
+			if one.String() == k.Source {
+				source = one
+			}
+		}
+		lane.View.Limits[at] = limiter.LimitView{Source: source, Refill: k.PerSecond}
+	}
+	return lane
+}
+
+// places are where the words of what is limited stand in a view.
+var places = map[string]int{"requests": 0, "tokens": 1, "input_tokens": 2, "output_tokens": 3}

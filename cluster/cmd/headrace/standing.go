@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/headrace/headrace/cluster/node"
+)
+
+// standWait is how long it is listened to what workers and keeper say, each of them once a second.
+const standWait = 2500 * time.Millisecond
+
+// printStanding says how a job stands, who works on it, and what its limits let through.
+func printStanding(out io.Writer, s *node.Standing) error {
+	fmt.Fprintln(out, statusLine(s.JobStatus))
+	if s.Record.Why != "" {
+		fmt.Fprintln(out, s.Record.Why)
+	}
+	by, limit := heldBy(s)
+	if limit != "" {
+		limit = " (" + limit + ")"
+	}
+	fmt.Fprintf(out, "%d calls in flight; held by: %s%s\n", s.InFlight, strings.ReplaceAll(string(by), "_", " "), limit)
+	return printOffice(out, s.Keeper, s.Epoch, s.Limits, s.Workers)
+}
+
+// printOffice says who keeps the limits, how they stand, and who works.
+func printOffice(out io.Writer, keeper string, epoch uint64, limits []node.LimitPicture, workers []node.WorkerLook) error {
+	if keeper == "" {
+		fmt.Fprintln(out, "\nkeeper: none was heard of")
+	} else {
+		fmt.Fprintf(out, "\nkeeper: %s (number %d)\n", keeper, epoch)
+	}
+	if err := printLimits(out, limits); err != nil {
+		return err
+	}
+	if len(workers) == 0 {
+		fmt.Fprintln(out, "\nworkers: none was heard of; start one with headrace worker")
+		return nil
+	}
+	fmt.Fprintln(out)
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "WORKER\tIN FLIGHT\tOF\tITEMS\tCALLS\tREFUSED")
+	for i := range workers {
+		w := &workers[i]
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\n", w.Name, w.InFlight, w.Concurrency, w.Done, w.Calls, w.Refused)
+	}
+	return t.Flush()
+}
+
+func printLimits(out io.Writer, limits []node.LimitPicture) error {
+	if len(limits) == 0 {
+		fmt.Fprintln(out, "limits: none yet; there is one from the first call under it")
+		return nil
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "LIMIT\tPHASE\tCALLS/S\tHELD BY\tKNOWN\tIN FLIGHT\tGIVEN\tREFUSED\tJOBS")
+	for i := range limits {
+		l := &limits[i]
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", l.Name, l.Phase, paceOf(l), whyOf(l), knownOf(l), l.InFlight, l.Given, l.Refused, len(l.Jobs))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i := range limits {
+		if l := &limits[i]; l.Stopped != "" {
+			fmt.Fprintf(out, "%s has stopped: %s; headrace limits reset %s has it flow again\n", l.Name, l.Stopped, l.Name)
+		}
+	}
+	return nil
+}
+
+// paceOf is how many calls a second a limit lets through; - where nothing is in their way.
+func paceOf(l *node.LimitPicture) string {
+	if l.Pace == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.3g", *l.Pace)
+}
+
+// whyOf is what holds the calls of a limit back. To its keeper it is their input that is at its end where workers ask
+// for no more permits than they get.
+func whyOf(l *node.LimitPicture) string {
+	switch l.Bound {
+	case "", "input", "tail":
+		return "nothing"
+	}
+	text := strings.ReplaceAll(l.Bound, "_", " ")
+	if l.WaitS >= 1 {
+		text += fmt.Sprintf(", for %.0f s", l.WaitS)
+	}
+	return text
+}
+
+// perMinute is in a second.
+const perMinute = 60
+
+// knownOf is what is believed of a limit, each a minute.
+func knownOf(l *node.LimitPicture) string {
+	var all []string
+	for _, k := range l.Known {
+		all = append(all, fmt.Sprintf("%.4g %s/min (%s)", k.PerSecond*perMinute, strings.ReplaceAll(k.Limit, "_", " "), k.Source))
+	}
+	if len(all) == 0 {
+		return "-"
+	}
+	return strings.Join(all, ", ")
+}
