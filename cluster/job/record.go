@@ -81,6 +81,8 @@ type Input struct {
 	Format string `json:"format"` // jsonl, text or csv
 	// Added is by which submission it came: 0 with the job, then one more each time.
 	Added int `json:"added,omitempty"`
+	// Given is what was submitted, as it was then: it may have been unpacked into Objects, or be read but for its first items.
+	Given *Object `json:"given,omitempty"`
 	// Columns are those of a CSV: the header stands in the first object.
 	Columns []string `json:"columns,omitempty"`
 	// Objects are what it consists of, one after the other: one, or the pieces into which it was

@@ -106,6 +106,14 @@ func (n *Node) RetryFailed(ctx context.Context, name string) error {
 
 // Add adds inputs to a job; closed: no more will come.
 func (n *Node) Add(ctx context.Context, name string, inputs []job.Input, closed bool) error {
+	r, err := job.Load(ctx, n.home, name)
+	if err != nil {
+		return err
+	}
+	if r, err = n.looked(ctx, r, &Caller{}, inputs, 0); err != nil {
+		return err
+	}
+	inputs = r.Inputs
 	return n.change(ctx, name, func(r *job.Record) error {
 		if !r.Open {
 			return fmt.Errorf("%w: it was submitted whole", ErrState)

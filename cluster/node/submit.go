@@ -58,14 +58,41 @@ func ObjectOf(ctx context.Context, input string) (o job.Object, err error) {
 	return job.Object{Store: folder, Name: name, Identity: identity, Bytes: size}, nil
 }
 
-// Submit makes a job of the record: its inputs, reading and asking are the caller's. A small input is read
-// through here; then the cluster goes on by itself.
-func (n *Node) Submit(ctx context.Context, r job.Record, c *Caller) (job.Record, error) {
+// looked is a record with these inputs instead of its own: each was looked at, unpacked if it is packed, and cut behind its
+// first items if only those are wanted.
+func (n *Node) looked(ctx context.Context, r job.Record, c *Caller, inputs []job.Input, limit int) (job.Record, error) {
+	r.Inputs = nil
+	for _, in := range inputs {
+		in, err := n.look(ctx, &r, c, in, limit)
+		if err != nil {
+			return r, err
+		}
+		r.Inputs = append(r.Inputs, in)
+	}
+	return r, nil
+}
+
+func (n *Node) look(ctx context.Context, r *job.Record, c *Caller, in job.Input, limit int) (job.Input, error) {
+	given := in.Objects[0]
+	file := index.File{Name: in.Name, Format: in.Format, Store: given.Store, Object: given.Name, Limit: limit}
+	in, err := n.sourceOf(r, c).Look(ctx, file, n.objectName())
+	in.Given = &given
+	return in, err
+}
+
+// Submit makes a job of the record: its inputs, reading and asking are the caller's, each input one object as [ObjectOf]
+// gives it. A limit is how many items are wanted, the first of each input; 0 is all. A small input is read through here; then
+// the cluster goes on by itself.
+func (n *Node) Submit(ctx context.Context, r job.Record, c *Caller, limit int) (job.Record, error) {
 	if err := n.ensure(ctx, n.bus.EnsureStreams); err != nil {
 		return r, err
 	}
 	r.Job = n.jobName()
-	r, err := job.Create(ctx, n.home, r)
+	r, err := n.looked(ctx, r, c, r.Inputs, limit)
+	if err != nil {
+		return r, err
+	}
+	r, err = job.Create(ctx, n.home, r)
 	if err != nil {
 		return r, err
 	}

@@ -48,6 +48,12 @@ type WorkerLook struct {
 	WorkerStatus
 }
 
+// lookAt leaves out what is for the keeper alone.
+func lookAt(name string, s WorkerStatus) WorkerLook {
+	s.Limits = nil
+	return WorkerLook{name, s}
+}
+
 // Spans of a standing.
 const (
 	SpeedSpan  = 10 * time.Second // as of a run of one process
@@ -260,7 +266,7 @@ func (w *watching) addUp(now time.Time) {
 		if now.Sub(h.at) > workerGone {
 			continue
 		}
-		s.Workers = append(s.Workers, WorkerLook{name, h.status})
+		s.Workers = append(s.Workers, lookAt(name, h.status))
 		s.InFlight, s.Concurrency, s.Waiting = s.InFlight+mine.InFlight, s.Concurrency+h.status.Concurrency, s.Waiting+mine.Waiting
 		s.MeanMS, s.P95MS = max(s.MeanMS, mine.MeanMS), max(s.P95MS, mine.P95MS)
 	}
@@ -342,7 +348,7 @@ func (n *Node) Office(ctx context.Context, wait time.Duration) (Office, error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(heardOf)) {
-		o.Workers = append(o.Workers, WorkerLook{name, heardOf[name]})
+		o.Workers = append(o.Workers, lookAt(name, heardOf[name]))
 	}
 	return o, nil
 }

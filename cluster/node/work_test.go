@@ -121,7 +121,7 @@ func (c *cluster) submit(n *Node, path string, weight float64) job.Record {
 	}
 	r := job.Record{Inputs: []job.Input{{Name: path, Format: job.JSONL, Objects: []job.Object{o}}}, Reading: job.Reading{Model: "m"}, Weight: weight, Cut: job.Cut{ChunkLines: 50}}
 	caller, _ := opening(nil)(nil)
-	if r, err = n.Submit(c.t.Context(), r, caller); err != nil {
+	if r, err = n.Submit(c.t.Context(), r, caller, 0); err != nil {
 		c.t.Fatal(err)
 	}
 	return r

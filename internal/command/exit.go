@@ -83,3 +83,11 @@ func withoutPackages(text string) string { return ownPackages.ReplaceAllString(t
 
 // plainText is an error in words for people. One that joins several has a line for each.
 func plainText(err error) string { return withoutPackages(linesOf(err)) }
+
+// EndOf is [End] with what an error says, in words for people: of one that joins several a line for each.
+func EndOf(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &ending{code: code, text: plainText(err)}
+}

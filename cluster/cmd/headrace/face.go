@@ -23,7 +23,8 @@ type face struct {
 	console *progress.Console
 	closed  func()
 	began   bool
-	late    bool // parts were done before it was watched: it was said
+	shown   time.Time // when it was shown last
+	late    bool      // parts were done before it was watched: it was said
 }
 
 // openFace opens what the flags say is shown. Whoever gets it closes it.
@@ -46,11 +47,11 @@ func (f *face) error(err error) { f.line(err.Error()) }
 
 // watch shows a job until it has ended.
 func (f *face) watch(ctx context.Context, n *node.Node, name string) (node.JobStatus, error) {
-	return n.Watch(ctx, name, f.every(), f.show)
+	return n.Watch(ctx, name, every, f.show)
 }
 
-// every is how often it is shown: once a second if that is never, as a job's end is seen no later.
-func (f *face) every() time.Duration { return min(f.s.Every(), waitEvery) }
+// every is how often it is looked how the job stands, for the face that shows that most often: an end is seen no later.
+const every = 500 * time.Millisecond
 
 func (f *face) show(s *node.Standing) {
 	r := &s.Record
@@ -62,15 +63,14 @@ func (f *face) show(s *node.Standing) {
 	if !f.began {
 		return // its input is being read
 	}
-	if s.Before > 0 && !f.late {
+	if s.Before > 0 && s.Before < s.Items && !f.late {
 		f.late = true
 		f.line(fmt.Sprintf("%d items had ended before: failures and tokens are counted from now on", s.Before))
 	}
-	f.shown(s)
-}
-
-// shown tells the console, but no more often than its manner shows.
-func (f *face) shown(s *node.Standing) {
+	if over := s.Record.State != job.Running; !over && s.At.Sub(f.shown) < f.s.Every()-every/10 { // periods are never quite in time
+		return
+	}
+	f.shown = s.At
 	p := pictureOf(s)
 	e := event.Of(&p, contextOf(s))
 	f.console.Show(&e)

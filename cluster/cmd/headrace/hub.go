@@ -102,7 +102,7 @@ func (f *hubFlags) start(say *speaker) (*bus.Hub, error) {
 		Dir: dir, Listen: f.listen, Advertise: f.advertise, TLSDir: f.tlsDir, Route: f.route, Peers: f.peers, Name: f.name, Say: say.error,
 	})
 	if err != nil {
-		return nil, command.End(command.ExitUsage, "%v", err)
+		return nil, command.EndOf(command.ExitUsage, err)
 	}
 	return hub, nil
 }

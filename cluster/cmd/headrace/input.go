@@ -30,7 +30,7 @@ func recordOf(ctx context.Context, s *command.Settings, lines promptfile.Config,
 func inputOf(ctx context.Context, s *command.Settings, name string) (job.Input, error) {
 	o, err := node.ObjectOf(ctx, name)
 	if err != nil {
-		return job.Input{}, command.End(command.ExitUsage, "%v", err)
+		return job.Input{}, command.EndOf(command.ExitUsage, err)
 	}
 	return job.Input{Name: name, Format: formatWord(s.Reader(name).Format), Objects: []job.Object{o}}, nil
 }

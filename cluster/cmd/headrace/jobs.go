@@ -74,7 +74,7 @@ func (f *jobsFlags) with(w *command.World, cmd *cobra.Command, do func(context.C
 		if command.IsEnd(err) {
 			return err
 		}
-		return command.End(command.ExitUsage, "%v", err)
+		return command.EndOf(command.ExitUsage, err)
 	}
 	return nil
 }
@@ -166,11 +166,12 @@ func (f *jobsFlags) watch(ctx context.Context, cmd *cobra.Command, s *command.Se
 	defer closed()
 	looking, stop := untilDrained(ctx, drain)
 	defer stop()
-	told := say.show
+	told, period := say.show, every
 	if f.asJSON {
+		period = waitEvery
 		told = func(st *node.Standing) { err = errors.Join(err, json.NewEncoder(cmd.OutOrStdout()).Encode(st)) }
 	}
-	ended, watched := n.Watch(looking, name, say.every(), told)
+	ended, watched := n.Watch(looking, name, period, told)
 	say.close()
 	switch {
 	case err != nil || f.asJSON && watched == nil:

@@ -31,7 +31,7 @@ func newLimitsCommand(w *command.World) *cobra.Command {
 	}}
 	set := &cobra.Command{Use: "set LIMIT", Short: "Say what a limit lets through", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
 		if err := lane.Validate(); err != nil {
-			return command.End(command.ExitUsage, "%v", err)
+			return command.EndOf(command.ExitUsage, err)
 		}
 		return f.with(w, cmd, func(_ context.Context, _ *cobra.Command, n *node.Node) error { return n.SetLimit(args[0], lane) })
 	}}

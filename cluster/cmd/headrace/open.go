@@ -55,7 +55,7 @@ func ended(calls context.Context, drain <-chan struct{}, err, closed error) erro
 	default:
 	}
 	if err = errors.Join(err, closed); err != nil {
-		return command.End(command.ExitItemsFailed, "%v", err)
+		return command.EndOf(command.ExitItemsFailed, err)
 	}
 	return nil
 }

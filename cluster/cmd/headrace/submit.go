@@ -87,13 +87,16 @@ func (f *submitFlags) submit(ctx context.Context, w *command.World, cmd *cobra.C
 // give makes a job of the flags, and submits it.
 func (f *submitFlags) give(ctx context.Context, n *node.Node, s *command.Settings, inputs []string) (job.Record, error) {
 	lines := s.Lines()
+	if lines.Reader.Limit > 0 && len(inputs) > 1 {
+		return job.Record{}, command.End(command.ExitUsage, "--limit counts the items of one input, and there are %d: submit one", len(inputs))
+	}
 	r, err := recordOf(ctx, s, lines, inputs)
 	if err != nil {
 		return r, err
 	}
 	r.Limit, r.Weight, r.Open, r.Cut.ChunkLines = f.limitName, f.weight, f.open, f.chunkLines
-	if r, err = n.Submit(ctx, r, &node.Caller{Lines: lines, Reader: lines.Reader}); err != nil {
-		return r, command.End(command.ExitUsage, "%v", err)
+	if r, err = n.Submit(ctx, r, &node.Caller{Lines: lines, Reader: lines.Reader}, lines.Reader.Limit); err != nil {
+		return r, command.EndOf(command.ExitUsage, err)
 	}
 	return r, nil
 }
@@ -124,7 +127,7 @@ func conclude(ctx context.Context, n *node.Node, s *command.Settings, status nod
 	got, err := n.Fetch(ctx, r.Job, s.Output(), s.Errors(), status.Record.State != job.Done, names...)
 	switch {
 	case err != nil:
-		return command.End(command.ExitOutput, "%v", err)
+		return command.EndOf(command.ExitOutput, err)
 	case status.Record.State == job.Stopped:
 		return command.End(command.ExitStopped, "stopped: %s; %d results are in %s; to go on: headrace jobs resume %s", status.Record.Why, got.Done, s.Output(), r.Job)
 	case status.Record.State == job.Canceled:

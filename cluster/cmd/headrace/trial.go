@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/cluster/bus"
@@ -31,18 +32,18 @@ func runTrial(ctx context.Context, s *command.Settings, input string) error {
 	}
 	home, err := node.Home(s.Output())
 	if err != nil {
-		return command.End(command.ExitOutput, "%v", err)
+		return command.EndOf(command.ExitOutput, err)
 	}
 	hub, err := bus.StartHub(bus.HubConfig{Dir: filepath.Join(home, "bus"), Listen: "127.0.0.1:0", Say: say.error})
 	if err != nil {
-		return command.End(command.ExitUsage, "%v", err)
+		return command.EndOf(command.ExitUsage, err)
 	}
 	defer hub.Shutdown()
 	line := node.JoinLine(hub.JoinURL(), home)
 	say.line("a cluster in this process; on this machine another terminal joins with: headrace worker --join '" + line + "'")
 	n, err := node.Join(calls, node.Config{Line: line, Settles: true, Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
 	if err != nil {
-		return command.End(command.ExitUsage, "%v", err)
+		return command.EndOf(command.ExitUsage, err)
 	}
 	return errors.Join(workAlone(calls, drain, n, s, input, say), n.Close())
 }
@@ -80,7 +81,7 @@ func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *comm
 func cutShort(ctx context.Context, n *node.Node, s *command.Settings, r job.Record, why error) error {
 	got, err := n.Fetch(ctx, r.Job, s.Output(), s.Errors(), true)
 	if err != nil {
-		return command.End(command.ExitOutput, "%v", err)
+		return command.EndOf(command.ExitOutput, err)
 	}
 	code, text := command.ExitInterrupted, "interrupted"
 	if errors.Is(why, batch.ErrStopped) {
@@ -102,8 +103,8 @@ func trialJob(ctx context.Context, n *node.Node, s *command.Settings, input stri
 			return old, err
 		}
 	}
-	if r, err = n.Submit(ctx, r, &node.Caller{Lines: lines, Reader: lines.Reader}); err != nil {
-		return r, command.End(command.ExitUsage, "%v", err)
+	if r, err = n.Submit(ctx, r, &node.Caller{Lines: lines, Reader: lines.Reader}, lines.Reader.Limit); err != nil {
+		return r, command.EndOf(command.ExitUsage, err)
 	}
 	return r, nil
 }
@@ -112,10 +113,10 @@ func trialJob(ctx context.Context, n *node.Node, s *command.Settings, input stri
 func earlier(ctx context.Context, n *node.Node, s *command.Settings, r *job.Record) (old job.Record, found bool, err error) {
 	all, err := n.Jobs(ctx)
 	if err != nil {
-		return old, false, command.End(command.ExitOutput, "%v", err)
+		return old, false, command.EndOf(command.ExitOutput, err)
 	}
 	for _, o := range all {
-		if reflect.DeepEqual(o.Inputs, r.Inputs) && reflect.DeepEqual(o.Reading, r.Reading) && o.State != job.Refused {
+		if o.State != job.Refused && sameInputs(&o, r) && reflect.DeepEqual(o.Reading, r.Reading) {
 			old, found = o, true
 		}
 	}
@@ -136,12 +137,25 @@ func earlier(ctx context.Context, n *node.Node, s *command.Settings, r *job.Reco
 	return old, true, err
 }
 
+// sameInputs reports whether two jobs are of the same files, as they were submitted.
+func sameInputs(a, b *job.Record) bool {
+	given := func(in job.Input) job.Object {
+		if in.Given != nil {
+			return *in.Given
+		}
+		return in.Objects[0]
+	}
+	return a.Asking.Settings["limit"] == b.Asking.Settings["limit"] && slices.EqualFunc(a.Inputs, b.Inputs, func(x, y job.Input) bool {
+		return x.Name == y.Name && x.Format == y.Format && given(x) == given(y)
+	})
+}
+
 // submitAndWait has the cluster at an address run the input.
 func submitAndWait(ctx context.Context, drain <-chan struct{}, s *command.Settings, input string, say *face) error {
 	say.line("this runs in the cluster at " + bus.HostsOf(s.Cluster()))
 	n, err := node.Join(ctx, node.Config{Line: s.Cluster(), Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
 	if err != nil {
-		return command.End(command.ExitUsage, "%v", err)
+		return command.EndOf(command.ExitUsage, err)
 	}
 	f := submitFlags{weight: 1}
 	r, err := f.give(ctx, n, s, []string{input})

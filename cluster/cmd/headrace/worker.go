@@ -71,7 +71,7 @@ func (f *joinFlags) join(ctx context.Context, w *command.World, say voice) (*nod
 	}
 	n, err := node.Join(ctx, cfg)
 	if err != nil {
-		return nil, command.End(command.ExitUsage, "%v", err)
+		return nil, command.EndOf(command.ExitUsage, err)
 	}
 	return n, nil
 }
