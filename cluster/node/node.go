@@ -65,6 +65,9 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := bus.ParseAddress(line); err != nil {
+		return nil, &unreached{bus.Unreached(line, err), err}
+	}
 	home = cmp.Or(cfg.Home, home)
 	s, err := openHome(ctx, home, &cfg)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // standWait is how long it is listened to what workers and keeper say, each of them once a second.
-const standWait = 2500 * time.Millisecond
+const standWait = 1500 * time.Millisecond
 
 // printStanding says how a job stands, who works on it, and what its limits let through.
 func printStanding(out io.Writer, s *node.Standing) error {

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/node"
+	"github.com/headrace/headrace/internal/command"
+)
+
+// Each command says what it is, and refuses what it does not know, with the codes of the light one.
+func TestHelpAndRefusals(t *testing.T) {
+	t.Parallel()
+	h := newHere(t)
+	h.must(0, "--help", "Many machines:", "worker", "hub", "submit", "jobs", "limits", "cluster")
+	for line, says := range map[string]string{
+		"worker --help": "--ack-wait", "hub --help": "--ready-file", "submit --help": "--max-attempts", "jobs --help": "retry-failed", "jobs watch --help": "--progress",
+		"jobs fetch --help": "--partial", "limits --help": "reset", "limits set --help": "--tpm", "cluster check --help": "Exit codes: 0 everything is safe", "run --help": "--cluster",
+	} {
+		h.must(0, line, says)
+	}
+	h.write("in.jsonl", questions(1))
+	for line, says := range map[string]string{
+		"worker":                             "no cluster is named",
+		"jobs":                               "no cluster is named",
+		"cluster check":                      "no cluster is named",
+		"worker --join x":                    "no line to join by",
+		"worker extra --join x":              "is too much",
+		"worker --max-attempts 3":            "unknown flag: --max-attempts",
+		"worker --join nats://T@127.0.0.1:1": "name it with --store",
+		"worker --keeper sometimes --join nats://T@h":  "none of may, never and prefer",
+		"submit -o o.jsonl":                            "no input: name a prompt file",
+		"submit {}/in.jsonl -o o.jsonl --provider sim": "no cluster is named",
+		"jobs status":  "requires at least 1 arg",
+		"limits reset": "accepts 1 arg",
+		"run - -o o.jsonl --provider sim --cluster":              "other machines cannot read standard input",
+		"run {}/in.jsonl -o - --provider sim --cluster":          "nor write standard output",
+		"run {}/no.jsonl -o {}/o.jsonl --provider sim --cluster": "no such file",
+		"run {}/in.jsonl -o {}/o.jsonl --cluster":                "OPENAI_API_KEY is not set",
+	} {
+		h.must(command.ExitUsage, line, says)
+	}
+}
+
+// A run in a cluster of this process gives the file of a run without one, however its input is packed or cut short.
+func TestTrialIsARun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ file, text, flags string }{
+		"lines":    {"in.jsonl", questions(120), ""},
+		"packed":   {"in.jsonl.gz", packed(questions(60)), ""},
+		"limited":  {"in.jsonl", questions(60), "--limit 7"},
+		"a table":  {"in.csv.gz", packed("text,n\n\"a, b\",1\nc,2\n\"d\ne\",3\n"), "--template {{.text}}"},
+		"bad line": {"in.jsonl", questions(3) + "{\"prompt\":\n" + questions(2), "--on-bad-line skip"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHere(t)
+			h.write(c.file, c.text)
+			flags := " --provider sim --sim-profile fast --seed 7 " + c.flags
+			want, _, _ := h.typed("run {}/" + c.file + " -o {}/one.jsonl --order input" + flags)
+			h.must(want, "run {}/"+c.file+" -o {}/many.jsonl --cluster"+flags, "headrace worker --join 'nats://", "results in ")
+			if one, many := h.resultsOf("one.jsonl"), h.resultsOf("many.jsonl"); !slices.Equal(one, many) || len(one) == 0 {
+				t.Errorf("%d and %d lines:\n%s\n\n%s", len(one), len(many), strings.Join(one, "\n"), strings.Join(many, "\n"))
+			}
+			if name != "packed" {
+				return
+			}
+			h.must(0, "run {}/"+c.file+" -o {}/many.jsonl --cluster"+flags) // it goes on with what is there
+			if jobs, _ := filepath.Glob(filepath.Join(h.dir, "many.jsonl.cluster", "jobs", "*")); len(jobs) != 1 {
+				t.Errorf("the same command again is another job: %q", jobs)
+			}
+		})
+	}
+}
+
+// A bad line refuses a job before anything is called, as it refuses a run.
+func TestBadLinesAreRefused(t *testing.T) {
+	t.Parallel()
+	h := newHere(t)
+	h.write("in.jsonl", questions(2)+"no line\n")
+	h.must(command.ExitUsage, "run {}/in.jsonl -o {}/o.jsonl --provider sim --cluster", "in.jsonl:3:", "nothing was called")
+}
+
+// A job's life, as its user types it: given, looked at, ended, asked for again, fetched.
+func TestAJobsLife(t *testing.T) {
+	t.Parallel()
+	h := newHere(t)
+	line := h.hub()
+	h.must(0, "jobs ls", "JOB")
+	if got := h.must(0, "jobs ls --json"); strings.TrimSpace(got) != "[]" {
+		t.Errorf("no jobs are %s", got)
+	}
+	h.must(command.ExitUsage, "jobs status none", "no job of that name")
+	h.must(command.ExitUsage, "jobs watch none", "no job of that name")
+	h.must(command.ExitUsage, "jobs cancel none", "no job of that name")
+	h.write("in.jsonl.gz", packed(questions(80)))
+	name := strings.TrimSpace(h.must(0, "submit {}/in.jsonl.gz -o {}/out.jsonl --provider sim --sim-profile fast --max-attempts 2 --limit-name org --weight 2"))
+	h.must(0, "jobs cancel "+name, "canceled")
+	h.must(command.ExitUsage, "jobs retry-failed "+name, "it is canceled")
+	h.must(0, "jobs resume "+name)
+	end := h.worker("-c 8 --ack-wait 20s")
+	h.must(0, "jobs watch "+name+" --progress plain", "80/80", "job "+name+": done")
+	h.must(0, "jobs status "+name, "done")
+	var s node.JobStatus
+	if err := json.Unmarshal([]byte(h.must(0, "jobs status "+name+" --json")), &s); err != nil || s.Record.State != job.Done || s.Items != 80 || s.Record.Asking.Settings["max-attempts"] != "2" {
+		t.Errorf("%v %+v", err, s)
+	}
+	h.must(0, "jobs fetch "+name, "80 results in", "0 failed")
+	if got := h.resultsOf("out.jsonl"); len(got) != 80 {
+		t.Errorf("%d results", len(got))
+	}
+	h.must(command.ExitUsage, "jobs cancel "+name, "it is done")
+	h.must(command.ExitUsage, "jobs add "+name+" {}/in.jsonl.gz", "it was submitted whole")
+	h.must(0, "submit {}/in.jsonl.gz -o {}/second.jsonl --provider sim --sim-profile fast --limit-name org --wait --progress json", `"event":"start"`, `"event":"progress"`)
+
+	h.must(0, "limits ls", "keeper: ", "LIMIT", "org", "WORKER", "OF")
+	var o node.Office
+	if err := json.Unmarshal([]byte(h.must(0, "limits ls --json")), &o); err != nil || o.Keeper == "" || len(o.Limits) != 1 || o.Limits[0].Name != "org" || len(o.Workers) != 1 || o.Workers[0].Concurrency != 8 {
+		t.Errorf("%v %+v", err, o)
+	}
+	h.must(0, "limits set org --rpm 600")
+	h.eventually("limits ls", "600 requests/min (told)")
+	h.must(0, "limits reset org")
+	h.must(command.ExitUsage, "limits set org --rpm -1", "requests per minute: -1")
+
+	h.must(command.ExitUsage, "worker --lease 9s", "--lease 9s: in this cluster it is 3s")
+	h.must(command.ExitUsage, "worker --ack-wait 30s", "--ack-wait 30s: in this cluster it is 20s")
+	h.must(0, "cluster check", "a stored message came back", "--ack-wait 20s and --lease 3s", "one of two writers of one name wins")
+	if code := end(); code != 0 {
+		t.Errorf("the worker ends with %d", code)
+	}
+	_ = line
+}
+
+// eventually types a command until it says something.
+func (h *here) eventually(line, says string) {
+	h.t.Helper()
+	var stdout, stderr string
+	for range 5 {
+		if _, stdout, stderr = h.typed(line); strings.Contains(stdout, says) {
+			return
+		}
+	}
+	h.t.Errorf("headrace %s never says %q:\n%s%s", line, says, stdout, stderr)
+}
+
+// A job that its user names a cluster for is run there, with the words and the code of a run.
+func TestRunInAClusterElsewhere(t *testing.T) {
+	t.Parallel()
+	h := newHere(t)
+	line := h.hub()
+	delete(h.env, "HEADRACE_CLUSTER")
+	h.worker("--join " + line + " -c 8")
+	h.write("in.jsonl", questions(50))
+	flags := " --provider sim --sim-profile fast --seed 3"
+	h.must(0, "run {}/in.jsonl -o {}/one.jsonl --order input"+flags)
+	code, _, stderr := h.typed("run {}/in.jsonl -o {}/many.jsonl --cluster=" + line + flags)
+	if code != 0 || strings.Contains(stderr, line) || !strings.Contains(stderr, "this runs in the cluster at 127.0.0.1:") {
+		t.Errorf("%d\n%s", code, stderr)
+	}
+	if one, many := h.resultsOf("one.jsonl"), h.resultsOf("many.jsonl"); len(one) != len(many) || len(one) != 50 {
+		t.Errorf("%d and %d lines", len(one), len(many))
+	}
+}
+
+// What keeps a person from the bus is said by its name, and the token never.
+func TestCheckSaysWhatIsUnsafe(t *testing.T) {
+	t.Parallel()
+	h := newHere(t)
+	line := h.hub()
+	token := line[strings.Index(line, "//")+2 : strings.Index(line, "@")]
+	wrong := strings.Replace(line, token, "another-token", 1)
+	h.must(0, "cluster check", "not settled yet")
+	var found []node.Checked
+	if err := json.Unmarshal([]byte(h.must(0, "cluster check --json")), &found); err != nil || len(found) < 5 {
+		t.Errorf("%v %+v", err, found)
+	}
+	began := time.Now()
+	h.must(1, "cluster check --cluster "+wrong, "UNSAFE", "the token (or user and password) is wrong", "not safe: 1 of")
+	h.must(1, "cluster check --store /proc/none", "UNSAFE", "without its store")
+	for _, one := range []string{"jobs ls --cluster " + wrong, "limits ls --cluster " + wrong, "submit {}/hub -o o --provider sim --cluster " + wrong} {
+		code, stdout, stderr := h.typed(one)
+		if code != command.ExitUsage || !strings.Contains(stderr, "token (or user and password) is wrong") || strings.Contains(stdout+stderr, "another-token") {
+			t.Errorf("headrace %s: %d\n%s%s", one, code, stdout, stderr)
+		}
+	}
+	t.Logf("in %v", time.Since(began))
+}
