@@ -40,6 +40,8 @@ type Standing struct {
 	Keeper string         `json:"keeper"` // ""; none was heard of
 	Epoch  uint64         `json:"epoch"`
 	Limits []LimitPicture `json:"limits"` // that it draws on
+	// PermitsPerSecond are those that the job was given under each limit, over the last SpeedSpan.
+	PermitsPerSecond map[string]float64 `json:"permits_per_second"`
 }
 
 // A WorkerLook is a worker as it says that it stands.
@@ -81,8 +83,10 @@ type heard struct {
 }
 
 type ended struct {
-	at   time.Time
-	done int
+	at    time.Time
+	done  int
+	epoch uint64
+	given map[string]uint64 // permits, by limit
 }
 
 // Watch shows how a job stands, each time that a period is over or it has changed, until it has ended in whatever way.
@@ -279,14 +283,35 @@ func (w *watching) addUp(now time.Time) {
 
 // speed takes the latest of the curve in.
 func (w *watching) speed(now time.Time) {
-	w.curve = append(w.curve, ended{now, w.s.Done})
+	w.curve = append(w.curve, ended{now, w.s.Done, w.s.Epoch, w.given()})
 	for len(w.curve) > 1 && now.Sub(w.curve[0].at) > SpeedSpan {
 		w.curve = w.curve[1:]
 	}
-	first := w.curve[0]
-	if took := now.Sub(first.at).Seconds(); took > 0 {
-		w.s.PerSecond = float64(w.s.Done-first.done) / took
+	first, last := w.curve[0], w.curve[len(w.curve)-1]
+	w.s.PermitsPerSecond = map[string]float64{}
+	took := now.Sub(first.at).Seconds()
+	if took <= 0 {
+		return
 	}
+	w.s.PerSecond = float64(w.s.Done-first.done) / took
+	for name, given := range last.given {
+		if first.epoch == last.epoch && given >= first.given[name] { // another keeper counts anew
+			w.s.PermitsPerSecond[name] = float64(given-first.given[name]) / took
+		}
+	}
+}
+
+// given is how many permits the job was given by this keeper.
+func (w *watching) given() map[string]uint64 {
+	all := map[string]uint64{}
+	for i := range w.s.Limits {
+		for _, j := range w.s.Limits[i].Jobs {
+			if j.Job == w.job {
+				all[w.s.Limits[i].Name] = j.Given
+			}
+		}
+	}
+	return all
 }
 
 // Stand is how a job stands, when workers and keeper were listened to for so long: they speak once a second.

@@ -11,6 +11,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/event"
 )
 
 // Each command says what it is, and refuses what it does not know, with the codes of the light one.
@@ -190,4 +191,53 @@ func TestCheckSaysWhatIsUnsafe(t *testing.T) {
 		}
 	}
 	t.Logf("in %v", time.Since(began))
+}
+
+// Of a job's standing what a run's faces show: what holds it back is that of the limit under which the most calls wait.
+func TestPictureOfAJob(t *testing.T) {
+	t.Parallel()
+	pace := 10.0
+	limit := func(name, bound string, wanted int) node.LimitPicture {
+		return node.LimitPicture{Name: name, Phase: "flowing", Bound: bound, Pace: &pace, Jobs: []node.JobPicture{{Job: "j", Wanted: wanted}}, Known: []node.Known{{Limit: "requests", PerSecond: 10, Source: "told"}}}
+	}
+	whole := func() *node.Standing {
+		s := &node.Standing{Began: time.Unix(0, 0), At: time.Unix(100, 0), Done: 400, PerSecond: 4, InFlight: 3, Concurrency: 64, Keeper: "k-1-a", Epoch: 2}
+		s.Record.Job, s.Record.State, s.Items, s.Chunks = "j", job.Running, 1000, 10
+		s.Workers = []node.WorkerLook{{Name: "w-1-a"}}
+		s.Limits = []node.LimitPicture{limit("p/a#123456", "tokens", 2), limit("p/b@h:1#123456", "requests", 9)}
+		return s
+	}
+	for name, c := range map[string]struct {
+		change func(*node.Standing)
+		says   string
+	}{
+		"the limit under which most wait": {func(*node.Standing) {}, "limit on requests of b that you told: 600 a minute"},
+		"no worker":                       {func(s *node.Standing) { s.Workers = nil }, "no worker"},
+		"no keeper":                       {func(s *node.Standing) { s.Keeper = "" }, "no keeper yet"},
+		"places of workers":               {func(s *node.Standing) { s.InFlight, s.Limits = 64, s.Limits[:0] }, "your -c 64"},
+		"the parts in work":               {func(s *node.Standing) { s.Limits = s.Limits[:0] }, "as many calls as its parts in work have"},
+		"a cooldown": {func(s *node.Standing) {
+			s.Limits = []node.LimitPicture{limit("p/a", "cooldown", 1)}
+			s.Limits[0].Phase = "cooling"
+		}, "cooldown"},
+		"it has stopped": {func(s *node.Standing) { s.Record.State = job.Stopped }, "stopped"},
+	} {
+		s := whole()
+		c.change(s)
+		p := pictureOf(s)
+		e := event.Of(&p, contextOf(s))
+		if text := e.HeldBy + " " + e.Bound; !strings.Contains(text, c.says) {
+			t.Errorf("%s: held by %q", name, text)
+		}
+		if e.Done != 400 || e.Total == nil || *e.Total != 1000 {
+			t.Errorf("%s: %d of %v", name, e.Done, e.Total)
+		}
+	}
+	p := pictureOf(whole())
+	if !p.Ends.Known || p.Ends.Likely != 150*time.Second {
+		t.Errorf("it ends in %v", p.Ends)
+	}
+	if whole := whoWorks(whole()); whole != "1 worker: w-1 0 in flight; keeper: k-1 (number 2)" {
+		t.Error(whole)
+	}
 }

@@ -55,12 +55,10 @@ const every = 500 * time.Millisecond
 
 func (f *face) show(s *node.Standing) {
 	r := &s.Record
-	if !f.began && s.Chunks > 0 {
-		f.began = true
-		items := s.Items
-		f.s.Begin(firstInput(r), &items)
+	if !f.began && r.Job != "" {
+		f.begin(s)
 	}
-	if !f.began {
+	if s.Chunks == 0 {
 		return // its input is being read
 	}
 	if s.Before > 0 && s.Before < s.Items && !f.late {
@@ -74,6 +72,19 @@ func (f *face) show(s *node.Standing) {
 	p := pictureOf(s)
 	e := event.Of(&p, contextOf(s))
 	f.console.Show(&e)
+}
+
+// begin says what is shown from now on.
+func (f *face) begin(s *node.Standing) {
+	f.began = true
+	var items *int // null: not known
+	if s.Chunks > 0 {
+		items = &s.Items
+	}
+	f.s.Begin(firstInput(&s.Record), items)
+	if s.Record.State == job.Indexing {
+		f.line("job " + s.Record.Job + ": its input is being read")
+	}
 }
 
 func firstInput(r *job.Record) string {
@@ -152,11 +163,30 @@ func pictureOf(s *node.Standing) observe.Picture {
 	case job.Indexing, job.Running:
 	}
 	for i := range s.Limits {
-		p.Lanes = append(p.Lanes, laneOf(&s.Limits[i]))
+		lane := laneOf(&s.Limits[i])
+		lane.Speed, lane.Name = s.PermitsPerSecond[lane.Name], plainName(lane.Name, s.Limits)
+		p.Lanes = append(p.Lanes, lane)
 	}
 	p.Held.By, p.Held.Lane = heldBy(s)
+	p.Held.Lane = plainName(p.Held.Lane, s.Limits)
 	p.Held.Share = 1
 	return p
+}
+
+// plainName is a limit's name without its address and account, unless another has the same then.
+func plainName(name string, of []node.LimitPicture) string {
+	cut := func(name string) string {
+		if at := strings.IndexAny(name, "@#"); at > 0 {
+			return name[:at]
+		}
+		return name
+	}
+	for i := range of {
+		if of[i].Name != name && cut(of[i].Name) == cut(name) {
+			return name
+		}
+	}
+	return cut(name)
 }
 
 // What is said of a job beside the words of a run.
