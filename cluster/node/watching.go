@@ -221,7 +221,7 @@ func (w *watching) hearWorker(word bus.Word, now time.Time) {
 	}
 	if _, known := w.base[word.About]; !known {
 		w.base[word.About] = 0
-		if now.Sub(w.s.Began) < 2*statusEvery { // it was there before; one that comes later begins with nothing
+		if s.UpS > now.Sub(w.s.Began).Seconds() { // it was there before; one that comes later begins with nothing
 			w.base[word.About] = int(s.Jobs[w.job].Done)
 		}
 	}

@@ -36,7 +36,11 @@ func (r *watchRig) word(about string, body any) bus.Word {
 }
 
 func (r *watchRig) worker(name string, done uint64, inFlight int) {
-	s := WorkerStatus{Concurrency: 8, Jobs: map[string]JobWork{"j": {Done: done, InFlight: inFlight}, "other": {Done: 1000}}}
+	up := r.now.Sub(r.w.s.Began).Seconds()
+	if name == "a" { // it was there before
+		up += 60
+	}
+	s := WorkerStatus{UpS: up, Concurrency: 8, Jobs: map[string]JobWork{"j": {Done: done, InFlight: inFlight}, "other": {Done: 1000}}}
 	r.w.hearWorker(r.word(name, s), r.now)
 }
 

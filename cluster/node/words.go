@@ -46,6 +46,7 @@ type WorkerStatus struct {
 	Refused  uint64                        `json:"refused"`
 	Limits   map[string]machine.LaneConfig `json:"limits,omitempty"` // what the limits are like that it works under
 
+	UpS         float64            `json:"up_s"` // since it began, in seconds: no clocks need to be compared
 	Concurrency int                `json:"concurrency"`
 	Jobs        map[string]JobWork `json:"jobs,omitempty"` // of which it has made calls, at most jobsSaid
 }
@@ -98,7 +99,7 @@ func (w *worker) sayLimit(limit string, o *opened) {
 func (w *worker) sayStatus(ctx context.Context) {
 	ticker := w.clock.NewTicker(statusEvery)
 	defer ticker.Stop()
-	s := WorkerStatus{Limits: map[string]machine.LaneConfig{}}
+	s, began := WorkerStatus{Limits: map[string]machine.LaneConfig{}}, w.clock.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -107,6 +108,7 @@ func (w *worker) sayStatus(ctx context.Context) {
 			s.Limits[l.Name] = l.Lane
 		case <-ticker.Chan():
 		}
+		s.UpS = w.clock.Since(began).Seconds()
 		w.takeStatus(ctx, &s)
 		_ = w.bus.Say(bus.Status, w.Name(), s)
 	}
