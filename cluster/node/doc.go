@@ -9,5 +9,5 @@
 //	            │
 //	Work ───────┼──▶ worker: executor ─items─▶ batch.Stream ─▶ Caller     link: lanes ◀─▶ bus
 //	            └──▶ candidate ─(it is keeper)─▶ keeping: keeper.Keeper, foreman
-//	Submit, Cancel, Status, Fetch, …  ─▶ the store and the bus
+//	Submit, Cancel, Watch, Fetch, Check, …  ─▶ the store and the bus
 package node
