@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -159,6 +160,15 @@ func (s *Settings) Seed() uint64 {
 // GoOn is an end from which the same command line goes on: it is the last that is said.
 func (s *Settings) GoOn(code int, format string, args ...any) error {
 	return s.r.failAgain(code, format, args...)
+}
+
+// BadLines is how a run ends whose input has faults, with the complaints about its lines in the form that editors jump to.
+func (s *Settings) BadLines(text string, complaints []string) error {
+	end := s.r.ending(ExitUsage, "%s: correct or remove what is wrong, then run:", text)
+	for _, one := range complaints {
+		end.list = append(end.list, errors.New(one))
+	}
+	return end
 }
 
 // RetriesFailed reports whether what failed for good before is tried again, and StartsOver

@@ -84,7 +84,7 @@ func TestBadLinesAreRefused(t *testing.T) {
 	t.Parallel()
 	h := newHere(t)
 	h.write("in.jsonl", questions(2)+"no line\n")
-	h.must(command.ExitUsage, "run {}/in.jsonl -o {}/o.jsonl --provider sim --cluster", "in.jsonl:3:", "nothing was called")
+	h.must(command.ExitUsage, "run {}/in.jsonl -o {}/o.jsonl --provider sim --cluster", "in.jsonl:3: not JSON", "headrace: 1 bad line, nothing was called: correct or remove what is wrong, then run:\nheadrace run ")
 }
 
 // A job's life, as its user types it: given, looked at, ended, asked for again, fetched.
@@ -213,9 +213,9 @@ func TestPictureOfAJob(t *testing.T) {
 	}{
 		"the limit under which most wait": {func(*node.Standing) {}, "limit on requests of b that you told: 600 a minute"},
 		"no worker":                       {func(s *node.Standing) { s.Workers = nil }, "no worker"},
-		"no keeper":                       {func(s *node.Standing) { s.Keeper = "" }, "no keeper yet"},
+		"no keeper":                       {func(s *node.Standing) { s.Keeper = "" }, "no keeper is there yet"},
 		"places of workers":               {func(s *node.Standing) { s.InFlight, s.Limits = 64, s.Limits[:0] }, "your -c 64"},
-		"the parts in work":               {func(s *node.Standing) { s.Limits = s.Limits[:0] }, "as many calls as its parts in work have"},
+		"the parts in work":               {func(s *node.Standing) { s.Limits = s.Limits[:0] }, "the parts that are in work"},
 		"a cooldown": {func(s *node.Standing) {
 			s.Limits = []node.LimitPicture{limit("p/a", "cooldown", 1)}
 			s.Limits[0].Phase = "cooling"

@@ -114,7 +114,7 @@ func whoWorks(s *node.Standing) string {
 			names = append(names, fmt.Sprintf("%s %d", shortName(w.Name), w.Jobs[s.Record.Job].InFlight))
 		}
 	}
-	text := "no worker"
+	text := "no worker: start one with headrace worker"
 	switch n := len(s.Workers); {
 	case n == 1:
 		text = "1 worker: " + names[0] + " in flight"
@@ -125,7 +125,7 @@ func whoWorks(s *node.Standing) string {
 		}
 	}
 	if s.Keeper == "" {
-		return text + "; no keeper yet"
+		return text + "; no keeper yet, one of them will be in seconds"
 	}
 	return fmt.Sprintf("%s; keeper: %s (number %d)", text, shortName(s.Keeper), s.Epoch)
 }
@@ -191,9 +191,9 @@ func plainName(name string, of []node.LimitPicture) string {
 
 // What is said of a job beside the words of a run.
 const (
-	byNobody observe.Bound = "no worker: start one, headrace worker --join LINE"
-	byOffice observe.Bound = "no keeper yet: one of the workers will be, in seconds"
-	byWork   observe.Bound = "as many calls as its parts in work have"
+	byNobody observe.Bound = "no worker is there"
+	byOffice observe.Bound = "no keeper is there yet"
+	byWork   observe.Bound = "the parts that are in work"
 )
 
 // busy is the share of the calls that may be in flight from which they hold a job back.

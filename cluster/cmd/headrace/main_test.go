@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,7 +20,14 @@ import (
 	"github.com/headrace/headrace/internal/command"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// together is how many tests run at once: they wait for leases and periods, and not for processors.
+const together = "8"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", together) // the flag is there
+	goleak.VerifyTestMain(m)
+}
 
 var seeds atomic.Uint64
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -118,7 +119,8 @@ func waitFor(ctx context.Context, drain <-chan struct{}, n *node.Node, s *comman
 // conclude makes the files of a job that has ended, and ends as headrace run does.
 func conclude(ctx context.Context, n *node.Node, s *command.Settings, status node.JobStatus, r job.Record, say voice) error {
 	if status.Record.State == job.Refused {
-		return command.End(command.ExitUsage, "%s", status.Record.Why)
+		why, complaints, _ := strings.Cut(strings.TrimPrefix(status.Record.Why, "promptfile: "), "\n")
+		return s.BadLines(why, strings.Split(complaints, "\n"))
 	}
 	var names []string
 	for _, in := range r.Inputs {
@@ -129,12 +131,22 @@ func conclude(ctx context.Context, n *node.Node, s *command.Settings, status nod
 	case err != nil:
 		return command.EndOf(command.ExitOutput, err)
 	case status.Record.State == job.Stopped:
-		return command.End(command.ExitStopped, "stopped: %s; %d results are in %s; to go on: headrace jobs resume %s", status.Record.Why, got.Done, s.Output(), r.Job)
+		return goOn(s, command.ExitStopped, "stopped: "+status.Record.Why, got.Done, r.Job)
 	case status.Record.State == job.Canceled:
-		return command.End(command.ExitInterrupted, "the job was canceled; %d results are in %s; to go on: headrace jobs resume %s", got.Done, s.Output(), r.Job)
+		return goOn(s, command.ExitInterrupted, "the job was canceled", got.Done, r.Job)
 	}
 	say.line(fmt.Sprintf("%s in %s%s", words.Count(got.Done, "result"), s.Output(), costOf(&got)))
 	return s.Verdict(sumsOf(got))
+}
+
+// goOn is the end of a job that can go on: a trial's by the same command, as its cluster ends with it.
+func goOn(s *command.Settings, code int, why string, results int, name string) error {
+	const soFar = "%s\n%s in %s; what parts that are not whole have is kept in the store; to go on, run:"
+	saved := words.Count(results, "result")
+	if s.Cluster() == command.ClusterTrial {
+		return s.GoOn(code, soFar, why, saved, s.Output())
+	}
+	return command.End(code, soFar+"\nheadrace jobs resume %s", why, saved, s.Output(), name)
 }
 
 // costOf is what a job has cost, as far as it is known; "" if it is not.
