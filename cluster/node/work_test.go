@@ -349,3 +349,34 @@ func TestWorkThatIsHeldBack(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// How often an item may fail is its job's to say, on every worker; and its limit is called as whoever calls names it.
+func TestAJobsOwnBoundsAndLimit(t *testing.T) {
+	c := newCluster(t)
+	var calls atomic.Int64
+	fails := func(context.Context, *promptfile.Item) (provider.Reply, error) {
+		calls.Add(1)
+		return provider.Reply{}, &provider.Error{Kind: provider.Server, Status: http.StatusInternalServerError}
+	}
+	n, drain, ended := c.join(nil), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- n.Work(context.Background(), Worker{Concurrency: 8, Drain: drain, Open: func(r *job.Record) (*Caller, error) {
+			caller, err := opening(fails)(r)
+			caller.Lane.MaxAttempts, caller.LimitOf = 2, func(model string) string { return "mine/" + model }
+			return caller, err
+		}})
+	}()
+	r := c.submit(n, c.input(2), 1)
+	c.waitFor(n, r.Job, job.Done)
+	o, err := n.Office(t.Context(), time.Second)
+	if err != nil || len(o.Limits) != 1 || o.Limits[0].Name != "mine/m" || len(o.Workers) != 1 || o.Workers[0].Jobs[r.Job].Done != 2 {
+		t.Errorf("%+v %v", o, err)
+	}
+	close(drain)
+	if err := errors.Join(<-ended, n.Close()); err != nil {
+		t.Error(err)
+	}
+	if calls.Load() != 4 {
+		t.Errorf("%d calls for two items of two tries", calls.Load())
+	}
+}

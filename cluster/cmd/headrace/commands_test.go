@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/internal/command"
@@ -239,5 +241,37 @@ func TestPictureOfAJob(t *testing.T) {
 	}
 	if whole := whoWorks(whole()); whole != "1 worker: w-1 0 in flight; keeper: k-1 (number 2)" {
 		t.Error(whole)
+	}
+}
+
+// A worker gives up on an item when its job says so, and names its calls' limit after its own key.
+func TestAWorkerFollowsTheJob(t *testing.T) {
+	t.Parallel()
+	h := newHere(t)
+	h.env["OPENAI_API_KEY"] = "sk-test-0123456789abcdef"
+	var world *command.World
+	out := &said{}
+	command.RunIn(t.Context(), command.Outside{Args: []string{"version"}, Stdout: out, Stderr: out, Env: h.env}, command.Extra{
+		Heading: "Many machines", Commands: func(w *command.World) []*cobra.Command { world = w; return nil },
+	})
+	s := command.NewSettings(world, command.Whom|command.Keys|command.Pace)
+	r := &job.Record{Asking: job.Asking{Settings: map[string]string{"max-attempts": "2", "timeout": "7s", "item-timeout": "9s"}}}
+	s.Register(&cobra.Command{})
+	if err := s.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := opener(s)(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if l := c.Lane; l.MaxAttempts != 2 || l.AttemptTimeout != 7*time.Second || l.ItemTimeout != 9*time.Second {
+		t.Errorf("%+v", l)
+	}
+	if l := c.Limit; l.MaxAttempts != 0 || l.AttemptTimeout != 0 || l.ItemTimeout != 0 {
+		t.Errorf("the limit's is %+v", l)
+	}
+	if limit := c.LimitOf("m"); !strings.HasPrefix(limit, "openai/m#") || strings.Contains(limit, "0123456789abcdef") {
+		t.Errorf("the limit is called %q", limit)
 	}
 }
