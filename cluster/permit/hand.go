@@ -65,6 +65,16 @@ func (h *hand) dropOlder(epoch, wave uint64) []inHand {
 	return h.drop(func(p *inHand) bool { return p.epoch < epoch || p.epoch == epoch && p.wave < wave })
 }
 
+// dropBack takes out the permits that were taken back, but for so many.
+func (h *hand) dropBack(keep int) []inHand {
+	return h.drop(func(p *inHand) bool {
+		if p.report > 0 {
+			keep--
+		}
+		return p.report > 0 && keep < 0
+	})
+}
+
 func (h *hand) dropExpired(now time.Time) []inHand {
 	return h.drop(func(p *inHand) bool { return !now.Before(p.until) })
 }

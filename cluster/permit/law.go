@@ -148,6 +148,14 @@ func (l *Law) unused(now time.Time, p inHand) {
 	}
 }
 
+// spare gives up what was taken back and nobody waits for. Permits that lie in a hand leave later than calls that were
+// granted after them, whose headers count what has left before: the less lie there, the truer is what headers show.
+func (l *Law) spare(now time.Time, waiting int) {
+	for _, p := range l.hand.dropBack(waiting) {
+		l.unused(now, p)
+	}
+}
+
 // back takes a permit into the hand again whose call was let go of before it left: the next one may
 // leave with it. A chunk that is given up has hundreds of such calls, and a permit for each would be
 // another's for as long as it takes to be asked for and to be reported. It reports whether the permit is still good; of a

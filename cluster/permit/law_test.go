@@ -257,3 +257,26 @@ func TestPermitsThatAreNotTakenBack(t *testing.T) {
 	r.Ended(r.now, r.mustLeave(), machine.Outcome{Unsent: true})
 	r.mustNotLeave("it was a probe, whose end the keeper waits for")
 }
+
+// Of what was taken back no more is kept than there are calls that wait for it: what lies in a hand leaves late.
+func TestPermitsThatNobodyWaitsFor(t *testing.T) {
+	r := newRig(t, 10, 10, 10, 10)
+	r.at(0).give(1, 0, 1, 10, 10, 10)
+	for _, k := range []limiter.Ticket{r.mustLeave(), r.mustLeave(), r.mustLeave()} {
+		r.Ended(r.now, k, machine.Outcome{Unsent: true})
+	}
+	r.at(AskEvery)
+	if n := len(r.hand.permits); n != 1 {
+		t.Errorf("%d are in hand, and one call waits", n)
+	}
+	unused := 0
+	for _, x := range r.last().Reports {
+		if x.Unused {
+			unused++
+		}
+	}
+	if unused != 2 {
+		t.Errorf("it reports %+v", r.last().Reports)
+	}
+	r.mustLeave()
+}

@@ -44,6 +44,7 @@ const (
 // Say is part of [limiter.Speaker]. Its words are *[Ask].
 func (l *Law) Say(now time.Time, up limiter.Upcoming) (any, time.Time) {
 	l.expire(now)
+	l.spare(now, up.Waiting)
 	if at := l.soonest(); at.After(now) {
 		return nil, earliest(at, l.hand.until())
 	}

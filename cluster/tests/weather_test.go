@@ -1,7 +1,10 @@
 package tests
 
 import (
+	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -130,13 +133,21 @@ func (f *fleet) story() string {
 	at := func(t time.Time, what string) {
 		story = append(story, fmt.Sprintf("%9.3f %s", t.Sub(f.judge.began).Seconds(), what))
 	}
-	var last time.Time
+	calls, refused := map[int]int{}, map[int]int{} // by tenths of a second
 	for _, c := range f.judge.book() {
-		if c.refused() && c.at.Sub(last) > time.Second {
-			at(c.at, "a wave of refusals begins with "+c.who)
+		tenth := int(c.at.Sub(f.judge.began) / (time.Second / 10))
+		if calls[tenth]++; c.refused() {
+			refused[tenth]++
 		}
-		if c.refused() {
-			last = c.at
+	}
+	for tenth, n := range refused {
+		at(f.judge.began.Add(time.Duration(tenth)*time.Second/10), fmt.Sprintf("%d of %d calls are refused, after %d calls in the second before", n, calls[tenth], sumOf(calls, tenth-10, tenth)))
+	}
+	epochs, _ := filepath.Glob(filepath.Join(f.home, "keeper", "epoch-*")) // the pattern is good
+	for _, e := range epochs {
+		if info, err := os.Stat(e); err == nil {
+			name, _ := os.ReadFile(e)
+			at(info.ModTime(), fmt.Sprintf("a keeper begins: %s %s", filepath.Base(e), bytes.TrimSpace(name)))
 		}
 	}
 	for _, b := range f.audit.blows {
@@ -148,6 +159,13 @@ func (f *fleet) story() string {
 	}
 	slices.Sort(story) // the numbers are as wide as each other
 	return strings.Join(story, "\n")
+}
+
+func sumOf(of map[int]int, from, until int) (sum int) {
+	for i := from; i < until; i++ {
+		sum += of[i]
+	}
+	return sum
 }
 
 func complain(t *testing.T, what string, told []string) {
