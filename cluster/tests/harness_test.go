@@ -20,15 +20,15 @@ var simple = sim.Fast()
 // A judge knows whose a call is, what was in somebody's hands when he was killed, and that he
 // has not heard the answer.
 func TestJudgeKnowsWhatWasInHandsAtAKill(t *testing.T) {
-	j := newJudge(t, sim.Config{Latency: sim.Latency{Median: 20 * time.Millisecond}})
+	j := newJudge(t, sim.Config{Latency: sim.Latency{Median: 500 * time.Millisecond}}) // a busy machine takes tenths of a second to kill
 	a, b := fake(t, "a", "caller", j.base("a"), "xxxx"), fake(t, "b", "caller", j.base("b"), "xx")
 	a.start()
 	b.start()
-	<-j.after(100)
+	<-j.after(20)
 	at := time.Now()
 	hands := j.handsOf("a")
 	a.kill()
-	<-j.after(j.asked() + 20)
+	<-j.after(j.asked() + 6)
 	b.kill()
 	lost, after := 0, 0
 	for _, c := range settled(t, j) {

@@ -34,6 +34,21 @@ func watchLateness(t *testing.T) *lateness {
 	return l
 }
 
+// bunched is how many calls of a provider that grants so many a second may be refused because this machine stood
+// still: all that should have left meanwhile leaves at once when it goes on. A stall within jitter refuses nobody: laws keep
+// half a second of refill at the least for that.
+func (l *lateness) bunched(rate float64) int {
+	most := time.Duration(l.most.Load())
+	if most < jitter {
+		return 0
+	}
+	return int(rate * most.Seconds())
+}
+
+// jitter is how late a machine may be that has little else to do; beyond it what it can do in a second is not
+// asserted.
+const jitter = 200 * time.Millisecond
+
 // allowance is how late an instant may have been read, on what was seen so far: twice the
 // worst, as two processes read, and a quantum more for what the watch itself missed.
 func (l *lateness) allowance() time.Duration {

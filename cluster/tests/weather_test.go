@@ -121,7 +121,7 @@ func (f *fleet) judged(refusals bool) verdict {
 	if v.repeated > v.may {
 		f.t.Errorf("%d calls repeated, %d may have been in flight at the blows", v.repeated, v.may)
 	}
-	if v.refused > 0 && !refusals {
+	if v.refused > f.late.bunched(rate) && !refusals {
 		f.t.Errorf("%d refusals:\n%s", v.refused, f.story())
 	}
 	return v
