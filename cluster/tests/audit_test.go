@@ -89,7 +89,7 @@ func (a *audit) withoutExcuse(prompt string, calls []call) (told []string) {
 	}
 	for i, c := range calls[:len(calls)-1] {
 		if !slices.ContainsFunc(a.blows, func(b blow) bool { return a.excuses(b, c) }) {
-			told = append(told, fmt.Sprintf("%q: call %d of %d, of %s, status %d, took %v", prompt, i+1, len(calls), c.who, c.status, c.ended.Sub(c.at)))
+			told = append(told, fmt.Sprintf("%q: call %d of %d, of %s at %s, status %d, took %v", prompt, i+1, len(calls), c.who, c.at.Format(clockTime), c.status, c.ended.Sub(c.at)))
 		}
 	}
 	return told

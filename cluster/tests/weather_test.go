@@ -122,10 +122,16 @@ func (f *fleet) judged(refusals bool) verdict {
 		f.t.Errorf("%d calls repeated, %d may have been in flight at the blows", v.repeated, v.may)
 	}
 	if v.refused > f.late.bunched(rate) && !refusals {
-		f.t.Errorf("%d refusals:\n%s", v.refused, f.story())
+		f.t.Errorf("%d refusals", v.refused)
+	}
+	if f.t.Failed() {
+		f.t.Logf("by the seconds since %s:\n%s", f.judge.began.Format(clockTime), f.story())
 	}
 	return v
 }
+
+// clockTime is how instants are told.
+const clockTime = "15:04:05.000"
 
 // story is when waves of refusals began, and when somebody was struck and healed.
 func (f *fleet) story() string {
