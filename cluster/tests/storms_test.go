@@ -30,7 +30,7 @@ func silent(depth time.Duration) (config sim.Config, told []string) {
 // A gale is a storm and the fleet that goes through it.
 type gale struct {
 	plan   plan
-	length time.Duration // in minutes; by hand it is longer
+	length time.Duration // of the work at the provider's rate, a full bucket less; by hand it is longer
 	habits []habit
 	struck int // at least so many blows, or it proved nothing
 }
@@ -133,7 +133,7 @@ func TestEverybodyIsKilled(t *testing.T) {
 func TestWorkersDrain(t *testing.T) {
 	v := gale{
 		plan:   plan{workers: 4, inFlight: 64, provider: strict(5 * time.Second)},
-		length: 15 * time.Second, struck: 2,
+		length: 20 * time.Second, struck: 2,
 		habits: []habit{{aWorker, draining, often, often}},
 	}.goThrough(t)
 	if v.repeated > 0 {
@@ -145,7 +145,7 @@ func TestWorkersFreeze(t *testing.T) {
 	gale{
 		plan:   plan{workers: 4, inFlight: 64, provider: strict(5 * time.Second)},
 		length: 30 * time.Second, struck: 2,
-		habits: []habit{{aWorker, freezing, 10 * time.Second, beyond}},
+		habits: []habit{{aWorker, freezing, 8 * time.Second, beyond}},
 	}.goThrough(t)
 }
 
@@ -154,7 +154,7 @@ func TestTheKeeperFreezes(t *testing.T) {
 	gale{
 		plan:   plan{workers: 4, inFlight: 64, provider: provider, told: told},
 		length: 30 * time.Second, struck: 2,
-		habits: []habit{{theKeeper, freezing, 10 * time.Second, beyond}},
+		habits: []habit{{theKeeper, freezing, 9 * time.Second, beyond}},
 	}.goThrough(t)
 }
 
@@ -208,7 +208,7 @@ func TestTheHubsStoreIsDamaged(t *testing.T) {
 			v := gale{
 				plan:   plan{workers: 3, inFlight: 64, provider: strict(5 * time.Second)},
 				length: 24 * time.Second, struck: 1,
-				habits: []habit{{aHub, h, 15 * time.Second, brief}}, // a lease that was lost takes 4 s to be another's
+				habits: []habit{{aHub, h, 11 * time.Second, brief}}, // a lease that was lost takes 4 s to be another's
 			}.goThrough(t)
 			if v.repeated > 0 {
 				t.Errorf("%d calls repeated, though no worker died", v.repeated)
