@@ -95,9 +95,14 @@ func (a *audit) withoutExcuse(prompt string, calls []call) (told []string) {
 	return told
 }
 
-// excuses says that a call was in its caller's hands, or just out of them, when he was struck.
+// excuses says that a call was in its caller's hands, or just out of them, when he was struck. What was said to one who
+// was cut off may be lost: then he calls for as long as a permit lives before he looks, as in package claim's worlds.
 func (a *audit) excuses(b blow, c call) bool {
-	began := b.until.IsZero() || c.at.Before(b.until.Add(a.late))
+	slack := a.late
+	if b.kind == string(cutting) {
+		slack += stops
+	}
+	began := b.until.IsZero() || c.at.Before(b.until.Add(slack))
 	ended := !c.ended.IsZero() && c.ended.Before(b.at.Add(-unsaved-a.late))
 	if b.saved != nil {
 		ended = b.saved[c.prompt]

@@ -158,7 +158,11 @@ func TestAuditExcuses(t *testing.T) {
 	zero := time.Now()
 	at := func(s float64) time.Time { return zero.Add(time.Duration(s * float64(time.Second))) }
 	asked := map[string]int{"q": 1, "same": 2}
-	blows := []blow{{kind: "kill", who: "a", at: at(10), until: at(10), may: 4, hands: 3}, {kind: "freeze", who: "b", at: at(20), until: at(30), may: 4}}
+	blows := []blow{
+		{kind: "kill", who: "a", at: at(10), until: at(10), may: 4, hands: 3},
+		{kind: "freeze", who: "b", at: at(20), until: at(30), may: 2},
+		{kind: "cut", who: "d", at: at(20), until: at(30), may: 2},
+	}
 	once := call{who: "c", prompt: "q", at: at(40), ended: at(41), status: 200}
 	with := func(c call) []call { c.prompt = "q"; return []call{c, once} }
 	for _, c := range []struct {
@@ -177,6 +181,8 @@ func TestAuditExcuses(t *testing.T) {
 		{"of another", with(call{who: "c", at: at(9), ended: at(10.1), status: 200}), 1, false},
 		{"after the kill", with(call{who: "a", at: at(11), ended: at(12), status: 200}), 1, false},
 		{"answered in the freeze", with(call{who: "b", at: at(19), ended: at(25), status: 200}), 1, true},
+		{"just after the cut", with(call{who: "d", at: at(31), ended: at(32), status: 200}), 1, true},
+		{"after the cut", with(call{who: "d", at: at(32.1), ended: at(33), status: 200}), 1, false},
 		{"after the freeze", with(call{who: "b", at: at(31), ended: at(32), status: 200}), 1, false},
 		{"asked by two items", []call{{prompt: "same", status: 200}, {prompt: "same", status: 200}}, 0, true},
 		{"asked by two items, three times", []call{{prompt: "same", status: 200}, {prompt: "same", status: 200}, {prompt: "same", status: 200}}, 1, true},
