@@ -80,14 +80,17 @@ var columns = []struct {
 
 // TestTable prints the table of worlds and rivals: use of what flows in · refusals in a
 // thousand calls · Jain's index. It is for LAB=1, as it takes a quarter of an hour; SEEDS=3
-// worlds of each row are run with permits, and one with each rival. FIRST=1 is the seed of the first;
-// LAB=permits leaves the rivals out.
+// worlds of each row are run with permits, and one with each rival. FIRST=1 is the seed of the first.
+// LAB=permits leaves the rivals out, LAB=small has small worlds, and LAB=small,permits both.
 func TestTable(t *testing.T) {
 	if os.Getenv("LAB") == "" {
 		t.Skip("LAB=1 runs it")
 	}
-	seeds, first, columns := fromEnv("SEEDS", 3), fromEnv("FIRST", 1), columns
-	if os.Getenv("LAB") == "permits" {
+	seeds, first, columns, world := fromEnv("SEEDS", 3), fromEnv("FIRST", 1), columns, usual
+	if strings.Contains(os.Getenv("LAB"), "small") {
+		world = small
+	}
+	if strings.Contains(os.Getenv("LAB"), "permits") {
 		columns = columns[:1]
 	}
 	cells := make([][]string, len(rows))
@@ -103,7 +106,7 @@ func TestTable(t *testing.T) {
 			all.Add(1)
 			tickets <- func() {
 				defer all.Done()
-				cells[i][j] = cell(t, first, worlds, func(seed uint64) plan { return c.of(r.of(usual(seed))) })
+				cells[i][j] = cell(t, first, worlds, func(seed uint64) plan { return c.of(r.of(world(seed))) })
 				t.Logf("%s | %s | %s", r.name, c.name, cells[i][j])
 			}
 		}
