@@ -22,12 +22,18 @@ const (
 )
 
 // queue is the bus's, for chunks.
-type queue struct{ bus *bus.Bus }
+type queue struct {
+	bus    *bus.Bus
+	heeder *heeder
+}
 
 func (q queue) Fetch(ctx context.Context) (executor.Delivery, bool, error) {
 	d, came, err := q.bus.Fetch(ctx, bus.Chunks, fetchWait)
 	if errors.Is(err, bus.ErrGone) {
 		err = errors.Join(err, q.bus.Ensure(ctx))
+	}
+	if came {
+		q.heeder.arrive(ctx, d.Work.Job)
 	}
 	return delivery{d}, came, err
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"strconv"
 	"time"
 
 	"github.com/headrace/headrace/cluster/bus"
@@ -15,9 +14,6 @@ import (
 )
 
 const (
-	// QueuedAhead is how many chunks of a job are in the queue at most: a job that is canceled leaves no
-	// more, and a queue that is lost is soon made again. It is a thousand workers' for minutes.
-	QueuedAhead = 10_000
 	// lookEvery is how often the foreman looks at what each job needs, beside when he is told.
 	lookEvery = time.Second
 	// listEvery is how often he looks at the store for jobs and parts that nobody has told him of.
@@ -42,6 +38,8 @@ type foreman struct {
 	seen   map[string]time.Time // workers, and when each was heard of last
 	listed time.Time
 	mended time.Time // when the queue was last looked at
+	// connected is since when the bus is there: what was said before was perhaps not heard.
+	connected time.Time
 }
 
 // overseen is a job as its foreman sees it.
@@ -51,14 +49,19 @@ type overseen struct {
 	chunks *index.Chunks
 	ledger *parts.Ledger
 	listed time.Time
-	stale  bool // its record has changed
+	stale  bool // its record has changed, or may have
+	untold bool // and nobody has said so
 	told   bool // the keeper knows its weight
+	purged bool // it has ended, and nothing of it is in the queue
 }
 
 // forePerson runs a foreman beside a keeper, until ctx ends.
 func (n *Node) forePerson(ctx context.Context, k *keeping) {
-	f := &foreman{Node: n, keep: k, jobs: map[string]*overseen{}, seen: map[string]time.Time{}}
-	f.run(ctx)
+	newForeman(n, k).run(ctx)
+}
+
+func newForeman(n *Node, k *keeping) *foreman {
+	return &foreman{Node: n, keep: k, jobs: map[string]*overseen{}, seen: map[string]time.Time{}, connected: n.bus.ReconnectedAt()}
 }
 
 func (f *foreman) run(ctx context.Context) {
@@ -149,7 +152,7 @@ func (f *foreman) hearNews(ctx context.Context, w bus.Word) {
 		f.keep.tell(ctx, setOrder(n.Set.Name, n.Set.Lane))
 	default:
 		if o := f.jobs[w.About]; o != nil {
-			o.stale = true
+			o.stale, o.untold = true, false
 		}
 		f.meet(ctx, w.About)
 		f.look(ctx)
@@ -185,16 +188,7 @@ func (f *foreman) meet(ctx context.Context, name string) {
 
 // look does what each job needs.
 func (f *foreman) look(ctx context.Context) {
-	now := f.clock.Now()
-	if now.Sub(f.listed) >= listEvery {
-		f.listed = now
-		for name, err := range job.List(ctx, f.home) {
-			if err != nil {
-				break // the store is away: it is looked again
-			}
-			f.meet(ctx, name)
-		}
-	}
+	f.lookAround(ctx)
 	for name, o := range f.jobs {
 		if o.stale {
 			f.reload(ctx, name, o)
@@ -203,7 +197,7 @@ func (f *foreman) look(ctx context.Context) {
 			f.sayf("job %s: %v", name, err)
 		}
 	}
-	f.mend(ctx, now)
+	f.mend(ctx, f.clock.Now())
 }
 
 // mend has work given out that the queue holds back, every now and then. A bus that is away is asked again then.
@@ -217,19 +211,44 @@ func (f *foreman) mend(ctx context.Context, now time.Time) {
 	}
 }
 
+// lookAround looks for what was not told: for jobs that are new, and whether those that are being worked on have
+// changed; after the bus was away, whether any has.
+func (f *foreman) lookAround(ctx context.Context) {
+	now, connected := f.clock.Now(), f.bus.ReconnectedAt()
+	again := !connected.Equal(f.connected)
+	if !again && now.Sub(f.listed) < listEvery {
+		return
+	}
+	for _, o := range f.jobs {
+		if !o.stale && (again || o.record.State == job.Running || o.record.State == job.Indexing) {
+			o.stale, o.untold = true, true
+		}
+	}
+	for name, err := range job.List(ctx, f.home) {
+		if err != nil {
+			return // the store is away: it is looked again
+		}
+		f.meet(ctx, name)
+	}
+	f.listed, f.connected = now, connected
+}
+
 func (f *foreman) reload(ctx context.Context, name string, o *overseen) {
 	r, err := job.Load(ctx, f.home, name)
 	if err != nil {
 		return // it stays stale
 	}
-	o.stale = false
+	untold := o.untold
+	o.stale, o.untold = false, false
 	if r.Version == o.record.Version {
 		return
 	}
 	if o.record.State == job.Stopped && r.State == job.Running { // who has it go on vouches for its limits
 		f.keep.tell(ctx, vouchOrder(name))
 	}
-	*o = overseen{record: r, told: o.told}
+	if *o = (overseen{record: r, told: o.told}); untold {
+		f.tellChanged(name) // the workers have not heard of it either
+	}
 }
 
 // serve does what one job needs next.
@@ -240,11 +259,11 @@ func (f *foreman) serve(ctx context.Context, o *overseen) error {
 	case job.Running:
 		f.weigh(ctx, o, o.record.Weight)
 		return f.fill(ctx, o)
-	case job.Refused, job.Canceled, job.Stopped, job.Done:
-		if o.told {
-			f.weigh(ctx, o, 0)
-			return f.purge(ctx, o)
-		}
+	case job.Refused, job.Canceled, job.Stopped:
+		f.weigh(ctx, o, 0)
+		return f.purge(ctx, o)
+	case job.Done: // whoever gets a chunk that is still in the queue finds its part
+		f.weigh(ctx, o, 0)
 	}
 	return nil
 }
@@ -257,129 +276,9 @@ func (f *foreman) weigh(ctx context.Context, o *overseen, weight float64) {
 	}
 }
 
-func (f *foreman) purge(ctx context.Context, o *overseen) error {
-	return errors.Join(f.bus.Purge(ctx, bus.Chunks, o.record.Job), f.bus.Purge(ctx, bus.Tasks, o.record.Job))
-}
-
-// index has the segments of a job's inputs read through; when all are, it is cut, or refused.
-func (f *foreman) index(ctx context.Context, o *overseen) error {
-	segments := index.Segments(&o.record)
-	have, err := index.Indexed(ctx, f.home, o.record.Job)
-	if err != nil {
-		return err
-	}
-	there := map[int]bool{}
-	for _, n := range have {
-		there[n] = true
-	}
-	whole := true
-	for _, s := range segments {
-		if there[s.Number] {
-			continue
-		}
-		whole = false
-		body, err := json.Marshal(s)
-		if err != nil {
-			return err
-		}
-		if _, err := f.bus.Queue(ctx, bus.Work{Kind: bus.Tasks, Job: o.record.Job, Name: strconv.Itoa(s.Number)}, body); err != nil {
-			return f.unqueued(ctx, err)
-		}
-	}
-	if !whole {
-		return nil
-	}
-	return f.cut(ctx, o)
-}
-
-// unqueued makes the queue again if it is gone.
-func (f *foreman) unqueued(ctx context.Context, err error) error {
-	if errors.Is(err, bus.ErrGone) {
-		return f.bus.Ensure(ctx)
-	}
-	return err
-}
-
-// cut makes the plan of a job, and has it run, or refuses it.
-func (f *foreman) cut(ctx context.Context, o *overseen) error {
-	source := &index.Source{Store: f.home, Record: o.record, Open: f.openOther}
-	old, err := index.LoadPlan(ctx, f.home, &o.record)
-	if err != nil {
-		return err
-	}
-	plan, err := source.Merge(ctx, old, f.workers(), f.objectName())
-	if err != nil {
-		return err
-	}
-	name, err := plan.Save(ctx, f.home, f.objectName())
-	if err != nil {
-		return err
-	}
-	_, err = job.Change(ctx, f.home, o.record.Job, func(r *job.Record) error {
-		if r.Version != o.record.Version {
-			return errChanged
-		}
-		r.Plan, r.State = name, job.Running
-		if bad := plan.Refused(); bad != nil {
-			r.State, r.Why = job.Refused, bad.Error()
-		}
-		return nil
-	})
-	o.stale = true
-	if errors.Is(err, errChanged) {
-		return nil
-	}
-	return err
-}
-
-// errChanged says that somebody else has changed a job meanwhile.
-var errChanged = errors.New("node: the job has changed")
-
 // workers is how many were heard of of late, at least this one.
 func (f *foreman) workers() int {
 	now := f.clock.Now()
 	maps.DeleteFunc(f.seen, func(_ string, at time.Time) bool { return now.Sub(at) > workerGone })
 	return max(1, len(f.seen))
-}
-
-// fill keeps the queue filled with what has no part, and finds out that nothing is missing.
-func (f *foreman) fill(ctx context.Context, o *overseen) error {
-	if err := f.count(ctx, o); err != nil {
-		return err
-	}
-	if o.ledger.Whole() {
-		return f.finish(ctx, o)
-	}
-	missing := o.ledger.Len() - o.ledger.Done()
-	queued, err := f.bus.Queued(ctx, bus.Chunks, o.record.Job)
-	if err != nil {
-		return f.unqueued(ctx, err)
-	}
-	if queued >= min(missing, QueuedAhead/2) {
-		return nil
-	}
-	return f.queue(ctx, o)
-}
-
-// queue puts the first chunks that have no part into the queue. One that is there is refused by it.
-func (f *foreman) queue(ctx context.Context, o *overseen) error {
-	put := 0
-	for n := range o.ledger.Missing(0) {
-		if put++; put > QueuedAhead {
-			break
-		}
-		c, err := o.chunks.At(ctx, n)
-		if err != nil {
-			return err
-		}
-		c.Round = o.record.Round
-		body, err := json.Marshal(c)
-		if err != nil {
-			return err
-		}
-		if _, err := f.bus.Queue(ctx, workOf(claimOf(&c)), body); err != nil {
-			return f.unqueued(ctx, err)
-		}
-	}
-	return nil
 }

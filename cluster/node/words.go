@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/headrace/headrace/batch"
@@ -129,44 +128,6 @@ func (w *worker) takeStatus(ctx context.Context, s *WorkerStatus) {
 func (s *WorkerStatus) take(b *batch.Status) {
 	c := b.Totals
 	s.InFlight, s.Done, s.Calls, s.Refused = int(c.Calls-c.Settled-c.HandedOver), c.Settled, c.Calls, c.Throttled
-}
-
-// hearNews hears of jobs that have changed: one that is canceled is not run any more.
-func (w *worker) hearNews(ctx context.Context) {
-	news, err := w.bus.Listen(bus.News, "", newsKept)
-	if err != nil {
-		return
-	}
-	defer news.Close()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case n, open := <-news.C:
-			if !open {
-				return
-			}
-			w.heed(ctx, n)
-		}
-	}
-}
-
-func (w *worker) heed(ctx context.Context, n bus.Word) {
-	var word newsWord
-	if json.Unmarshal(n.Body, &word) != nil || word.Reset != "" || word.Set != nil || job.CheckName(n.About) != nil {
-		return
-	}
-	r, err := job.Load(ctx, w.home, n.About)
-	if err != nil {
-		return
-	}
-	switch r.State {
-	case job.Canceled, job.Stopped, job.Refused:
-		w.exec.Cancel(n.About)
-	case job.Running:
-		w.exec.Resume(n.About)
-	case job.Indexing, job.Done:
-	}
 }
 
 // again tells which items of a chunk a round tries again.

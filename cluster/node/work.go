@@ -69,6 +69,7 @@ type worker struct {
 	exec    *executor.Executor
 	control *batch.Control
 	link    *link
+	heeder  *heeder
 	lanes   map[string]bool // that the stream has met; of the goroutine that reads
 	limits  chan limitSet   // that it works under
 }
@@ -93,9 +94,10 @@ func (n *Node) workInAccord(ctx context.Context, how Worker, a *accord) (err err
 }
 
 func (w *worker) newExecutor() (err error) {
+	w.heeder = w.newHeeder(func(job string) { w.exec.Cancel(job) }, func(job string) { w.exec.Resume(job) })
 	w.exec, err = executor.New(executor.Config{
 		Claim:     claim.Config{Who: w.Name(), Concurrency: w.how.Concurrency, InHand: w.ahead() + w.how.Concurrency, AckWait: w.cfg.Times.AckWait},
-		Connected: w.bus.ReconnectedAt(), Store: w.home, Queue: queue{w.bus}, Peers: peers{w.Node}, Open: w.openJob, Clock: w.clock, Say: w.cfg.Say,
+		Connected: w.bus.ReconnectedAt(), Store: w.home, Queue: queue{w.bus, w.heeder}, Peers: peers{w.Node}, Open: w.openJob, Clock: w.clock, Say: w.cfg.Say,
 		Journal: store.JournalConfig{Every: w.how.SaveEvery},
 	})
 	return err
@@ -132,7 +134,7 @@ func (w *worker) run(ctx context.Context) error {
 func (w *worker) start(ctx context.Context, taken *bus.Feed[bus.Taken]) *tasks {
 	parts := &tasks{}
 	for _, part := range []func(context.Context){
-		w.jobs.run, w.link.run, (&indexer{w.Node, w.jobs}).run, w.drain, w.drainIfKeeperDiffers, w.watchBus, w.hearNews, w.sayStatus,
+		w.jobs.run, w.link.run, (&indexer{w.Node, w.jobs}).run, w.drain, w.drainIfKeeperDiffers, w.watchBus, w.heeder.run, w.sayStatus,
 		func(ctx context.Context) { w.hearTaken(ctx, taken) },
 	} {
 		parts.start(func() { part(ctx) })

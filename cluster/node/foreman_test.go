@@ -1,0 +1,135 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/job"
+)
+
+// foremanAlone is a foreman that is told nothing but by the store, whose time the test tells.
+func (c *cluster) foremanAlone(n *Node) (*foreman, *clockwork.FakeClock) {
+	c.t.Helper()
+	clock := clockwork.NewFakeClock()
+	n.clock = clock
+	f := newForeman(n, &keeping{orders: make(chan order, 1000)})
+	return f, clock
+}
+
+// runsUntilQueued has a foreman look until chunks of a job are in the queue.
+func (f *foreman) runsUntilQueued(t *testing.T, name string) {
+	t.Helper()
+	for range 10 {
+		f.look(t.Context())
+		if f.queued(t, name) > 0 {
+			return
+		}
+	}
+	t.Fatalf("nothing is queued: %+v", f.jobs[name])
+}
+
+func (f *foreman) queued(t *testing.T, name string) int {
+	t.Helper()
+	n, err := f.bus.Queued(t.Context(), bus.Chunks, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// silently changes a job's state, and tells nobody.
+func silently(t *testing.T, n *Node, name string, state job.State) {
+	t.Helper()
+	_, err := job.Change(t.Context(), n.home, name, func(r *job.Record) error {
+		r.State = state
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is said while the foreman's connection is away is lost: whoever resumes a job then has its record changed, and
+// he does not hear of it. He looks at all jobs when he is back; and each minute at those that are being worked on.
+func TestForemanSeesWhatNobodyTold(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	r := c.submit(n, c.input(200), 1)
+	f, clock := c.foremanAlone(n)
+	f.runsUntilQueued(t, r.Job)
+	told, err := n.bus.Listen(bus.News, r.Job, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close()
+	for _, state := range []job.State{job.Canceled, job.Running, job.Stopped, job.Running} {
+		silently(t, n, r.Job, state)
+		if state == job.Running {
+			f.connected = time.Time{} // so the connection is another
+		} else {
+			clock.Advance(listEvery)
+		}
+		f.look(t.Context())
+		if got := f.jobs[r.Job].record.State; got != state {
+			t.Fatalf("the foreman takes it for %s, and it is %s", got, state)
+		}
+		if queued := f.queued(t, r.Job); (queued > 0) != (state == job.Running) {
+			t.Errorf("%s, and %d chunks are queued", state, queued)
+		}
+		select {
+		case <-told.C: // workers that have not heard of it either are told
+		case <-time.After(time.Minute):
+			t.Fatal("the workers are not told")
+		}
+	}
+}
+
+// The order of events: a job is canceled; the keeper dies before he takes its chunks out of the queue. Then the
+// next one does: workers that begin later know nothing of the end of the job.
+func TestTheNextForemanEmptiesTheQueue(t *testing.T) {
+	for _, state := range []job.State{job.Canceled, job.Stopped} {
+		t.Run(string(state), func(t *testing.T) {
+			c := newCluster(t)
+			n := c.join(nil)
+			defer n.Close()
+			r := c.submit(n, c.input(200), 1)
+			f, _ := c.foremanAlone(n)
+			f.runsUntilQueued(t, r.Job)
+			silently(t, n, r.Job, state)
+			next, _ := c.foremanAlone(n)
+			away, cancel := context.WithCancel(t.Context())
+			next.meet(away, r.Job)
+			cancel()
+			if err := next.serve(away, next.jobs[r.Job]); err == nil {
+				t.Fatal("the queue was emptied without the bus")
+			}
+			next.look(t.Context())
+			if queued := next.queued(t, r.Job); queued != 0 {
+				t.Errorf("%d chunks are left", queued)
+			}
+		})
+	}
+}
+
+// A foreman keeps no more in the queue than he should, and does not queue again what is there.
+func TestForemanQueuesOnce(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	r := c.submit(n, c.input(200), 1)
+	f, clock := c.foremanAlone(n)
+	f.runsUntilQueued(t, r.Job)
+	for range 3 {
+		clock.Advance(lookEvery)
+		f.look(t.Context())
+	}
+	if o := f.jobs[r.Job]; f.queued(t, r.Job) != o.chunks.Len() || o.chunks.Len() != 4 {
+		t.Error(fmt.Sprint(f.queued(t, r.Job), " are queued of ", o.chunks.Len()))
+	}
+}

@@ -1,0 +1,139 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/job"
+)
+
+// A heeder sees to it that a worker does not run a job that has been canceled, and runs one that is resumed. It hears
+// news; where they may have been lost, or the store was away when they came, it looks at records again. It is
+// one goroutine, that of run.
+type heeder struct {
+	*Node
+	cancel, resume func(job string)
+
+	came      chan arrival
+	jobs      map[string]bool // that this worker has met; true: it is canceled here
+	unread    map[string]bool // whose records are to be looked at
+	connected time.Time       // since when the bus is there
+}
+
+// An arrival is a chunk of a job that the queue gives out.
+type arrival struct {
+	job    string
+	looked chan struct{}
+}
+
+// recordTime is what a look at a record may take: a chunk that has arrived waits for it, without heartbeats.
+const recordTime = 5 * time.Second
+
+func (n *Node) newHeeder(cancel, resume func(job string)) *heeder {
+	return &heeder{
+		Node: n, cancel: cancel, resume: resume, came: make(chan arrival), jobs: map[string]bool{}, unread: map[string]bool{},
+		connected: n.bus.ReconnectedAt(),
+	}
+}
+
+// run heeds until ctx ends.
+func (h *heeder) run(ctx context.Context) {
+	news, err := h.bus.Listen(bus.News, "", newsKept)
+	if err != nil {
+		return
+	}
+	defer news.Close()
+	ticker := h.clock.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case n, open := <-news.C:
+			if !open {
+				return
+			}
+			h.hear(ctx, n)
+		case a := <-h.came:
+			h.meet(ctx, a.job)
+			close(a.looked)
+		case <-ticker.Chan():
+			h.again(ctx)
+		}
+	}
+}
+
+// arrive says that the queue gives out a chunk of a job, and returns when it is known whether that is canceled. The order
+// of events that this is about: a job is canceled, and the worker hears it; the job is resumed while the worker
+// has no connection; its chunks come, and would be dropped, each time, for ever.
+func (h *heeder) arrive(ctx context.Context, name string) {
+	a := arrival{name, make(chan struct{})}
+	select {
+	case h.came <- a:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-a.looked:
+	case <-ctx.Done():
+	}
+}
+
+func (h *heeder) meet(ctx context.Context, name string) {
+	if h.jobs[name] || h.unread[name] {
+		h.look(ctx, name)
+		return
+	}
+	h.jobs[name] = false
+}
+
+func (h *heeder) hear(ctx context.Context, n bus.Word) {
+	var word newsWord
+	if json.Unmarshal(n.Body, &word) == nil && word.Reset == "" && word.Set == nil && job.CheckName(n.About) == nil {
+		h.look(ctx, n.About)
+	}
+}
+
+// again looks at what could not be read; and at all jobs when the bus was away, as what was said then is lost.
+func (h *heeder) again(ctx context.Context) {
+	if at := h.bus.ReconnectedAt(); !at.Equal(h.connected) {
+		h.connected = at
+		for name := range h.jobs {
+			h.unread[name] = true
+		}
+	}
+	for name := range h.unread {
+		h.look(ctx, name)
+	}
+}
+
+// look reads a record, and does what it says. One that cannot be read is looked at again, unless it will never be.
+func (h *heeder) look(ctx context.Context, name string) {
+	ctx, stop := context.WithTimeout(ctx, recordTime)
+	defer stop()
+	r, err := job.Load(ctx, h.home, name)
+	never := errors.Is(err, job.ErrNewer) || errors.Is(err, job.ErrMissing) || errors.Is(err, job.ErrRecord)
+	if err != nil && !never {
+		h.unread[name] = true
+		return
+	}
+	delete(h.unread, name)
+	if err == nil {
+		h.do(name, r.State)
+	}
+}
+
+func (h *heeder) do(name string, s job.State) {
+	switch s {
+	case job.Canceled, job.Stopped, job.Refused:
+		h.jobs[name] = true
+		h.cancel(name)
+	case job.Running:
+		h.jobs[name] = false
+		h.resume(name)
+	case job.Indexing, job.Done:
+	}
+}
