@@ -17,6 +17,9 @@ const (
 	reads = 0.1
 	// yields is how much longer a candidate waits that leaves it to others first.
 	yields = 0.25
+	// mints is for how long a holder may be without an epoch: a store that is slow has answered by then.
+	// For as long it stands back after that: others, whose way to the store is not broken, go first.
+	mints = 3
 )
 
 // Config is what a Lease is made of.
@@ -41,7 +44,8 @@ type (
 	}
 	// Mint makes the next epoch in the store, higher than any there: [MintEnded].
 	Mint struct{}
-	// Look looks for the highest epoch in the store: [EpochHeard], or nothing.
+	// Look looks for the highest epoch in the store: [EpochHeard], or nothing. It comes with each write; one
+	// that is still under way does for the next.
 	Look struct{}
 )
 
@@ -95,6 +99,8 @@ type Lease struct {
 
 	// What this one has written. While it may have written the latest revision it is the holder.
 	holder  bool
+	won     time.Time // since when it is the holder
+	backed  time.Time // it does not stand before that
 	counter uint64
 	sent    time.Time // when the latest write was sent
 	until   time.Time // it is keeper until then, once it has an epoch
@@ -207,6 +213,7 @@ func (l *Lease) renewed(revision uint64) {
 // wrote takes the end of a write.
 func (l *Lease) wrote(now time.Time, f WriteEnded) {
 	switch {
+	case !l.holder: // it was lost meanwhile: what stands there is looked at as by any candidate
 	case f.Err != nil || f.Taken: // look what stands there
 		l.unsure, l.next = true, now
 	default:
@@ -235,6 +242,10 @@ type Ready struct {
 
 // Ready decides.
 func (l *Lease) Ready(now time.Time) (r Ready) {
+	if l.holder && l.epoch == 0 && now.Sub(l.won) >= l.share(mints) {
+		l.lose()
+		l.backed = now.Add(l.share(mints))
+	}
 	if l.holder && l.epoch == 0 && !l.minting && !now.Before(l.mintAfter) && !l.until.IsZero() {
 		l.minting = true
 		r.Do = append(r.Do, Mint{})
@@ -259,6 +270,7 @@ func (l *Lease) decide(now time.Time) []Action {
 		l.next = now.Add(l.share(reads))
 		return []Action{Read{}}
 	case !l.holder: // the revision has stood for long enough: nobody is keeper
+		l.won = now
 		l.holder, l.counter, l.epoch, l.until, l.mintAfter = true, l.counter+1, 0, time.Time{}, time.Time{}
 	default:
 		l.counter++
@@ -285,5 +297,5 @@ func (l *Lease) ripe(now time.Time) bool {
 	if l.cfg.Yields {
 		wait += l.share(yields)
 	}
-	return l.seen && now.Sub(l.since) >= wait
+	return l.seen && now.Sub(l.since) >= wait && !now.Before(l.backed)
 }

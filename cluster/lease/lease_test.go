@@ -199,3 +199,69 @@ func TestValue(t *testing.T) {
 		}
 	}
 }
+
+// standsAgain is when a candidate that is not keeper writes the lease, of whose revision there is none but one.
+func standsAgain(t *testing.T, l *Lease, from, until float64) (seconds float64) {
+	t.Helper()
+	for tenth := int(from * 10); tenth < int(until*10); tenth++ {
+		now := at(float64(tenth) / 10)
+		for _, a := range l.Ready(now).Do {
+			switch a.(type) {
+			case Read:
+				l.Step(now, ReadEnded{Found: true, Revision: 90, Value: Value{Holder: "x", Counter: 1, Epoch: 9}})
+			case Write:
+				return float64(tenth) / 10
+			}
+		}
+	}
+	return 0
+}
+
+// The order of events: a keeper writes; it hears of a later epoch, and is keeper no more; then its write fails. It stands
+// again when the lease is nobody's: a write of one that holds nothing leaves nothing in doubt.
+func TestStandsAgainAfterALateAnswer(t *testing.T) {
+	for _, end := range []WriteEnded{{Err: errLost}, {Taken: true}, {Revision: 8}} {
+		l := keeperAt(t)
+		now := at(4.2)
+		only[Write](t, l.Ready(now))
+		l.Step(now, EpochHeard{Epoch: 9})
+		l.Step(now, end)
+		if when := standsAgain(t, l, 4.3, 12); when < 7 || when > 8.5 {
+			t.Errorf("%+v: it stands again at %v s", end, when)
+		}
+	}
+}
+
+// A holder that cannot mint, as its way to the store is broken, leaves the lease to others before it keeps them from it for
+// long, and stands again later: perhaps nobody else is there.
+func TestLeavesWhereItCannotMint(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		l := New(Config{Who: "a", Term: term})
+		wrote, left := 0.0, 0.0
+		for tenth := range 300 {
+			now := at(float64(tenth) / 10)
+			for _, a := range l.Ready(now).Do {
+				switch a.(type) {
+				case Read:
+					l.Step(now, ReadEnded{Found: true, Revision: 5, Value: Value{Holder: "x", Counter: 9, Epoch: 6}})
+				case Write:
+					wrote = float64(tenth) / 10
+					l.Step(now, WriteEnded{Revision: 5})
+				case Mint:
+					if !hangs {
+						l.Step(now, MintEnded{Err: errLost})
+					}
+				}
+			}
+			if wrote > 0 && !l.holder && left == 0 {
+				left = float64(tenth) / 10
+			}
+		}
+		if lasts := left - 3.1; lasts < 6 || lasts > 10 {
+			t.Errorf("hangs %v: it leaves at %v s", hangs, left)
+		}
+		if wrote < left+term.Seconds() {
+			t.Errorf("hangs %v: it left at %v s, and wrote last at %v s", hangs, left, wrote)
+		}
+	}
+}

@@ -52,6 +52,8 @@ type candidate struct {
 
 	running *term // nil: it is not keeper
 	stored  time.Time
+	storing chan struct{} // has one in it while the law is being stored: a store that hangs holds one goroutine, not one each time
+	looking chan struct{} // likewise, while the latest epoch is looked for
 	work    tasks
 }
 
@@ -66,6 +68,7 @@ type term struct {
 func (n *Node) newCandidate(c Candidacy, foreman func(context.Context, *keeping), say func(keeper.Status)) *candidate {
 	return &candidate{
 		node: n, clock: n.clock, facts: make(chan lease.Fact), latest: make(chan snapshot, 1),
+		storing: make(chan struct{}, 1), looking: make(chan struct{}, 1),
 		lease: lease.New(lease.Config{Who: n.Name(), Term: n.cfg.Times.Term, Yields: c == MayKeep}),
 		seed:  rand.New(rand.NewPCG(n.cfg.Seed, 0x6b656570)), foreman: foreman, say: say, //nolint:mnd // any second word will do
 	}
@@ -184,12 +187,27 @@ func (c *candidate) aside(ctx context.Context, s snapshot) {
 	if len(text) <= snapshotMost {
 		c.lease.Snapshot(text)
 	}
-	if now := c.clock.Now(); now.Sub(c.stored) >= lawEvery && c.running != nil {
+	if now := c.clock.Now(); now.Sub(c.stored) >= lawEvery && c.running != nil && enter(c.storing) {
 		c.stored = now
 		epoch := c.running.epoch
-		c.work.start(func() { c.node.storeLaw(ctx, epoch, text) })
+		c.work.start(func() {
+			defer leave(c.storing)
+			c.node.storeLaw(ctx, epoch, text)
+		})
 	}
 }
+
+// enter takes the one place there is; false: somebody has it.
+func enter(place chan struct{}) bool {
+	select {
+	case place <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func leave(place chan struct{}) { <-place }
 
 // snapshotMost is how many bytes of a snapshot go into the lease: what a bus takes in one value, less its
 // envelope. A larger one is in the store alone.
@@ -235,11 +253,22 @@ func (c *candidate) do(ctx context.Context, a lease.Action, known uint64) lease.
 		epoch, err := c.node.mint(ctx, known)
 		return lease.MintEnded{Epoch: epoch, Err: err}
 	case lease.Look:
-		if epoch, err := c.node.latestEpoch(ctx, known); err == nil {
-			return lease.EpochHeard{Epoch: epoch}
-		}
+		return c.look(ctx, known)
 	}
 	return nil
+}
+
+// look looks for the latest epoch, unless that is being done: the lease wants it with each write.
+func (c *candidate) look(ctx context.Context, known uint64) lease.Fact {
+	if !enter(c.looking) {
+		return nil
+	}
+	defer leave(c.looking)
+	epoch, err := c.node.latestEpoch(ctx, known)
+	if err != nil {
+		return nil
+	}
+	return lease.EpochHeard{Epoch: epoch}
 }
 
 // read reads the lease. A bucket that is gone is made: that it was gone does not say that nobody is keeper.

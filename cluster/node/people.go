@@ -137,9 +137,23 @@ func (n *Node) Add(ctx context.Context, name string, inputs []job.Input, closed 
 func (n *Node) change(ctx context.Context, name string, how func(*job.Record) error) error {
 	_, err := job.Change(ctx, n.home, name, how)
 	if err == nil {
-		n.tellChanged(name)
+		n.tellSurely(ctx, name)
 	}
 	return err
+}
+
+// tellTries is how often, a second apart, the bus is told of a change: longer than a hub takes to start again.
+const tellTries = 30
+
+// tellSurely says that a job has changed, and is heard if the bus is there before long.
+func (n *Node) tellSurely(ctx context.Context, name string) {
+	for range tellTries {
+		if n.bus.Say(bus.News, name, newsWord{}) == nil || ctx.Err() != nil {
+			return
+		}
+		n.pause(ctx)
+	}
+	n.sayf("job %s is changed, and the bus is away: the workers hear of it when it is back", name)
 }
 
 // Wait waits until a job has ended, in whatever way, and tells how it stands then.

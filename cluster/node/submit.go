@@ -101,7 +101,7 @@ func (n *Node) Submit(ctx context.Context, r job.Record, c *Caller, limit int) (
 			return r, err
 		}
 	}
-	n.tellChanged(r.Job)
+	n.tellSurely(ctx, r.Job)
 	return r, nil
 }
 
