@@ -21,7 +21,9 @@ func (h hanging) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (h hanging) Create(ctx context.Context, _ string, _ io.Reader, _ int64) error { return h.wait(ctx) }
+func (h hanging) Create(ctx context.Context, _ string, _ io.Reader, _ int64) error {
+	return h.wait(ctx)
+}
 
 func (h hanging) Open(ctx context.Context, _ string, _, _ int64) (io.ReadCloser, error) {
 	return nil, h.wait(ctx)

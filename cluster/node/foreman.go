@@ -116,16 +116,21 @@ func (f *foreman) stop(ctx context.Context, s stopped) {
 	if o == nil || o.record.State != job.Running || o.stale {
 		return
 	}
-	_, err := job.Change(ctx, f.home, s.job, func(r *job.Record) error {
-		if r.State != job.Running {
+	f.stopJob(ctx, s.job, s.why)
+	o.stale = true
+}
+
+// stopJob notes in a job's record why it cannot go on. If that fails, whoever meets the cause again tries again.
+func (n *Node) stopJob(ctx context.Context, name, why string) {
+	_, err := job.Change(ctx, n.home, name, func(r *job.Record) error {
+		if r.State != job.Running && r.State != job.Indexing {
 			return errChanged
 		}
-		r.State, r.Why = job.Stopped, s.why
+		r.State, r.Why = job.Stopped, why
 		return nil
 	})
-	o.stale = true
 	if err == nil {
-		f.tellChanged(s.job)
+		n.tellChanged(name)
 	}
 }
 

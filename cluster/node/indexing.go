@@ -3,8 +3,11 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
@@ -48,12 +51,25 @@ func (x *indexer) index(ctx context.Context, d *bus.Delivery) {
 	err := x.write(ctx, seg)
 	stop()
 	beats.wait()
-	if err == nil {
+	switch {
+	case err == nil:
 		_ = d.Done(ctx) // if it fails, whoever gets it finds the index
-		return
+	case ctx.Err() != nil:
+		x.giveBack(ctx, d, 0)
+	case errors.Is(err, store.ErrChanged): // it would be read in vain for ever
+		x.node.stopJob(ctx, seg.Job, err.Error())
+		_ = d.Done(ctx)
+	default:
+		x.node.sayf("segment %d of job %s cannot be indexed, and is tried again: %v", seg.Number, seg.Job, err)
+		x.giveBack(ctx, d, x.node.cfg.Times.AckWait)
 	}
-	x.node.sayf("segment %d of job %s cannot be indexed, and is tried again: %v", seg.Number, seg.Job, err)
-	_ = d.Return(ctx, x.node.cfg.Times.AckWait)
+}
+
+// giveBack puts a task back, also when ctx has ended: another does it at once then.
+func (x *indexer) giveBack(ctx context.Context, d *bus.Delivery, after time.Duration) {
+	ctx, stop := clockwork.WithTimeout(context.WithoutCancel(ctx), x.node.clock, bus.RequestWait)
+	defer stop()
+	_ = d.Return(ctx, after) // the queue finds out by itself
 }
 
 // beatsOfAckWait is how many heartbeats there are in the time after which work is given to another.

@@ -11,6 +11,7 @@ import (
 	"github.com/headrace/headrace/cluster/claim/executor"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/cluster/store"
 )
 
 // stream makes the calls.
@@ -86,7 +87,7 @@ func (w *worker) openJob(ctx context.Context, name string) (*executor.Job, error
 		return nil, err
 	}
 	return &executor.Job{
-		Read: func(ctx context.Context, c job.Chunk) iter.Seq2[prompt, error] { return o.source.Read(ctx, &c) },
+		Read: func(ctx context.Context, c job.Chunk) iter.Seq2[prompt, error] { return w.read(ctx, o, &c) },
 		Again: func(ctx context.Context, c job.Chunk) (func(string) bool, error) {
 			return w.failedBefore(ctx, c)
 		},
@@ -95,6 +96,20 @@ func (w *worker) openJob(ctx context.Context, name string) (*executor.Job, error
 		Line:    o.line,
 		BadLine: o.maker.BadLine,
 	}, nil
+}
+
+// read reads a chunk. An input that has changed stops its job: it would be read in vain for ever.
+func (w *worker) read(ctx context.Context, o *opened, c *job.Chunk) iter.Seq2[prompt, error] {
+	return func(yield func(prompt, error) bool) {
+		for r, err := range o.source.Read(ctx, c) {
+			if errors.Is(err, store.ErrChanged) {
+				w.stopJob(ctx, c.Job, err.Error())
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
 }
 
 // line is the line of an item that ended. Its lane is called as in a run of one process.

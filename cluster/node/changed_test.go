@@ -1,0 +1,56 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/provider"
+)
+
+// An input that is not what was submitted any more stops its job, and says why; when it is again what it was, the job goes on.
+func TestAChangedInputStopsTheJob(t *testing.T) {
+	c := newCluster(t)
+	gate, begun := make(chan struct{}), make(chan struct{}, 1000)
+	end := c.workers(1, func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+		begun <- struct{}{}
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return answer(ctx, it)
+	})
+	n := c.join(nil)
+	defer n.Close()
+	path := c.input(400)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := c.submit(n, path, 1)
+	<-begun
+	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("q"), []byte("another")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	close(gate)
+	s := c.waitFor(n, r.Job, job.Stopped)
+	if !strings.Contains(s.Record.Why, "changed") || !strings.Contains(s.Record.Why, "in.jsonl") {
+		t.Error(s.Record.Why)
+	}
+	if err := errors.Join(os.WriteFile(path, text, 0o600), os.Chtimes(path, info.ModTime(), info.ModTime()), n.Resume(t.Context(), r.Job)); err != nil {
+		t.Fatal(err)
+	}
+	c.waitFor(n, r.Job, job.Done)
+	for _, err := range end() {
+		t.Error(err)
+	}
+}
