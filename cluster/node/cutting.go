@@ -59,7 +59,12 @@ func (f *foreman) cut(ctx context.Context, o *overseen) error {
 	if err != nil {
 		return err
 	}
-	_, err = job.Change(ctx, f.home, o.record.Job, func(r *job.Record) error {
+	return f.begin(ctx, o, plan, name)
+}
+
+// begin has a job run by its plan, or refuses it.
+func (f *foreman) begin(ctx context.Context, o *overseen, plan *index.Plan, name string) error {
+	_, err := job.Change(ctx, f.home, o.record.Job, func(r *job.Record) error {
 		if r.Version != o.record.Version {
 			return errChanged
 		}

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"time"
 
+	"github.com/jonboulle/clockwork"
+
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/index"
@@ -65,49 +67,59 @@ func newForeman(n *Node, k *keeping) *foreman {
 }
 
 func (f *foreman) run(ctx context.Context) {
-	done, err := f.bus.Listen(bus.Done, "", newsKept)
+	w, err := f.listen()
+	defer w.close()
 	if err != nil {
+		f.sayf("nobody sees to the jobs: %v", err) // the connection has ended, and with it this keeper
 		return
 	}
-	defer done.Close()
-	news, err := f.bus.Listen(bus.News, "", newsKept)
-	if err != nil {
-		return
-	}
-	defer news.Close()
-	status, err := f.bus.Listen(bus.Status, "", newsKept)
-	if err != nil {
-		return
-	}
-	defer status.Close()
 	ticker := f.clock.NewTicker(lookEvery)
 	defer ticker.Stop()
-	f.look(ctx)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case w, open := <-done.C:
-			if !open {
-				return
-			}
-			f.hearDone(w)
-		case w, open := <-news.C:
-			if !open {
-				return
-			}
-			f.hearNews(ctx, w)
-		case w, open := <-status.C:
-			if !open {
-				return
-			}
-			f.hearStatus(ctx, w)
-		case s := <-f.keep.stops:
-			f.stop(ctx, s)
-		case <-ticker.Chan():
-			f.look(ctx)
+	for f.look(ctx); f.next(ctx, w, ticker); {
+	}
+}
+
+// words are what a foreman hears.
+type words struct{ done, news, status *bus.Feed[bus.Word] }
+
+func (f *foreman) listen() (w words, err error) {
+	for _, about := range []struct {
+		topic bus.Topic
+		feed  **bus.Feed[bus.Word]
+	}{{bus.Done, &w.done}, {bus.News, &w.news}, {bus.Status, &w.status}} {
+		if *about.feed, err = f.bus.Listen(about.topic, "", newsKept); err != nil {
+			*about.feed = nil
+			break
 		}
 	}
+	return w, err
+}
+
+func (w *words) close() {
+	for _, feed := range []*bus.Feed[bus.Word]{w.done, w.news, w.status} {
+		if feed != nil {
+			feed.Close()
+		}
+	}
+}
+
+// next waits for something to happen, and sees to it; false: it is over.
+func (f *foreman) next(ctx context.Context, w words, ticker clockwork.Ticker) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case said, open := <-w.done.C:
+		return open && f.hearDone(said)
+	case said, open := <-w.news.C:
+		return open && f.hearNews(ctx, said)
+	case said, open := <-w.status.C:
+		return open && f.hearStatus(ctx, said)
+	case s := <-f.keep.stops:
+		f.stop(ctx, s)
+	case <-ticker.Chan():
+		f.look(ctx)
+	}
+	return true
 }
 
 // stop notes why a job cannot go on. Who resumes it vouches for its limit.
@@ -134,21 +146,21 @@ func (n *Node) stopJob(ctx context.Context, name, why string) {
 	}
 }
 
-// hearDone notes that a part is there.
-func (f *foreman) hearDone(w bus.Word) {
+// hearDone notes that a part is there. As the next two it is true: what cannot be read is left.
+func (f *foreman) hearDone(w bus.Word) bool {
 	var d doneWord
 	o := f.jobs[w.About]
-	if o == nil || o.ledger == nil || json.Unmarshal(w.Body, &d) != nil || d.Round != o.record.Round {
-		return
+	if o != nil && o.ledger != nil && json.Unmarshal(w.Body, &d) == nil && d.Round == o.record.Round {
+		o.ledger.Note(d.Chunk)
 	}
-	o.ledger.Note(d.Chunk)
+	return true
 }
 
 // hearNews looks at a job of which somebody says that it has changed, or passes a person's word on to the keeper.
-func (f *foreman) hearNews(ctx context.Context, w bus.Word) {
+func (f *foreman) hearNews(ctx context.Context, w bus.Word) bool {
 	var n newsWord
 	if json.Unmarshal(w.Body, &n) != nil {
-		return
+		return true
 	}
 	switch {
 	case n.Reset != "":
@@ -162,18 +174,20 @@ func (f *foreman) hearNews(ctx context.Context, w bus.Word) {
 		f.meet(ctx, w.About)
 		f.look(ctx)
 	}
+	return true
 }
 
 // hearStatus takes what limits are like of who works under them.
-func (f *foreman) hearStatus(ctx context.Context, w bus.Word) {
+func (f *foreman) hearStatus(ctx context.Context, w bus.Word) bool {
 	var s WorkerStatus
 	if json.Unmarshal(w.Body, &s) != nil {
-		return
+		return true
 	}
 	f.seen[w.About] = f.clock.Now()
 	for name, lane := range s.Limits {
 		f.keep.tell(ctx, limitOrder(name, lane))
 	}
+	return true
 }
 
 // meet begins to oversee a job.

@@ -4,7 +4,8 @@ import (
 	"time"
 )
 
-// Version is that of the messages here. Who hears another one does not answer, and says so.
+// Version is that of the messages here. Who hears another one does not answer. A worker knows the keeper's from what it
+// says of itself; if it is another one, the worker says so and waits.
 const Version = 1
 
 // Bounds of the protocol; each is a choice, and the simulation in package keeper shows what

@@ -1,0 +1,163 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cluster/keeper"
+	"github.com/headrace/headrace/cluster/lease"
+	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/coordinator/machine"
+)
+
+// keeps runs a keeper of the limits "l" and "m", and gives what ends it and waits for it.
+func keeps(t *testing.T, n *Node) (k *keeping, end func()) {
+	t.Helper()
+	limit := machine.LaneConfig{Limits: batch.Limits{RPM: 60_000}}
+	k = newKeeping(n, 7, 1, snapshot{Limits: map[string]machine.LaneConfig{"l": limit, "m": limit}})
+	k.put, k.say = func(snapshot) {}, func(keeper.Status) {}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- k.run(ctx) }()
+	return k, func() {
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+}
+
+// status is how a limit stands, once all orders before are done and decided upon.
+func (k *keeping) status(t *testing.T, name string) (s keeper.LimitStatus) {
+	t.Helper()
+	is := make(chan keeper.LimitStatus, 1)
+	k.tell(t.Context(), func(time.Time, *keeping) {}) // so that what was decided before is said
+	k.tell(t.Context(), func(now time.Time, k *keeping) {
+		for _, l := range k.keeper.Status(now).Limits {
+			if l.Name == name {
+				is <- l
+				return
+			}
+		}
+		is <- keeper.LimitStatus{}
+	})
+	return <-is
+}
+
+// asks has a worker ask for one call.
+func (k *keeping) asks(t *testing.T, limit, job string, seq uint64) {
+	t.Helper()
+	a := permit.Ask{Version: permit.Version, Worker: "w", Job: job, Limit: limit, Seq: seq, Wants: []permit.Cost{{Requests: 1}}}
+	k.tell(t.Context(), func(now time.Time, k *keeping) {
+		if err := k.keeper.Heard(now, a); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A keeper whose time has run out hears, and gives nothing: another may be keeper. When its time is renewed it gives.
+func TestAKeeperGivesNothingBeyondItsTime(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	k, end := keeps(t, n)
+	defer end()
+	k.until(n.clock.Now().Add(-time.Nanosecond))
+	k.asks(t, "l", "j", 1)
+	for range 5 {
+		if s := k.status(t, "l"); s.Counts.Given != 0 || len(s.Jobs) != 1 {
+			t.Fatalf("%+v", s)
+		}
+	}
+	k.until(n.clock.Now().Add(time.Hour))
+	for s := k.status(t, "l"); s.Counts.Given == 0; s = k.status(t, "l") {
+		if t.Context().Err() != nil {
+			t.Fatal("nothing is given")
+		}
+	}
+}
+
+// What people and workers say of limits: the first word of a worker counts, a person's always does; who has a job go on vouches
+// for the limits that it is under, and for no others.
+func TestOrders(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	k, end := keeps(t, n)
+	defer end()
+	k.until(n.clock.Now().Add(time.Hour))
+	rpm := func(r float64) machine.LaneConfig { return machine.LaneConfig{Limits: batch.Limits{RPM: r}} }
+	is := func(want float64) {
+		t.Helper()
+		got := make(chan float64, 1)
+		k.tell(t.Context(), func(_ time.Time, k *keeping) { got <- k.limits["new"].Limits.RPM })
+		if g := <-got; g != want {
+			t.Errorf("%v calls a minute, want %v", g, want)
+		}
+	}
+	k.tell(t.Context(), limitOrder("new", rpm(100)))
+	k.tell(t.Context(), limitOrder("new", rpm(200)))
+	is(100)
+	k.tell(t.Context(), setOrder("new", rpm(300)))
+	is(300)
+	stops := map[string]*permit.Cause{"l": {Kind: "quota_exhausted", Text: "paid up"}, "m": {Kind: "quota_exhausted", Text: "paid up"}}
+	k2 := newKeeping(n, 8, 1, snapshot{Limits: map[string]machine.LaneConfig{"l": rpm(100), "m": rpm(100)}, Stops: stops})
+	now := n.clock.Now()
+	for i, limit := range []string{"l", "m"} {
+		a := permit.Ask{Version: permit.Version, Worker: "w", Job: []string{"j1", "j2"}[i], Limit: limit, Seq: 1, Wants: []permit.Cost{{Requests: 1}}}
+		if err := k2.keeper.Heard(now, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k2.keeper.Ready(now)
+	vouchOrder("j1")(now, k2)
+	k2.keeper.Ready(now)
+	for _, l := range k2.keeper.Status(now).Limits {
+		if stopped := l.Stopped != nil; stopped != (l.Name == "m") {
+			t.Errorf("%s is stopped: %v", l.Name, stopped)
+		}
+	}
+}
+
+// Who is no keeper any more by its lease ends the one that runs.
+func TestACandidateEndsItsKeeper(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	k := n.newCandidate(MayKeep, nil, nil)
+	stopped := false
+	k.running = &term{epoch: 7, keep: newKeeping(n, 7, 1, snapshot{}), stop: func() { stopped = true }, ended: make(chan struct{}, 1)}
+	k.running.ended <- struct{}{}
+	k.follow(t.Context(), n.clock.Now())
+	if !stopped || k.running != nil {
+		t.Error("it goes on")
+	}
+}
+
+// A snapshot that the bus does not take in one value is left out of the lease, or no lease could be written.
+func TestALargeSnapshotIsNotInTheLease(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	for _, size := range []int{10, snapshotMost} {
+		k := n.newCandidate(PrefersKeep, nil, nil)
+		k.aside(t.Context(), snapshot{Stops: map[string]*permit.Cause{"l": {Text: strings.Repeat("x", size)}}})
+		now := n.clock.Now()
+		k.lease.Ready(now)
+		k.lease.Step(now, lease.ReadEnded{})
+		for _, a := range k.lease.Ready(now.Add(2 * testTerm)).Do {
+			w, is := a.(lease.Write)
+			if !is {
+				t.Fatalf("%#v", a)
+			}
+			if has := json.Valid(w.Value.Snapshot); has != (size < snapshotMost) {
+				t.Errorf("a snapshot of %d bytes is in the lease: %v", size, has)
+			}
+		}
+	}
+}
