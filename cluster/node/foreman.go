@@ -75,7 +75,9 @@ func (f *foreman) run(ctx context.Context) {
 	}
 	ticker := f.clock.NewTicker(lookEvery)
 	defer ticker.Stop()
-	for f.look(ctx); f.next(ctx, w, ticker); {
+	f.look(ctx)
+	for goesOn := true; goesOn; {
+		goesOn = f.next(ctx, w, ticker)
 	}
 }
 
@@ -109,11 +111,20 @@ func (f *foreman) next(ctx context.Context, w words, ticker clockwork.Ticker) bo
 	case <-ctx.Done():
 		return false
 	case said, open := <-w.done.C:
-		return open && f.hearDone(said)
+		if open {
+			f.hearDone(said)
+		}
+		return open
 	case said, open := <-w.news.C:
-		return open && f.hearNews(ctx, said)
+		if open {
+			f.hearNews(ctx, said)
+		}
+		return open
 	case said, open := <-w.status.C:
-		return open && f.hearStatus(ctx, said)
+		if open {
+			f.hearStatus(ctx, said)
+		}
+		return open
 	case s := <-f.keep.stops:
 		f.stop(ctx, s)
 	case <-ticker.Chan():
@@ -146,21 +157,20 @@ func (n *Node) stopJob(ctx context.Context, name, why string) {
 	}
 }
 
-// hearDone notes that a part is there. As the next two it is true: what cannot be read is left.
-func (f *foreman) hearDone(w bus.Word) bool {
+// hearDone notes that a part is there.
+func (f *foreman) hearDone(w bus.Word) {
 	var d doneWord
 	o := f.jobs[w.About]
 	if o != nil && o.ledger != nil && json.Unmarshal(w.Body, &d) == nil && d.Round == o.record.Round {
 		o.ledger.Note(d.Chunk)
 	}
-	return true
 }
 
 // hearNews looks at a job of which somebody says that it has changed, or passes a person's word on to the keeper.
-func (f *foreman) hearNews(ctx context.Context, w bus.Word) bool {
+func (f *foreman) hearNews(ctx context.Context, w bus.Word) {
 	var n newsWord
 	if json.Unmarshal(w.Body, &n) != nil {
-		return true
+		return
 	}
 	switch {
 	case n.Reset != "":
@@ -174,20 +184,18 @@ func (f *foreman) hearNews(ctx context.Context, w bus.Word) bool {
 		f.meet(ctx, w.About)
 		f.look(ctx)
 	}
-	return true
 }
 
 // hearStatus takes what limits are like of who works under them.
-func (f *foreman) hearStatus(ctx context.Context, w bus.Word) bool {
+func (f *foreman) hearStatus(ctx context.Context, w bus.Word) {
 	var s WorkerStatus
 	if json.Unmarshal(w.Body, &s) != nil {
-		return true
+		return
 	}
 	f.seen[w.About] = f.clock.Now()
 	for name, lane := range s.Limits {
 		f.keep.tell(ctx, limitOrder(name, lane))
 	}
-	return true
 }
 
 // meet begins to oversee a job.

@@ -89,12 +89,19 @@ func resetOrder(name string) order {
 	return func(now time.Time, k *keeping) { k.keeper.Reset(now, name) }
 }
 
-// vouchOrder says that a person vouches for the limits that a job is under.
+// vouchOrder says that a person vouches for the limits that a job is under. That they had stopped is not to be heard
+// any more after it: it would stop the job that has just been resumed. Of other limits it is said again.
 func vouchOrder(job string) order {
 	return func(now time.Time, k *keeping) {
 		for _, l := range k.keeper.Status(now).Limits {
 			if l.Stopped != nil && slices.ContainsFunc(l.Jobs, func(j keeper.JobStatus) bool { return j.Name == job }) {
 				k.keeper.Reset(now, l.Name)
+			}
+		}
+		for len(k.stops) > 0 {
+			select {
+			case <-k.stops:
+			default: // the foreman took it
 			}
 		}
 	}
@@ -224,7 +231,9 @@ func (k *keeping) aside(now time.Time) {
 	if now.Sub(k.said) >= statusEvery {
 		k.said = now
 		s := k.keeper.Status(now)
-		k.sayStops(&s)
+		if now.Before(k.good) { // else what a person has vouched for is not yet decided upon
+			k.sayStops(&s)
+		}
 		k.say(s)
 	}
 }
