@@ -34,7 +34,7 @@ func aWorld(out io.Writer, env map[string]string, extras []Extra, args ...string
 
 // askOne is a command of another main: it has some flags of run, and calls whom they say.
 func askOne(w *World) []*cobra.Command {
-	s := NewSettings(w, Whom|Keys|Pace|Config)
+	s := NewSettings(w, Whom|Keys|Pace|Logs|Config)
 	cmd := &cobra.Command{Use: "ask PROMPT", Short: "Ask one prompt"}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := s.Complete(); err != nil {
@@ -45,11 +45,16 @@ func askOne(w *World) []*cobra.Command {
 			return err
 		}
 		defer calls.Close()
+		_, _, closed, err := s.Face()
+		if err != nil {
+			return err
+		}
+		defer closed()
 		job := calls.Job(promptfile.Input{})
-		q := provider.Request{Endpoint: provider.Chat, Model: "m", Body: fmt.Appendf(nil, `{"model":"m","messages":[{"role":"user","content":%q}]}`, args[0])}
-		_, err = batch.Run(cmd.Context(), slices.Values([]provider.Request{q}), func(ctx context.Context, q provider.Request) (provider.Reply, error) {
-			fmt.Fprintln(cmd.OutOrStdout(), "asked in", job.Lane(q.Model))
-			return calls.Do(ctx, q)
+		it := &promptfile.Item{Request: prompts.Request{Endpoint: provider.Chat, Model: "m", Body: fmt.Appendf(nil, `{"model":"m","messages":[{"role":"user","content":%q}]}`, args[0])}}
+		_, err = batch.Run(cmd.Context(), slices.Values([]*promptfile.Item{it}), func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+			fmt.Fprintln(cmd.OutOrStdout(), "asked in", job.Lane(it.Model))
+			return calls.Call(ctx, it)
 		}, append(calls.Options(), batch.WithConcurrency(job.Concurrency))...)
 		if err != nil {
 			return End(ExitItemsFailed, "%s", job.Redact(err.Error()))
@@ -71,6 +76,7 @@ func TestAnExtraHasCommands(t *testing.T) {
 		says []string
 	}{
 		{"ask hello --provider sim --sim-profile fast", nil, ExitOK, []string{"asked in sim/all-models\n"}},
+		{"ask hello --provider sim --sim-profile fast --log-level debug --log-format json", nil, ExitOK, []string{`"level":"DEBUG","msg":"call"`}},
 		{"ask hello --provider sim", map[string]string{"HEADRACE_SIM_PROFILE": "none"}, ExitUsage, []string{`headrace: --sim-profile: "none" is not known`}},
 		{"ask hello --base-url ftp://x", nil, ExitUsage, []string{"must begin with http:// or https://"}},
 		{"ask hello", nil, ExitUsage, []string{"headrace: OPENAI_API_KEY is not set"}},

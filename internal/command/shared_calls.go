@@ -40,15 +40,10 @@ func (c *Calls) Notices() (list []string) {
 	return list
 }
 
-// Do makes one call: that of an item is for what its Asks says. Its errors are a
-// [*provider.Error] and those of the context.
-func (c *Calls) Do(ctx context.Context, q provider.Request) (provider.Reply, error) {
-	q.Lane = batch.LaneFrom(ctx)
-	reply, err := c.s.r.backend.do(ctx, q)
-	if c.s.r.console != nil {
-		c.s.r.noteFault(err)
-	}
-	return reply, err
+// Call makes the call of an item, as headrace run does, with a line in the log if that wants one: [Settings.Face] is
+// to be called before. Its errors are a [*provider.Error] and those of the context.
+func (c *Calls) Call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+	return c.s.r.call(ctx, it)
 }
 
 // Options are how the calls are paced, tried again and bounded, without what an earlier run

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ func TestHelpAndRefusals(t *testing.T) {
 		"worker --join x":                    "no line to join by",
 		"worker extra --join x":              "is too much",
 		"worker --max-attempts 3":            "unknown flag: --max-attempts",
+		"worker --progress plain":            "unknown flag: --progress",
 		"worker --join nats://T@127.0.0.1:1": "name it with --store",
 		"jobs status":                        "requires at least 1 arg",
 		"limits reset":                       "accepts 1 arg",
@@ -107,7 +109,7 @@ func TestAJobsLife(t *testing.T) {
 	h.must(0, "jobs cancel "+name, "canceled")
 	h.must(command.ExitUsage, "jobs retry-failed "+name, "it is canceled")
 	h.must(0, "jobs resume "+name)
-	end := h.worker("-c 8 --ack-wait 20s")
+	end := h.worker("-c 8 --ack-wait 20s --log-level debug --log-file {}/worker.log")
 	h.must(0, "jobs watch "+name+" --progress plain", "80/80", "job "+name+": done")
 	h.must(0, "jobs status "+name, "done")
 	var s node.JobStatus
@@ -137,6 +139,9 @@ func TestAJobsLife(t *testing.T) {
 	h.must(0, "cluster check", "a stored message came back", "--ack-wait 20s and --lease 3s", "one of two writers of one name wins")
 	if code := end(); code != 0 {
 		t.Errorf("the worker ends with %d", code)
+	}
+	if log, err := os.ReadFile(filepath.Join(h.dir, "worker.log")); err != nil || strings.Count(string(log), "level=DEBUG msg=call") < 80 {
+		t.Errorf("the worker's log: %v\n%s", err, log)
 	}
 	_ = line
 }

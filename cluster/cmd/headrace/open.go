@@ -38,7 +38,7 @@ func callerOf(calls *command.Calls) (*node.Caller, error) {
 	limit.Charge, limit.Periods = batch.Charge{}, batch.Periods{} // the worker's lane makes the cost, and reads the headers
 	return &node.Caller{
 		Call: func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
-			return calls.Do(ctx, it.Asks())
+			return calls.Call(ctx, it)
 		},
 		Lines: lines, LimitOf: calls.Limit, Reader: lines.Reader, Limit: limit, Lane: lane, Close: calls.Close,
 	}, nil

@@ -85,7 +85,7 @@ type workerFlags struct {
 
 func newWorkerCommand(w *command.World) *cobra.Command {
 	f := &workerFlags{joinFlags: joinFlags{patient: true}}
-	s := command.NewSettings(w, command.Whom|command.Keys|command.Pace|command.Faces|command.Config)
+	s := command.NewSettings(w, command.Whom|command.Keys|command.Pace|command.Logs|command.Config)
 	cmd := &cobra.Command{
 		Use:   "worker --join LINE [flags]",
 		Short: "Work for a cluster, until told to stop",
@@ -115,7 +115,11 @@ func (f *workerFlags) work(ctx context.Context, w *command.World, cmd *cobra.Com
 	if f.saveEvery <= 0 {
 		return command.End(command.ExitUsage, "--save-every %v: more than nothing", f.saveEvery)
 	}
-	say := sayTo(cmd)
+	say, err := openFace(s)
+	if err != nil {
+		return err
+	}
+	defer say.close()
 	drain, calls, closed := s.Watch(ctx, say.event)
 	defer closed()
 	n, err := f.join(calls, w, say)
