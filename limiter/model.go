@@ -89,7 +89,7 @@ type ModelLaw struct {
 	row          int32   // refusals one after the other
 	eased        float32 // calls per second at most while too many break
 	run          int32   // calls let in one after the other
-	window       int32   // what Window answered at windowAt; 0: a call was answered since
+	window       int32   // what Window answered at windowAt; 0: something has happened since
 	estimate     estimate
 	trial        *trial       // nil: none is under way
 	drought      *drought     // nil: calls are let in
@@ -147,7 +147,7 @@ func (m *ModelLaw) guess(rate float64) {
 // SetLimits changes what the user told. A limit that headers have shown stays,
 // under the new ceiling.
 func (m *ModelLaw) SetLimits(now time.Time, l Limits) {
-	m.quoted = quote{}
+	m.quoted, m.window = quote{}, 0
 	t := m.seconds(now)
 	for k, perMinute := range [dims]float64{l.RPM, l.TPM, l.InputTPM, l.OutputTPM} {
 		m.gauges[k].tell(t, perMinute/60, l.Burst.Seconds(), k != dimRequests)

@@ -268,6 +268,9 @@ func (m *ModelLaw) Sent(now time.Time, c Cost, beside int) (k Ticket) {
 	}
 	m.sends.add(t, charge)
 	m.sent++
+	if m.used > 0 {
+		m.window = 0 // a told rate is so many calls as they are cheap
+	}
 	m.fill(&k, t, r, beside)
 	return k
 }
