@@ -34,7 +34,7 @@ func aWorld(out io.Writer, env map[string]string, extras []Extra, args ...string
 
 // askOne is a command of another main: it has some flags of run, and calls whom they say.
 func askOne(w *World) []*cobra.Command {
-	s := NewSettings(w, Whom|Keys|Pace|Logs|Config)
+	s := NewSettings(w, Whom|Keys|Pace|Says|Config)
 	cmd := &cobra.Command{Use: "ask PROMPT", Short: "Ask one prompt"}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := s.Complete(); err != nil {

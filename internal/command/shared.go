@@ -31,8 +31,8 @@ const (
 	Pace                     // how fast and for how long: rpm, concurrency, deadline, …
 	Tries                    // when an item is given up: max-attempts, timeout, item-timeout
 	Costs                    // price, prices
-	Faces                    // what is shown of a run: progress, color, long-wait
-	Logs                     // log-level, log-format, log-file
+	Faces                    // what is shown of a run: color, long-wait
+	Says                     // how things are said: progress, log-level, log-format, log-file
 	Config                   // config, seed
 )
 
@@ -45,8 +45,8 @@ var flagsIn = map[Flags]string{
 	Pace:   "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies first-answer deadline",
 	Tries:  "max-attempts timeout item-timeout",
 	Costs:  "price prices",
-	Faces:  "progress color long-wait",
-	Logs:   "log-level log-format log-file",
+	Faces:  "color long-wait",
+	Says:   "progress log-level log-format log-file",
 	Config: "config seed",
 }
 
@@ -211,11 +211,11 @@ func (s *Settings) Bounds() map[string]string {
 	return all
 }
 
-// Face opens what the flags say is shown, and the log; close ends both, with no report. What a command without
-// Faces has to say it says in plain lines.
+// Face opens what the flags say is shown, and the log; close ends both, with no report. A command without Faces
+// shows no run: it says in lines what --progress would have in a panel or beside a bar.
 func (s *Settings) Face() (console *progress.Console, log *slog.Logger, closed func(), err error) {
-	if !s.flags.has("progress") {
-		s.r.flags.progress = progressPlain
+	if how := &s.r.flags.progress; s.flags&Faces == 0 && *how != progressJSON && *how != progressNone {
+		*how = progressPlain
 	}
 	manner := s.r.manner()
 	s.r.every, s.r.console = manner.Every(), progress.Open(manner, s.r.clock.Now)

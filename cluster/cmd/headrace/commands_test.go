@@ -36,7 +36,7 @@ func TestHelpAndRefusals(t *testing.T) {
 		"worker --join x":                    "no line to join by",
 		"worker extra --join x":              "is too much",
 		"worker --max-attempts 3":            "unknown flag: --max-attempts",
-		"worker --progress plain":            "unknown flag: --progress",
+		"worker --color never":               "unknown flag: --color",
 		"worker --join nats://T@127.0.0.1:1": "name it with --store",
 		"jobs status":                        "requires at least 1 arg",
 		"limits reset":                       "accepts 1 arg",

@@ -45,7 +45,7 @@ func newJobsCommand(w *command.World) *cobra.Command {
 	list := &cobra.Command{Use: "ls", Short: "List the jobs", Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error { return f.with(w, cmd, f.list) }}
 	cmd.AddCommand(list)
 	about("status JOB", "Show how a job stands", f.status)
-	faces := command.NewSettings(w, command.Faces|command.Logs)
+	faces := command.NewSettings(w, command.Faces|command.Says)
 	watch := about("watch JOB", "Show how a job stands, until it ends", func(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
 		return f.watch(ctx, cmd, faces, n, args[0])
 	})

@@ -27,7 +27,7 @@ type submitFlags struct {
 
 func newSubmitCommand(w *command.World) *cobra.Command {
 	f := &submitFlags{}
-	s := command.NewSettings(w, command.Whom|command.Keys|command.Input|command.Files|command.Tries|command.Faces|command.Logs|command.Config)
+	s := command.NewSettings(w, command.Whom|command.Keys|command.Input|command.Files|command.Tries|command.Faces|command.Says|command.Config)
 	cmd := &cobra.Command{
 		Use:   "submit INPUT… -o OUTPUT --cluster LINE [flags]",
 		Short: "Give a job to a cluster",
