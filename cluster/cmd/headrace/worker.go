@@ -93,7 +93,7 @@ func newWorkerCommand(w *command.World) *cobra.Command {
 		Example: `  headrace worker --join 'nats://TOKEN@10.0.0.5:4222?ca=sha256:…&home=s3%3A%2F%2Fbucket%2Fheadrace'
   HEADRACE_CLUSTER='nats://…' headrace worker -c 256`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.work(cmd.Context(), w, cmd, s) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.work(cmd.Context(), w, s) },
 	}
 	f.register(cmd.Flags(), "join")
 	f.registerTimes(cmd.Flags())
@@ -104,7 +104,7 @@ func newWorkerCommand(w *command.World) *cobra.Command {
 	return cmd
 }
 
-func (f *workerFlags) work(ctx context.Context, w *command.World, cmd *cobra.Command, s *command.Settings) error {
+func (f *workerFlags) work(ctx context.Context, w *command.World, s *command.Settings) error {
 	if err := s.Complete(); err != nil {
 		return err
 	}
