@@ -73,7 +73,7 @@ func (n *Node) mint(ctx context.Context, known uint64) (uint64, error) {
 // that it fails is no fault.
 func (n *Node) storeLaw(ctx context.Context, epoch uint64, text []byte) {
 	before, err := latestNumber(ctx, n.home, lawPrefix, 0)
-	if err != nil {
+	if err != nil || before > (epoch+1)*lawsOfEpoch { // a later keeper's is there, and this one is over
 		return
 	}
 	if err := store.CreateBytes(ctx, n.home, numbered(lawPrefix, max(before, epoch*lawsOfEpoch)+1), text); err == nil && before > 0 {
@@ -81,8 +81,8 @@ func (n *Node) storeLaw(ctx context.Context, epoch uint64, text []byte) {
 	}
 }
 
-// lawsOfEpoch leaves a later keeper's laws behind those of one that does not know yet that it is over.
-const lawsOfEpoch = 1_000_000
+// lawsOfEpoch is how many laws a keeper may leave: centuries of them. So a number tells whose law it is.
+const lawsOfEpoch = 1_000_000_000
 
 // loadLaw is the latest that is in the store; the zero value if there is none.
 func (n *Node) loadLaw(ctx context.Context) (s snapshot) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/job/index"
 )
 
 // foremanAlone is a foreman that is told nothing but by the store, whose time the test tells.
@@ -131,5 +132,22 @@ func TestForemanQueuesOnce(t *testing.T) {
 	}
 	if o := f.jobs[r.Job]; f.queued(t, r.Job) != o.chunks.Len() || o.chunks.Len() != 4 {
 		t.Error(fmt.Sprint(f.queued(t, r.Job), " are queued of ", o.chunks.Len()))
+	}
+}
+
+// A job that somebody has changed while it was cut is not begun: it would run though it was canceled.
+func TestAJobThatIsChangedWhileItIsCutDoesNotBegin(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	r := c.submit(n, c.input(10), 1)
+	f, _ := c.foremanAlone(n)
+	o := &overseen{record: r}
+	silently(t, n, r.Job, job.Canceled)
+	if err := f.begin(t.Context(), o, &index.Plan{}, "plan"); err != nil || !o.stale {
+		t.Errorf("%v; it is to be loaded again: %v", err, o.stale)
+	}
+	if got, err := job.Load(t.Context(), n.home, r.Job); err != nil || got.State != job.Canceled || got.Plan != "" {
+		t.Errorf("%v: %+v", err, got)
 	}
 }

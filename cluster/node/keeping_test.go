@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -162,6 +163,28 @@ func TestALargeSnapshotIsNotInTheLease(t *testing.T) {
 			if has := json.Valid(w.Value.Snapshot); has != (size < snapshotMost) {
 				t.Errorf("a snapshot of %d bytes is in the lease: %v", size, has)
 			}
+		}
+	}
+}
+
+// Where the bus has forgotten what the keeper before knew, the store tells it; and who does not know yet that it is keeper no
+// more does not put its own in the place of a later one's.
+func TestTheStoreTellsWhatTheKeeperBeforeKnew(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	known := func(limit string) []byte {
+		return fmt.Appendf(nil, `{"limits":{%q:{}},"memory":{}}`, limit)
+	}
+	for _, said := range []struct {
+		epoch uint64
+		limit string
+		want  string
+	}{{2, "a", "a"}, {2, "b", "b"}, {3, "c", "c"}, {2, "late", "c"}, {3, "d", "d"}} {
+		n.storeLaw(t.Context(), said.epoch, known(said.limit))
+		s := n.newCandidate(PrefersKeep, nil, nil).before(t.Context())
+		if _, has := s.Limits[said.want]; !has || len(s.Limits) != 1 {
+			t.Errorf("after %d has left %s: %+v", said.epoch, said.limit, s.Limits)
 		}
 	}
 }
