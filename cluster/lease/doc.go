@@ -10,6 +10,9 @@
 //	    └──────── another holds it, or a higher epoch is heard of ◀──────────────────────┤  │ written again
 //	                                                             its time has run out ──▶ lapsed
 //
+// Where there never was a keeper nobody waits: nothing stands in the lease, no epoch in the store, and the first epoch is minted
+// once. Who gets a later one was too late, and waits.
+//
 // The lease is a value with a revision, written only over the revision that its writer has seen.
 // Its holder writes it every quarter of a term, and is keeper until 0.99 terms after it sent the
 // latest write that succeeded. Who lapses was keeper last, for all it knows: it may write over its own

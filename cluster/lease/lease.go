@@ -44,8 +44,8 @@ type (
 	}
 	// Mint makes the next epoch in the store, higher than any there: [MintEnded].
 	Mint struct{}
-	// Look looks for the highest epoch in the store: [EpochHeard], or nothing. It comes with each write; one
-	// that is still under way does for the next.
+	// Look looks for the highest epoch in the store: [EpochHeard], or nothing if it cannot be told. It comes first of all, and
+	// with each write; one that is still under way does for the next.
 	Look struct{}
 )
 
@@ -78,7 +78,7 @@ type (
 		Epoch uint64
 		Err   error
 	}
-	// EpochHeard says that there is a keeper of that epoch, or was.
+	// EpochHeard says that there is a keeper of that epoch, or was; 0: there never was one.
 	EpochHeard struct{ Epoch uint64 }
 )
 
@@ -93,6 +93,7 @@ type Lease struct {
 
 	// What was seen of the lease: a revision, and since when there is no other.
 	seen     bool
+	found    bool // something stands there
 	revision uint64
 	since    time.Time
 	before   json.RawMessage // the snapshot in it
@@ -107,8 +108,10 @@ type Lease struct {
 	unsure  bool      // the latest write may have succeeded
 	epoch   uint64    // 0: none is minted
 	highest uint64    // epoch that was heard of
+	first   bool      // when it looked there never had been a keeper
 	state   json.RawMessage
 
+	looked    bool
 	busy      bool // a read or a write is under way
 	minting   bool
 	next      time.Time // when to read or write again
@@ -156,11 +159,24 @@ func (l *Lease) Step(now time.Time, f Fact) {
 		l.minted(now, f)
 	case EpochHeard:
 		l.highest = max(l.highest, f.Epoch)
+		l.first = l.highest == 0 && !l.holder
+		l.hurry(now)
 		if l.epoch > 0 && f.Epoch > l.epoch {
 			l.lose()
 		}
 	}
 }
+
+// hurry has the first keeper of all wait for nobody: where nothing stands in the lease, and no epoch in the store, there is none
+// whose time would have to run out. What it saw may be old by now; but the first epoch is minted once, and
+// who gets another waits like any other.
+func (l *Lease) hurry(now time.Time) {
+	if l.unopposed() {
+		l.next = now
+	}
+}
+
+func (l *Lease) unopposed() bool { return l.first && l.seen && !l.found && !l.holder }
 
 // lose is no holder any more: another is, or was.
 func (l *Lease) lose() {
@@ -180,6 +196,8 @@ func (l *Lease) read(now time.Time, f ReadEnded) {
 	if !l.seen || l.revision != f.Revision {
 		l.seen, l.revision, l.since = true, f.Revision, now
 	}
+	l.found = f.Found
+	l.hurry(now)
 	if f.Value.Snapshot != nil {
 		l.before = f.Value.Snapshot
 	}
@@ -227,6 +245,9 @@ func (l *Lease) minted(now time.Time, f MintEnded) {
 		l.mintAfter = now.Add(l.share(reads))
 	case !l.holder: // it was lost meanwhile: the epoch is nobody's
 		l.highest = max(l.highest, f.Epoch)
+	case l.first && f.Epoch > 1: // there was one meanwhile
+		l.highest, l.first = max(l.highest, f.Epoch), false
+		l.lose()
 	case f.Epoch < l.highest:
 		l.mintAfter = now // somebody else has a higher one: another is needed
 	default:
@@ -254,6 +275,10 @@ func (l *Lease) Ready(now time.Time) (r Ready) {
 		l.busy = true
 		r.Do = append(r.Do, l.decide(now)...)
 	}
+	if !l.looked {
+		l.looked = true
+		r.Do = append(r.Do, Look{})
+	}
 	if !l.busy {
 		r.WakeAt = l.next
 	}
@@ -270,7 +295,7 @@ func (l *Lease) decide(now time.Time) []Action {
 		l.next = now.Add(l.share(reads))
 		return []Action{Read{}}
 	case !l.holder: // the revision has stood for long enough: nobody is keeper
-		l.won = now
+		l.won, l.first = now, l.unopposed()
 		l.holder, l.counter, l.epoch, l.until, l.mintAfter = true, l.counter+1, 0, time.Time{}, time.Time{}
 	default:
 		l.counter++
@@ -297,5 +322,5 @@ func (l *Lease) ripe(now time.Time) bool {
 	if l.cfg.Yields {
 		wait += l.share(yields)
 	}
-	return l.seen && now.Sub(l.since) >= wait && !now.Before(l.backed)
+	return (l.unopposed() || l.seen && now.Sub(l.since) >= wait) && !now.Before(l.backed)
 }

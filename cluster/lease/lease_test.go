@@ -265,3 +265,57 @@ func TestLeavesWhereItCannotMint(t *testing.T) {
 		}
 	}
 }
+
+// Where there never was a keeper nobody waits for the end of one's time; but what was seen may be old: only the first
+// epoch of all makes a keeper at once.
+func TestTheFirstKeeperWaitsForNobody(t *testing.T) {
+	for epoch, want := range map[uint64]bool{1: true, 2: false} {
+		l := New(Config{Who: "a", Term: term, Yields: true})
+		if do := l.Ready(at(0)).Do; len(do) != 2 || do[1] != (Look{}) {
+			t.Fatalf("it begins with %v", do)
+		}
+		l.Step(at(0), EpochHeard{})
+		l.Step(at(0.01), ReadEnded{})
+		only[Write](t, l.Ready(at(0.01)))
+		l.Step(at(0.02), WriteEnded{Revision: 1})
+		only[Mint](t, l.Ready(at(0.02)))
+		l.Step(at(0.03), MintEnded{Epoch: epoch})
+		if _, _, is := l.Keeper(at(0.03)); is != want {
+			t.Errorf("by epoch %d it is keeper: %v", epoch, is)
+		}
+		if want {
+			continue
+		}
+		only[Read](t, l.Ready(at(1)))
+		l.Step(at(1), ReadEnded{Found: true, Revision: 1, Value: Value{Holder: "a", Counter: 1}})
+		for tenth := range 30 { // a term from when it saw what stands there
+			if r := l.Ready(at(1 + float64(tenth)/10)); len(r.Do) > 0 {
+				only[Read](t, r)
+				l.Step(at(1+float64(tenth)/10), ReadEnded{Found: true, Revision: 1, Value: Value{Holder: "a", Counter: 1}})
+			}
+		}
+	}
+}
+
+// Whoever finds that there was a keeper, or that something stands in the lease, waits, whatever else it has heard.
+func TestOnlyTheFirstKeeperIsInAHurry(t *testing.T) {
+	for name, facts := range map[string][]Fact{
+		"an epoch":              {EpochHeard{Epoch: 3}, ReadEnded{}},
+		"nobody can tell":       {ReadEnded{}},
+		"a lease":               {EpochHeard{}, ReadEnded{Found: true, Revision: 4, Value: Value{Holder: "x"}}},
+		"an epoch after it":     {ReadEnded{}, EpochHeard{Epoch: 3}},
+		"the bus says nothing":  {EpochHeard{}, ReadEnded{Err: errLost}},
+		"a later epoch, and no": {EpochHeard{Epoch: 3}, EpochHeard{}, ReadEnded{}},
+	} {
+		l := New(Config{Who: "a", Term: term})
+		l.Ready(at(0))
+		for _, f := range facts {
+			l.Step(at(0.01), f)
+		}
+		for _, a := range l.Ready(at(0.5)).Do {
+			if _, is := a.(Write); is {
+				t.Errorf("%s: it writes at once", name)
+			}
+		}
+	}
+}

@@ -111,7 +111,7 @@ func (w *world) turn(p *person) {
 func (w *world) ask(p *person, a Action) {
 	life, answered := p.life, false
 	tell := func(f Fact) {
-		if answered || p.life != life || p.dead {
+		if f == nil || answered || p.life != life || p.dead {
 			return
 		}
 		answered = true
@@ -153,7 +153,7 @@ func lost(a Action) Fact {
 	case Mint:
 		return MintEnded{Err: errLost}
 	}
-	return EpochHeard{}
+	return nil
 }
 
 // serve does what is asked, at once and whole.
@@ -249,7 +249,7 @@ func runWorld(t *testing.T, seed uint64, storm bool) *world {
 		w.start(p, w.chance.IntN(4) == 0)
 	}
 	if storm {
-		w.after(3*term, w.strike)
+		w.after(time.Duration(w.chance.IntN(4))*term, w.strike) // also before there ever was a keeper
 	}
 	for w.now < worldLasts && len(w.queue) > 0 {
 		e := heap.Pop(&w.queue).(event)
@@ -283,7 +283,7 @@ func TestSimulation(t *testing.T) {
 		keepers, overlaps = keepers+len(w.keepers), overlaps+min(1, w.overlaps)
 	}
 	t.Logf("%d worlds, %d keepers, two at once in %d where the bus forgot all", seeds, keepers, overlaps)
-	if overlaps > int(seeds)/100 {
+	if overlaps > int(seeds)/50 {
 		t.Errorf("two at once in %d of %d worlds", overlaps, seeds)
 	}
 	if keepers < int(seeds)*3 {
@@ -306,10 +306,14 @@ func TestOneKeeperInPeace(t *testing.T) {
 func TestGap(t *testing.T) {
 	for seed := range uint64(50) {
 		w := runWorld(t, seed, false)
+		killed := false
 		for _, p := range w.people {
 			if _, _, is := p.lease.Keeper(p.clock(w.now)); is {
-				p.dead = true
+				p.dead, killed = true, true
 			}
+		}
+		if !killed { // one has lapsed, and another is about to be keeper
+			continue
 		}
 		died := w.now
 		w.lastKept, w.gap = died, 0
