@@ -221,7 +221,7 @@ func TestPictureOfAJob(t *testing.T) {
 	}{
 		"the limit under which most wait": {func(*node.Standing) {}, "limit on requests of b that you told: 600 a minute"},
 		"no worker":                       {func(s *node.Standing) { s.Workers = nil }, "no worker"},
-		"no keeper":                       {func(s *node.Standing) { s.Keeper = "" }, "no keeper is there yet"},
+		"no keeper":                       {func(s *node.Standing) { s.Keeper = "" }, "no keeper yet"},
 		"places of workers":               {func(s *node.Standing) { s.InFlight, s.Limits = 64, s.Limits[:0] }, "your -c 64"},
 		"the parts in work":               {func(s *node.Standing) { s.Limits = s.Limits[:0] }, "the parts that are in work"},
 		"a cooldown": {func(s *node.Standing) {

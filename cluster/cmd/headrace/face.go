@@ -191,8 +191,8 @@ func plainName(name string, of []node.LimitPicture) string {
 
 // What is said of a job beside the words of a run.
 const (
-	byNobody observe.Bound = "no worker is there"
-	byOffice observe.Bound = "no keeper is there yet"
+	byNobody observe.Bound = "no worker yet"
+	byOffice observe.Bound = "no keeper yet"
 	byWork   observe.Bound = "the parts that are in work"
 )
 
