@@ -164,7 +164,7 @@ func (b *book) after(e Event, before moment) {
 	now, news, present := b.before(e), "", false
 	switch e.kind {
 	case evTold:
-		b.heardFrom(e)
+		b.heardFrom(e, before)
 	case evOverheard:
 		b.heardOf(e)
 	}

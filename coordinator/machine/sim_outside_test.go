@@ -285,7 +285,7 @@ func (b *book) heardOf(e Event) {
 }
 
 // heardFrom writes down what a word does to a lane.
-func (b *book) heardFrom(e Event) {
+func (b *book) heardFrom(e Event, before moment) {
 	r, is := e.config.(limiter.Reply)
 	if !is || b.w.m.lanes[e.name] == nil {
 		return
@@ -297,7 +297,7 @@ func (b *book) heardFrom(e Event) {
 	if r.Answered {
 		l.answers = max(1, l.answers)
 	}
-	if r.Resume {
+	if is := b.w.m.lanes[e.name]; r.Resume && is.epoch > before[is][0] { // it had stopped
 		l.letIn = b.w.now
 	}
 }
