@@ -113,19 +113,24 @@ func TestTurnsByWeight(t *testing.T) {
 	} {
 		r := newRig(t, Config{Limits: map[string]machine.LaneConfig{"org": {Limits: c.limits}}})
 		r.Job(r.now, "heavy", 3)
-		sums := map[string]float64{}
+		sums, had, said := map[string]float64{}, map[string][]permit.Permit{}, map[string]uint64{}
 		for i := range 400 {
 			for _, w := range []struct {
 				job, worker string
 				input       float64
 			}{{"light", "a", 3000}, {"heavy", "b", 500}, {"heavy", "c", 500}} {
 				a := asking(w.worker, uint64(i+1), calls(64, w.input))
-				a.Job, a.Got = w.job, math.MaxInt64
+				a.Job, a.Got, a.First = w.job, math.MaxInt64, said[w.worker]+1
+				for _, p := range had[w.worker] { // each call is over by then: it is the limit that binds, and not what is in flight
+					a.Reports = append(a.Reports, ended(p, machine.Outcome{Signal: machine.Succeeded, Latency: 50 * time.Millisecond}))
+				}
+				said[w.worker] += uint64(len(a.Reports))
 				r.hears(a)
 			}
 			r.at(time.Duration(i+1) * 100 * time.Millisecond)
 			for _, w := range []string{"a", "b", "c"} {
-				for _, p := range r.given(w) {
+				had[w] = r.given(w)
+				for _, p := range had[w] {
 					if i >= 200 {
 						job := map[string]string{"a": "light", "b": "heavy", "c": "heavy"}[w]
 						sums[job] += c.units(p)
