@@ -2,15 +2,10 @@ package claim
 
 import (
 	"fmt"
-	"os"
-	"runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
-	"sync"
 	"testing"
 
-	"github.com/headrace/headrace/internal/race"
+	"github.com/headrace/headrace/internal/seeds"
 )
 
 // simSeeds is how many worlds a plain test run simulates: each of the mutations below shows in a
@@ -21,13 +16,13 @@ const simSeeds = 2000
 // each world ends. SEEDS=n simulates n worlds, SEED_BASE=n those from that seed on, SEED=n only the
 // one of that seed, and tells it.
 func TestSimulation(t *testing.T) {
-	if seed, ok := number("SEED"); ok {
+	if seed, ok := seeds.One(); ok {
 		tellWorld(t, seed)
 		return
 	}
 	sums := make(chan tally, 1)
 	sums <- tally{}
-	eachSeed(t, func(seed uint64) {
+	seeds.Each(t, simSeeds, 1, func(seed uint64) {
 		sum, why := simulate(plan{seed: seed}, nil)
 		if why != "" {
 			t.Errorf("seed %d: %s", seed, why)
@@ -38,32 +33,6 @@ func TestSimulation(t *testing.T) {
 		sums <- all
 	})
 	t.Log(<-sums)
-}
-
-// eachSeed tries the seeds, simSeeds or SEEDS of them from SEED_BASE or 0 on, until one fails.
-func eachSeed(t *testing.T, try func(seed uint64)) {
-	t.Helper()
-	seeds := uint64(race.Fewer(simSeeds))
-	if n, ok := number("SEEDS"); ok {
-		seeds = n
-	}
-	base, _ := number("SEED_BASE")
-	t.Logf("seeds %d to %d (SEED_BASE=%d SEEDS=%d)", base, base+seeds-1, base, seeds)
-	workers := uint64(runtime.GOMAXPROCS(0))
-	var all sync.WaitGroup
-	for worker := range workers {
-		all.Go(func() {
-			for i := worker; i < seeds && !t.Failed(); i += workers {
-				try(base + i)
-			}
-		})
-	}
-	all.Wait()
-}
-
-func number(name string) (uint64, bool) {
-	n, err := strconv.ParseUint(os.Getenv(name), 10, 64)
-	return n, err == nil
 }
 
 // simulate lets one world happen, and says what broke; "" if nothing did.
@@ -92,22 +61,10 @@ func report(t *testing.T, p plan) {
 			p = less
 		}
 	}
-	lines := &tail{}
-	_, why := simulate(p, lines.add)
+	lines := &seeds.Tail{}
+	_, why := simulate(p, lines.Add)
 	t.Errorf("To repeat it: SEED=%d go test -run TestSimulation ./claim\nThe world of that seed without %b:\n%s\n%s",
-		p.seed, p.without, strings.Join(lines.lines, "\n"), why)
-}
-
-// tail keeps the last lines of a story.
-type tail struct{ lines []string }
-
-const tailLength = 400
-
-func (t *tail) add(format string, args ...any) {
-	if len(t.lines) == tailLength {
-		t.lines = t.lines[1:]
-	}
-	t.lines = append(t.lines, fmt.Sprintf(format, args...))
+		p.seed, p.without, lines, why)
 }
 
 func tellWorld(t *testing.T, seed uint64) {
@@ -116,9 +73,9 @@ func tellWorld(t *testing.T, seed uint64) {
 		report(t, p)
 		return
 	}
-	lines := &tail{}
-	simulate(p, lines.add)
-	t.Log(strings.Join(lines.lines, "\n"))
+	lines := &seeds.Tail{}
+	simulate(p, lines.Add)
+	t.Log(lines)
 }
 
 // tally counts what worlds have seen.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/seeds"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -157,7 +158,7 @@ func TestSimulatedLanesComeBack(t *testing.T) {
 			shares []float64
 			slow   []string
 		)
-		eachSeed(t, 1, func(seed uint64) {
+		seeds.Each(t, simSeeds, 1, func(seed uint64) {
 			if seed%liveEach != 0 {
 				return
 			}

@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/internal/race"
+	"github.com/headrace/headrace/internal/seeds"
 	"github.com/headrace/headrace/limiter"
 )
 
 // The same facts at the same times give the same decisions, word for word.
 func TestSameFactsSameDecisions(t *testing.T) {
 	for seed := range uint64(race.Fewer(100)) {
-		var stories [2]tail
+		var stories [2]seeds.Tail
 		for i := range stories {
-			simulate(newPlan(seed, 1<<30, 0), stories[i].add)
+			simulate(newPlan(seed, allItems, 0), stories[i].Add)
 		}
-		if !slices.Equal(stories[0].lines, stories[1].lines) {
+		if stories[0].String() != stories[1].String() {
 			t.Fatalf("seed %d tells two stories", seed)
 		}
 	}
@@ -72,7 +73,7 @@ func (w *watcher) moments(from, to time.Time) (at []time.Time) {
 // retell lets the world of a seed happen, with a watcher or without, and gives a sum of all
 // that was decided and when, and of what is known in the end.
 func retell(seed uint64, watcher *watcher) (sum, lines uint64) {
-	return retold(newPlan(seed, 1<<30, 0), watcher)
+	return retold(newPlan(seed, allItems, 0), watcher)
 }
 
 func retold(p *plan, watcher *watcher) (sum, lines uint64) {
@@ -94,7 +95,7 @@ func retold(p *plan, watcher *watcher) (sum, lines uint64) {
 // moment, decides the same at the same moments as one that nobody looks at, and knows the
 // same in the end.
 func TestSimulationIsTheSameWhenWatched(t *testing.T) {
-	eachSeed(t, 8, func(seed uint64) {
+	seeds.Each(t, simSeeds, 8, func(seed uint64) {
 		by := &watcher{rng: rand.New(rand.NewPCG(seed, 3)), next: storyStart}
 		if seed%2 == 0 {
 			by.every = 200 * time.Millisecond
@@ -109,8 +110,8 @@ func TestSimulationIsTheSameWhenWatched(t *testing.T) {
 // To say long waits changes nothing: a machine that is woken to look for them decides the
 // same at the same moments as one that never says any.
 func TestSayingLongWaitsChangesNothing(t *testing.T) {
-	eachSeed(t, 4, func(seed uint64) {
-		quiet := newPlan(seed, 1<<30, 0)
+	seeds.Each(t, simSeeds, 4, func(seed uint64) {
+		quiet := newPlan(seed, allItems, 0)
 		quiet.machine.LongWait = -1
 		silent, lines := retold(quiet, nil)
 		if said, n := retell(seed, nil); silent != said {

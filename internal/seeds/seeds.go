@@ -1,0 +1,65 @@
+package seeds
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/headrace/headrace/internal/race"
+)
+
+// Each tries seeds at once, until one fails the test: usual of them, a tenth under the race detector, or as the
+// environment says. Where a seed costs more than its world one of oneOf is enough; that is at least 1.
+func Each(t *testing.T, usual int, oneOf uint64, try func(seed uint64)) {
+	t.Helper()
+	if seed, ok := One(); ok {
+		try(seed)
+		return
+	}
+	n := uint64(race.Fewer(usual))
+	if said, ok := number("SEEDS"); ok {
+		n = said
+	}
+	n = max(1, n/oneOf)
+	base, _ := number("SEED_BASE")
+	t.Logf("seeds %d to %d (SEED_BASE=%d SEEDS=%d)", base, base+n-1, base, n)
+	workers := uint64(runtime.GOMAXPROCS(0))
+	var all sync.WaitGroup
+	for worker := range workers {
+		all.Go(func() {
+			for i := worker; i < n && !t.Failed(); i += workers {
+				try(base + i)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// One is the only seed that is wanted; false: there is none.
+func One() (seed uint64, ok bool) { return number("SEED") }
+
+func number(name string) (uint64, bool) {
+	n, err := strconv.ParseUint(os.Getenv(name), 10, 64)
+	return n, err == nil
+}
+
+// A Tail keeps the last lines of a story. The zero Tail is empty.
+type Tail struct{ lines []string }
+
+// tailLength is how many lines are kept: those that led to a failure are among them.
+const tailLength = 400
+
+// Add adds a line.
+func (t *Tail) Add(format string, args ...any) {
+	if len(t.lines) == tailLength {
+		t.lines = t.lines[1:]
+	}
+	t.lines = append(t.lines, fmt.Sprintf(format, args...))
+}
+
+// String is the lines.
+func (t *Tail) String() string { return strings.Join(t.lines, "\n") }
