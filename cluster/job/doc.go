@@ -17,6 +17,7 @@
 //	jobs/<job>/sums/<thousand>               what a thousand parts come to
 //	jobs/<job>/DONE                          what all of them do
 //
-// Of a round that tries again what failed, the last four have an ending: .r1, .r2. <who> is
-// whoever wrote it, by a name that is new with each try: what others name by it is whole.
+// What is under way is in the store's folder work, until its part is there. Of a round that tries
+// again what failed, the last four have an ending: .r1, .r2. <who> is whoever wrote it, by a name
+// that is new with each try: what others name by it is whole.
 package job

@@ -2,29 +2,18 @@ package node
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cluster/job"
-	"github.com/headrace/headrace/provider"
 )
 
 // An input that is not what was submitted any more stops its job, and says why; when it is again what it was, the job goes on.
 func TestAChangedInputStopsTheJob(t *testing.T) {
 	c := newCluster(t)
-	gate, begun := make(chan struct{}), make(chan struct{}, 1000)
-	end := c.workers(1, func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
-		begun <- struct{}{}
-		select {
-		case <-gate:
-		case <-ctx.Done():
-		}
-		return answer(ctx, it)
-	})
+	gate, begun, end := c.heldWorker()
 	n := c.join(nil)
 	defer n.Close()
 	path := c.input(400)

@@ -59,9 +59,7 @@ func silently(t *testing.T, n *Node, name string, state job.State) {
 // he does not hear of it. He looks at all jobs when he is back; and each minute at those that are being worked on.
 func TestForemanSeesWhatNobodyTold(t *testing.T) {
 	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
-	r := c.submit(n, c.input(200), 1)
+	n, r := c.submitted(200)
 	f, clock := c.foremanAlone(n)
 	f.runsUntilQueued(t, r.Job)
 	told, err := n.bus.Listen(bus.News, r.Job, 10)
@@ -121,9 +119,7 @@ func TestTheNextForemanEmptiesTheQueue(t *testing.T) {
 // A foreman keeps no more in the queue than he should, and does not queue again what is there.
 func TestForemanQueuesOnce(t *testing.T) {
 	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
-	r := c.submit(n, c.input(200), 1)
+	n, r := c.submitted(200)
 	f, clock := c.foremanAlone(n)
 	f.runsUntilQueued(t, r.Job)
 	for range 3 {
@@ -138,9 +134,7 @@ func TestForemanQueuesOnce(t *testing.T) {
 // A job that somebody has changed while it was cut is not begun: it would run though it was canceled.
 func TestAJobThatIsChangedWhileItIsCutDoesNotBegin(t *testing.T) {
 	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
-	r := c.submit(n, c.input(10), 1)
+	n, r := c.submitted(10)
 	f, _ := c.foremanAlone(n)
 	o := &overseen{record: r}
 	silently(t, n, r.Job, job.Canceled)

@@ -19,9 +19,7 @@ func (c *cluster) heeding(n *Node) (h *heeder, heard map[string]string) {
 // A job that was canceled, and resumed when the worker did not hear it, is run again when a chunk of it comes.
 func TestAChunkOfACanceledJobIsLookedAt(t *testing.T) {
 	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
-	r := c.submit(n, c.input(10), 1)
+	n, r := c.submitted(10)
 	h, heard := c.heeding(n)
 	h.meet(t.Context(), r.Job)
 	silently(t, n, r.Job, job.Canceled)
@@ -40,9 +38,7 @@ func TestAChunkOfACanceledJobIsLookedAt(t *testing.T) {
 // What is said while the connection is away is looked for when it is back, once.
 func TestNewsAreLookedForAfterAReconnect(t *testing.T) {
 	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
-	r := c.submit(n, c.input(10), 1)
+	n, r := c.submitted(10)
 	h, heard := c.heeding(n)
 	h.meet(t.Context(), r.Job)
 	silently(t, n, r.Job, job.Canceled)
@@ -60,9 +56,7 @@ func TestNewsAreLookedForAfterAReconnect(t *testing.T) {
 // News that come while the store is away are heeded when it is back.
 func TestNewsWaitForTheStore(t *testing.T) {
 	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
-	r := c.submit(n, c.input(10), 1)
+	n, r := c.submitted(10)
 	h, heard := c.heeding(n)
 	silently(t, n, r.Job, job.Canceled)
 	home := n.home

@@ -100,6 +100,27 @@ func opening(call func(context.Context, *promptfile.Item) (provider.Reply, error
 	}
 }
 
+// heldWorker is one whose calls begin, and are answered once gate is closed.
+func (c *cluster) heldWorker() (gate, begun chan struct{}, end func() []error) {
+	gate, begun = make(chan struct{}), make(chan struct{}, 1000)
+	end = c.workers(1, func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+		begun <- struct{}{}
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return answer(ctx, it)
+	})
+	return gate, begun, end
+}
+
+// submitted is a job of so many lines, and the node that has submitted it.
+func (c *cluster) submitted(lines int) (*Node, job.Record) {
+	n := c.join(nil)
+	c.t.Cleanup(func() { _ = n.Close() })
+	return n, c.submit(n, c.input(lines), 1)
+}
+
 func (c *cluster) input(lines int) string {
 	c.t.Helper()
 	var text bytes.Buffer
@@ -170,9 +191,7 @@ func TestWorkersFinishAJob(t *testing.T) {
 		calls.Add(1)
 		return answer(ctx, it)
 	})
-	n := c.join(nil)
-	defer n.Close()
-	r := c.submit(n, c.input(400), 1)
+	n, r := c.submitted(400)
 	c.waitFor(n, r.Job, job.Done)
 	out := filepath.Join(c.dir, "out.jsonl")
 	got, err := n.Fetch(t.Context(), r.Job, out, out+".errors", false)
@@ -195,18 +214,8 @@ func TestWorkersFinishAJob(t *testing.T) {
 // A job that is canceled ends, keeps what it has, and goes on when it is resumed.
 func TestCancelAndResume(t *testing.T) {
 	c := newCluster(t)
-	gate, begun := make(chan struct{}), make(chan struct{}, 1000)
-	end := c.workers(1, func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
-		begun <- struct{}{}
-		select {
-		case <-gate:
-		case <-ctx.Done():
-		}
-		return answer(ctx, it)
-	})
-	n := c.join(nil)
-	defer n.Close()
-	r := c.submit(n, c.input(120), 1)
+	gate, begun, end := c.heldWorker()
+	n, r := c.submitted(120)
 	<-begun
 	if err := n.Cancel(t.Context(), r.Job); err != nil {
 		t.Fatal(err)
@@ -239,9 +248,7 @@ func TestRetryFailed(t *testing.T) {
 		}
 		return answer(ctx, it)
 	})
-	n := c.join(nil)
-	defer n.Close()
-	r := c.submit(n, c.input(120), 1)
+	n, r := c.submitted(120)
 	c.waitFor(n, r.Job, job.Done)
 	out := filepath.Join(c.dir, "out.jsonl")
 	got, err := n.Fetch(t.Context(), r.Job, out, out+".errors", false)
@@ -298,9 +305,7 @@ func TestStoppedByTheProvider(t *testing.T) {
 		}
 		return provider.Reply{}, &provider.Error{Kind: provider.QuotaExhausted, Status: http.StatusTooManyRequests, Message: "your balance is used up"}
 	})
-	n := c.join(nil)
-	defer n.Close()
-	r := c.submit(n, c.input(120), 1)
+	n, r := c.submitted(120)
 	s := c.waitFor(n, r.Job, job.Stopped)
 	if !bytes.Contains([]byte(s.Record.Why), []byte("your balance is used up")) {
 		t.Error(s.Record.Why)
@@ -323,9 +328,7 @@ func TestWorkThatIsHeldBack(t *testing.T) {
 		begun <- struct{}{}
 		return answer(ctx, it)
 	})
-	n := c.join(nil)
-	defer n.Close()
-	r := c.submit(n, c.input(2000), 1)
+	n, r := c.submitted(2000)
 	<-begun
 	for _, err := range end() {
 		t.Error(err)

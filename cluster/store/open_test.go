@@ -58,6 +58,7 @@ func TestOpenRefuses(t *testing.T) {
 		"s3://bucket/a#b":                     "write %40 or %23",
 	} {
 		_, err := store.Open(t.Context(), address)
+		// Secrets are shown as net/url does, by five of this letter.
 		said := "store: open " + strings.Replace(address, "secret", "xxxxx", 1) + ": "
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), said) {
 			t.Errorf("%s: %v does not say %q", address, err, says)

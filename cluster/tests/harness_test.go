@@ -21,7 +21,7 @@ var simple = sim.Fast()
 // has not heard the answer.
 func TestJudgeKnowsWhatWasInHandsAtAKill(t *testing.T) {
 	j := newJudge(t, sim.Config{Latency: sim.Latency{Median: 500 * time.Millisecond}}) // a busy machine takes tenths of a second to kill
-	a, b := fake(t, "a", "caller", j.base("a"), "xxxx"), fake(t, "b", "caller", j.base("b"), "xx")
+	a, b := fake(t, "a", "caller", j.base("a"), "4"), fake(t, "b", "caller", j.base("b"), "2")
 	a.start()
 	b.start()
 	<-j.after(20)
@@ -66,7 +66,7 @@ func settled(t *testing.T, j *judge) []call {
 // A frozen process makes no call, and goes on when it is thawed. A killed one says so.
 func TestProcessesFreezeAndDie(t *testing.T) {
 	j := newJudge(t, sim.Config{Latency: sim.Latency{Median: time.Millisecond}})
-	p := fake(t, "p", "caller", j.base("p"), "xx")
+	p := fake(t, "p", "caller", j.base("p"), "2")
 	p.start()
 	<-j.after(10)
 	p.freeze()
@@ -224,7 +224,7 @@ func TestLinks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLink(t, strings.TrimPrefix(j.url, "http://"))
 			base := "http://" + l.address() + "/by/" + fmt.Sprint("p", i) + "/v1"
-			p := fake(t, "p", "caller", base, "x")
+			p := fake(t, "p", "caller", base, "1")
 			p.start()
 			<-j.after(j.asked() + 5)
 			c.spoil(l)

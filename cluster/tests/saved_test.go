@@ -18,6 +18,7 @@ func (f *fleet) saved() map[string]bool {
 	all := map[string]bool{}
 	for range 2 {
 		_ = filepath.WalkDir(filepath.Join(f.home, "jobs"), func(path string, entry fs.DirEntry, err error) error {
+			// The folders are those of a job in the store, see package job.
 			if err == nil && entry.Type().IsRegular() && (strings.Contains(path, "/work/") || strings.Contains(path, "/parts/")) {
 				f.savedIn(path, all)
 			}
