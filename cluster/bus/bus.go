@@ -73,6 +73,7 @@ type Bus struct {
 	js      jetstream.JetStream
 	dialer  *dialer
 	closed  chan struct{} // closed by the client when its connection is over for good
+	founder string        // see Settle
 
 	// Written by whoever learns it, and read by anybody.
 	reconnected atomic.Pointer[time.Time]
@@ -111,6 +112,12 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 func (b *Bus) failed(err error) error {
 	b.dialer.cancel()
 	return fmt.Errorf("bus: connect to %s: %w", b.address.Redacted(), err)
+}
+
+// Settle says what can be known only after it was looked whose queue is there: the founder that whoever makes the queue tells
+// others, "" is none, and AckWait as in the config. It is called before anything else is done with the bus, or not at all.
+func (b *Bus) Settle(founder string, ackWait time.Duration) {
+	b.founder, b.config.AckWait = founder, ackWait
 }
 
 func newBus(config Config) (*Bus, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -41,7 +42,7 @@ func (b *Bus) Ensure(ctx context.Context) error {
 // EnsureStreams is Ensure for those who do not work. Consumers are left to those who do: how long AckWait is, they
 // have been told.
 func (b *Bus) EnsureStreams(ctx context.Context) error {
-	if _, err := b.ensureStream(ctx, b.workConfig()); err != nil {
+	if _, err := b.ensureQueue(ctx); err != nil {
 		return err
 	}
 	return b.EnsureLease(ctx)
@@ -52,7 +53,7 @@ func (b *Bus) workStream() string { return streamName(b.space, "work") }
 func streamName(space, what string) string { return space + "-" + what }
 
 func (b *Bus) ensureWork(ctx context.Context) (*streams, error) {
-	info, err := b.ensureStream(ctx, b.workConfig())
+	info, err := b.ensureQueue(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,45 @@ func (b *Bus) workConfig() jetstream.StreamConfig {
 		// One message a subject, and a second one is refused: queueing twice does nothing, however late.
 		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true,
 		MaxMsgSize: MaxBody,
+		Metadata:   map[string]string{founderKey: b.founder},
 	}
+}
+
+// founderKey is where a stream's metadata has the founder of whoever made it.
+const founderKey = "headrace-founder"
+
+// Founder is a word that tells the store whose work is queued here from any other, as whoever made the queue was told it by
+// [Bus.Settle]. "" says that there is no queue, or that he was not told.
+func (b *Bus) Founder(ctx context.Context) (string, error) {
+	info, err := b.settingsOf(ctx, b.workStream())
+	switch {
+	case errors.Is(err, ErrGone):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("bus: founder: %w", err)
+	}
+	return info.Config.Metadata[founderKey], nil
+}
+
+// ensureQueue makes the work stream unless it is there, and says for which store it is unless somebody has.
+func (b *Bus) ensureQueue(ctx context.Context) (*jetstream.StreamInfo, error) {
+	info, err := b.ensureStream(ctx, b.workConfig())
+	if err == nil && b.founder != "" && info.Config.Metadata[founderKey] == "" {
+		b.adopt(ctx, info.Config)
+	}
+	return info, err
+}
+
+// adopt says for which store a stream is that an earlier version has made. A server that does not let it be said is as
+// good as that version.
+func (b *Bus) adopt(ctx context.Context, config jetstream.StreamConfig) {
+	ctx, cancel := b.limited(ctx, RequestWait)
+	defer cancel()
+	said := map[string]string{}
+	maps.Copy(said, config.Metadata)
+	said[founderKey] = b.founder
+	config.Metadata = said
+	_, _ = b.js.UpdateStream(ctx, config)
 }
 
 // ensureStream makes a stream unless it is there, whatever its settings.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -54,15 +55,21 @@ func Check(ctx context.Context, cfg Config, chance *rand.Rand, probe store.Probe
 		if cfg.Times, times = checkTimes(ctx, s, cfg.Times); times.Part != "" {
 			found = append(found, times)
 		}
-		found = append(found, checkStore(ctx, s, cfg.Home, chance, probe))
 	} else {
 		found = append(found, Checked{"store", Unsafe, err.Error(), "without its store a cluster has nothing: see to its name, and that this machine may use it"})
 	}
-	return append(checkBus(ctx, cfg), found...)
+	found = append(checkBus(ctx, cfg, s), found...)
+	if err == nil && !slices.ContainsFunc(found, foreign) {
+		found = append(found, checkStore(ctx, s, cfg.Home, chance, probe))
+	}
+	return found
 }
 
-// checkBus looks at the way to the bus, and at the bus.
-func checkBus(ctx context.Context, cfg Config) []Checked {
+// foreign says that the store is not that of the cluster: nothing is written to it.
+func foreign(c Checked) bool { return c.Part == "store" && c.Verdict == Unsafe }
+
+// checkBus looks at the way to the bus, at the bus, and whether it is that of the store; nil: there is none.
+func checkBus(ctx context.Context, cfg Config, s store.Store) []Checked {
 	reaching, stop := clockwork.WithTimeout(ctx, cfg.Clock, reachWait)
 	defer stop()
 	b, err := bus.Connect(reaching, bus.Config{URL: cfg.Line, Name: nameOf(cfg.Seed), AckWait: cfg.Times.AckWait, Clock: cfg.Clock})
@@ -71,11 +78,32 @@ func checkBus(ctx context.Context, cfg Config) []Checked {
 		return []Checked{{"bus", Unsafe, f.What, f.Why}}
 	}
 	defer b.Close()
+	var found []Checked
+	if s != nil {
+		found = checkFounder(ctx, b, s, cfg)
+	}
 	r, err := b.Check(ctx)
 	if err != nil {
 		return []Checked{{"bus", Unsafe, "it lets us in, and JetStream does not answer: " + err.Error(), "with three hubs: do two of them run, and reach each other? else see to its log"}}
 	}
-	return append(goodOf(&r), badOf(&r)...)
+	return slices.Concat(goodOf(&r), badOf(&r), found)
+}
+
+// checkFounder looks whether the queue on the bus is for this store. A store that cannot be read is complained of
+// by who tries it.
+func checkFounder(ctx context.Context, b *bus.Bus, s store.Store, cfg Config) []Checked {
+	founder, err := readFounder(ctx, s)
+	if err != nil {
+		return nil
+	}
+	var other *fault
+	if errors.As(sameStore(ctx, b, cfg.Home, founder), &other) {
+		return []Checked{{"store", Unsafe, other.found.What, other.found.Why}}
+	}
+	if founder, err = founderOf(ctx, s, true, b.Name()); err == nil {
+		b.Settle(founder, cfg.Times.AckWait)
+	}
+	return nil
 }
 
 // goodOf is what is well with a bus, in one line for each thing.

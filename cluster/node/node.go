@@ -29,6 +29,8 @@ type Config struct {
 	// says that it works: the first that does settles them.
 	Times   Times
 	Settles bool
+	// Founds says that it works, or gives work: it is the founder of a cluster that has none.
+	Founds bool
 	// Seed is for all chance; it need not be the same twice.
 	Seed  uint64
 	Clock clockwork.Clock // nil is the real one
@@ -47,6 +49,8 @@ type Node struct {
 	bus   *bus.Bus
 	home  store.Store
 	line  string // with the home in it
+	// where is the home's address, and founder who founded its cluster.
+	where, founder string
 
 	objects atomic.Uint64 // names of objects that were made
 }
@@ -66,36 +70,66 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	if _, err := bus.ParseAddress(line); err != nil {
-		return nil, &unreached{bus.Unreached(line, err), err}
+		return nil, &fault{bus.Unreached(line, err), err}
 	}
 	home = cmp.Or(cfg.Home, home)
 	s, err := openHome(ctx, home, &cfg)
 	if err != nil {
 		return nil, err
 	}
-	who := nameOf(cfg.Seed)
-	if cfg.Times, err = timesOf(ctx, s, cfg.Times, cfg.Settles, who, cfg.Clock.Now()); err != nil {
-		return nil, errors.Join(err, store.Close(s))
+	n := &Node{cfg: cfg, clock: cfg.Clock, home: s, where: home, line: JoinLine(line, home)}
+	if err := n.join(ctx, line); err != nil {
+		return nil, errors.Join(err, n.Close())
 	}
-	b, err := bus.Connect(ctx, bus.Config{
-		URL: line, Name: who, AckWait: cfg.Times.AckWait, Clock: cfg.Clock, Say: func(err error) { cfg.Say(err.Error()) },
-	})
-	if err != nil {
-		return nil, errors.Join(&unreached{bus.Unreached(line, err), err}, store.Close(s))
-	}
-	return &Node{cfg: cfg, clock: cfg.Clock, bus: b, home: s, line: JoinLine(line, home)}, nil
+	return n, nil
 }
 
-// unreached is why a bus was not reached, in words for people.
-type unreached struct {
+// join connects to the bus. Nothing is written as long as the store may be the wrong one.
+func (n *Node) join(ctx context.Context, line string) error {
+	who, told := nameOf(n.cfg.Seed), n.cfg.Times
+	times, err := timesOf(ctx, n.home, told, false, who, n.clock.Now())
+	if err != nil {
+		return err
+	}
+	if n.founder, err = founderOf(ctx, n.home, false, who); err != nil {
+		return err
+	}
+	n.bus, err = bus.Connect(ctx, bus.Config{
+		URL: line, Name: who, AckWait: times.AckWait, Clock: n.clock, Say: func(err error) { n.cfg.Say(err.Error()) },
+	})
+	if err != nil {
+		return &fault{bus.Unreached(line, err), err}
+	}
+	if err := n.sameStore(ctx); errors.Is(err, ErrForeign) { // a bus that does not answer yet is asked again by who works
+		return err
+	}
+	return n.settle(ctx, told)
+}
+
+// settle learns what all of the cluster have in common, and settles what nobody has settled yet.
+func (n *Node) settle(ctx context.Context, told Times) (err error) {
+	if n.cfg.Times, err = timesOf(ctx, n.home, told, n.cfg.Settles, n.Name(), n.clock.Now()); err != nil {
+		return err
+	}
+	if n.founder, err = founderOf(ctx, n.home, n.cfg.Founds, n.Name()); err != nil {
+		return err
+	}
+	n.bus.Settle(n.founder, n.cfg.Times.AckWait)
+	return nil
+}
+
+func (n *Node) sameStore(ctx context.Context) error { return sameStore(ctx, n.bus, n.where, n.founder) }
+
+// A fault is why a process is not let into its cluster, in words for people.
+type fault struct {
 	found bus.Finding
 	err   error
 }
 
-func (u *unreached) Error() string { return u.found.What + ": " + u.found.Why }
+func (f *fault) Error() string { return f.found.What + ": " + f.found.Why }
 
-// Unwrap gives what the bus has said.
-func (u *unreached) Unwrap() error { return u.err }
+// Unwrap gives what kind of error it is.
+func (f *fault) Unwrap() error { return f.err }
 
 // openHome opens the store. For who is patient, one that is away is said once, and opened again until ctx ends; each
 // try takes seconds.
@@ -115,11 +149,14 @@ func openHome(ctx context.Context, home string, cfg *Config) (store.Store, error
 }
 
 // ensure has what is missing on the bus made. Three hubs that have just begun, and one that is busy, do not
-// answer at once: it is tried until ctx ends.
+// answer at once: it is tried until ctx ends, or what is there is another store's.
 func (n *Node) ensure(ctx context.Context, missing func(context.Context) error) error {
 	for tried := false; ; tried = true {
 		err := missing(ctx)
-		if err == nil || ctx.Err() != nil {
+		if err == nil {
+			err = n.sameStore(ctx)
+		}
+		if err == nil || errors.Is(err, ErrForeign) || ctx.Err() != nil {
 			return err
 		}
 		if !tried {
@@ -131,7 +168,9 @@ func (n *Node) ensure(ctx context.Context, missing func(context.Context) error) 
 
 // Close leaves the cluster.
 func (n *Node) Close() error {
-	n.bus.Close()
+	if n.bus != nil {
+		n.bus.Close()
+	}
 	return store.Close(n.home)
 }
 

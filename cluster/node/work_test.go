@@ -60,7 +60,7 @@ var seeds atomic.Uint64
 
 func (c *cluster) join(say func(string)) *Node {
 	c.t.Helper()
-	n, err := Join(c.t.Context(), Config{Line: c.line, Times: Times{AckWait: testAckWait, Term: testTerm}, Seed: seeds.Add(1), Say: say})
+	n, err := Join(c.t.Context(), Config{Line: c.line, Times: Times{AckWait: testAckWait, Term: testTerm}, Seed: seeds.Add(1), Founds: true, Say: say})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -184,6 +184,7 @@ func TestCheckSaysWhatIsUnsafe(t *testing.T) {
 	line := h.hub()
 	token := line[strings.Index(line, "//")+2 : strings.Index(line, "@")]
 	wrong := strings.Replace(line, token, "another-token", 1)
+	h.must(1, "cluster check --store /proc/none", "UNSAFE", "without its store")
 	h.must(0, "cluster check", "not settled yet")
 	var found []node.Checked
 	if err := json.Unmarshal([]byte(h.must(0, "cluster check --json")), &found); err != nil || len(found) < 5 {
@@ -191,7 +192,9 @@ func TestCheckSaysWhatIsUnsafe(t *testing.T) {
 	}
 	began := time.Now()
 	h.must(1, "cluster check --cluster "+wrong, "UNSAFE", "the token (or user and password) is wrong", "not safe: 1 of")
-	h.must(1, "cluster check --store /proc/none", "UNSAFE", "without its store")
+	h.must(1, "cluster check --store {}/another", "UNSAFE", "it is not the store of this cluster", "is it mounted here", "not safe: 1 of")
+	h.must(2, "worker --store {}/another --provider sim", "it is not the store of this cluster")
+	h.must(2, "jobs ls --store {}/another", "it is not the store of this cluster")
 	for _, one := range []string{"jobs ls --cluster " + wrong, "limits ls --cluster " + wrong, "submit {}/hub -o o --provider sim --cluster " + wrong} {
 		code, stdout, stderr := h.typed(one)
 		if code != command.ExitUsage || !strings.Contains(stderr, "token (or user and password) is wrong") || strings.Contains(stdout+stderr, "another-token") {

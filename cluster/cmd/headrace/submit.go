@@ -26,7 +26,7 @@ type submitFlags struct {
 }
 
 func newSubmitCommand(w *command.World) *cobra.Command {
-	f := &submitFlags{}
+	f := &submitFlags{joinFlags: joinFlags{founds: true}}
 	s := command.NewSettings(w, command.Whom|command.Keys|command.Input|command.Files|command.Tries|command.Faces|command.Says|command.Config)
 	cmd := &cobra.Command{
 		Use:   "submit INPUT… -o OUTPUT --cluster LINE [flags]",

@@ -42,7 +42,7 @@ func runTrial(ctx context.Context, s *command.Settings, input string) error {
 	defer hub.Shutdown()
 	line := node.JoinLine(hub.JoinURL(), home)
 	say.line("a cluster in this process; on this machine another terminal joins with: headrace worker --join '" + line + "'")
-	n, err := node.Join(calls, node.Config{Line: line, Settles: true, Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
+	n, err := node.Join(calls, node.Config{Line: line, Settles: true, Founds: true, Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
 	if err != nil {
 		return command.EndOf(command.ExitUsage, err)
 	}
@@ -154,7 +154,7 @@ func sameInputs(a, b *job.Record) bool {
 // submitAndWait has the cluster at an address run the input.
 func submitAndWait(ctx context.Context, drain <-chan struct{}, s *command.Settings, input string, say *face) error {
 	say.line("this runs in the cluster at " + bus.HostsOf(s.Cluster()))
-	n, err := node.Join(ctx, node.Config{Line: s.Cluster(), Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
+	n, err := node.Join(ctx, node.Config{Line: s.Cluster(), Founds: true, Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
 	if err != nil {
 		return command.EndOf(command.ExitUsage, err)
 	}

@@ -27,6 +27,7 @@ type joinFlags struct {
 	ackWait, term time.Duration
 	patient       bool // it waits for a store that is away
 	works         bool // its times are the cluster's, if it is the first
+	founds        bool // it is the founder of a cluster that has none
 }
 
 func (f *joinFlags) register(fs *pflag.FlagSet, name string) {
@@ -55,7 +56,7 @@ func (f *joinFlags) config(w *command.World, say voice) (cfg node.Config, err er
 		return cfg, command.End(command.ExitUsage, "no cluster is named: give the line that headrace hub prints, or set %s", clusterVariable)
 	}
 	return node.Config{
-		Line: f.line, Home: f.home, Patient: f.patient, Times: node.Times{AckWait: f.ackWait, Term: f.term}, Settles: f.works, Seed: w.Chance(), Clock: w.Clock(), Say: say.line,
+		Line: f.line, Home: f.home, Patient: f.patient, Times: node.Times{AckWait: f.ackWait, Term: f.term}, Settles: f.works, Founds: f.founds, Seed: w.Chance(), Clock: w.Clock(), Say: say.line,
 	}, nil
 }
 
@@ -97,7 +98,7 @@ func newWorkerCommand(w *command.World) *cobra.Command {
 	}
 	f.register(cmd.Flags(), "join")
 	f.registerTimes(cmd.Flags())
-	f.works = true
+	f.works, f.founds = true, true
 	cmd.Flags().StringVar(&f.keeper, "keeper", string(node.MayKeep), "whether the limits may be kept here: may, never (this machine may vanish) or prefer")
 	cmd.Flags().DurationVar(&f.saveEvery, "save-every", store.DefaultPieceEvery, "with a store in a bucket: after how long an answer is saved at the latest; a worker that is killed loses no more")
 	s.Register(cmd)
