@@ -36,4 +36,6 @@
 // bucket (FUSE) do not, and the first object is refused there with an error that says so. Clients of
 // NFS remember for some seconds what was not there. That costs a look too many and never a second
 // winner; lookupcache=positive spares it.
+//
+// A folder that is unmounted under a process that uses it is away (ErrAway): it is not taken for an empty one, nor made anew.
 package store

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/headrace/headrace/internal/disk"
@@ -25,6 +26,8 @@ type folder struct {
 	mode fs.FileMode
 	disk disk.Disk
 	link func(from, to string) error
+
+	known atomic.Pointer[fs.FileInfo] // the root, as it was last seen; nil: it was not there yet
 }
 
 func newFolder(root string, mode fs.FileMode) *folder {
@@ -81,11 +84,11 @@ func (f *folder) file(ctx context.Context, name string, offset int64) (*os.File,
 	case err != nil && !absent(err):
 		return nil, disk.Bare(err)
 	case err != nil, !info.Mode().IsRegular():
-		return nil, ErrMissing
+		return nil, f.missing()
 	}
 	file, err := os.Open(f.path(name))
 	if absent(err) {
-		return nil, ErrMissing
+		return nil, f.missing()
 	}
 	return file, disk.Bare(err)
 }
@@ -108,7 +111,7 @@ func (f *folder) stat(ctx context.Context, name string) (fs.FileInfo, error) {
 	case err != nil && !absent(err):
 		return nil, disk.Bare(err)
 	case err != nil, !info.Mode().IsRegular():
-		return nil, ErrMissing
+		return nil, f.missing()
 	}
 	return info, nil
 }

@@ -45,6 +45,9 @@ func (f *folder) create(ctx context.Context, name string, body io.Reader, size i
 	if err := ready(ctx, name); err != nil {
 		return err
 	}
+	if err := f.present(); err != nil {
+		return err
+	}
 	target := f.path(name)
 	if err := f.free(target); err != nil {
 		return f.taken(target, err)
@@ -253,6 +256,9 @@ func (f *folder) Append(ctx context.Context, name string) (Tail, error) {
 
 func (f *folder) append(ctx context.Context, name string) (*os.File, error) {
 	if err := ready(ctx, name); err != nil {
+		return nil, err
+	}
+	if err := f.present(); err != nil {
 		return nil, err
 	}
 	path := f.path(name)

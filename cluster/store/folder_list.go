@@ -25,6 +25,9 @@ func (f *folder) List(ctx context.Context, prefix, after string) iter.Seq2[Objec
 		if err == nil {
 			err = w.under(prefix[:strings.LastIndexByte(prefix, '/')+1])
 		}
+		if err == nil {
+			err = w.folder.present() // else what was not listed may be there all the same
+		}
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(Object{}, fmt.Errorf("store: list %s: %w", prefix, err))
 		}

@@ -127,13 +127,13 @@ func TestSyncOfAppending(t *testing.T) {
 // What fails leaves nothing, and a name that can be taken.
 func TestFailuresLeaveNothing(t *testing.T) {
 	f, _ := watched(t)
-	good := *f
+	goodDisk, goodLink := f.disk, f.link
 	full := errors.New("full")
 	for what, fails := range map[string]func(){
 		"sync": func() { f.disk.SyncData = func(*os.File) error { return full } },
 		"link": func() { f.link = func(string, string) error { return full } },
 	} {
-		*f = good
+		f.disk, f.link = goodDisk, goodLink
 		fails()
 		err := CreateBytes(t.Context(), f, "k", []byte("words"))
 		if !errors.Is(err, full) || errors.Is(err, ErrExists) {
@@ -146,7 +146,7 @@ func TestFailuresLeaveNothing(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	*f = good
+	f.disk, f.link = goodDisk, goodLink
 	if err := CreateBytes(t.Context(), f, "k", []byte("words")); err != nil {
 		t.Error(err)
 	}

@@ -121,6 +121,7 @@ func openFolder(path string, mode fs.FileMode, o *options) (Store, error) {
 		return nil, err
 	}
 	f := newFolder(root, mode)
+	_ = f.present() // it is noted which folder it is, if it is there
 	f.sweep(o.clock.Now().Add(-tempAge))
 	return f, nil
 }

@@ -20,7 +20,8 @@ var (
 	// ErrName: no object can have that name; CheckName says which can.
 	ErrName = errors.New("no object can have that name")
 	// ErrAway: a bucket was asked as often as it is asked for one thing, for some seconds, and each time
-	// was too busy, or was not reached. It may be there later, unless its address is wrong.
+	// was too busy, or was not reached; or a folder was there, and is not mounted any more. It may be there later, unless
+	// a bucket's address is wrong.
 	ErrAway = errors.New("the store is away")
 	// ErrEnded: nothing more is written to a journal. It is closed, or as long as it may be; or
 	// somebody else writes it, which is ErrExists too.
