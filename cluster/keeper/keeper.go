@@ -195,7 +195,7 @@ func (k *Keeper) Ready(now time.Time) (out Out) {
 // dueAt is when the next decision is; zero: when something is heard.
 func (k *Keeper) dueAt() time.Time {
 	if k.urgent {
-		return k.looked
+		return k.now // and not when it looked: it never may have
 	}
 	at := earliest(k.wake, k.granted.forgetAt(), k.sweepAt())
 	if !at.IsZero() {

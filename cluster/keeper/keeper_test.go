@@ -203,6 +203,26 @@ func TestReportsOfAnEarlierKeeper(t *testing.T) {
 	}
 }
 
+// The first thing that a keeper hears may be one that does not wait for its turn: it has had no turn yet, and has one all the
+// same.
+func TestTheFirstThingHeardIsUrgent(t *testing.T) {
+	refused := ended(permit.Permit{Number: 8}, machine.Outcome{Signal: machine.Throttled, Latency: time.Second})
+	refused.Epoch = 3
+	a := asking("a", 90, calls(5, 10), refused)
+	a.Epoch = 3
+	r := newRig(t, Config{Epoch: 4, Limits: map[string]machine.LaneConfig{"org": many}})
+	r.hears(a).at(5 * time.Second)
+	if got := r.given("a"); len(got) == 0 {
+		t.Errorf("after a refusal of an earlier keeper's permit nobody is given any; it wants to be asked again at %v", r.out.WakeAt)
+	}
+	r = newRig(t, under(many))
+	r.Reset(r.now, "org")
+	r.hears(asking("a", 1, calls(5, 10))).at(5 * time.Second)
+	if got := r.given("a"); len(got) == 0 {
+		t.Error("after a person has vouched for a limit nobody is given any permit")
+	}
+}
+
 // A keeper takes over what is known, and nothing that may have been spent.
 func TestTakingOver(t *testing.T) {
 	r := newRig(t, under(told))
