@@ -28,9 +28,18 @@ type estimate struct {
 	since     float64 // and when,
 	let       uint64  // and how many calls had been let in
 	every     float64 // seconds between tries
-	sure      int     // tries in a row that confirmed the rate
+	ebbFrom   float64 // the call left that raised the latest alarm,
+	ebbTo     float64 // when that was known,
+	ebbPace   float32 // and at which pace it left
+	sure      int8    // tries in a row that confirmed the rate, up to sureTries
 	confirmed bool    // a trial found the pace guilty
 }
+
+// ebbs notes that the bucket was empty when a call left at s, at pace x, which is known at t.
+func (e *estimate) ebbs(s, t, x float64) { e.ebbFrom, e.ebbTo, e.ebbPace = s, t, float32(x) }
+
+// ebb is what left while the bucket was empty.
+func (e *estimate) ebb() interval { return interval{e.ebbFrom, e.ebbTo, float64(e.ebbPace)} }
 
 // outgrown reports whether more was let in since the rate was estimated than it and a
 // full bucket explain: what was let in before that says nothing of now.
@@ -97,6 +106,7 @@ func (m *ModelLaw) learn(t, s, x, excess float64) *lesson {
 		if e.search.first == s {
 			e.anchor = s
 		}
+		e.ebbs(s, t, x)
 		return l
 	case e.search != nil:
 		m.found(g, l)
@@ -106,6 +116,7 @@ func (m *ModelLaw) learn(t, s, x, excess float64) *lesson {
 		m.setRate(g, min(g.refill, max(x*(1-excess), g.refill/2)))
 		e.every = min(tryMost, trySure*e.every)
 	}
+	e.ebbs(s, t, x)
 	e.made(s, t, g.refill, m.letIns)
 	if g.source != Seen {
 		g.source = Learned
@@ -133,7 +144,7 @@ func (m *ModelLaw) found(g *gauge, l *lesson) {
 	e := &m.estimate
 	first := e.search
 	was := m.sends.refill(l.interval, first.depth)
-	e.inflow.begin(&m.sends, l.interval, first.depth(was))
+	e.inflow.begin(&m.sends, l.interval, first.depth(was), m.sends.ebbed(e.ebb()))
 	g.source = Learned
 	m.use(dimRequests)
 	rate := e.inflow.rate()
@@ -150,7 +161,7 @@ func (m *ModelLaw) revise(g *gauge, l *lesson) {
 	if e.try != nil {
 		was = e.try.before
 	}
-	e.inflow.take(&m.sends, l.interval)
+	e.inflow.take(&m.sends, l.interval, m.sends.ebbed(e.ebb()))
 	if g.source == Seen {
 		return // headers are in force until they are convicted
 	}
@@ -163,7 +174,7 @@ func (m *ModelLaw) revise(g *gauge, l *lesson) {
 	switch {
 	case math.Abs(g.refill-was) <= sameRate*was:
 		e.every = min(tryMost, trySure*max(e.every, least))
-		e.sure++
+		e.sure = min(e.sure+1, sureTries)
 		return
 	case g.refill > was:
 		e.every = least
@@ -199,7 +210,7 @@ func (m *ModelLaw) remake(l *lesson, ended float64) {
 		m.found(g, &whole)
 	} else {
 		e.inflow = l.before.estimate.inflow
-		e.inflow.take(&m.sends, whole.interval)
+		e.inflow.take(&m.sends, whole.interval, 0) // a window is not empty, but closed
 	}
 	m.setRate(g, e.inflow.rate())
 	e.made(ended, ended, g.refill, m.letIns)

@@ -5,7 +5,9 @@ import "math"
 // How fast a bucket refills that nobody tells of: between two moments at which it was
 // empty, what was let in is what flowed in, but for what flowed over. How much flowed
 // over depends on how deep it is, so a few depths are supposed side by side, and the
-// one is believed by which successive stretches agree best on the rate.
+// one is believed by which successive stretches agree best on the rate, with each other and with
+// what was let in while the bucket was empty. By themselves they cannot tell a deep bucket that is
+// asked for bursts from a shallow one that refills as fast as they are.
 var depths = [...]float64{0, 0.3, 1.5, 6, 60} // seconds of refill; at least one call
 
 const (
@@ -15,6 +17,9 @@ const (
 	rateMemory  = 60.0 // seconds: what is long past says nothing of now
 	raisedSpan  = 5.0  // seconds of evidence that stand once a rate was raised
 	forgotten   = 0.1  // seconds of evidence that weigh next to nothing
+	ebbLeast    = 20   // calls, for the share of them that was let in to be right to a quarter
+	ebbOpen     = 0.8  // share: where more is let in it may be that nothing is empty, and chance refuses
+	ebbClosed   = 0.5  // of what is let in on the whole: where less is let in something is closed, as a window is
 )
 
 // An interval is what was sent between two moments at which the bucket was empty.
@@ -49,22 +54,32 @@ func (f *inflow) renew() {
 
 func depthAt(i int, rate float64) float64 { return max(1, depths[i]*rate) }
 
-// take adds a stretch to the evidence.
-func (f *inflow) take(s *sends, e interval) {
+// take adds a stretch to the evidence. ebbed is what flowed in per second while the bucket was empty; 0: that is
+// not known.
+func (f *inflow) take(s *sends, e interval, ebbed float64) {
 	span := e.to - e.from
 	keep := math.Exp(-span / rateMemory)
+	told := ebbed > ebbClosed*s.accepted(e.from, e.to)/span
 	f.renew()
 	for i := range f.of {
 		h := &f.of[i]
 		rate := s.refill(e, func(r float64) float64 { return depthAt(i, r) })
 		if h.latest > 0 {
-			d := math.Log(rate / h.latest)
-			h.score = scoreMemory*h.score + d*d
+			h.score = scoreMemory*h.score + disagreement(rate, h.latest)
+		}
+		if told {
+			h.score += disagreement(rate, ebbed)
 		}
 		h.latest = rate
 		h.calls, h.span = keep*h.calls+rate*span, keep*h.span+span
 	}
 	f.choose()
+}
+
+// disagreement of two rates: the square of the factor between them, in nats.
+func disagreement(a, b float64) float64 {
+	d := math.Log(a / b)
+	return d * d
 }
 
 // choose prefers a shallower depth only if it agrees clearly better.
@@ -84,11 +99,11 @@ func (f *inflow) rate() float64 {
 }
 
 // begin knows one interval, and how deep the bucket was found in it.
-func (f *inflow) begin(s *sends, e interval, depth float64) {
+func (f *inflow) begin(s *sends, e interval, depth, ebbed float64) {
 	*f = inflow{}
-	f.take(s, e)
+	f.take(s, e, ebbed)
 	for i := range f.of { // until they are told apart, the nearest is believed
-		f.of[i].score = 0.01 * math.Abs(math.Log((depth+1)/(depthAt(i, f.of[i].latest)+1)))
+		f.of[i].score += 0.01 * math.Abs(math.Log((depth+1)/(depthAt(i, f.of[i].latest)+1)))
 	}
 	f.choose()
 }
@@ -153,6 +168,17 @@ func (s *sends) refill(e interval, depth func(rate float64) float64) float64 {
 		}
 	}
 	return low
+}
+
+// ebbed is what flowed in per second during a stretch that begins with an empty bucket: at the pace that was refused so
+// many calls left, and those were let in for which something flowed in, however deep the bucket is. 0: that
+// does not say it.
+func (s *sends) ebbed(e interval) float64 {
+	sent, let := s.sent(e.from, e.to), s.accepted(e.from, e.to)
+	if sent < ebbLeast || let > ebbOpen*sent {
+		return 0
+	}
+	return e.fastest * let / sent
 }
 
 // surplus is the most that was let in beyond a rate within any part of a stretch of

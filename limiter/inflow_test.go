@@ -13,14 +13,14 @@ func TestInflowPutAsideStays(t *testing.T) {
 	none.fade()
 	want(t, "known", none.known() || none.of != nil, false)
 	for what, learn := range map[string]func(*inflow){
-		"take":   func(f *inflow) { f.take(&s, interval{10, 20, 15}) },
-		"begin":  func(f *inflow) { f.begin(&s, interval{10, 20, 15}, 3) },
+		"take":   func(f *inflow) { f.take(&s, interval{10, 20, 15}, 0) },
+		"begin":  func(f *inflow) { f.begin(&s, interval{10, 20, 15}, 3, 0) },
 		"recall": func(f *inflow) { f.recall(70, 10) },
 		"fade":   func(f *inflow) { f.fade() },
 		"forget": func(f *inflow) { f.forget(3) },
 	} {
 		var f inflow
-		f.take(&s, interval{1, 9, 20})
+		f.take(&s, interval{1, 9, 20}, 0)
 		aside, before := f, *f.of
 		learn(&f)
 		want(t, what+": put aside", *aside.of, before)

@@ -35,8 +35,8 @@ func (m *memory) within(t, seconds float64) bool { return m.held && t-m.at <= se
 type neighbour struct {
 	clean  memory  // the rate at which so many calls were let in in a row
 	peak   memory  // the highest rate that was paced by without a refusal
-	pauses int     // in a row
-	calls  int     // let in one after the other
+	pauses int32   // in a row
+	calls  int32   // let in one after the other
 	from   float64 // when the first of these left
 }
 
