@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -81,7 +82,8 @@ var columns = []struct {
 // TestTable prints the table of worlds and rivals: use of what flows in · refusals in a
 // thousand calls · Jain's index. It is for LAB=1, as it takes a quarter of an hour; SEEDS=3
 // worlds of each row are run with permits, and one with each rival. FIRST=1 is the seed of the first.
-// LAB=permits leaves the rivals out, LAB=small has small worlds, and LAB=small,permits both.
+// LAB=permits leaves the rivals out, LAB=small has small worlds, and LAB=small,permits both; ROW=halves has
+// only the rows that are called so.
 func TestTable(t *testing.T) {
 	if os.Getenv("LAB") == "" {
 		t.Skip("LAB=1 runs it")
@@ -93,6 +95,7 @@ func TestTable(t *testing.T) {
 	if strings.Contains(os.Getenv("LAB"), "permits") {
 		columns = columns[:1]
 	}
+	rows := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !strings.Contains(r.name, os.Getenv("ROW")) })
 	cells := make([][]string, len(rows))
 	tickets := make(chan func(), len(rows)*len(columns))
 	var all sync.WaitGroup

@@ -102,6 +102,22 @@ func TestAnUnknownLimit(t *testing.T) {
 	}
 }
 
+// The same where so many are on their way when a refusal comes that each wave is a hundred: bursts must not be taken for the
+// rate. Of this seed they were once, and a keeper whose first news was a refusal gave nothing for a minute.
+func TestAnUnknownLargeLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	p := usual(201)
+	p.headers, p.length, p.from = false, 4*time.Minute, 90*time.Second
+	r := newLab(p).run()
+	right(t, r)
+	t.Logf("%v, at worst %d in a second", r, r.worst)
+	if r.use < 0.97 || r.refused > 20 || r.jain < 0.98 {
+		t.Errorf("%v", r)
+	}
+}
+
 // Jobs of weights 1, 1 and 2 get a quarter, a quarter and a half, over any half a minute.
 func TestShares(t *testing.T) {
 	p := small(1)
