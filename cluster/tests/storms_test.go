@@ -32,7 +32,8 @@ type gale struct {
 	plan   plan
 	length time.Duration // of the work at the provider's rate, a full bucket less; by hand it is longer
 	habits []habit
-	struck int // at least so many blows, or it proved nothing
+	struck int  // at least so many blows, or it proved nothing
+	untold bool // nobody tells the limit, and nothing shows it: refusals do
 }
 
 // goThrough lets a fleet work through a storm, and holds what it made against what one process
@@ -46,10 +47,14 @@ func (g gale) goThrough(t *testing.T) verdict {
 	items := int(length.Seconds() * rate)
 	q := writeQuestions(t, filepath.Join(f.dir, "in.jsonl"), "storm", items)
 	customer, output := f.customer(q, "out")
-	f.begun(rate, customer) // blows before the first call would strike nobody's work
+	first := rate // blows before the first call would strike nobody's work
+	if g.untold {
+		first = 20 // what nobody tells is felt for, from two calls a second on
+	}
+	f.begun(first, customer)
 	f.weather(schedule(chance, 10*length, g.habits...), customer.over)
 	f.delivers(q, customer, output)
-	v := f.judged(false)
+	v := f.judged(g.untold)
 	if n := f.struck(); n < g.struck {
 		t.Errorf("%d blows, want %d at least: the storm proves nothing", n, g.struck)
 	}
@@ -128,6 +133,19 @@ func TestEverybodyIsKilled(t *testing.T) {
 		length: 30 * time.Second, struck: 5,
 		habits: []habit{{aWorker, killing, 7 * time.Second, brief}, {theKeeper, killing, 15 * time.Second, brief}, {aHub, killing, 12 * time.Second, brief}},
 	}.goThrough(t)
+}
+
+// Refusals are all that tells the limit, so they are among the first news that a keeper hears of the calls of the one before.
+func TestTheLimitIsUnknown(t *testing.T) {
+	provider, _ := silent(time.Second)
+	v := gale{
+		plan:   plan{workers: 4, inFlight: 64, provider: provider},
+		length: 30 * time.Second, struck: 3, untold: true,
+		habits: []habit{{aWorker, killing, seldom, brief}, {theKeeper, killing, 12 * time.Second, brief}},
+	}.goThrough(t)
+	if v.refused == 0 || v.refused > v.calls/20 {
+		t.Errorf("%d of %d calls refused, want some, and not one in twenty", v.refused, v.calls)
+	}
 }
 
 func TestWorkersDrain(t *testing.T) {

@@ -94,7 +94,6 @@ func (m *Machine) told(now time.Time, name string, word any) {
 		m.stop(now, l, r.Stop)
 	case r.Resume && l.phase == Stopped:
 		l.nextEpoch()
-		l.beginBreaker()
 		m.revive(now, l)
 	}
 	m.stir(l)
@@ -103,6 +102,7 @@ func (m *Machine) told(now time.Time, name string, word any) {
 
 // revive has a lane flow with the law that it has, and nothing held against it.
 func (m *Machine) revive(now time.Time, l *lane) {
+	l.beginBreaker()
 	l.forgive()
 	l.vouchedAt = now
 	m.enter(now, l, Flowing, ByHand)

@@ -242,8 +242,15 @@ func TestLedLaneIsRemembered(t *testing.T) {
 	}
 }
 
-// What holds a lane back is gone where its next law leads it, but for a stop.
+// What holds a lane back is gone where its next law leads it, but for a stop; and that is gone, with whatever else was held
+// against the lane, when its law resumes it, or a person does.
 func TestLedLaneBeginsFlowing(t *testing.T) {
+	for _, resumed := range []Event{Told(DefaultPool, limiter.Reply{Resume: true}), LaneReset(DefaultPool)} {
+		ledLaneBeginsFlowing(t, resumed)
+	}
+}
+
+func ledLaneBeginsFlowing(t *testing.T, resumed Event) {
 	for what, signals := range map[string][]Signal{"cooling": {Throttled}, "broken": {Failed}, "stopped": {Exhausted}, "broken, and stopped": {Failed, Exhausted}} {
 		b := newBed(LaneConfig{Law: limiter.Plain, Breaker: limiter.BreakerConfig{Consecutive: 1}}, RunConfig{})
 		b.offer(2, "", 0)
@@ -260,9 +267,9 @@ func TestLedLaneBeginsFlowing(t *testing.T) {
 		if l := b.lanes[DefaultPool]; was == Flowing || l.phase != want || l.breaker.State(b.now) != limiter.Closed && want == Flowing || l.alarm.pos >= 0 {
 			t.Errorf("%s: the lane was %v and is %v", what, was, l.phase)
 		}
-		b.tell(limiter.Reply{Resume: true})
+		b.Step(b.now, resumed)
 		if l := b.lanes[DefaultPool]; l.phase != Flowing || l.breaker.State(b.now) != limiter.Closed {
-			t.Errorf("%s: the lane is %v after all", what, l.phase)
+			t.Errorf("%s: after %v the lane is %v, its breaker %v", what, resumed, l.phase, l.breaker.State(b.now))
 		}
 	}
 }

@@ -124,7 +124,6 @@ func (m *Machine) changeLaw(now time.Time, l *lane) {
 	l.beginLaw(now, m.rng)
 	switch {
 	case l.led() && l.phase != Stopped:
-		l.beginBreaker()
 		m.revive(now, l)
 		return
 	case l.phase == Ramping:
@@ -173,7 +172,7 @@ func (m *Machine) reset(now time.Time, name string) {
 	l.nextEpoch()
 	if !l.led() {
 		m.quiet(l)
-		l.begin(now, m.rng)
+		l.beginLaw(now, m.rng)
 	}
 	m.revive(now, l)
 	m.stir(l)
