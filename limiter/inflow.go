@@ -59,7 +59,7 @@ func depthAt(i int, rate float64) float64 { return max(1, depths[i]*rate) }
 func (f *inflow) take(s *sends, e interval, ebbed float64) {
 	span := e.to - e.from
 	keep := math.Exp(-span / rateMemory)
-	told := ebbed > ebbClosed*s.accepted(e.from, e.to)/span
+	witness := ebbed > ebbClosed*s.accepted(e.from, e.to)/span
 	f.renew()
 	for i := range f.of {
 		h := &f.of[i]
@@ -67,7 +67,7 @@ func (f *inflow) take(s *sends, e interval, ebbed float64) {
 		if h.latest > 0 {
 			h.score = scoreMemory*h.score + disagreement(rate, h.latest)
 		}
-		if told {
+		if witness {
 			h.score += disagreement(rate, ebbed)
 		}
 		h.latest = rate
