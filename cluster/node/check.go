@@ -92,15 +92,11 @@ func checkBus(ctx context.Context, cfg Config, s store.Store) []Checked {
 // checkFounder looks whether the queue on the bus is for this store. A store that cannot be read is complained of
 // by who tries it.
 func checkFounder(ctx context.Context, b *bus.Bus, s store.Store, cfg Config) []Checked {
-	founder, err := readFounder(ctx, s)
-	if err != nil {
-		return nil
-	}
 	var other *fault
-	if errors.As(sameStore(ctx, b, cfg.Home, founder), &other) {
+	if errors.As(sameStore(ctx, b, s, cfg.Home, cfg.Clock), &other) {
 		return []Checked{{"store", Unsafe, other.found.What, other.found.Why}}
 	}
-	if founder, err = founderOf(ctx, s, true, b.Name()); err == nil {
+	if founder, err := founderOf(ctx, s, true, b.Name()); err == nil {
 		b.Settle(founder, cfg.Times.AckWait)
 	}
 	return nil

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
+
+	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/store"
@@ -49,16 +52,38 @@ func readFounder(ctx context.Context, s store.Store) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// sameStore is ErrForeign where the queue on the bus was made for another store than this process has. Any other error says
-// that the bus could not be asked.
-func sameStore(ctx context.Context, b *bus.Bus, home, founder string) error {
+// founderTries is how often, a second apart, it is looked for a founder of whom the queue says that he is in the store: a
+// client of a file server remembers for some seconds what was not there.
+const founderTries = 5
+
+// sameStore is ErrForeign where the queue on the bus was made for another store than this. Any other error says that one
+// of them could not be asked. The queue is asked first: who made it had been in the store before, and a worker that
+// begins at the same time would else have looked before he was.
+func sameStore(ctx context.Context, b *bus.Bus, s store.Store, home string, clock clockwork.Clock) error {
 	there, err := b.Founder(ctx)
-	if err != nil || there == "" || there == founder {
+	if err != nil || there == "" {
 		return err
 	}
-	here := "nobody has worked with it"
-	if founder != "" {
-		here = "its founder is " + founder
+	here, err := readFounder(ctx, s)
+	for tried := 1; here == "" && err == nil && tried < founderTries; tried++ {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-clock.After(time.Second):
+		}
+		here, err = readFounder(ctx, s)
+	}
+	if err != nil || here == there {
+		return err
+	}
+	return foreignTo(home, here, there)
+}
+
+func foreignTo(home, here, there string) error {
+	if here == "" {
+		here = "nobody has worked with it"
+	} else {
+		here = "its founder is " + here
 	}
 	return &fault{bus.Finding{
 		Unsafe: true, What: fmt.Sprintf("%s: %v: %s, and the cluster's is %s", home, ErrForeign, here, there),

@@ -3,12 +3,15 @@ package node
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/store"
@@ -58,6 +61,77 @@ func (c *cluster) elsewhere() string {
 	return JoinLine(line, filepath.Join(c.dir, "elsewhere"))
 }
 
+// founderIn is who founded the cluster, by its store.
+func founderIn(t *testing.T, n *Node) string {
+	t.Helper()
+	founder, err := readFounder(t.Context(), n.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return founder
+}
+
+// Many that begin at once with one store are all let in, whoever of them founds the cluster and makes the queue.
+func TestManyBeginAtOnce(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			n, err := Join(t.Context(), Config{Line: c.line, Founds: true, Seed: seeds.Add(1)})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := errors.Join(n.ensure(t.Context(), n.bus.Ensure), n.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A late store shows what was written only when it was asked for so many times, as the client of a file server may, and as
+// it looks to who asked just before somebody else wrote.
+type late struct {
+	store.Store
+	times int
+}
+
+func (l *late) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	if l.times--; l.times >= 0 {
+		return nil, store.ErrMissing
+	}
+	return l.Store.Open(ctx, name, offset, length)
+}
+
+// A founder who is seen late is waited for; one of another store is not, and one who never comes is not waited for for ever.
+func TestAFounderMayBeSeenLate(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	if err := n.ensure(t.Context(), n.bus.Ensure); err != nil {
+		t.Fatal(err)
+	}
+	clock := clockwork.NewFakeClock()
+	for times, want := range map[int]error{0: nil, 1: nil, founderTries - 1: nil, founderTries: ErrForeign} {
+		ended := make(chan error)
+		go func() {
+			ended <- sameStore(t.Context(), n.bus, &late{n.home, times}, "home", clock)
+		}()
+		for range min(times, founderTries-1) {
+			if err := clock.BlockUntilContext(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			clock.Advance(time.Second)
+		}
+		if err := <-ended; !errors.Is(err, want) {
+			t.Errorf("seen after %d looks: %v", times, err)
+		}
+	}
+}
+
 // A process that finds another store than its cluster has is not let in, whether it works or looks, and writes nothing
 // there. It is told who founded which.
 func TestAnotherStoreIsNotLetIn(t *testing.T) {
@@ -68,13 +142,13 @@ func TestAnotherStoreIsNotLetIn(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	n, _ := c.submitted(1)
-	if there, err := n.bus.Founder(ctx); err != nil || there == "" || there != n.founder {
-		t.Fatalf("the queue is of %q, the store of %q; %v", there, n.founder, err)
+	if there, err := n.bus.Founder(ctx); err != nil || there == "" || there != founderIn(t, n) {
+		t.Fatalf("the queue is of %q, the store of %q; %v", there, founderIn(t, n), err)
 	}
 	refused := func(founds bool, says string) {
 		t.Helper()
 		_, err := Join(ctx, Config{Line: c.elsewhere(), Settles: founds, Founds: founds, Seed: seeds.Add(1)})
-		if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), n.founder) || !strings.Contains(err.Error(), "mounted") {
+		if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), founderIn(t, n)) || !strings.Contains(err.Error(), "mounted") {
 			t.Errorf("founds %v: %v", founds, err)
 		}
 	}
@@ -128,7 +202,7 @@ func TestAQueueIsMadeAgainForItsStore(t *testing.T) {
 		if err := n.ensure(ctx, n.bus.Ensure); err != nil { // it waits for the hub to be back
 			t.Fatal(err)
 		}
-		if there, err := n.bus.Founder(ctx); there != n.founder || there == "" || err != nil {
+		if there, err := n.bus.Founder(ctx); there != founderIn(t, n) || there == "" || err != nil {
 			t.Errorf("round %d: %q, %v", round, there, err)
 		}
 		c.hub.Shutdown()
@@ -164,7 +238,7 @@ func TestAQueueOfNobodyIsForWhoComes(t *testing.T) {
 	if err := n.ensure(t.Context(), n.bus.Ensure); err != nil {
 		t.Error(err)
 	}
-	if there, err := earlier.Founder(t.Context()); there != n.founder || there == "" || err != nil {
+	if there, err := earlier.Founder(t.Context()); there != founderIn(t, n) || there == "" || err != nil {
 		t.Errorf("%q, %v", there, err)
 	}
 }

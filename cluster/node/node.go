@@ -49,8 +49,7 @@ type Node struct {
 	bus   *bus.Bus
 	home  store.Store
 	line  string // with the home in it
-	// where is the home's address, and founder who founded its cluster.
-	where, founder string
+	where string // the home's address
 
 	objects atomic.Uint64 // names of objects that were made
 }
@@ -91,9 +90,6 @@ func (n *Node) join(ctx context.Context, line string) error {
 	if err != nil {
 		return err
 	}
-	if n.founder, err = founderOf(ctx, n.home, false, who); err != nil {
-		return err
-	}
 	n.bus, err = bus.Connect(ctx, bus.Config{
 		URL: line, Name: who, AckWait: times.AckWait, Clock: n.clock, Say: func(err error) { n.cfg.Say(err.Error()) },
 	})
@@ -111,14 +107,17 @@ func (n *Node) settle(ctx context.Context, told Times) (err error) {
 	if n.cfg.Times, err = timesOf(ctx, n.home, told, n.cfg.Settles, n.Name(), n.clock.Now()); err != nil {
 		return err
 	}
-	if n.founder, err = founderOf(ctx, n.home, n.cfg.Founds, n.Name()); err != nil {
+	founder, err := founderOf(ctx, n.home, n.cfg.Founds, n.Name())
+	if err != nil {
 		return err
 	}
-	n.bus.Settle(n.founder, n.cfg.Times.AckWait)
+	n.bus.Settle(founder, n.cfg.Times.AckWait)
 	return nil
 }
 
-func (n *Node) sameStore(ctx context.Context) error { return sameStore(ctx, n.bus, n.where, n.founder) }
+func (n *Node) sameStore(ctx context.Context) error {
+	return sameStore(ctx, n.bus, n.home, n.where, n.clock)
+}
 
 // A fault is why a process is not let into its cluster, in words for people.
 type fault struct {
