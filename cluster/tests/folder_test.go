@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,10 +29,14 @@ func TestTheFolderHasABadDay(t *testing.T) {
 		defer close(over)
 		disk.fillNowAndThen(chance.Uint64(), stop)
 	}()
+	end := sync.OnceFunc(func() {
+		close(stop)
+		<-over
+	})
+	t.Cleanup(end) // the test may end before its end
 	f.weather(schedule(rand.New(rand.NewPCG(chance.Uint64(), 0)), length, habit{aWorker, killing, often, brief}), customer.over)
 	f.finishes(customer)
-	close(stop)
-	<-over
+	end()
 	f.delivers(q, customer, output)
 	f.judged(false)
 	if disk.filled == 0 || f.struck() == 0 {
