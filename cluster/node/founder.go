@@ -86,7 +86,7 @@ func foreignTo(home, here, there string) error {
 		here = "its founder is " + here
 	}
 	return &fault{bus.Finding{
-		Unsafe: true, What: fmt.Sprintf("%s: %v: %s, and the cluster's is %s", home, ErrForeign, here, there),
+		Unsafe: true, What: fmt.Sprintf("%s: %v: %s, and the founder of the cluster is %s", home, ErrForeign, here, there),
 		Why: "is it mounted here, and the same on all machines? To begin anew with another store, end the hubs and delete the folder jetstream in the --dir of each",
 	}, ErrForeign}
 }
