@@ -20,7 +20,8 @@ var simple = sim.Fast()
 // A judge knows whose a call is, what was in somebody's hands when he was killed, and that he
 // has not heard the answer.
 func TestJudgeKnowsWhatWasInHandsAtAKill(t *testing.T) {
-	j := newJudge(t, sim.Config{Latency: sim.Latency{Median: 500 * time.Millisecond}}) // a busy machine takes tenths of a second to kill
+	// A busy machine takes tenths of a second to kill; and all calls in hands must not end in the instant of the blow.
+	j := newJudge(t, sim.Config{Latency: sim.Latency{Median: 500 * time.Millisecond, Sigma: 0.4}})
 	a, b := fake(t, "a", "caller", j.base("a"), "4"), fake(t, "b", "caller", j.base("b"), "2")
 	a.start()
 	b.start()
