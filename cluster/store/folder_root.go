@@ -16,13 +16,14 @@ var errLost = fmt.Errorf("%w: its folder was there, and is gone or empty: is it 
 // it has another number: a file server may give it one each time that it is mounted.
 func (f *folder) present() error {
 	root, err := os.Stat(f.root)
-	known := f.known.Load()
-	switch {
-	case err != nil && !absent(err):
+	if err != nil && !absent(err) {
 		return disk.Bare(err)
-	case known == nil && err != nil:
+	}
+	known, there := f.known.Load(), err == nil
+	switch {
+	case known == nil && !there:
 		return nil // it was not made yet
-	case known != nil && (err != nil || !os.SameFile(*known, root) && empty(f.root)):
+	case known != nil && (!there || !os.SameFile(*known, root) && empty(f.root)):
 		return errLost
 	}
 	f.known.Store(&root)
