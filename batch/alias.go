@@ -22,8 +22,19 @@ type (
 	// Usage is what calls used, as the provider reported it; see [provider.Usage].
 	Usage = provider.Usage
 
+	// LaneMemory is what is known of a lane; see [machine.LaneMemory].
+	LaneMemory = machine.LaneMemory
+	// ItemMemory is what is known of an item; see [machine.ItemMemory].
+	ItemMemory = machine.ItemMemory
+
 	// WaitError is a wait that is too long; see [ErrWaitTooLong].
 	WaitError = machine.WaitError
+
+	// OutageError is an outage that lasted too long; see [ErrOutage].
+	OutageError = machine.OutageError
+
+	// AlikeError is a mistake in every item; see [ErrAlike].
+	AlikeError = machine.AlikeError
 
 	// UsedUpError is a limit of which nothing is left; see [machine.UsedUpError].
 	UsedUpError = machine.UsedUpError

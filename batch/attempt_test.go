@@ -77,14 +77,17 @@ func TestAttemptTimeoutFollowsTheLane(t *testing.T) {
 	})
 }
 
-// Who says that the server is his own has it held to half of the lane's time for a call.
-func TestLocalServerIsHeldToHalfOfTheLanesTime(t *testing.T) {
+// A server of one's own is held to a minute, or to half of the lane's time for a call if that
+// is less: a longer timeout does not let it be slower.
+func TestLocalServersTarget(t *testing.T) {
 	for _, c := range []struct {
 		opts []Option
 		want time.Duration
 	}{
 		{[]Option{WithLocalServer(0), WithAttemptTimeout(time.Minute)}, 30 * time.Second},
-		{[]Option{WithLocalServer(0), WithAttemptTimeout(time.Minute), WithLaneDefaults(LaneConfig{AttemptTimeout: 10 * time.Minute})}, 5 * time.Minute},
+		{[]Option{WithLocalServer(0), WithAttemptTimeout(time.Minute), WithLaneDefaults(LaneConfig{AttemptTimeout: 10 * time.Minute})}, time.Minute},
+		{[]Option{WithLocalServer(0), WithLaneDefaults(LaneConfig{AttemptTimeout: 10 * time.Second})}, 5 * time.Second},
+		{[]Option{WithLocalServer(0)}, time.Minute},
 		{[]Option{WithLocalServer(time.Second), WithLaneDefaults(LaneConfig{AttemptTimeout: 10 * time.Minute})}, time.Second},
 	} {
 		if got := configure(c.opts).machine.Lane.Target; got != c.want {

@@ -36,7 +36,8 @@
 // Usual work needs no other package: what the options and results are made of ([Limits],
 // [LaneConfig], [Kind], …) has its name here too. Options say how fast ([WithLimits],
 // [WithConcurrency]), how often ([WithMaxAttempts], [WithBackoff], [WithClassifier]), how
-// long ([WithAttemptTimeout], [WithItemTimeout], [WithMaxFailures], [WithDrain]), behind what
+// long ([WithAttemptTimeout], [WithItemTimeout], [WithMaxFailures], [WithOutagePatience],
+// [WithDrain]), behind what
 // ([WithGate]), and who hears of it ([WithObserver], [WithRetryHook], [WithSummary]); a [Control] steers a run
 // from outside, and a [Shared] lets several keep to one account's limits, each with its
 // [WithPriority]. What is learned of a provider outlives the process by [WithMemory] and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"reflect"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -331,7 +332,7 @@ func TestStreamYieldsTheErrorLast(t *testing.T) {
 	for r, err := range Stream(t.Context(), numbers(10), fail(provider.Unauthorized), WithConcurrency(1)) {
 		if err != nil {
 			errs++
-			if r != (Result[int, int]{}) {
+			if !reflect.DeepEqual(r, Result[int, int]{}) {
 				t.Errorf("a result came with it: %+v", r)
 			}
 			continue

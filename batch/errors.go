@@ -20,16 +20,18 @@ var ErrClosed = coordinator.ErrClosed
 var (
 	// ErrConfig: the options cannot be meant. Nothing was called.
 	ErrConfig = errors.New("batch: configuration")
-	// ErrStopped: the provider will serve this run, or one of its pools, no more (quota or
-	// balance used up, key refused, too long a wait asked for, never an answer), and items were left for that. errors.As with
-	// *[provider.Error] tells what it said. The items of a pool with no lane left are
+	// ErrStopped: this run, or one of its pools, is served no more (quota or balance used up,
+	// key refused, too long a wait asked for, never an answer, an outage without end, a mistake
+	// in every item), and items were left for that. It is also found in the error of each such
+	// item. errors.As with *[provider.Error] tells what the provider said. The items of a pool with no lane left are
 	// [ErrNotRun] with that cause; those of another are run, and the input is read to its
 	// end, unless no pool has a lane left.
 	ErrStopped = errors.New("batch: stopped by the provider")
 	// ErrDrained: the run was asked to finish what was in flight and start nothing
 	// more, and items were left.
 	ErrDrained = errors.New("batch: drained")
-	// ErrTooManyFailures: as many items failed for good as [WithMaxFailures] allows.
+	// ErrTooManyFailures: as many items failed for good as [WithMaxFailures] allows, or as
+	// large a share of them as [WithMaxFailureShare] does.
 	// errors.Is and errors.As find the error of the first of them as well.
 	ErrTooManyFailures = errors.New("batch: too many failures")
 	// ErrInput: the input panicked while it was read. errors.As with *[PanicError] tells
@@ -53,6 +55,14 @@ var ErrTooManyLanes = machine.ErrTooManyLanes
 // ErrNoAnswer is behind an [ErrStopped] whose lane was never answered: see
 // [WithFirstAnswer]. errors.Is and errors.As find what the latest call broke of as well.
 var ErrNoAnswer = machine.ErrNoAnswer
+
+// ErrOutage is behind an [ErrStopped] on whose lane nothing was answered for as long as
+// [WithOutagePatience] says. errors.As with *[OutageError] tells since when.
+var ErrOutage = machine.ErrOutage
+
+// ErrAlike is behind an [ErrStopped] whose items all failed alike: see [WithAlikeFailures].
+// errors.As with *[AlikeError] tells how many, and with *[provider.Error] of what.
+var ErrAlike = machine.ErrAlike
 
 // ErrWaitTooLong is behind an [ErrStopped] whose provider asked for a wait of more than 15
 // minutes. errors.As with *[WaitError] tells which, when it ends, and what was said.

@@ -10,14 +10,15 @@ import (
 // finds it full has found the bound. Places of no size take no memory.
 type failures struct {
 	counted chan struct{} // nil: there is no bound
-	reached chan struct{} // holds one token once the bound is reached, for the steward
+	reached chan struct{} // holds one token once a bound is reached, for the steward
 }
 
 func newFailures(most int) failures {
-	if most == 0 {
-		return failures{}
+	f := failures{reached: make(chan struct{}, 1)}
+	if most > 0 {
+		f.counted = make(chan struct{}, most-1)
 	}
-	return failures{counted: make(chan struct{}, most-1), reached: make(chan struct{}, 1)}
+	return f
 }
 
 // note counts an item's error if it is a failure, and reports whether it is one too many.
@@ -31,20 +32,43 @@ func (f failures) note(err error) bool {
 		return false
 	default:
 	}
+	f.reach()
+	return true
+}
+
+// reach tells the steward that a bound is reached.
+func (f failures) reach() {
 	select {
 	case f.reached <- struct{}{}:
 	default: // it was said
 	}
-	return true
 }
 
 // failed reports whether an item's error is its failure for good. One that was not run
 // has not failed.
 func failed(err error) bool { return err != nil && !errors.Is(err, ErrNotRun) }
 
-// tooMany is the run's error if as many items failed as may; else nil.
+// leastForShare is how many items must have ended before their share decides: of fewer, one
+// failure is more than a percent.
+const leastForShare = 100
+
+// noteShare finds out, as a result is taken, whether too large a share of the items failed.
+func (r *run[In, Out]) noteShare() {
+	ended := r.sum.Succeeded + r.sum.Failed
+	if r.maxFailureShare == 0 || r.overShare || ended < leastForShare || float64(r.sum.Failed) <= r.maxFailureShare*float64(ended) {
+		return
+	}
+	r.overShare = true
+	r.failures.reach()
+}
+
+// tooMany is the run's error if as many items failed as may, or too large a share; else nil.
 func (r *run[In, Out]) tooMany() error {
-	if r.maxFailures == 0 || r.sum.Failed < r.maxFailures {
+	switch {
+	case r.overShare:
+		return fmt.Errorf("%w: %d of %d items failed, more than %v %%, the first: %w",
+			ErrTooManyFailures, r.sum.Failed, r.sum.Succeeded+r.sum.Failed, 100*r.maxFailureShare, r.firstFailure)
+	case r.maxFailures == 0 || r.sum.Failed < r.maxFailures:
 		return nil
 	}
 	return fmt.Errorf("%w: %d items failed, the first: %w", ErrTooManyFailures, r.sum.Failed, r.firstFailure)

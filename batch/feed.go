@@ -75,7 +75,7 @@ func (r *run[In, Out]) address(j *job[In, Out]) bool {
 	defer func() {
 		if err != nil {
 			r.unfit++
-			j.finish(fmt.Errorf("batch: pool and cost of the item: %w", err), false)
+			j.finish(fmt.Errorf("batch: pool, cost and key of the item: %w", err), false)
 			r.results <- j // has room, as the item has a credit
 			if r.failures.note(err) {
 				r.session.Drain()
@@ -85,6 +85,9 @@ func (r *run[In, Out]) address(j *job[In, Out]) bool {
 	err = guarded(func() {
 		j.Pool = r.hints.pool(j.result.Item)
 		j.Cost = r.hints.cost(j.result.Item)
+		if r.remembers() {
+			j.key = r.hints.key(j.result.Item)
+		}
 	})
 	j.Payload = j
 	return err == nil

@@ -151,16 +151,26 @@ func TestSharedTriesAnewWhatWasNeverAnswered(t *testing.T) {
 	})
 }
 
-// What an earlier run has learned is no answer: that the server was there then does not say
-// that it is now, or that the address is still the same.
-func TestMemoryIsNoAnswer(t *testing.T) {
+// An earlier run was answered: calls that all break now are an outage, which is waited for,
+// and no wrong address. Its memory says so, and so may the caller.
+func TestAnsweredBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := killed(t, time.Minute, takes(100*time.Millisecond))
-		if len(memory) == 0 {
+		if memory.empty() {
 			t.Fatal("nothing was learned")
 		}
-		_, _, err := proved(t.Context(), t, numbers(20), nobody, WithMemory(memory))
-		givenUp(t, err)
+		for name, before := range map[string]Option{"memory": WithMemory(memory), "said": WithAnsweredBefore()} {
+			began := time.Now()
+			fn := func(ctx context.Context, i int) (int, error) {
+				if time.Since(began) < 20*time.Minute {
+					return nobody(ctx, i)
+				}
+				return i, nil
+			}
+			if _, sum, err := proved(t.Context(), t, numbers(20), fn, before); err != nil || sum.Succeeded != 20 {
+				t.Errorf("%s: %v, %+v", name, err, sum)
+			}
+		}
 	})
 }
 

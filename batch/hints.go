@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -18,6 +19,10 @@ type Pooled interface{ Pool() string }
 // Costed is an item that says what its call is expected to draw.
 type Costed interface{ Cost() Cost }
 
+// Keyed is an item that says by which key it is remembered, where it has failed and has not
+// ended; "": it is not remembered. Of two items with one key the later one counts.
+type Keyed = machine.Keyed
+
 // Measured is an answer that says what it has used. One that came over
 // [provider.Transport] as one JSON value, or from a client of ours, need not, and is not
 // asked; one that was streamed must, or its usage is not known.
@@ -27,6 +32,7 @@ type Measured interface{ Usage() provider.Usage }
 type hints[In any] struct {
 	pool func(In) string
 	cost func(In) limiter.Cost
+	key  func(In) string // "": it is not remembered
 }
 
 // hintsOf finds the hints: what an option says, else the item's own methods,
@@ -35,6 +41,7 @@ func hintsOf[In any](c *config) (hints[In], error) {
 	h := hints[In]{
 		pool: func(In) string { return "" },
 		cost: func(In) limiter.Cost { return limiter.Cost{Requests: 1} },
+		key:  func(In) string { return "" },
 	}
 	if says[In, Pooled]() {
 		h.pool = func(in In) string { return any(in).(Pooled).Pool() }
@@ -42,9 +49,13 @@ func hintsOf[In any](c *config) (hints[In], error) {
 	if says[In, Costed]() {
 		h.cost = func(in In) limiter.Cost { return any(in).(Costed).Cost() }
 	}
+	if says[In, Keyed]() {
+		h.key = func(in In) string { return any(in).(Keyed).ItemKey() }
+	}
 	return h, errors.Join(
 		override(&h.pool, c.poolOf, "WithPoolOf"),
 		override(&h.cost, c.costOf, "WithCostOf"),
+		override(&h.key, c.keyOf, "WithKeyOf"),
 	)
 }
 

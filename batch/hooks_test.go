@@ -142,7 +142,7 @@ func TestClassifier(t *testing.T) {
 		Server:       {3, 3, nil},
 		Invalid:      {1, 1, nil},
 		Refused:      {1, 1, nil},
-		Throttled:    {MaxRefusals, 0, nil},
+		Throttled:    {MaxRefusals, 0, ErrOutage},
 		Unauthorized: {1, 0, ErrStopped},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestWhatIsAFailure(t *testing.T) {
 		flaky := func(_ context.Context, i int) (int, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			if calls[i]++; calls[i] < 3 {
+			if calls[i]++; calls[i] < 3 && i%3 == 0 {
 				return 0, errTeapot
 			}
 			return i, nil

@@ -1,9 +1,12 @@
 package batch
 
 import (
+	"errors"
 	"reflect"
+	"strings"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/provider"
 )
 
 // A job is an item of the caller's on its way. It has two halves, and each has one owner
@@ -13,7 +16,11 @@ import (
 type job[In, Out any] struct {
 	machine.Item
 	result Result[In, Out] // what its calls have told so far; Err is that of the latest
+	key    string          // by which the item is remembered; never written to once it is offered
 }
+
+// ItemKey is by which the item is remembered.
+func (j *job[In, Out]) ItemKey() string { return j.key }
 
 // jobBytes is how much is allocated for jobs at once: some fifteen, so that the allocation
 // hardly shows. One job that is slow holds those beside it, but not what was in them: so
@@ -31,6 +38,49 @@ func (j *job[In, Out]) note(lane string, e ending, err error) {
 	r.Err, r.Lane, r.Latency = err, lane, e.latency
 	r.Status, r.RequestID, r.Finish = e.record.Status, e.record.RequestID, e.record.Finish
 	r.Usage = r.Usage.Add(e.record.Usage)
+	if err != nil {
+		r.Failures = addFailure(r.Failures, failureOf(err))
+	}
+}
+
+// failureOf is what is kept of a call's error.
+func failureOf(err error) Failure {
+	f := Failure{Calls: 1}
+	var fault *provider.Error
+	if errors.As(err, &fault) {
+		f.Kind, f.Status, f.Message = fault.Kind, fault.Status, fault.Message
+	}
+	if f.Message == "" {
+		f.Message = err.Error()
+	}
+	f.Message = clipped(f.Message)
+	return f
+}
+
+// mostMessage bounds what is kept of what was said, in bytes.
+const mostMessage = 200
+
+// clipped is the first line of a text, as far as it is kept: a copy, so that a long answer is
+// not kept for it.
+func clipped(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	if len(s) > mostMessage {
+		s = strings.ToValidUTF8(s[:mostMessage-len("…")], "") + "…"
+	}
+	return strings.Clone(s)
+}
+
+// addFailure adds one to those before it. What is like the last one is counted with it, and
+// so is what there is no room for.
+func addFailure(all []Failure, f Failure) []Failure {
+	if n := len(all); n > 0 {
+		last := &all[n-1]
+		if last.Kind == f.Kind && last.Status == f.Status && last.Message == f.Message || n == MostFailures {
+			last.Calls++
+			return all
+		}
+	}
+	return append(all, f)
 }
 
 // finish fills in the end, and what the machine has counted. It is for whom the item is

@@ -5,14 +5,22 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// A Memory is what was learned of lanes, by name: rates, caps, shares of chance, holds.
-// It is for encoding/json to write to a file and to read from it, so that a later run
-// need not learn again, and does not call where it is to wait. It says nothing of items.
-type Memory map[string]machine.LaneMemory
+// A Memory is what a run has learned that a later one should know. It is for encoding/json
+// to write to a file and to read from it.
+//
+// Lanes are rates, caps, shares of chance and holds, by name: a later run need not learn
+// them again, and does not call where it is to wait. Items are those that have failed and
+// have not ended, by their [Keyed] key: a later run tells one that always fails from one
+// that met an outage.
+type Memory struct {
+	Lanes map[string]LaneMemory `json:"lanes,omitempty"`
+	Items map[string]ItemMemory `json:"items,omitempty"`
+}
+
+// empty reports whether nothing is known.
+func (m Memory) empty() bool { return len(m.Lanes) == 0 && len(m.Items) == 0 }
 
 // WithMemory begins with what an earlier run has learned. Limits that are told now win
 // over those told then, and what is hours old is believed only as far as that is wise.
@@ -21,30 +29,37 @@ type Memory map[string]machine.LaneMemory
 // [WithMemorySaver] saves one.
 func WithMemory(m Memory) Option {
 	return sharedOption(func(c *config) {
-		c.machine.Memory = m
-		for _, name := range slices.Sorted(maps.Keys(m)) {
-			if err := m[name].Validate(); err != nil {
+		c.machine.Memory, c.machine.Items = m.Lanes, m.Items
+		for _, name := range slices.Sorted(maps.Keys(m.Lanes)) {
+			if err := m.Lanes[name].Validate(); err != nil {
 				c.faults = append(c.faults, fmt.Errorf("WithMemory: lane %q: %w", name, err))
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(m.Items)) {
+			if err := m.Items[key].Validate(); err != nil {
+				c.faults = append(c.faults, fmt.Errorf("WithMemory: item %q: %w", key, err))
 			}
 		}
 	}, "WithMemory()")
 }
 
-// Save is what has been learned of the lanes until now. The error is ctx's, or that of a
+// Save is what has been learned until now. The error is ctx's, or that of a
 // Shared that was closed.
 func (s *Shared) Save(ctx context.Context) (Memory, error) {
 	if err := s.made(); err != nil {
-		return nil, wrong(err)
+		return Memory{}, wrong(err)
 	}
-	return s.coordinator.SaveLanes(ctx)
+	m, err := s.coordinator.Save(ctx)
+	return Memory(m), err
 }
 
-// Save is what the run has learned of its lanes until now. It waits for the run to
+// Save is what the run has learned until now. It waits for the run to
 // begin; the error is ctx's, or that of a run that is over: who wants to know what one
 // has learned in the end runs it on a [Shared].
 func (c *Control) Save(ctx context.Context) (Memory, error) {
 	if err := c.wait(ctx); err != nil {
-		return nil, err
+		return Memory{}, err
 	}
-	return c.owner.SaveLanes(ctx)
+	m, err := c.owner.Save(ctx)
+	return Memory(m), err
 }

@@ -83,7 +83,7 @@ func runAgainst(t *testing.T, f *faucet, items int, m Memory, opts ...Option) Me
 func TestRestoredRunGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faucet{perSecond: 10, depth: 15}
-		learned := runAgainst(t, f, 2000, nil)
+		learned := runAgainst(t, f, 2000, Memory{})
 		anew := f.refused
 		time.Sleep(time.Minute)
 		runAgainst(t, f, 200, learned)
@@ -92,7 +92,7 @@ func TestRestoredRunGoesOn(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		forgot := &faucet{perSecond: 10, depth: 15, level: 15}
-		runAgainst(t, forgot, 200, nil)
+		runAgainst(t, forgot, 200, Memory{})
 		if f.refused >= forgot.refused {
 			t.Errorf("%d refused, and %d of a run that knew nothing", f.refused, forgot.refused)
 		}
@@ -103,7 +103,7 @@ func TestRestoredRunGoesOn(t *testing.T) {
 func TestToldWinsOverMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faucet{perSecond: 10, depth: 15}
-		learned := runAgainst(t, f, 500, nil)
+		learned := runAgainst(t, f, 500, Memory{})
 		runAgainst(t, f, 30, learned, WithLimits(limiter.Limits{RPM: 60}))
 		if f.inSeconds > 12 {
 			t.Errorf("%d calls in the first ten seconds of one a second", f.inSeconds)
@@ -138,7 +138,7 @@ func TestMemoryKeepsHolds(t *testing.T) {
 
 // A memory of a later headrace is told, and is not for a run on a coordinator of others.
 func TestMemoryIsChecked(t *testing.T) {
-	newer := Memory{"a": {Version: 99}}
+	newer := Memory{Lanes: map[string]LaneMemory{"a": {Version: 99}}}
 	if _, err := NewShared(WithMemory(newer)); !errors.Is(err, ErrConfig) {
 		t.Errorf("newer: %v", err)
 	}
@@ -146,7 +146,7 @@ func TestMemoryIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := runAgainst(t, &faucet{perSecond: 1e6, depth: 1e6, level: 1e6}, 1, nil)
+	good := runAgainst(t, &faucet{perSecond: 1e6, depth: 1e6, level: 1e6}, 1, Memory{})
 	if _, err := Run(t.Context(), numbers(1), double, WithShared(shared), WithMemory(good)); !errors.Is(err, ErrConfig) {
 		t.Errorf("with shared: %v", err)
 	}

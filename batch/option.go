@@ -21,9 +21,9 @@ import (
 const (
 	// DefaultConcurrency is the ceiling on calls in flight.
 	DefaultConcurrency = machine.DefaultConcurrency
-	// DefaultAttemptTimeout ends a call that the server accepted and forgot. Two
-	// minutes is longer than a long answer takes, unless a model thinks.
-	DefaultAttemptTimeout = 120 * time.Second
+	// DefaultAttemptTimeout ends a call that the server accepted and forgot. It is that of
+	// the vendors' own clients: models that think take minutes.
+	DefaultAttemptTimeout = 10 * time.Minute
 	// DefaultReadAhead is how many items may wait for their first call.
 	DefaultReadAhead = coordinator.DefaultReadAhead
 	// MaxReadAhead bounds what [WithReadAhead] may ask for: there is room for so
@@ -84,25 +84,36 @@ type config struct {
 	lanes          laneWords
 	attemptTimeout time.Duration
 	readAhead      int
-	maxFailures    int // 0: no bound
-	inOrder        bool
-	clock          clockwork.Clock
-	observer       func(Event)
-	every          time.Duration
-	longWait       time.Duration // 0: none is told
-	firstAnswer    time.Duration // 0: it is waited for, for ever
-	drain          <-chan struct{}
-	summary        *Summary
-	shared         *Shared
-	control        *Control
-	classifier     func(error) Kind
-	retryHook      func(Retry)
-	gate           func(context.Context)
-	calls          func(Call)
-	ends           func(End)
-	save           func(Memory) error
-	poolOf, costOf any // func(In) string, func(In) Cost
-	faults         []error
+	maxFailures    int  // 0: no bound
+	filteredFails  bool // an answer that a filter has cut or emptied is a failure
+
+	maxFailureShare float64 // 0: no bound
+	inOrder         bool
+	clock           clockwork.Clock
+	observer        func(Event)
+	every           time.Duration
+	longWait        time.Duration // 0: none is told
+	firstAnswer     time.Duration // 0: it is waited for, for ever
+	outagePatience  time.Duration // 0: likewise
+	drain           <-chan struct{}
+	summary         *Summary
+	shared          *Shared
+	control         *Control
+	classifier      func(error) Kind
+	retryHook       func(Retry)
+	gate            func(context.Context)
+	calls           func(Call)
+	ends            func(End)
+	save            func(Memory) error
+	poolOf, costOf  any // func(In) string, func(In) Cost
+	keyOf           any // func(In) string
+	faults          []error
+}
+
+// remembers reports whether items are remembered, from an earlier run or for a later one. In
+// a Shared they may be.
+func (c *config) remembers() bool {
+	return c.save != nil || len(c.machine.Items) > 0 || c.shared != nil && c.shared.remembers
 }
 
 func configure(opts []Option) *config {
@@ -116,6 +127,7 @@ func configure(opts []Option) *config {
 		every:          time.Second,
 		longWait:       DefaultLongWait,
 		firstAnswer:    DefaultFirstAnswer,
+		outagePatience: DefaultOutagePatience,
 	}
 	for _, o := range opts {
 		if o.apply != nil { // the zero Option changes nothing
@@ -128,6 +140,10 @@ func configure(opts []Option) *config {
 	}
 	c.machine.LongWait = cmp.Or(c.longWait, -1) // which means none to the machine
 	c.machine.FirstAnswer = cmp.Or(c.firstAnswer, -1)
+	c.machine.OutagePatience = cmp.Or(c.outagePatience, -1)
+	if c.limits.KeepGoing {
+		c.alike = 0
+	}
 	lane, err := c.lanes.compose(c.attemptTimeout)
 	c.machine.Lane = lane
 	c.faults = append(c.faults, err)
@@ -159,6 +175,7 @@ func (c *config) checkNumbers() error {
 		within("WithConcurrency", c.limits.Concurrency, 1, machine.MaxConcurrency),
 		within("WithMaxAttempts", c.maxAttempts, 1, math.MaxInt),
 		within("WithMaxFailures", c.maxFailures, 0, math.MaxInt),
+		within("WithMaxFailureShare", c.maxFailureShare, 0, 1),
 		within("WithReadAhead", c.readAhead, 1, MaxReadAhead),
 		within("WithPriority", c.limits.Priority, 1, MaxPriority),
 		within("WithTotal", c.limits.Total, 0, math.MaxInt),
@@ -168,6 +185,8 @@ func (c *config) checkNumbers() error {
 		within("WithMaxLanes", c.machine.MaxLanes, 1, math.MaxInt),
 		within("WithLongWait", c.longWait, 0, math.MaxInt64),
 		within("WithFirstAnswer", c.firstAnswer, 0, math.MaxInt64),
+		within("WithOutagePatience", c.outagePatience, 0, math.MaxInt64),
+		within("WithAlikeFailures", c.alike, 0, MaxAlikeFailures),
 		within("WithIdleLanes", c.machine.IdleTTL, 1, math.MaxInt64),
 		said("WithBackoff", c.machine.Backoff.Validate()),
 	)
@@ -199,8 +218,10 @@ func said(option string, err error) error {
 	return fmt.Errorf("%s: %w", option, err)
 }
 
-func within[N int | time.Duration](option string, n, least, most N) error {
+func within[N int | time.Duration | float64](option string, n, least, most N) error {
 	switch {
+	case math.IsNaN(float64(n)):
+		return fmt.Errorf("%s: %v is no number", option, n)
 	case n < least:
 		return fmt.Errorf("%s: %v is less than %v", option, n, least)
 	case n > most:

@@ -28,8 +28,7 @@ type laneWords struct {
 	periods  Periods        // WithPeriods, likewise
 }
 
-// compose is what the words add up to. The half of the attempt timeout is what a server
-// of one's own is held to where nobody says.
+// compose is what the words add up to.
 func (w laneWords) compose(attemptTimeout time.Duration) (LaneConfig, error) {
 	c := w.defaults
 	if w.limits != nil {
@@ -44,7 +43,7 @@ func (w laneWords) compose(attemptTimeout time.Duration) (LaneConfig, error) {
 	c.Target = cmp.Or(w.latency, c.Target)
 	c.Charge, c.Periods = cmp.Or(c.Charge, w.charge), cmp.Or(c.Periods, w.periods)
 	if w.local != nil {
-		c.Local, c.Target = true, cmp.Or(*w.local, c.Target, cmp.Or(c.AttemptTimeout, attemptTimeout)/2)
+		c.Local, c.Target = true, cmp.Or(*w.local, c.Target, limiter.LocalTarget(cmp.Or(c.AttemptTimeout, attemptTimeout)))
 	}
 	return c, w.contradictions()
 }
@@ -98,8 +97,8 @@ func WithPlainLaw() Option {
 
 // WithLocalServer says that the server is one's own (vLLM, llama.cpp, Ollama) and
 // queues instead of refusing: as many calls are in flight as keep the 90th
-// percentile of latency under target. 0 means half of the attempt timeout, that of the
-// lane if [WithLaneDefaults] says one, or a minute if there is none. The plain law does not know such servers.
+// percentile of latency under target. 0 means a minute, or half of the attempt timeout (that
+// of the lane if [WithLaneDefaults] says one) if that is less. The plain law does not know such servers.
 func WithLocalServer(target time.Duration) Option {
 	return sharedOption(func(c *config) { c.lanes.local = &target }, "WithLocalServer(%v)", target)
 }
@@ -185,6 +184,23 @@ const DefaultFirstAnswer = machine.DefaultFirstAnswer
 // it once no other does, and after [Shared.ResetLane].
 func WithFirstAnswer(d time.Duration) Option {
 	return sharedOption(func(c *config) { c.firstAnswer = d }, "WithFirstAnswer(%v)", d)
+}
+
+// DefaultOutagePatience is how long nothing may be answered on a lane until it stops.
+const DefaultOutagePatience = machine.DefaultOutagePatience
+
+// WithOutagePatience sets how long an outage of a lane may last that was answered or refused
+// before. The lane then stops, by [ErrOutage]: its breaker is open, or it is refused, and
+// nothing was answered for that long. Default 6 h; 0 waits for ever.
+func WithOutagePatience(d time.Duration) Option {
+	return sharedOption(func(c *config) { c.outagePatience = d }, "WithOutagePatience(%v)", d)
+}
+
+// WithAnsweredBefore says that every lane was answered in an earlier run, as results of it
+// prove: calls that all break are then an outage and no wrong address, and items that fail
+// alike are to blame themselves. What [WithMemory] restores says the same of its lanes.
+func WithAnsweredBefore() Option {
+	return sharedOption(func(c *config) { c.machine.AnsweredBefore = true }, "WithAnsweredBefore()")
 }
 
 // WithIdleLanes sets how long a lane is remembered that nobody uses: more than 0, default

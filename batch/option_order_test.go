@@ -95,7 +95,7 @@ func TestContradictions(t *testing.T) {
 		"WithLatencyTarget, WithLocalServer":  {WithLatencyTarget(1), WithLocalServer(2)},
 		"WithShared, WithSeed":                {WithShared(shared), WithSeed(1)},
 		"WithShared, WithClock":               {WithShared(shared), WithClock(shared.clock)},
-		"WithShared, WithMemory":              {WithShared(shared), WithMemory(nil)},
+		"WithShared, WithMemory":              {WithShared(shared), WithMemory(Memory{})},
 		"WithShared, WithLaneDefaults":        {WithShared(shared), WithLaneDefaults(machine.LaneConfig{})},
 		"WithShared, WithLocalServer":         {WithShared(shared), WithLocalServer(0)},
 		"model law, ramp":                     {WithLaneDefaults(machine.LaneConfig{Ramp: limiter.RampConfig{Initial: 7}}), WithSeed(1)},
@@ -121,8 +121,8 @@ func TestWordsAboutLanesAreAddedUp(t *testing.T) {
 	local := func(opts ...Option) LaneConfig { return configure(append(opts, WithLocalServer(0))).machine.Lane }
 	for name, c := range map[string]struct{ got, want LaneConfig }{
 		"half of the attempt timeout": {local(WithAttemptTimeout(time.Minute)), LaneConfig{Local: true, Target: 30 * time.Second}},
-		"half of the default":         {local(), LaneConfig{Local: true, Target: time.Minute}},
-		"no attempt timeout":          {local(WithAttemptTimeout(0)), LaneConfig{Local: true}},
+		"a minute":                    {local(), LaneConfig{Local: true, Target: time.Minute}},
+		"no attempt timeout":          {local(WithAttemptTimeout(0)), LaneConfig{Local: true, Target: time.Minute}},
 		"the target of the defaults":  {local(WithLaneDefaults(LaneConfig{Target: time.Second})), LaneConfig{Local: true, Target: time.Second}},
 		"limits and defaults": {
 			configure([]Option{WithLaneDefaults(LaneConfig{Window: 8}), WithLimits(Limits{RPM: 6})}).machine.Lane,

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -62,12 +63,43 @@ func WithCostOf[In any](cost func(In) Cost) Option {
 	}, "WithCostOf()")
 }
 
+// WithKeyOf says by which key an item is remembered that has failed and has not ended; "": it
+// is not. Of two items with one key the later one counts. It is called like the function of
+// [WithPoolOf], where [WithMemory] or [WithMemorySaver] is given.
+func WithKeyOf[In any](key func(In) string) Option {
+	return runOption(func(c *config) {
+		c.keyOf = key
+		c.fault(notNil("WithKeyOf", key == nil))
+	}, "WithKeyOf()")
+}
+
 // WithMaxAttempts bounds how many failed attempts an item may have: at least 1,
 // default 5. Refusals (429, 503, 529) do not count; [MaxRefusals] and
 // [OverloadPatience] bound those. On a lane whose [LaneConfig] has a MaxAttempts, that is
 // the bound.
 func WithMaxAttempts(n int) Option {
 	return runOption(func(c *config) { c.maxAttempts = n }, "WithMaxAttempts(%d)", n)
+}
+
+// MaxAlikeFailures bounds what [WithAlikeFailures] may ask for.
+const MaxAlikeFailures = math.MaxUint8
+
+// WithAlikeFailures stops a lane, by [ErrAlike], when n different items have failed alike (in
+// kind, status, code and parameter) and none was ever answered on it: the mistake is then in
+// all of them, and the rest is not spent on it. None of the n has failed; all are left to a
+// later run. Default 0: never, each item fails by itself.
+//
+// A refused key or a missing model stops a lane without this: see the table at [Run].
+func WithAlikeFailures(n int) Option {
+	return runOption(func(c *config) { c.alike = n }, "WithAlikeFailures(%d)", n)
+}
+
+// WithKeepGoing ends every item, also where it cannot be told whether the items or the server
+// are to blame: probes that a breaker sends, and that fail, use up attempts, and nothing
+// stops because items fail alike, whatever WithAlikeFailures says. It is for inputs known to
+// hold many items that always fail; in an outage it fails good ones, too.
+func WithKeepGoing() Option {
+	return runOption(func(c *config) { c.limits.KeepGoing = true }, "WithKeepGoing()")
 }
 
 // WithMaxFailures drains the run once n items have failed for good: nothing more is
@@ -78,8 +110,22 @@ func WithMaxFailures(n int) Option {
 	return runOption(func(c *config) { c.maxFailures = n }, "WithMaxFailures(%d)", n)
 }
 
+// WithMaxFailureShare drains the run once more than that share of the items that have ended
+// has failed for good, after the first 100: as [WithMaxFailures] does, and with the same
+// error. From 0, the default, which is no bound, to 1. It is found out as results are taken.
+func WithMaxFailureShare(share float64) Option {
+	return runOption(func(c *config) { c.maxFailureShare = share }, "WithMaxFailureShare(%v)", share)
+}
+
+// WithFilteredFailing makes an answer that a content filter has cut short or emptied the
+// failure of its item, of kind [Refused]. Without it such an answer is a result like any
+// other, and counted in [Summary].Filtered; its Finish says why it ended.
+func WithFilteredFailing() Option {
+	return runOption(func(c *config) { c.filteredFails = true }, "WithFilteredFailing()")
+}
+
 // WithAttemptTimeout bounds one call; time spent waiting for it to leave does
-// not count. Default 2 minutes; 0 is no bound. On a lane whose [LaneConfig] has an
+// not count. Default 10 minutes; 0 is no bound. On a lane whose [LaneConfig] has an
 // AttemptTimeout, that is the bound.
 func WithAttemptTimeout(d time.Duration) Option {
 	return runOption(func(c *config) { c.attemptTimeout = d }, "WithAttemptTimeout(%v)", d)

@@ -29,10 +29,22 @@ type Result[In, Out any] struct {
 	Finish     string         // the provider's word for why the answer ended; "" if unknown
 	Status     int            // HTTP status of the latest answer; 0 if there was none
 	RequestID  string         // of the latest answer, as the provider knows it
+	Failures   []Failure      // how its calls ended that were not answered as hoped, in their order; at most MostFailures
 
 	Queued  time.Duration // from being offered to its first call
 	Waited  time.Duration // from each call that came back to the next
 	Latency time.Duration // of the latest call
+}
+
+// MostFailures is how many of an item's failures are told apart.
+const MostFailures = 20
+
+// A Failure is how one call of an item ended, or some in a row that ended alike.
+type Failure struct {
+	Kind    Kind
+	Status  int    // HTTP status; 0 if there was no answer
+	Message string // what was said, at most 200 bytes
+	Calls   int    // in a row
 }
 
 // Counters say what became of all items and calls; see [machine.Counters].
@@ -52,6 +64,7 @@ type LongWait = machine.LongWait
 // A Summary is what a run comes to.
 type Summary struct {
 	Succeeded int // items with an answer
+	Filtered  int // of these, answers that a content filter has cut short or emptied
 	Failed    int // items that failed for good: they were tried, or their Pool or Cost panicked
 	NotRun    int // items that were taken from the input and not answered
 	Usage     provider.Usage

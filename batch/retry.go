@@ -3,6 +3,8 @@ package batch
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"net/http"
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
@@ -30,6 +32,7 @@ const (
 type policy struct {
 	maxAttempts int
 	patience    time.Duration
+	alike       int // items that fail alike stop a lane that was never answered; 0: none do
 }
 
 // ending is the end of a call, as the worker saw it.
@@ -90,14 +93,53 @@ func judge(e ending, attempts, refusals int, p policy) judgement {
 	if note, ok := noted(fault.Quota); ok {
 		j.outcome.Sightings = append(j.outcome.Sightings, note)
 	}
-	j.again = e.tryAgain(fault.Kind, attempts, refusals, p)
-	if j.outcome.Signal == machine.Exhausted {
-		// The item is not to blame. It comes back, to go out on another lane or,
-		// if there is none, to be released as not run.
-		j.again = true
-		j.outcome.OnlyIfFirst = fault.Kind.StopsLaneIfFirst()
-	}
+	j.again = e.tryAgain(fault.Kind, refusals, p)
+	j.blame(fault, attempts, p)
 	return j
+}
+
+// forbiddenAlike is how many items must be answered by a 403 until a lane stops that was never
+// answered: unlike a 401, it may be about what one item asks for.
+const forbiddenAlike = 3
+
+// blame hands the item over where it is not said whether it or its lane is to blame, which
+// the machine finds out: it has no attempt left, or was refused for good. Where the lane is
+// to blame the item comes back, to go out on another lane or to be released as not run.
+func (j *judgement) blame(fault *provider.Error, attempts int, p policy) {
+	o := &j.outcome
+	first, later := fault.Kind.StopsLaneAfter()
+	switch {
+	case first > 0:
+		if fault.Status == http.StatusForbidden {
+			first = forbiddenAlike
+		}
+	case o.Signal == machine.Exhausted:
+		j.again = true
+		return
+	case o.Signal == machine.Failed && !o.Unsent:
+		if o.Last = attempts+1 >= p.maxAttempts; !o.Last {
+			return
+		}
+		first = p.alike
+	case fault.Kind == provider.Invalid && fault.Status >= http.StatusBadRequest && !fault.TooLong():
+		first = p.alike
+	default:
+		return
+	}
+	j.again = j.again || o.Last || first > 0
+	o.First, o.Later, o.Alike = uint8(first), uint8(later), alikeness(fault)
+}
+
+// alikeness is the same for failures that say the same, and not 0.
+func alikeness(f *provider.Error) uint32 {
+	h := fnv.New32a()
+	_, _ = fmt.Fprint(h, f.Kind, f.Status, f.Code, "\x00", f.Param) // it never fails
+	return max(1, h.Sum32())
+}
+
+func stopsAfterSome(k provider.Kind) bool {
+	first, _ := k.StopsLaneAfter()
+	return first > 0
 }
 
 // signalOf says what a lane learns from a failure of that kind.
@@ -107,7 +149,7 @@ func signalOf(k provider.Kind) machine.Signal {
 		return machine.Throttled
 	case k == provider.Overloaded:
 		return machine.Overloaded
-	case k.StopsLane() || k.StopsLaneIfFirst():
+	case k.StopsLane() || stopsAfterSome(k):
 		return machine.Exhausted
 	case k.BreakerCounts():
 		return machine.Failed
@@ -117,19 +159,17 @@ func signalOf(k provider.Kind) machine.Signal {
 	return machine.Answered
 }
 
-// tryAgain bounds how often an item comes back: attempts and refusals by number,
-// overload by time as well, and probes, which the item did not ask for, by time
-// alone.
-func (e ending) tryAgain(k provider.Kind, attempts, refusals int, p policy) bool {
+// tryAgain bounds how often an item comes back that was refused, or whose call never left:
+// by number, and overload by time as well. Attempts are bounded by the machine, and so are
+// probes, which the item did not ask for: by how long an outage may last.
+func (e ending) tryAgain(k provider.Kind, refusals int, p policy) bool {
 	switch {
 	case !k.Again():
 		return false
-	case (e.probe || k == provider.Overloaded) && e.sinceOne >= p.patience:
-		return false
-	case e.probe:
+	case e.probe, k.UsesAttempt() && !provider.Unsent(e.err):
 		return true
-	case k.UsesAttempt():
-		return attempts+1 < p.maxAttempts
+	case k == provider.Overloaded && e.sinceOne >= p.patience:
+		return false
 	}
 	return refusals+1 < MaxRefusals
 }

@@ -17,25 +17,26 @@ import (
 func TestJudgeEveryKind(t *testing.T) {
 	const no, yes = false, true
 	type verdict struct {
-		again, tried, onlyIfFirst bool
-		signal                    machine.Signal
+		again, tried bool
+		first, later uint8
+		signal       machine.Signal
 	}
 	table := map[provider.Kind]verdict{
-		provider.Unknown:        {yes, yes, no, machine.Failed},
-		provider.Throttled:      {yes, no, no, machine.Throttled},
-		provider.Overloaded:     {yes, no, no, machine.Overloaded},
-		provider.QuotaExhausted: {yes, no, no, machine.Exhausted}, // back, to end as not run
-		provider.Unauthorized:   {yes, no, no, machine.Exhausted},
-		provider.Timeout:        {yes, yes, no, machine.Failed},
-		provider.TransportFault: {yes, yes, no, machine.Failed},
-		provider.EmptyAnswer:    {yes, yes, no, machine.Failed},
-		provider.Server:         {yes, yes, no, machine.Failed},
-		provider.Invalid:        {no, yes, no, machine.Answered},
-		provider.Refused:        {no, yes, no, machine.Answered},
-		provider.Truncated:      {no, yes, no, machine.Answered},
-		provider.Canceled:       {no, no, no, machine.Nothing},
-		provider.ModelNotFound:  {yes, no, yes, machine.Exhausted},
-		provider.Misconfigured:  {yes, no, no, machine.Exhausted},
+		provider.Unknown:        {yes, yes, 0, 0, machine.Failed},
+		provider.Throttled:      {yes, no, 0, 0, machine.Throttled},
+		provider.Overloaded:     {yes, no, 0, 0, machine.Overloaded},
+		provider.QuotaExhausted: {yes, no, 0, 0, machine.Exhausted}, // back, to end as not run
+		provider.Unauthorized:   {yes, no, 1, 5, machine.Exhausted},
+		provider.Timeout:        {yes, yes, 0, 0, machine.Failed},
+		provider.TransportFault: {yes, yes, 0, 0, machine.Failed},
+		provider.EmptyAnswer:    {yes, yes, 0, 0, machine.Failed},
+		provider.Server:         {yes, yes, 0, 0, machine.Failed},
+		provider.Invalid:        {no, yes, 0, 0, machine.Answered},
+		provider.Refused:        {no, yes, 0, 0, machine.Answered},
+		provider.Truncated:      {no, yes, 0, 0, machine.Answered},
+		provider.Canceled:       {no, no, 0, 0, machine.Nothing},
+		provider.ModelNotFound:  {yes, no, 1, 5, machine.Exhausted},
+		provider.Misconfigured:  {yes, no, 0, 0, machine.Exhausted},
 	}
 	for k := provider.Kind(0); k.String() != provider.Unknown.String() || k == 0; k++ {
 		want, ok := table[k]
@@ -45,7 +46,7 @@ func TestJudgeEveryKind(t *testing.T) {
 		}
 		for name, err := range map[string]error{"bare": k, "wrapped": &provider.Error{Kind: k, Err: errors.New("x")}} {
 			j := judge(ending{err: err}, 0, 0, policy{maxAttempts: 5, patience: OverloadPatience})
-			if got := (verdict{j.again, j.tried, j.outcome.OnlyIfFirst, j.outcome.Signal}); got != want {
+			if got := (verdict{j.again, j.tried, j.outcome.First, j.outcome.Later, j.outcome.Signal}); got != want {
 				t.Errorf("%v, %s: %+v, want %+v", k, name, got, want)
 			}
 			if !errors.Is(j.err, k) || !errors.Is(j.err, err) {
@@ -59,8 +60,9 @@ func TestJudgeEveryKind(t *testing.T) {
 	}
 }
 
-// Attempts, refusals and patience each end an item at their bound, and not one
-// before; and what is not counted does not.
+// Refusals and patience each end an item at their bound, and not one before; with the last
+// attempt it goes to the machine, which finds out whether it has failed. What is not counted
+// ends nothing.
 func TestJudgeBounds(t *testing.T) {
 	p := policy{maxAttempts: 3, patience: time.Minute}
 	for _, c := range []struct {
@@ -68,21 +70,21 @@ func TestJudgeBounds(t *testing.T) {
 		kind               provider.Kind
 		attempts, refusals int
 		since              time.Duration
-		again              bool
+		again, last        bool
 	}{
-		{"second attempt of three", provider.Server, 1, 0, 0, true},
-		{"third attempt of three", provider.Server, 2, 0, 0, false},
-		{"refusals use no attempt", provider.Server, 1, MaxRefusals, 0, true},
-		{"attempts are no refusals", provider.Throttled, 2, 0, 0, true},
-		{"last refusal but one", provider.Throttled, 0, MaxRefusals - 2, 0, true},
-		{"last refusal", provider.Throttled, 0, MaxRefusals - 1, 0, false},
-		{"a throttle is not bounded in time", provider.Throttled, 0, 0, time.Hour, true},
-		{"patience not over", provider.Overloaded, 0, 0, time.Minute - 1, true},
-		{"patience over", provider.Overloaded, 0, 0, time.Minute, false},
+		{"second attempt of three", provider.Server, 1, 0, 0, true, false},
+		{"third attempt of three", provider.Server, 2, 0, 0, true, true},
+		{"refusals use no attempt", provider.Server, 1, MaxRefusals, 0, true, false},
+		{"attempts are no refusals", provider.Throttled, 2, 0, 0, true, false},
+		{"last refusal but one", provider.Throttled, 0, MaxRefusals - 2, 0, true, false},
+		{"last refusal", provider.Throttled, 0, MaxRefusals - 1, 0, false, false},
+		{"a throttle is not bounded in time", provider.Throttled, 0, 0, time.Hour, true, false},
+		{"patience not over", provider.Overloaded, 0, 0, time.Minute - 1, true, false},
+		{"patience over", provider.Overloaded, 0, 0, time.Minute, false, false},
 	} {
 		j := judge(ending{err: c.kind, sinceOne: c.since}, c.attempts, c.refusals, p)
-		if j.again != c.again {
-			t.Errorf("%s: again is %v", c.name, j.again)
+		if j.again != c.again || j.outcome.Last != c.last {
+			t.Errorf("%s: again is %v, last is %v", c.name, j.again, j.outcome.Last)
 		}
 	}
 }
@@ -146,18 +148,14 @@ func TestJudgeKeepsTheUsersError(t *testing.T) {
 	}
 }
 
-// A failed probe is the lane's test: it uses up no attempt and no refusal of the
-// item that happened to go, and is bounded by time alone.
+// A failed probe is the lane's test: it uses up no refusal of the item that happened to go,
+// however long that takes; whether it is an attempt the machine finds out.
 func TestProbesUseUpNothing(t *testing.T) {
 	p := policy{maxAttempts: 1, patience: time.Minute}
 	for _, kind := range []provider.Kind{provider.Server, provider.Throttled, provider.Overloaded} {
-		e := ending{err: &provider.Error{Kind: kind}, probe: true, sinceOne: 59 * time.Second}
-		if j := judge(e, 9, MaxRefusals, p); !j.again {
-			t.Errorf("%v: a failed probe ended its item", kind)
-		}
-		e.sinceOne = time.Minute
-		if j := judge(e, 0, 0, p); j.again {
-			t.Errorf("%v: probes go on for ever", kind)
+		e := ending{err: &provider.Error{Kind: kind}, probe: true, sinceOne: time.Hour}
+		if j := judge(e, 9, MaxRefusals, p); !j.again || j.outcome.Last != (kind == provider.Server) {
+			t.Errorf("%v: again is %v, last is %v", kind, j.again, j.outcome.Last)
 		}
 	}
 }

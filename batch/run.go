@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/coordinator"
+	"github.com/headrace/headrace/provider"
 )
 
 // Run calls fn once for each item, and again where a call was refused or broke,
@@ -34,29 +35,50 @@ import (
 // [Permanent], [RetryAfter] and [WithClassifier] say otherwise.
 //
 //	kind                             tried again                         the lane
-//	Unknown, Server, Timeout,        until WithMaxAttempts have          counts it for its breaker
-//	TransportFault, EmptyAnswer      failed, each after a backoff        and its error window
+//	Unknown, Server, Timeout,        until WithMaxAttempts have          counts the item for its
+//	TransportFault, EmptyAnswer      failed, each after a backoff        breaker and error window
 //	Throttled                        until MaxRefusals, when the         holds, goes slower, or lets
 //	                                 lane, or the server's wait, allows  the item alone wait
 //	Overloaded                       likewise, for OverloadPatience      likewise
 //	Invalid, Refused, Truncated,     no                                  learns that it works
 //	Canceled                                                             (Canceled: nothing)
-//	QuotaExhausted, Unauthorized,    on another lane of its pool; if     stops
-//	Misconfigured                    none is left it is ErrNotRun
-//	ModelNotFound                    as QuotaExhausted if it is the      stops, or learns that
-//	                                 lane's first answer, else no        it works
+//	QuotaExhausted, Misconfigured    on another lane of its pool; if     stops
+//	                                 none is left it is ErrNotRun
+//	Unauthorized, ModelNotFound      no, unless the lane stops: then     stops after some items in
+//	                                 as QuotaExhausted                   a row, with none answered
 //
 // A refusal (Throttled, Overloaded) uses no attempt. Nor does a probe, the one call that a
-// lane sends to find out whether it is let in again.
+// lane sends to find out whether it is let in again, nor a call that never left, as no
+// connection was made.
+//
+// # Whose failure it is
+//
+// An item fails for good only if that is its own failure. Proof is a witness: a call of
+// another item, on the same lane, that left after the failure was seen and was answered.
+//
+// Without a witness it may be the server's. Such failures are in doubt: they count as
+// attempts, but if a breaker opens they are taken back, and with the first witness all
+// of them together become one. An item that has no attempt left is held until there is a
+// witness, or until nothing else is under way or waiting on its lane: then it fails.
+//
+// An item whose key is refused, or whose model is not found, is held likewise. When five in
+// a row have ended alike (the first, or three for a 403, where nothing was ever answered),
+// their lane is to blame: it stops, and none of them has failed. [WithAlikeFailures] asks for
+// the same where items are Invalid.
 //
 // # What a breaker does
 //
-// A lane has a breaker. It opens when ten calls in a row break, or six of ten of those
-// within 30 s (at least ten; [BreakerConfig] changes the numbers). Then nothing leaves on
-// the lane but one probe every 2.3 s (under the plain law after 4 s, then ever less often,
-// up to every 20 s), until one is answered. Items wait meanwhile, or go to another lane of
-// their pool; that costs them no attempt, and no item fails because a breaker is open.
-// Only of a lane that was never answered the end is not waited for: see [WithFirstAnswer].
+// A lane has a breaker. It opens when calls of ten items in a row break, or of as many as
+// have calls under way if that is more; [BreakerConfig] changes the number. An item counts
+// once, so that a few which always fail do not look like an outage, and a call that never
+// left counts each time. Then nothing leaves on the lane but one probe every 2.3 s (under
+// the plain law after 4 s, then ever less often, up to every 20 s), each of another item,
+// until one is answered. Items wait meanwhile, or go to another lane of their pool; that
+// costs them no attempt. An outage is waited for as long as [WithOutagePatience] says, and
+// that of a lane which was never answered only as long as [WithFirstAnswer] does.
+//
+// Ten items or more that always fail, and that nothing else is left to tell from an outage,
+// are probed likewise, until that patience ends. [WithKeepGoing] fails them instead.
 //
 // # Errors
 //
@@ -68,7 +90,7 @@ import (
 // errors.Is finds [ErrConfig], [ErrStopped], [ErrTooManyFailures], [ErrTooManyLanes],
 // [ErrDrained], [ErrClosed], [ErrInput], or ctx's cause; more than one of them if items were
 // left for more than one reason, and [ErrObserver] beside them or alone. Behind ErrStopped
-// may be [ErrNoAnswer] or [ErrWaitTooLong]. The results there are come with it in any case.
+// may be [ErrNoAnswer], [ErrOutage], [ErrAlike] or [ErrWaitTooLong]. The results there are come with it in any case.
 //
 // Where the provider stops serving one pool, the others are run to the end all the same;
 // the error is then ErrStopped, and the first pool's items are ErrNotRun.
@@ -145,6 +167,7 @@ type run[In, Out any] struct {
 	owed         int     // the caller's: credits not given back yet
 	sum          Summary // the caller's
 	firstFailure error   // the caller's
+	overShare    bool    // the caller's: too large a share of the items has failed
 
 	// The reader's and the observer's, until group was waited for.
 	exhausted   bool   // the input has ended
@@ -352,6 +375,9 @@ func (r *run[In, Out]) note(result Result[In, Out]) {
 	switch {
 	case result.Err == nil:
 		r.sum.Succeeded++
+		if provider.IsFiltered(result.Finish) {
+			r.sum.Filtered++
+		}
 	case failed(result.Err):
 		r.sum.Failed++
 		if r.firstFailure == nil {
@@ -361,6 +387,7 @@ func (r *run[In, Out]) note(result Result[In, Out]) {
 		r.sum.NotRun++
 	}
 	r.sum.Usage = r.sum.Usage.Add(result.Usage)
+	r.noteShare()
 }
 
 // end waits for everything that was started, writes the summary and says how

@@ -26,8 +26,7 @@ const (
 // as long has passed.
 const saveShare = 50
 
-// WithMemorySaver saves what is learned of the lanes, for a later run to begin with by
-// [WithMemory]: soon after a lane changes its phase or is told to wait longer, every
+// WithMemorySaver saves what is learned, for a later run to begin with by [WithMemory]: soon after a lane changes its phase or is told to wait longer, every
 // [SaveEvery], and at the end. So whoever is killed a second after a server has said
 // "retry after 30 s" waits the other 29 in the next process. Between two saves lies
 // [SaveGap] at least. A run on a lane of which nothing is known yet saves nothing.
@@ -79,10 +78,10 @@ func (s *saver) run() {
 	defer close(s.over)
 	for s.until(s.watch.Changed(), SaveEvery) {
 		asked := s.clock.Now()
-		m, err := s.owner.SaveLanes(context.Background()) // it waits for the owner, and for that one's end
+		m, err := s.owner.Save(context.Background()) // it waits for the owner, and for that one's end
 		took := s.clock.Since(asked)
 		if err == nil {
-			s.put(m)
+			s.put(Memory(m))
 		}
 		if !s.until(nil, max(SaveGap, min(SaveEvery, saveShare*took))) {
 			return
@@ -99,7 +98,7 @@ func (s *saver) until(changed <-chan struct{}, d time.Duration) bool {
 	case <-changed:
 	case <-timer.Chan():
 	case m := <-s.watch.Last():
-		s.put(m)
+		s.put(Memory(m))
 		return false
 	}
 	return true
@@ -108,7 +107,7 @@ func (s *saver) until(changed <-chan struct{}, d time.Duration) bool {
 // put saves, and notes how that went. It must stand a function that panics or ends its
 // goroutine.
 func (s *saver) put(m Memory) {
-	if s.broken || len(m) == 0 {
+	if s.broken || m.empty() {
 		return
 	}
 	s.broken, s.err = true, fmt.Errorf("batch: save memory: %w", errGone)

@@ -137,7 +137,7 @@ func TestOpenBreakerOutlivesKill(t *testing.T) {
 					return 0, errors.New("down")
 				}
 				m := killed(t, 30*time.Second, broken, law...)
-				if k := m[machine.DefaultPool]; k.Breaker.State == limiter.Closed.String() {
+				if k := m.Lanes[machine.DefaultPool]; k.Breaker.State == limiter.Closed.String() {
 					t.Fatalf("%+v", k.Breaker)
 				}
 				var next journal
@@ -163,7 +163,7 @@ func TestLearnedLimitOutlivesProcess(t *testing.T) {
 			t.Fatal(err, sum.SaveErr)
 		}
 		m := kept.read(t)
-		if got := m[machine.DefaultPool].Law; len(got.Limits) == 0 || math.Abs(got.Limits[0].Refill-10) > 4 {
+		if got := m.Lanes[machine.DefaultPool].Law; len(got.Limits) == 0 || math.Abs(got.Limits[0].Refill-10) > 4 {
 			// One in thirty is saved while a guess a quarter too high is being tried.
 			t.Fatalf("%+v", got)
 		}
@@ -264,7 +264,7 @@ func TestSharedSaves(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := shared.SaveErr(); err != nil || len(kept.read(t)) != 2 {
+		if err := shared.SaveErr(); err != nil || len(kept.read(t).Lanes) != 2 {
 			t.Errorf("%v, %s", err, kept.text)
 		}
 		bad, err := NewShared(WithMemorySaver(func(Memory) error { return errors.New("no") }))
@@ -287,7 +287,7 @@ func TestLeavingSaves(t *testing.T) {
 		for range Stream(t.Context(), numbers(100), double, WithMemorySaver(kept.save)) {
 			break
 		}
-		if len(kept.read(t)) != 1 {
+		if len(kept.read(t).Lanes) != 1 {
 			t.Errorf("%s", kept.text)
 		}
 	})

@@ -16,6 +16,7 @@ type Shared struct {
 	coordinator *coordinator.Coordinator
 	clock       clockwork.Clock
 	saver       *saver // nil: nothing is saved
+	remembers   bool   // items, for a later run or from an earlier one
 }
 
 // NewShared starts one. Options about lanes, the clock and the seed concern it; one that
@@ -25,7 +26,7 @@ func NewShared(opts ...Option) (*Shared, error) {
 	if err := c.check(misplaced(opts, oneRun, "NewShared", "Run or Stream")...); err != nil {
 		return nil, err
 	}
-	s := &Shared{coordinator: c.newCoordinator(0), clock: c.clock}
+	s := &Shared{coordinator: c.newCoordinator(0), clock: c.clock, remembers: c.remembers()}
 	go s.coordinator.Run()
 	if s.saver = c.newSaver(s.coordinator); s.saver != nil {
 		go s.saver.run()

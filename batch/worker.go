@@ -23,8 +23,7 @@ func (r *run[In, Out]) work(l *leash) {
 			r.attempt(l, j, g)
 			continue
 		}
-		answered := g.Verdict == machine.EndFailed // if only when it had come back
-		j.finish(unrun(g, j.result.Err), answered)
+		j.finish(unrun(g, j.result.Err), false) // of one that has failed the machine has counted the attempt
 		r.deliver(l, j, g, machine.Outcome{})
 	}
 }
@@ -167,6 +166,9 @@ func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant) (value O
 	value, e.err = protect(ctx, r.fn, j.result.Item)
 	e.latency = r.clock.Now().Sub(begun)
 	e.record = ctx.Recorder.Snapshot()
+	if e.err == nil && r.filteredFails && provider.IsFiltered(e.record.Finish) {
+		e.err = provider.Filtered(e.record.Finish, e.record.Status, e.record.RequestID)
+	}
 	e.left = l.parent.Err() != nil
 	if e.err != nil {
 		cut := context.Cause(ctx) == cause //nolint:errorlint // identity: the cause is ours, unwrapped
@@ -242,10 +244,20 @@ func unrun(g machine.Grant, last error) error {
 	case machine.EndFailed:
 		return g.Cause
 	case machine.EndStopped:
-		return join(ErrNotRun, g.Cause)
+		if errors.Is(g.Cause, ErrTooManyLanes) {
+			return join(ErrNotRun, g.Cause)
+		}
+		return &unserved{g.Cause}
 	}
 	return join(ErrNotRun, last)
 }
+
+// unserved is the error of an item that no lane is left for. errors.Is finds ErrNotRun and
+// ErrStopped in it, and why its lane has stopped.
+type unserved struct{ cause error }
+
+func (e *unserved) Error() string   { return join(ErrNotRun, e.cause).Error() }
+func (e *unserved) Unwrap() []error { return []error{ErrNotRun, ErrStopped, e.cause} }
 
 func join(kind, cause error) error {
 	if cause == nil {

@@ -100,7 +100,7 @@ func (l *loop) hear(now time.Time, m message) {
 	case watchQuestion:
 		l.watches = append(l.watches, q.watch)
 	case memoryQuestion:
-		q.reply <- l.machine.SaveLanes(now)
+		q.reply <- l.memory(now)
 	case closeQuestion:
 		l.close(now)
 	}

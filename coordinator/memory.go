@@ -7,9 +7,15 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// memoryQuestion asks what is known of the lanes. Sent by SaveLanes.
+// A Memory is what a coordinator knows that is worth knowing after a restart.
+type Memory struct {
+	Lanes map[string]machine.LaneMemory // by name
+	Items map[string]machine.ItemMemory // that have failed and are not over, by key
+}
+
+// memoryQuestion asks for a Memory. Sent by Save.
 type memoryQuestion struct {
-	reply chan map[string]machine.LaneMemory
+	reply chan Memory
 }
 
 // watchQuestion asks to be told when what is known of the lanes is worth saving. Sent by
@@ -20,12 +26,12 @@ type watchQuestion struct{ watch *Watch }
 // by who does not listen.
 type Watch struct {
 	changed chan struct{} // holds one while something has changed
-	last    chan map[string]machine.LaneMemory
+	last    chan Memory
 }
 
 // Watch begins one. It is heard before whatever the caller says after it.
 func (c *Coordinator) Watch() *Watch {
-	w := &Watch{changed: make(chan struct{}, 1), last: make(chan map[string]machine.LaneMemory, 1)}
+	w := &Watch{changed: make(chan struct{}, 1), last: make(chan Memory, 1)}
 	c.send(message{question: watchQuestion{watch: w}})
 	return w
 }
@@ -35,9 +41,9 @@ func (c *Coordinator) Watch() *Watch {
 // moment, and would hurt.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
-// Last yields, once, what was known of the lanes when [Coordinator.Run] returned. One of
+// Last yields, once, what was known when [Coordinator.Run] returned. One of
 // a coordinator that was closed before never does.
-func (w *Watch) Last() <-chan map[string]machine.LaneMemory { return w.last }
+func (w *Watch) Last() <-chan Memory { return w.last }
 
 // stir tells those who watch that something has changed.
 func (l *loop) stir() {
@@ -52,24 +58,28 @@ func (l *loop) stir() {
 // leave gives those who watch what is known at the end.
 func (l *loop) leave(now time.Time) {
 	for _, w := range l.watches {
-		w.last <- l.machine.SaveLanes(now) // has room: there is but one end
+		w.last <- l.memory(now) // has room: there is but one end
 	}
 }
 
-// SaveLanes asks what is known of the lanes that is worth knowing after a restart, by
-// name; see [machine.LaneMemory]. A lane that was never called, or not for a long time,
-// is not in it. The error is ErrClosed or ctx's.
-func (c *Coordinator) SaveLanes(ctx context.Context) (map[string]machine.LaneMemory, error) {
-	reply := make(chan map[string]machine.LaneMemory, 1)
+// Save asks what is worth knowing after a restart; see [machine.LaneMemory] and
+// [machine.ItemMemory]. A lane that was never called, or not for a long time, is not in it.
+// The error is ErrClosed or ctx's.
+func (c *Coordinator) Save(ctx context.Context) (Memory, error) {
+	reply := make(chan Memory, 1)
 	c.send(message{question: memoryQuestion{reply: reply}})
 	select {
-	case lanes := <-reply:
-		return lanes, nil
+	case known := <-reply:
+		return known, nil
 	case <-c.done:
-		return nil, ErrClosed
+		return Memory{}, ErrClosed
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return Memory{}, context.Cause(ctx)
 	}
+}
+
+func (l *loop) memory(now time.Time) Memory {
+	return Memory{Lanes: l.machine.SaveLanes(now), Items: l.machine.SaveItems()}
 }
 
 // RestoreLane says what an earlier coordinator knew of a lane. It is heard before the

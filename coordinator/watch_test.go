@@ -58,9 +58,9 @@ func TestWatch(t *testing.T) {
 func knows(t *testing.T, who string, w *Watch) {
 	t.Helper()
 	select {
-	case lanes := <-w.Last():
-		if k := lanes[machine.DefaultPool]; k.Validate() != nil || k.Until.IsZero() {
-			t.Errorf("%s: %+v", who, lanes)
+	case known := <-w.Last():
+		if k := known.Lanes[machine.DefaultPool]; k.Validate() != nil || k.Until.IsZero() {
+			t.Errorf("%s: %+v", who, known)
 		}
 	default:
 		t.Errorf("%s knows nothing at the end", who)

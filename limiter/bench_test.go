@@ -32,7 +32,7 @@ func hot() map[string]func(time.Time) {
 		"Errors":   func(now time.Time) { e.Record(now, rng.IntN(3) == 0); e.Factor(now) },
 		"Meter":    func(now time.Time) { m.Add(now); m.PerSecond(now) },
 		"Rate":     func(now time.Time) { rate.Success(now, time.Second); rate.Limit() },
-		"Breaker":  func(now time.Time) { breaker.Allow(now); breaker.Success(now); breaker.Failure(now) },
+		"Breaker":  func(now time.Time) { breaker.Allow(now); breaker.Success(now, true); breaker.Failure(now, 0) },
 		"Latency":  func(now time.Time) { l.Observe(time.Second); l.Mean() },
 		"P95":      func(now time.Time) { l.Observe(time.Duration(rng.IntN(1e9))); l.P95() },
 		"Backoff":  func(now time.Time) { backoff.Delay(3, rng) },

@@ -9,8 +9,7 @@ import (
 const (
 	DefaultBreakerWindow      = 30 * time.Second
 	DefaultBreakerMinSamples  = 10
-	DefaultBreakerFailureRate = 0.6 // more fail than succeed, and by more than chance
-	DefaultBreakerConsecutive = 10  // at 20 % failures by chance once in ten million calls
+	DefaultBreakerConsecutive = 10 // at 20 % failures by chance once in ten million calls
 	DefaultBreakerOpenFor     = 4 * time.Second
 	DefaultBreakerMaxOpen     = 20 * time.Second // the most an outage's end is noticed late
 	DefaultBreakerSuccesses   = 1
@@ -27,9 +26,9 @@ const (
 // BreakerConfig says when a lane is given up for a while. A field that is 0 (or cannot
 // be meant) has its default.
 type BreakerConfig struct {
-	Window      time.Duration // how far back failures are counted
+	Window      time.Duration // how far back failures are counted, for FailureRate
 	MinSamples  int           // fewer calls than this in the window decide nothing by rate
-	FailureRate float64       // share of failures that opens; more than 1: never by rate
+	FailureRate float64       // share of failures that opens; 0 or more than 1: never by rate
 	Consecutive int           // failures in a row that open; less than 0: never
 	OpenFor     time.Duration // the first open interval
 	MaxOpen     time.Duration // the longest
@@ -38,7 +37,6 @@ type BreakerConfig struct {
 
 func (c BreakerConfig) withDefaults() BreakerConfig {
 	c.Window = orElseDuration(c.Window, DefaultBreakerWindow)
-	c.FailureRate = orElse(c.FailureRate, DefaultBreakerFailureRate)
 	c.OpenFor = orElseDuration(c.OpenFor, DefaultBreakerOpenFor)
 	c.MaxOpen = orElseDuration(c.MaxOpen, DefaultBreakerMaxOpen)
 	if c.Consecutive == 0 {
@@ -79,21 +77,23 @@ func (s BreakerState) String() string {
 //	  │                              └──── interval × 1.5 ─────────────┘ │
 //	  └───────────────── enough successes, all forgotten ────────────────┘
 //
-// Too many is a share of the calls in the window, once there are enough of them, or a
-// number of failures in a row. A failure is an error that says the server is down: 5xx,
-// a broken connection, a timeout. A 429 never is, for it says the server is up and
-// counting: the caller does not report it here. Nor does it report calls that were sent
-// before the breaker last opened; while it is open such news is ignored.
+// Too many is a number of failures in a row or, where FailureRate is set, a share of the
+// calls in the window. By default there is no such share: where others are answered, the
+// server is not down. A failure is an error that says the server is down: 5xx, a broken
+// connection, a timeout. A 429 never is, for it says the server is up and counting: the
+// caller does not report it here. Nor does it report calls that were sent before the
+// breaker last opened; while it is open such news is ignored.
 //
-// The zero value is closed, with the default configuration.
+// The zero value is closed, with the default configuration. Copies of one that opens by a
+// share of failures count together.
 type Breaker struct {
 	state       BreakerState // Open may be HalfOpen by now: see State
-	consecutive int          // failures since the last success
-	calls       tallies
-	until       time.Time // of the open interval, zero while closed
-	reopened    int       // times since it was last closed
-	probing     bool      // half-open: the permit is out
-	successes   int       // half-open
+	consecutive int          // failures in the present row
+	calls       *tallies     // nil: no share of failures opens it, or nothing was counted yet
+	until       time.Time    // of the open interval, zero while closed
+	reopened    int          // times since it was last closed
+	probing     bool         // half-open: the permit is out
+	successes   int          // half-open
 	config      BreakerConfig
 }
 
@@ -101,7 +101,7 @@ type Breaker struct {
 func NewBreaker(c BreakerConfig) Breaker { return Breaker{config: c} }
 
 // Warm is like that of a [Law].
-func (b *Breaker) Warm() uint64 { return uint64(b.consecutive) + b.calls.warm() }
+func (b *Breaker) Warm() uint64 { return uint64(b.consecutive) }
 
 // State is what the breaker does with calls at now.
 func (b *Breaker) State(now time.Time) BreakerState {
@@ -115,8 +115,12 @@ func (b *Breaker) State(now time.Time) BreakerState {
 // the zero time if it is closed.
 func (b *Breaker) Until() time.Time { return b.until }
 
-// FailuresInRow is how many calls have failed since the latest success, half-open
-// probes included.
+// Row is how many failures the present row has. While the breaker is not closed it is the
+// row that opened it.
+func (b *Breaker) Row() int { return b.consecutive }
+
+// FailuresInRow is how many calls have failed in the present row, half-open probes
+// included.
 func (b *Breaker) FailuresInRow() int { return b.consecutive + b.reopened }
 
 // Allow reports whether a call may be made now. While half-open there is one
@@ -133,12 +137,16 @@ func (b *Breaker) Allow(now time.Time) bool {
 	return true
 }
 
-// Success says that a call was answered.
-func (b *Breaker) Success(now time.Time) {
+// Success says that a call was answered, and whether that ends the present row of failures.
+// The answer of a call that left before the row began does not end it: when a server goes
+// down, calls that are under way are often answered still.
+func (b *Breaker) Success(now time.Time, endsRow bool) {
 	b.advance(now)
 	switch b.state {
 	case Closed:
-		b.consecutive = 0
+		if endsRow {
+			b.consecutive = 0
+		}
 		b.count(now, false)
 	case HalfOpen:
 		b.probing = false
@@ -150,14 +158,15 @@ func (b *Breaker) Success(now time.Time) {
 }
 
 // Failure says that a call failed because the server is down, and reports whether the
-// breaker opened with this.
-func (b *Breaker) Failure(now time.Time) bool {
+// breaker opened with this. A row shorter than least does not open it, whatever Consecutive
+// says.
+func (b *Breaker) Failure(now time.Time, least int) bool {
 	b.advance(now)
 	switch b.state {
 	case Closed:
 		b.consecutive++
 		b.count(now, true)
-		if !b.tooMany(now) {
+		if !b.tooMany(now, least) {
 			return false
 		}
 	case HalfOpen:
@@ -167,6 +176,12 @@ func (b *Breaker) Failure(now time.Time) bool {
 	}
 	b.open(now)
 	return true
+}
+
+// Opens reports whether a row of so many failures would open the breaker by itself.
+func (b *Breaker) Opens(row int) bool {
+	n := b.config.withDefaults().Consecutive
+	return n > 0 && row >= n
 }
 
 // Abandon gives the half-open permit back: the call was not made, or its end said
@@ -189,17 +204,28 @@ func (b *Breaker) open(now time.Time) {
 	b.until = now.Add(grown(c.OpenFor, BreakerGrowth, b.reopened, c.MaxOpen))
 }
 
+// byRate reports whether a share of failures opens it.
+func (c *BreakerConfig) byRate() bool { return c.FailureRate > 0 && c.FailureRate <= 1 }
+
 func (b *Breaker) count(now time.Time, failed bool) {
-	if !b.calls.begun() {
+	if !b.config.byRate() {
+		return
+	}
+	if b.calls == nil {
+		b.calls = &tallies{}
 		b.calls.begin(now, b.config.withDefaults().Window, breakerSlots)
 	}
 	b.calls.add(now.Sub(b.calls.origin), failed)
 }
 
-func (b *Breaker) tooMany(now time.Time) bool {
-	c, t := b.config.withDefaults(), b.calls.count(now)
-	if c.Consecutive > 0 && b.consecutive >= c.Consecutive {
+func (b *Breaker) tooMany(now time.Time, least int) bool {
+	c := b.config.withDefaults()
+	if c.Consecutive > 0 && b.consecutive >= max(c.Consecutive, least) {
 		return true
 	}
+	if !c.byRate() {
+		return false
+	}
+	t := b.calls.count(now)
 	return int64(t.total) >= int64(c.MinSamples) && t.rate() >= c.FailureRate
 }

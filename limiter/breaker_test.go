@@ -9,7 +9,7 @@ import (
 // fails reports n failures and returns which of them opened the breaker, 0 if none.
 func fails(b *Breaker, now time.Time, n int) (opened int) {
 	for i := range n {
-		if b.Failure(now) {
+		if b.Failure(now, 0) {
 			opened = i + 1
 		}
 	}
@@ -28,37 +28,67 @@ func TestBreakerStartsClosed(t *testing.T) {
 
 // Ten failures in a row open it, and say so once.
 func TestBreakerOpensOnConsecutiveFailures(t *testing.T) {
-	b := NewBreaker(BreakerConfig{FailureRate: 2})
+	var b Breaker
 	want(t, "nine", fails(&b, noon, 9), 0)
-	b.Success(noon)
+	b.Success(noon, true)
 	want(t, "nine again", fails(&b, noon, 9), 0)
-	want(t, "the tenth", b.Failure(noon), true)
+	want(t, "the tenth", b.Failure(noon, 0), true)
 	want(t, "later news is ignored", fails(&b, at(1), 50), 0)
 	want(t, "state", b.State(at(1)), Open)
 	want(t, "until", b.Until(), at(4))
 	want(t, "allow", b.Allow(at(3.9)), false)
 }
 
-// Sixty per cent failures open it, once there are ten calls in the window.
+// Where a share is set, it opens the breaker once there are ten calls in the window.
 func TestBreakerOpensOnFailureRate(t *testing.T) {
-	b := NewBreaker(BreakerConfig{Consecutive: -1})
+	b := NewBreaker(BreakerConfig{Consecutive: -1, FailureRate: 0.6})
 	want(t, "nine failures are too few calls", fails(&b, noon, 9), 0)
-	want(t, "ten are enough", b.Failure(noon), true)
-	b = NewBreaker(BreakerConfig{})
+	want(t, "ten are enough", b.Failure(noon, 0), true)
+	b = NewBreaker(BreakerConfig{FailureRate: 0.6})
 	for range 4 {
-		b.Success(noon)
+		b.Success(noon, true)
 	}
 	want(t, "five of nine", fails(&b, noon, 5), 0)
-	want(t, "six of ten", b.Failure(noon), true)
+	want(t, "six of ten", b.Failure(noon, 0), true)
+}
+
+// Where none is set, no share opens it: nine of ten calls may fail as long as the tenth is
+// answered.
+func TestBreakerDoesNotOpenByRate(t *testing.T) {
+	for _, rate := range []float64{0, 2, math.NaN()} {
+		b := NewBreaker(BreakerConfig{FailureRate: rate})
+		for range 100 {
+			want(t, "nine of ten", fails(&b, noon, 9), 0)
+			b.Success(noon, true)
+		}
+	}
+}
+
+// A row must be as long as the caller says, if that is more than the configured number.
+func TestBreakerTakesALongerRow(t *testing.T) {
+	var b Breaker
+	for range 24 {
+		want(t, "too short a row", b.Failure(noon, 25), false)
+	}
+	want(t, "row", b.Row(), 24)
+	want(t, "long enough", b.Failure(noon, 25), true)
+}
+
+// An answer that was on its way before the row began does not end the row.
+func TestBreakerKeepsItsRow(t *testing.T) {
+	var b Breaker
+	fails(&b, noon, 9)
+	b.Success(noon, false)
+	want(t, "the tenth", b.Failure(noon, 0), true)
 }
 
 // Failures that are older than the window do not count.
 func TestBreakerForgetsOldFailures(t *testing.T) {
-	b := NewBreaker(BreakerConfig{Consecutive: -1})
+	b := NewBreaker(BreakerConfig{Consecutive: -1, FailureRate: 0.6})
 	fails(&b, noon, 9)
 	want(t, "within the window", b.State(at(29)), Closed)
 	want(t, "after it", fails(&b, at(30), 9), 0)
-	want(t, "enough new ones", b.Failure(at(30)), true)
+	want(t, "enough new ones", b.Failure(at(30), 0), true)
 }
 
 // A half-open breaker lets one call through at a time, and a permit that was given back
@@ -71,7 +101,7 @@ func TestBreakerHalfOpenPermit(t *testing.T) {
 	want(t, "second", b.Allow(at(4)), false)
 	b.Abandon(at(4))
 	want(t, "given back", b.Allow(at(4)), true)
-	b.Success(at(5))
+	b.Success(at(5), true)
 	want(t, "it is back", b.Allow(at(5)), true)
 	want(t, "and gone again", b.Allow(at(5)), false)
 }
@@ -81,10 +111,10 @@ func TestBreakerCloses(t *testing.T) {
 	b := NewBreaker(BreakerConfig{Successes: 2})
 	fails(&b, noon, 10)
 	b.Allow(at(4))
-	b.Success(at(4))
+	b.Success(at(4), true)
 	want(t, "one success", b.State(at(4)), HalfOpen)
 	b.Allow(at(5))
-	b.Success(at(5))
+	b.Success(at(5), true)
 	want(t, "two", b.State(at(5)), Closed)
 	want(t, "until", b.Until(), time.Time{})
 	want(t, "old failures are forgotten", fails(&b, at(5), 9), 0)
@@ -100,7 +130,7 @@ func TestBreakerReopensForLonger(t *testing.T) {
 	now := b.Until()
 	for _, seconds := range []float64{6, 9, 13.5, 20, 20, 20} {
 		want(t, "allow", b.Allow(now), true)
-		want(t, "reopened", b.Failure(now), true)
+		want(t, "reopened", b.Failure(now, 0), true)
 		want(t, "until", b.Until(), now.Add(time.Duration(seconds*1e9)))
 		want(t, "allow", b.Allow(now), false)
 		now = b.Until()
@@ -112,8 +142,8 @@ func TestBreakerIgnoresNewsWhileOpen(t *testing.T) {
 	var b Breaker
 	fails(&b, noon, 10)
 	open := b
-	b.Success(at(1))
-	b.Failure(at(2))
+	b.Success(at(1), true)
+	b.Failure(at(2), 0)
 	b.Abandon(at(3))
 	want(t, "breaker", b, open)
 	want(t, "a permit cannot be given back that was not taken", b.Allow(at(4)) && !b.Allow(at(4)), true)
@@ -138,9 +168,9 @@ func TestBreakerStateNames(t *testing.T) {
 
 // Settings that cannot be meant have their defaults.
 func TestBreakerConfigDefaults(t *testing.T) {
-	expected := BreakerConfig{30 * time.Second, 10, 0.6, 10, 4 * time.Second, 20 * time.Second, 1}
+	expected := BreakerConfig{30 * time.Second, 10, 0, 10, 4 * time.Second, 20 * time.Second, 1}
 	want(t, "zero", BreakerConfig{}.withDefaults(), expected)
-	want(t, "senseless", BreakerConfig{-1, -1, math.NaN(), 0, -1, -1, -1}.withDefaults(), expected)
+	want(t, "senseless", BreakerConfig{-1, -1, 0, 0, -1, -1, -1}.withDefaults(), expected)
 	b := NewBreaker(BreakerConfig{OpenFor: time.Minute})
 	fails(&b, noon, 10)
 	want(t, "never longer than MaxOpen", b.Until(), at(20))
@@ -164,11 +194,11 @@ func FuzzBreaker(f *testing.F) {
 				}
 				out = out || allowed && before == HalfOpen
 			case 1:
-				if b.Failure(now) != (before != Open && b.State(now) == Open) {
+				if b.Failure(now, 0) != (before != Open && b.State(now) == Open) {
 					t.Fatalf("did not say whether it opened: %+v", b)
 				}
 			case 2:
-				b.Success(now)
+				b.Success(now, true)
 			case 3:
 				b.Abandon(now)
 			}

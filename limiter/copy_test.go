@@ -31,7 +31,7 @@ func parts() []part {
 		partOf(ErrorWindow{}, func(e *ErrorWindow, now time.Time) { e.Record(now, now.Second()%2 == 0) }),
 		partOf(Ramp{}, func(r *Ramp, now time.Time) { r.Start(now) }),
 		partOf(Cooldown{}, func(c *Cooldown, now time.Time) { c.Start(now, 0, false, seeded(1)) }),
-		partOf(NewBreaker(BreakerConfig{}), func(b *Breaker, now time.Time) { b.Failure(now); b.Success(now) }),
+		partOf(NewBreaker(BreakerConfig{}), func(b *Breaker, now time.Time) { b.Failure(now, 0); b.Success(now, true) }),
 		partOf(MeanLatency{}, func(l *MeanLatency, now time.Time) { l.Observe(time.Duration(now.Nanosecond())) }),
 		partOf(Latency{}, func(l *Latency, now time.Time) { l.Observe(time.Duration(now.Nanosecond())) }),
 		partOf(Meter{}, func(m *Meter, now time.Time) { m.Add(now) }),

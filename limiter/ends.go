@@ -21,7 +21,9 @@ func (m *ModelLaw) Answered(now time.Time, n News) {
 		m.overheard(now, t, &n)
 		return
 	}
-	m.ended(now, n.Sent, false)
+	if !n.Again {
+		m.ended(now, n.Sent, false)
+	}
 	m.answered.Add(now)
 	m.gone(t, false)
 	if m.serves && n.Good {
@@ -67,7 +69,9 @@ func (m *ModelLaw) Failed(now time.Time, n News) {
 		m.see(t, &n)
 		return
 	}
-	m.ended(now, n.Sent, true)
+	if !n.Again {
+		m.ended(now, n.Sent, true)
+	}
 	m.gone(t, n.Timeout)
 	if m.mean != nil && n.Timeout {
 		m.mean.Faulted(now)

@@ -104,6 +104,7 @@ type News struct {
 	Overheard  bool      // another law let it go, that of a machine before this one: this law was not charged for it, and its ticket is zero
 	Present    bool      // it left in the present epoch
 	Probe      bool      // it left to see whether calls are let in again
+	Again      bool      // its item has failed before: the end says more of that than of the server, and of an item one end counts
 	Good       bool      // it was answered as hoped
 	Timeout    bool      // of a failure: it ran out of time
 	Latency    time.Duration

@@ -23,10 +23,19 @@ const (
 	localBins   = 17
 	localFine   = 4 // shares are this much finer than paces, whose bins they use
 
-	// DefaultLocalTarget is the latency to keep under where nobody says: half of the
-	// usual attempt timeout.
+	// DefaultLocalTarget is the latency to keep under where nobody says: longer than a long
+	// answer takes on hardware that is fit for its model.
 	DefaultLocalTarget = time.Minute
 )
+
+// LocalTarget is the latency to keep under where nobody says: DefaultLocalTarget, or half of
+// what a call may take if that is less. 0: it may take any time.
+func LocalTarget(timeout time.Duration) time.Duration {
+	if timeout <= 0 {
+		return DefaultLocalTarget
+	}
+	return min(DefaultLocalTarget, timeout/2)
+}
 
 // LocalWindow finds how many calls a server of one's own takes at once: it grows
 // while the 90th percentile of latency is under a target and the window is used,

@@ -316,7 +316,7 @@ func TestPlainLawRemembers(t *testing.T) {
 func TestBreakerRemembers(t *testing.T) {
 	b := NewBreaker(BreakerConfig{})
 	for range DefaultBreakerConsecutive {
-		b.Failure(noon)
+		b.Failure(noon, 0)
 	}
 	k := b.Save(at(1))
 	for seconds, state := range map[float64]BreakerState{1: Open, 3.9: Open, 4: HalfOpen, 30: HalfOpen, 3600: Closed, -3600: Open} {
@@ -330,12 +330,12 @@ func TestBreakerRemembers(t *testing.T) {
 	half := NewBreaker(BreakerConfig{})
 	half.Restore(at(5), k)
 	half.Allow(at(5))
-	half.Failure(at(5))
+	half.Failure(at(5), 0)
 	k = half.Save(at(6))
 	want(t, "reopened", k.Reopened, 1)
 	closed := NewBreaker(BreakerConfig{})
 	closed.Restore(at(6), BreakerMemory{State: "closed", At: at(5), Failures: 1000})
-	want(t, "one failure more opens", closed.Failure(at(6)), true)
+	want(t, "one failure more opens", closed.Failure(at(6), 0), true)
 	closed.Restore(at(6), BreakerMemory{State: "none", At: at(5), Failures: 1000, Until: at(1000)})
 	want(t, "nonsense", closed.State(at(6)), Closed)
 }

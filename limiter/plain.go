@@ -140,7 +140,9 @@ func (p *PlainLaw) Answered(now time.Time, n News) {
 		return
 	}
 	p.correctCost(now, n)
-	p.ended(now, n.Sent, false)
+	if !n.Again {
+		p.ended(now, n.Sent, false)
+	}
 	if n.Good {
 		p.answered.Add(p.flowed(now))
 		if p.mean != nil {
@@ -184,7 +186,9 @@ func (p *PlainLaw) Failed(now time.Time, n News) {
 	if p.mean != nil && n.Timeout {
 		p.mean.Faulted(now)
 	}
-	p.ended(now, n.Sent, true)
+	if !n.Again {
+		p.ended(now, n.Sent, true)
+	}
 }
 
 // ended has the error window know of a call, and goes slower if too many break: half as

@@ -93,6 +93,7 @@ func (f *forecaster) found(by Bound, s *Sample) {
 const (
 	boundSearch      Bound = "search"
 	boundBreaker     Bound = "breaker"
+	boundUnanswered  Bound = "unanswered"
 	boundOverload    Bound = "overload"
 	boundRecovery    Bound = "recovery"
 	boundPaused      Bound = "paused"
@@ -107,7 +108,7 @@ const (
 // unless the calls in flight are what holds the run back: then each takes as long.
 func counts(by Bound, begun bool) bool {
 	switch by {
-	case boundBreaker, boundPaused:
+	case boundBreaker, boundUnanswered, boundPaused:
 		return false
 	case boundConcurrency, boundWindow:
 		return true

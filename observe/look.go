@@ -65,7 +65,7 @@ func (r *Recorder) total() int {
 
 func (r *Recorder) lookAtItems(p *Picture) {
 	t := &r.run.total
-	p.Answered, p.Failed, p.NotRun, p.Truncated = t.answered, t.failed, t.notRun, t.truncated
+	p.Answered, p.Failed, p.NotRun, p.Truncated, p.Filtered = t.answered, t.failed, t.notRun, t.truncated, t.filtered
 	p.Spent = t.cost()
 	p.Speed = r.run.items.speed(SpeedSpan)
 	p.Cooldowns = int(r.last.Run.Counters.Cooldowns)

@@ -27,6 +27,7 @@ type Picture struct {
 	Throttled int // of these, refused for now (429, 503, 529)
 	Broke     int // of these, broken, whatever came of it
 	Truncated int // items whose answer was cut off at its length limit
+	Filtered  int // items whose answer a content filter has cut short or emptied
 	Cooldowns int // waves of refusals
 
 	Concurrency int           // ceiling on calls in flight

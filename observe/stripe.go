@@ -87,7 +87,10 @@ func (r *Recorder) end(e *batch.End) {
 	if failed {
 		r.failed(e)
 	}
-	truncated := e.Err == nil && cutOff(e.Finish)
+	mark := provider.Unknown
+	if e.Err == nil {
+		mark = markOf(e.Finish)
+	}
 	asked := e.Err == nil || e.Usage != (provider.Usage{})
 	usd, priced := 0.0, false
 	if asked && r.cfg.Price != nil {
@@ -108,8 +111,11 @@ func (r *Recorder) end(e *batch.End) {
 	default:
 		t.answered++
 	}
-	if truncated {
+	switch mark {
+	case provider.Truncated:
 		t.truncated++
+	case provider.Refused:
+		t.filtered++
 	}
 	t.spent, t.bytes = t.spent.Add(e.Usage), t.bytes+bytes
 	switch {
@@ -122,15 +128,16 @@ func (r *Recorder) end(e *batch.End) {
 	s.mu.Unlock()
 }
 
-// cutOff reports whether an answer ended at its length limit. The usual words are not
-// looked up: that would make small letters of them first.
-func cutOff(finish string) bool {
+// markOf tells answers that ended at their length limit, and those that a content filter has
+// cut short or emptied, from all others. The usual words are not looked up: that would make
+// small letters of them first.
+func markOf(finish string) provider.Kind {
 	switch finish {
 	case "", "stop", "STOP", "end_turn":
-		return false
+		return provider.Unknown
 	}
-	k, marked := provider.FinishKind(finish)
-	return marked && k == provider.Truncated
+	k, _ := provider.FinishKind(finish)
+	return k
 }
 
 // price asks what an item cost.

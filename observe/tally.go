@@ -28,11 +28,12 @@ type figures struct {
 	slowest                 time.Duration  // of answers; 0: there was none
 	used                    provider.Usage // by calls
 
-	answered, failed, notRun, truncated int
-	priced, unpriced                    int
-	spent                               provider.Usage // by items, of all their calls
-	usd                                 float64
-	bytes                               int64 // of the items' requests
+	answered, failed, notRun int
+	truncated, filtered      int // of the answered
+	priced, unpriced         int
+	spent                    provider.Usage // by items, of all their calls
+	usd                      float64
+	bytes                    int64 // of the items' requests
 }
 
 func (t *figures) add(u *figures) {
@@ -40,7 +41,7 @@ func (t *figures) add(u *figures) {
 	t.took, t.gated, t.slowest = t.took+u.took, t.gated+u.gated, max(t.slowest, u.slowest)
 	t.used, t.spent = t.used.Add(u.used), t.spent.Add(u.spent)
 	t.answered, t.failed, t.notRun = t.answered+u.answered, t.failed+u.failed, t.notRun+u.notRun
-	t.truncated += u.truncated
+	t.truncated, t.filtered = t.truncated+u.truncated, t.filtered+u.filtered
 	t.priced, t.unpriced, t.usd = t.priced+u.priced, t.unpriced+u.unpriced, t.usd+u.usd
 	t.bytes += u.bytes
 }

@@ -73,6 +73,7 @@ func (a *answer) readJSON(root gjson.Result) {
 	a.param = either(a.param, word(root.Get("param")))
 	a.id = word(root.Get("request_id")) // Anthropic
 	a.addWord(word(root.Get("code")))
+	a.addWord(word(root.Get("reason"))) // Novita
 	a.addWord(word(root.Get("error_type")))
 	if kind := word(root.Get("type")); kind != "error" { // Anthropic's envelope
 		a.addWord(kind)

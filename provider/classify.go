@@ -101,6 +101,7 @@ func (e *Error) nameTooLong(a *answer) {
 	if e.Kind != Invalid || !a.tooLong() {
 		return
 	}
+	e.long = true
 	_, weak := weakWords[strings.ToLower(e.Code)]
 	if e.Code == "" || weak || e.Code == strconv.Itoa(e.Status) {
 		e.Code = tooLongCode

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -59,6 +60,8 @@ type Error struct {
 	Body []byte
 	// Err is the cause where there is one: a Go error, or the user's own.
 	Err error
+
+	long bool // its prose says that the request is too long
 }
 
 // QuotaNote is a limit as an error message describes it. Fields that the
@@ -108,6 +111,15 @@ func (e *Error) head() string {
 		word = ""
 	}
 	return strings.TrimSpace(status + " " + word)
+}
+
+// TooLong reports whether the request is too long for the model or the server.
+func (e *Error) TooLong() bool {
+	switch strings.ToLower(e.Code) {
+	case tooLongCode, "exceed_context_size_error", "request_too_large", "string_above_max_length":
+		return true
+	}
+	return e.long || e.Status == http.StatusRequestEntityTooLarge
 }
 
 // Is makes errors.Is(err, kind) true for the error's own kind.

@@ -19,7 +19,7 @@ const (
 	// QuotaExhausted is an empty balance, a spend limit or a quota that comes
 	// back in hours: waiting a little does not help.
 	QuotaExhausted
-	// Unauthorized is a refused key, region or permission, in the provider's own words.
+	// Unauthorized is a refused key, account, region or permission, in the provider's own words.
 	Unauthorized
 	// Timeout is an attempt that ran out of time.
 	Timeout
@@ -35,16 +35,16 @@ const (
 	Server
 	// Invalid is a request that no repetition will make acceptable.
 	Invalid
-	// Refused is a request or answer that a content filter stopped.
+	// Refused is a request or answer that a content filter stopped. An answer that has null
+	// for its content and says nothing else counts as one.
 	Refused
 	// Truncated is an answer that ended at its length limit. It is delivered
 	// as a success and marked; it is never tried again.
 	Truncated
 	// Canceled is an end that the caller asked for. It is counted nowhere.
 	Canceled
-	// ModelNotFound is a 404: if it is the first answer of a lane ever, the
-	// lane's name or address is wrong and the lane stops; later it is the
-	// item that asks for something that is not there.
+	// ModelNotFound is a 404: the lane's name or address is wrong, or one item
+	// asks for something that is not there.
 	ModelNotFound
 	// Misconfigured is what no call of this run can survive: a certificate
 	// that does not verify, an unsupported scheme, an impossible URL.
@@ -60,7 +60,6 @@ const (
 	cools
 	breaker
 	stopsLane
-	stopsIfFirst
 	stopsRun
 )
 
@@ -75,25 +74,26 @@ const (
 
 // kinds is the whole table of failures. What is not set is a no.
 var kinds = [...]struct {
-	word   string
-	traits trait
-	exit   int
+	word         string
+	traits       trait
+	exit         int
+	first, later uint8 // see StopsLaneAfter
 }{
-	Unknown:        {"unknown", again | attempt | breaker, exitItemsFailed},
-	Throttled:      {"throttled", again | cools, exitItemsFailed},
-	Overloaded:     {"overloaded", again | cools | breaker, exitItemsFailed},
-	QuotaExhausted: {"quota_exhausted", stopsLane, exitStopped},
-	Unauthorized:   {"unauthorized", stopsLane, exitStopped},
-	Timeout:        {"timeout", again | attempt | breaker, exitItemsFailed},
-	TransportFault: {"transport", again | attempt | breaker, exitItemsFailed},
-	EmptyAnswer:    {"empty_answer", again | attempt | breaker, exitItemsFailed},
-	Server:         {"server", again | attempt | breaker, exitItemsFailed},
-	Invalid:        {"invalid", 0, exitItemsFailed},
-	Refused:        {"refused", 0, exitItemsFailed},
-	Truncated:      {"truncated", 0, exitItemsFailed},
-	Canceled:       {"canceled", 0, exitInterrupted},
-	ModelNotFound:  {"model_not_found", stopsIfFirst, exitStopped},
-	Misconfigured:  {"misconfigured", stopsLane | stopsRun, exitMisconfigured},
+	Unknown:        {"unknown", again | attempt | breaker, exitItemsFailed, 0, 0},
+	Throttled:      {"throttled", again | cools, exitItemsFailed, 0, 0},
+	Overloaded:     {"overloaded", again | cools | breaker, exitItemsFailed, 0, 0},
+	QuotaExhausted: {"quota_exhausted", stopsLane, exitStopped, 0, 0},
+	Unauthorized:   {"unauthorized", 0, exitStopped, 1, 5},
+	Timeout:        {"timeout", again | attempt | breaker, exitItemsFailed, 0, 0},
+	TransportFault: {"transport", again | attempt | breaker, exitItemsFailed, 0, 0},
+	EmptyAnswer:    {"empty_answer", again | attempt | breaker, exitItemsFailed, 0, 0},
+	Server:         {"server", again | attempt | breaker, exitItemsFailed, 0, 0},
+	Invalid:        {"invalid", 0, exitItemsFailed, 0, 0},
+	Refused:        {"refused", 0, exitItemsFailed, 0, 0},
+	Truncated:      {"truncated", 0, exitItemsFailed, 0, 0},
+	Canceled:       {"canceled", 0, exitInterrupted, 0, 0},
+	ModelNotFound:  {"model_not_found", 0, exitStopped, 1, 5},
+	Misconfigured:  {"misconfigured", stopsLane | stopsRun, exitMisconfigured, 0, 0},
 }
 
 // known maps a value outside the table, which only a conversion can make, to
@@ -129,12 +129,18 @@ func (k Kind) Cools() bool { return k.has(cools) }
 // counts: the server, or the way to it, is in trouble.
 func (k Kind) BreakerCounts() bool { return k.has(breaker) }
 
-// StopsLane reports whether the lane is of no more use in this run.
+// StopsLane reports whether one such failure says that the lane is of no more use in this
+// run, whatever item met it.
 func (k Kind) StopsLane() bool { return k.has(stopsLane) }
 
-// StopsLaneIfFirst reports whether the lane is of no more use if this is the
-// first answer it ever gave. After any other answer it is the item's failure.
-func (k Kind) StopsLaneIfFirst() bool { return k.has(stopsIfFirst) }
+// StopsLaneAfter is how many different items must fail so, with none answered between, until
+// their lane is of no more use: first if nothing was ever answered on it, later else. Fewer
+// are failures of their items: a key that is refused for one item may be right for all
+// others. 0: any number of them are.
+func (k Kind) StopsLaneAfter() (first, later int) {
+	of := &kinds[k.known()]
+	return int(of.first), int(of.later)
+}
 
 // StopsRun reports whether no call of the run can succeed.
 func (k Kind) StopsRun() bool { return k.has(stopsRun) }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"net/http"
 
 	"github.com/headrace/headrace/provider/rawjson"
@@ -13,7 +14,8 @@ import (
 //
 // Usage is read in the spellings of chat completions, completions, embeddings, Responses,
 // Anthropic's messages, Gemini's generateContent, Bedrock's Converse, Cohere and Ollama;
-// so is the reason for the end, in the provider's own word.
+// so is the reason for the end, in the provider's own word. A chat's message that stopped
+// with null for its content and says nothing else has the finish "no_content".
 func ReplyOf(status int, h http.Header, body []byte) (Reply, *Error) {
 	return ReplyIn(status, h, body)
 }
@@ -35,7 +37,7 @@ func ReplyIn(status int, h http.Header, body []byte, own ...*Wording) (Reply, *E
 	}
 	if !l.listed {
 		reply.Usage, reply.HasUsage = l.tokens()
-		reply.Finish = either(l.finish(), l.completed())
+		reply.Finish = l.end()
 	}
 	return reply, nil
 }
@@ -60,7 +62,7 @@ type look struct {
 }
 
 // choice is what is asked about a choice of a chat completion.
-type choice struct{ raw, err, finish []byte }
+type choice struct{ raw, err, finish, message []byte }
 
 // at looks at a body that should be JSON, and says what it is if it is not.
 func (l *look) at(body []byte) (kind Kind, fault string) {
@@ -163,8 +165,35 @@ func (c *choice) read(raw []byte) {
 			c.err = value
 		case c.finish == nil && (string(w.Name) == "finish_reason" || string(w.Name) == "finishReason"):
 			c.finish = value
+		case c.message == nil && string(w.Name) == "message":
+			c.message = value
 		}
 	}
+}
+
+// saysNothing reports whether a message has null for its content and says nothing in any
+// other member, such as a tool call, a refusal, audio or reasoning.
+func saysNothing(message []byte) (empty bool) {
+	if bytes.HasPrefix(message, []byte(`{"role":"assistant","content":"`)) { // as most begin
+		return false
+	}
+	for w := rawjson.WalkIn(message); w.Next(); {
+		switch string(w.Name) {
+		case "role":
+			w.Skip()
+		case "content":
+			if !rawjson.IsNull(w.Ahead()) {
+				return false
+			}
+			w.Skip()
+			empty = true
+		default:
+			if isPresent(w.Skip()) {
+				return false
+			}
+		}
+	}
+	return empty
 }
 
 func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
@@ -248,6 +277,15 @@ func (l *look) failure() (part []byte, failed bool) {
 func (l *look) answers() bool {
 	return holds(l.data) || holds(l.output) || holds(l.content) || holds(l.other) ||
 		isObject(l.message) && isPresent(l.message)
+}
+
+// end returns why a good answer ended, and noContent for one that stopped and says nothing.
+func (l *look) end() string {
+	word := either(l.finish(), l.completed())
+	if saysNothing(l.choice.message) && (word == "" || EndOf(word) == EndStop) {
+		return noContent
+	}
+	return word
 }
 
 // finish is why the answer ended, in the provider's own word.

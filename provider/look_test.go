@@ -116,6 +116,25 @@ func completedByPaths(root gjson.Result) string {
 	return "completed"
 }
 
+// saysNothingByPaths is the slow twin of saysNothing.
+func saysNothingByPaths(choice gjson.Result) bool {
+	if !choice.IsObject() || !choice.Get("message").IsObject() {
+		return false
+	}
+	null, other := false, false
+	choice.Get("message").ForEach(func(name, value gjson.Result) bool {
+		switch name.Str {
+		case "role":
+		case "content":
+			null, other = true, other || value.Type != gjson.Null
+		default:
+			other = other || present(value)
+		}
+		return true
+	})
+	return null && !other
+}
+
 // tokensByPaths is the slow twin of look.tokens, as far as the settling.
 func tokensByPaths(body []byte) (Usage, bool) {
 	root := gjson.ParseBytes(body)
@@ -222,6 +241,9 @@ var oddAnswers = []string{
 	`{"object":"response","status":"completed","output":[{"type":"reasoning"},{"type":"function_call"}]}`,
 	`{"object":"response","status":"completed","output":[{"type":"message"}]}`, `{"object":"response","status":"completed","output":"x"}`,
 	`{"choices":[{"finish_reason":"a  reason\nof its own"}]}`, `{"choices":[["finish_reason"]]}`,
+	`{"choices":[{"message":{"role":"assistant","content":null},"finish_reason":"stop"}]}`, `{"choices":[{"message":{"content":null,"content":"x"}}]}`,
+	`{"choices":[{"message":{"\u0063ontent":null,"refusal":"no"}}]}`, `{"choices":[{"message":[null],"message":{"content":null}}]}`,
+	`{"choices":[{"message":{"role":"assistant","content":"x","content":null}}]}`, `{"candidates":[{"message":{"content":null},"finishReason":"STOP"}]}`,
 }
 
 // One look at an answer sees what a walk for each question sees.
@@ -264,7 +286,11 @@ func FuzzLook(f *testing.F) {
 			first = firstByPath(root, "candidates")
 		}
 		// How many replacement characters stand for bytes that are not UTF-8 is nobody's law.
-		if finish := either(endByPaths(root, first), completedByPaths(root)); finish != reply.Finish && utf8.Valid(body) {
+		finish := either(endByPaths(root, first), completedByPaths(root))
+		if saysNothingByPaths(first) && (finish == "" || EndOf(finish) == EndStop) {
+			finish = noContent
+		}
+		if finish != reply.Finish && utf8.Valid(body) {
 			t.Errorf("%q: finish %q, want %q", body, reply.Finish, finish)
 		}
 	})
@@ -311,6 +337,46 @@ func TestReplyOf(t *testing.T) {
 		if e == nil || got.HasUsage != used || used && got.Usage != want.Usage || got.Finish != "" {
 			t.Errorf("%s: %+v, %v", body, got, e)
 		}
+	}
+}
+
+// An answer that stopped with null for its content was filtered, unless it says something in
+// another way or names another reason for its end.
+func TestNoContent(t *testing.T) {
+	for choice, want := range map[string]string{
+		`{"message":{"role":"assistant","content":null},"finish_reason":"stop"}`:                                         noContent,
+		`{"message":{"role":"assistant","content":null},"finish_reason":null}`:                                           noContent,
+		`{"message":{"content" : null}}`:                                                                                 noContent,
+		`{"message":{"content":null},"finish_reason":"eos"}`:                                                             noContent,
+		`{"message":{"content":null,"tool_calls":[],"refusal":null,"audio":null,"reasoning":""},"finish_reason":"stop"}`: noContent,
+
+		`{"message":{"content":null},"finish_reason":"length"}`:                                                 "length",
+		`{"message":{"content":null},"finish_reason":"tool_calls"}`:                                             "tool_calls",
+		`{"message":{"content":null},"finish_reason":"content_filter"}`:                                         "content_filter",
+		`{"message":{"content":null},"finish_reason":"insufficient_system_resource"}`:                           "insufficient_system_resource",
+		`{"message":{"role":"assistant","content":""},"finish_reason":"stop"}`:                                  "stop",
+		`{"message":{"role":"assistant"},"finish_reason":"stop"}`:                                               "stop",
+		`{"message":{"content":[]},"finish_reason":"stop"}`:                                                     "stop",
+		`{"message":{"content":null,"tool_calls":[{"id":"1"}]},"finish_reason":"stop"}`:                         "stop",
+		`{"message":{"content":null,"function_call":{"name":"f"}},"finish_reason":"stop"}`:                      "stop",
+		`{"message":{"content":null,"refusal":"No."},"finish_reason":"stop"}`:                                   "stop",
+		`{"message":{"content":null,"audio":{"id":"a"}},"finish_reason":"stop"}`:                                "stop",
+		`{"message":{"content":null,"images":[{"type":"image_url"}]},"finish_reason":"stop"}`:                   "stop",
+		`{"message":{"reasoning_content":"Hm.","content":null},"finish_reason":"stop"}`:                         "stop",
+		`{"message":{"content":null,"annotations":[{"type":"url_citation"}]},"finish_reason":"stop"}`:           "stop",
+		`{"message":null,"finish_reason":"stop"}`:                                                               "stop",
+		`{"text":null,"finish_reason":"stop"}`:                                                                  "stop",
+		`{"message":{"content":"x"},"finish_reason":"stop"},{"message":{"content":null}}`:                       "stop",
+		`{"message":{"content":"x","context":{"content":null}},"finish_reason":"stop"}`:                         "stop",
+		`{"message":{"role":"assistant","content":"{\"role\":\"x\",\"content\":null}"},"finish_reason":"stop"}`: "stop",
+	} {
+		reply, e := ReplyOf(http.StatusOK, nil, []byte(`{"choices":[`+choice+`]}`))
+		if e != nil || reply.Finish != want {
+			t.Errorf("%s: %q, %v, want %q", choice, reply.Finish, e, want)
+		}
+	}
+	if kind, _ := FinishKind(noContent); kind != Refused {
+		t.Errorf("it is %v", kind)
 	}
 }
 

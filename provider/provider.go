@@ -42,7 +42,8 @@ type Reply struct {
 	// Usage means something only if HasUsage: some servers report none.
 	Usage Usage
 	// Finish is the provider's own word for why the answer ended, "" if it
-	// said nothing; see FinishKind and EndOf.
+	// said nothing; see FinishKind and EndOf. An answer without any content has
+	// "no_content", see ReplyOf.
 	Finish string
 	// Text is what the answer says in words, if HasText: a client reads it if it is told to.
 	Text string

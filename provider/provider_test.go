@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -67,38 +68,40 @@ func TestRecordingsCoverTheKinds(t *testing.T) {
 // Each kind decides what the table of failures says.
 func TestKindTable(t *testing.T) {
 	for _, c := range []struct {
-		kind                                                     provider.Kind
-		word                                                     string
-		again, attempt, cools, breaker, stops, stopsFirst, ended bool
-		exit                                                     int
+		kind                                         provider.Kind
+		word                                         string
+		again, attempt, cools, breaker, stops, ended bool
+		first, later                                 int
+		exit                                         int
 	}{
-		{provider.Unknown, "unknown", true, true, false, true, false, false, false, 1},
-		{provider.Throttled, "throttled", true, false, true, false, false, false, false, 1},
-		{provider.Overloaded, "overloaded", true, false, true, true, false, false, false, 1},
-		{provider.QuotaExhausted, "quota_exhausted", false, false, false, false, true, false, false, 3},
-		{provider.Unauthorized, "unauthorized", false, false, false, false, true, false, false, 3},
-		{provider.Timeout, "timeout", true, true, false, true, false, false, false, 1},
-		{provider.TransportFault, "transport", true, true, false, true, false, false, false, 1},
-		{provider.EmptyAnswer, "empty_answer", true, true, false, true, false, false, false, 1},
-		{provider.Server, "server", true, true, false, true, false, false, false, 1},
-		{provider.Invalid, "invalid", false, false, false, false, false, false, false, 1},
-		{provider.Refused, "refused", false, false, false, false, false, false, false, 1},
-		{provider.Truncated, "truncated", false, false, false, false, false, false, false, 1},
-		{provider.Canceled, "canceled", false, false, false, false, false, false, false, 130},
-		{provider.ModelNotFound, "model_not_found", false, false, false, false, false, true, false, 3},
-		{provider.Misconfigured, "misconfigured", false, false, false, false, true, false, true, 2},
-		{provider.Kind(200), "unknown", true, true, false, true, false, false, false, 1},
+		{provider.Unknown, "unknown", true, true, false, true, false, false, 0, 0, 1},
+		{provider.Throttled, "throttled", true, false, true, false, false, false, 0, 0, 1},
+		{provider.Overloaded, "overloaded", true, false, true, true, false, false, 0, 0, 1},
+		{provider.QuotaExhausted, "quota_exhausted", false, false, false, false, true, false, 0, 0, 3},
+		{provider.Unauthorized, "unauthorized", false, false, false, false, false, false, 1, 5, 3},
+		{provider.Timeout, "timeout", true, true, false, true, false, false, 0, 0, 1},
+		{provider.TransportFault, "transport", true, true, false, true, false, false, 0, 0, 1},
+		{provider.EmptyAnswer, "empty_answer", true, true, false, true, false, false, 0, 0, 1},
+		{provider.Server, "server", true, true, false, true, false, false, 0, 0, 1},
+		{provider.Invalid, "invalid", false, false, false, false, false, false, 0, 0, 1},
+		{provider.Refused, "refused", false, false, false, false, false, false, 0, 0, 1},
+		{provider.Truncated, "truncated", false, false, false, false, false, false, 0, 0, 1},
+		{provider.Canceled, "canceled", false, false, false, false, false, false, 0, 0, 130},
+		{provider.ModelNotFound, "model_not_found", false, false, false, false, false, false, 1, 5, 3},
+		{provider.Misconfigured, "misconfigured", false, false, false, false, true, true, 0, 0, 2},
+		{provider.Kind(200), "unknown", true, true, false, true, false, false, 0, 0, 1},
 	} {
 		k := c.kind
 		if k.String() != c.word || k.Error() != c.word || fmt.Sprint(k) != c.word {
 			t.Errorf("%d is called %q, want %q", k, k, c.word)
 		}
-		got := []bool{
-			k.Again(), k.UsesAttempt(), k.Cools(), k.BreakerCounts(), k.StopsLane(), k.StopsLaneIfFirst(), k.StopsRun(),
+		got := []bool{k.Again(), k.UsesAttempt(), k.Cools(), k.BreakerCounts(), k.StopsLane(), k.StopsRun()}
+		want := []bool{c.again, c.attempt, c.cools, c.breaker, c.stops, c.ended}
+		if !slices.Equal(got, want) || k.ExitCode() != c.exit {
+			t.Errorf("%v: again, attempt, cools, breaker, stops, run = %v, exit %d; want %v, %d", k, got, k.ExitCode(), want, c.exit)
 		}
-		want := []bool{c.again, c.attempt, c.cools, c.breaker, c.stops, c.stopsFirst, c.ended}
-		if fmt.Sprint(got) != fmt.Sprint(want) || k.ExitCode() != c.exit {
-			t.Errorf("%v: again, attempt, cools, breaker, stops, first, run = %v, exit %d; want %v, %d", k, got, k.ExitCode(), want, c.exit)
+		if first, later := k.StopsLaneAfter(); first != c.first || later != c.later {
+			t.Errorf("%v stops its lane after %d items, %d later; want %d, %d", k, first, later, c.first, c.later)
 		}
 	}
 }
@@ -141,6 +144,53 @@ func TestForbiddenByWhom(t *testing.T) {
 	h := http.Header{"X-Amzn-Errortype": {"AccessDeniedException:"}}
 	if e := provider.Classify(403, h, nil); e.Kind != provider.Unauthorized {
 		t.Errorf("its header names the provider: %v", e)
+	}
+}
+
+// An error that resembles a known one, and means something else, keeps its kind.
+func TestNeighboursKeepTheirKind(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		body   string
+		want   provider.Kind
+	}{
+		{400, `{"code":"Client specified an invalid argument","error":"Argument not supported on this model: presencePenalty"}`, provider.Invalid},
+		{429, `{"error":"Incorrect API key provided: na***ys."}`, provider.Throttled},
+		{500, `{"error":"Incorrect API key provided: na***ys."}`, provider.Server},
+		{403, `{"code":"The caller does not have permission to execute the specified operation","error":"Your team has no access to this model."}`, provider.Unauthorized},
+		{403, `{"error":{"message":"max_tokens must be less than the context length of the model"}}`, provider.Unauthorized},
+		{400, `{"error":{"message":"max_tokens must be less than the context length of the model"}}`, provider.Invalid},
+		{403, `{"error":{"message":"The long context window is not part of your plan."}}`, provider.Unauthorized},
+		{500, `{"error":{"message":"Input token count must be less than the context length"}}`, provider.Server},
+		{403, `{"error":{"message":"Image input is not part of your plan."}}`, provider.Unauthorized},
+		{400, `{"error":{"message":"Image input is not supported."}}`, provider.Invalid},
+		{403, `{"code":403,"reason":"MODEL_ACCESS_DENIED","message":"no access","metadata":{}}`, provider.Unauthorized},
+		{400, `{"code":400,"reason":"INVALID_REQUEST_BODY","message":"the prompt says: not enough balance","metadata":{}}`, provider.Invalid},
+		{400, `{"error":{"message":"The reasoning_content in the thinking mode must be passed back to the API.","type":"invalid_request_error","code":"invalid_request_error"}}`, provider.Invalid},
+		{400, `{"error":{"message":"Model Not Exist","type":"invalid_request_error","code":"invalid_request_error"}}`, provider.ModelNotFound},
+		{403, `{"error":{"message":"Provider returned error","code":403,"metadata":{"raw":"no access","provider_name":"xAI"}}}`, provider.Unauthorized},
+		{400, `{"error":{"message":"not supported","code":"model_not_supported"}}`, provider.Invalid},
+	} {
+		e := provider.Classify(c.status, nil, []byte(c.body))
+		if e.Kind != c.want || e.TooLong() {
+			t.Errorf("%d %s: %v, too long: %v, want %v", c.status, c.body, e.Kind, e.TooLong(), c.want)
+		}
+	}
+}
+
+// A request that is too long is called so, whatever status and words say it.
+func TestTooLong(t *testing.T) {
+	for body, status := range map[string]int{
+		`{"error":{"message":"Input token count + max_tokens parameter must be less than the context length of the model being queried."}}`: 403,
+		"{\"error\":{\"message\":\"`inputs` tokens + `max_new_tokens` must be <= 4097.\"}}":                                                 422,
+		`{"error":{"code":"context_length_exceeded"}}`:                                                                                      400,
+		`{"code":"invalid-argument","error":"This model's maximum prompt length is 131072 but the request contains 150000 tokens."}`:        400,
+		`{"error":{"code":"1261","message":"Prompt exceeds max length"}}`:                                                                   400,
+		`<html><title>413</title>`: 413,
+	} {
+		if e := provider.Classify(status, nil, []byte(body)); e.Kind != provider.Invalid || !e.TooLong() {
+			t.Errorf("%d %s: %v, too long: %v", status, body, e.Kind, e.TooLong())
+		}
 	}
 }
 

@@ -164,6 +164,10 @@ func tokenCount(raw []byte) (n int64) {
 	return min(n, maxTokenCount)
 }
 
+// noContent is the finish that ReplyOf gives a message with null for its content. A content
+// filter leaves such a message where the provider names no other reason.
+const noContent = "no_content"
+
 // FinishKind says whether a finish reason marks the answer as Truncated or
 // Refused, in small letters or capitals; both are answers all the same. It is false
 // for every other reason.
@@ -172,10 +176,12 @@ func FinishKind(finish string) (Kind, bool) {
 	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded":
 		return Truncated, true
 	case "content_filter", "content_filtered", "refusal", "safety", "guardrail_intervened",
-		"recitation", "language", "blocklist", "prohibited_content", "spii": // the filters of Gemini
+		"recitation", "language", "blocklist", "prohibited_content", "spii", // the filters of Gemini
+		"sensitive", noContent: // Z.ai's, and ReplyOf's
 		return Refused, true
 	default:
-		if strings.HasPrefix(word, "image_") { // Gemini's, of pictures
+		// Gemini's, of pictures, and those of its door in OpenAI's shape.
+		if strings.HasPrefix(word, "image_") || strings.HasPrefix(word, "content_filter: ") {
 			return Refused, true
 		}
 	}

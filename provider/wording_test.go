@@ -124,10 +124,10 @@ func TestEndOf(t *testing.T) {
 		EndStop:    {"stop", "STOP", "end_turn", "stop_sequence", "COMPLETE", "STOP_SEQUENCE", "completed", "eos"},
 		EndLength:  {"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length", "model_context_window_exceeded"},
 		EndTool:    {"tool_calls", "tool_use", "function_call", "TOOL_CALL"},
-		EndRefused: {"content_filter", "refusal", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "guardrail_intervened", "content_filtered"},
+		EndRefused: {"content_filter", "refusal", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "guardrail_intervened", "content_filtered", "sensitive", "no_content", "content_filter: PROHIBITED_CONTENT"},
 		EndOther: {
 			"pause_turn", "OTHER", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE",
-			"NO_IMAGE", "malformed_model_output", "malformed_tool_use", "ERROR", "TIMEOUT", "insufficient_system_resource", "error", "load", "odd",
+			"NO_IMAGE", "malformed_model_output", "malformed_tool_use", "ERROR", "TIMEOUT", "insufficient_system_resource", "error", "load", "odd", "network_error", "content_filter_error",
 		},
 	} {
 		for _, word := range words {

@@ -24,6 +24,7 @@ var strongWords = map[string]Kind{
 	"exceeded_current_quota_error":      QuotaExhausted, // Moonshot
 	"servicequotaexceededexception":     QuotaExhausted, // Bedrock
 	"blocked_api_access":                QuotaExhausted, // Groq, as a 400: its spend limit is reached
+	"not_enough_balance":                QuotaExhausted, // Novita, as a 403
 
 	// OpenRouter, as a 402: what is in flight reserves credit, and gives it back.
 	"in_flight_budget_exhausted":  Throttled,
@@ -133,7 +134,16 @@ func (a *answer) tooLong() bool {
 	}
 	return a.says("maximum context length", "prompt is too long", "exceed context limit",
 		"context length exceeded", "context window", "exceeds the maximum number of tokens", "too many input tokens",
-		"exceeds the available context size", "input is too long for requested model") // llama.cpp, Bedrock
+		"exceeds the available context size", "input is too long for requested model", // llama.cpp, Bedrock
+		"maximum prompt length is", "prompt exceeds max length", // xAI, Z.ai
+		"`inputs` tokens + `max_new_tokens` must be <=") || // TGI
+		a.overContext()
+}
+
+// overContext finds Together's words for a prompt and a max_tokens that are too long
+// together. A max_tokens that is too large alone is refused without the word "input".
+func (a *answer) overContext() bool {
+	return a.says("input") && a.says("must be less than the context length")
 }
 
 // byLoudPhrase decides by prose that outweighs codes and types, for those that come with
@@ -190,14 +200,18 @@ func byPhrase(a *answer) (Kind, bool) {
 
 func byRefusalPhrase(a *answer) (Kind, bool) {
 	switch {
-	case a.says("content filter", "content management policy", "input was flagged", "prompt was flagged"):
+	case a.says("content filter", "content management policy", "input was flagged", "prompt was flagged",
+		"content violates usage guidelines", "content exists risk"): // xAI, as a 403; DeepSeek
 		return Refused, true
+	case a.status == http.StatusForbidden && a.overContext():
+		return Invalid, true
 	case a.says("unexpected end of data"):
 		// The server got less than was sent: the way there failed, not the request.
 		return TransportFault, true
 	case a.says("client sent an http request to an https server", "plain http request was sent to https port"):
 		return Misconfigured, true
-	case a.says("api key not valid", "location is not supported"): // Google, as a 400
+	case a.says("api key not valid", "location is not supported", // Google, as a 400
+		"incorrect api key provided"): // xAI, as a 400
 		return Unauthorized, true
 	case a.says("model not exist", "is not a valid model"):
 		return ModelNotFound, true

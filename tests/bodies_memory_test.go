@@ -42,7 +42,7 @@ func TestBodiesOfAllCallsAreBounded(t *testing.T) {
 				t.Errorf("%d calls took %.1f MB at the peak; at most %.1f are right", calls, float64(peak)/1e6, bodiesMemory/1e6)
 			}
 			failed, err := os.ReadFile(filepath.Join(dir, "out.errors.jsonl"))
-			if n := bytes.Count(failed, []byte("longer than allowed")); err != nil || n != calls {
+			if n := bytes.Count(failed, []byte(`the answer is longer than allowed: over 67108864 bytes"},"headrace"`)); err != nil || n != calls {
 				t.Errorf("%d of %d items failed as they should, %v", n, calls, err)
 			}
 		})

@@ -36,6 +36,14 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
+// CallFailure is how one call of an item ended, or some in a row that ended alike.
+type CallFailure struct {
+	Kind    string `json:"kind"`
+	Status  int    `json:"status,omitempty"` // 0: there was no answer
+	Message string `json:"message"`
+	Calls   int    `json:"calls"`
+}
+
 // Headrace is what this program adds: how the answer was come by.
 type Headrace struct {
 	Line     int    `json:"line"` // in the input, from 1
@@ -59,10 +67,17 @@ type Headrace struct {
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 	// Where the time went, in milliseconds: before the first call, between calls,
 	// and in the call that ended the item.
-	QueuedMS  int64           `json:"queued_ms"`
-	WaitedMS  int64           `json:"waited_ms"`
-	LatencyMS int64           `json:"latency_ms"`
-	Metadata  json.RawMessage `json:"metadata,omitempty"` // the input line's own
+	QueuedMS  int64 `json:"queued_ms"`
+	WaitedMS  int64 `json:"waited_ms"`
+	LatencyMS int64 `json:"latency_ms"`
+	// Filtered says that a content filter has cut the answer short or emptied it; false is not
+	// written.
+	Filtered bool `json:"filtered,omitempty"`
+	// Calls is how many an item had that failed, and Failures how they ended; neither is
+	// written of a result.
+	Calls    int             `json:"calls,omitempty"`
+	Failures []CallFailure   `json:"failures,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"` // the input line's own
 	// Text is what the answer says in words; nil is not written. A text with which the line
 	// could become longer than MaxJournalLine is left out: the body has it.
 	Text *string `json:"text,omitempty"`
@@ -158,10 +173,37 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	dst = appendNumber(dst, `,"queued_ms":`, h.QueuedMS)
 	dst = appendNumber(dst, `,"waited_ms":`, h.WaitedMS)
 	dst = appendNumber(dst, `,"latency_ms":`, h.LatencyMS)
+	if h.Filtered {
+		dst = append(dst, `,"filtered":true`...)
+	}
+	dst = appendFailures(dst, h)
 	if h.Metadata != nil {
 		dst = appendJSON(append(dst, `,"metadata":`...), h.Metadata, false)
 	}
 	return dst // the text may follow, and the sum closes it
+}
+
+// appendFailures writes how the calls ended of an item that failed.
+func appendFailures(dst []byte, h *Headrace) []byte {
+	if h.Calls > 0 {
+		dst = appendNumber(dst, `,"calls":`, int64(h.Calls))
+	}
+	for i := range h.Failures {
+		f, before := &h.Failures[i], `,{"kind":`
+		if i == 0 {
+			before = `,"failures":[{"kind":`
+		}
+		dst = appendField(dst, before, f.Kind)
+		if f.Status != 0 {
+			dst = appendNumber(dst, `,"status":`, int64(f.Status))
+		}
+		dst = appendField(dst, `,"message":`, f.Message)
+		dst = append(appendNumber(dst, `,"calls":`, int64(f.Calls)), '}')
+	}
+	if len(h.Failures) > 0 {
+		dst = append(dst, ']')
+	}
+	return dst
 }
 
 // appendOrigin writes what runs at providers of several kinds tell.

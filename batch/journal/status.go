@@ -17,6 +17,7 @@ const maxNames = 1000
 // Progress is what two result files tell of a run.
 type Progress struct {
 	Done      int            // items with a result
+	Filtered  int            // of these, answers that a content filter has cut short or emptied
 	Failed    int            // items that failed for good; not those with a result by now
 	Simulated int            // of both, those that no provider was asked about
 	Failures  map[string]int // failed items by code, a thousand of them
@@ -69,6 +70,7 @@ type progressLine struct {
 		Attempts  int      `json:"attempts"`
 		Model     string   `json:"model"`
 		Simulated bool     `json:"simulated"`
+		Filtered  bool     `json:"filtered"`
 		Usage     Usage    `json:"usage"`
 		CostUSD   *float64 `json:"cost_usd"`
 	} `json:"headrace"`
@@ -99,6 +101,9 @@ func (p *Progress) read(j *Journal, counts func(keys.Sum) bool, add func(*progre
 func (p *Progress) addResult(l *progressLine) {
 	h := &l.Headrace
 	p.Done++
+	if h.Filtered {
+		p.Filtered++
+	}
 	p.Attempts += int64(h.Attempts)
 	p.Usage.add(h.Usage)
 	p.addCost(h.CostUSD)

@@ -40,6 +40,10 @@ type Config struct {
 	// there is none, and such a request is refused there.
 	MaxTokens, MaxTokensOfPrompts int
 
+	// FilteredFails puts an answer that a content filter has cut short or emptied into the
+	// errors file. Without it such an answer is a result, marked in its line.
+	FilteredFails bool
+
 	RetryFailed bool // what failed for good in an earlier run is tried again
 	Fresh       bool // start over: old files are kept under names that end in .bak
 	// InputOrder makes results stand as the prompts do. Those that wait for their turn are

@@ -23,5 +23,8 @@ func (it *Item) Pool() string { return it.lane }
 // Cost is what its call is expected to draw.
 func (it *Item) Cost() batch.Cost { return it.cost }
 
+// ItemKey is by which the item is remembered, should it fail and not end.
+func (it *Item) ItemKey() string { return it.Key }
+
 // Asks is what a provider's client is to be asked.
 func (it *Item) Asks() provider.Request { return asks(&it.Request, it.maxTokens) }

@@ -47,9 +47,10 @@ func (c *Config) lineOf(r *Result) (l journal.Line, ended bool) {
 	c.addOrigin(&l.Headrace, r)
 	l.Headrace.QueuedMS, l.Headrace.WaitedMS, l.Headrace.LatencyMS = r.Queued.Milliseconds(), r.Waited.Milliseconds(), r.Latency.Milliseconds()
 	if r.Err != nil {
-		addFailure(&l, r.Err, c.Redact)
+		c.addFailure(&l, r)
 		return l, true
 	}
+	l.Headrace.Filtered = provider.IsFiltered(r.Finish)
 	l.Response = &journal.Response{StatusCode: r.Value.Status, RequestID: r.Value.RequestID, Body: r.Value.Body, Checked: c.Checked}
 	return l, true
 }
@@ -71,10 +72,20 @@ func (c *Config) addOrigin(h *journal.Headrace, r *Result) {
 	}
 }
 
-func addFailure(l *journal.Line, err error, redact func(string) string) {
-	l.Error = &journal.Failure{Code: codeOf(err), Message: redact(messageOf(err))}
-	if e := faultOf(err); e != nil && e.Status != 0 {
+// addFailure says why an item failed, and how each of its calls ended.
+func (c *Config) addFailure(l *journal.Line, r *Result) {
+	l.Error = &journal.Failure{Code: codeOf(r.Err), Message: c.Redact(messageOf(r.Err))}
+	if e := faultOf(r.Err); e != nil && e.Status != 0 {
 		l.Response = &journal.Response{StatusCode: e.Status, RequestID: e.RequestID, Body: e.Body}
+		if e.Body == nil && provider.IsFiltered(r.Finish) { // an answer that is kept, if it is no result
+			l.Response.Body = r.Value.Body
+		}
+	}
+	l.Headrace.Calls = r.Calls
+	for _, f := range r.Failures {
+		l.Headrace.Failures = append(l.Headrace.Failures, journal.CallFailure{
+			Kind: f.Kind.String(), Status: f.Status, Message: c.Redact(f.Message), Calls: f.Calls,
+		})
 	}
 }
 

@@ -151,6 +151,9 @@ func (r *run) options(opts []batch.Option) []batch.Option {
 	if !shares(opts) {
 		opts = append(r.maker.Options(), opts...) // the caller's come later, and count
 	}
+	if r.cfg.FilteredFails {
+		opts = append(opts, batch.WithFilteredFailing())
+	}
 	return append(opts[:len(opts):len(opts)],
 		batch.WithConcurrency(r.cfg.Concurrency),
 		batch.WithDrain(r.drain),
@@ -176,7 +179,7 @@ func (r *run) leaving(call batch.Func[*Item, provider.Reply]) batch.Func[*Item, 
 			}
 		}()
 		reply, err := call(ctx, it)
-		answered = err == nil
+		answered = err == nil && !(r.cfg.FilteredFails && provider.IsFiltered(reply.Finish))
 		return reply, err
 	}
 }
@@ -202,9 +205,7 @@ func (r *run) take(res *Result) {
 // notRun notes why an item was not run. Once no lane is left, nothing that a
 // stream may still bring can be run: it is not waited for.
 func (r *run) notRun(err error) {
-	e := faultOf(err)
-	if !errors.Is(err, machine.ErrNoAnswer) && !errors.Is(err, machine.ErrWaitTooLong) && !errors.Is(err, machine.ErrLaneStopped) &&
-		(e == nil || !e.Kind.StopsLane() && !e.Kind.StopsLaneIfFirst()) {
+	if !errors.Is(err, batch.ErrStopped) {
 		return
 	}
 	r.sums.Stopped = err

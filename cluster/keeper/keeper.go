@@ -139,6 +139,9 @@ func (k *Keeper) JobGone(now time.Time, name string) {
 func (k *Keeper) Reset(now time.Time, name string) {
 	now = k.tick(now)
 	delete(k.stops, name)
+	if l := k.limits[name]; l != nil {
+		l.alike = alikeRow{}
+	}
 	k.machine.Step(now, machine.LaneReset(name))
 	k.stirred, k.urgent = true, true
 }

@@ -18,6 +18,7 @@ type limit struct {
 	wave     uint64        // epoch of the lane: what was granted in an older one is void
 	stopped  *permit.Cause // nil: it is not
 	answered bool          // somebody was answered under it
+	alike    alikeRow      // of refusals for good
 	until    time.Time     // of the latest wave
 	toSay    bool          // a wave, or an end, is to be said to all
 	saidAt   time.Time

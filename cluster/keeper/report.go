@@ -97,17 +97,40 @@ func (k *Keeper) ended(now time.Time, h *held, r *permit.Report) {
 func (k *Keeper) lesson(l *limit, o *machine.Outcome) {
 	switch o.Signal {
 	case machine.Succeeded, machine.Answered:
-		l.answered = true
+		l.answered, l.alike = true, alikeRow{}
 	case machine.Throttled, machine.Overloaded:
 		k.urgent = true
 		l.counts.Refused++
 	case machine.Exhausted:
-		if o.OnlyIfFirst && l.answered { // under an earlier keeper, perhaps
-			o.Signal = machine.Answered
+		if o.Alike != 0 && !l.rowIsFull(o) {
+			o.Signal = machine.Answered // it is its item's, as far as is known
 			return
 		}
+		o.Alike = 0
 		k.urgent = true
 	}
+}
+
+// An alikeRow is different items that were refused for good alike, in words that do not say whom they
+// concern, with none answered between.
+type alikeRow struct {
+	how   uint32
+	items int
+}
+
+// rowIsFull adds an item to the row, and reports whether the limit is to blame.
+func (l *limit) rowIsFull(o *machine.Outcome) bool {
+	if l.alike.how != o.Alike {
+		l.alike = alikeRow{how: o.Alike}
+	}
+	if !o.Again {
+		l.alike.items++
+	}
+	need := int(o.First)
+	if l.answered { // under an earlier keeper, perhaps
+		need = int(o.Later)
+	}
+	return need > 0 && l.alike.items >= need
 }
 
 // settle ends a permit.

@@ -155,9 +155,41 @@ func TestNotFound(t *testing.T) {
 		}
 		r := newRig(t, c)
 		r.hears(asking("b", 1, calls(1, 10))).at(time.Second)
-		r.hears(asking("b", 2, nil, ended(r.given("b")[0], machine.Outcome{Signal: machine.Exhausted, OnlyIfFirst: true})))
+		r.hears(asking("b", 2, nil, ended(r.given("b")[0], machine.Outcome{Signal: machine.Exhausted, Alike: 404, First: 1, Later: 5})))
 		if stopped := len(r.Stops()) > 0; stopped == answered {
 			t.Errorf("answered before: %v; stopped: %v", answered, stopped)
+		}
+	}
+}
+
+// A limit that was answered stops when so many different items in a row are refused alike, by
+// whatever workers; an answer between begins a new row, and so do another refusal and a person.
+func TestRowOfRefusalsForGood(t *testing.T) {
+	key := machine.Outcome{Signal: machine.Exhausted, Alike: 401, First: 1, Later: 3}
+	model, again, good := key, key, machine.Outcome{Signal: machine.Succeeded, Latency: time.Second}
+	model.Alike, again.Again = 404, true
+	for want, ends := range map[bool][][]machine.Outcome{
+		true: {
+			{good, key, key, key}, {good, key, key, again, key}, {good, key, key, good, key, key, key}, {good, model, key, key, key}, {key},
+		},
+		false: {
+			{good, key, key}, {good, key, key, again, again}, {good, key, key, good, key}, {good, key, key, model, key}, {good, key, key, {}, key},
+		},
+	} {
+		for _, list := range ends {
+			r := newRig(t, under(many))
+			r.hears(asking("a", 1, calls(len(list), 10))).at(time.Second)
+			for i, g := range r.given("a") {
+				if list[i].Signal == machine.Nothing { // a person vouches for it
+					r.Reset(r.now, "org")
+				}
+				said := asking("a", uint64(i+2), nil, ended(g, list[i]))
+				said.First = uint64(i + 1)
+				r.hears(said)
+			}
+			if stopped := len(r.Stops()) > 0; stopped != want {
+				t.Errorf("%v: stopped: %v", list, stopped)
+			}
 		}
 	}
 }

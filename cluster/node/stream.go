@@ -12,6 +12,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/provider"
 )
 
 // stream makes the calls.
@@ -92,7 +93,7 @@ func (w *worker) openJob(ctx context.Context, name string) (*executor.Job, error
 			return w.failedBefore(ctx, c)
 		},
 		Item:    func(r prompt) *promptfile.Item { return o.maker.Item(r) },
-		Call:    o.caller.Call,
+		Call:    o.call,
 		Line:    o.line,
 		BadLine: o.maker.BadLine,
 	}, nil
@@ -110,6 +111,15 @@ func (w *worker) read(ctx context.Context, o *opened, c *job.Chunk) iter.Seq2[pr
 			}
 		}
 	}
+}
+
+// call makes one call of an item. An answer that was filtered is a failure where the job wants that.
+func (o *opened) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+	reply, err := o.caller.Call(ctx, it)
+	if err == nil && o.caller.Lines.FilteredFails && provider.IsFiltered(reply.Finish) {
+		return reply, provider.Filtered(reply.Finish, reply.Status, reply.RequestID)
+	}
+	return reply, err
 }
 
 // line is the line of an item that ended. Its lane is called as in a run of one process.

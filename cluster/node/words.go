@@ -76,7 +76,7 @@ func jobsOf(lanes []batch.LaneStatus) map[string]JobWork {
 		}
 		j := all[name]
 		j.InFlight, j.Waiting = j.InFlight+l.InFlight, j.Waiting+l.Parked+l.Delayed
-		j.Done, j.Calls, j.Refused = j.Done+l.Counters.Settled, j.Calls+l.Counters.Calls, j.Refused+l.Counters.Throttled
+		j.Done, j.Calls, j.Refused = j.Done+l.Counters.Settled+l.Counters.FailedLater, j.Calls+l.Counters.Calls, j.Refused+l.Counters.Throttled
 		j.Cooldowns = max(j.Cooldowns, l.Counters.Cooldowns)
 		j.MeanMS, j.P95MS = max(j.MeanMS, l.Latency.Milliseconds()), max(j.P95MS, l.P95.Milliseconds())
 		all[name] = j
@@ -127,7 +127,7 @@ func (w *worker) takeStatus(ctx context.Context, s *WorkerStatus) {
 
 func (s *WorkerStatus) take(b *batch.Status) {
 	c := b.Totals
-	s.InFlight, s.Done, s.Calls, s.Refused = int(c.Calls-c.Settled-c.HandedOver), c.Settled, c.Calls, c.Throttled
+	s.InFlight, s.Done, s.Calls, s.Refused = int(c.Calls-c.Settled-c.HandedOver), c.Settled+c.FailedLater, c.Calls, c.Throttled
 }
 
 // again tells which items of a chunk a round tries again.

@@ -10,8 +10,8 @@ import (
 )
 
 // A Cause is an error as it goes over the bus: its text, and what programs ask of it.
-// errors.Is finds in it the provider.Kind that it had, machine.ErrWaitTooLong and
-// machine.ErrNoAnswer; errors.As finds a provider.Error.
+// errors.Is finds in it the provider.Kind that it had, machine.ErrWaitTooLong,
+// machine.ErrNoAnswer and machine.ErrOutage; errors.As finds a provider.Error.
 type Cause struct {
 	Text   string `json:"t"`           // at most MaxCause bytes
 	Kind   string `json:"k,omitempty"` // the word of its provider.Kind; "": it had none
@@ -19,6 +19,7 @@ type Cause struct {
 	Code   string `json:"c,omitempty"` // the provider's own word
 	Wait   bool   `json:"w,omitempty"` // it is machine.ErrWaitTooLong
 	Silent bool   `json:"n,omitempty"` // it is machine.ErrNoAnswer
+	Outage bool   `json:"o,omitempty"` // it is machine.ErrOutage
 }
 
 // CauseOf is err as it goes over the bus; nil of nil.
@@ -29,7 +30,10 @@ func CauseOf(err error) *Cause {
 	if c := (*Cause)(nil); errors.As(err, &c) && err.Error() == c.Text {
 		return c // it came over the bus
 	}
-	c := &Cause{Text: cut(err.Error()), Wait: errors.Is(err, machine.ErrWaitTooLong), Silent: errors.Is(err, machine.ErrNoAnswer)}
+	c := &Cause{
+		Text: cut(err.Error()), Wait: errors.Is(err, machine.ErrWaitTooLong),
+		Silent: errors.Is(err, machine.ErrNoAnswer), Outage: errors.Is(err, machine.ErrOutage),
+	}
 	var kind provider.Kind
 	var fault *provider.Error
 	switch {
@@ -61,6 +65,8 @@ func (c *Cause) Is(target error) bool {
 		return c.Wait
 	case machine.ErrNoAnswer:
 		return c.Silent
+	case machine.ErrOutage:
+		return c.Outage
 	}
 	kind, ok := target.(provider.Kind)
 	return ok && c.Kind == kind.String()

@@ -33,7 +33,7 @@ func outcomes() []machine.Outcome {
 	}, {
 		Signal: machine.Throttled, Latency: time.Millisecond, Directed: true, RetryAfter: 3 * time.Second, Unclear: true, Slow: true, On: limiter.InputTokens,
 	}, {
-		Signal: machine.Exhausted, OnlyIfFirst: true, Cause: fault,
+		Signal: machine.Exhausted, Alike: 1 << 31, First: 3, Later: 5, Again: true, Cause: fault,
 	}, {
 		Signal: machine.Failed, Timeout: true, Way: uint8(provider.Timeout), Unsent: true, Cause: errors.New("dial: refused"),
 	}}
@@ -41,6 +41,23 @@ func outcomes() []machine.Outcome {
 		all = append(all, machine.Outcome{Signal: s, On: limiter.Dimension(uint8(s) % 5)})
 	}
 	return all
+}
+
+// A worker of before this version says of a model that is not found that it matters only to a
+// limit that was never answered; a keeper of before reads that of any refusal that may be its
+// item's.
+func TestOutcomesOfEarlierVersions(t *testing.T) {
+	var heard Outcome
+	pass(t, map[string]any{"s": "exhausted", "first": true}, &heard)
+	o, err := heard.Machine()
+	if err != nil || o.Alike == 0 || o.First != 1 || o.Later != 0 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	for signal, want := range map[machine.Signal]bool{machine.Exhausted: true, machine.Answered: false} {
+		if said := OutcomeOf(machine.Outcome{Signal: signal, Alike: 7, First: 20}); said.OnlyIfFirst != want {
+			t.Errorf("%v: %+v", signal, said)
+		}
+	}
 }
 
 // What an outcome teaches is the same after the bus; of its cause the text and the kinds are.
@@ -124,6 +141,7 @@ func TestCausesKeepTheirKinds(t *testing.T) {
 		{fmt.Errorf("stopped: %w", provider.QuotaExhausted), []error{provider.QuotaExhausted}},
 		{&machine.WaitError{Lane: "org", Wait: time.Hour, Cause: fault}, []error{machine.ErrWaitTooLong, provider.Unauthorized}},
 		{fmt.Errorf("%w: 9 calls", machine.ErrNoAnswer), []error{machine.ErrNoAnswer}},
+		{&machine.OutageError{Lane: "org", For: time.Hour, Cause: fault}, []error{machine.ErrOutage, provider.Unauthorized}},
 		{errors.New("plain"), nil},
 	} {
 		var heard Cause
@@ -131,7 +149,7 @@ func TestCausesKeepTheirKinds(t *testing.T) {
 		if heard.Error() != c.err.Error() {
 			t.Errorf("%q is %q", c.err, &heard)
 		}
-		for _, kind := range []error{provider.Unauthorized, provider.QuotaExhausted, provider.Throttled, machine.ErrWaitTooLong, machine.ErrNoAnswer} {
+		for _, kind := range []error{provider.Unauthorized, provider.QuotaExhausted, provider.Throttled, machine.ErrWaitTooLong, machine.ErrNoAnswer, machine.ErrOutage} {
 			want := slices.ContainsFunc(c.kinds, func(k error) bool { return errors.Is(k, kind) })
 			if got := errors.Is(&heard, kind); got != want {
 				t.Errorf("%q: is %v: %v, want %v", c.err, kind, got, want)

@@ -61,7 +61,11 @@ type Outcome struct {
 	Sightings   []Sighting    `json:"h,omitempty"`
 	Actual      *Cost         `json:"t,omitempty"` // nil: it was not measured
 	Cached      float64       `json:"hit,omitempty"`
-	OnlyIfFirst bool          `json:"first,omitempty"`
+	Alike       uint32        `json:"alike,omitempty"` // 0 with OnlyIfFirst: an earlier worker's, which counts no rows
+	First       uint8         `json:"of,omitempty"`
+	Later       uint8         `json:"ofl,omitempty"`
+	Again       bool          `json:"again,omitempty"`
+	OnlyIfFirst bool          `json:"first,omitempty"` // for earlier keepers: it stops a limit that was never answered
 	Cause       *Cause        `json:"why,omitempty"`
 }
 
@@ -108,7 +112,8 @@ func word[N ~uint8](words []string, n N) string {
 func OutcomeOf(o machine.Outcome) *Outcome {
 	w := &Outcome{
 		Signal: word(signals, o.Signal), Latency: o.Latency, Directed: o.Directed, RetryAfter: o.RetryAfter, Unclear: o.Unclear,
-		Timeout: o.Timeout, Way: o.Way, Unsent: o.Unsent, Slow: o.Slow, On: word(dimensions, o.On), OnlyIfFirst: o.OnlyIfFirst,
+		Timeout: o.Timeout, Way: o.Way, Unsent: o.Unsent, Slow: o.Slow, On: word(dimensions, o.On), Again: o.Again,
+		Alike: o.Alike, First: o.First, Later: o.Later, OnlyIfFirst: o.Signal == machine.Exhausted && o.Alike != 0,
 		Cause: CauseOf(o.Cause),
 	}
 	if o.Measured {
@@ -135,7 +140,11 @@ func (w *Outcome) Machine() (o machine.Outcome, err error) {
 	}
 	o = machine.Outcome{
 		Signal: machine.Signal(signal), Latency: max(0, w.Latency), Directed: w.Directed, RetryAfter: w.RetryAfter, Unclear: w.Unclear,
-		Timeout: w.Timeout, Way: w.Way, Unsent: w.Unsent, Slow: w.Slow, On: limiter.Dimension(on), OnlyIfFirst: w.OnlyIfFirst,
+		Timeout: w.Timeout, Way: w.Way, Unsent: w.Unsent, Slow: w.Slow, On: limiter.Dimension(on), Again: w.Again,
+		Alike: w.Alike, First: w.First, Later: w.Later,
+	}
+	if w.OnlyIfFirst && w.Alike == 0 {
+		o.Alike, o.First = 1, 1
 	}
 	if w.Cause != nil {
 		o.Cause = w.Cause

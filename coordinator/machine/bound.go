@@ -35,6 +35,7 @@ const (
 	BoundDraining           // the run is to end: what is in flight finishes
 	BoundStopped            // no lane is left: what is in flight finishes
 	BoundTail               // nothing waits, and the input has ended: the last calls
+	BoundUnanswered         // calls are overdue, and none has ended for as long
 	bounds
 )
 
@@ -43,7 +44,7 @@ const Bounds = int(bounds)
 
 var boundWords = [bounds]string{
 	"", "requests", "tokens", "input_tokens", "output_tokens", "search", "trial", "neighbour", "brake", "errors", "window",
-	"concurrency", "cooldown", "overload", "breaker", "recovery", "backoff", "input", "paused", "draining", "stopped", "tail",
+	"concurrency", "cooldown", "overload", "breaker", "recovery", "backoff", "input", "paused", "draining", "stopped", "tail", "unanswered",
 }
 
 // String is the bound's word, in the letters that programs read; "" for BoundNone.
@@ -92,6 +93,8 @@ func (l *lane) heldBy(now time.Time) Bound {
 			return BoundRecovery
 		}
 		return BoundNone
+	case l.hung:
+		return BoundUnanswered
 	case l.full(now):
 		return BoundWindow
 	}

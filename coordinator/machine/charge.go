@@ -66,7 +66,7 @@ func (p *pool) sum(l *lane) (c limiter.Cost) {
 	for it := p.waiting.first; it != nil; it = it.next {
 		c = c.Plus(l.charge.Of(it.Cost))
 	}
-	for _, items := range [][]*Item{p.returned.items, p.delayed.items} {
+	for _, items := range [][]*Item{p.returned.items, p.delayed.items, p.undecidedItems()} {
 		for _, it := range items {
 			c = c.Plus(l.charge.Of(it.Cost))
 		}

@@ -263,9 +263,9 @@ func TestUsedUpLaneLeavesItsItemsToOthers(t *testing.T) {
 // A server of one's own is held to half of its lane's own time for a call, where it has one.
 func TestLocalTargetIsHalfOfTheAttempt(t *testing.T) {
 	for want, c := range map[time.Duration]LaneConfig{
-		0:                {Local: true},
-		15 * time.Second: {Local: true, AttemptTimeout: 30 * time.Second},
-		time.Second:      {Local: true, AttemptTimeout: 30 * time.Second, Target: time.Second},
+		limiter.DefaultLocalTarget: {Local: true},
+		15 * time.Second:           {Local: true, AttemptTimeout: 30 * time.Second},
+		time.Second:                {Local: true, AttemptTimeout: 30 * time.Second, Target: time.Second},
 	} {
 		if got := c.law().Target; got != want {
 			t.Errorf("%+v: %v, want %v", c, got, want)

@@ -35,7 +35,7 @@ func (m *Machine) checkBooks(b *book, r *run) {
 func (m *Machine) checkHeld(b *book, r *run) {
 	heads, delayed, reasons := 0, 0, map[Bound]bool{}
 	for _, p := range r.opened {
-		delayed += p.delayed.len()
+		delayed += p.delayed.len() + p.undecided
 		if p.head() == nil {
 			continue
 		}

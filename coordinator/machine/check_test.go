@@ -99,7 +99,7 @@ func (c census) count(x *bookItem) {
 		switch it.place {
 		case Parked:
 			x.run.parked++
-		case Delayed:
+		case Delayed, Undecided:
 			x.run.delayed++
 		}
 		n.lined++
@@ -145,7 +145,7 @@ func (c census) countLane(x *bookItem) {
 		}
 	case Parked:
 		n.parked++
-	case Delayed:
+	case Delayed, Undecided:
 		n.delayed++
 	}
 }
@@ -156,9 +156,11 @@ func (m *Machine) checkIn(b *book, it *Item) {
 	in := false
 	switch {
 	case it.place == Delayed:
-		in = it.pos < p.delayed.len() && p.delayed.items[it.pos] == it
+		in = int(it.pos) < p.delayed.len() && p.delayed.items[it.pos] == it
+	case it.place == Undecided:
+		in = it.lane.blame != nil && slices.ContainsFunc(it.lane.blame.waiting(), func(u *undecided) bool { return u.it == it }) && slices.Contains(m.accused, it.lane)
 	case it.Calls > 0:
-		in = it.pos < p.returned.len() && p.returned.items[it.pos] == it
+		in = int(it.pos) < p.returned.len() && p.returned.items[it.pos] == it
 	default:
 		in = p.waiting.first == it || it.prev != nil && it.prev.next == it
 	}
@@ -194,7 +196,7 @@ func (m *Machine) checkRun(b *book, r *run, c census) {
 		if n := c.pools[p]; n != nil {
 			counted = *n
 		}
-		if is := (poolCensus{p.inFlight, p.waiting.n + p.returned.len() + p.delayed.len()}); is != counted {
+		if is := (poolCensus{p.inFlight, p.waiting.n + p.returned.len() + p.delayed.len() + p.undecided}); is != counted {
 			fail("pool %s: %+v; counted %+v", p.name, is, counted)
 		}
 		m.checkCost(b, p)

@@ -77,6 +77,7 @@ type Config struct {
 	Lane    LaneConfig            // of lanes that nobody defined
 	Lanes   map[string]LaneConfig // of lanes that are known from the start
 	Memory  map[string]LaneMemory // what an earlier machine knew of lanes; see [LaneRestored]
+	Items   map[string]ItemMemory // what it knew of items, by the keys of their payloads; see [Keyed]
 	IdleTTL time.Duration         // how long a lane that nobody uses is remembered; 0: DefaultIdleTTL
 	// MaxLanes is how many lanes are known at once, those that idle and are remembered
 	// included; 0: DefaultMaxLanes. An item that needs one more is released with
@@ -94,6 +95,11 @@ type Config struct {
 	// DefaultFirstAnswer; less: its breaker waits for ever, as it does on a lane that was
 	// heard.
 	FirstAnswer time.Duration
+	// OutagePatience is how long nothing may be answered on a lane that was heard: it is then
+	// stopped by an [OutageError]. 0: DefaultOutagePatience; less: for ever.
+	OutagePatience time.Duration
+	// AnsweredBefore says that an earlier machine's calls were answered on every lane.
+	AnsweredBefore bool
 }
 
 // LaneConfig is one quota's: what is known about it, and how it recovers.
@@ -106,7 +112,7 @@ type LaneConfig struct {
 	Law      limiter.LawName           // by which calls are let in; zero: limiter.Model, which follows the provider's own limits
 	Maker    limiter.Maker             // who makes its law instead, of the fields below what it likes; nil: it is the one that Law names. Must be comparable
 	Local    bool                      // of the model law: a server of one's own, which queues; if it refuses, it is judged like any other
-	Target   time.Duration             // latency: the mean stays within limiter.MeanTolerance of it; 0: it may be any. Of Local: what the 90th percentile stays under; 0: half of AttemptTimeout, or limiter.DefaultLocalTarget
+	Target   time.Duration             // latency: the mean stays within limiter.MeanTolerance of it; 0: it may be any. Of Local: what the 90th percentile stays under; 0: limiter.LocalTarget of AttemptTimeout
 	Rate     limiter.RateConfig        // of the plain law; the model law takes Initial, as a first guess
 	Ramp     limiter.RampConfig        // of the plain law; zero: limiter.RampShare of the known rate to all of it in limiter.RampTime; else the rate goes on from its Target
 	Cooldown limiter.CooldownConfig    // of the plain law; a wait over its MaxDirected stops the lane
@@ -147,6 +153,9 @@ type RunConfig struct {
 	ItemTimeout time.Duration // from an item's first call to its end; 0: none
 	Priority    int           // items given to it at a turn, where runs want the same lane: 1..MaxPriority; 0: 1
 	Total       int           // items that are to come in all; 0: unknown. It is only told again
+	// KeepGoing has failed probes use up attempts, so that items which always fail come to an
+	// end also where they cannot be told from an outage.
+	KeepGoing bool
 }
 
 // A RunID names a run to its machine.
@@ -155,7 +164,7 @@ type RunID uint32
 func (c LaneConfig) law() limiter.LawConfig {
 	target := c.Target
 	if c.Local && target == 0 {
-		target = c.AttemptTimeout / 2
+		target = limiter.LocalTarget(c.AttemptTimeout)
 	}
 	return limiter.LawConfig{
 		Law: c.Law, Maker: c.Maker, Local: c.Local, Target: target, Limits: c.Limits, Rate: c.Rate, Ramp: c.Ramp, Cooldown: c.Cooldown, Errors: c.Errors,
@@ -254,6 +263,9 @@ func (c Config) withDefaults() Config {
 	if c.FirstAnswer == 0 {
 		c.FirstAnswer = DefaultFirstAnswer
 	}
+	if c.OutagePatience == 0 {
+		c.OutagePatience = DefaultOutagePatience
+	}
 	return c
 }
 
@@ -276,6 +288,12 @@ var (
 	// ErrNoAnswer: no call of the lane was ever answered, nor refused, for as long as
 	// Config.FirstAnswer says. What the latest of them broke of is in the same error.
 	ErrNoAnswer = errors.New("machine: no call was ever answered")
+	// ErrOutage: nothing was answered for as long as Config.OutagePatience says. It is the
+	// kind of an [OutageError], which has the details.
+	ErrOutage = errors.New("machine: nothing was answered")
+	// ErrAlike: different items failed alike, and none was ever answered. It is the kind of an
+	// [AlikeError], which has the details.
+	ErrAlike = errors.New("machine: all failed alike")
 	// ErrTooManyLanes: an item needs a lane beyond Config.MaxLanes. The text says which.
 	ErrTooManyLanes = errors.New("machine: too many lanes")
 )

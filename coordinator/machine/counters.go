@@ -13,7 +13,8 @@ package machine
 type Counters struct {
 	Offered       uint64 // items taken over
 	Settled       uint64 // items ended by a call
-	Released      uint64 // items ended without one: drained, expired, withdrawn, or no lane left
+	Released      uint64 // items ended without one: drained, expired, withdrawn, no lane left, or failed as was decided later
+	FailedLater   uint64 // of these, the failed ones: by a call that was handed over
 	Calls         uint64 // calls granted
 	HandedOver    uint64 // calls whose item came back
 	Throttled     uint64 // calls refused for now (429, 503, 529)
@@ -41,6 +42,7 @@ const (
 	settled
 	offered
 	released
+	failedLater
 	handedOver
 	throttled
 	stragglers
@@ -58,7 +60,7 @@ type tally [countedKinds]uint64
 
 func (t *tally) counters() Counters {
 	return Counters{
-		Offered: t[offered], Settled: t[settled], Released: t[released],
+		Offered: t[offered], Settled: t[settled], Released: t[released], FailedLater: t[failedLater],
 		Calls: t[calls], HandedOver: t[handedOver],
 		Throttled: t[throttled], Stragglers: t[stragglers],
 		Parked: t[parked], Redistributed: t[redistributed], Delayed: t[delayed],

@@ -19,10 +19,9 @@ const (
 	Overloaded               // too busy (503, 529): a refusal like Throttled; one of a probe counts for the breaker
 	Failed                   // the call broke (500, reset, timeout): counts for the breaker
 	Exhausted                // the lane has no more to give: quota, balance, or key refused
-	rejected                 // Exhausted, OnlyIfFirst, and not the first: an answer to this item
 )
 
-var signalWords = [...]string{"nothing", "succeeded", "answered", "throttled", "overloaded", "failed", "exhausted", "rejected"}
+var signalWords = [...]string{"nothing", "succeeded", "answered", "throttled", "overloaded", "failed", "exhausted"}
 
 func (s Signal) String() string { return signalWords[s] }
 
@@ -45,12 +44,23 @@ type Outcome struct {
 	Cached     float64            // of Actual's input, what came from a cache
 	Cause      error              // of a call that was not answered: what was said, or what broke it; kept and shown where it stops a lane or opens its breaker
 
-	// OnlyIfFirst makes Exhausted the lane's failure only if the lane never answered
-	// before; else it is an answer, and the failure of the item alone, which comes
-	// back with EndFailed if it is handed over. It is for news of which the server
-	// does not say whom it concerns: a model that is not found is a wrong name on
-	// the first call, and on the thousandth a slip of one item.
-	OnlyIfFirst bool
+	// Last says of a call that Failed, and is handed over, that its item has no attempt left
+	// if this one counts. It then fails, with EndFailed, once the failure is known to be its
+	// own.
+	Last bool
+
+	// Alike is what failures for good have in common that do not say whom they concern: a
+	// key that is refused may be one item's or the lane's. 0: this one is its item's, or with
+	// Exhausted its lane's. First and Later are how many different items must end so, none
+	// answered between, until the lane stops: First if it was never answered, Later else. 0:
+	// none do. An item that is handed over so fails, with EndFailed, when an other one is
+	// answered or there are too few of them.
+	Alike        uint32
+	First, Later uint8
+
+	// Again says that an earlier call of the same item has failed, too: it says nothing new of
+	// the lane. The machine finds that out of its own items, and tells it to laws that lead.
+	Again bool
 }
 
 // An eventKind names a fact.

@@ -27,7 +27,9 @@ type silence struct {
 }
 
 // heard reports whether the server has said anything: also that it is busy.
-func (l *lane) heard() bool { return l.answers > 0 || l.counts[throttled] > 0 || l.elsewhere }
+func (l *lane) heard() bool {
+	return l.answered || l.answers > 0 || l.counts[throttled] > 0 || l.elsewhere
+}
 
 // staysSilent notes that a call broke, and reports whether the lane is to be given up: it
 // was never heard, its calls have broken for as long as the first answer may take, all in

@@ -16,11 +16,12 @@ const (
 	InFlight               // granted: its call is running
 	Parked                 // in its pool, after a refusal, ahead of those that wait
 	Delayed                // in its pool, until its own backoff is over, or its own wait after a refusal
+	Undecided              // in its pool, its call failed for good: it is not known yet whether the lane is to blame
 	Releasing              // on its way out without a further call
 	Over                   // settled or released
 )
 
-var placeWords = [...]string{"nowhere", "waiting", "in flight", "parked", "delayed", "releasing", "over"}
+var placeWords = [...]string{"nowhere", "waiting", "in flight", "parked", "delayed", "undecided", "releasing", "over"}
 
 func (p Place) String() string { return placeWords[p] }
 
@@ -37,8 +38,8 @@ type Item struct {
 	Cost    limiter.Cost // what its call is expected to draw, or what the Charge of its lane makes that of: prompt, and bound on output; no requests mean one
 	Payload any          // the caller's own; never looked at here
 
-	Attempts  int           // attempts that failed and used one up
-	Throttled int           // calls that were refused for now (429, 503, 529)
+	Attempts  int           // attempts that failed and used one up, those in doubt among them
+	Throttled int           // calls that were refused for now (429, 503, 529), or never left
 	Waited    time.Duration // from each hand-over to the grant that answered it
 	Expires   time.Time     // when it may not be tried again; zero: never
 	Calls     int           // calls granted
@@ -63,7 +64,11 @@ type Item struct {
 	cause error     // what is behind the verdict
 	due   time.Time // when Delayed is over; of a refusal until when the item alone waits
 	since time.Time // when it was handed over
-	pos   int       // in the heap that holds it; of InFlight, in its run's flights
+	pos   int32     // in the heap that holds it; of InFlight, in its run's flights
+
+	doubts  uint8 // of Attempts: those of which it is not known yet whose they are
+	probed  uint8 // probes of a breaker that it failed
+	counted bool  // it has counted against a lane, once and for all
 }
 
 // Queued is how long the item waited for its first call; zero before that.
@@ -72,18 +77,6 @@ func (it *Item) Queued() time.Duration {
 		return 0
 	}
 	return it.First.Sub(it.Offered)
-}
-
-// note counts what a hand-over says of the item. That of a probe says nothing of
-// it: an outage would use up the attempts of whoever is first in line.
-func (it *Item) note(o *Outcome) {
-	switch {
-	case it.Probe:
-	case o.Signal == Failed:
-		it.Attempts++
-	case o.Signal == Throttled, o.Signal == Overloaded:
-		it.Throttled++
-	}
 }
 
 // expired reports whether the item has used up the time that it may take.

@@ -67,6 +67,7 @@ type lane struct {
 	bound     Bound   // what held the latest call back that was asked for
 	paused    bool    // of Cooling: for a neighbour's sake
 	elsewhere bool    // a call of another machine was refused here, so somebody is there
+	answered  bool    // a call was answered as hoped, ever: here, or by an earlier machine
 	slowed    float32 // what was told to be left of its pace because calls break; 0: all of it
 	epoch     uint64  // rises with each cooldown: what left before it is old news
 	began     uint64  // the epoch in which its law did: what left before it was charged to another
@@ -74,6 +75,7 @@ type lane struct {
 	inEpoch   int     // calls of this one
 	answers   int     // calls answered, ever: 0 means that nothing is known
 	held      bool    // the law held a call back since the latest one left
+	hung      bool    // its calls are overdue: one more leaves at a time, to see
 	broke     bool    // a call broke since the latest one was answered, and was not just refused
 	unclear   int     // refusals in a row that may mean a limit by the day
 
@@ -82,6 +84,8 @@ type lane struct {
 	promised   *pool     // the next call is for its head; nil: for whoever asks
 	prev, next *lane     // by time of use
 	used       time.Time // latest grant or end
+	ended      time.Time // latest end, or when calls were last marked that have left since: see mark
+	flying     int       // calls that were under way then
 	counts     tally
 	latency    latency // of answers
 	breaker    limiter.Breaker
@@ -98,6 +102,7 @@ type lane struct {
 	overdue   time.Time // when a promise that was not used is void
 	wait      *wait     // what is known of its long waits; nil: it never had to wait
 	outside   *outside  // what its law has to do with the outside; nil: nothing
+	blame     *blame    // whose its failures are; nil: there was none
 	silence   *silence  // how its calls break, if it was never heard; nil: none did, or it was
 	alarm     alarm
 }
@@ -136,6 +141,7 @@ func (m *Machine) laneNamed(now time.Time, name string) *lane {
 	l := m.lanes[name]
 	if l == nil {
 		l = newLane(now, name, m.laneConfig(name), m.rng)
+		l.answered = m.cfg.AnsweredBefore
 		m.lanes[name] = l
 		m.idle.push(l)
 		m.recall(now, l)
@@ -153,6 +159,10 @@ func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 	case l.phase == Probing && (l.inEpoch > 0 || l.full(now)):
 		l.bound = BoundRecovery
 		return forever // the end of a call ends this
+	case l.inFlight > 0 && now.Sub(l.ended) >= overdueLeast && l.hangs(now):
+	case l.hung:
+		l.bound = BoundUnanswered
+		return l.ended.Add(l.overdueAfter()).Sub(now)
 	case l.full(now):
 		l.bound = BoundWindow
 		return forever // likewise
@@ -248,6 +258,7 @@ func (m *Machine) departed(now time.Time, l *lane, it *Item) {
 	if l.slowed > 0 {
 		m.heed(now, l)
 	}
+	l.mark(now)
 	it.ticket = l.law.Sent(now, l.charge.Of(it.Cost), l.inFlight)
 	l.held = false
 	if l.phase == Probing {

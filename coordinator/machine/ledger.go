@@ -105,18 +105,19 @@ type flights struct {
 
 type flight struct {
 	left time.Time // zero: the slot is free
+	of   *Item     // whose call it is
 	next int       // of a free one: 1 + the next that is; 0: there is none
 }
 
 // depart takes a slot.
-func (f *flights) depart(now time.Time) (slot int) {
+func (f *flights) depart(now time.Time, it *Item) (slot int) {
 	if f.free == 0 {
-		f.slots = append(f.slots, flight{left: now})
+		f.slots = append(f.slots, flight{left: now, of: it})
 		return len(f.slots) - 1
 	}
 	slot = f.free - 1
 	taken := &f.slots[slot]
-	f.free, taken.left = taken.next, now
+	f.free, taken.left, taken.of = taken.next, now, it
 	return slot
 }
 

@@ -8,7 +8,9 @@ import "time"
 //	              ▲               │ handed over
 //	              │               ├─refused, and its lane cools──▶ Parked ──send──▶ InFlight
 //	              │               ├─refused for a place──────────▶ Parked ──send──▶ InFlight
-//	              └──────due──────┴─refused by itself, or failed─▶ Delayed
+//	              ├──────due──────├─refused by itself, or failed─▶ Delayed
+//	              │               └─failed for good──────────────▶ Undecided
+//	              └──nobody's, or the lane's──────────────────────┘
 //
 //	whatever waits ─release─▶ Releasing ─lent and settled─▶ Over
 
@@ -27,6 +29,9 @@ func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 		it.run, it.Offered, it.place = r, now, Waiting
 		if it.Cost.Requests <= 0 {
 			it.Cost.Requests = 1
+		}
+		if len(m.items) > 0 {
+			m.recallItem(now, it)
 		}
 		m.hold(it)
 		m.count(r, nil, offered)
@@ -66,6 +71,7 @@ func (m *Machine) release(it *Item, v Verdict, cause error) {
 	if v == EndStopped && it.run.stopped == nil {
 		it.run.stopped = cause
 	}
+	m.leave(it, v)
 	it.place, it.verdict, it.cause = Releasing, v, cause
 	it.run.releases.push(it)
 }
@@ -83,17 +89,22 @@ func (m *Machine) ended(now time.Time, e *Event) {
 	if it.place == Releasing {
 		it.place, it.cause = Over, nil // its grant has told the cause
 		m.count(it.run, it.lane, released)
+		if it.verdict == EndFailed {
+			m.count(it.run, it.lane, failedLater)
+		}
 		return
 	}
 	l := it.lane
 	it.pool.inFlight--
-	it.run.flights.arrive(it.pos)
+	it.run.flights.arrive(int(it.pos))
 	o := &e.outcome
 	if l.outside != nil {
 		m.report(now, it, o)
 	}
-	l.concerning(o)
 	o.disbelieve()
+	if it.doubts > 0 {
+		it.settleDoubts() // before the lane learns of this end, which may open the breaker
+	}
 	m.learn(now, it, o)
 	if e.kind == evSettled {
 		m.unexpire(it)
@@ -110,18 +121,39 @@ func (m *Machine) ended(now time.Time, e *Event) {
 func (m *Machine) takeBack(now time.Time, it *Item, o *Outcome) {
 	it.since, it.place = now, Waiting
 	m.hold(it)
-	it.note(o)
-	if o.Signal == rejected {
-		m.release(it, EndFailed, o.Cause)
-		return
-	}
+	used := m.note(now, it, o)
 	if m.turnedAway(it) {
 		return
 	}
 	if !it.Expires.IsZero() && it.timed == 0 { // it stays in that heap however often it comes back
 		m.expiry.push(it)
 	}
-	m.keep(now, it, o)
+	if !m.endsIt(now, it, o, used) {
+		m.keep(now, it, o)
+	}
+}
+
+// endsIt reports whether an item that was handed over has failed for good, unless its lane is
+// to blame. Of a lane that is led its leader decides that; one that has stopped is to blame.
+func (m *Machine) endsIt(now time.Time, it *Item, o *Outcome, used bool) bool {
+	l, last := it.lane, o.Last && used
+	open := o.Alike != 0 && (o.Signal == Exhausted || o.Signal == Answered)
+	switch {
+	case !last && !open, l.phase == Stopped:
+		return false
+	case l.led():
+		if o.Signal == Exhausted && !o.Again {
+			return false
+		}
+		m.fails(it, last, o.Cause)
+	case o.Signal == Exhausted && it.epoch < l.vouched:
+		return false
+	case it.Probe && last && it.run.cfg.KeepGoing:
+		m.fails(it, last, o.Cause)
+	default:
+		m.failsForGood(now, it, o)
+	}
+	return true
 }
 
 // keep puts an item that was handed over in its pool.
@@ -154,19 +186,30 @@ func (m *Machine) park(now time.Time, it *Item) {
 	it.pool.wake()
 }
 
-// delay keeps an item back until its backoff is over; a wait that the server
-// named is a floor under it, never a ceiling.
+// delay keeps an item back until its backoff is over.
 func (m *Machine) delay(now time.Time, it *Item, o *Outcome) {
-	wait := m.backoff.Delay(max(1, it.Attempts), m.rng)
-	if o.Directed {
-		wait = max(wait, min(o.RetryAfter, MaxDirected))
-	}
-	due := now.Add(wait)
+	due := m.dueAfter(now, it, o)
 	if it.Probe { // the next probe is another's: this item may be what breaks its call
-		due = latest(due, it.lane.until.Add(wait))
+		due = latest(due, it.lane.until.Add(due.Sub(now)))
 	}
 	m.later(it, due)
 	m.waitsAlone(it, NoReason, "backoff")
+}
+
+// dueAfter is when the backoff of an item that has failed is over; a wait that the server
+// named is a floor under it, never a ceiling.
+func (m *Machine) dueAfter(now time.Time, it *Item, o *Outcome) time.Time {
+	wait := m.backoff.Delay(max(1, it.Attempts), m.rng)
+	if n := int(it.doubts); n > 0 { // others may be answered meanwhile, or the breaker open
+		wait = max(wait, min(it.lane.latency.Mean(), doubtMost))
+		if n > 1 && n == it.Attempts {
+			wait = max(wait, min(doubtBase<<min(n-2, 8), doubtMost))
+		}
+	}
+	if o.Directed {
+		wait = max(wait, min(o.RetryAfter, MaxDirected))
+	}
+	return now.Add(wait)
 }
 
 // later keeps an item in its pool until it is due.
@@ -188,7 +231,7 @@ func (m *Machine) remove(it *Item) {
 	case Parked:
 		it.lane.parked--
 		it.run.parked--
-	case Delayed:
+	case Delayed, Undecided:
 		it.lane.delayed--
 		it.run.delayed--
 	}
@@ -207,7 +250,7 @@ func (m *Machine) withdrawn(it *Item) {
 		return
 	}
 	switch it.place {
-	case Waiting, Parked, Delayed:
+	case Waiting, Parked, Delayed, Undecided:
 		m.remove(it)
 		m.release(it, EndWithdrawn, nil)
 	case InFlight, Nowhere:
@@ -221,7 +264,7 @@ func (m *Machine) expire(now time.Time) {
 	for it := m.expiry.top(); it != nil && it.expired(now); it = m.expiry.top() {
 		m.expiry.pop()
 		switch it.place {
-		case Waiting, Parked, Delayed:
+		case Waiting, Parked, Delayed, Undecided:
 			m.remove(it)
 			m.release(it, EndExpired, nil)
 		}
@@ -238,6 +281,10 @@ func (m *Machine) unexpire(it *Item) {
 
 // empty releases whatever waits in a pool.
 func (m *Machine) empty(p *pool, v Verdict, cause error) {
+	for _, it := range p.undecidedItems() {
+		m.remove(it)
+		m.release(it, v, cause)
+	}
 	for !p.empty() {
 		it := p.head()
 		if it == nil {

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"cmp"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -24,6 +25,7 @@ type Machine struct {
 	lanes   map[string]*lane
 	defined map[string]*LaneConfig
 	memory  map[string]LaneMemory // of lanes that were not used yet
+	items   map[string]ItemMemory // of items that were not offered yet, or let go; nil: there are none
 	idle    laneList
 	alarms  alarms
 	expiry  heap[*Item] // handed over, not over, and with a deadline
@@ -33,6 +35,7 @@ type Machine struct {
 	looked  time.Time // when that was last done and nothing else
 	stepped bool      // a fact was absorbed since the latest Ready
 	stirred []*lane   // those whose law may have something to say
+	accused []*lane   // those with items that are Undecided
 	askings uint64    // how often one was asked
 	warmth  uint64    // of what was warmed; it means nothing, and keeps a compiler from leaving it out
 	out     Ready
@@ -78,7 +81,7 @@ const (
 	EndDrained                  // its run drains
 	EndStopped                  // no lane is left that could take it, or none may be made for it
 	EndWithdrawn                // it was withdrawn
-	EndFailed                   // its latest call, handed over, was its failure
+	EndFailed                   // a call of it, handed over, was its failure; Attempts counts that one too
 )
 
 var verdictWords = [...]string{"call", "expired", "drained", "stopped", "withdrawn", "failed"}
@@ -118,6 +121,8 @@ func New(c Config) *Machine {
 	for name, memory := range c.Memory {
 		m.remember(name, memory)
 	}
+	m.items = maps.Clone(c.Items)
+	maps.DeleteFunc(m.items, func(_ string, k ItemMemory) bool { return k.Validate() != nil })
 	return m
 }
 
@@ -188,6 +193,9 @@ func (m *Machine) decide(now time.Time) {
 	m.ring(now)
 	m.expire(now)
 	m.grant(now)
+	for len(m.accused) > 0 && m.conclude(now) {
+		m.grant(now)
+	}
 	m.finish(now)
 	m.evict(now, maxEvictions)
 	m.speak(now) // when it is known what is left
@@ -270,15 +278,20 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 	}
 	l, wait, by := p.pick(now, it)
 	if wait == 0 {
-		m.send(now, it, l)
+		m.send(now, p.probeOn(now, l, it), l)
 		return true
 	}
 	p.sleep(by)
 	m.mustWait(now, p)
 	m.stirAll(p)
-	if wait != forever {
+	switch {
+	case by == BoundUnanswered: // a call that ends before that comes first
+		m.setAlarm(p, now.Add(wait))
+	case wait != forever:
 		m.setAlarm(p, now.Add(wait))
 		l.promise(now, p, wait)
+	case by == BoundWindow && p.alarm.pos < 0: // the calls that fill it may hang
+		m.setAlarm(p, now.Add(overdueLeast))
 	}
 	return false
 }
@@ -302,9 +315,14 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 		it.Waited += now.Sub(it.since)
 	}
 	it.Calls++
+	if it.doubts > 0 {
+		if it.settleDoubts(); it.lane != l && it.lane != nil {
+			it.doubts = 0 // what another lane's breaker does says nothing of them
+		}
+	}
 	it.Sent, it.lane, it.epoch = now, l, l.epoch
 	it.place, it.Probe = InFlight, l.phase == Probing
-	it.pos = it.run.flights.depart(now)
+	it.pos = int32(it.run.flights.depart(now, it))
 	it.pool.inFlight++
 	l.lastInLine(it.pool)
 	it.pool.letGo()
@@ -359,6 +377,9 @@ func (m *Machine) decidesAt() time.Time {
 	}
 	if it := m.expiry.top(); it != nil && (at.IsZero() || it.Expires.Before(at)) {
 		at = it.Expires
+	}
+	if c := m.concludesAt(); !c.IsZero() && (at.IsZero() || c.Before(at)) {
+		at = c
 	}
 	return at
 }

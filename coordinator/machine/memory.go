@@ -18,6 +18,8 @@ type LaneMemory struct {
 	Law     limiter.Memory        `json:"law"`
 	Breaker limiter.BreakerMemory `json:"breaker"`
 	Until   time.Time             `json:"until,omitzero"` // the end of a cooldown, or of the one that is being probed
+
+	Answered bool `json:"answered,omitempty"` // a call was answered as hoped, ever
 }
 
 // Validate says whether the memory is one that this version reads. Single values in it
@@ -80,7 +82,7 @@ func (l *lane) save(now time.Time) (LaneMemory, bool) {
 	if l.counts[calls] == 0 && !l.revived {
 		return LaneMemory{}, false
 	}
-	k := LaneMemory{Version: LaneMemoryVersion, Law: l.law.Save(now), Breaker: l.breaker.Save(now)}
+	k := LaneMemory{Version: LaneMemoryVersion, Law: l.law.Save(now), Breaker: l.breaker.Save(now), Answered: l.answered}
 	if k.Law.Version == 0 { // its law has nothing worth knowing
 		return LaneMemory{}, false
 	}
@@ -109,6 +111,7 @@ func (m *Machine) recall(now time.Time, l *lane) {
 		return
 	}
 	delete(m.memory, l.name)
+	l.answered = l.answered || k.Answered // by whatever law
 	if l.law.Restore(now, k.Law) != nil {
 		return
 	}

@@ -25,7 +25,9 @@ import (
 //     the law's. A Wait for limiter.ByHold says that the lane cools outside: a pool for
 //     which that is the reason to fall back uses its next lane meanwhile.
 //   - An item that was refused, in whatever way, is parked if it is handed over: it goes
-//     first when the law lets a call leave. One that failed is delayed, as ever.
+//     first when the law lets a call leave. One that failed is delayed, as ever; nothing of it
+//     is in doubt. One that was refused for good in words that do not say whom they concern is
+//     called once more: by then the lane has stopped, or the item fails.
 //   - A call whose ticket says Probe is a probe: its failure uses up no attempt.
 //   - When a person resets the lane it flows again, and keeps its law: what is held against
 //     it outside is to be forgiven there.
@@ -87,7 +89,7 @@ func (m *Machine) told(now time.Time, name string, word any) {
 	}
 	r := l.outside.hears.Hear(now, word)
 	if r.Answered {
-		l.answers = max(1, l.answers)
+		l.answers, l.answered = max(1, l.answers), true
 	}
 	switch {
 	case r.Stop != nil:
@@ -104,6 +106,7 @@ func (m *Machine) told(now time.Time, name string, word any) {
 func (m *Machine) revive(now time.Time, l *lane) {
 	l.beginBreaker()
 	l.forgive()
+	m.forgiveItems(l)
 	l.vouchedAt = now
 	m.enter(now, l, Flowing, ByHand)
 	l.wake()
@@ -113,7 +116,7 @@ func (m *Machine) revive(now time.Time, l *lane) {
 func (m *Machine) learnLed(it *Item, o *Outcome) {
 	l := it.lane
 	switch o.Signal {
-	case Succeeded, Answered, rejected:
+	case Succeeded, Answered:
 		l.answers++
 		if o.Signal == Succeeded && o.Latency > 0 {
 			l.latency.Observe(o.Latency)
@@ -122,7 +125,10 @@ func (m *Machine) learnLed(it *Item, o *Outcome) {
 	case Throttled, Overloaded:
 		m.count(it.run, l, throttled)
 	case Failed:
+		it.counted = true
 		l.letIn()
+	case Exhausted:
+		it.counted = it.counted || o.Alike != 0
 	}
 }
 
@@ -231,6 +237,7 @@ func (p *pool) foremost(n int) []*Item {
 // into it.
 func (m *Machine) report(now time.Time, it *Item, o *Outcome) {
 	if l := it.lane; l.led() && it.epoch >= l.began {
+		o.Again = it.counted
 		l.outside.leads.Ended(now, it.ticket, *o)
 	}
 	m.stir(it.lane)

@@ -65,7 +65,6 @@ func TestLedLaneDrawsNoConclusions(t *testing.T) {
 		"refused by day":   {Signal: Throttled, Unclear: true},
 		"busy":             {Signal: Overloaded},
 		"for good":         {Signal: Exhausted, Cause: errors.New("no money")},
-		"no such model":    {Signal: Exhausted, OnlyIfFirst: true},
 		"used up":          {Signal: Throttled, Sightings: []limiter.Sighting{{Dimension: limiter.Requests, Limit: 10, Window: 24 * time.Hour, Reset: 10 * time.Hour, HasReset: true}}},
 		"broken":           {Signal: Failed, Way: 1, Cause: errors.New("refused")},
 		"never sent":       {Signal: Failed, Unsent: true},
@@ -89,7 +88,7 @@ func TestLedLaneDrawsNoConclusions(t *testing.T) {
 		}
 		for _, got := range law.ended {
 			got.Latency = 0
-			if got.Signal != o.Signal || got.OnlyIfFirst != o.OnlyIfFirst || got.RetryAfter != o.RetryAfter || !errors.Is(got.Cause, o.Cause) || len(got.Sightings) != len(o.Sightings) {
+			if got.Signal != o.Signal || got.Alike != o.Alike || got.RetryAfter != o.RetryAfter || !errors.Is(got.Cause, o.Cause) || len(got.Sightings) != len(o.Sightings) {
 				t.Errorf("%s: told as %+v", what, got)
 			}
 		}
@@ -138,7 +137,7 @@ func TestLedLaneHearsOfAnswers(t *testing.T) {
 	b, _ := ledBed(LaneConfig{}, RunConfig{})
 	b.offer(1, "", 0)
 	b.tell(1)
-	notFound := Outcome{Signal: Exhausted, OnlyIfFirst: true}
+	notFound := Outcome{Signal: Exhausted, Alike: 404, First: 1, Later: 5}
 	b.end(0, notFound)
 	if b.Held() != 1 || len(b.calls) != 0 {
 		t.Fatalf("%d held, %v", b.Held(), b.calls)

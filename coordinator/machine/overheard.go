@@ -40,7 +40,6 @@ func (m *Machine) overheard(now time.Time, name string, d departure, o *Outcome)
 		return
 	}
 	m.idle.touch(l, now)
-	l.concerning(o)
 	n := newsOf(&Item{Sent: d.sent, Cost: d.cost}, o, false)
 	n.Overheard = true
 	if l.ruled {
@@ -50,8 +49,8 @@ func (m *Machine) overheard(now time.Time, name string, d departure, o *Outcome)
 		m.stop(now, l, l.waitFor(now, s.Reset, &UsedUpError{Dimension: s.Dimension, Limit: s.Limit, Window: s.Window}))
 	}
 	switch o.Signal {
-	case Succeeded, Answered, rejected:
-		m.wasAnswered(now, l, &n)
+	case Succeeded, Answered:
+		m.wasAnswered(now, l, &n, o.asHoped())
 		l.letIn()
 	case Throttled, Overloaded:
 		m.refusedElsewhere(now, l, &n)
@@ -59,7 +58,10 @@ func (m *Machine) overheard(now time.Time, name string, d departure, o *Outcome)
 		l.law.Failed(now, n)
 		l.letIn()
 	case Exhausted:
-		if d.sent.After(l.vouchedAt) {
+		switch {
+		case o.Alike != 0:
+			l.answers++ // the server is there
+		case d.sent.After(l.vouchedAt):
 			m.stop(now, l, o.Cause)
 		}
 	}

@@ -134,8 +134,8 @@ func TestOverheardRefusalForGood(t *testing.T) {
 		"for good":                     {time.Second, false, 0, Outcome{Signal: Exhausted, Cause: gone}, true},
 		"it left before the reset":     {time.Minute, false, time.Second, Outcome{Signal: Exhausted, Cause: gone}, false},
 		"it left after the reset":      {time.Second, false, time.Minute, Outcome{Signal: Exhausted, Cause: gone}, true},
-		"no such model, the first":     {time.Second, false, 0, Outcome{Signal: Exhausted, OnlyIfFirst: true, Cause: gone}, true},
-		"no such model, not the first": {time.Second, true, 0, Outcome{Signal: Exhausted, OnlyIfFirst: true, Cause: gone}, false},
+		"no such model, the first":     {time.Second, false, 0, Outcome{Signal: Exhausted, Alike: 404, First: 1, Later: 5, Cause: gone}, false},
+		"no such model, not the first": {time.Second, true, 0, Outcome{Signal: Exhausted, Alike: 404, First: 1, Later: 5, Cause: gone}, false},
 		"used up":                      {time.Second, false, 0, Outcome{Signal: Succeeded, Sightings: usedUp}, true},
 	} {
 		b := newBed(LaneConfig{}, RunConfig{})

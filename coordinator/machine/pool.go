@@ -19,24 +19,25 @@ const forever = time.Duration(1<<63 - 1)
 // run's runnable line; else it sleeps, and its alarm, an event of one of its
 // lanes, or an ended call of its run wakes it.
 type pool struct {
-	name     string
-	run      *run
-	lanes    []*lane
-	oneLane  [1]*lane // the room of lanes where there is but one
-	waiting  fifo     // offered, never called
-	queued   bool     // in run.runnable
-	fallback bool
-	ruled    bool  // the first lane charges by a rule of its own
-	asleep   Bound // what its head waits for, of one that sleeps
-	turn     int   // the lane that is asked first, where they take turns
-	counted  int   // its items that are counted under that; 0: it is awake, or has none to give
-	next     *pool
-	inFlight int          // its items that are
-	cost     limiter.Cost // of the items that wait here, in any of the three, as the first lane charges them
-	returned heap[*Item]  // parked, or whose backoff is over: they go before waiting ones
-	delayed  heap[*Item]  // in backoff, or waiting alone after a refusal
-	alarm    alarm
-	shut     error // why it has no lane: there would be too many; nil: it has
+	name      string
+	run       *run
+	lanes     []*lane
+	oneLane   [1]*lane // the room of lanes where there is but one
+	waiting   fifo     // offered, never called
+	queued    bool     // in run.runnable
+	fallback  bool
+	ruled     bool  // the first lane charges by a rule of its own
+	asleep    Bound // what its head waits for, of one that sleeps
+	turn      int   // the lane that is asked first, where they take turns
+	counted   int   // its items that are counted under that; 0: it is awake, or has none to give
+	next      *pool
+	inFlight  int          // its items that are
+	undecided int          // its items that are
+	cost      limiter.Cost // of the items that wait here, in any of the three, as the first lane charges them
+	returned  heap[*Item]  // parked, or whose backoff is over: they go before waiting ones
+	delayed   heap[*Item]  // in backoff, or waiting alone after a refusal
+	alarm     alarm
+	shut      error // why it has no lane: there would be too many; nil: it has
 }
 
 func newPool(r *run, c PoolConfig) *pool {
@@ -69,9 +70,11 @@ func (p *pool) warm() uint64 {
 func (p *pool) take(it *Item) {
 	switch {
 	case it.place == Delayed:
-		p.delayed.remove(it.pos)
+		p.delayed.remove(int(it.pos))
+	case it.place == Undecided:
+		p.undecided--
 	case it.Calls > 0: // those that come back are in the heap, parked or due
-		p.returned.remove(it.pos)
+		p.returned.remove(int(it.pos))
 	default:
 		p.waiting.remove(it)
 	}
@@ -79,7 +82,36 @@ func (p *pool) take(it *Item) {
 
 // empty reports whether nothing of the run waits here.
 func (p *pool) empty() bool {
-	return p.waiting.n == 0 && p.returned.len() == 0 && p.delayed.len() == 0
+	return p.waiting.n == 0 && p.returned.len() == 0 && p.delayed.len() == 0 && p.undecided == 0
+}
+
+// undecidedItems looks through all of its lanes: it is for ends, and for pictures.
+func (p *pool) undecidedItems() (items []*Item) {
+	if p.undecided == 0 {
+		return nil
+	}
+	for _, l := range p.lanes {
+		if l.blame == nil {
+			continue
+		}
+		for _, u := range l.blame.waiting() {
+			if u.it.pool == p {
+				items = append(items, u.it)
+			}
+		}
+	}
+	return items
+}
+
+// probeOn is the item that goes on the lane in place of the pool's head: where the breaker is
+// open and the head has failed before, one that never did. It may be the head that breaks
+// its calls, and not the server.
+func (p *pool) probeOn(now time.Time, l *lane, head *Item) *Item {
+	fresh := p.waiting.first
+	if l.phase != Probing || !l.down(now) || fresh == nil || head.Attempts == 0 && head.probed == 0 || l.admit(now, p, fresh) > 0 {
+		return head
+	}
+	return fresh
 }
 
 // ripen moves those whose backoff is over to the ones that may go.

@@ -46,6 +46,13 @@ func (m *Machine) passed(now time.Time, l *lane) {
 	m.alarms.clear(&l.alarm)
 }
 
+// letProbeIn takes a probe that met a failure for good which may be its item's. It was let
+// in, but says nothing of whether the server is well: an open breaker tries another item.
+func (m *Machine) letProbeIn(now time.Time, l *lane) {
+	l.breaker.Abandon(now)
+	m.passed(now, l)
+}
+
 func (l *lane) probeWait() time.Duration {
 	if l.refusal.Count() == 0 {
 		return ProbeWait

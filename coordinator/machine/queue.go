@@ -46,11 +46,18 @@ func (q *fifo) remove(it *Item) {
 	q.n--
 }
 
-// byTurn orders those that come back: refused ones first, and within each the
-// order of the input, which is the order in which they first came.
+// byTurn orders those that come back: refused ones first, those that failed while others
+// were answered last; then those that failed fewer probes first. Within each it is the order
+// of the input, which is the order in which they first came.
 func byTurn(a, b *Item) bool {
 	if (a.place == Parked) != (b.place == Parked) {
 		return a.place == Parked
+	}
+	if a.suspect() != b.suspect() {
+		return b.suspect()
+	}
+	if a.probed != b.probed {
+		return a.probed < b.probed
 	}
 	return a.Seq < b.Seq
 }
@@ -65,6 +72,6 @@ func byDue(a, b *Item) bool {
 
 func byExpiry(a, b *Item) bool { return a.Expires.Before(b.Expires) }
 
-func itemMoved(it *Item, pos int) { it.pos = pos }
+func itemMoved(it *Item, pos int) { it.pos = int32(pos) }
 
 func expiryMoved(it *Item, pos int) { it.timed = int32(pos) + 1 }

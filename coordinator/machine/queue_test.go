@@ -21,7 +21,7 @@ func TestHeapAgainstSortedSlice(t *testing.T) {
 				h.push(it)
 				twin = append(twin, it)
 			case rng.IntN(2) == 0:
-				h.remove(takeAny(rng, &twin).pos)
+				h.remove(int(takeAny(rng, &twin).pos))
 			default:
 				slices.SortFunc(twin, dueOrder)
 				if got := h.pop(); got != twin[0] {
@@ -33,7 +33,7 @@ func TestHeapAgainstSortedSlice(t *testing.T) {
 				t.Fatalf("seed %d: %d elements, want %d, in order: %v", seed, h.len(), len(twin), h.isHeap())
 			}
 			for i, it := range h.items {
-				if it.pos != i {
+				if int(it.pos) != i {
 					t.Fatalf("seed %d: item %d is at %d and believes to be at %d", seed, it.Seq, i, it.pos)
 				}
 			}

@@ -23,6 +23,8 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 	if present {
 		l.inEpoch--
 	}
+	l.ended, l.flying, l.hung = now, l.inFlight, false
+	it.counted = it.counted || o.Again && !l.led()
 	m.idle.touch(l, now)
 	switch {
 	case l.led():
@@ -32,8 +34,8 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 		m.learnLate(now, it, o)
 		return
 	}
-	if s := l.usedUp(o); s != nil {
-		m.stop(now, l, l.waitFor(now, s.Reset, &UsedUpError{Dimension: s.Dimension, Limit: s.Limit, Window: s.Window}))
+	if o.Signal != Succeeded && o.Signal != Answered {
+		m.stopUsedUp(now, l, o)
 	}
 	news := newsOf(it, o, present)
 	n := &news // it is large, and goes through many hands
@@ -41,10 +43,11 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 		l.settle(n, o)
 	}
 	switch o.Signal {
-	case Succeeded, Answered, rejected:
-		m.wasAnswered(now, l, n)
+	case Succeeded, Answered:
+		m.wasAnswered(now, l, n, o.asHoped())
 		l.letIn()
 		m.heed(now, l)
+		m.stopUsedUp(now, l, o) // after the answer has spoken for or against other items
 	case Throttled, Overloaded:
 		if l.isDaily(o, present) {
 			m.stop(now, l, o.Cause)
@@ -57,11 +60,21 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 	case Exhausted:
 		l.law.Vanished(now, *n)
 		m.exhausted(now, it, o)
+		if o.Alike != 0 && present && l.phase == Probing {
+			m.letProbeIn(now, l)
+		}
 	case Nothing:
 		l.law.Vanished(now, *n)
 		if present && l.phase == Probing {
 			m.unprobe(now, l)
 		}
+	}
+}
+
+// stopUsedUp stops a lane whose server says that a day's limit has nothing left.
+func (m *Machine) stopUsedUp(now time.Time, l *lane, o *Outcome) {
+	if s := l.usedUp(o); s != nil {
+		m.stop(now, l, l.waitFor(now, s.Reset, &UsedUpError{Dimension: s.Dimension, Limit: s.Limit, Window: s.Window}))
 	}
 }
 
@@ -73,8 +86,9 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 func (m *Machine) learnLate(now time.Time, it *Item, o *Outcome) {
 	l := it.lane
 	switch o.Signal {
-	case Succeeded, Answered, rejected:
+	case Succeeded, Answered:
 		l.answers++
+		m.witness(now, l, &limiter.News{Sent: it.Sent, Again: it.counted}, o.asHoped())
 		if o.Signal == Succeeded && o.Latency > 0 {
 			l.latency.Observe(o.Latency)
 		}
@@ -101,12 +115,22 @@ func (m *Machine) refusedLate(now time.Time, it *Item, o *Outcome) {
 	}
 }
 
-// exhausted deals with a refusal for good, unless a person has vouched for the lane
-// since the call left.
+// exhausted deals with a refusal for good that says whom it concerns, unless a person has
+// vouched for the lane since the call left. What one means that does not say is known when
+// more items were heard of; see endsIt.
 func (m *Machine) exhausted(now time.Time, it *Item, o *Outcome) {
-	if it.epoch >= it.lane.vouched {
+	switch {
+	case o.Alike != 0:
+		it.lane.answers++ // the server is there
+	case it.epoch >= it.lane.vouched:
 		m.stop(now, it.lane, o.Cause)
 	}
+}
+
+// asHoped reports whether an answer says that nothing is wrong with the lane: it is what was
+// asked for, or says of the item what is wrong with it.
+func (o *Outcome) asHoped() bool {
+	return o.Signal == Succeeded || o.Signal == Answered && o.Alike == 0
 }
 
 // unclearMost is how many refusals in a row that do not say whether they mean a
@@ -127,7 +151,7 @@ func (l *lane) isDaily(o *Outcome, present bool) bool {
 func newsOf(it *Item, o *Outcome, present bool) limiter.News {
 	return limiter.News{
 		Ticket: it.ticket, Sent: it.Sent, Cost: it.Cost, Present: present, Probe: it.Probe,
-		Good: o.Signal == Succeeded, Timeout: o.Timeout, Unsent: o.Unsent, Overloaded: o.Signal == Overloaded,
+		Good: o.Signal == Succeeded, Again: it.counted, Timeout: o.Timeout, Unsent: o.Unsent, Overloaded: o.Signal == Overloaded,
 		Latency: o.Latency, Detour: o.Detour, Directed: o.Directed, RetryAfter: o.RetryAfter, Slow: o.Slow,
 		Measured: o.Measured, Actual: o.Actual, On: o.On, Sightings: o.Sightings,
 	}
@@ -140,16 +164,9 @@ func (o *Outcome) disbelieve() {
 	}
 }
 
-// concerning finds out whom a refusal for good concerns, where the server does
-// not say.
-func (l *lane) concerning(o *Outcome) {
-	if o.Signal == Exhausted && o.OnlyIfFirst && l.answers > 0 {
-		o.Signal = rejected
-	}
-}
-
-func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News) {
+func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News, asHoped bool) {
 	l.answers++
+	endsRow := m.witness(now, l, n, asHoped)
 	l.unclear, l.broke = 0, false
 	l.law.Answered(now, *n)
 	if n.Good && n.Latency > 0 {
@@ -158,7 +175,7 @@ func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News) {
 	if !n.Present {
 		return
 	}
-	l.breaker.Success(now)
+	l.breaker.Success(now, endsRow)
 	if l.phase == Probing {
 		m.passed(now, l)
 	}
@@ -197,9 +214,13 @@ func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News, cause err
 	if l.phase == Probing {
 		m.probeRefused(now, l, n)
 	}
-	if r := l.law.Refused(now, *n); r.Alone {
+	r := l.law.Refused(now, *n)
+	switch {
+	case r.Alone:
 		it.due = r.Until
-	} else {
+	case m.outlasts(now, l):
+		m.stop(now, l, l.outage(now, cause))
+	default:
 		m.cool(now, l, reason, r.Until)
 		l.paused = r.Pause
 	}
@@ -210,7 +231,7 @@ func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News, cause err
 // is up: neither a success nor a failure.
 func (m *Machine) probeRefused(now time.Time, l *lane, n *limiter.News) {
 	if n.Overloaded {
-		l.breaker.Failure(now)
+		l.breaker.Failure(now, 0)
 	} else {
 		l.breaker.Abandon(now)
 	}
@@ -233,7 +254,7 @@ func (m *Machine) straggled(now time.Time, it *Item, n *limiter.News) {
 	}
 }
 
-// hasFailed deals with calls that broke. A probe that broke was not refused,
+// hasFailed deals with calls that broke; whose failure it is, blame.go finds out. A probe that broke was not refused,
 // and so has passed, unless it was the breaker's.
 func (m *Machine) hasFailed(now time.Time, it *Item, n *limiter.News, o *Outcome) {
 	l := it.lane
@@ -242,10 +263,12 @@ func (m *Machine) hasFailed(now time.Time, it *Item, n *limiter.News, o *Outcome
 	if l.phase == Stopped {
 		return
 	}
-	opens := n.Present && l.breaker.Failure(now)
+	opens := n.Present && l.breaks(now, it, o)
 	switch {
 	case m.staysSilent(now, it, o):
 		m.stop(now, l, l.unheard(now, o.Cause))
+	case opens && m.outlasts(now, l):
+		m.stop(now, l, l.outage(now, o.Cause))
 	case opens:
 		l.law.Broken(now)
 		l.cause = o.Cause
@@ -262,6 +285,9 @@ func (m *Machine) cool(now time.Time, l *lane, reason Reason, until time.Time) {
 	m.count(nil, l, cooldowns)
 	m.count(nil, l, participants)
 	l.until = latest(l.breaker.Until(), until)
+	if l.down(now) {
+		m.absolve(l)
+	}
 	m.coolUntil(l, l.until)
 	m.enter(now, l, Cooling, reason)
 	m.beginWait(now, l)
@@ -291,7 +317,7 @@ func (m *Machine) advance(now time.Time, l *lane) {
 			m.enter(now, l, Probing, ByTime)
 		}
 	case Probing: // it was not refused in time
-		l.breaker.Success(now)
+		l.breaker.Success(now, true)
 		m.passed(now, l)
 	case Ramping:
 		m.enter(now, l, Flowing, ByTime)
@@ -311,6 +337,7 @@ func (m *Machine) stop(now time.Time, l *lane, cause error) {
 	l.nextEpoch()
 	m.alarms.clear(&l.alarm)
 	m.enter(now, l, Stopped, ByRefusal)
+	m.reopen(l)
 	m.strand(l, cause)
 }
 

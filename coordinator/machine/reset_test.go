@@ -31,7 +31,7 @@ var laneFields = map[string]atReset{
 	"law":      {"a new one, that knows nothing", func(_ *Machine, l *lane) { l.law = spoiltLaw }, func(l *lane) bool { return l.law != limiter.Law(spoiltLaw) }},
 	"charge":   {"of its config, from the new law on", func(_ *Machine, l *lane) { l.charge = limiter.Charge{Rule: limiter.ChargeBoth} }, func(l *lane) bool { return l.charge == l.cfg.Charge }},
 	"ruled":    {"likewise", func(_ *Machine, l *lane) { l.charge, l.ruled = limiter.Charge{Rule: limiter.ChargeBoth}, true }, func(l *lane) bool { return !l.ruled }},
-	"breaker":  {"a new one", func(_ *Machine, l *lane) { l.breaker.Failure(storyStart) }, func(l *lane) bool { return l.breaker == limiter.NewBreaker(l.cfg.Breaker) }},
+	"breaker":  {"a new one", func(_ *Machine, l *lane) { l.breaker.Failure(storyStart, 0) }, func(l *lane) bool { return l.breaker == limiter.NewBreaker(l.cfg.Breaker) }},
 	"phase":    {"", func(_ *Machine, l *lane) { l.phase = Stopped }, func(l *lane) bool { return l.phase == Flowing }},
 	"reason":   {"", func(_ *Machine, l *lane) { l.reason = ByRefusal }, func(l *lane) bool { return l.reason == ByHand }},
 	"cause":    {"", func(_ *Machine, l *lane) { l.cause = errors.New("no money") }, func(l *lane) bool { return l.cause == nil }},
@@ -65,9 +65,16 @@ var laneFields = map[string]atReset{
 	"parked":   {"likewise", func(_ *Machine, l *lane) { l.parked = 4 }, func(l *lane) bool { return l.parked == 4 }},
 	"delayed":  {"likewise: what waits alone does so for itself", func(_ *Machine, l *lane) { l.delayed = 3 }, func(l *lane) bool { return l.delayed == 3 }},
 	"counts":   {"they are of all time", func(_ *Machine, l *lane) { l.counts = spoiltCount }, func(l *lane) bool { return l.counts == spoiltCount }},
+	"hung":     {"", func(_ *Machine, l *lane) { l.hung = true }, func(l *lane) bool { return !l.hung }},
+	"ended":    {"a moment", func(_ *Machine, l *lane) { l.ended = spoiltAt }, func(l *lane) bool { return l.ended.Equal(spoiltAt) }},
+	"flying":   {"how many there were then", func(_ *Machine, l *lane) { l.flying = 5 }, func(l *lane) bool { return l.flying == 5 }},
 	"answers":  {"they speak for the lane: its name and key were right", func(_ *Machine, l *lane) { l.answers = 12 }, func(l *lane) bool { return l.answers == 12 }},
-	"latency":  {"a measure of answers, for people", func(_ *Machine, l *lane) { l.latency.Observe(time.Second) }, func(l *lane) bool { return l.latency.Mean() == time.Second }},
-	"refusal":  {"a measure: how soon a probe would be refused", func(_ *Machine, l *lane) { l.refusal.Observe(time.Second) }, func(l *lane) bool { return l.refusal.Count() == 1 }},
+	"answered": {"likewise", func(_ *Machine, l *lane) { l.answered = true }, func(l *lane) bool { return l.answered }},
+	"blame": {"what is in doubt of items is nobody's", func(_ *Machine, l *lane) {
+		l.blame = &blame{proof: spoiltAt, began: spoiltAt, bad: 5, failed: alike{1, 4}}
+	}, func(l *lane) bool { return reflect.DeepEqual(l.blame, &blame{opened: 7, bad: 5}) }},
+	"latency": {"a measure of answers, for people", func(_ *Machine, l *lane) { l.latency.Observe(time.Second) }, func(l *lane) bool { return l.latency.Mean() == time.Second }},
+	"refusal": {"a measure: how soon a probe would be refused", func(_ *Machine, l *lane) { l.refusal.Observe(time.Second) }, func(l *lane) bool { return l.refusal.Count() == 1 }},
 
 	"pools":   {"who draws on it", nil, func(l *lane) bool { return len(l.pools) == 1 }},
 	"onePool": {"the room of pools", nil, func(l *lane) bool { return l.onePool[0] == l.pools[0] }},
@@ -152,7 +159,7 @@ var lateEnds = map[string]struct {
 	"never sent":       {Outcome{Signal: Failed, Unsent: true}, false},
 	"cancelled":        {Outcome{}, false},
 	"for good":         {Outcome{Signal: Exhausted}, true},
-	"no such model":    {Outcome{Signal: Exhausted, OnlyIfFirst: true}, true},
+	"no such model":    {Outcome{Signal: Exhausted, Alike: 404}, false},
 }
 
 // News of calls that left before a lane was reset, or followed another law, reaches no

@@ -102,7 +102,7 @@ func TestRampThatCannotBeIsNotBelieved(t *testing.T) {
 // A server that was down when the machine ended is let come back slowly in the next one:
 // nobody knows who else comes back.
 func TestRestoredOutageIsClimbedOutOf(t *testing.T) {
-	b, k := taught(t, LaneConfig{Limits: limiter.Limits{RPM: 6000}}, limiter.DefaultBreakerConsecutive, Outcome{Signal: Failed})
+	b, k := taught(t, LaneConfig{Limits: limiter.Limits{RPM: 6000}}, 38, Outcome{Signal: Failed}) // all that are under way
 	next := recalled(LaneConfig{Limits: limiter.Limits{RPM: 6000}}, b.now.Add(5*time.Second), k)
 	next.offer(50, DefaultPool, 0)
 	next.wait(time.Second)

@@ -63,6 +63,7 @@ type bookLane struct {
 	ill      time.Time // since when it is ill and items wait for it
 	buckets  buckets
 	silence  bookSilence
+	blame    bookBlame
 	givenUp  bool // as it was never answered, by the fact that is being told
 }
 
@@ -76,6 +77,9 @@ type bookItem struct {
 	grant  Grant    // the latest
 	last   Outcome  // of the latest call
 	back   time.Time
+	failed time.Time // when it was last handed over
+	blame  bookDoubts
+	judged bool      // it has failed for good, and that was just
 	alone  time.Time // until when it alone waits after a refusal; zero: it does not
 	first  time.Time // its first call
 	wanted bool
@@ -100,6 +104,8 @@ func (b *book) lane(name string) *bookLane {
 	if l == nil {
 		l = &bookLane{of: b.w.m.lanes[name], config: *b.w.m.laneConfig(name)}
 		l.charge = l.config.Charge
+		l.blame.ever = b.w.m.cfg.AnsweredBefore
+		l.silence.heard = l.blame.ever
 		l.buckets.set(b.w.now, l.config.Limits, b.w.servers[name])
 		b.lanes[name] = l
 	}
@@ -161,6 +167,7 @@ func (b *book) before(Event) moment {
 func (b *book) after(e Event, before moment) {
 	b.closePages()
 	b.breakSilences(e)
+	defer b.findDecided(true)
 	now, news, present := b.before(e), "", false
 	switch e.kind {
 	case evTold:
@@ -251,6 +258,9 @@ func (b *book) end(e Event, before moment) (lane string, present bool) {
 	x.run.busy--
 	if x.place == Releasing {
 		b.isOver(x, released)
+		if x.grant.Verdict == EndFailed {
+			b.count(x.run, failedLater)
+		}
 		return "", false
 	}
 	lane = x.grant.Lane
@@ -261,13 +271,17 @@ func (b *book) end(e Event, before moment) (lane string, present bool) {
 	b.lanes[lane].ended(b.w.now, x, e.outcome, present)
 	b.givesUp(lane, e.outcome.Signal == Failed && !led && !late)
 	x.last, x.back = e.outcome, b.w.now
+	b.isBlamed(x, e.outcome, led, late)
 	b.countEnd(x, e.outcome, present)
 	if e.kind == evSettled {
 		b.isOver(x, settled)
 		return lane, present
 	}
 	b.count(x.run, handedOver)
-	x.place = placeOf(e.outcome)
+	x.place, x.failed = placeOf(e.outcome), b.w.m.now
+	if is := x.item.place; is == Undecided || is == Waiting && e.outcome.Signal == Exhausted { // its lane has stopped by it
+		x.place = is
+	}
 	b.waitsAlone(x, was, present)
 	return lane, present
 }

@@ -120,9 +120,8 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 	if x.grant.Epoch == l.epoch { // still: this end may have begun another
 		l.inEpoch--
 	}
-	first := l.answers == 0
-	answered := o.Signal == Succeeded || o.Signal == Answered || (o.Signal == Exhausted && o.OnlyIfFirst && !first)
-	if answered {
+	answered := o.Signal == Succeeded || o.Signal == Answered
+	if answered || o.Signal == Exhausted && o.Alike != 0 && !l.isLed() {
 		l.answers++
 	}
 	if (answered || o.Signal == Failed) && (l.phase == Flowing || l.phase == Ramping) {

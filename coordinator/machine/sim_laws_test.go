@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -47,6 +48,12 @@ func (b *book) transition(t Transition) {
 		l.beginLaw(b.w.now, *b.w.m.laneConfig(t.Lane), t.Epoch, b.w.servers[t.Lane])
 	case t.To == Cooling:
 		b.total[cooldowns]++
+	}
+	switch {
+	case t.To == Cooling && l.of.breaker.State(b.w.m.now) != limiter.Closed:
+		l.blame.opened = t.Epoch
+	case t.Reason == ByHand && t.To == Flowing && (b.w.telling == evLaneReset || l.of.led()):
+		l.blame = bookBlame{opened: t.Epoch, ever: l.blame.ever}
 	}
 	if rises {
 		l.inEpoch = 0
@@ -120,6 +127,7 @@ func (b *book) call(g Grant, x *bookItem) {
 		w.failf("%v: the bucket has not that much: %+v", g, l.buckets)
 	}
 	b.isInTurn(g, x)
+	b.leaves(g, x)
 	b.isAnsweredInTime(g, x)
 	b.inItsPool(g, x)
 	l.inFlight++
@@ -141,15 +149,33 @@ func (x *bookItem) timeUp(now time.Time) bool {
 // isInTurn: parked before others, back before new, and each in order. Who waits for
 // itself alone, after a failure or a refusal, is overtaken until that is over.
 func (b *book) isInTurn(g Grant, x *bookItem) {
+	head := x
 	for _, y := range x.run.line[x.pool] {
-		ripe := y.place == Waiting || y.place == Parked || (y.place == Delayed && y.item.place == Waiting)
-		if y == x || !ripe || !y.wanted || y.item.place == Releasing {
-			continue
-		}
-		if b.rank(y) < b.rank(x) || (b.rank(y) == b.rank(x) && y.item.Seq < x.item.Seq) {
-			b.w.failf("%v overtakes item %d", g, y.item.Seq)
+		is := y.item.place // InFlight: it was ripe, and is granted later in the same decision
+		ripe := y.place == Waiting || y.place == Parked || y.place == Delayed && (is == Waiting || is == InFlight)
+		if ripe && y.wanted && y.item.place != Releasing && b.goesBefore(y, head) {
+			head = y
 		}
 	}
+	if head != x && !b.maySkip(g, x, head) {
+		b.w.failf("%v overtakes item %d", g, head.item.Seq)
+	}
+}
+
+func (b *book) goesBefore(x, y *bookItem) bool {
+	return cmp.Or(cmp.Compare(b.rank(x), b.rank(y)), x.order(y)) < 0
+}
+
+// order is that of two items of one rank.
+func (x *bookItem) order(y *bookItem) int {
+	suspects := 0
+	if x.blame.suspect() {
+		suspects++
+	}
+	if y.blame.suspect() {
+		suspects--
+	}
+	return cmp.Or(suspects, cmp.Compare(x.blame.probed, y.blame.probed), cmp.Compare(x.item.Seq, y.item.Seq))
 }
 
 func (b *book) rank(x *bookItem) int {
@@ -216,7 +242,7 @@ func (b *book) ends(g Grant, x *bookItem) {
 	case EndWithdrawn:
 		ok = !x.wanted
 	case EndFailed:
-		ok = x.last.Signal == Exhausted && x.last.OnlyIfFirst && b.lane(x.grant.Lane).answers > 0
+		ok = x.judged
 	case EndStopped:
 		x.run.unserved = true
 		if ok = x.noRoom && errors.Is(g.Cause, ErrTooManyLanes); ok {

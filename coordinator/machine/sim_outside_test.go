@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"reflect"
@@ -240,7 +241,7 @@ func (w *world) overhear() {
 	rng, p := w.outer.rng, &w.plan.lanes[w.outer.rng.IntN(len(w.plan.lanes))]
 	o := Outcome{
 		Signal:  []Signal{Nothing, Succeeded, Succeeded, Succeeded, Answered, Throttled, Overloaded, Failed, Exhausted}[rng.IntN(9)],
-		Latency: time.Duration(rng.IntN(30_000)) * time.Millisecond, OnlyIfFirst: rng.IntN(2) == 0, Cause: errSimExhausted,
+		Latency: time.Duration(rng.IntN(30_000)) * time.Millisecond, First: 1, Later: 5, Alike: uint32(rng.IntN(2)), Cause: errSimExhausted,
 		Directed: rng.IntN(2) == 0, RetryAfter: time.Duration(rng.IntN(20_000)) * time.Millisecond,
 		Unclear: rng.IntN(4) == 0, Timeout: rng.IntN(4) == 0, Unsent: rng.IntN(8) == 0, Way: byError,
 		Measured: rng.IntN(2) == 0, Actual: limiter.Cost{Requests: 1, Input: float64(rng.IntN(2500))},
@@ -272,11 +273,14 @@ func (b *book) heardOf(e Event) {
 	if l.isLed() {
 		return
 	}
-	answered := o.Signal == Succeeded || o.Signal == Answered || o.Signal == Exhausted && o.OnlyIfFirst && l.answers > 0
-	if answered {
+	answered, said := o.Signal == Succeeded || o.Signal == Answered, o.Signal == Exhausted && o.Alike != 0
+	if answered || said {
 		l.answers++
 	}
-	if answered || o.Signal == Throttled || o.Signal == Overloaded {
+	if answered {
+		l.answeredBy(e.config.(departure).sent, o)
+	}
+	if answered || said || o.Signal == Throttled || o.Signal == Overloaded {
 		l.silence.heard = true
 	}
 	if (answered || o.Signal == Failed) && (l.phase == Flowing || l.phase == Ramping) {
@@ -295,7 +299,7 @@ func (b *book) heardFrom(e Event, before moment) {
 		return
 	}
 	if r.Answered {
-		l.answers = max(1, l.answers)
+		l.answers, l.blame.ever = max(1, l.answers), true
 	}
 	if is := b.w.m.lanes[e.name]; r.Resume && is.epoch > before[is][0] { // it had stopped
 		l.letIn = b.w.now
@@ -318,10 +322,22 @@ func (b *book) isTold(e Event, led, late bool) {
 		if len(page.ended) != want {
 			b.w.failf("%v: the law of lane %s is told of %d ends", e, lane, len(page.ended))
 		}
-		if want == 1 && !reflect.DeepEqual(page.ended[0], e.outcome) {
-			b.w.failf("%v: the law of lane %s is told %+v", e, lane, page.ended[0])
+		if want == 1 {
+			b.isToldWhole(e, lane, page.ended[0])
 		}
 		page.ended = nil
+	}
+}
+
+// isToldWhole: a law that leads is told what the caller said, and whether the item has failed
+// before.
+func (b *book) isToldWhole(e Event, lane string, told Outcome) {
+	x, again := b.of[e.item], told.Again
+	if told.Again = false; !reflect.DeepEqual(told, e.outcome) {
+		b.w.failf("%v: the law of lane %s is told %+v", e, lane, told)
+	}
+	if again && !x.blame.failed || !again && x.blame.failedLed {
+		b.w.failf("%v: the law of lane %s is told of a failure before: %v", e, lane, again)
 	}
 }
 
@@ -394,12 +410,7 @@ func (b *book) areCosts(l *lane, page *ledPage) {
 			line = append(line, x)
 		}
 	}
-	slices.SortFunc(line, func(x, y *bookItem) int {
-		if d := b.rankNow(x) - b.rankNow(y); d != 0 {
-			return d
-		}
-		return int(x.item.Seq) - int(y.item.Seq)
-	})
+	slices.SortFunc(line, func(x, y *bookItem) int { return cmp.Or(b.rankNow(x)-b.rankNow(y), x.order(y)) })
 	for i, c := range page.costs {
 		if want := l.charge.Of(line[i].item.Cost); c != want {
 			b.w.failf("lane %s: cost %d of those to come is %+v, want %+v", page.lane, i, c, want)

@@ -42,6 +42,7 @@ const (
 	days         // limits by the day, which are used up
 	leaders      // of lanes that are led from outside
 	overhearings // ends of another machine's calls
+	poisons      // items that always fail
 	troubles     = iota
 )
 
@@ -55,6 +56,8 @@ type plan struct {
 	machine Config
 	lanes   []lanePlan
 	runs    []runPlan
+	poison  func(seq uint64) int // how an item is poison; 0: it is not
+	strict  bool                 // few items that are invalid alike stop a lane
 }
 
 type lanePlan struct {
@@ -93,6 +96,7 @@ func newPlan(seed uint64, maxItem int, without trouble) *plan {
 	p.fromSilence()
 	p.ownRules()
 	p.fromOutside()
+	p.fromPoison()
 	return p
 }
 

@@ -21,7 +21,7 @@ type server struct {
 	storm, outage   [2]time.Duration
 	outageKind      Signal // Failed, Overloaded, or Nothing for no answer
 	exhaustedAt     time.Duration
-	onlyIfFirst     bool
+	onlyIfFirst     bool    // it does not say whom its refusals for good concern
 	errors          float64 // share of calls
 	shed            float64 // share of calls that it refuses, whatever their pace
 	places          int     // calls in flight at once; 0: any number

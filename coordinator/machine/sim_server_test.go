@@ -94,7 +94,11 @@ func (s *server) admits(now time.Time) bool {
 }
 
 func (s *server) end(signal Signal, took time.Duration) answer {
-	return answer{Outcome{Signal: signal, Latency: took, OnlyIfFirst: s.onlyIfFirst, Cause: errSimExhausted}, took}
+	a := answer{Outcome{Signal: signal, Latency: took, Cause: errSimExhausted}, took}
+	if s.onlyIfFirst {
+		a.outcome.Alike, a.outcome.First, a.outcome.Later = 404, 1, 5
+	}
+	return a
 }
 
 func (s *server) refused(rng *rand.Rand, signal Signal) answer {

@@ -64,6 +64,8 @@ func (s *bookSilence) ended(now, sent time.Time, o Outcome, late bool) {
 	switch o.Signal {
 	case Succeeded, Answered, Throttled, Overloaded:
 		s.heard = true
+	case Exhausted:
+		s.heard = s.heard || o.Alike != 0
 	case Failed:
 		if !late {
 			s.hears(now, sent, o.Way)

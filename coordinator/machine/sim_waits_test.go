@@ -48,7 +48,7 @@ func (b *book) laneWaits(lw LongWait) {
 		w.failf("%v: the lane is %v", lw, l.phase)
 	case lw.Since.Before(l.letIn):
 		w.failf("%v: a call was let in at %v", lw, l.letIn)
-	case !l.said.IsZero() && !l.letIn.After(l.said) && !l.said.Before(first):
+	case !l.said.IsZero() && !l.letIn.After(l.said) && !l.said.Before(first) && !lw.Since.After(l.said):
 		w.failf("%v: that was said at %v", lw, l.said)
 	case (l.phase == Flowing || l.phase == Ramping) && l.inEpoch > 0:
 		w.failf("%v: %d calls are under way", lw, l.inEpoch)
@@ -109,6 +109,6 @@ func (b *book) onlyFor(lane string) (some bool, offered time.Time) {
 
 // couldGo reports whether an item waits, and nothing but its lanes keeps it from a call.
 func (x *bookItem) couldGo() bool {
-	waits := x.place == Waiting || x.place == Parked || x.place == Delayed
+	waits := x.place == Waiting || x.place == Parked || x.place == Delayed || x.place == Undecided && x.item.place != Undecided
 	return waits && x.item.place != Releasing && x.run.paused == 0 && x.run.busy < withDefault(x.run.config.Concurrency)
 }

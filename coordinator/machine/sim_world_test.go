@@ -130,6 +130,7 @@ func (w *world) tell(e Event) {
 	w.say("%v", e)
 	w.book.breakSilences(e) // before it as well: it may bring who draws on a lane again
 	before := w.book.before(e)
+	w.book.isAboutToEnd(e)
 	w.telling = e.kind
 	w.m.Step(w.now, e)
 	w.hear(w.m.out.Transitions)
@@ -188,6 +189,7 @@ func (w *world) ready() {
 	ready := w.m.Ready(w.now)
 	w.wake = ready.WakeAt
 	w.hear(ready.Transitions)
+	w.book.findDecided(false)
 	w.heard = 0
 	for _, g := range ready.Grants {
 		w.say("run %d, %v", g.Run, g)
@@ -210,6 +212,7 @@ func (w *world) ready() {
 		w.book.finish(f)
 	}
 	w.book.afterReady(ready)
+	w.book.findDecided(true)
 	if !w.bare {
 		w.m.check(w.book)
 		w.m.checkAwake(w.book)
@@ -229,7 +232,7 @@ func (w *world) work(g Grant) {
 		return
 	}
 	s := w.servers[g.Lane]
-	a := s.call(w.rng, w.now, w.now.Sub(storyStart), g.Item.Cost)
+	a := w.spoil(g, s.call(w.rng, w.now, w.now.Sub(storyStart), g.Item.Cost))
 	s.flying++
 	if w.plan.without&cancels == 0 && w.rng.IntN(20) == 0 {
 		a = answer{Outcome{}, time.Duration(w.rng.Float64() * float64(a.latency))}
@@ -242,7 +245,11 @@ func (w *world) work(g Grant) {
 		a.outcome.Actual = limiter.Cost{Requests: 1, Input: float64(w.rng.IntN(2500)), Output: float64(w.rng.IntN(1500))}
 		a.outcome.Cached = w.cached(a.outcome.Actual.Input)
 	}
-	w.in(a.latency, func() { s.flying--; w.end(g, a.outcome, w.decides(g, a.outcome)) })
+	w.in(a.latency, func() {
+		s.flying--
+		a.outcome.Last = a.outcome.Signal == Failed && g.Item.Attempts+1 >= simAttempts
+		w.end(g, a.outcome, w.decides(g, a.outcome))
+	})
 }
 
 // decides whether the end of the call is the end of the item.
@@ -251,13 +258,13 @@ func (w *world) decides(g Grant, o Outcome) bool {
 	case Throttled, Overloaded:
 		return g.Item.Throttled >= 30
 	case Failed:
-		return g.Item.Attempts >= 3
+		return o.Unsent && g.Item.Throttled >= 30
 	case Exhausted:
-		return w.rng.IntN(2) == 0
+		return o.Alike == 0 && w.rng.IntN(2) == 0
 	case Nothing:
 		return w.rng.IntN(4) > 0
 	case Answered:
-		return w.rng.IntN(10) > 0
+		return o.Alike == 0 && w.rng.IntN(10) > 0
 	}
 	return true
 }

@@ -52,7 +52,7 @@ type LaneStatus struct {
 	Level    Levels
 	InFlight int
 	Parked   int
-	Delayed  int       // items that wait for themselves
+	Delayed  int       // items that wait for themselves, or until it is known whose their failure is
 	FirstDue time.Time // when the first of them may go again; zero: there is none
 	LastDue  time.Time // and the last
 	Breaker  limiter.BreakerState
@@ -211,7 +211,7 @@ func (l *lane) draws(weight float64) (c limiter.Cost) {
 	n := 0
 	for _, p := range l.pools {
 		c = c.Plus(p.costOn(l))
-		n += p.waiting.n + p.returned.len() + p.delayed.len()
+		n += p.waiting.n + p.returned.len() + p.delayed.len() + p.undecided
 	}
 	if n == 0 {
 		return limiter.Cost{}

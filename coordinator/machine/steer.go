@@ -182,7 +182,7 @@ func (m *Machine) reset(now time.Time, name string) {
 // measured stays.
 func (l *lane) forgive() {
 	l.vouched = l.epoch
-	l.broke, l.unclear, l.revived = false, 0, false
+	l.broke, l.unclear, l.revived, l.hung = false, 0, false, false
 	l.cause, l.until, l.wave, l.paused = nil, time.Time{}, 0, false
 	l.listen()
 	l.promised, l.overdue = nil, time.Time{}

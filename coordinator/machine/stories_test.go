@@ -55,8 +55,8 @@ var setUp = map[string]bool{"machine": true, "restart": true, "open": true, "def
 // The commands. Each is one sentence about the world; what follows from it is
 // decided when the command is over.
 var commands = map[string]func(*story, words){
-	"machine": func(s *story, w words) { // idle=D long-wait=D first-answer=D: another machine, and no calls in flight
-		s.m = New(Config{IdleTTL: w.span("idle"), LongWait: cmp.Or(w.span("long-wait"), -1), FirstAnswer: w.span("first-answer"), Lane: w.lane()})
+	"machine": func(s *story, w words) { // idle=D long-wait=D first-answer=D patience=D: another machine, and no calls in flight
+		s.m = New(Config{IdleTTL: w.span("idle"), LongWait: cmp.Or(w.span("long-wait"), -1), FirstAnswer: w.span("first-answer"), OutagePatience: w.span("patience"), Lane: w.lane()})
 		s.server = nil
 		clear(s.lent)
 	},
@@ -92,17 +92,21 @@ var commands = map[string]func(*story, words){
 	"overload": func(s *story, w words) { // ITEMS after=D retry-after=D: 503
 		s.end(w, HandedOver, Outcome{Signal: Overloaded, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after")})
 	},
-	"fail": func(s *story, w words) { // ITEMS after=D retry-after=D way=N cause=WORD: 500, tried again
+	"fail": func(s *story, w words) { // ITEMS after=D retry-after=D way=N cause=WORD unsent=yes last=yes: 500, tried again
 		s.end(w, HandedOver, Outcome{
 			Signal: Failed, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after"), Way: uint8(w.number("way")), Cause: w.causeOr(nil),
+			Unsent: w.has("unsent"), Last: w.has("last"),
 		})
+	},
+	"forbid": func(s *story, w words) { // ITEMS after=D first=N later=N cause=WORD: refused for good, and not said who is
+		s.end(w, HandedOver, Outcome{Signal: Exhausted, Alike: 1, First: uint8(w.number("first")), Later: uint8(w.number("later")), Cause: w.causeOr(nil)})
 	},
 	"give-up": func(s *story, w words) { s.end(w, Settled, Outcome{Signal: Failed}) }, // ITEMS: 500, once too often
 	"exhaust": func(s *story, w words) { // ITEMS cause=WORD: no quota, or the key refused
 		s.end(w, HandedOver, Outcome{Signal: Exhausted, Cause: w.cause()})
 	},
 	"not-found": func(s *story, w words) { // ITEMS: the model is not found
-		s.end(w, HandedOver, Outcome{Signal: Exhausted, OnlyIfFirst: true, Cause: errors.New("model not found")})
+		s.end(w, HandedOver, Outcome{Signal: Exhausted, Alike: 404, First: 1, Later: 5, Cause: errors.New("model not found")})
 	},
 	"cancel": func(s *story, w words) { s.end(w, Settled, Outcome{}) }, // ITEMS: the caller lost interest in flight
 	"withdraw": func(s *story, w words) { // ITEMS: nobody wants them any more
@@ -133,7 +137,7 @@ var commands = map[string]func(*story, words){
 	},
 	"advance":     func(s *story, w words) { s.until(s.now.Add(w.first())) }, // D
 	"until-quiet": func(s *story, w words) { s.untilQuiet() },
-	"serve":       func(s *story, w words) { s.serve(w.first(), max(time.Second, w.span("every")), w.server(s.server)) }, // D every=D latency=D places=N each=N rate=N breaks=N cause=WORD others=N refusal=503 retry-after=D headers=shown until=refused
+	"serve":       func(s *story, w words) { s.serve(w.first(), max(time.Second, w.span("every")), w.server(s.server)) }, // D every=D latency=D places=N each=N rate=N breaks=N cause=WORD unsent=yes others=N refusal=503 retry-after=D headers=shown until=refused
 	"in-flight":   func(s *story, w words) { s.say("in flight: %v", slices.Sorted(maps.Keys(s.lent))) },
 	"status":      func(s *story, w words) { s.status() },
 	"clock-back": func(s *story, w words) { // D: one look at a clock that was set back

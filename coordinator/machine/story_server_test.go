@@ -23,6 +23,7 @@ type storyServer struct {
 	after   time.Duration // that it names with refusals; 0: none
 	stops   bool          // once it has refused one
 	cause   error         // what calls that break break of; nil: nobody says
+	unsent  bool          // they never reach it
 
 	busy, calls int
 	level       float64
@@ -39,7 +40,7 @@ func (w words) server(before *storyServer) *storyServer {
 		latency: w.span("latency"), places: int(w.number("places")), each: int(w.number("each")), rate: w.number("rate"),
 		others: w.number("others"), headers: w.has("headers"), after: w.span("retry-after"),
 		signal: Throttled, stops: w.has("until"), refused: map[uint64]bool{}, shown: map[uint64][]limiter.Sighting{},
-		breaks: int(w.number("breaks")), broken: map[uint64]bool{}, cause: w.causeOr(nil),
+		breaks: int(w.number("breaks")), broken: map[uint64]bool{}, cause: w.causeOr(nil), unsent: w.has("unsent"),
 	}
 	s.level = s.rate
 	if w.text("refusal", "429") == "503" {
@@ -99,7 +100,7 @@ func (s *storyServer) ends(g Grant, now time.Time) Event {
 	}
 	s.busy = max(0, s.busy-1)
 	if s.broken[g.Item.Seq] {
-		o.Signal, o.Cause = Failed, s.cause
+		o.Signal, o.Cause, o.Unsent = Failed, s.cause, s.unsent
 		return HandedOver(g, o)
 	}
 	return Settled(g, o)

@@ -31,6 +31,7 @@ func (r *runner) options() []batch.Option {
 		batch.WithLongWait(r.flags.longWait),
 		batch.WithFirstAnswer(r.flags.firstAnswer),
 	}
+	opts = append(opts, r.endOptions()...)
 	opts = append(opts, r.flags.lawOptions()...)
 	opts = append(opts, r.flags.lanes.options()...)
 	return append(opts, r.stateOptions()...)
@@ -43,12 +44,12 @@ func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply,
 	r.sayBound(it)
 	if !r.log.Enabled(ctx, slog.LevelDebug) {
 		reply, err := r.backend.do(ctx, asks)
-		r.noteFault(err)
+		r.noteFault(it, err)
 		return reply, err
 	}
 	began := r.clock.Now()
 	reply, err := r.backend.do(ctx, asks)
-	r.noteFault(err)
+	r.noteFault(it, err)
 	r.logCall(ctx, it, &reply, r.clock.Now().Sub(began), err)
 	return reply, err
 }

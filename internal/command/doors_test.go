@@ -65,6 +65,10 @@ var doors = map[string]struct {
 	"max-bodies":        {"--max-bodies 9", []string{"client.MaxBodies=9437184"}, ""},
 	"timeout":           {"--timeout 10s --base-url http://localhost", []string{"option WithAttemptTimeout(10s)", "option WithLocalServer(5s)"}, ""},
 	"first-answer":      {"--first-answer 11s", []string{"option WithFirstAnswer(11s)"}, ""},
+	"outage-patience":   {"--outage-patience 20s", []string{"option WithOutagePatience(20s)"}, ""},
+	"max-failures":      {"--max-failures 5%", []string{"option WithMaxFailureShare(0.05)"}, ""},
+	"keep-going":        {"--keep-going", []string{"option WithKeepGoing()"}, ""},
+	"filtered":          {"--filtered fail", []string{"job.FilteredFails=true"}, ""},
 	"item-timeout":      {"--item-timeout 12s", []string{"option WithItemTimeout(12s)"}, ""},
 	"deadline":          {in: "bounds.txtar"},
 	"long-wait":         {"--long-wait 13s", []string{"option WithLongWait(13s)"}, ""},
@@ -223,6 +227,7 @@ func TestWhatARunIsAlwaysGiven(t *testing.T) {
 		reads(t, passedOn(t, dir, "--output", output), "job.Errors="+stdoutErrors)
 	}
 	reads(t, passedOn(t, dir),
+		"option WithAlikeFailures(20)", "option WithOutagePatience(6h0m0s)",
 		"option WithClock()", "option WithObserver()", "option WithCalls()", "option WithEnds()", "option WithSeed(99)", "client.HoldBodies=true",
 		"job.Drain=set", "job.Lane=set", "job.Cost=set", "job.Redact=set", "job.Checked=true", "job.Stdout=set",
 		"job.Watch.Checked=set", "job.Watch.Ended=set", "job.Watch.Skipped=set", "job.Watch.Renamed=set", "job.Watch.Broke=set", "job.Watch.Fault=set",

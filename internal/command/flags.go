@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -38,6 +39,10 @@ type runFlags struct {
 	deadline       time.Duration
 	longWait       time.Duration
 	firstAnswer    time.Duration
+	outagePatience time.Duration
+	maxFailures    failureBound
+	keepGoing      bool
+	filtered       string
 	cluster        string // "": none
 	config         string
 	configBaseURL  bool          // the config file says whom to call
@@ -101,6 +106,12 @@ const (
 	durableOS   = "os"
 )
 
+// Values of --filtered.
+const (
+	filteredKeep = "keep"
+	filteredFail = "fail"
+)
+
 // Values of --text.
 const (
 	textAuto   = "auto"
@@ -134,9 +145,13 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.maxBodies, "max-bodies", openai.DefaultMaxBodies/mebibyte, "MiB of long answers that are read or not yet written, all calls together; more of them wait (the first 64 KiB of each do not count)")
 	fs.DurationVar(&f.timeout, "timeout", batch.DefaultAttemptTimeout, "longest call; waiting to be sent does not count, 0 is no bound")
 	fs.DurationVar(&f.firstAnswer, "first-answer", batch.DefaultFirstAnswer, "stop, with exit code 3, if no call of a model was ever answered and all have broken in one way for so long; 0 waits for ever")
+	fs.DurationVar(&f.outagePatience, "outage-patience", batch.DefaultOutagePatience, "stop, with exit code 3, if a model was answered before and nothing has been for so long; 0 waits for ever")
+	fs.BoolVar(&f.keepGoing, "keep-going", false, "never stop because items fail alike, and end each item where items that always fail cannot be told from an outage: in an outage good ones fail, too")
+	fs.Var(&f.maxFailures, "max-failures", "stop, with exit code 4, when so many items have failed in this run, or as in 5% more than that share of the items that have ended (after the first 100); 0 is no bound")
 	fs.DurationVar(&f.itemTimeout, "item-timeout", 0, "longest time for one item in all, from its first call; 0 is no bound")
 	fs.DurationVar(&f.deadline, "deadline", 0, "longest time for the run in all: it then stops as at Ctrl-C, with exit code 4; 0 is no bound")
 	fs.DurationVar(&f.longWait, "long-wait", batch.DefaultLongWait, "warn of a model or an item that waits for longer; 0 warns of none")
+	fs.StringVar(&f.filtered, "filtered", filteredKeep, "answers that a content filter has cut short or emptied: keep (they are results, and counted) or fail (they go to the errors file)")
 	fs.StringVar(&f.order, "order", orderCompletion, "how results stand in the output: completion (as they come) or input (as in the input; those that wait for their turn are not saved yet, and a run that goes on with a file brings it into order at its end)")
 	fs.BoolVar(&f.retryFailed, "retry-failed", false, "also try again what failed for good in an earlier run")
 	fs.BoolVar(&f.fresh, "fresh", false, "start over: the old output is kept as OUTPUT.bak")
@@ -156,7 +171,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 		"cluster": "ADDRESS",
 		"output":  "FILE", "errors": "FILE", "timeline": "FILE", "api-key-env": "NAME", "api-key-file": "FILE", "text": "WHEN",
 		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
-		"timeout": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "sim-profile": "NAME", "config": "FILE",
+		"timeout": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "outage-patience": "D", "max-failures": "N|P%", "filtered": "MODE", "sim-profile": "NAME", "config": "FILE",
 		"durable": "MODE", "progress": "MODE", "color": "WHEN", "log-level": "LEVEL", "log-format": "FORMAT", "log-file": "FILE", "seed": "N",
 	})
 }
@@ -170,12 +185,15 @@ type named struct {
 // Type is what the help shows.
 func (n named) Type() string { return n.word }
 
-// nameValues gives flags the words for their values. A default of no time is not
-// shown: what it means is said.
+// nameValues gives flags the words for their values, and shows default times as they would be
+// written. A default of no time is not shown: what it means is said.
 func nameValues(fs *pflag.FlagSet, words map[string]string) {
 	for flag, word := range words {
 		f := fs.Lookup(flag)
 		f.Value = named{f.Value, word}
+		if d, err := time.ParseDuration(f.DefValue); err == nil && strings.HasSuffix(f.DefValue, "s") {
+			f.DefValue = span(d.Seconds())
+		}
 		if f.DefValue == "0s" {
 			f.DefValue = "0"
 		}
@@ -238,6 +256,8 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		atLeast("deadline", f.deadline, 0),
 		atLeast("long-wait", f.longWait, 0),
 		atLeast("first-answer", f.firstAnswer, 0),
+		atLeast("outage-patience", f.outagePatience, 0),
+		oneOf("filtered", f.filtered, filteredKeep, filteredFail),
 		oneOf("sim-profile", f.simProfile, profileDemo, profileFast),
 		oneOf("order", f.order, orderCompletion, orderInput),
 		oneOf("format", f.format, formatAuto, formatJSONL, formatText, formatCSV),

@@ -18,12 +18,12 @@ type flagGroup struct {
 
 // runGroups has each flag of run once.
 var runGroups = []flagGroup{
-	{"Files", "output errors timeline text durable fresh retry-failed"},
+	{"Files", "output errors timeline text filtered durable fresh retry-failed"},
 	{"Whom to call", "provider base-url api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
 	{"Input", "format template system max-tokens on-bad-line on-untranslatable order limit"},
 	{"What it costs", "price prices"},
 	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},
-	{"How long", "max-attempts timeout first-answer item-timeout deadline"},
+	{"When to give up", "max-attempts timeout item-timeout first-answer outage-patience max-failures keep-going deadline"},
 	{"What is shown", "progress color long-wait log-level log-format log-file"},
 	{"Many machines", "cluster"},
 	{"The rest", "config seed help"},

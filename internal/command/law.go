@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/limiter"
 )
 
 // The laws of admission that --law chooses from.
@@ -22,15 +23,15 @@ func registerLaw(fs *pflag.FlagSet, to *string) {
 func checkLaw(name string) error { return oneOf("law", name, lawModel, lawPlain) }
 
 // lawOptions say how the lanes are paced. A server of one's own queues instead of
-// refusing, so its latency is watched besides its refusals, and if nobody says to what
-// target, it is half of the timeout; the simulated provider refuses wherever it is.
+// refusing, so its latency is watched besides its refusals; the simulated provider refuses
+// wherever it is.
 func (f *runFlags) lawOptions() []batch.Option {
 	opts := []batch.Option{batch.WithLatencyTarget(f.latencyTarget)}
 	switch {
 	case f.law == lawPlain:
 		opts = append(opts, batch.WithPlainLaw())
 	case f.whoAnswers(f.preset).Local:
-		opts = append(opts, batch.WithLocalServer(cmp.Or(f.latencyTarget, f.timeout/2)))
+		opts = append(opts, batch.WithLocalServer(cmp.Or(f.latencyTarget, limiter.LocalTarget(f.timeout))))
 	}
 	return opts
 }

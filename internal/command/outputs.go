@@ -98,7 +98,7 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 		Input: in, Output: output, Stdout: r.stdout, Errors: r.flags.errorsPath(),
 		Reader: r.flags.readerConfig(in.Name), SkipBad: r.flags.skipsBadLines(), SkipUntranslatable: r.flags.skipsUntranslatable(),
 		MaxTokens: r.flags.boundOfChats(), MaxTokensOfPrompts: r.flags.maxTokens, Fields: r.flags.fields(),
-		RetryFailed: r.flags.retryFailed, Fresh: r.flags.fresh, InputOrder: r.flags.order == orderInput, Durability: r.flags.durability(),
+		FilteredFails: r.flags.filtered == filteredFail, RetryFailed: r.flags.retryFailed, Fresh: r.flags.fresh, InputOrder: r.flags.order == orderInput, Durability: r.flags.durability(),
 		Concurrency: r.flags.concurrency, Drain: r.halt.drain,
 		Lane: r.backend.lane, Cost: func(q *prompts.Request) batch.Cost { return estimateOf(q.Body) },
 		Simulated: r.backend.books != nil,
@@ -161,10 +161,14 @@ func (r *runner) sayOrder(s *promptfile.Sums) {
 
 func (r *runner) itemEnded(res *promptfile.Result) {
 	r.unwritten.Add(1)
+	if len(res.Failures) > 0 {
+		r.failing.drop(res.Item.ID)
+	}
 	if res.Err == nil {
 		r.answered.note(r.answeredAs(res))
 		return
 	}
+	r.noteFailed(res)
 	r.logItem(res)
 }
 

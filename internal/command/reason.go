@@ -39,6 +39,8 @@ func reasonOf(err error) string {
 	var (
 		known *reason
 		w     *batch.WaitError
+		alike *batch.AlikeError
+		out   *batch.OutageError
 		e     *provider.Error
 	)
 	switch {
@@ -48,6 +50,10 @@ func reasonOf(err error) string {
 		return known.text
 	case errors.As(err, &w):
 		return waitReason(w)
+	case errors.As(err, &alike):
+		return alikeReason(alike)
+	case errors.As(err, &out):
+		return outageReason(out)
 	case errors.Is(err, batch.ErrNoAnswer):
 		return "no call was ever answered: " + causeOf(err)
 	case errors.As(err, &e) && !isConnection(e):
@@ -108,6 +114,29 @@ func waitReason(w *batch.WaitError) string {
 		text += fmt.Sprintf(" (%s)", shown(answerReason(e)))
 	}
 	return text + fmt.Sprintf("; at most %s is waited", words.Wait(w.Most))
+}
+
+// alikeReason says what all items have met that were asked.
+func alikeReason(a *batch.AlikeError) string {
+	verb := "were refused"
+	if e := faultOf(a.Cause); e != nil && e.Kind.BreakerCounts() {
+		verb = "failed"
+	}
+	return fmt.Sprintf("all of the first %d items %s alike: %s; nothing was answered", a.Items, verb, reasonOf(a.Cause))
+}
+
+// outageReason says since when nothing was answered, and what waits for that.
+func outageReason(o *batch.OutageError) string {
+	text := fmt.Sprintf("nothing was answered since %s, and %s", moment(o.Since, -o.For), words.Count(o.Waiting, "item"))
+	if o.Waiting == 1 {
+		text += " waits"
+	} else {
+		text += " wait"
+	}
+	if o.Cause != nil {
+		text += ": " + reasonOf(o.Cause)
+	}
+	return text
 }
 
 // moment is a moment of the clock, with its day if that is another.

@@ -12,7 +12,7 @@ import (
 )
 
 // runAt runs ten prompts with a provider whose server is answered by answer.
-func runAt(t *testing.T, provider, key string, answer http.HandlerFunc) (code int, stderr string) {
+func runAt(t *testing.T, provider, key string, answer http.HandlerFunc, more ...string) (code int, stderr string) {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
@@ -21,8 +21,8 @@ func runAt(t *testing.T, provider, key string, answer http.HandlerFunc) (code in
 	if err := os.WriteFile(in, []byte(strings.Repeat(`{"prompt":"Well?"}`+"\n", 10)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, _, stderr = inWorld(t, nil, map[string]string{key: "key-0123456789abcdef"},
-		"run", in, "-o", filepath.Join(dir, "out.jsonl"), "--provider", provider, "--base-url", server.URL+"/openai", "--model", "m 1", "--max-attempts", "1")
+	args := []string{"run", in, "-o", filepath.Join(dir, "out.jsonl"), "--provider", provider, "--base-url", server.URL + "/openai", "--model", "m 1", "--max-attempts", "1"}
+	code, _, stderr = inWorld(t, nil, map[string]string{key: "key-0123456789abcdef"}, append(args, more...)...)
 	return code, stderr
 }
 
@@ -46,10 +46,10 @@ func TestWordsOfTheRow(t *testing.T) {
 		w.WriteHeader(http.StatusPreconditionFailed)
 		_, _ = io.WriteString(w, `{"error":"account acme is suspended"}`)
 	}
-	if code, stderr := runAt(t, "fireworks", "FIREWORKS_API_KEY", suspended); code != ExitStopped {
+	if code, stderr := runAt(t, "fireworks", "FIREWORKS_API_KEY", suspended, "--keep-going"); code != ExitStopped {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
-	if code, stderr := runAt(t, "together", "TOGETHER_API_KEY", suspended); code != ExitItemsFailed {
+	if code, stderr := runAt(t, "together", "TOGETHER_API_KEY", suspended, "--keep-going"); code != ExitItemsFailed {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

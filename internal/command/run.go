@@ -48,8 +48,8 @@ Ctrl-C finishes what is in flight; a second one abandons it. Files are whole eit
 
 Exit codes: 0 every item succeeded; 1 some items failed, or a bad line came after calls were
 made (from standard input); 2 usage, configuration or input is wrong, and nothing was called;
-3 stopped by the provider (quota, balance, key, never an answer); 4 stopped by a bound of yours
-(--deadline); 5 the output cannot be written, or could not for a while; 130 interrupted.`
+3 stopped by the provider (quota, balance, key, never an answer, an outage that lasts) or by a mistake
+in every line; 4 stopped by a bound of yours (--deadline, --max-failures); 5 the output cannot be written, or could not for a while; 130 interrupted.`
 
 func newRunCommand(w *World) *cobra.Command {
 	flags := &runFlags{}
@@ -125,13 +125,16 @@ type runner struct {
 	report      *progress.Report // what the console says at the end; nil: nothing
 
 	troubles troubles
+	failing  failing
+	failed   failedItems
 	oddOnce  sync.Once                      // whether it was said that a wait cannot be meant
 	latest   atomic.Pointer[provider.Error] // why the latest call failed, of the workers; nil: none did
 
 	bounds atomic.Bool // prompts have a bound that nobody told, and it was not said yet
 
-	known batch.Memory // what an earlier run has learned of the lanes
-	state *stateFile   // where what is learned is kept; nil: nowhere
+	known          batch.Memory // what an earlier run has learned
+	state          *stateFile   // where what is learned is kept; nil: nowhere
+	answeredBefore bool         // in an earlier run of the same output, by whom this one calls
 }
 
 // runFile runs a file to whatever end, and says what is to be said but for the
@@ -202,7 +205,7 @@ func (r *runner) run() error {
 		return err
 	}
 	r.introduce(src, plan, begun, lowered)
-	r.recall()
+	r.recall(begun)
 	return r.process(job, plan)
 }
 

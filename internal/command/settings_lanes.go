@@ -65,9 +65,9 @@ func (s *laneSettings) table() []laneSetting {
 		{"error-window.hold", &s.errors.Hold, millisecond, day, "how long it stays lowered at least"},
 		{"error-window.min-calls", &s.errors.MinSamples, 1, mostCalls, "fewer calls in the window decide nothing"},
 		{"breaker.window", &s.breaker.Window, 1, day, "how far back calls that break are counted"},
-		{"breaker.failure-rate", &s.breaker.FailureRate, 0.01, 1, "share of them that opens it"},
+		{"breaker.failure-rate", &s.breaker.FailureRate, 0.01, 1, "share of them that opens it; without it none does"},
 		{"breaker.min-calls", &s.breaker.MinSamples, 1, mostCalls, "fewer calls in the window decide nothing by share"},
-		{"breaker.consecutive", &s.breaker.Consecutive, 1, mostCalls, "calls that break in a row and open it"},
+		{"breaker.consecutive", &s.breaker.Consecutive, 1, mostCalls, "items in a row whose calls break, and that open it; never fewer than calls are under way"},
 		{"breaker.open", &s.breaker.OpenFor, millisecond, day, "how long nothing is sent, at first"},
 		{"breaker.max-open", &s.breaker.MaxOpen, millisecond, day, "and at most, while probes break"},
 		{"backoff.base", &s.backoff.Base, millisecond, day, "most that an item waits after its first call that broke; it doubles"},
@@ -92,7 +92,7 @@ func newLaneSettings(file string) *laneSettings {
 			Factor: limiter.DefaultErrorFactor, Hold: limiter.DefaultErrorHold, MinSamples: limiter.DefaultErrorMinSamples,
 		},
 		breaker: limiter.BreakerConfig{
-			Window: limiter.DefaultBreakerWindow, FailureRate: limiter.DefaultBreakerFailureRate, MinSamples: limiter.DefaultBreakerMinSamples,
+			Window: limiter.DefaultBreakerWindow, MinSamples: limiter.DefaultBreakerMinSamples,
 			Consecutive: limiter.DefaultBreakerConsecutive, OpenFor: limiter.DefaultBreakerOpenFor, MaxOpen: limiter.DefaultBreakerMaxOpen,
 		},
 		backoff: limiter.BackoffConfig{Base: limiter.DefaultBackoffBase, Max: limiter.DefaultBackoffMax},
@@ -147,6 +147,9 @@ func (s *laneSettings) shown(name string) string {
 		if _, is := one.to.(*time.Duration); is && one.name == name {
 			return span(one.value())
 		}
+	}
+	if name == "breaker.failure-rate" && s.breaker.FailureRate == 0 {
+		return "never"
 	}
 	return s.fs.Lookup(name).Value.String()
 }

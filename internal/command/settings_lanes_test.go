@@ -38,7 +38,7 @@ func settled(t *testing.T, text string, args ...string) *runFlags {
 // file does not speak, nothing is said.
 func TestLaneSettingsReachTheLanes(t *testing.T) {
 	usual := limiter.BreakerConfig{
-		Window: 30 * time.Second, FailureRate: 0.6, MinSamples: 10, Consecutive: 10, OpenFor: machine.ModelOpen, MaxOpen: machine.ModelOpen,
+		Window: 30 * time.Second, MinSamples: 10, Consecutive: 10, OpenFor: machine.ModelOpen, MaxOpen: machine.ModelOpen,
 	}
 	quick, slow := usual, usual
 	quick.MaxOpen, quick.OpenFor = time.Second, time.Second

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/saver"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/disk"
@@ -60,7 +61,8 @@ func (r *runner) serverOf() (server, mark string) {
 
 // recall finds out what an earlier run has left, and where to save to. What is wrong with
 // it is said, and no error.
-func (r *runner) recall() {
+func (r *runner) recall(begun promptfile.Begun) {
+	r.answeredBefore = begun.Results > 0
 	s := r.stateFile()
 	if s == nil {
 		return
@@ -71,6 +73,7 @@ func (r *runner) recall() {
 		return
 	}
 	r.state = s
+	r.answeredBefore = r.answeredBefore && !errors.Is(err, errOthers)
 	switch {
 	case r.flags.forget:
 		_ = os.Remove(s.path) // if it stays, it is replaced, or too old one day
@@ -78,6 +81,9 @@ func (r *runner) recall() {
 		r.console.Notice(event.State, fmt.Sprintf("%s is not used: %v; what it knew of the provider is learned again", s.path, err))
 	default:
 		r.known = known
+	}
+	if begun.Fresh {
+		r.known.Items = nil // each is asked for the first time
 	}
 }
 

@@ -17,17 +17,17 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// What is known of the lanes lies beside the output from one run to the next: for
+// What is known of the lanes lies next to the output from one run to the next: for
 // results.jsonl in results.state.json. It says how long the provider asked to wait, how
-// far a ramp has come, and what was learned of limits. It is no journal: it says nothing
-// of items, and to delete it loses nothing but what was learned.
+// far a ramp has come, what was learned of limits, and how often items have failed that are
+// not over. It is no journal: to delete it loses nothing but what was learned.
 //
 // It is written as a whole, to another name first, and is on the disk before it has its
 // own: a loss of power leaves this one or the one before. With --durable os it is not
 // synced: what that leaves of it is found to be damaged, and not used.
 
 const (
-	stateVersion = 1
+	stateVersion = 2 // the second has items; the first is read as one without
 
 	// stateKept is for how long what is known of a lane is believed. Waits and ramps take
 	// care of themselves, being moments; limits of a day ago may be those of another tier.
@@ -37,7 +37,8 @@ const (
 	// clocks are put right by less. Beyond it the waits in it mean nothing.
 	stateAhead = time.Minute
 
-	// maxState is the longest state, in bytes. A lane, which is a model, takes up to 5,000.
+	// maxState is the longest state, in bytes. A lane, which is a model, takes up to 5,000, and
+	// the items that are remembered at most take 800,000.
 	maxState = 16 << 20
 )
 
@@ -54,10 +55,10 @@ type sealedState struct {
 
 // savedState is what is known, and of whom.
 type savedState struct {
-	Saved  time.Time    `json:"saved"`
-	Server string       `json:"server"`
-	Print  string       `json:"fingerprint"`
-	Lanes  batch.Memory `json:"lanes"`
+	Saved  time.Time `json:"saved"`
+	Server string    `json:"server"`
+	Print  string    `json:"fingerprint"`
+	batch.Memory
 }
 
 // stateFile is where the state of one output is kept.
@@ -76,26 +77,27 @@ type stateFile struct {
 var (
 	errNotOurs = errors.New("it is not one that headrace has written: it is left alone, and what is learned is not saved")
 	errDamaged = errors.New("it is damaged")
+	errOthers  = errors.New("it is about")
 )
 
 // load reads the state. A file that is not there is none.
-func (s *stateFile) load() (batch.Memory, error) {
+func (s *stateFile) load() (none batch.Memory, err error) {
 	text, err := s.read()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
+		return none, nil
 	case err != nil:
-		return nil, err
+		return none, err
 	case len(bytes.Trim(text, "\x00")) == 0: // the loss of power
-		return nil, errDamaged
+		return none, errDamaged
 	case !bytes.HasPrefix(text, []byte(stateMark)):
-		return nil, errNotOurs
+		return none, errNotOurs
 	}
 	saved, err := unseal(text)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	return saved.Lanes, s.check(saved)
+	return saved.Memory, s.check(saved)
 }
 
 // read gives the text of a file, and of nothing else: a link could lead anywhere, and a
@@ -132,8 +134,8 @@ func unseal(text []byte) (*savedState, error) {
 	if err := strictly(text, &sealed); err != nil {
 		return nil, errDamaged
 	}
-	if sealed.Version != stateVersion {
-		return nil, fmt.Errorf("it is of version %d, and this headrace reads version %d", sealed.Version, stateVersion)
+	if sealed.Version < 1 || sealed.Version > stateVersion {
+		return nil, fmt.Errorf("it has version %d, and this headrace reads up to version %d", sealed.Version, stateVersion)
 	}
 	var saved savedState
 	if sealed.Sum != sumOf(sealed.State) || strictly(sealed.State, &saved) != nil {
@@ -166,9 +168,9 @@ func (s *stateFile) check(saved *savedState) error {
 	case ahead > stateAhead:
 		return fmt.Errorf("by this machine's clock it will be saved in %s", words.Wait(ahead))
 	case saved.Server != s.server:
-		return fmt.Errorf("it is about %s, and this run calls %s", clipped(saved.Server), s.server)
+		return fmt.Errorf("%w %s, and this run calls %s", errOthers, clipped(saved.Server), s.server)
 	case saved.Print != s.print:
-		return fmt.Errorf("it is about another address or key")
+		return fmt.Errorf("%w another address or key", errOthers)
 	}
 	for name, k := range saved.Lanes {
 		if err := k.Validate(); err != nil {
@@ -182,7 +184,12 @@ func (s *stateFile) check(saved *savedState) error {
 			delete(saved.Lanes, name)
 		}
 	}
-	if len(saved.Lanes) == 0 {
+	for key, k := range saved.Items {
+		if k.Validate() != nil {
+			delete(saved.Items, key)
+		}
+	}
+	if len(saved.Lanes) == 0 && len(saved.Items) == 0 {
 		return fmt.Errorf("it is older than %s", words.Wait(stateKept))
 	}
 	return nil
@@ -190,7 +197,7 @@ func (s *stateFile) check(saved *savedState) error {
 
 // save writes the state at once or not at all. It is called by one goroutine.
 func (s *stateFile) save(m batch.Memory) error {
-	state, err := json.Marshal(savedState{Saved: s.now().UTC().Round(0), Server: s.server, Print: s.print, Lanes: m})
+	state, err := json.Marshal(savedState{Saved: s.now().UTC().Round(0), Server: s.server, Print: s.print, Memory: m})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,10 +29,10 @@ func stateAt(t *testing.T, now time.Time) *stateFile {
 
 // waiting is a memory of one lane that was told to wait, saved at that moment.
 func waiting(at time.Time) batch.Memory {
-	return batch.Memory{"openai/m": {
+	return batch.Memory{Lanes: map[string]batch.LaneMemory{"openai/m": {
 		Version: machine.LaneMemoryVersion, Until: at.Add(30 * time.Second),
 		Law: limiter.Memory{Version: limiter.MemoryVersion, Law: "model", At: at, Answered: 0.1},
-	}}
+	}}}
 }
 
 var someDay = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -46,14 +47,16 @@ func mustSave(t *testing.T, s *stateFile, m batch.Memory) {
 // What is saved is read again; only the owner can read the file, and nothing lies beside it.
 func TestStateComesBack(t *testing.T) {
 	s := stateAt(t, someDay)
-	if m, err := s.load(); m != nil || err != nil {
+	if m, err := s.load(); m.Lanes != nil || m.Items != nil || err != nil {
 		t.Errorf("none there: %v %v", m, err)
 	}
+	known := waiting(someDay)
+	known.Items = map[string]batch.ItemMemory{"a": {Failures: 3, Doubts: 1}, "b": {Failures: 1}}
 	for range 2 {
-		mustSave(t, s, waiting(someDay))
+		mustSave(t, s, known)
 	}
 	m, err := s.load()
-	if err != nil || len(m) != 1 || !m["openai/m"].Until.Equal(someDay.Add(30*time.Second)) || m["openai/m"].Law.Answered != 0.1 {
+	if err != nil || len(m.Lanes) != 1 || !m.Lanes["openai/m"].Until.Equal(someDay.Add(30*time.Second)) || m.Lanes["openai/m"].Law.Answered != 0.1 || !maps.Equal(m.Items, known.Items) {
 		t.Errorf("%v %+v", err, m)
 	}
 	files, _ := os.ReadDir(filepath.Dir(s.path))
@@ -83,9 +86,9 @@ func TestStateThatIsNotUsed(t *testing.T) {
 		return func(_ *testing.T, s *stateFile) { s.now = func() time.Time { return someDay.Add(d) } }
 	}
 	newer := waiting(someDay)
-	k := newer["openai/m"]
+	k := newer.Lanes["openai/m"]
 	k.Law.Version = limiter.MemoryVersion + 1
-	newer["openai/m"] = k
+	newer.Lanes["openai/m"] = k
 	for name, c := range map[string]struct {
 		change func(*testing.T, *stateFile)
 		want   string // "": it is used
@@ -98,7 +101,7 @@ func TestStateThatIsNotUsed(t *testing.T) {
 		"another server":      {func(_ *testing.T, s *stateFile) { s.server = "openai at http://b" }, "it is about openai at http://a, and this run calls openai at http://b"},
 		"another key":         {func(_ *testing.T, s *stateFile) { s.print = "ac" }, "it is about another address or key"},
 		"another law":         {func(_ *testing.T, s *stateFile) { s.law = "plain" }, "it is of --law model, and this run's is plain"},
-		"another version":     {rewritten(`"headrace_state":1`, `"headrace_state":2`), "it is of version 2, and this headrace reads version 1"},
+		"another version":     {rewritten(`"headrace_state":2`, `"headrace_state":3`), "it has version 3, and this headrace reads up to version 2"},
 		"a newer law":         {saved(newer), "lane memory: memory: version 2 is newer than 1: it was saved by a later headrace"},
 		"a changed wait":      {rewritten("12:00:30", "13:00:30"), "it is damaged"},
 		"cut off":             {func(_ *testing.T, s *stateFile) { _ = os.Truncate(s.path, 100) }, "it is damaged"},
@@ -113,7 +116,7 @@ func TestStateThatIsNotUsed(t *testing.T) {
 			c.change(t, s)
 			m, err := s.load()
 			switch {
-			case c.want == "" && (err != nil || len(m) != 1):
+			case c.want == "" && (err != nil || len(m.Lanes) != 1):
 				t.Errorf("not used: %v", err)
 			case c.want != "" && (err == nil || err.Error() != c.want || errors.Is(err, errNotOurs)):
 				t.Errorf("%v, want %s", err, c.want)
@@ -123,13 +126,42 @@ func TestStateThatIsNotUsed(t *testing.T) {
 	}
 }
 
+// What is known of items is used for as long as the file is there, whatever became of the
+// lanes; numbers that no item can have are left out.
+func TestItemsOutlastLanes(t *testing.T) {
+	s := stateAt(t, someDay)
+	m := waiting(someDay)
+	m.Items = map[string]batch.ItemMemory{"a": {Failures: 2}, "none": {}, "more doubts than failures": {Failures: 1, Doubts: 2}, "less than none": {Failures: 1, Doubts: -1}}
+	mustSave(t, s, m)
+	s.now = func() time.Time { return someDay.Add(2 * stateKept) }
+	if m, err := s.load(); err != nil || len(m.Lanes) != 0 || len(m.Items) != 1 || m.Items["a"].Failures != 2 {
+		t.Errorf("%v %+v", err, m)
+	}
+}
+
+// A state of the version before knows of no items, and is used.
+func TestStateOfTheVersionBefore(t *testing.T) {
+	s := stateAt(t, someDay)
+	mustSave(t, s, waiting(someDay))
+	text, err := os.ReadFile(s.path)
+	if err != nil || !strings.Contains(string(text), `"headrace_state":2`) {
+		t.Fatal(err, string(text))
+	}
+	if err := os.WriteFile(s.path, []byte(strings.Replace(string(text), `"headrace_state":2`, `"headrace_state":1`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := s.load(); err != nil || len(m.Lanes) != 1 {
+		t.Errorf("%v %+v", err, m)
+	}
+}
+
 // Of a state that is saved again and again by runs that call other models, what is old is
 // left out all the same.
 func TestOldLanesAreLeftOut(t *testing.T) {
 	s, m := stateAt(t, someDay), waiting(someDay)
-	m["openai/old"] = waiting(someDay.Add(-2 * stateKept))["openai/m"]
+	m.Lanes["openai/old"] = waiting(someDay.Add(-2 * stateKept)).Lanes["openai/m"]
 	mustSave(t, s, m)
-	if m, err := s.load(); err != nil || len(m) != 1 || m["openai/m"].Version == 0 {
+	if m, err := s.load(); err != nil || len(m.Lanes) != 1 || m.Lanes["openai/m"].Version == 0 {
 		t.Errorf("%v %+v", err, m)
 	}
 }
@@ -155,7 +187,7 @@ func TestStateOfOthersIsLeftAlone(t *testing.T) {
 			if err := put(s.path, elsewhere); err != nil {
 				t.Fatal(err)
 			}
-			if m, err := s.load(); !errors.Is(err, errNotOurs) || m != nil {
+			if m, err := s.load(); !errors.Is(err, errNotOurs) || m.Lanes != nil {
 				t.Errorf("%v %v", err, m)
 			}
 		})
@@ -177,11 +209,11 @@ func TestStateOfOthersIsLeftAlone(t *testing.T) {
 func TestFailedSaveLeavesTheOldState(t *testing.T) {
 	s := stateAt(t, someDay)
 	mustSave(t, s, waiting(someDay))
-	huge := batch.Memory{}
+	huge := batch.Memory{Lanes: map[string]batch.LaneMemory{}}
 	for k := range 2 {
-		one := waiting(someDay)["openai/m"]
+		one := waiting(someDay).Lanes["openai/m"]
 		one.Law.Law = strings.Repeat("x", maxState*2/3)
-		huge[strings.Repeat("m", k+1)] = one
+		huge.Lanes[strings.Repeat("m", k+1)] = one
 	}
 	if err := s.save(huge); err == nil {
 		t.Error("a state without bound was saved")
@@ -195,7 +227,7 @@ func TestFailedSaveLeavesTheOldState(t *testing.T) {
 	if err := s.save(waiting(someDay.Add(time.Hour))); err == nil || strings.Contains(err.Error(), s.path) {
 		t.Errorf("%v", err)
 	}
-	if m, err := s.load(); err != nil || !m["openai/m"].Law.At.Equal(someDay) {
+	if m, err := s.load(); err != nil || !m.Lanes["openai/m"].Law.At.Equal(someDay) {
 		t.Errorf("%v %v", err, m)
 	}
 }
@@ -284,12 +316,12 @@ func FuzzState(f *testing.F) {
 		if err != nil || s.check(saved) != nil {
 			return
 		}
-		shared, err := batch.NewShared(batch.WithMemory(saved.Lanes))
+		shared, err := batch.NewShared(batch.WithMemory(saved.Memory))
 		if err != nil {
 			t.Fatal(err)
 		}
 		shared.Close()
-		if _, err := json.Marshal(saved.Lanes); err != nil {
+		if _, err := json.Marshal(saved.Memory); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -320,7 +352,7 @@ func TestStateIsSyncedBeforeItHasTheName(t *testing.T) {
 	if err := s.save(waiting(someDay.Add(time.Hour))); !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	if m, err := s.load(); err != nil || !m["openai/m"].Until.Equal(someDay.Add(30*time.Second)) {
+	if m, err := s.load(); err != nil || !m.Lanes["openai/m"].Until.Equal(someDay.Add(30*time.Second)) {
 		t.Errorf("%v, %+v", err, m)
 	}
 	if files, _ := os.ReadDir(filepath.Dir(s.path)); len(files) != 1 {

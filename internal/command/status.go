@@ -137,6 +137,9 @@ func printStatus(out io.Writer, of *runFlags, p *journal.Progress, input string,
 	}
 	fmt.Fprintln(out, printable.Line(of.output))
 	row("done", "%d%s", p.Done, inBrackets(p.Models, ""))
+	if p.Filtered > 0 {
+		row("filtered", "%d of these: a content filter has cut them short or emptied them", p.Filtered)
+	}
 	row("failed", "%d%s", p.Failed, inBrackets(p.Failures, "see "+of.errorsPath()))
 	if p.Simulated > 0 {
 		row("simulated", "%d: made up, no provider was asked", p.Simulated)

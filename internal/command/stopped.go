@@ -23,6 +23,10 @@ func (r *runner) adviceFor(stopped error) string {
 	switch {
 	case errors.Is(stopped, batch.ErrWaitTooLong):
 		return "wait until then"
+	case errors.Is(stopped, batch.ErrAlike):
+		return r.alikeAdvice(stopped)
+	case errors.Is(stopped, batch.ErrOutage):
+		return outageAdvice(e)
 	case errors.Is(stopped, batch.ErrNoAnswer):
 		return r.flags.whereFrom(toCheck(stopped))
 	case e == nil:
@@ -45,6 +49,23 @@ func (r *runner) adviceFor(stopped error) string {
 		return r.flags.whereFrom(toCheck(stopped))
 	}
 	return "see what the provider asks for"
+}
+
+// alikeAdvice is what a person may do about items that all fail alike.
+func (r *runner) alikeAdvice(stopped error) string {
+	if e := faultOf(stopped); e != nil && e.Kind.BreakerCounts() {
+		return r.flags.whereFrom(toCheck(e))
+	}
+	return "change what they share, or have each item asked with --keep-going"
+}
+
+// outageAdvice is what a person may do about an outage that lasted too long. Items that always
+// fail may look like one.
+func outageAdvice(e *provider.Error) string {
+	if e != nil && e.Kind.Cools() {
+		return "see what the provider asks for, or wait longer with --outage-patience"
+	}
+	return "see whether the provider is down; if these items fail whenever they are asked, add --keep-going"
 }
 
 // troubles is what a run hears of breakers that open. It is the observer's, until the run
@@ -78,12 +99,13 @@ func (r *runner) reason(err error) error {
 
 // noteFault notes a call that was not answered, and says once that a server names a wait
 // that none can mean.
-func (r *runner) noteFault(err error) {
+func (r *runner) noteFault(it *promptfile.Item, err error) {
 	e := faultOf(err)
 	if e == nil {
 		return
 	}
 	r.latest.Store(e)
+	r.noteFailing(it, e)
 	if e.OddWait != "" {
 		r.oddOnce.Do(func() {
 			r.console.Notice(event.OddWait, fmt.Sprintf("the provider names a wait that it cannot mean (%s): it counts as none", shown(r.redact(e.OddWait))))
@@ -98,8 +120,10 @@ func (r *runner) whyFailed(s *promptfile.Sums) ownLines {
 	switch {
 	case e == nil || s.Failed == 0:
 		return ""
-	case s.Succeeded+s.EarlierDone > 0:
-		return ownLines("\nthe latest call that failed: " + r.redact(reasonOf(e)))
+	case s.Succeeded > 0:
+		return ownLines(fmt.Sprintf("\n%s failed and the rest were answered: %s", shareOf(s.Failed, s.Succeeded+s.Failed), r.failed.String()))
+	case s.EarlierDone > 0:
+		return ownLines("\n" + r.failed.String())
 	}
 	text := "\nno call was answered: " + r.redact(reasonOf(e))
 	if e.Kind.BreakerCounts() {

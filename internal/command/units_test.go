@@ -48,10 +48,10 @@ func TestUseVendor(t *testing.T) {
 		concurrency int
 		timeout     time.Duration
 	}{
-		{"openai", nil, 64, 2 * time.Minute},
+		{"openai", nil, 64, 10 * time.Minute},
 		{"deepseek", nil, 64, 30 * time.Minute}, // it bears 500
-		{"moonshot", nil, 1, 2 * time.Minute},
-		{"moonshot", []string{"-c", "9"}, 9, 2 * time.Minute},
+		{"moonshot", nil, 1, 10 * time.Minute},
+		{"moonshot", []string{"-c", "9"}, 9, 10 * time.Minute},
 		{"deepseek", []string{"--timeout", "1m"}, 64, time.Minute},
 	} {
 		f, fs := &runFlags{}, pflag.NewFlagSet("run", pflag.ContinueOnError)

@@ -44,7 +44,7 @@ func TestAnswersAreWatchedWithoutAllocation(t *testing.T) {
 	r := &runner{flags: &runFlags{}}
 	r.flags.known = known
 	for what, f := range map[string]func(){
-		"an answer": func() { r.noteFault(nil) },
+		"an answer": func() { r.noteFault(nil, nil) },
 		"a size":    func() { sizeOf(&item) },
 		"a price":   func() { r.priceOf(&item, used) },
 	} {

@@ -139,3 +139,19 @@ func BenchmarkAnswer(b *testing.B) {
 		}
 	}
 }
+
+// A 403 about a file is the item's failure. Every other 403 refuses the key.
+func TestForbidden(t *testing.T) {
+	for message, want := range map[string]provider.Kind{
+		"You do not have permission to access the File 12wu3v2jrhw6 or it may not exist.":     provider.Invalid,
+		"The caller does not have permission":                                                 provider.Unauthorized,
+		"Your API key was reported as leaked. Please use another API key.":                    provider.Unauthorized,
+		"CachedContent not found (or permission denied)":                                      provider.Unauthorized,
+		"You do not have permission to access tuned model tunedModels/a or it may not exist.": provider.Unauthorized,
+	} {
+		body := `{"error":{"code":403,"message":"` + message + `","status":"PERMISSION_DENIED"}}`
+		if _, e := (gemini.Dialect{}).Answer(http.StatusForbidden, nil, []byte(body), nil); e == nil || e.Kind != want {
+			t.Errorf("%s: %v, want %v", message, e, want)
+		}
+	}
+}

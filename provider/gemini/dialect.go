@@ -53,6 +53,8 @@ var words = provider.Wording{
 		{Says: "limit: 0\n", Kind: provider.QuotaExhausted},
 		{Says: "free tier is not available in your country", Kind: provider.QuotaExhausted}, // as a 400
 		{Says: "monthly spending cap", Kind: provider.QuotaExhausted},
+		// Each item names its own file. A file belongs to one project and lives for two days.
+		{Says: "you do not have permission to access the file", Kind: provider.Invalid},
 	},
 }
 

@@ -62,6 +62,19 @@ var ofBedrock = provider.Wording{
 	Phrases: []provider.Phrase{{Says: "with on-demand throughput isn", Kind: provider.ModelNotFound}},
 }
 
+// ofZai holds Z.ai's error numbers, which Zhipu's own platform shares. 1211 and 1301 come as
+// a 400, all others as a 429.
+var ofZai = provider.Wording{Kinds: map[string]provider.Kind{
+	"1112": provider.Unauthorized,   // the account is locked
+	"1113": provider.QuotaExhausted, // no balance
+	"1211": provider.ModelNotFound,
+	"1301": provider.Refused,
+	"1308": provider.QuotaExhausted, // until some hours have passed
+	"1309": provider.QuotaExhausted, // the plan has expired
+	"1310": provider.QuotaExhausted, // until a week or a month has passed
+	"1311": provider.ModelNotFound,  // the plan does not include the model
+}}
+
 // makers serve models of their own, or are the door to those of one maker.
 var makers = []Vendor{
 	{
@@ -164,8 +177,7 @@ var makers = []Vendor{
 		Name: "xai", Title: "xAI", Dialect: openAI, Charge: greater,
 		Base: "https://api.x.ai/v1", Hosts: []string{"api.x.ai"},
 		Keys: []string{"XAI_API_KEY"}, TellsCost: true,
-		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "content violates usage guidelines", Kind: provider.Refused}}}, // as a 403
-		Note:    "Reasoning and cached tokens count against the limits, which are by second and minute. A prompt that is refused beforehand costs $0.05.",
+		Note: "Reasoning and cached tokens count against the limits, which are by second and minute. A prompt that is refused beforehand costs $0.05.",
 	},
 	{
 		Name: "moonshot", Title: "Moonshot AI (Kimi)", Dialect: openAI, Charge: greater,
@@ -183,6 +195,7 @@ var makers = []Vendor{
 		Name: "zai", Title: "Z.ai", Dialect: openAI, Charge: greater,
 		Base: "https://api.z.ai/api/paas/v4", Hosts: []string{"api.z.ai"},
 		Keys: []string{"ZAI_API_KEY"}, SecondHand: true,
+		Wording: ofZai,
 	},
 }
 

@@ -84,8 +84,9 @@ var hosts = []Vendor{
 	{
 		Name: "huggingface", Title: "Hugging Face Inference Providers", Dialect: openAI, Charge: greater,
 		Base: "https://router.huggingface.co/v1", Hosts: []string{"router.huggingface.co"},
-		Keys: []string{"HF_TOKEN", "HUGGINGFACE_API_KEY"},
-		Note: "Passes on to other hosts; which, is chosen with the name of the model.",
+		Keys:    []string{"HF_TOKEN", "HUGGINGFACE_API_KEY"},
+		Wording: provider.Wording{Kinds: map[string]provider.Kind{"model_not_supported": provider.ModelNotFound}},
+		Note:    "Passes on to other hosts; which, is chosen with the name of the model.",
 	},
 	{
 		Name: "github-models", Title: "GitHub Models", Dialect: openAI, Charge: greater,

@@ -114,6 +114,37 @@ func TestWordsOfOneVendor(t *testing.T) {
 	}
 }
 
+// A vendor's other errors, and its words in the mouth of others, keep their kind.
+func TestNeighboursKeepTheirKind(t *testing.T) {
+	for _, c := range []struct {
+		vendor, code string
+		status       int
+		want         provider.Kind
+	}{
+		{"zai", "1302", 429, provider.Throttled}, // too many calls in flight
+		{"zai", "1303", 429, provider.Throttled}, // too many calls
+		{"zai", "1305", 429, provider.Throttled},
+		{"zai", "1312", 429, provider.Throttled}, // the model is busy
+		{"zai", "1313", 429, provider.Throttled}, // slowed down for fair use
+		{"zai", "1210", 400, provider.Invalid},
+		{"zai", "1212", 400, provider.Invalid}, // the model does not have that method
+		{"zai", "1214", 400, provider.Invalid},
+		{"zai", "1261", 400, provider.Invalid}, // the prompt is too long
+		{"zai", "1002", 401, provider.Unauthorized},
+		{"zai", "1230", 500, provider.Server},
+		{"generic", "1308", 429, provider.Throttled},
+		{"generic", "1301", 400, provider.Invalid},
+		{"huggingface", "unsupported_parameter", 400, provider.Invalid},
+		{"openai", "model_not_supported", 400, provider.Invalid},
+	} {
+		v, _ := vendor.Named(c.vendor)
+		body := []byte(`{"error":{"code":"` + c.code + `","message":"m"}}`)
+		if e := provider.ClassifyIn(c.status, nil, body, &v.Wording); e.Kind != c.want {
+			t.Errorf("%s %d %s: %v, want %v", c.vendor, c.status, c.code, e.Kind, c.want)
+		}
+	}
+}
+
 // What words are compared with is in small letters.
 func TestWordsAreSmall(t *testing.T) {
 	for _, v := range vendor.Rows() {

@@ -53,6 +53,7 @@ type Progress struct {
 	Broke     int      `json:"broke"`
 	Again     int      `json:"again"` // of these, how many items were called again
 	Truncated int      `json:"truncated"`
+	Filtered  int      `json:"filtered"` // answers that a content filter has cut short or emptied
 	Parked    int      `json:"parked"`
 	Delayed   int      `json:"delayed"`
 	OldestS   *float64 `json:"oldest_s"`  // for how long the first of the calls in flight has been

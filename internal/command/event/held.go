@@ -158,6 +158,7 @@ const (
 	byDraining     observe.Bound = "draining"
 	byStopped      observe.Bound = "stopped"
 	byTail         observe.Bound = "tail"
+	byUnanswered   observe.Bound = "unanswered"
 )
 
 // tellers say what each of them means here.
@@ -184,6 +185,7 @@ var tellers = map[observe.Bound]func(*scene) sentence{
 	byDraining:     (*scene).draining,
 	byStopped:      (*scene).stopped,
 	byTail:         (*scene).tail,
+	byUnanswered:   (*scene).unanswered,
 }
 
 // words are those of one bound. One that is not known is said as it is written.
@@ -219,7 +221,7 @@ func (s *scene) name(by observe.Bound) string {
 var nouns = map[observe.Bound]string{
 	bySearch: "the search for the limit", byTrial: "a trial", byNeighbour: "a pause for another client", byBrake: "what was let in of late",
 	byErrors: "calls that break", byWindow: "the calls that may be in flight", byCooldown: "a cooldown", byOverload: "an overload", byBreaker: "an outage",
-	byRecovery: "coming back", byBackoff: "items that wait for their own retry", byPaused: "a pause", byDraining: "the end", byStopped: "the end", byTail: "the last calls",
+	byRecovery: "coming back", byBackoff: "items that wait for their own retry", byPaused: "a pause", byDraining: "the end", byStopped: "the end", byTail: "the last calls", byUnanswered: "calls that go unanswered",
 }
 
 // next says what would hold the run back if this did not; "" if that is not known, or no

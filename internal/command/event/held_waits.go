@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
 )
@@ -225,14 +226,19 @@ const CtrlC = "your Ctrl-C"
 
 // refusals say for which reason a provider serves nothing more.
 var refusals = []struct {
-	of   provider.Kind
+	of   error
 	says string
 }{
+	{batch.ErrAlike, "all items failed alike"},
+	{batch.ErrOutage, "nothing is answered any more"},
 	{provider.QuotaExhausted, "the quota is used up"},
 	{provider.Unauthorized, "the key is refused"},
 	{provider.ModelNotFound, "the model is not found"},
 	{provider.Misconfigured, "the server cannot be called"},
 }
+
+// saysItself are the reasons whose causes need no other words.
+var saysItself = map[error]bool{provider.Unauthorized: true, batch.ErrAlike: true, batch.ErrOutage: true}
 
 // stopped says why the provider serves nothing more.
 func (s *scene) stopped() sentence {
@@ -245,7 +251,7 @@ func (s *scene) stopped() sentence {
 				continue
 			}
 			text := cause.Error()
-			if r.of != provider.Unauthorized { // of that the cause says it
+			if !saysItself[r.of] {
 				text = r.says + ": " + text
 			}
 			if w.by, w.short = []string{text, r.says + s.ofModel()}, []string{r.says}; cells(text) > rowCells {
@@ -275,6 +281,18 @@ func (s *scene) whyStopped() error {
 		}
 	}
 	return nil
+}
+
+// unanswered says that calls are overdue, and what is done about it.
+func (s *scene) unanswered() sentence {
+	w := sentence{
+		by:    []string{"calls that go unanswered: none of " + number(s.p.InFlight) + " has ended for long; one more leaves at a time", "calls that go unanswered"},
+		short: []string{"calls go unanswered"}, lane: []string{"unanswered"},
+	}
+	if s.p.Oldest > 0 {
+		w.more = []string{"the oldest has been under way for " + lasting(s.p.Oldest)}
+	}
+	return w
 }
 
 // hanging is how many times as long as the slowest answer a call must have been on its way

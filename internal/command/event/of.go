@@ -44,7 +44,7 @@ func Of(p *observe.Picture, c Context) Progress {
 		Models: models(p), OfModels: p.OfLanes, BoundS: Seconds(p.Ledger),
 		Allowed: Finite(p.Allowed), Efficiency: positive(p.Efficiency),
 		Answered: p.Answered, Calls: p.Calls, Throttled: p.Throttled, Cooldowns: p.Cooldowns, Broke: p.Broke, Again: again(p),
-		Truncated: p.Truncated, Parked: p.Parked, Delayed: p.Delayed,
+		Truncated: p.Truncated, Filtered: p.Filtered, Parked: p.Parked, Delayed: p.Delayed,
 		OldestS: positive(p.Oldest.Seconds()), SlowestS: positive(p.Slowest.Seconds()),
 		P50MS: milli(p.P50), P95MS: milli(p.P95), Failures: failures(p), Latest: printable.Line(c.Latest), Lanes: lanes(s),
 	}

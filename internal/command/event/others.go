@@ -60,6 +60,7 @@ const (
 	LeftOut            Code = "left_out"            // lines that the terminal was too slow for
 	Asked              Code = "asked"               // somebody asked how it stands before there was anything to say
 	Timeline           Code = "timeline"            // it is not kept, or not any more
+	Failing            Code = "failing"             // some items fail while the others are answered
 	Unused             Code = "unused"              // a setting that has no meaning here
 	Other              Code = "other"
 )
@@ -108,6 +109,7 @@ type Summary struct {
 	Before         int                `json:"before"` // ended by earlier runs
 	Succeeded      int                `json:"succeeded"`
 	Truncated      int                `json:"truncated"`
+	Filtered       int                `json:"filtered"` // answers that a content filter has cut short or emptied
 	Failed         int                `json:"failed"`
 	FailedBy       map[string]int     `json:"failed_by,omitempty"`
 	BadLines       int                `json:"bad_lines"`                // skipped

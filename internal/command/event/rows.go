@@ -163,7 +163,7 @@ func FailedRow(p *Progress) string {
 	if p.Again > 0 {
 		again = number(p.Again) + " broke and were tried again"
 	}
-	return row(gap, text, again, truncated(p))
+	return row(gap, text, again, filtered(p), truncated(p))
 }
 
 func truncated(p *Progress) string {
@@ -175,6 +175,14 @@ func truncated(p *Progress) string {
 		return "1 answer was cut off at its max_tokens" + of
 	}
 	return number(p.Truncated) + " answers were cut off at their max_tokens" + of
+}
+
+// filtered says how many answers are not what was asked for, as a filter did not let them be.
+func filtered(p *Progress) string {
+	if p.Filtered == 0 || p.Answered == 0 {
+		return ""
+	}
+	return count(p.Filtered, "answer") + " filtered (" + share(float64(p.Filtered)/float64(p.Answered)) + ")"
 }
 
 // mostKinds is how many kinds of failure a row names.

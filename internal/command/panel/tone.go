@@ -23,7 +23,7 @@ const (
 // gravity is how bad it is what holds the run back.
 func (g *page) gravity() tone {
 	switch g.Bound {
-	case "breaker", "stopped":
+	case "breaker", "stopped", "unanswered":
 		return bad
 	case "cooldown", "overload", "errors", "trial", "neighbour", "brake", "backoff", "recovery", "paused", "draining":
 		return wary

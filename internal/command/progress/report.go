@@ -65,7 +65,7 @@ func (s *Report) text() string {
 	if s.Renamed > 0 {
 		row("renamed", s.Renamed, "(their ids stand in the output for other questions: they have a suffix)")
 	}
-	row("succeeded", s.Succeeded, s.truncatedWords()...)
+	row("succeeded", s.Succeeded, s.markedWords()...)
 	row("failed", s.Failed, s.kindWords()...)
 	row("not run", s.Left)
 	if s.Unsaved > 0 {
@@ -212,11 +212,19 @@ func (s *Report) beforeWords() []string {
 	return []string{fmt.Sprintf("(and %d from earlier runs)", s.Before)}
 }
 
-func (s *Report) truncatedWords() []string {
-	if s.Truncated == 0 {
+// markedWords say how many answers are not whole.
+func (s *Report) markedWords() []string {
+	var parts []string
+	if s.Truncated > 0 {
+		parts = append(parts, fmt.Sprintf("%d cut off at their max_tokens", s.Truncated))
+	}
+	if s.Filtered > 0 {
+		parts = append(parts, fmt.Sprintf("%d filtered", s.Filtered))
+	}
+	if parts == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("(%d cut off at their max_tokens)", s.Truncated)}
+	return []string{"(" + strings.Join(parts, ", ") + ")"}
 }
 
 func (s *Report) waveWords() []string {
@@ -244,7 +252,7 @@ func (s *Report) waitRows() (rows []countRow) {
 		{"parked", c.Parked, fmt.Sprintf("%s an item waited behind a refusal, %d given out again", oneOr(c.Parked, "time"), c.Redistributed)},
 		{"delayed", c.Delayed, oneOr(c.Delayed, "time") + " an item waited by itself: its call broke, or was refused alone"},
 		{"stragglers", c.Stragglers, "of the throttled calls had left before the cooldown"},
-		{"released", c.Released, oneOr(c.Released, "item") + " let go without a further call: see the proof"},
+		{"released", c.Released - c.FailedLater, oneOr(c.Released-c.FailedLater, "item") + " let go without a further call: see the proof"},
 	} {
 		if r.count > 0 {
 			rows = append(rows, r)
@@ -281,7 +289,7 @@ func (s *Report) Event() event.Summary {
 	c := s.Counters
 	e := event.Summary{
 		Event: "summary", ElapsedS: seconds(s.took()), Items: s.Items(), Before: s.Before,
-		Succeeded: s.Succeeded, Truncated: s.Truncated, Failed: s.Failed, FailedBy: s.Kinds, NotRun: s.NotRun, Left: s.Left, Unsaved: s.Unsaved, BadLines: s.Skipped, Untranslatable: s.Untranslatable, Renamed: s.Renamed,
+		Succeeded: s.Succeeded, Truncated: s.Truncated, Filtered: s.Filtered, Failed: s.Failed, FailedBy: s.Kinds, NotRun: s.NotRun, Left: s.Left, Unsaved: s.Unsaved, BadLines: s.Skipped, Untranslatable: s.Untranslatable, Renamed: s.Renamed,
 		Offered: c.Offered, Settled: c.Settled, Released: c.Released, Calls: c.Calls, HandedOver: c.HandedOver,
 		Throttled: c.Throttled, Cooldowns: c.Cooldowns, Participants: c.Participants, Probes: c.Probes,
 		BreakerOpened: s.BreakerOpened, Broke: s.Broke, Stopped: s.Stopped,

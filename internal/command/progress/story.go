@@ -54,10 +54,12 @@ func step(t batch.Transition) string {
 	return t.String()
 }
 
-// whyStopped is why a lane is served no more. A wait that is too long says that itself.
+// whyStopped is why a lane is served no more. Some causes say that themselves.
 func whyStopped(cause error) string {
-	if errors.Is(cause, batch.ErrWaitTooLong) {
-		return cause.Error()
+	for _, itself := range []error{batch.ErrWaitTooLong, batch.ErrAlike, batch.ErrOutage} {
+		if errors.Is(cause, itself) {
+			return cause.Error()
+		}
 	}
 	return "the provider serves it no more" + because(cause)
 }

@@ -1,0 +1,445 @@
+package machine
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// Whose failure is it: the item's, the lane's, or nobody's?
+//
+// A witness of a failure is a call of another item, on the same lane, that left after the
+// failure was seen and was answered. Answers of calls that were under way by then prove
+// nothing: a server that goes down still answers many of them. A failure is in doubt until
+// there is a witness, which makes it the item's, or until the breaker opens, which makes it
+// nobody's.
+//
+//	broke ─▶ in doubt ──witness──────▶ the item's: all its doubts together are one attempt
+//	                  └─breaker opens─▶ nobody's: taken back
+//
+//	no attempt left, or refused for good ─▶ Undecided ──witness, or nobody left to ask──▶ it fails
+//	                                                 ├─breaker opens, and it broke──────▶ tried again
+//	                                                 └─enough items alike, none answered─▶ the lane stops
+//
+// Doubts are settled when their item leaves or breaks next, by comparing two numbers of its
+// lane (when the latest witness left, the epoch of the breaker) with its own. So no item
+// that waits is ever looked for.
+
+const (
+	// doubtBase is how long an item waits after its second failure that nobody has
+	// witnessed; it doubles. Five attempts then take 35 s: an outage of half a minute that
+	// meets the last few items is outlived.
+	doubtBase = 5 * time.Second
+	// doubtMost bounds that wait, and the one for an answer of another item.
+	doubtMost = 30 * time.Second
+	// doubtsMost is how many doubts of an item are counted.
+	doubtsMost = math.MaxUint8
+
+	// rarely is −ln of how often chance alone may open a breaker: once in ten million rows.
+	rarely = 16
+	// firstEnds is how many first ends of items make the share of bad ones; older ones fade.
+	firstEnds = 1000
+)
+
+// blame is what a lane knows of its failures. Lanes without any have none.
+type blame struct {
+	proof  time.Time // when the latest call left that was answered
+	hoped  time.Time // and that was answered as hoped
+	began  time.Time // when calls began to go unanswered: the first that broke, or cooled the lane, since an answer; zero: none did
+	opened uint64    // the epoch that began when the breaker last opened: what left before it and broke is nobody's
+
+	good, bad uint32 // items whose first call was answered, and whose first call broke while no breaker opened
+
+	undecided []undecided
+	failed    alike // items that ended so lately, as nobody was left to ask
+}
+
+// undecided is an item that has ended for good, unless its lane is to blame.
+type undecided struct {
+	it     *Item
+	serial uint64
+	alike  uint32
+	first  uint8 // as Outcome.First
+	broke  bool  // it has no attempt left
+	said   bool  // it was refused in words about a key, a model or the like
+}
+
+// waits reports whether the item has not been taken out by anybody else.
+func (u *undecided) waits() bool { return u.it.serial == u.serial && u.it.place == Undecided }
+
+// alike counts items that ended in one way.
+type alike struct {
+	how uint32
+	n   int
+}
+
+func (l *lane) blames() *blame {
+	if l.blame == nil {
+		l.blame = &blame{good: uint32(min(l.answers, firstEnds))}
+	}
+	return l.blame
+}
+
+// down reports whether the breaker takes the server to be down.
+func (l *lane) down(now time.Time) bool { return l.breaker.State(now) != limiter.Closed }
+
+// suspect reports whether the item has failed while others were answered.
+func (it *Item) suspect() bool { return it.Attempts > int(it.doubts) }
+
+// settleDoubts finds out what has become of the item's failures that were in doubt.
+func (it *Item) settleDoubts() { it.Attempts, it.doubts = it.settled() }
+
+// settled are the attempts of an item, and how many of them are in doubt still.
+func (it *Item) settled() (attempts int, doubts uint8) {
+	attempts, doubts = it.Attempts, it.doubts
+	if doubts == 0 || it.lane == nil || it.lane.blame == nil {
+		return attempts, doubts
+	}
+	switch b := it.lane.blame; {
+	case it.epoch < b.opened:
+		return attempts - int(doubts), 0
+	case !b.proof.Before(it.since):
+		return attempts - int(doubts) + 1, 0
+	}
+	return attempts, doubts
+}
+
+// note counts what a hand-over says of the item, and reports whether it used up an attempt.
+// A probe of a breaker uses none: an outage would use up those of whoever is first in line.
+func (m *Machine) note(now time.Time, it *Item, o *Outcome) (used bool) {
+	l := it.lane
+	switch {
+	case o.Signal == Throttled, o.Signal == Overloaded:
+		if !it.Probe {
+			it.Throttled++
+		}
+	case o.Signal != Failed:
+	case l.led():
+		used = !it.Probe
+	case it.Probe && l.down(now):
+		it.probed = min(it.probed, math.MaxUint8-1) + 1
+		used = it.run.cfg.KeepGoing
+	case it.epoch < l.blames().opened: // nobody's
+	case o.Unsent: // the lane's
+		it.Throttled++
+	default:
+		used = true
+		it.doubts = min(it.doubts, doubtsMost-1) + 1
+	}
+	if used {
+		it.Attempts++
+	}
+	return used
+}
+
+// breaks books the failure of a call of the present epoch with the breaker, and reports
+// whether that opens it. An item counts once, or a few that always fail would look like an
+// outage; a call that never left says nothing of its item, and counts each time.
+func (l *lane) breaks(now time.Time, it *Item, o *Outcome) bool {
+	b := l.blames()
+	if !l.down(now) {
+		if it.counted && !o.Unsent {
+			return false
+		}
+		it.counted = it.counted || !o.Unsent
+	}
+	b.begin(now)
+	return l.breaker.Failure(now, max(l.inEpoch, b.byChance()))
+}
+
+// begin notes that a call goes unanswered.
+func (b *blame) begin(now time.Time) {
+	if b.began.IsZero() {
+		b.began = now
+	}
+}
+
+// byChance is how long a row of failures must be where such a share of the items is bad:
+// so long that by chance alone one in ten million is.
+func (b *blame) byChance() int {
+	if b.bad == 0 {
+		return 0
+	}
+	share := float64(b.bad) / float64(b.good+b.bad+1)
+	return int(math.Ceil(-rarely / math.Log(share)))
+}
+
+// tally counts items by how their first call ended.
+func (b *blame) tally(good, bad uint32) {
+	b.good, b.bad = b.good+good, b.bad+bad
+	if b.good+b.bad > firstEnds {
+		b.good, b.bad = b.good/2, b.bad/2
+	}
+}
+
+// witness takes an answer, and reports whether it ends the present row of failures. It is
+// as hoped if the answer says that nothing is wrong with the lane.
+func (m *Machine) witness(now time.Time, l *lane, n *limiter.News, asHoped bool) (endsRow bool) {
+	l.answered = l.answered || asHoped
+	b := l.blame
+	if b == nil {
+		return true
+	}
+	b.proof = latest(b.proof, n.Sent)
+	if asHoped {
+		b.hoped, b.failed = latest(b.hoped, n.Sent), alike{}
+		if !n.Again {
+			b.tally(1, 0)
+		}
+	}
+	if endsRow = n.Present && !n.Sent.Before(b.began); endsRow {
+		if b.began = (time.Time{}); !l.down(now) {
+			b.tally(0, uint32(l.breaker.Row()))
+		}
+	}
+	m.acquit(now, l)
+	return endsRow
+}
+
+// failsForGood takes an item that has no attempt left, or was refused for good in words
+// that do not say whom they concern. It fails at once, or waits until it is known whether
+// the lane is to blame.
+func (m *Machine) failsForGood(now time.Time, it *Item, o *Outcome) {
+	l := it.lane
+	need, broke := int(o.First), o.Signal == Failed
+	if l.answered {
+		need = int(o.Later)
+	}
+	if need == 0 && !broke {
+		m.fails(it, broke, o.Cause)
+		return
+	}
+	b := l.blames()
+	if len(b.undecided) == 0 {
+		m.accused = append(m.accused, l)
+	}
+	b.undecided = append(b.undecided, undecided{
+		it: it, serial: it.serial, alike: o.Alike, first: o.First, broke: broke, said: o.Signal == Exhausted,
+	})
+	it.place, it.cause = Undecided, o.Cause
+	if broke {
+		it.due = m.dueAfter(now, it, o)
+	}
+	it.pool.undecided++
+	l.delayed++
+	it.run.delayed++
+	if n := b.count(o.Alike); need > 0 && n >= need {
+		m.stop(now, l, l.blamedFor(o.Signal == Exhausted, n, o.Cause))
+	}
+}
+
+// fails ends an item by its own failure.
+func (m *Machine) fails(it *Item, broke bool, cause error) {
+	if !broke { // what broke was counted when it came back
+		it.Attempts++
+	}
+	m.release(it, EndFailed, cause)
+}
+
+// count is how many items ended so, none answered between.
+func (b *blame) count(how uint32) (n int) {
+	if b.failed.how == how {
+		n = b.failed.n
+	}
+	for _, u := range b.waiting() {
+		if u.alike == how {
+			n++
+		}
+	}
+	return n
+}
+
+// waiting are the undecided items that still wait.
+func (b *blame) waiting() (all []*undecided) {
+	for i := range b.undecided {
+		if u := &b.undecided[i]; u.waits() {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// blamedFor is why a lane stops that n items blame alike. Words of the provider about a
+// key or a model need no more.
+func (l *lane) blamedFor(said bool, n int, cause error) error {
+	if said {
+		return cause
+	}
+	return &AlikeError{Lane: l.name, Items: n, Cause: cause}
+}
+
+// takeUndecided takes those out of a lane's undecided that the function wants, each of
+// which still waits.
+func (m *Machine) takeUndecided(l *lane, wants func(*undecided) bool) (taken []undecided) {
+	b := l.blame
+	if b == nil || len(b.undecided) == 0 {
+		return nil
+	}
+	b.undecided = slices.DeleteFunc(b.undecided, func(u undecided) bool {
+		switch {
+		case !u.waits():
+			return true
+		case !wants(&u):
+			return false
+		}
+		taken = append(taken, u)
+		return true
+	})
+	if len(b.undecided) == 0 {
+		b.undecided = nil // or the array would keep items alive
+		m.accused = slices.DeleteFunc(m.accused, func(x *lane) bool { return x == l })
+	}
+	for _, u := range taken {
+		m.remove(u.it)
+		u.it.place = Waiting
+	}
+	return taken
+}
+
+// acquit decides about the items of a lane that has answered another. One that broke fails
+// unless what was in doubt of it has become less; one that was refused for good needs an
+// answer as hoped.
+func (m *Machine) acquit(now time.Time, l *lane) {
+	b := l.blame
+	for _, u := range m.takeUndecided(l, func(u *undecided) bool { return !b.witnessOf(u).Before(u.it.since) }) {
+		had := u.it.Attempts
+		if u.it.settleDoubts(); u.broke && u.it.Attempts < had {
+			m.later(u.it, latest(now, u.it.due))
+			continue
+		}
+		m.fails(u.it, u.broke, u.it.cause)
+	}
+}
+
+// witnessOf is when the latest call left that may be a witness for an item.
+func (b *blame) witnessOf(u *undecided) time.Time {
+	if u.broke {
+		return b.proof
+	}
+	return b.hoped
+}
+
+// absolve notes that the breaker has opened: what left before and broke is nobody's.
+func (m *Machine) absolve(l *lane) {
+	l.blames().opened = l.epoch
+	for _, u := range m.takeUndecided(l, func(u *undecided) bool { return u.broke }) {
+		u.it.settleDoubts()
+		m.later(u.it, latest(l.until, u.it.due))
+	}
+}
+
+// reopen gives back what waits on a lane that has stopped, for other lanes of its pool.
+func (m *Machine) reopen(l *lane) {
+	for _, u := range m.takeUndecided(l, func(*undecided) bool { return true }) {
+		if u.it.settleDoubts(); u.broke {
+			m.later(u.it, u.it.due)
+			continue
+		}
+		u.it.pool.returned.push(u.it)
+		u.it.pool.wake()
+	}
+}
+
+// conclude decides about the items of lanes on which nobody is left who could speak for or
+// against them, and reports whether there were any. Lanes that are to blame go first: the
+// items that they give back may speak on other lanes.
+func (m *Machine) conclude(now time.Time) (any bool) {
+	for _, l := range slices.Clone(m.accused) {
+		if r := m.unspoken(now, l); r != nil && m.convicts(now, l, r) {
+			return true
+		}
+	}
+	for _, l := range slices.Clone(m.accused) {
+		for r := m.unspoken(now, l); r != nil; r = m.unspoken(now, l) {
+			m.failUndecided(l, r)
+			any = true
+		}
+	}
+	return any
+}
+
+// unspoken is a run with undecided items on the lane for which nobody may speak; nil: none is.
+func (m *Machine) unspoken(now time.Time, l *lane) *run {
+	for _, u := range l.blame.waiting() {
+		if !m.maySpeak(now, l, u.it.run) {
+			return u.it.run
+		}
+	}
+	return nil
+}
+
+// convicts stops a lane that is to blame for the undecided items of a run, and reports whether
+// it is: it was never answered, all have ended alike and no more are to come. A single item
+// is alike to none, unless the provider spoke of a key or a model.
+func (m *Machine) convicts(now time.Time, l *lane, r *run) bool {
+	all := l.blame.undecidedOf(r)
+	first := all[0]
+	if l.answered || !l.inputEnded() || first.first == 0 || !first.said && len(all) == 1 || !areAlike(all) {
+		return false
+	}
+	m.stop(now, l, l.blamedFor(first.said, len(all), first.it.cause))
+	return true
+}
+
+// failUndecided fails the undecided items of a run: nobody spoke for them.
+func (m *Machine) failUndecided(l *lane, r *run) {
+	b := l.blame
+	all := b.undecidedOf(r)
+	if how := all[0].alike; areAlike(all) {
+		b.failed = alike{how, b.count(how)}
+	} else {
+		b.failed = alike{}
+	}
+	for _, u := range m.takeUndecided(l, func(u *undecided) bool { return u.it.run == r }) {
+		m.fails(u.it, u.broke, u.it.cause)
+	}
+}
+
+// undecidedOf are the undecided items of a run.
+func (b *blame) undecidedOf(r *run) []*undecided {
+	return slices.DeleteFunc(b.waiting(), func(u *undecided) bool { return u.it.run != r })
+}
+
+// areAlike reports whether all of them ended in one way.
+func areAlike(all []*undecided) bool {
+	return !slices.ContainsFunc(all, func(u *undecided) bool { return u.alike != all[0].alike })
+}
+
+// maySpeak reports whether an item may yet be answered on the lane that could be a witness
+// for those of a run: one whose call is under way and not overdue, or one that waits for a
+// call, and not only to be decided about. Another run that is paused is not waited for.
+func (m *Machine) maySpeak(now time.Time, l *lane, r *run) bool {
+	if l.inFlight > 0 && !l.allOverdue(now) {
+		return true
+	}
+	return slices.ContainsFunc(l.pools, func(p *pool) bool {
+		return (p.run == r || !p.run.paused) && p.asks(l) && (p.head() != nil || p.delayed.len() > 0)
+	})
+}
+
+// concludesAt is when time alone may decide about items of a lane; zero: it does not.
+func (m *Machine) concludesAt() (at time.Time) {
+	for _, l := range m.accused {
+		after := l.overdueAfter()
+		if due := l.used.Add(after); l.inFlight > 0 && after < forever && due.After(m.now) && (at.IsZero() || due.Before(at)) {
+			at = due
+		}
+	}
+	return at
+}
+
+// inputEnded reports whether no run that draws on the lane will offer more.
+func (l *lane) inputEnded() bool {
+	return !slices.ContainsFunc(l.pools, func(p *pool) bool { return !p.run.inputEnded })
+}
+
+// forgiveItems takes back what is in doubt of items whose calls left before now, as a
+// person vouches for the lane.
+func (m *Machine) forgiveItems(l *lane) {
+	b := l.blames()
+	b.opened = l.epoch
+	m.reopen(l)
+	*b = blame{opened: l.epoch, good: b.good, bad: b.bad}
+}

@@ -1,0 +1,49 @@
+package machine
+
+import (
+	"fmt"
+	"time"
+)
+
+// An AlikeError says that a lane has stopped because different items failed alike and none
+// was ever answered: the mistake is in all of them. errors.Is finds [ErrAlike] in it, and
+// what the server said.
+type AlikeError struct {
+	Lane  string
+	Items int   // that failed alike
+	Cause error // what the server said of the latest of them
+}
+
+func (e *AlikeError) Error() string {
+	return fmt.Sprintf("%v: %d items on lane %s: %v", ErrAlike, e.Items, e.Lane, e.Cause)
+}
+
+// Is says of which kind it is.
+func (e *AlikeError) Is(target error) bool { return target == ErrAlike }
+
+// Unwrap gives what the server said.
+func (e *AlikeError) Unwrap() error { return e.Cause }
+
+// An OutageError says that a lane has stopped because nothing was answered for longer than
+// [Config].OutagePatience. errors.Is finds [ErrOutage] in it, and what the latest call met.
+type OutageError struct {
+	Lane    string
+	Since   time.Time     // when the first call failed, or was refused, after the latest answer
+	For     time.Duration // how long ago that was
+	Waiting int           // items that waited for the lane
+	Cause   error         // what the latest call met; nil: that is not known
+}
+
+func (e *OutageError) Error() string {
+	text := fmt.Sprintf("%v: nothing on lane %s for %v, %d items wait", ErrOutage, e.Lane, e.For.Round(time.Second), e.Waiting)
+	if e.Cause != nil {
+		text += ": " + e.Cause.Error()
+	}
+	return text
+}
+
+// Is says of which kind it is.
+func (e *OutageError) Is(target error) bool { return target == ErrOutage }
+
+// Unwrap gives what the latest call met.
+func (e *OutageError) Unwrap() error { return e.Cause }

@@ -1,0 +1,73 @@
+package machine
+
+import (
+	"time"
+)
+
+// Calls that go unanswered: hung ones, and outages that last.
+
+const (
+	// overdueLeast and overdueTimes say when a call is overdue: after so long, and so many
+	// times as long as nearly all answers take. It is not cut off, as some answers take
+	// minutes; but nobody counts on it any more.
+	overdueLeast = 30 * time.Second
+	overdueTimes = 5
+
+	// DefaultOutagePatience is how long nothing may be answered on a lane until it stops:
+	// longer than nearly all outages that providers report.
+	DefaultOutagePatience = 6 * time.Hour
+)
+
+// overdueAfter is how long a call may take until it is overdue. Where nothing was answered
+// yet nobody knows how long answers take, and none is.
+func (l *lane) overdueAfter() time.Duration {
+	p95 := l.latency.P95()
+	if p95 == 0 {
+		return forever
+	}
+	return max(overdueLeast, overdueTimes*p95)
+}
+
+// allOverdue reports whether each call that is under way on the lane is: none has left for as
+// long, and none has ended.
+func (l *lane) allOverdue(now time.Time) bool { return now.Sub(l.used) >= l.overdueAfter() }
+
+// hangs reports whether a call may leave past the window of the law, as so many are overdue
+// that they would open the breaker had they broken. It is asked where none has ended for
+// overdueLeast. One more leaves then each time that answers are overdue, and any that ends
+// sets the lane going again.
+//
+// The order of events that this is about: the server accepts calls and answers none; 64 are
+// under way, and no clock ends them for ten minutes; a minute later the server is well again,
+// but has forgotten them. The next call finds that out.
+func (l *lane) hangs(now time.Time) bool {
+	return !l.led() && l.breaker.Opens(l.flying) && !over(l.inFlight, l.cfg.Window) && now.Sub(l.ended) >= l.overdueAfter()
+}
+
+// mark notes how many calls are under way as another leaves, for when they are overdue.
+func (l *lane) mark(now time.Time) {
+	switch {
+	case l.inFlight == 0:
+		l.ended, l.flying = now, 0
+	case now.Sub(l.ended) >= overdueLeast && now.Sub(l.ended) >= l.overdueAfter():
+		l.hung = l.hangs(now)
+		l.ended, l.flying = now, l.inFlight
+	}
+}
+
+// outlasts notes that a call cooled the lane, or broke while its breaker is open, and
+// reports whether nothing was answered for as long as an outage may last.
+func (m *Machine) outlasts(now time.Time, l *lane) bool {
+	b := l.blames()
+	b.begin(now)
+	return m.cfg.OutagePatience > 0 && now.Sub(b.began) >= m.cfg.OutagePatience
+}
+
+// outage is why a lane stops that was not answered for so long.
+func (l *lane) outage(now time.Time, cause error) error {
+	waiting := 1 // that whose call this was
+	for _, p := range l.pools {
+		waiting += p.waiting.n + p.returned.len() + p.delayed.len() + p.undecided
+	}
+	return &OutageError{Lane: l.name, Since: l.blame.began, For: now.Sub(l.blame.began), Waiting: waiting, Cause: cause}
+}

@@ -1,0 +1,75 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/headrace/headrace/batch"
+)
+
+// failureBound is the value of --max-failures: a number of items, or a share of them. The zero
+// value is no bound.
+type failureBound struct {
+	items int
+	share float64
+}
+
+// Set reads "20" or "5%".
+func (b *failureBound) Set(text string) error {
+	percent, isShare := strings.CutSuffix(strings.TrimSpace(text), "%")
+	if isShare {
+		p, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
+		if err != nil || !(p > 0 && p < 100) { // nor if it is NaN
+			return errors.New("a share is more than 0% and less than 100%")
+		}
+		*b = failureBound{share: p / 100}
+		return nil
+	}
+	n, err := strconv.Atoi(percent)
+	if err != nil || n < 0 {
+		return errors.New("it is a number of items, such as 20, or a share of them, such as 5%")
+	}
+	*b = failureBound{items: n}
+	return nil
+}
+
+// String is the bound as it was given.
+func (b *failureBound) String() string {
+	if b.share > 0 {
+		return fmt.Sprintf("%v%%", 100*b.share)
+	}
+	return strconv.Itoa(b.items)
+}
+
+// Type is what the help shows.
+func (b *failureBound) Type() string { return "N|P%" }
+
+func (b *failureBound) options() []batch.Option {
+	switch {
+	case b.items > 0:
+		return []batch.Option{batch.WithMaxFailures(b.items)}
+	case b.share > 0:
+		return []batch.Option{batch.WithMaxFailureShare(b.share)}
+	}
+	return nil
+}
+
+// alikeFailures is how many items may fail alike, of a model that was never answered, until
+// the run stops: enough to tell a mistake in every line from one that a few lines share.
+const alikeFailures = 20
+
+// endOptions say when the run stops, or goes on, as its calls fail.
+func (r *runner) endOptions() []batch.Option {
+	opts := []batch.Option{batch.WithOutagePatience(r.flags.outagePatience)}
+	if r.flags.keepGoing {
+		opts = append(opts, batch.WithKeepGoing())
+	} else {
+		opts = append(opts, batch.WithAlikeFailures(alikeFailures))
+	}
+	if r.answeredBefore {
+		opts = append(opts, batch.WithAnsweredBefore())
+	}
+	return append(opts, r.flags.maxFailures.options()...)
+}
