@@ -142,7 +142,7 @@ func configure(opts []Option) *config {
 	c.machine.FirstAnswer = cmp.Or(c.firstAnswer, -1)
 	c.machine.OutagePatience = cmp.Or(c.outagePatience, -1)
 	if c.limits.KeepGoing {
-		c.alike = 0
+		c.alike, c.keepGoing = 0, true
 	}
 	lane, err := c.lanes.compose(c.attemptTimeout)
 	c.machine.Lane = lane

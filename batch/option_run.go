@@ -96,8 +96,9 @@ func WithAlikeFailures(n int) Option {
 
 // WithKeepGoing ends every item, also where it cannot be told whether the items or the server
 // are to blame: probes that a breaker sends, and that fail, use up attempts, and nothing
-// stops because items fail alike, whatever WithAlikeFailures says. It is for inputs known to
-// hold many items that always fail; in an outage it fails good ones, too.
+// stops because items fail alike, whatever WithAlikeFailures says: a 403 fails its item. It
+// is for inputs known to hold many items that always fail; in an outage it fails good ones,
+// too. A key that is refused by a 401, and a missing model, stop a lane all the same.
 func WithKeepGoing() Option {
 	return runOption(func(c *config) { c.limits.KeepGoing = true }, "WithKeepGoing()")
 }

@@ -33,6 +33,7 @@ type policy struct {
 	maxAttempts int
 	patience    time.Duration
 	alike       int // items that fail alike stop a lane that was never answered; 0: none do
+	keepGoing   bool
 }
 
 // ending is the end of a call, as the worker saw it.
@@ -99,7 +100,8 @@ func judge(e ending, attempts, refusals int, p policy) judgement {
 }
 
 // forbiddenAlike is how many items must be answered by a 403 until a lane stops that was never
-// answered: unlike a 401, it may be about what one item asks for.
+// answered: unlike a 401, it may be about what one item asks for. A run that keeps going
+// takes it for that.
 const forbiddenAlike = 3
 
 // blame hands the item over where it is not said whether it or its lane is to blame, which
@@ -111,7 +113,9 @@ func (j *judgement) blame(fault *provider.Error, attempts int, p policy) {
 	switch {
 	case first > 0:
 		if fault.Status == http.StatusForbidden {
-			first = forbiddenAlike
+			if first = forbiddenAlike; p.keepGoing {
+				first, later = 0, 0
+			}
 		}
 	case o.Signal == machine.Exhausted:
 		j.again = true

@@ -222,3 +222,44 @@ func TestHeadersNeedNoProof(t *testing.T) {
 		t.Errorf("%v calls a second, and 100 are allowed", pace)
 	}
 }
+
+// An item counts once for the error window: a few that always break are no sign that the
+// server does, however often they are asked.
+func TestItemThatBreaksAgainSlowsNothing(t *testing.T) {
+	bothLaws(t, LawConfig{Limits: Limits{RPM: 600, Burst: time.Minute}}, func(t *testing.T, law func() Law) {
+		for _, again := range []bool{false, true} {
+			l := law()
+			for i := range 60 {
+				s := float64(i) * 0.3
+				n := leave(l, at(s), one)
+				if i%2 == 0 {
+					n.Again = again
+					l.Failed(at(s+0.1), n)
+				} else {
+					n.Good = true
+					l.Answered(at(s+0.1), n)
+				}
+			}
+			want(t, fmt.Sprintf("again: %v: the pace is eased", again), l.Slowed(at(18)) > 0, !again)
+		}
+	})
+}
+
+// The answer of an item that broke before says nothing of the server either: it would make
+// the share of those that break look smaller than it is.
+func TestAnswerAfterAFailureIsNotCounted(t *testing.T) {
+	bothLaws(t, LawConfig{Limits: Limits{RPM: 600, Burst: time.Minute}}, func(t *testing.T, law func() Law) {
+		l := law()
+		for i := range 120 {
+			s := float64(i) * 0.15
+			n := leave(l, at(s), one)
+			if i%6 == 0 {
+				l.Failed(at(s+0.1), n)
+			} else {
+				n.Good, n.Again = true, true
+				l.Answered(at(s+0.1), n)
+			}
+		}
+		want(t, "the pace is eased", l.Slowed(at(18)) > 0, true)
+	})
+}

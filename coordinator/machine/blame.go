@@ -39,6 +39,9 @@ const (
 
 	// rarely is −ln of how often chance alone may open a breaker: once in ten million rows.
 	rarely = 16
+	// besideShare is how many failures of a row at most there are to each answer beside it, for
+	// the row to say nothing of the server.
+	besideShare = 3
 	// firstEnds is how many first ends of items make the share of bad ones; older ones fade.
 	firstEnds = 1000
 )
@@ -49,6 +52,9 @@ type blame struct {
 	hoped  time.Time // and that was answered as hoped
 	began  time.Time // when calls began to go unanswered: the first that broke, or cooled the lane, since an answer; zero: none did
 	opened uint64    // the epoch that began when the breaker last opened: what left before it and broke is nobody's
+
+	left   time.Time // when the first call left that broke in the present row
+	beside uint32    // items that were answered since that row began, by calls that left later than that one
 
 	good, bad uint32 // items whose first call was answered, and whose first call broke while no breaker opened
 
@@ -144,9 +150,12 @@ func (l *lane) breaks(now time.Time, it *Item, o *Outcome) bool {
 			return false
 		}
 		it.counted = it.counted || !o.Unsent
+		if l.breaker.Row() == 0 {
+			b.left, b.beside = it.Sent, 0
+		}
 	}
 	b.begin(now)
-	return l.breaker.Failure(now, max(l.inEpoch, b.byChance()))
+	return l.breaker.Failure(now, max(l.inEpoch, b.byChance(l.breaker.Row()+1)))
 }
 
 // begin notes that a call goes unanswered.
@@ -157,13 +166,21 @@ func (b *blame) begin(now time.Time) {
 }
 
 // byChance is how long a row of failures must be where such a share of the items is bad:
-// so long that by chance alone one in ten million is.
-func (b *blame) byChance() int {
-	if b.bad == 0 {
+// so long that by chance alone one in ten million is. The share is that of earlier rows,
+// or that of the present one if a third as many were answered beside it.
+//
+// The order of events that the latter is about: thirty calls leave at once, twenty are
+// answered, ten break, by turns. None of the answers is a witness; but a server that cuts
+// what is under way answers none of it, and one that drains breaks later calls only.
+func (b *blame) byChance(row int) int {
+	good, bad := float64(b.good)+1, float64(b.bad)
+	if beside := float64(b.beside); besideShare*beside >= float64(row) && beside*bad < good*float64(row) {
+		good, bad = beside, float64(row)
+	}
+	if bad == 0 {
 		return 0
 	}
-	share := float64(b.bad) / float64(b.good+b.bad+1)
-	return int(math.Ceil(-rarely / math.Log(share)))
+	return int(math.Ceil(-rarely / math.Log(bad/(good+bad))))
 }
 
 // tally counts items by how their first call ended.
@@ -189,10 +206,13 @@ func (m *Machine) witness(now time.Time, l *lane, n *limiter.News, asHoped bool)
 			b.tally(1, 0)
 		}
 	}
-	if endsRow = n.Present && !n.Sent.Before(b.began); endsRow {
+	switch endsRow = n.Present && !n.Sent.Before(b.began); {
+	case endsRow:
 		if b.began = (time.Time{}); !l.down(now) {
 			b.tally(0, uint32(l.breaker.Row()))
 		}
+	case asHoped && !n.Again && n.Sent.After(b.left):
+		b.beside++
 	}
 	m.acquit(now, l)
 	return endsRow

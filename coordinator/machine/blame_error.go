@@ -15,7 +15,7 @@ type AlikeError struct {
 }
 
 func (e *AlikeError) Error() string {
-	return fmt.Sprintf("%v: %d items on lane %s: %v", ErrAlike, e.Items, e.Lane, e.Cause)
+	return fmt.Sprintf("%v: %s on lane %s: %v", ErrAlike, items(e.Items), e.Lane, e.Cause)
 }
 
 // Is says of which kind it is.
@@ -35,7 +35,7 @@ type OutageError struct {
 }
 
 func (e *OutageError) Error() string {
-	text := fmt.Sprintf("%v: nothing on lane %s for %v, %d items wait", ErrOutage, e.Lane, e.For.Round(time.Second), e.Waiting)
+	text := fmt.Sprintf("%v: lane %s, for %v, %s waiting", ErrOutage, e.Lane, e.For.Round(time.Second), items(e.Waiting))
 	if e.Cause != nil {
 		text += ": " + e.Cause.Error()
 	}
@@ -47,3 +47,10 @@ func (e *OutageError) Is(target error) bool { return target == ErrOutage }
 
 // Unwrap gives what the latest call met.
 func (e *OutageError) Unwrap() error { return e.Cause }
+
+func items(n int) string {
+	if n == 1 {
+		return "1 item"
+	}
+	return fmt.Sprintf("%d items", n)
+}

@@ -170,7 +170,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-const itemBytes = 360
+const itemBytes = 352
 
 // soldOut is what headers show when nothing is left of a day's.
 var soldOut = limiter.Sighting{Dimension: limiter.Requests, Limit: 14400, Window: 24 * time.Hour, Remaining: 0, Reset: 23 * time.Hour, HasReset: true}

@@ -123,9 +123,10 @@ func Settled(g Grant, o Outcome) Event {
 	return Event{kind: evSettled, item: g.Item, serial: g.Serial, outcome: o}
 }
 
-// HandedOver says that the call of a grant ended and that the item comes back,
-// to be given out again: delayed if it failed, or if it was refused and its lane flows
-// on without it; parked if it was refused with its lane.
+// HandedOver says that the call of a grant ended and that the item comes back: delayed if it
+// failed, or if it was refused and its lane flows on without it; parked if it was refused
+// with its lane; undecided if it failed for the last time, or was refused for good. It is
+// given out again, or released as failed.
 func HandedOver(g Grant, o Outcome) Event {
 	return Event{kind: evHandedOver, item: g.Item, serial: g.Serial, outcome: o}
 }

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -67,16 +68,29 @@ func (l *lane) unheard(now time.Time, cause error) error {
 // listen gives a silent lane its time anew: nobody has tried it for a while.
 func (l *lane) listen() { l.silence = nil }
 
-// newcomer has a lane listen anew that a run begins to draw on and no other does. One that
-// was given up because it was silent is tried again: this run has not waited for it.
-func (m *Machine) newcomer(name string) {
+// newcomer has a lane begin anew that a run begins to draw on and no other does: this run
+// has not waited for it. One that stopped because nothing was answered, or because all
+// failed alike, is tried again.
+func (m *Machine) newcomer(now time.Time, name string) {
 	l := m.lanes[name]
-	if l == nil || len(l.pools) > 0 || l.silence == nil {
+	if l == nil || len(l.pools) > 0 {
 		return
 	}
-	if l.phase == Stopped && !l.heard() {
+	l.waitsAnew()
+	switch {
+	case l.phase != Stopped:
+	case errors.Is(l.cause, ErrNoAnswer):
 		m.forget(l)
-		return
+	case errors.Is(l.cause, ErrOutage), errors.Is(l.cause, ErrAlike):
+		l.nextEpoch()
+		m.revive(now, l)
 	}
+}
+
+// waitsAnew begins the waits for an answer of the lane again.
+func (l *lane) waitsAnew() {
 	l.listen()
+	if l.blame != nil {
+		l.blame.began = time.Time{}
+	}
 }

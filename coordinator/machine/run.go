@@ -92,7 +92,7 @@ func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
 		}
 	}
 	for _, lane := range c.Lanes {
-		m.newcomer(lane)
+		m.newcomer(now, lane)
 	}
 	p := newPool(r, c)
 	if p.shut = m.roomFor(c.Lanes); p.shut != nil {

@@ -192,6 +192,7 @@ func (b *book) after(e Event, before moment) {
 		}
 		switch {
 		case (e.kind == evLaneReset || e.kind == evLaneDefined || e.kind == evTold) && e.name == name && is[0] == was[0]+1:
+		case e.kind == evOffered && l.phase == Flowing && is[0] == was[0]+1: // a run that has not waited for it yet
 		case e.kind == evOverheard && e.name == name && l.phase == Stopped && is[0] == was[0]+1:
 		case name != news:
 			b.w.failf("%v changed lane %s from epoch, escalation %v to %v", e, name, was, is)

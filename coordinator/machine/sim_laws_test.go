@@ -43,7 +43,7 @@ func (b *book) transition(t Transition) {
 		b.w.failf("%v is no way to go", t)
 	}
 	switch {
-	case t.Reason == ByHand && l.isLed() && b.w.telling != evLaneDefined: // it keeps its law
+	case t.Reason == ByHand && (b.w.telling == evOffered || l.isLed() && b.w.telling != evLaneDefined): // it keeps its law
 	case t.Reason == ByHand:
 		l.beginLaw(b.w.now, *b.w.m.laneConfig(t.Lane), t.Epoch, b.w.servers[t.Lane])
 	case t.To == Cooling:
@@ -52,7 +52,7 @@ func (b *book) transition(t Transition) {
 	switch {
 	case t.To == Cooling && l.of.breaker.State(b.w.m.now) != limiter.Closed:
 		l.blame.opened = t.Epoch
-	case t.Reason == ByHand && t.To == Flowing && (b.w.telling == evLaneReset || l.of.led()):
+	case t.Reason == ByHand && t.To == Flowing && (b.w.telling == evLaneReset || b.w.telling == evOffered || l.of.led()):
 		l.blame = bookBlame{opened: t.Epoch, ever: l.blame.ever}
 	}
 	if rises {

@@ -10,7 +10,7 @@ import (
 
 // Bounds of a world. One that reaches them hangs or spins, which is a failure.
 const (
-	simMaxSteps = 300_000
+	simMaxSteps = 1_000_000 // a leader speaks ten times a second, and a day is the most that a world lasts
 	simMaxTime  = 24 * time.Hour
 )
 

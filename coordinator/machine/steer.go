@@ -76,7 +76,7 @@ func (m *Machine) resume(r *run) {
 		m.stirAll(p)
 		for _, l := range p.lanes {
 			if l.phase != Stopped {
-				l.listen()
+				l.waitsAnew()
 			}
 		}
 	}

@@ -55,14 +55,17 @@ var setUp = map[string]bool{"machine": true, "restart": true, "open": true, "def
 // The commands. Each is one sentence about the world; what follows from it is
 // decided when the command is over.
 var commands = map[string]func(*story, words){
-	"machine": func(s *story, w words) { // idle=D long-wait=D first-answer=D patience=D: another machine, and no calls in flight
-		s.m = New(Config{IdleTTL: w.span("idle"), LongWait: cmp.Or(w.span("long-wait"), -1), FirstAnswer: w.span("first-answer"), OutagePatience: w.span("patience"), Lane: w.lane()})
+	"machine": func(s *story, w words) { // idle=D long-wait=D first-answer=D patience=D answered-before=yes: another machine, and no calls in flight
+		s.m = New(Config{
+			IdleTTL: w.span("idle"), LongWait: cmp.Or(w.span("long-wait"), -1), FirstAnswer: w.span("first-answer"),
+			OutagePatience: w.span("patience"), AnsweredBefore: w.has("answered-before"), Lane: w.lane(),
+		})
 		s.server = nil
 		clear(s.lent)
 	},
-	"open": func(s *story, w words) { // run=N concurrency=N item-timeout=D pool=(name,lane,…) fallback=(name,lane,…)
+	"open": func(s *story, w words) { // run=N concurrency=N item-timeout=D keep-going=yes pool=(name,lane,…) fallback=(name,lane,…)
 		s.m.Step(s.now, RunOpened(w.run(), RunConfig{
-			Concurrency: int(w.number("concurrency")), ItemTimeout: w.span("item-timeout"), Pools: w.pools(),
+			Concurrency: int(w.number("concurrency")), ItemTimeout: w.span("item-timeout"), KeepGoing: w.has("keep-going"), Pools: w.pools(),
 		}))
 	},
 	"offer":     func(s *story, w words) { s.offer(w) }, // COUNT run=N pool=NAME tokens=N
@@ -82,7 +85,13 @@ var commands = map[string]func(*story, words){
 	"answer": func(s *story, w words) { // ITEMS after=D tokens=N headers=(LIMIT,REMAINING,RESET): the results are good
 		s.end(w, Settled, Outcome{Signal: Succeeded, Measured: w.has("tokens"), Actual: w.cost(), Sightings: w.sightings()})
 	},
-	"reject": func(s *story, w words) { s.end(w, Settled, Outcome{Signal: Answered}) }, // ITEMS: 400, for good
+	"reject": func(s *story, w words) { // ITEMS after=D alike=N first=N: 400, for good
+		end := Settled
+		if w.has("alike") {
+			end = HandedOver
+		}
+		s.end(w, end, Outcome{Signal: Answered, Alike: uint32(w.number("alike")), First: uint8(w.number("first")), Cause: w.causeOr(nil)})
+	},
 	"refuse": func(s *story, w words) { // ITEMS after=D retry-after=D headers=(LIMIT,REMAINING,RESET) on=tokens cause=WORD: 429
 		s.end(w, HandedOver, Outcome{
 			Signal: Throttled, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after"),

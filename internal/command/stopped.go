@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/headrace/headrace/batch"
@@ -14,7 +15,11 @@ import (
 
 // stoppedBy is the end of a run that the provider would serve no more.
 func (r *runner) stoppedBy(s *promptfile.Sums) error {
-	return r.failAgain(ExitStopped, "stopped: %s\n%s: %s", reasonOf(s.Stopped), r.saved(s), r.goOn(r.adviceFor(s.Stopped)))
+	advice := r.adviceFor(s.Stopped)
+	if e := faultOf(s.Stopped); e != nil && e.Kind == provider.Unauthorized && e.Status == http.StatusForbidden {
+		advice += "; if only some items are forbidden, add --keep-going"
+	}
+	return r.failAgain(ExitStopped, "stopped: %s\n%s: %s", reasonOf(s.Stopped), r.saved(s), r.goOn(advice))
 }
 
 // adviceFor is what a person may do about what stopped a run.
