@@ -66,7 +66,7 @@ func (r *run[In, Out]) noteShare() {
 func (r *run[In, Out]) tooMany() error {
 	switch {
 	case r.overShare:
-		return fmt.Errorf("%w: %d of %d items failed, more than %v %%, the first: %w",
+		return fmt.Errorf("%w: %d of %d items failed, more than %.6g %%, the first: %w",
 			ErrTooManyFailures, r.sum.Failed, r.sum.Succeeded+r.sum.Failed, 100*r.maxFailureShare, r.firstFailure)
 	case r.maxFailures == 0 || r.sum.Failed < r.maxFailures:
 		return nil

@@ -184,6 +184,9 @@ func (b *Breaker) Opens(row int) bool {
 	return n > 0 && row >= n
 }
 
+// Close closes the breaker, which has opened by mistake.
+func (b *Breaker) Close() { *b = Breaker{config: b.config} }
+
 // Abandon gives the half-open permit back: the call was not made, or its end said
 // nothing about the server.
 func (b *Breaker) Abandon(now time.Time) {

@@ -8,14 +8,13 @@ type BreakerMemory struct {
 	State    string    `json:"state"`          // as [BreakerState.String]
 	At       time.Time `json:"at"`             // when it was saved
 	Until    time.Time `json:"until,omitzero"` // the end of its open interval
-	Failures int       `json:"failures"`       // in a row
 	Reopened int       `json:"reopened"`       // times since it was last closed
 }
 
 // Save is what a restart should know of the breaker. The window of calls is not in it: it
 // is half a minute long.
 func (b *Breaker) Save(now time.Time) BreakerMemory {
-	k := BreakerMemory{State: b.State(now).String(), At: wallAt(now, 0), Failures: b.consecutive, Reopened: b.reopened}
+	k := BreakerMemory{State: b.State(now).String(), At: wallAt(now, 0), Reopened: b.reopened}
 	if b.state != Closed {
 		k.Until = wallAt(now, b.until.Sub(now).Seconds())
 	}
@@ -29,15 +28,11 @@ const reopenedMost = 64
 // Restore takes up what an earlier breaker knew, before the first call. One that was
 // open, or about to be tried, is open for the rest of its interval, and tried then; if
 // that ended longer ago than failures count, it is closed. What cannot be true is left
-// out.
+// out. A row that opened nothing begins anew: the items that made it would count twice.
 func (b *Breaker) Restore(now time.Time, k BreakerMemory) {
 	c := b.config.withDefaults()
-	recent := now.Sub(k.At) < c.Window && !k.At.IsZero()
 	*b = Breaker{config: b.config}
-	switch {
-	case k.State == Closed.String() && recent:
-		b.consecutive = min(max(0, k.Failures), max(0, c.Consecutive-1))
-	case k.State == Open.String() || k.State == HalfOpen.String():
+	if k.State == Open.String() || k.State == HalfOpen.String() {
 		if k.Until.IsZero() || now.Sub(k.Until) >= c.Window {
 			return
 		}

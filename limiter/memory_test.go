@@ -334,9 +334,12 @@ func TestBreakerRemembers(t *testing.T) {
 	k = half.Save(at(6))
 	want(t, "reopened", k.Reopened, 1)
 	closed := NewBreaker(BreakerConfig{})
-	closed.Restore(at(6), BreakerMemory{State: "closed", At: at(5), Failures: 1000})
-	want(t, "one failure more opens", closed.Failure(at(6), 0), true)
-	closed.Restore(at(6), BreakerMemory{State: "none", At: at(5), Failures: 1000, Until: at(1000)})
+	for range DefaultBreakerConsecutive - 1 {
+		closed.Failure(at(5), 0)
+	}
+	closed.Restore(at(6), closed.Save(at(6)))
+	want(t, "one failure more opens", closed.Failure(at(6), 0), false)
+	closed.Restore(at(6), BreakerMemory{State: "none", At: at(5), Until: at(1000)})
 	want(t, "nonsense", closed.State(at(6)), Closed)
 }
 

@@ -97,7 +97,9 @@ func (k *Keeper) ended(now time.Time, h *held, r *permit.Report) {
 func (k *Keeper) lesson(l *limit, o *machine.Outcome) {
 	switch o.Signal {
 	case machine.Succeeded, machine.Answered:
-		l.answered, l.alike = true, alikeRow{}
+		if o.Signal == machine.Succeeded || o.Alike == 0 { // a 400 to an item does not clear a key
+			l.answered, l.alike = true, alikeRow{}
+		}
 	case machine.Throttled, machine.Overloaded:
 		k.urgent = true
 		l.counts.Refused++

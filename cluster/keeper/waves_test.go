@@ -168,12 +168,15 @@ func TestRowOfRefusalsForGood(t *testing.T) {
 	key := machine.Outcome{Signal: machine.Exhausted, Alike: 401, First: 1, Later: 3}
 	model, again, good := key, key, machine.Outcome{Signal: machine.Succeeded, Latency: time.Second}
 	model.Alike, again.Again = 404, true
+	wrong, long := machine.Outcome{Signal: machine.Answered, Alike: 400}, machine.Outcome{Signal: machine.Answered}
 	for want, ends := range map[bool][][]machine.Outcome{
 		true: {
 			{good, key, key, key}, {good, key, key, again, key}, {good, key, key, good, key, key, key}, {good, model, key, key, key}, {key},
+			{good, key, key, wrong, key}, {wrong, key}, // which may be said to anybody
 		},
 		false: {
 			{good, key, key}, {good, key, key, again, again}, {good, key, key, good, key}, {good, key, key, model, key}, {good, key, key, {}, key},
+			{good, key, key, long, key}, {long, key}, // which says that it is the item's
 		},
 	} {
 		for _, list := range ends {

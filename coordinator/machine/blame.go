@@ -191,14 +191,11 @@ func (b *blame) tally(good, bad uint32) {
 	}
 }
 
-// witness takes an answer, and reports whether it ends the present row of failures. It is
-// as hoped if the answer says that nothing is wrong with the lane.
+// witness takes an answer on a lane that has failed before, and reports whether it ends the
+// present row of failures. It is as hoped if the answer says that nothing is wrong with the
+// lane.
 func (m *Machine) witness(now time.Time, l *lane, n *limiter.News, asHoped bool) (endsRow bool) {
-	l.answered = l.answered || asHoped
 	b := l.blame
-	if b == nil {
-		return true
-	}
 	b.proof = latest(b.proof, n.Sent)
 	if asHoped {
 		b.hoped, b.failed = latest(b.hoped, n.Sent), alike{}
@@ -211,11 +208,28 @@ func (m *Machine) witness(now time.Time, l *lane, n *limiter.News, asHoped bool)
 		if b.began = (time.Time{}); !l.down(now) {
 			b.tally(0, uint32(l.breaker.Row()))
 		}
+	case n.Sent.After(b.began) && l.down(now):
+		m.revoke(now, l)
 	case asHoped && !n.Again && n.Sent.After(b.left):
 		b.beside++
 	}
 	m.acquit(now, l)
 	return endsRow
+}
+
+// revoke closes a breaker that has opened by chance: a call is answered that left while the
+// row grew. The lane is tried at once.
+//
+// The order of events that this is about: half of the items break at once, the others take
+// two seconds; within one, thirty have broken, and none can be answered yet.
+func (m *Machine) revoke(now time.Time, l *lane) {
+	l.blame.tally(0, uint32(l.breaker.Row()))
+	l.blame.began = time.Time{}
+	l.breaker.Close()
+	if l.phase == Cooling && l.reason == ByBreaker {
+		l.until = latest(now, l.law.View(now, l.nextCost()).Hold)
+		m.alarms.set(&l.alarm, l.until)
+	}
 }
 
 // failsForGood takes an item that has no attempt left, or was refused for good in words

@@ -18,8 +18,8 @@ const (
 	ordealAttempts = 5 // of an item, as of the command
 	ordealMost     = 72 * time.Hour
 	ordealStarts   = 60 // processes that a patient user begins
-	ordealSteps    = 400_000
-	idleMost       = 4 // processes that end no item, until the user has the next keep going
+	ordealSteps    = 4_000_000
+	stopsMost      = 8 // processes that are stopped, until the user has the next keep going
 )
 
 // How a server is ill for a while.
@@ -67,7 +67,7 @@ type ordeal struct {
 	run     RunConfig
 	poison  []int // how each item always fails; 0: it does not
 	strict  bool  // twenty alike stop a lane that was never answered
-	ahead   int   // how many items wait at most: they are read as there is room
+	ahead   int   // how many items wait at most, beside those for which there are workers
 	killed  bool  // processes end with what they knew a while ago
 
 	m        *Machine
@@ -138,7 +138,7 @@ func newOrdeal(seed uint64) *ordeal {
 			}
 		}
 	}
-	w.ahead = []int{1, w.run.Concurrency, n}[rng.IntN(3)]
+	w.ahead = []int{1, 64, 1024}[rng.IntN(3)]
 	w.over, w.faults = make([]bool, n), make([]faultsOf, n)
 	w.saved.items = map[string]ItemMemory{}
 	return w
@@ -219,7 +219,7 @@ func (w *ordeal) save() {
 
 // read offers the next items as there is room.
 func (w *ordeal) read() {
-	for ; w.offered < len(w.poison) && w.open-len(w.flying) < w.ahead; w.offered++ {
+	for ; w.offered < len(w.poison) && w.open < w.ahead+w.run.Concurrency; w.offered++ {
 		if w.over[w.offered] {
 			continue
 		}
@@ -337,10 +337,9 @@ func (w *ordeal) lands(f errand) {
 
 // happen lets processes follow one another until no item is left, and says what went wrong.
 func (w *ordeal) happen() (wrong string) {
-	idle := 0 // processes that were stopped, since one has ended an item
-	for n := range ordealStarts {
-		w.run.KeepGoing = w.run.KeepGoing || idle == idleMost || n == ordealStarts/2 // as the command advises
-		before := w.left()
+	stops := 0
+	for range ordealStarts {
+		w.run.KeepGoing = w.run.KeepGoing || stops == stopsMost // as the command advises
 		w.start()
 		until := w.now.Add(ordealMost)
 		if w.rng.IntN(3) == 0 {
@@ -356,11 +355,8 @@ func (w *ordeal) happen() (wrong string) {
 		if !w.killed {
 			w.save()
 		}
-		switch {
-		case w.left() < before:
-			idle = 0
-		case stopped != nil:
-			idle++
+		if stopped != nil {
+			stops++
 		}
 		if w.left() == 0 || stopped != nil && w.isHopeless() && w.run.KeepGoing {
 			return ""

@@ -124,6 +124,55 @@ func TestShareOfBadItemsFades(t *testing.T) {
 	}
 }
 
+// A tally counts what it says it does.
+func TestTallyCounts(t *testing.T) {
+	b := &blame{}
+	if b.tally(3, 2); b.good != 3 || b.bad != 2 {
+		t.Errorf("%d good, %d bad, want 3 and 2", b.good, b.bad)
+	}
+	if b.tally(firstEnds-5, 0); b.good != firstEnds-2 || b.bad != 2 {
+		t.Errorf("%d good, %d bad: it fades before there are %d", b.good, b.bad, firstEnds)
+	}
+	if b.tally(0, 2); b.good != firstEnds/2-1 || b.bad != 2 {
+		t.Errorf("%d good, %d bad, want half of each", b.good, b.bad)
+	}
+}
+
+// An item's last attempt is not its last where a witness makes fewer of those before: four
+// failures that nobody witnessed are one.
+func TestWitnessMakesFewerAttempts(t *testing.T) {
+	b := newAnsweredBed(LaneConfig{})
+	b.offer(1, "", 0)
+	for range 4 {
+		b.endOfItem(0, 40*time.Second, broken)
+	}
+	b.wait(40 * time.Second)
+	b.offer(1, "", 0)
+	b.endOfItem(0, time.Second, lastTime)
+	b.offer(1, "", 0)
+	b.endOfItem(2, time.Second, answered)
+	if v := b.verdicts(); len(v) > 0 {
+		t.Fatalf("it has failed, of a failure that was witnessed once: %v", v)
+	}
+	if b.wait(time.Minute); b.calls[len(b.calls)-1].Item.Attempts != 1 {
+		t.Errorf("%d attempts, want 1", b.calls[len(b.calls)-1].Item.Attempts)
+	}
+}
+
+// An item that is withdrawn while it waits for a decision is kept by nobody.
+func TestWithdrawnItemIsNotKept(t *testing.T) {
+	b := newAnsweredBed(LaneConfig{})
+	b.offer(3, "", 0)
+	it := b.calls[0].Item
+	b.endOfItem(0, time.Second, lastTime)
+	b.Step(b.now, Withdrawn(it))
+	b.decide()
+	b.endOfItem(1, time.Second, answered)
+	if l := b.lanes[DefaultPool]; l.blame.undecided != nil || len(b.accused) != 0 {
+		t.Errorf("%d undecided, %d lanes accused", len(l.blame.undecided), len(b.accused))
+	}
+}
+
 // An item counts once for the breaker, however often it fails.
 func TestItemCountsOnceForTheBreaker(t *testing.T) {
 	b := newAnsweredBed(LaneConfig{Breaker: limiter.BreakerConfig{Consecutive: 3}})

@@ -258,7 +258,11 @@ func (m *Machine) departed(now time.Time, l *lane, it *Item) {
 	if l.slowed > 0 {
 		m.heed(now, l)
 	}
-	l.mark(now)
+	if l.inFlight == 0 {
+		l.ended, l.flying = now, 0
+	} else if now.Sub(l.ended) >= overdueLeast {
+		l.mark(now)
+	}
 	it.ticket = l.law.Sent(now, l.charge.Of(it.Cost), l.inFlight)
 	l.held = false
 	if l.phase == Probing {

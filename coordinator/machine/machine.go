@@ -278,7 +278,10 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 	}
 	l, wait, by := p.pick(now, it)
 	if wait == 0 {
-		m.send(now, p.probeOn(now, l, it), l)
+		if l.phase == Probing {
+			it = p.probeOn(now, l, it)
+		}
+		m.send(now, it, l)
 		return true
 	}
 	p.sleep(by)

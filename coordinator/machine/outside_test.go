@@ -221,7 +221,7 @@ func (*ledModel) Ended(time.Time, limiter.Ticket, Outcome) {}
 // as far as the law says so.
 func TestLedLaneIsRemembered(t *testing.T) {
 	k := LaneMemory{
-		Version: 1, Until: storyStart.Add(time.Minute), Breaker: limiter.BreakerMemory{State: "open", At: storyStart, Failures: 10, Until: storyStart.Add(2 * time.Second)},
+		Version: 1, Until: storyStart.Add(time.Minute), Breaker: limiter.BreakerMemory{State: "open", At: storyStart, Until: storyStart.Add(2 * time.Second)},
 		Law: limiter.Memory{Version: 1, Law: "model", At: storyStart, Hold: storyStart.Add(30 * time.Second), Latency: 7},
 	}
 	m := New(Config{Lane: LaneConfig{Maker: &ledModel{}}, Memory: map[string]LaneMemory{DefaultPool: k}})

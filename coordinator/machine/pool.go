@@ -108,7 +108,7 @@ func (p *pool) undecidedItems() (items []*Item) {
 // its calls, and not the server.
 func (p *pool) probeOn(now time.Time, l *lane, head *Item) *Item {
 	fresh := p.waiting.first
-	if l.phase != Probing || !l.down(now) || fresh == nil || head.Attempts == 0 && head.probed == 0 || l.admit(now, p, fresh) > 0 {
+	if !l.down(now) || fresh == nil || head.Attempts == 0 && head.probed == 0 || l.admit(now, p, fresh) > 0 {
 		return head
 	}
 	return fresh

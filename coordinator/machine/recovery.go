@@ -34,7 +34,8 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 		m.learnLate(now, it, o)
 		return
 	}
-	if o.Signal != Succeeded && o.Signal != Answered {
+	answered := o.Signal == Succeeded || o.Signal == Answered
+	if !answered && len(o.Sightings) > 0 {
 		m.stopUsedUp(now, l, o)
 	}
 	news := newsOf(it, o, present)
@@ -47,7 +48,6 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 		m.wasAnswered(now, l, n, o.asHoped())
 		l.letIn()
 		m.heed(now, l)
-		m.stopUsedUp(now, l, o) // after the answer has spoken for or against other items
 	case Throttled, Overloaded:
 		if l.isDaily(o, present) {
 			m.stop(now, l, o.Cause)
@@ -69,6 +69,9 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 			m.unprobe(now, l)
 		}
 	}
+	if answered && len(o.Sightings) > 0 {
+		m.stopUsedUp(now, l, o) // after the answer has spoken for or against other items
+	}
 }
 
 // stopUsedUp stops a lane whose server says that a day's limit has nothing left.
@@ -88,7 +91,9 @@ func (m *Machine) learnLate(now time.Time, it *Item, o *Outcome) {
 	switch o.Signal {
 	case Succeeded, Answered:
 		l.answers++
-		m.witness(now, l, &limiter.News{Sent: it.Sent, Again: it.counted}, o.asHoped())
+		if l.answered = l.answered || o.asHoped(); l.blame != nil {
+			m.witness(now, l, &limiter.News{Sent: it.Sent, Again: it.counted}, o.asHoped())
+		}
 		if o.Signal == Succeeded && o.Latency > 0 {
 			l.latency.Observe(o.Latency)
 		}
@@ -166,7 +171,8 @@ func (o *Outcome) disbelieve() {
 
 func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News, asHoped bool) {
 	l.answers++
-	endsRow := m.witness(now, l, n, asHoped)
+	l.answered = l.answered || asHoped
+	endsRow := l.blame == nil || m.witness(now, l, n, asHoped)
 	l.unclear, l.broke = 0, false
 	l.law.Answered(now, *n)
 	if n.Good && n.Latency > 0 {

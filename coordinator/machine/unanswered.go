@@ -44,12 +44,10 @@ func (l *lane) hangs(now time.Time) bool {
 	return !l.led() && l.breaker.Opens(l.flying) && !over(l.inFlight, l.cfg.Window) && now.Sub(l.ended) >= l.overdueAfter()
 }
 
-// mark notes how many calls are under way as another leaves, for when they are overdue.
+// mark notes how many calls are under way as another leaves, if they are overdue. It is asked
+// where none has ended for overdueLeast.
 func (l *lane) mark(now time.Time) {
-	switch {
-	case l.inFlight == 0:
-		l.ended, l.flying = now, 0
-	case now.Sub(l.ended) >= overdueLeast && now.Sub(l.ended) >= l.overdueAfter():
+	if now.Sub(l.ended) >= l.overdueAfter() {
 		l.hung = l.hangs(now)
 		l.ended, l.flying = now, l.inFlight
 	}

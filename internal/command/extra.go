@@ -79,7 +79,7 @@ func absentCommand(word string) *cobra.Command {
 // runOnCluster has an extra run the input.
 func (w *World) runOnCluster(ctx context.Context, flags *runFlags, input string) error {
 	if own := flags.setOf(Ends); len(own) > 0 {
-		return refuse("%s: bounds of a run on one machine, and a cluster has none of them: leave them out", dashed(own))
+		return refuse("%s: for runs on one machine: a cluster decides by itself when to stop; leave them out", dashed(own))
 	}
 	for _, e := range w.extras {
 		if e.Cluster != nil {

@@ -75,7 +75,7 @@ func (f *failing) say(p *observe.Picture) (items int, now bool) {
 // noteFailing notes a call that broke, and says once that an item keeps failing while the
 // others are answered.
 func (r *runner) noteFailing(it *promptfile.Item, e *provider.Error) {
-	if r.recorder == nil || !e.Kind.BreakerCounts() || !r.failing.note(it.ID) {
+	if r.recorder == nil || !e.Kind.BreakerCounts() || e.Kind.Cools() || !r.failing.note(it.ID) {
 		return
 	}
 	p := r.recorder.Look(r.clock.Now())

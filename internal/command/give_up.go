@@ -2,7 +2,6 @@ package command
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -38,13 +37,16 @@ func (b *failureBound) Set(text string) error {
 // String is the bound as it was given.
 func (b *failureBound) String() string {
 	if b.share > 0 {
-		return fmt.Sprintf("%v%%", 100*b.share)
+		return strconv.FormatFloat(100*b.share, 'g', 6, 64) + "%" // six digits: 0.07 is 7 %, though not quite in binary
 	}
 	return strconv.Itoa(b.items)
 }
 
-// Type is what the help shows.
-func (b *failureBound) Type() string { return "N|P%" }
+// boundType is what the help shows of a failureBound.
+const boundType = "N|P%"
+
+// Type is part of [pflag.Value].
+func (b *failureBound) Type() string { return boundType }
 
 func (b *failureBound) options() []batch.Option {
 	switch {

@@ -122,7 +122,7 @@ func alikeReason(a *batch.AlikeError) string {
 	if e := faultOf(a.Cause); e != nil && e.Kind.BreakerCounts() {
 		verb = "failed"
 	}
-	return fmt.Sprintf("all of the first %d items %s alike: %s; nothing was answered", a.Items, verb, reasonOf(a.Cause))
+	return fmt.Sprintf("%s %s alike: %s; nothing was answered", words.Count(a.Items, "item"), verb, reasonOf(a.Cause))
 }
 
 // outageReason says since when nothing was answered, and what waits for that.

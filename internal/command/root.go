@@ -182,6 +182,8 @@ func kindOfFlag(f *pflag.Flag) string {
 		return "length of time such as 500ms, 30s or 2m"
 	case "string":
 		return "value"
+	case boundType:
+		return "number of items, such as 20, or share of them, such as 5% (more than 0% and less than 100%)"
 	}
 	return value.Type()
 }

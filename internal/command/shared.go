@@ -30,7 +30,7 @@ const (
 	Files                    // what a run writes, and whether it goes on: output, errors, order, fresh, …
 	Pace                     // how fast and for how long: rpm, concurrency, deadline, …
 	Tries                    // when an item is given up: max-attempts, timeout, item-timeout
-	Ends                     // when a run on this machine stops: outage-patience, max-failures, keep-going
+	Ends                     // when a run on this machine stops: first-answer, outage-patience, max-failures, …
 	Costs                    // price, prices
 	Faces                    // what is shown of a run: color, long-wait
 	Says                     // how things are said: progress, log-level, log-format, log-file
@@ -43,9 +43,9 @@ var flagsIn = map[Flags]string{
 	Keys:   "api-key-env api-key-file",
 	Input:  "model endpoint format template system max-tokens on-bad-line on-untranslatable limit filtered",
 	Files:  "output errors timeline order retry-failed fresh forget durable",
-	Pace:   "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies first-answer deadline",
+	Pace:   "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies deadline",
 	Tries:  "max-attempts timeout item-timeout",
-	Ends:   "outage-patience max-failures keep-going",
+	Ends:   "first-answer outage-patience max-failures keep-going",
 	Costs:  "price prices",
 	Faces:  "color long-wait",
 	Says:   "progress log-level log-format log-file",

@@ -90,8 +90,8 @@ func (r *runner) verdict(s *promptfile.Sums) error {
 		code, why := r.whyHalted()
 		return r.failAgain(code, "%s; %s: %s", why, r.saved(s), r.goOn("the rest is left"))
 	case errors.Is(s.RunErr, batch.ErrTooManyFailures):
-		return r.failAgain(ExitBound, "stopped: %s failed in this run (--max-failures %s): %s\n%s: %s",
-			words.Count(s.Failed, "item"), r.flags.maxFailures.String(), r.failed.String(), r.saved(s), r.goOn("the rest is left"))
+		return r.failAgain(ExitBound, "stopped: %d of %s failed in this run (--max-failures %s): %s\n%s: %s",
+			s.Failed, words.Count(s.Failed+s.Succeeded, "item"), r.flags.maxFailures.String(), r.failed.String(), r.saved(s), r.goOn("the rest is left"))
 	case errors.Is(s.RunErr, machine.ErrTooManyLanes):
 		return r.failAgain(ExitBound, "the input names more models than may be at once (max-lanes in the file of --config); %s: %s",
 			r.saved(s), r.goOn("raise it or see to the input"))

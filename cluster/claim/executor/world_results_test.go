@@ -60,6 +60,9 @@ func essence(t testing.TB, text []byte) string {
 	if err := json.Unmarshal(text, &l); err != nil {
 		t.Fatal(err)
 	}
+	if l.Headrace.Calls > 0 != (len(l.Headrace.Failures) > 0) {
+		t.Errorf("line %d has %d calls, and says of %d how they ended", l.Headrace.Line, l.Headrace.Calls, len(l.Headrace.Failures))
+	}
 	said := ""
 	if l.Response != nil {
 		said = string(l.Response.Body)
