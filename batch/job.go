@@ -51,7 +51,7 @@ func failureOf(err error) Failure {
 		f.Kind, f.Status, f.Message = fault.Kind, fault.Status, fault.Message
 	}
 	if f.Message == "" {
-		f.Message = err.Error()
+		f.Message = provider.Plain(err).Error()
 	}
 	f.Message = clipped(f.Message)
 	return f

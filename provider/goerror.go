@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"syscall"
 )
@@ -42,6 +43,30 @@ func kindOf(err error) Kind {
 		return TransportFault
 	}
 	return Unknown
+}
+
+// Plain is what has ended a call that was not answered, without the addresses of its
+// connection: they differ from call to call. Any other error is as it is.
+func Plain(err error) error {
+	var (
+		e  *Error
+		u  *url.Error
+		op *net.OpError
+		no *os.SyscallError
+	)
+	if errors.As(err, &e) && e.Err != nil && e.Status == 0 && e.Message == "" {
+		err = e.Err
+	}
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	if errors.As(err, &op) && op.Op != "dial" && op.Op != opProxy { // of these the address is news
+		err = op.Err
+		if errors.As(err, &no) {
+			err = no.Err
+		}
+	}
+	return err
 }
 
 // opProxy is the operation of a net.OpError whose connection failed at a proxy: net/http's

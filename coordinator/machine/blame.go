@@ -232,19 +232,27 @@ func (m *Machine) revoke(now time.Time, l *lane) {
 	}
 }
 
+// needs is how many items must end so until the lane is to blame; 0: it never is.
+func (l *lane) needs(o *Outcome) int {
+	if l.answered {
+		return int(o.Later)
+	}
+	return int(o.First)
+}
+
+// isToldApart reports whether an item was refused for good, and the lane is not to blame
+// however many are.
+func (l *lane) isToldApart(it *Item, o *Outcome) bool {
+	open := o.Alike != 0 && (o.Signal == Answered || o.Signal == Exhausted && it.epoch >= l.vouched)
+	return open && !l.led() && l.phase != Stopped && l.needs(o) == 0
+}
+
 // failsForGood takes an item that has no attempt left, or was refused for good in words
-// that do not say whom they concern. It fails at once, or waits until it is known whether
-// the lane is to blame.
+// that do not say whom they concern. It waits until it is known whether the lane is to
+// blame.
 func (m *Machine) failsForGood(now time.Time, it *Item, o *Outcome) {
 	l := it.lane
-	need, broke := int(o.First), o.Signal == Failed
-	if l.answered {
-		need = int(o.Later)
-	}
-	if need == 0 && !broke {
-		m.fails(it, broke, o.Cause)
-		return
-	}
+	need, broke := l.needs(o), o.Signal == Failed
 	b := l.blames()
 	if len(b.undecided) == 0 {
 		m.accused = append(m.accused, l)

@@ -173,6 +173,23 @@ func TestWithdrawnItemIsNotKept(t *testing.T) {
 	}
 }
 
+// A refusal that says that its item is to blame counts also while the run drains; of one that
+// leaves it open, the item is asked again.
+func TestRefusalWhileDraining(t *testing.T) {
+	for want, o := range map[Verdict]Outcome{
+		EndFailed:  {Signal: Answered, Alike: 400, First: 20},
+		EndDrained: {Signal: Exhausted, Alike: 403, First: 3, Later: 5},
+	} {
+		b := newAnsweredBed(LaneConfig{})
+		b.offer(2, "", 0)
+		b.Step(b.now, Drained(1))
+		b.endOfItem(0, time.Second, o)
+		if v := b.verdicts(); v[0] != want {
+			t.Errorf("%+v: %v, want %v", o, v, want)
+		}
+	}
+}
+
 // An item counts once for the breaker, however often it fails.
 func TestItemCountsOnceForTheBreaker(t *testing.T) {
 	b := newAnsweredBed(LaneConfig{Breaker: limiter.BreakerConfig{Consecutive: 3}})

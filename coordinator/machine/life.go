@@ -122,6 +122,10 @@ func (m *Machine) takeBack(now time.Time, it *Item, o *Outcome) {
 	it.since, it.place = now, Waiting
 	m.hold(it)
 	used := m.note(now, it, o)
+	if it.lane.isToldApart(it, o) { // also in a run that drains: nothing is left to find out
+		m.fails(it, false, o.Cause)
+		return
+	}
 	if m.turnedAway(it) {
 		return
 	}

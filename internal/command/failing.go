@@ -80,7 +80,11 @@ func (r *runner) noteFailing(it *promptfile.Item, e *provider.Error) {
 	}
 	p := r.recorder.Look(r.clock.Now())
 	if n, now := r.failing.say(&p); now {
-		r.console.Notice(event.Failing, fmt.Sprintf("%s fail and the rest are answered: %s, and so on", shareOf(n, p.Answered+p.Failed+n), r.failedAs(it.ID, failingCalls, e)))
+		text := fmt.Sprintf("%s fail and the rest are answered: %s", shareOf(n, p.Answered+p.Failed+n), r.failedAs(it.ID, failingCalls, e))
+		if n > 1 {
+			text += ", and so on"
+		}
+		r.console.Notice(event.Failing, text)
 	}
 }
 

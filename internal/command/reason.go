@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -68,9 +69,10 @@ func isConnection(e *provider.Error) bool { return e.Status == 0 && e.Message ==
 // answerReason is what the server said. What it says of a refused key repeats a part of
 // the key.
 func answerReason(e *provider.Error) string {
-	if e.Kind == provider.Unauthorized && e.Status == http.StatusUnauthorized {
-		code := strings.TrimPrefix(e.Code, "401") // Azure's is the status once more
-		return strings.TrimSpace(e.Provider + " refuses the key: 401 " + code)
+	if e.Kind == provider.Unauthorized && (e.Status == http.StatusUnauthorized || strings.Contains(e.Message, "***")) {
+		status := strconv.Itoa(e.Status)
+		code := strings.TrimPrefix(e.Code, status) // Azure's is the status once more
+		return strings.TrimSpace(e.Provider + " refuses the key: " + status + " " + code)
 	}
 	if e.Kind == provider.TransportFault && e.Status > 0 {
 		return fmt.Sprintf("%d with %s", e.Status, orNothing(e.Message))
@@ -87,19 +89,11 @@ func orNothing(message string) string {
 
 // causeOf is the last cause: what became of the connection, without whom it was to.
 func causeOf(err error) string {
-	var (
-		e *provider.Error
-		u *url.Error
-	)
-	switch {
-	case errors.As(err, &e) && !isConnection(e):
+	var e *provider.Error
+	if errors.As(err, &e) && !isConnection(e) {
 		return shown(answerReason(e))
-	case errors.As(err, &u):
-		err = u.Err
-	case e != nil && e.Err != nil:
-		err = e.Err
 	}
-	return shown(plainText(err))
+	return shown(plainText(provider.Plain(err)))
 }
 
 // waitReason names a wait that is too long, when it ends, and at whose word.

@@ -31,7 +31,7 @@ func (r *runner) adviceFor(stopped error) string {
 	case errors.Is(stopped, batch.ErrAlike):
 		return r.alikeAdvice(stopped)
 	case errors.Is(stopped, batch.ErrOutage):
-		return outageAdvice(e)
+		return r.outageAdvice(e)
 	case errors.Is(stopped, batch.ErrNoAnswer):
 		return r.flags.whereFrom(toCheck(stopped))
 	case e == nil:
@@ -66,9 +66,12 @@ func (r *runner) alikeAdvice(stopped error) string {
 
 // outageAdvice is what a person may do about an outage that lasted too long. Items that always
 // fail may look like one.
-func outageAdvice(e *provider.Error) string {
-	if e != nil && e.Kind.Cools() {
+func (r *runner) outageAdvice(e *provider.Error) string {
+	switch {
+	case e != nil && e.Kind.Cools():
 		return "see what the provider asks for, or wait longer with --outage-patience"
+	case r.flags.keepGoing:
+		return "see whether the provider is down, or wait longer with --outage-patience"
 	}
 	return "see whether the provider is down; if these items fail whenever they are asked, add --keep-going"
 }
@@ -123,11 +126,11 @@ func (r *runner) noteFault(it *promptfile.Item, err error) {
 func (r *runner) whyFailed(s *promptfile.Sums) ownLines {
 	e := r.latest.Load()
 	switch {
-	case e == nil || s.Failed == 0:
+	case s.Failed == 0:
 		return ""
 	case s.Succeeded > 0:
 		return ownLines(fmt.Sprintf("\n%s failed and the rest were answered: %s", shareOf(s.Failed, s.Succeeded+s.Failed), r.failed.String()))
-	case s.EarlierDone > 0:
+	case s.EarlierDone > 0 || e == nil: // e is nil where each was answered, and the answer is a failure
 		return ownLines("\n" + r.failed.String())
 	}
 	text := "\nno call was answered: " + r.redact(reasonOf(e))

@@ -90,7 +90,7 @@ func (e *events) transition(t batch.Transition) {
 		out.Slowed, out.Errors = event.Round(t.Slowed), event.Finite(t.Errors)
 	}
 	if !t.Until.IsZero() {
-		out.ForS = seconds(t.Until.Sub(t.At))
+		out.ForS = seconds(max(0, t.Until.Sub(t.At)))
 	}
 	e.print(out)
 }
