@@ -105,15 +105,16 @@ type config struct {
 	calls           func(Call)
 	ends            func(End)
 	save            func(Memory) error
-	poolOf, costOf  any // func(In) string, func(In) Cost
-	keyOf           any // func(In) string
+	begins          bool // with a memory, be it an empty one
+	poolOf, costOf  any  // func(In) string, func(In) Cost
+	keyOf           any  // func(In) string
 	faults          []error
 }
 
 // remembers reports whether items are remembered, from an earlier run or for a later one. In
 // a Shared they may be.
 func (c *config) remembers() bool {
-	return c.save != nil || len(c.machine.Items) > 0 || c.shared != nil && c.shared.remembers
+	return c.save != nil || c.begins || c.shared != nil && c.shared.remembers
 }
 
 func configure(opts []Option) *config {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"net/http"
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
@@ -99,6 +98,12 @@ func judge(e ending, attempts, refusals int, p policy) judgement {
 	return j
 }
 
+// Statuses of HTTP.
+const (
+	badRequest = 400
+	forbidden  = 403
+)
+
 // forbiddenAlike is how many items must be answered by a 403 until a lane stops that was never
 // answered: unlike a 401, it may be about what one item asks for. A run that keeps going
 // takes it for that.
@@ -112,7 +117,7 @@ func (j *judgement) blame(fault *provider.Error, attempts int, p policy) {
 	first, later := fault.Kind.StopsLaneAfter()
 	switch {
 	case first > 0:
-		if fault.Status == http.StatusForbidden {
+		if fault.Status == forbidden {
 			if first = forbiddenAlike; p.keepGoing {
 				first, later = 0, 0
 			}
@@ -125,7 +130,7 @@ func (j *judgement) blame(fault *provider.Error, attempts int, p policy) {
 			return
 		}
 		first = p.alike
-	case fault.Kind == provider.Invalid && fault.Status >= http.StatusBadRequest && !fault.TooLong():
+	case fault.Kind == provider.Invalid && fault.Status >= badRequest && !fault.TooLong():
 		first = p.alike
 	default:
 		return

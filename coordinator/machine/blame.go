@@ -404,9 +404,15 @@ func (m *Machine) conclude(now time.Time) (any bool) {
 
 // unspoken is a run with undecided items on the lane for which nobody may speak; nil: none is.
 func (m *Machine) unspoken(now time.Time, l *lane) *run {
-	for _, u := range l.blame.waiting() {
-		if !m.maySpeak(now, l, u.it.run) {
+	var spoken *run
+	for i := range l.blame.undecided {
+		u := &l.blame.undecided[i]
+		switch {
+		case u.it.run == spoken || !u.waits():
+		case !m.maySpeak(now, l, u.it.run):
 			return u.it.run
+		default:
+			spoken = u.it.run
 		}
 	}
 	return nil
@@ -464,8 +470,18 @@ func (m *Machine) maySpeak(now time.Time, l *lane, r *run) bool {
 // concludesAt is when time alone may decide about items of a lane; zero: it does not.
 func (m *Machine) concludesAt() (at time.Time) {
 	for _, l := range m.accused {
-		after := l.overdueAfter()
-		if due := l.used.Add(after); l.inFlight > 0 && after < forever && due.After(m.now) && (at.IsZero() || due.Before(at)) {
+		if l.inFlight == 0 {
+			continue
+		}
+		due := l.used.Add(overdueLeast)
+		if !due.After(m.now) { // only then is it worth while to find out how long answers take
+			after := l.overdueAfter()
+			if after == forever {
+				continue
+			}
+			due = l.used.Add(after)
+		}
+		if due.After(m.now) && (at.IsZero() || due.Before(at)) {
 			at = due
 		}
 	}

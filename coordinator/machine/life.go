@@ -102,8 +102,9 @@ func (m *Machine) ended(now time.Time, e *Event) {
 		m.report(now, it, o)
 	}
 	o.disbelieve()
-	if it.doubts > 0 {
-		it.settleDoubts() // before the lane learns of this end, which may open the breaker
+	if had := it.Attempts; it.doubts > 0 { // before the lane learns of this end, which may open the breaker
+		it.settleDoubts()
+		o.Last = o.Last && it.Attempts == had // fewer are used up than its worker knew
 	}
 	m.learn(now, it, o)
 	if e.kind == evSettled {

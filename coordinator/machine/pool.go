@@ -27,6 +27,7 @@ type pool struct {
 	queued    bool     // in run.runnable
 	fallback  bool
 	ruled     bool  // the first lane charges by a rule of its own
+	yields    bool  // one went that had failed: one that was never called is next
 	asleep    Bound // what its head waits for, of one that sleeps
 	turn      int   // the lane that is asked first, where they take turns
 	counted   int   // its items that are counted under that; 0: it is awake, or has none to give
@@ -49,12 +50,15 @@ func newPool(r *run, c PoolConfig) *pool {
 	return p
 }
 
-// head is the item whose turn it is; nil if none can go now.
+// head is the item whose turn it is; nil if none can go now. Items that have failed take
+// turns with those that were never called: where a limit paces them, those that always fail
+// would have every call, and no other would be answered, which is what tells them apart.
 func (p *pool) head() *Item {
-	if it := p.returned.top(); it != nil {
-		return it
+	it := p.returned.top()
+	if it == nil || p.yields && it.Attempts > 0 && it.place != Parked && p.waiting.first != nil {
+		return p.waiting.first
 	}
-	return p.waiting.first
+	return it
 }
 
 // warm reads what the next call of the pool will touch.
@@ -104,10 +108,13 @@ func (p *pool) undecidedItems() (items []*Item) {
 }
 
 // probeOn is the item that goes on the lane in place of the pool's head: where the breaker is
-// open and the head has failed before, one that never did. It may be the head that breaks
-// its calls, and not the server.
+// open and the head has failed before, one that never did, in an earlier process neither. It
+// may be the head that breaks its calls, and not the server.
 func (p *pool) probeOn(now time.Time, l *lane, head *Item) *Item {
 	fresh := p.waiting.first
+	for fresh != nil && fresh.Attempts > 0 {
+		fresh = fresh.next
+	}
 	if !l.down(now) || fresh == nil || head.Attempts == 0 && head.probed == 0 || l.admit(now, p, fresh) > 0 {
 		return head
 	}

@@ -44,6 +44,7 @@ type bookRun struct {
 	delayed  int
 	counts   tally
 	line     map[string][]*bookItem // by pool: who waits, in order of offer
+	yields   map[string]bool        // by pool: one has gone that had failed, so the next is one that was never called
 }
 
 type bookLane struct {
@@ -96,7 +97,7 @@ func newBook(w *world) *book {
 }
 
 func (b *book) open(id RunID, c RunConfig) {
-	b.runs[id] = &bookRun{id: id, config: c, line: map[string][]*bookItem{}}
+	b.runs[id] = &bookRun{id: id, config: c, line: map[string][]*bookItem{}, yields: map[string]bool{}}
 }
 
 func (b *book) lane(name string) *bookLane {

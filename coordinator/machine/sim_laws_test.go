@@ -157,9 +157,23 @@ func (b *book) isInTurn(g Grant, x *bookItem) {
 			head = y
 		}
 	}
+	if x.run.yields[x.pool] && b.rank(head) == 1 && head.blame.attempts > 0 {
+		head = b.firstNew(x, head)
+	}
+	x.run.yields[x.pool] = b.rank(x) == 1 && x.blame.attempts > 0
 	if head != x && !b.maySkip(g, x, head) {
 		b.w.failf("%v overtakes item %d", g, head.item.Seq)
 	}
+}
+
+// firstNew is the first of a pool that was never called; otherwise, if there is none.
+func (b *book) firstNew(x, otherwise *bookItem) *bookItem {
+	for _, y := range x.run.line[x.pool] {
+		if b.rank(y) == 2 && y.place == Waiting && y.wanted && y.item.place != Releasing && (b.rank(otherwise) < 2 || b.goesBefore(y, otherwise)) {
+			otherwise = y
+		}
+	}
+	return otherwise
 }
 
 func (b *book) goesBefore(x, y *bookItem) bool {

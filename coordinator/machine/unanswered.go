@@ -30,7 +30,10 @@ func (l *lane) overdueAfter() time.Duration {
 
 // allOverdue reports whether each call that is under way on the lane is: none has left for as
 // long, and none has ended.
-func (l *lane) allOverdue(now time.Time) bool { return now.Sub(l.used) >= l.overdueAfter() }
+func (l *lane) allOverdue(now time.Time) bool {
+	since := now.Sub(l.used)
+	return since >= overdueLeast && since >= l.overdueAfter()
+}
 
 // hangs reports whether a call may leave past the window of the law, as so many are overdue
 // that they would open the breaker had they broken. It is asked where none has ended for
