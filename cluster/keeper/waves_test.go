@@ -171,12 +171,22 @@ func TestRowOfRefusalsForGood(t *testing.T) {
 	wrong, long := machine.Outcome{Signal: machine.Answered, Alike: 400}, machine.Outcome{Signal: machine.Answered}
 	for want, ends := range map[bool][][]machine.Outcome{
 		true: {
-			{good, key, key, key}, {good, key, key, again, key}, {good, key, key, good, key, key, key}, {good, model, key, key, key}, {key},
-			{good, key, key, wrong, key}, {wrong, key}, // which may be said to anybody
+			{good, key, key, key},
+			{good, key, key, again, key},
+			{good, key, key, good, key, key, key},
+			{good, model, key, key, key},
+			{key},
+			{good, key, key, wrong, key}, // which may be said to anybody
+			{wrong, key},
 		},
 		false: {
-			{good, key, key}, {good, key, key, again, again}, {good, key, key, good, key}, {good, key, key, model, key}, {good, key, key, {}, key},
-			{good, key, key, long, key}, {long, key}, // which says that it is the item's
+			{good, key, key},
+			{good, key, key, again, again},
+			{good, key, key, good, key},
+			{good, key, key, model, key},
+			{good, key, key, {}, key},
+			{good, key, key, long, key},
+			{long, key}, // which says that it is the item's
 		},
 	} {
 		for _, list := range ends {

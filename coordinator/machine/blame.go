@@ -387,7 +387,7 @@ func (m *Machine) reopen(l *lane) {
 // conclude decides about the items of lanes on which nobody is left who could speak for or
 // against them, and reports whether there were any. Lanes that are to blame go first: the
 // items that they give back may speak on other lanes.
-func (m *Machine) conclude(now time.Time) (any bool) {
+func (m *Machine) conclude(now time.Time) (had bool) {
 	for _, l := range slices.Clone(m.accused) {
 		if r := m.unspoken(now, l); r != nil && m.convicts(now, l, r) {
 			return true
@@ -396,10 +396,10 @@ func (m *Machine) conclude(now time.Time) (any bool) {
 	for _, l := range slices.Clone(m.accused) {
 		for r := m.unspoken(now, l); r != nil; r = m.unspoken(now, l) {
 			m.failUndecided(l, r)
-			any = true
+			had = true
 		}
 	}
-	return any
+	return had
 }
 
 // unspoken is a run with undecided items on the lane for which nobody may speak; nil: none is.

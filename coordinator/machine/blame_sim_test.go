@@ -235,7 +235,7 @@ func (w *ordeal) read() {
 
 // live lets one process happen until it has ended, or is ended at that moment. It says what
 // went wrong; "" if nothing did.
-func (w *ordeal) live(until time.Time) (stopped error, wrong string) {
+func (w *ordeal) live(until time.Time) (wrong string, stopped error) {
 	for {
 		w.read()
 		ready := w.m.Ready(w.now)
@@ -243,17 +243,17 @@ func (w *ordeal) live(until time.Time) (stopped error, wrong string) {
 		for _, g := range ready.Grants {
 			released = released || g.Verdict != Call
 			if wrong = w.given(g); wrong != "" {
-				return nil, wrong
+				return wrong, nil
 			}
 		}
 		for _, s := range ready.Stranded {
 			stopped = s.Cause
 		}
 		if w.steps++; w.steps > ordealSteps {
-			return nil, "the world is endless"
+			return "the world is endless", nil
 		}
 		if len(ready.Finished) > 0 {
-			return stopped, ""
+			return "", stopped
 		}
 		if w.now.Sub(w.savedAt) >= 2*time.Second {
 			w.save()
@@ -270,12 +270,12 @@ func (w *ordeal) live(until time.Time) (stopped error, wrong string) {
 		}
 		switch {
 		case next.IsZero():
-			return nil, "the world hangs"
+			return "the world hangs", nil
 		case !next.Before(until):
 			w.now = until
-			return nil, ""
+			return "", nil
 		case next.Sub(storyStart) > ordealMost:
-			return nil, "the world is endless: 72 hours are over"
+			return "the world is endless: 72 hours are over", nil
 		}
 		w.now = latest(w.now, next)
 		if first >= 0 {
@@ -345,7 +345,7 @@ func (w *ordeal) happen() (wrong string) {
 		if w.rng.IntN(3) == 0 {
 			until = w.now.Add(time.Duration(w.rng.Int64N(int64(3 * time.Minute))))
 		}
-		stopped, wrong := w.live(until)
+		wrong, stopped := w.live(until)
 		if wrong != "" {
 			return wrong
 		}

@@ -159,11 +159,11 @@ func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 	case l.phase == Probing && (l.inEpoch > 0 || l.full(now)):
 		l.bound = BoundRecovery
 		return forever // the end of a call ends this
-	case l.inFlight > 0 && now.Sub(l.ended) >= overdueLeast && l.hangs(now):
+	case !l.hung && !l.full(now), l.inFlight > 0 && now.Sub(l.ended) >= overdueLeast && l.hangs(now):
 	case l.hung:
 		l.bound = BoundUnanswered
 		return l.ended.Add(l.overdueAfter()).Sub(now)
-	case l.full(now):
+	default:
 		l.bound = BoundWindow
 		return forever // likewise
 	}

@@ -302,7 +302,7 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 // send grants a call of it on l.
 func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	wasParked := it.place == Parked
-	it.pool.yields = !wasParked && it.Calls > 0 && it.Attempts > 0
+	it.pool.yields = it.Attempts > 0 && it.Calls > 0 && !wasParked
 	it.pool.take(it)
 	it.pool.goes(it)
 	if wasParked {

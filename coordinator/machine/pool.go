@@ -50,12 +50,20 @@ func newPool(r *run, c PoolConfig) *pool {
 	return p
 }
 
-// head is the item whose turn it is; nil if none can go now. Items that have failed take
-// turns with those that were never called: where a limit paces them, those that always fail
-// would have every call, and no other would be answered, which is what tells them apart.
+// head is the item whose turn it is; nil if none can go now.
 func (p *pool) head() *Item {
+	if p.returned.len() == 0 {
+		return p.waiting.first
+	}
+	return p.inTurn()
+}
+
+// inTurn is the head where items have come back. Those that have failed take turns with those
+// that were never called: where a limit paces them, those that always fail would have every
+// call, and no other would be answered, which is what tells them apart.
+func (p *pool) inTurn() *Item {
 	it := p.returned.top()
-	if it == nil || p.yields && it.Attempts > 0 && it.place != Parked && p.waiting.first != nil {
+	if p.yields && it.Attempts > 0 && it.place != Parked && p.waiting.first != nil {
 		return p.waiting.first
 	}
 	return it
@@ -209,7 +217,7 @@ func (m *Machine) setAlarm(p *pool, retry time.Time) {
 
 // wake puts a pool in line if it has something to give.
 func (p *pool) wake() {
-	if p.head() != nil {
+	if p.waiting.first != nil || p.returned.len() > 0 {
 		p.run.runnable.push(p)
 	}
 }
