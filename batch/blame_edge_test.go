@@ -1,10 +1,12 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -388,4 +390,22 @@ func TestUndecidedItemsInInputOrder(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Where the first call of each item breaks, the breaker opens at once. Each second probe is an
+// item that has failed before, so one is answered before the lane counts as silent.
+func TestEachFirstCallBreaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var called [60]atomic.Bool
+		fn := func(ctx context.Context, i int) (int, error) {
+			if !called[i].Swap(true) {
+				return 0, cmp.Or[error](pause(ctx, 200*time.Millisecond), errBroken)
+			}
+			return i, pause(ctx, 200*time.Millisecond)
+		}
+		_, sum, err := judged(t.Context(), t, numbers(60), fn, WithConcurrency(16), WithPlainLaw())
+		if err != nil || sum.Failed > 0 {
+			t.Errorf("%v, %d failed", err, sum.Failed)
+		}
+	})
 }

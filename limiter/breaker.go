@@ -119,6 +119,9 @@ func (b *Breaker) Until() time.Time { return b.until }
 // row that opened it.
 func (b *Breaker) Row() int { return b.consecutive }
 
+// Reopened is how many probes have failed since the breaker opened.
+func (b *Breaker) Reopened() int { return b.reopened }
+
 // FailuresInRow is how many calls have failed in the present row, half-open probes
 // included.
 func (b *Breaker) FailuresInRow() int { return b.consecutive + b.reopened }

@@ -102,16 +102,17 @@ func (e *ErrorWindow) Record(now time.Time, failed bool) bool {
 	return e.decide(since)
 }
 
-// errorLook is how long a law looks on before it goes slower: in its first seconds it
-// feels for its pace, and half of what that is then is no pace to keep for a minute. It
-// is also long enough for a share that is under High not to be over it by chance.
+// errorLook is how long a law looks on before it goes slower: in its first seconds, and in
+// those after a breaker has closed, it feels for its pace, and half of what that is then is
+// no pace to keep for a minute. It is also long enough for a share that is under High not to
+// be over it by chance, or because a call breaks sooner than another is answered.
 const errorLook = 10 * time.Second
 
 // heed is Record for a law, which looks on at first.
 func (e *ErrorWindow) heed(now time.Time, failed bool) bool {
 	since := e.since(now)
 	e.count(since, failed)
-	return since >= errorLook && e.decide(since)
+	return since-e.closed >= errorLook && e.decide(since)
 }
 
 // since is how long ago the window began; it begins now at the latest.

@@ -180,10 +180,14 @@ func TestSlowedNotByABreakersOutage(t *testing.T) {
 			}
 			want(t, "slowed", l.Slowed(at(33)), 0)
 			near(t, "share", lookAt(l, at(33)).Errors, 0, 0)
-			for i := range 100 {
+			for i := range 50 { // it feels its way again
 				l.Failed(at(40+float64(i)/100), sent(34))
 			}
-			want(t, "slowed by what breaks after it", l.Slowed(at(42)), 0.5)
+			want(t, "slowed in the first seconds after it", l.Slowed(at(41)), 0)
+			for i := range 50 {
+				l.Failed(at(42+float64(i)/100), sent(34))
+			}
+			want(t, "slowed by what breaks after it", l.Slowed(at(43)), 0.5)
 		}
 	}
 }

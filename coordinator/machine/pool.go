@@ -117,13 +117,18 @@ func (p *pool) undecidedItems() (items []*Item) {
 
 // probeOn is the item that goes on the lane in place of the pool's head: where the breaker is
 // open and the head has failed before, one that never did, in an earlier process neither. It
-// may be the head that breaks its calls, and not the server.
+// may be the head that breaks its calls, and not the server. Where such a probe has failed,
+// the head is next: it may be that each item fails once.
 func (p *pool) probeOn(now time.Time, l *lane, head *Item) *Item {
+	again := l.breaker.Reopened()%2 == 1 && head.Calls > 0
+	if !l.down(now) || again || head.Attempts == 0 && head.probed == 0 {
+		return head
+	}
 	fresh := p.waiting.first
 	for fresh != nil && fresh.Attempts > 0 {
 		fresh = fresh.next
 	}
-	if !l.down(now) || fresh == nil || head.Attempts == 0 && head.probed == 0 || l.admit(now, p, fresh) > 0 {
+	if fresh == nil || l.admit(now, p, fresh) > 0 {
 		return head
 	}
 	return fresh

@@ -180,10 +180,11 @@ func (b *book) findDecided(given bool) {
 }
 
 // maySkip: where the breaker is open and the head of the line has failed before, another
-// that never has goes instead: the first that was never called.
+// that never has goes instead: the first that was never called. It is every second probe's
+// right.
 func (b *book) maySkip(g Grant, x, head *bookItem) bool {
 	l := b.lanes[g.Lane]
-	if l.phase != Probing || l.of.breaker.State(b.w.m.now) == limiter.Closed || head.blame.attempts == 0 && head.blame.probed == 0 {
+	if l.phase != Probing || l.of.breaker.State(b.w.m.now) == limiter.Closed || l.of.breaker.Reopened()%2 == 1 && !head.first.IsZero() || head.blame.attempts == 0 && head.blame.probed == 0 {
 		return false
 	}
 	for _, y := range x.run.line[x.pool] {
