@@ -50,7 +50,7 @@ func TestResultGoesOutFirst(t *testing.T) {
 			}
 			return status.Totals.Settled
 		}
-		go r.settle(&job[int, int]{}, <-s.Work(), machine.Outcome{Signal: machine.Succeeded})
+		go r.settle(new(leash), &job[int, int]{}, <-s.Work(), machine.Outcome{Signal: machine.Succeeded})
 		if n := settled(); n != 0 {
 			t.Errorf("%d settled before the result was out", n)
 		}

@@ -111,7 +111,7 @@ func (r *run[In, Out]) judge(e ending, it *machine.Item) (v judgement) {
 func (r *run[In, Out]) deliver(l *leash, j *job[In, Out], g machine.Grant, o machine.Outcome) {
 	told := false
 	defer func() {
-		r.settle(j, g, o)
+		r.settle(l, j, g, o)
 		if !told {
 			r.replace(l)
 		}
@@ -121,12 +121,14 @@ func (r *run[In, Out]) deliver(l *leash, j *job[In, Out], g machine.Grant, o mac
 }
 
 // settle lets a result go out before the coordinator is told: what it counts as
-// settled has been delivered, at whatever moment one looks.
-func (r *run[In, Out]) settle(j *job[In, Out], g machine.Grant, o machine.Outcome) {
+// settled has been delivered, at whatever moment one looks. The end of a run is heard before
+// that of this call, which would let the next leave, or fail items for which no call is left
+// to speak.
+func (r *run[In, Out]) settle(l *leash, j *job[In, Out], g machine.Grant, o machine.Outcome) {
 	err := j.result.Err
 	r.results <- j // from here on its result is the caller's
-	if r.failures.note(err) {
-		r.session.Drain() // heard before the end of this call, which would let the next leave
+	if r.failures.note(err) || err != nil && l.parent.Err() != nil {
+		r.session.Drain()
 	}
 	r.session.Settle(g, o)
 }
