@@ -86,8 +86,12 @@ const MaxAlikeFailures = math.MaxUint8
 
 // WithAlikeFailures stops a lane, by [ErrAlike], when n different items have failed alike (in
 // kind, status, code and parameter) and none was ever answered on it: the mistake is then in
-// all of them, and the rest is not spent on it. None of the n has failed; all are left to a
-// later run. Default 0: never, each item fails by itself.
+// all of them, and the rest is not spent on it. So does a shorter input of which all have. The
+// items are left to a later run. Where each is offered only once the one before has ended, the
+// earlier ones have failed. Default 0: never, each item fails by itself.
+//
+// Alike are requests that the provider refuses, with a status of 400 or more. Content that is
+// filtered or too long is the item's own, and so is what [Permanent] says.
 //
 // A refused key or a missing model stops a lane without this: see the table at [Run].
 func WithAlikeFailures(n int) Option {
@@ -98,7 +102,8 @@ func WithAlikeFailures(n int) Option {
 // are to blame: probes that a breaker sends, and that fail, use up attempts, and nothing
 // stops because items fail alike, whatever WithAlikeFailures says: a 403 fails its item. It
 // is for inputs known to hold many items that always fail; in an outage it fails good ones,
-// too. A key that is refused by a 401, and a missing model, stop a lane all the same.
+// too. A key that is refused by a 401, a missing model, and a server that never answered stop
+// a lane all the same.
 func WithKeepGoing() Option {
 	return runOption(func(c *config) { c.limits.KeepGoing = true }, "WithKeepGoing()")
 }
@@ -113,7 +118,7 @@ func WithMaxFailures(n int) Option {
 
 // WithMaxFailureShare drains the run once more than that share of the items that have ended
 // has failed for good, after the first 100: as [WithMaxFailures] does, and with the same
-// error. From 0, the default, which is no bound, to 1. It is found out as results are taken.
+// error. From 0, the default, which is no bound, to 1. It is judged as the caller takes results.
 func WithMaxFailureShare(share float64) Option {
 	return runOption(func(c *config) { c.maxFailureShare = share }, "WithMaxFailureShare(%v)", share)
 }

@@ -23,7 +23,7 @@ type Result[In, Out any] struct {
 	Err   error // why there is none
 
 	Pool, Lane string         // where it waited, and where its latest call went
-	Attempts   int            // calls that were answered or broke: all but refusals (429, 503, 529)
+	Attempts   int            // calls that were answered or broke, but for breaks of an outage and refusals (429, 503, 529)
 	Calls      int            // calls made for it
 	Usage      provider.Usage // of all of them, as far as they said
 	Finish     string         // the provider's word for why the answer ended; "" if unknown

@@ -52,8 +52,9 @@
 //     failure or a refusal, or are undecided: they are overtaken until they are due,
 //     and not granted before. Parked before those, those before waiting. Of those that
 //     come back, suspects go last: they failed while others were answered. Fewer failed
-//     probes go first. Where the breaker is open and the head has failed before, the
-//     probe is the first item that was never called. A large item is not overtaken.
+//     probes go first. Items that have failed take turns with those that were never
+//     called. So do probes of an open breaker, beginning with one that was never called.
+//     A large item is not overtaken.
 //     Pools and runs that share a lane take turns on it, and the one that waits first
 //     has the next call.
 //  8. The machine's counts equal the world's.
