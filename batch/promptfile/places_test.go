@@ -30,8 +30,15 @@ func (f *filling) Write(p []byte) (int, error) {
 }
 
 // A disk that is full ends the run, though there is room again before its end: all that
-// was answered is saved then, and the sums say why the rest was not run.
+// was answered is saved then, and the sums say why the rest was not run. So they do where the
+// caller drains the run as it hears of the disk.
 func TestFullDiskThatHasRoomAgain(t *testing.T) {
+	for _, drains := range []bool{false, true} {
+		t.Run(fmt.Sprint("drains ", drains), func(t *testing.T) { roomAgain(t, drains) })
+	}
+}
+
+func roomAgain(t *testing.T, drains bool) {
 	var lines []string
 	for n := range 200 {
 		lines = append(lines, ask(fmt.Sprint(n)))
@@ -40,6 +47,13 @@ func TestFullDiskThatHasRoomAgain(t *testing.T) {
 	d.cfg.Errors = filepath.Join(d.dir, "errors")
 	d.cfg.Stdout, d.cfg.Concurrency = disk, 2
 	synctest.Test(t, func(t *testing.T) {
+		drain := make(chan struct{})
+		d.cfg.Drain = drain
+		d.cfg.Watch.Fault = func(error) {
+			if drains {
+				close(drain)
+			}
+		}
 		d.cfg.Input, _ = File(d.in)
 		job, err := Open(d.cfg)
 		if err != nil {

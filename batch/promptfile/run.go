@@ -119,11 +119,16 @@ func (j *Job) start(ctx context.Context) *run {
 	return r
 }
 
-// brake drains the run for whichever of the reasons comes first.
+// brake drains the run for whichever of the reasons comes first. A full disk may have the
+// caller drain the run, too, before this goroutine looks: it is then still the disk.
 func (r *run) brake() {
 	defer close(r.gone)
 	select {
 	case <-r.cfg.Drain:
+		select {
+		case r.why = <-r.full:
+		default:
+		}
 	case r.why = <-r.full:
 	case <-r.over:
 		return
@@ -134,16 +139,18 @@ func (r *run) brake() {
 // fault stops the run because a result cannot be kept. While there may be room
 // again, what is in flight is worth waiting for; else it is abandoned.
 func (r *run) fault(err error) {
+	full := DiskFull(err)
+	if full {
+		select {
+		case r.full <- err: // before the caller hears of it, who may drain the run
+		default: // of the other file: it is stopping already
+		}
+	}
 	if r.cfg.Watch.Fault != nil {
 		r.cfg.Watch.Fault(err)
 	}
-	if !DiskFull(err) {
+	if !full {
 		r.abandon(err)
-		return
-	}
-	select {
-	case r.full <- err:
-	default: // of the other file: it is stopping already
 	}
 }
 
