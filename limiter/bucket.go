@@ -16,24 +16,24 @@ const DebtBudget = 1
 // by calls. Its level may be negative: a debt, from a call larger than the bucket or
 // from one that drew more than was estimated.
 //
-//	capacity ≤ one minute of budget ──┐ no inflow above
+//	capacity ≤ one minute of budget ──┐ no inflow above; one unit where that is less
 //	                             ▒▒▒▒▒│
 //	       0 ────────────────────▒▒▒▒▒│ calls that fit go while level ≥ what they draw
 //	                                  │
 //	−one minute of budget ────────────┘ the debt ends here
 //
-// So whatever was drawn it is full again within two minutes, and no wait is longer
-// than [MaxWait]. The zero value has no limit: it grants everything at once.
+// So whatever was drawn from one that gains a unit a minute it is full again within two
+// minutes, and no wait is longer than [MaxWait]. The zero value has no limit: it grants everything at once.
 type Bucket struct {
 	perMinute float64 // 0: no limit
-	capacity  float64 // 0 < capacity ≤ perMinute
+	capacity  float64 // MinCapacity ≤ capacity ≤ perMinute, or MinCapacity
 	level     float64 // −DebtBudget·perMinute ≤ level ≤ capacity, as of last
 	last      time.Time
 }
 
 // NewBucket gives a full bucket that gains perMinute units a minute and holds
 // capacity units. perMinute of 0, less, NaN or infinity is no limit. The bucket
-// holds at least [MinCapacity] whatever is asked, but never more than perMinute.
+// holds at least [MinCapacity] whatever is asked, and beyond that never more than perMinute.
 func NewBucket(perMinute, capacity float64, now time.Time) Bucket {
 	var b Bucket
 	b.SetLimit(now, perMinute, capacity)
@@ -97,7 +97,7 @@ func (b *Bucket) SetLimit(now time.Time, perMinute, capacity float64) {
 		capacity = MinCapacity
 	}
 	b.perMinute = perMinute
-	b.capacity = min(capacity, perMinute)
+	b.capacity = min(capacity, max(perMinute, MinCapacity))
 	b.set(now, level)
 }
 

@@ -142,14 +142,14 @@ func TestBucketSetLimitAccruesAtTheOldRate(t *testing.T) {
 	near(t, "level", c.Level(at(10)), 10, 1e-9)
 }
 
-// A bucket holds at least one unit, and never more than a minute of its budget.
+// A bucket holds at least one unit, and beyond that never more than a minute of its budget.
 func TestBucketCapacityBounds(t *testing.T) {
 	for _, c := range []struct{ perMinute, asked, holds float64 }{
 		{60, 1000, 60},
 		{60, 0, 1},
 		{60, math.NaN(), 1},
 		{60, math.Inf(1), 60},
-		{0.5, 1, 0.5},
+		{0.5, 1, 1},
 	} {
 		b := NewBucket(c.perMinute, c.asked, noon)
 		near(t, "level", b.Level(noon), c.holds, 0)
@@ -250,8 +250,8 @@ func TestBucketAgreesWithExactReplay(t *testing.T) {
 }
 
 // Whatever is done to a bucket, in whatever order and at whatever times, its level
-// stays within its bounds, no wait exceeds MaxWait, a promise made by Wait is kept, and
-// two minutes of rest make it full.
+// stays within its bounds, no wait exceeds MaxWait, a shorter one is a promise that is kept,
+// and two minutes of rest make one full that gains a unit a minute.
 func FuzzBucket(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19})
 	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 4, 1, 2, 3, 4})
@@ -266,7 +266,7 @@ func FuzzBucket(f *testing.F) {
 			checkBucket(t, b, now, n)
 			script = script[5:]
 		}
-		if b.Limited() && b.Wait(latest.Add(MaxWait), b.capacity) != 0 {
+		if b.perMinute >= MinCapacity && b.Wait(latest.Add(MaxWait), b.capacity) != 0 {
 			t.Errorf("not full after two minutes: %+v", b)
 		}
 	})
@@ -294,14 +294,15 @@ func checkBucket(t *testing.T, b Bucket, now time.Time, n float64) {
 	if !b.Limited() {
 		return
 	}
-	if l := b.Level(now); !(l >= -b.perMinute && l <= b.capacity && b.capacity <= b.perMinute) {
+	if l := b.Level(now); !(l >= -b.perMinute && l <= b.capacity && b.capacity <= max(b.perMinute, MinCapacity)) {
 		t.Fatalf("level %v out of bounds: %+v", l, b)
 	}
 	w := b.Wait(now, n)
 	if w < 0 || w > MaxWait {
 		t.Fatalf("wait %v for %v: %+v", w, n, b)
 	}
-	if from := later(now, b.last); !b.Take(from.Add(b.Wait(from, n)), n) {
+	from := later(now, b.last)
+	if w := b.Wait(from, n); w < MaxWait && !b.Take(from.Add(w), n) {
 		t.Fatalf("wait for %v was too short: %+v", n, b)
 	}
 }

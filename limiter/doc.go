@@ -78,9 +78,9 @@
 // 0 at the instant that Wait named; a wait cut short by [MaxWait] is the exception, and
 // asking again then gives the rest. A law's wait may be an estimate from below.
 //
-// Every debt is bounded. No wait computed by a Bucket, Quota, Pacer or Ramp is
-// longer than [MaxWait], and a bucket is full again within that time whatever was
-// drawn from it.
+// Every debt is bounded: by a minute of the limit, or under a ModelLaw by an hour of one that
+// was told. No wait computed by a Bucket, Quota, Pacer or Ramp is longer than [MaxWait], and a
+// bucket that gains a unit a minute is full again within that time whatever was drawn from it.
 //
 // A clock that goes back neither refills nor drains: until it has caught up, the
 // latest time seen is taken for the present. Times that carry Go's monotonic

@@ -174,18 +174,18 @@ func (m *ModelLaw) correctCost(t float64, n *News) {
 		return
 	}
 	m.correct(n)
-	charged, actual := m.charged(n), spread(n.Actual)
+	charged, actual := m.charged(n), spread(n.Actual.Drawn())
 	for k := dimTokens; k < m.used; k++ {
 		if g := &m.gauges[k]; g.source == Told || g.source == Learned {
 			g.advance(t)
-			g.take(max(0, actual[k]) - charged[k])
+			g.takeOf(charged[k], actual[k]-charged[k])
 		}
 	}
 }
 
 // weighed is the cost that a call was sent with.
 func (m *ModelLaw) weighed(n *News) Cost {
-	c := n.Cost
+	c := n.Cost.Drawn()
 	c.Input *= float64(n.Ticket.Factor)
 	return c
 }
@@ -201,11 +201,11 @@ const (
 // correct learns how good the estimates of input tokens are. What was read from a cache
 // was estimated too, whether or not it is free.
 func (m *ModelLaw) correct(n *News) {
-	read := n.Actual.Input + n.Cached
-	if n.Cost.Input <= 0 || read <= 0 {
+	estimate, read := drawn(n.Cost.Input), drawn(n.Actual.Input)+drawn(n.Cached)
+	if estimate == 0 || read == 0 {
 		return
 	}
-	ratio := min(factorMost, max(1/factorMost, read/n.Cost.Input))
+	ratio := min(factorMost, max(1/factorMost, read/estimate))
 	m.factor += factorWeight * (ratio - m.factor)
 }
 

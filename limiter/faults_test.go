@@ -36,9 +36,9 @@ func TestFirstRefusalStopsNothing(t *testing.T) {
 				}
 				return reply{after: 0.5}
 			})
-			w.run(0.01, 1e9)
+			w.run(0.25, 1e9) // a told limit has nothing saved up at first
 			want(t, name+": refused", w.refused, 1)
-			isSane(t, w.law, 0.01)
+			isSane(t, w.law, 0.25)
 			w.run(30, 100)
 			isSane(t, w.law, w.now)
 			if n := len(w.sent); n < 10 {

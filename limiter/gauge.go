@@ -57,6 +57,7 @@ const neighbourFloor = 0.03
 // knows of no limit.
 type gauge struct {
 	source   Source
+	fresh    bool    // told, and nothing was drawn yet: any bucket holds the first call
 	refill   float64 // units per second
 	capacity float64
 	level    float64
@@ -108,14 +109,32 @@ func (g *gauge) most() float64 {
 	return g.capacity
 }
 
-// leastDebt is what a debt may be at least: two calls. Where a minute's refill is
-// less, a bound that one call reaches would let the next one pass at once.
-const leastDebt = 2
+const (
+	// leastDebt is what a debt may be at least: two calls. Where a minute's refill is
+	// less, a bound that one call reaches would let the next one pass at once.
+	leastDebt = 2
 
-// take draws n units; a negative n gives them back. The debt is bounded by a
-// minute of refill.
-func (g *gauge) take(n float64) {
-	g.level = min(g.capacity, max(g.level-n, -max(60*g.refill, leastDebt)))
+	// debtSeconds and toldDebtSeconds bound a debt, in seconds of refill. A provider that
+	// counts by the minute has forgotten what is older, and one wrong number must not stop
+	// a lane for days. What was told is a ceiling, so an hour of it is paid back.
+	debtSeconds     = 60
+	toldDebtSeconds = 3600
+)
+
+// take draws n units; a negative n gives them back. The debt is bounded.
+func (g *gauge) take(n float64) { g.takeOf(0, n) }
+
+// takeOf is take for a call that was charged so much: that may be owed in any case, or calls
+// of more than the bound would leave too often.
+func (g *gauge) takeOf(charged, n float64) {
+	if g.fresh {
+		g.fresh, g.level = false, max(g.level, min(n, g.capacity))
+	}
+	bound := debtSeconds * g.refill
+	if g.source == Told {
+		bound = toldDebtSeconds * g.refill
+	}
+	g.level = min(g.capacity, max(g.level-n, -max(bound, leastDebt, charged)))
 }
 
 func (g *gauge) warm() uint64 { return uint64(g.source) + uint64(int64(g.ceiling)) }
@@ -128,14 +147,14 @@ func (g *gauge) capped(refill float64) float64 {
 	return refill
 }
 
-// slack is how far into debt calls may lead where no header tells the level: a
-// second's refill, which is less than any bucket that was learned holds. A told
-// limit has none: it may be kept by a window that slides.
-func (g *gauge) slack() float64 {
+// slack is how far into debt a call of that cost may lead where no header tells the level:
+// two calls, or a second's refill, which is less than any bucket that was learned holds. A
+// told limit has none: it is a ceiling, and may be kept by a window that slides.
+func (g *gauge) slack(cost float64) float64 {
 	if g.source == Told {
 		return 0
 	}
-	return margin * g.refill
+	return max(2*cost, margin*g.refill)
 }
 
 // burstSeconds is how many seconds of refill the gauge holds, within reason: it
@@ -168,12 +187,9 @@ func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 	}
 	g.advance(t)
 	capacity := max(burst, toldBurst) * refill
-	if tokens {
-		capacity = max(capacity, MinTokenCapacity)
-	}
 	switch g.source {
 	case Unknown:
-		g.level, g.at = burst*refill, t
+		g.level, g.at, g.fresh = burst*refill, t, true
 		g.refill, g.capacity = refill, capacity
 	case Told:
 		g.refill, g.capacity = refill, capacity
@@ -183,7 +199,7 @@ func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 	if g.source != Seen {
 		g.source = Told
 	}
-	g.take(0)
+	g.level = min(g.level, g.capacity)
 }
 
 // forget is what remains of a told limit that is taken back: for requests a first

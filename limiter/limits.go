@@ -9,9 +9,24 @@ import (
 
 // A Cost is what one call draws from a [Quota]: one request, as a rule, and the
 // tokens the model reads (Input) and writes (Output). Before the call it is an
-// estimate, after it what the provider reported. Fractions are fine; a negative
-// part or NaN draws nothing.
+// estimate, after it what the provider reported. Fractions are fine; a part that is
+// negative, NaN or infinite draws nothing.
 type Cost struct{ Requests, Input, Output float64 }
+
+// Drawn is c with 0 for each part that draws nothing.
+func (c Cost) Drawn() Cost {
+	if c.Requests >= 0 && c.Input >= 0 && c.Output >= 0 && c.Requests+c.Input+c.Output <= math.MaxFloat64 {
+		return c
+	}
+	return Cost{drawn(c.Requests), drawn(c.Input), drawn(c.Output)}
+}
+
+func drawn(n float64) float64 {
+	if n > 0 && n <= math.MaxFloat64 {
+		return n
+	}
+	return 0
+}
 
 // Tokens is what the call draws from a limit on tokens of either kind together.
 func (c Cost) Tokens() float64 { return c.Input + c.Output }
@@ -37,11 +52,6 @@ const (
 	// than that would break it in its first one.
 	MaxBurst = time.Minute
 
-	// MinTokenCapacity is the least a token bucket holds, in units. A prompt of a
-	// few thousand tokens is ordinary, and a bucket that is smaller than an
-	// ordinary call would make each wait for a full bucket and then run up a debt.
-	MinTokenCapacity = 5000
-
 	// MinCapacity is the least any bucket holds: one call, or one token.
 	MinCapacity = 1
 )
@@ -50,10 +60,13 @@ const (
 // the zero value limits nothing. TPM counts input and output tokens together;
 // InputTPM and OutputTPM count each kind. All that are set hold at once.
 //
-// Burst is how much refill a bucket saves up while nothing is drawn: 0 means
-// [DefaultBurst], and more than [MaxBurst] is an error. Whatever it says, a request
-// bucket holds at least [MinCapacity], a token bucket at least [MinTokenCapacity],
-// and none more than one minute of its budget.
+// A limit is a ceiling: no call leaves above it, but for one that is larger than the bucket.
+// That leaves when the bucket is full, and what it owes is paid back before the next.
+//
+// Burst is how much refill a bucket saves up while nothing is drawn, and holds at the start:
+// from 0 to [MaxBurst]. 0 means [DefaultBurst] under the plain law, and a fifth of a second,
+// with room for one call at the start, under the model law. A bucket holds at least
+// [MinCapacity], and beyond that no more than one minute of its budget.
 type Limits struct {
 	RPM, TPM, InputTPM, OutputTPM float64 // per minute
 	Burst                         time.Duration
@@ -108,12 +121,8 @@ func (l Limits) Capacity(d Dimension) float64 {
 	if !positive(perMinute) {
 		return 0
 	}
-	least := float64(MinTokenCapacity)
-	if d == Requests {
-		least = MinCapacity
-	}
 	saved := perMinute * orElseDuration(l.Burst, DefaultBurst).Minutes()
-	return min(max(saved, least), perMinute)
+	return max(min(saved, perMinute), MinCapacity)
 }
 
 // A Dimension is one of the things a provider counts.

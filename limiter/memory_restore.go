@@ -138,6 +138,9 @@ func (m *ModelLaw) recallShown(r *recall, g *gauge, k *LimitMemory) {
 	g.fixed = &fixedWindow{ends: ends, period: w.Period, most: max(w.Most, g.capacity)}
 }
 
+// usualTokens is what an ordinary call draws.
+const usualTokens = 5000
+
 // recallLevel lets flow in what has since the memory was saved, but never above what may
 // be saved up. A debt that is absurd holds no call for longer than debtWaits.
 func (m *ModelLaw) recallLevel(r *recall, d int, k *LimitMemory) {
@@ -147,9 +150,9 @@ func (m *ModelLaw) recallLevel(r *recall, d int, k *LimitMemory) {
 	g.advance(r.t)
 	call := 1.0
 	if d != dimRequests {
-		call = MinTokenCapacity
+		call = usualTokens
 	}
-	if !g.isFixed() {
+	if !g.isFixed() && g.source != Told {
 		g.level = max(g.level, min(g.capacity, call)-debtWaits*g.refill)
 	}
 	if r.emptied {
@@ -165,7 +168,7 @@ func (m *ModelLaw) recallLevel(r *recall, d int, k *LimitMemory) {
 // there from the start where nobody drew before.
 func (m *ModelLaw) empties() {
 	for k := range m.gauges {
-		m.gauges[k].level = min(0, m.gauges[k].level)
+		m.gauges[k].fresh, m.gauges[k].level = false, min(0, m.gauges[k].level)
 	}
 }
 

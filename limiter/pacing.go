@@ -119,6 +119,8 @@ func (m *ModelLaw) gaugePace(k int, t, cost, fastest float64, ending bool) float
 		}
 	case k == dimRequests && try != nil && g.source != Seen:
 		x = max(x, try.rate)
+	case g.source == Told && cost > g.capacity: // it waits for what it owes, after it has left
+		x = most
 	}
 	if g.spacing(k) {
 		most = min(most, 1/max(1/(margin*g.refill), 1/g.refill+g.stagger()))
@@ -207,18 +209,18 @@ func (m *ModelLaw) ProbeWait(now time.Time, c Cost) time.Duration {
 }
 
 // debtWait is how long until the call fits the gauges, with the debt that each
-// allows: none where headers tell the level, else a second's worth or two calls.
+// allows: none where headers or the user tell the level.
 func (m *ModelLaw) debtWait(t float64, cost [dims]float64) (_ time.Duration, on int) {
 	var wait float64
 	for k := range m.used {
 		g := &m.gauges[k]
-		if !g.known() || m.estimate.try != nil && k == dimRequests {
+		if !g.known() || g.fresh || m.estimate.try != nil && k == dimRequests {
 			continue
 		}
 		need := cost[k] // a call without an estimate is still held to what others drew
 		if g.source != Seen {
-			need -= max(2*cost[k], g.slack())
-			if cost[k] > 0.95*g.capacity { // it will never fit: nearly full must do
+			need -= g.slack(cost[k])
+			if g.source != Told && cost[k] > 0.95*g.capacity { // it will never fit: nearly full must do
 				need = min(need, 0.95*g.capacity)
 			}
 		}
@@ -260,7 +262,7 @@ func (m *ModelLaw) Sent(now time.Time, c Cost, beside int) (k Ticket) {
 	for d := range m.used {
 		if g := &m.gauges[d]; g.known() {
 			g.advance(t)
-			g.take(cost[d])
+			g.takeOf(cost[d], cost[d])
 		}
 	}
 	if m.serves {
@@ -306,6 +308,7 @@ func (m *ModelLaw) fill(k *Ticket, t, r float64, beside int) {
 // weigh is what a call is charged: its estimate, corrected by what the estimates
 // of calls like it have been worth.
 func (m *ModelLaw) weigh(c Cost) Cost {
+	c = c.Drawn()
 	c.Input *= m.factor
 	return c
 }

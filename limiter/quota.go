@@ -47,6 +47,7 @@ func (q *Quota) Wait(now time.Time, cost Cost) (time.Duration, Dimension) {
 	if !q.known {
 		return longest, binds
 	}
+	cost = cost.Drawn()
 	for d := Requests; d <= OutputTokens; d++ {
 		b := &q.buckets[d]
 		if !b.Limited() {
@@ -66,6 +67,7 @@ func (q *Quota) Wait(now time.Time, cost Cost) (time.Duration, Dimension) {
 // Take draws the cost in all dimensions if each allows it now, else in none, and
 // reports whether it did.
 func (q *Quota) Take(now time.Time, cost Cost) bool {
+	cost = cost.Drawn()
 	if q.free != (pass{true, now, cost}) {
 		if w, _ := q.Wait(now, cost); w > 0 {
 			return false
@@ -85,7 +87,7 @@ func (q *Quota) Take(now time.Time, cost Cost) bool {
 // touched, as a call is one request whatever it wrote.
 func (q *Quota) Settle(now time.Time, estimated, actual Cost) {
 	q.free = pass{}
-	over := actual.Minus(estimated)
+	over := actual.Drawn().Minus(estimated.Drawn())
 	for d := Tokens; d <= OutputTokens; d++ {
 		q.buckets[d].Debit(now, over.of(d))
 		q.buckets[d].Credit(now, -over.of(d))
@@ -95,7 +97,7 @@ func (q *Quota) Settle(now time.Time, estimated, actual Cost) {
 // Refund gives back what a call took that was not made, or that the provider did
 // not charge.
 func (q *Quota) Refund(now time.Time, cost Cost) {
-	q.free = pass{}
+	q.free, cost = pass{}, cost.Drawn()
 	for d := Requests; d <= OutputTokens; d++ {
 		q.buckets[d].Credit(now, cost.of(d))
 	}

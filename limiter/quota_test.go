@@ -21,8 +21,8 @@ func TestQuotaZeroValueLimitsNothing(t *testing.T) {
 
 // A call is granted in all dimensions or draws on none.
 func TestQuotaTakesAllOrNothing(t *testing.T) {
-	q := NewQuota(Limits{RPM: 600, TPM: 60_000, InputTPM: 60_000, OutputTPM: 6000}, noon)
-	want(t, "first", q.Take(noon, Cost{1, 0, 5000}), true)
+	q := NewQuota(Limits{RPM: 600, TPM: 60_000, InputTPM: 60_000, OutputTPM: 6000, Burst: 30 * time.Second}, noon)
+	want(t, "first", q.Take(noon, Cost{1, 0, 2600}), true)
 	before := q
 	want(t, "short of output tokens", q.Take(noon, Cost{1, 10, 500}), false)
 	want(t, "nothing was drawn", q, before)
@@ -43,6 +43,7 @@ func TestQuotaNamesWhatBinds(t *testing.T) {
 		{Limits{RPM: 60, InputTPM: 6000, OutputTPM: 600}, Cost{1, 200, 30}, OutputTokens, 3 * time.Second},
 		{Limits{TPM: 6000, OutputTPM: 6000}, Cost{1, 0, 100}, Tokens, time.Second},
 	} {
+		c.limits.Burst = 10 * time.Second
 		q := NewQuota(c.limits, noon)
 		q.Drain(noon)
 		w, d := q.Wait(noon, c.cost)
@@ -85,8 +86,8 @@ func TestQuotaSetLimits(t *testing.T) {
 	want(t, "limits", q.Limits(), Limits{})
 }
 
-// A bucket holds a second of refill by default: at least one request or 5,000 tokens,
-// never more than a minute.
+// A bucket holds a second of refill by default: at least one request or token, never more
+// than a minute.
 func TestLimitsCapacity(t *testing.T) {
 	for _, c := range []struct {
 		limits Limits
@@ -95,11 +96,12 @@ func TestLimitsCapacity(t *testing.T) {
 	}{
 		{Limits{RPM: 600}, Requests, 10},
 		{Limits{RPM: 30}, Requests, 1},
-		{Limits{RPM: 0.5}, Requests, 0.5},
+		{Limits{RPM: 0.5}, Requests, 1},
 		{Limits{RPM: 600, Burst: MaxBurst}, Requests, 600},
 		{Limits{TPM: 6_000_000}, Tokens, 100_000},
-		{Limits{TPM: 60_000}, Tokens, 5000},
-		{Limits{InputTPM: 3000}, InputTokens, 3000},
+		{Limits{TPM: 60_000}, Tokens, 1000},
+		{Limits{InputTPM: 3000}, InputTokens, 50},
+		{Limits{InputTPM: 30}, InputTokens, 1},
 		{Limits{OutputTPM: 60_000, Burst: 30 * time.Second}, OutputTokens, 30_000},
 		{Limits{}, Tokens, 0},
 		{Limits{RPM: 1}, None, 0},

@@ -44,7 +44,7 @@ var rules = map[string]limiter.Charge{
 func chargedBed(names ...string) (*bed, map[string]*earLaw) {
 	b := &bed{Machine: New(Config{}), now: storyStart}
 	for _, name := range names {
-		b.Step(b.now, LaneDefined(name, LaneConfig{Charge: rules[name], Window: 1, Limits: limiter.Limits{TPM: 6e6}}))
+		b.Step(b.now, LaneDefined(name, LaneConfig{Charge: rules[name], Window: 1, Limits: limiter.Limits{TPM: 6e6, Burst: time.Second}}))
 	}
 	b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: names}}}))
 	b.offer(0, "p", 0)

@@ -77,7 +77,7 @@ func TestDefinedLaneKeepsWhatItLearned(t *testing.T) {
 	law := b.lanes[DefaultPool].law
 	b.redefined(func(c *LaneConfig) { c.Window, c.Limits.TPM = 5, 6000 })
 	b.offer(1, "", 100)
-	if l := b.lane(); len(b.calls) != 5 || l.Why != "window" || l.Level.Tokens != 5000 || l.Epoch != 0 || b.lanes[DefaultPool].law != law {
+	if l := b.lane(); len(b.calls) != 5 || l.Why != "window" || l.Level.Tokens != 100 || l.Epoch != 0 || b.lanes[DefaultPool].law != law {
 		t.Errorf("%d calls, %+v", len(b.calls), l)
 	}
 }

@@ -27,7 +27,7 @@ func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 	}
 	for _, it := range items {
 		it.run, it.Offered, it.place = r, now, Waiting
-		if it.Cost.Requests <= 0 {
+		if it.Cost = it.Cost.Drawn(); it.Cost.Requests == 0 {
 			it.Cost.Requests = 1
 		}
 		if len(m.items) > 0 {

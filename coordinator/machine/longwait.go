@@ -235,8 +235,12 @@ func (l *lane) freeAt(now time.Time, by limiter.Holdup) (at time.Time) {
 	return at
 }
 
-// enoughAt is when a limit has that many units; zero: that is not known.
+// enoughAt is when a limit has that many units, or as many as can be saved up; zero: that is
+// not known.
 func enoughAt(now time.Time, limit *limiter.LimitView, units float64) time.Time {
+	if limit.Capacity > 0 {
+		units = min(units, limit.Capacity)
+	}
 	switch inflow := limit.Refill - limit.Others; {
 	case limit.Period > 0:
 		return limit.Ends

@@ -63,7 +63,7 @@ func TestForgettingIsBounded(t *testing.T) {
 // need; what it drew beyond the estimate is owed all the same.
 func TestOldCallsCreditNothing(t *testing.T) {
 	for _, c := range []struct{ actual, level float64 }{{100, 0}, {1500, -500}} {
-		b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{TPM: 60000}}, RunConfig{})
+		b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{TPM: 60000, Burst: 10 * time.Second}}, RunConfig{})
 		b.offer(2, "", 1000)
 		b.end(0, Outcome{Signal: Throttled})
 		b.end(0, Outcome{Signal: Succeeded, Measured: true, Actual: limiter.Cost{Input: c.actual}})
@@ -96,7 +96,7 @@ func TestEndToldTwiceIsOneEnd(t *testing.T) {
 
 // A pause gives up what the run was promised: the other runs need not wait for it.
 func TestPauseKeepsNoPromise(t *testing.T) {
-	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{TPM: 6000}}, RunConfig{})
+	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{TPM: 6000, Burst: 50 * time.Second}}, RunConfig{})
 	b.Step(b.now, RunOpened(2, RunConfig{}))
 	b.offer(1, "", 5000) // all that the bucket holds
 	b.offer(1, "", 5000) // waits for 50 s

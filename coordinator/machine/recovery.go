@@ -167,6 +167,8 @@ func (o *Outcome) disbelieve() {
 	if o.RetryAfter < 0 || o.RetryAfter > MostDirected {
 		o.Directed, o.RetryAfter = false, 0
 	}
+	o.Actual = o.Actual.Drawn()
+	o.Cached = limiter.Cost{Input: o.Cached}.Drawn().Input
 }
 
 func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News, asHoped bool) {

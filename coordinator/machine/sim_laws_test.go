@@ -384,13 +384,17 @@ func (b *book) sameLane(name string, l *bookLane) {
 	l.slowed = l.slowed || v.Errors > 0
 }
 
-// checkDebts: what a lane owes is at most a minute of the limit, be it told, learned or shown.
+// largestCall is what a call of the simulation draws at most, in tokens.
+const largestCall = 21_000
+
+// checkDebts: what a lane owes is at most a minute of the limit, be it learned or shown, or an
+// hour of one that was told, or a call; the plain law bounds that by a minute, too.
 func (b *book) checkDebts(l *lane, v *limiter.View) {
 	server := b.w.servers[l.name]
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
 		most := l.cfg.Limits.PerMinute(d)*limiter.DebtBudget + 1e-6
 		if l.cfg.Law == limiter.Model {
-			most = max(most, 60*v.Rate+1e-6, server.shownPerMinute(d))
+			most = max(60*most, largestCall, 60*v.Rate+1e-6, server.shownPerMinute(d))
 		}
 		if level := v.Level(d); level < -most {
 			b.w.failf("lane %s owes %v %v, %v at most", l.name, -level, d, most)

@@ -70,7 +70,7 @@ func TestStatusSaysWhatHoldsALaneBack(t *testing.T) {
 	}{
 		{"nothing", LaneConfig{Law: limiter.Plain}, func(b *bed) { b.offer(3, "", 0) }, FullSpeed, "", 0},
 		{"requests", LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 60}}, func(b *bed) { b.offer(2, "", 0) }, ClientThrottled, "requests", time.Second},
-		{"tokens of the item whose turn it is", LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{TPM: 6000}}, func(b *bed) { b.offer(1, "", 4000); b.offer(1, "", 2000) }, ClientThrottled, "tokens", 10 * time.Second},
+		{"tokens of the item whose turn it is", LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{TPM: 6000, Burst: 50 * time.Second}}, func(b *bed) { b.offer(1, "", 4000); b.offer(1, "", 2000) }, ClientThrottled, "tokens", 10 * time.Second},
 		{"window", LaneConfig{Law: limiter.Plain, Window: 1}, func(b *bed) { b.offer(2, "", 0) }, ClientThrottled, "window", 0},
 		{"rate", LaneConfig{Law: limiter.Plain, Rate: limiter.RateConfig{Initial: 0.5}}, func(b *bed) { b.offer(1, "", 0) }, ClientThrottled, "rate", 2 * time.Second},
 		{"cooling", LaneConfig{Law: limiter.Plain}, func(b *bed) { b.offer(1, "", 0); b.end(time.Second, refused) }, ServerThrottled, "throttled", time.Second},
@@ -157,7 +157,7 @@ func TestConfigsAreValidated(t *testing.T) {
 // A picture counts the lanes whose breaker is open apart from those that are half-open,
 // and says of each how many calls broke in a row and when its items may go again.
 func TestStatusTellsBreakersApart(t *testing.T) {
-	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{TPM: 6000}, Breaker: limiter.BreakerConfig{Consecutive: 2, OpenFor: 10 * time.Second}}, RunConfig{})
+	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{TPM: 6000, Burst: time.Minute}, Breaker: limiter.BreakerConfig{Consecutive: 2, OpenFor: 10 * time.Second}}, RunConfig{})
 	broken := Outcome{Signal: Failed, Directed: true, RetryAfter: time.Minute}
 	look := func(when string, open, halfOpen int, state limiter.BreakerState, failures int) LaneStatus {
 		t.Helper()
@@ -169,7 +169,7 @@ func TestStatusTellsBreakersApart(t *testing.T) {
 		return l
 	}
 	b.offer(1, "", 0)
-	b.offer(1, "", 6000)
+	b.offer(1, "", 6500)
 	b.end(time.Second, broken)
 	first := b.now.Add(time.Minute)
 	look("one failure", 0, 0, limiter.Closed, 1)

@@ -1,0 +1,59 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A told limit is a ceiling under either law: a server that holds exactly what was told refuses
+// nothing, and nearly all of the limit is used.
+func TestToldLimitIsACeiling(t *testing.T) {
+	for name, c := range map[string]struct {
+		told   Limits
+		tokens float64 // of each call
+		fits   float64 // calls a minute
+	}{
+		"3 requests":    {Limits{RPM: 3}, 0, 3},
+		"60 requests":   {Limits{RPM: 60}, 0, 60},
+		"calls of 20 %": {Limits{TPM: 60_000}, 12_000, 5},
+		"calls of 97 %": {Limits{TPM: 30_000}, 29_000, 30.0 / 29},
+		"a daily limit": {Limits{TPM: 500_000 / 1440.0}, 2_000, 500_000 / 1440.0 / 2_000},
+	} {
+		for law, opts := range map[string][]Option{"model": nil, "plain": {WithPlainLaw()}} {
+			t.Run(fmt.Sprint(law, ", ", name), func(t *testing.T) {
+				if law == "plain" && c.tokens > c.told.TPM {
+					t.Skip("the debt of the plain law ends at a minute")
+				}
+				synctest.Test(t, func(t *testing.T) {
+					const items = 60
+					bucket := make(chan float64, 1) // how many calls it holds: one, full at the start
+					bucket <- 1
+					last, refused := time.Now(), make(chan struct{}, 10*items)
+					fn := func(ctx context.Context, i int) (int, error) {
+						level := <-bucket
+						now := time.Now()
+						level = min(1, level+c.fits*now.Sub(last).Minutes())
+						last = now
+						if level < 1-1e-6 {
+							bucket <- level
+							refused <- struct{}{}
+							return 0, RetryAfter(time.Second, errTeapot)
+						}
+						bucket <- level - 1
+						return i, pause(ctx, time.Second)
+					}
+					began := time.Now()
+					opts = append(opts[:len(opts):len(opts)], WithLimits(c.told), WithConcurrency(32), WithCostOf(func(int) Cost { return Cost{Input: c.tokens} }))
+					_, sum, err := judged(t.Context(), t, numbers(items), fn, opts...)
+					used := (items - 1) / c.fits / time.Since(began).Minutes()
+					if err != nil || sum.Succeeded != items || len(refused) > 0 || used < 0.97 {
+						t.Errorf("%v, %d succeeded, %d calls were refused, and %.3f of the limit used", err, sum.Succeeded, len(refused), used)
+					}
+				})
+			})
+		}
+	}
+}
