@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -315,4 +316,44 @@ func TestFewRefusedItems(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Many forbidden items among others stop no lane, though a 403 comes long before an answer: a
+// row of them must be as long as there are calls under way.
+func TestManyForbiddenItemsAreNamed(t *testing.T) {
+	for _, every := range []int{3, 10, 40} {
+		for _, beside := range []int{1, 16, 64} {
+			t.Run(fmt.Sprintf("one in %d, %d at once", every, beside), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					fn := func(ctx context.Context, i int) (int, error) {
+						if i%every == every-1 {
+							return 0, cmp.Or[error](pause(ctx, 5*time.Millisecond), errForbidden)
+						}
+						return i, pause(ctx, 300*time.Millisecond)
+					}
+					_, sum, err := judged(t.Context(), t, numbers(1000), fn, WithConcurrency(beside))
+					if err != nil || sum.Failed != 1000/every || sum.NotRun > 0 {
+						t.Errorf("%v, %d failed and %d were not run", err, sum.Failed, sum.NotRun)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A key that is revoked by a 403 stops the lane, and fails none of the calls under way.
+func TestRevokedByAForbidding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		fn := func(ctx context.Context, i int) (int, error) {
+			if time.Since(began) > 5*time.Second {
+				return 0, cmp.Or[error](pause(ctx, 5*time.Millisecond), errForbidden)
+			}
+			return i, pause(ctx, 300*time.Millisecond)
+		}
+		_, sum, err := judged(t.Context(), t, numbers(10_000), fn, WithConcurrency(64), WithPlainLaw())
+		if !errors.Is(err, ErrStopped) || sum.Failed > 0 || int(sum.Counters.Calls)-sum.Succeeded > 2*64 {
+			t.Errorf("%v, %d failed, %d calls were refused", err, sum.Failed, int(sum.Counters.Calls)-sum.Succeeded)
+		}
+	})
 }

@@ -63,8 +63,9 @@ import (
 //
 // An item whose key is refused, or whose model is not found, is held likewise. When five in
 // a row have ended alike (the first, or three for a 403, where nothing was ever answered),
-// their lane is to blame: it stops, and none of them has failed. [WithAlikeFailures] asks for
-// the same where items are Invalid.
+// their lane is to blame: it stops, and none of them has failed. A 403 is more often about
+// what one item asks for: there must be as many in a row as there are calls under way.
+// [WithAlikeFailures] asks for the same where items are Invalid.
 //
 // # What a breaker does
 //

@@ -232,12 +232,18 @@ func (m *Machine) revoke(now time.Time, l *lane) {
 	}
 }
 
-// needs is how many items must end so until the lane is to blame; 0: it never is.
+// needs is how many items must end so until the lane is to blame; 0: it never is. Words that
+// one item alone does not make good may be about many: refusals come long before answers, so
+// there must be as many as there are calls under way, each of which might be answered.
 func (l *lane) needs(o *Outcome) int {
+	need := int(o.First)
 	if l.answered {
-		return int(o.Later)
+		need = int(o.Later)
 	}
-	return int(o.First)
+	if o.Signal == Exhausted && o.First > 1 {
+		return max(need, l.inFlight)
+	}
+	return need
 }
 
 // isToldApart reports whether an item was refused for good, and the lane is not to blame

@@ -53,8 +53,9 @@ type Outcome struct {
 	// key that is refused may be one item's or the lane's. 0: this one is its item's, or with
 	// Exhausted its lane's. First and Later are how many different items must end so, none
 	// answered between, until the lane stops: First if it was never answered, Later else. 0:
-	// none do. An item that is handed over so fails, with EndFailed, when an other one is
-	// answered or there are too few of them.
+	// none do. With Exhausted and a First of 2 or more there must be as many as there are
+	// calls under way, too. An item that is handed over so fails, with EndFailed, when another
+	// one is answered or there are too few of them.
 	Alike        uint32
 	First, Later uint8
 
