@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,6 +52,31 @@ func TestToldLimitIsACeiling(t *testing.T) {
 					used := (items - 1) / c.fits / time.Since(began).Minutes()
 					if err != nil || sum.Succeeded != items || len(refused) > 0 || used < 0.97 {
 						t.Errorf("%v, %d succeeded, %d calls were refused, and %.3f of the limit used", err, sum.Succeeded, len(refused), used)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Costs that cannot be meant draw nothing, and leave a told limit as it is.
+func TestSenselessCostsMoveNoLimit(t *testing.T) {
+	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e6} {
+		for law, opts := range map[string][]Option{"model": nil, "plain": {WithPlainLaw()}} {
+			t.Run(fmt.Sprint(law, ", ", x), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					cost := func(i int) Cost {
+						if i%10 == 9 {
+							return Cost{Requests: x, Input: x, Output: x}
+						}
+						return Cost{Input: 500, Output: 100}
+					}
+					began := time.Now()
+					opts = append(opts[:len(opts):len(opts)], WithLimits(Limits{TPM: 60_000}), WithConcurrency(16), WithCostOf(cost))
+					_, sum, err := judged(t.Context(), t, numbers(1000), takes(time.Second), opts...)
+					want := 540 * time.Second // 900 calls of 600 tokens
+					if took := time.Since(began); err != nil || sum.Succeeded != 1000 || took < want*97/100 || took > want*103/100 {
+						t.Errorf("%v, %d succeeded in %v, want %v", err, sum.Succeeded, took, want)
 					}
 				})
 			})

@@ -72,23 +72,18 @@ func positiveOr(x, otherwise float64) float64 {
 	return otherwise
 }
 
-// Costs that cannot be meant draw nothing: they neither lift a told limit nor stop its lane.
-func TestSenselessCostsMoveNoLimit(t *testing.T) {
-	told := Limits{TPM: 60_000}
+// Reports that cannot be meant draw nothing: they neither lift a told limit nor stop its lane.
+func TestSenselessReportsMoveNoLimit(t *testing.T) {
 	fair := Cost{Requests: 1, Input: 500, Output: 100}
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e6} {
 		for name, odd := range map[string]Cost{"input": {1, x, 100}, "output": {1, 500, x}, "both": {x, x, x}} {
-			bothLaws(t, LawConfig{Limits: told}, func(t *testing.T, law func() Law) {
-				w := new(lawWorld)
-				next := func() Cost {
-					if len(w.sent)%10 == 9 {
-						return odd
-					}
-					return fair
-				}
-				w.law, w.places, w.cost = law(), 10, next
+			bothLaws(t, LawConfig{Limits: Limits{TPM: 60_000}}, func(t *testing.T, law func() Law) {
+				w := &lawWorld{law: law(), places: 10, cost: func() Cost { return fair }}
 				w.serve = func(float64, int) reply {
-					actual := next()
+					actual := fair
+					if len(w.sent)%10 == 9 {
+						actual = odd
+					}
 					return reply{kind: isAnswered, after: 0.1, news: News{Actual: actual, Measured: true, Cached: actual.Input}}
 				}
 				w.run(1800, 10_000)

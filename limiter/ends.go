@@ -185,7 +185,7 @@ func (m *ModelLaw) correctCost(t float64, n *News) {
 
 // weighed is the cost that a call was sent with.
 func (m *ModelLaw) weighed(n *News) Cost {
-	c := n.Cost.Drawn()
+	c := n.Cost
 	c.Input *= float64(n.Ticket.Factor)
 	return c
 }

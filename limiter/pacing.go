@@ -308,7 +308,6 @@ func (m *ModelLaw) fill(k *Ticket, t, r float64, beside int) {
 // weigh is what a call is charged: its estimate, corrected by what the estimates
 // of calls like it have been worth.
 func (m *ModelLaw) weigh(c Cost) Cost {
-	c = c.Drawn()
 	c.Input *= m.factor
 	return c
 }

@@ -47,7 +47,6 @@ func (q *Quota) Wait(now time.Time, cost Cost) (time.Duration, Dimension) {
 	if !q.known {
 		return longest, binds
 	}
-	cost = cost.Drawn()
 	for d := Requests; d <= OutputTokens; d++ {
 		b := &q.buckets[d]
 		if !b.Limited() {
@@ -67,7 +66,6 @@ func (q *Quota) Wait(now time.Time, cost Cost) (time.Duration, Dimension) {
 // Take draws the cost in all dimensions if each allows it now, else in none, and
 // reports whether it did.
 func (q *Quota) Take(now time.Time, cost Cost) bool {
-	cost = cost.Drawn()
 	if q.free != (pass{true, now, cost}) {
 		if w, _ := q.Wait(now, cost); w > 0 {
 			return false
@@ -97,7 +95,7 @@ func (q *Quota) Settle(now time.Time, estimated, actual Cost) {
 // Refund gives back what a call took that was not made, or that the provider did
 // not charge.
 func (q *Quota) Refund(now time.Time, cost Cost) {
-	q.free, cost = pass{}, cost.Drawn()
+	q.free = pass{}
 	for d := Requests; d <= OutputTokens; d++ {
 		q.buckets[d].Credit(now, cost.of(d))
 	}

@@ -1,6 +1,9 @@
 package machine
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // The life of an item, one function for each way from place to place:
 //
@@ -27,8 +30,8 @@ func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 	}
 	for _, it := range items {
 		it.run, it.Offered, it.place = r, now, Waiting
-		if it.Cost = it.Cost.Drawn(); it.Cost.Requests == 0 {
-			it.Cost.Requests = 1
+		if c := &it.Cost; !(c.Requests > 0 && c.Input >= 0 && c.Output >= 0 && c.Requests+c.Input+c.Output <= math.MaxFloat64) {
+			it.mendCost()
 		}
 		if len(m.items) > 0 {
 			m.recallItem(now, it)
@@ -40,6 +43,13 @@ func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 		}
 		it.pool.waiting.push(it)
 		it.pool.wake()
+	}
+}
+
+// mendCost takes out of a cost what cannot be meant. A call is one request at least.
+func (it *Item) mendCost() {
+	if it.Cost = it.Cost.Drawn(); it.Cost.Requests == 0 {
+		it.Cost.Requests = 1
 	}
 }
 

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"math"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -167,8 +168,16 @@ func (o *Outcome) disbelieve() {
 	if o.RetryAfter < 0 || o.RetryAfter > MostDirected {
 		o.Directed, o.RetryAfter = false, 0
 	}
-	o.Actual = o.Actual.Drawn()
-	o.Cached = limiter.Cost{Input: o.Cached}.Drawn().Input
+	if o.Measured {
+		o.mendReport()
+	}
+}
+
+// mendReport takes out of a report what cannot be meant.
+func (o *Outcome) mendReport() {
+	if sum := o.Actual.Requests + o.Actual.Input + o.Actual.Output + o.Cached; !(sum <= math.MaxFloat64) || min(o.Actual.Requests, o.Actual.Input, o.Actual.Output, o.Cached) < 0 {
+		o.Actual, o.Cached = o.Actual.Drawn(), limiter.Cost{Input: o.Cached}.Drawn().Input
+	}
 }
 
 func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News, asHoped bool) {
