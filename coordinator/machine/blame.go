@@ -461,11 +461,16 @@ func areAlike(all []*undecided) bool {
 	return !slices.ContainsFunc(all, func(u *undecided) bool { return u.alike != all[0].alike })
 }
 
+// moreWithin is how long more items are waited for where nothing else is left and the input
+// has not ended. A caller who offers one at a time waits as long; one who offers many has them
+// on their way.
+const moreWithin = time.Second
+
 // maySpeak reports whether an item may yet be answered on the lane that could be a witness
 // for those of a run: one whose call is under way and not overdue, or one that waits for a
 // call, and not only to be decided about. Another run that is paused is not waited for.
 func (m *Machine) maySpeak(now time.Time, l *lane, r *run) bool {
-	if l.inFlight > 0 && !l.allOverdue(now) {
+	if l.inFlight > 0 && !l.allOverdue(now) || l.inFlight == 0 && !l.inputEnded() && now.Sub(l.used) < moreWithin {
 		return true
 	}
 	return slices.ContainsFunc(l.pools, func(p *pool) bool {
@@ -476,11 +481,13 @@ func (m *Machine) maySpeak(now time.Time, l *lane, r *run) bool {
 // concludesAt is when time alone may decide about items of a lane; zero: it does not.
 func (m *Machine) concludesAt() (at time.Time) {
 	for _, l := range m.accused {
-		if l.inFlight == 0 {
-			continue
-		}
 		due := l.used.Add(overdueLeast)
-		if !due.After(m.now) { // only then is it worth while to find out how long answers take
+		if l.inFlight == 0 {
+			if l.inputEnded() {
+				continue
+			}
+			due = l.used.Add(moreWithin)
+		} else if !due.After(m.now) { // only then is it worth while to find out how long answers take
 			after := l.overdueAfter()
 			if after == forever {
 				continue
