@@ -288,7 +288,7 @@ var oneMistake = []struct {
 		says: []string{`stopped: openai refuses the key: 401 invalid_api_key$`, `put a valid key into A_KEY`},
 	},
 	{
-		name: "403", spoil: says(403, policy), asked: 3,
+		name: "403", spoil: says(403, policy), asked: mistakeFlight, // as many as are under way
 		says: []string{`stopped: .*403 policy_violation: Your request was rejected`},
 	},
 	{
