@@ -22,8 +22,8 @@ type departure struct {
 //
 // It counts as an answer, with its latency, and what headers showed is taken for the moment
 // at which it left. A refusal of it is a straggler: it begins no cooldown, and can but
-// lengthen one by the wait that it names. A refusal for good stops the lane, unless a
-// person has reset it since the call left. Nothing is given back for it, and no call in
+// lengthen one by the wait that it names. A refusal for good stops the lane, and so does a
+// day's limit of which nothing is left, unless a person has reset it since the call left. Nothing is given back for it, and no call in
 // flight is one less. A lane that is not in use yet is, from then on.
 func Overheard(lane string, sent time.Time, cost limiter.Cost, o Outcome) Event {
 	return Event{kind: evOverheard, name: lane, outcome: o, config: departure{sent: sent, cost: cost}}
@@ -40,12 +40,13 @@ func (m *Machine) overheard(now time.Time, name string, d departure, o *Outcome)
 		return
 	}
 	m.idle.touch(l, now)
-	n := newsOf(&Item{Sent: d.sent, Cost: d.cost}, o, false)
+	o.disbelieve()
+	n := newsOf(&Item{Sent: d.sent, Cost: d.cost.Drawn()}, o, false)
 	n.Overheard = true
 	if l.ruled {
 		l.settle(&n, o)
 	}
-	if s := l.usedUp(o); s != nil {
+	if s := l.usedUp(o); s != nil && d.sent.After(l.vouchedAt) {
 		m.stop(now, l, l.waitFor(now, s.Reset, &UsedUpError{Dimension: s.Dimension, Limit: s.Limit, Window: s.Window}))
 	}
 	switch o.Signal {

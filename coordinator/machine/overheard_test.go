@@ -137,6 +137,8 @@ func TestOverheardRefusalForGood(t *testing.T) {
 		"no such model, the first":     {time.Second, false, 0, Outcome{Signal: Exhausted, Alike: 404, First: 1, Later: 5, Cause: gone}, false},
 		"no such model, not the first": {time.Second, true, 0, Outcome{Signal: Exhausted, Alike: 404, First: 1, Later: 5, Cause: gone}, false},
 		"used up":                      {time.Second, false, 0, Outcome{Signal: Succeeded, Sightings: usedUp}, true},
+		"used up before the reset":     {time.Minute, false, time.Second, Outcome{Signal: Succeeded, Sightings: usedUp}, false},
+		"used up after the reset":      {time.Second, false, time.Minute, Outcome{Signal: Succeeded, Sightings: usedUp}, true},
 	} {
 		b := newBed(LaneConfig{}, RunConfig{})
 		b.offer(2, "", 0)
