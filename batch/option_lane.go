@@ -204,7 +204,8 @@ func WithAnsweredBefore() Option {
 }
 
 // WithIdleLanes sets how long a lane is remembered that nobody uses: more than 0, default
-// 15 minutes. What it has learned is then forgotten, and its counters with it.
+// 15 minutes. What it has learned is then forgotten, and its counters with it. A lane is kept
+// until its limits are whole again.
 func WithIdleLanes(ttl time.Duration) Option {
 	return sharedOption(func(c *config) { c.machine.IdleTTL = ttl }, "WithIdleLanes(%v)", ttl)
 }

@@ -24,9 +24,9 @@ const (
 	// long the others wait for theirs.
 	MaxPriority = 100
 
-	// DefaultIdleTTL is how long a lane that nobody uses is remembered. Longer
-	// than any hold or ramp, so that what is forgotten had nothing left to say. A lane
-	// that has stopped is remembered besides while a pool of an open run draws on it; a
+	// DefaultIdleTTL is how long a lane that nobody uses is remembered: longer
+	// than any hold or ramp. One whose limits are not whole by then is kept until they
+	// are. A lane that has stopped is remembered besides while a pool of an open run draws on it; a
 	// pool is open until a lane of it is forgotten. Who uses the lane after that asks its
 	// provider once more.
 	DefaultIdleTTL = 15 * time.Minute

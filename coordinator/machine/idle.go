@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/headrace/headrace/limiter"
 )
 
 // laneList holds every lane in the order of its latest use, so that finding the
@@ -56,7 +58,7 @@ func (m *Machine) evict(now time.Time, most int) {
 		if l == nil || now.Sub(l.used) < m.cfg.IdleTTL {
 			return
 		}
-		if l.busy() || l.wanted() {
+		if l.busy() || l.wanted() || l.owes(now) {
 			m.idle.touch(l, now)
 			continue
 		}
@@ -94,6 +96,18 @@ func (l *lane) wanted() bool {
 		}
 	}
 	return false
+}
+
+// owes reports whether the lane's law still holds something back: a new one would let it leave
+// once more. A law that leads its lane keeps what it knows elsewhere.
+func (l *lane) owes(now time.Time) bool {
+	if l.led() {
+		return false
+	}
+	v := l.law.View(now, limiter.Cost{Requests: 1})
+	return v.Hold.After(now) || slices.ContainsFunc(v.Limits[:], func(limit limiter.LimitView) bool {
+		return limit.Known() && limit.Level < limit.Capacity
+	})
 }
 
 // makeRoom forgets what may be forgotten when half of the lanes that may be known are.

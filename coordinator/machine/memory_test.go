@@ -25,6 +25,39 @@ func TestCoolingLaneIsRemembered(t *testing.T) {
 	}
 }
 
+// A lane is not forgotten while something of a told limit is used up: a limit of one call an
+// hour holds, however often somebody looks.
+func TestLaneThatOwesIsRemembered(t *testing.T) {
+	for _, law := range []limiter.LawName{limiter.Plain, limiter.Model} {
+		for name, limits := range map[string]limiter.Limits{
+			"one an hour":          {RPM: 1.0 / 60},
+			"one token an hour":    {TPM: 1.0 / 60},
+			"a burst of a minute":  {RPM: 1.0 / 60, Burst: time.Minute},
+			"one of input an hour": {InputTPM: 1.0 / 60},
+		} {
+			b := newBed(LaneConfig{Law: law, Limits: limits}, RunConfig{Total: 24})
+			made := 0
+			for range 24 {
+				b.Step(b.now, Offered(1, []*Item{{Cost: limiter.Cost{Requests: 1, Input: 1}}}))
+				for range 20 {
+					b.decide()
+					for _, g := range b.calls {
+						b.Step(b.now, Settled(g, Outcome{Signal: Succeeded}))
+					}
+					made += len(b.calls)
+					b.calls = nil
+					b.wait(time.Minute)
+					b.Status(b.now, 1)
+					b.SaveLanes(b.now)
+				}
+			}
+			if made < 7 || made > 9 {
+				t.Errorf("law %v, %s: %d calls in eight hours", law, name, made)
+			}
+		}
+	}
+}
+
 // A lane that waits for a probe which nobody sends is forgotten in the end, and a
 // stopped one never: why it stopped is all that keeps its items from being tried.
 func TestIdleLanesAreForgotten(t *testing.T) {
