@@ -128,7 +128,7 @@ func (c *Control) Define(ctx context.Context, lane string, l LaneConfig) error {
 }
 
 // ResetLane lets a lane flow again at once, with nothing held against it; "" is
-// [DefaultLane]. It waits for the run to begin; the error is ctx's. A lane that no item
+// [DefaultLane]. Items that wait for themselves after a call on it go at once, too. It waits for the run to begin; the error is ctx's. A lane that no item
 // has used yet has nothing to reset. On a [Shared] it is for all runs there.
 func (c *Control) ResetLane(ctx context.Context, lane string) error {
 	return c.do(ctx, func(*coordinator.Session) { c.owner.ResetLane(laneName(lane)) })

@@ -65,6 +65,41 @@ func TestControlResetLane(t *testing.T) {
 	})
 }
 
+// An item that waits alone goes at once when its lane is reset, under either law.
+func TestResetLaneFreesAnItemThatWaitsAlone(t *testing.T) {
+	for law, opts := range map[string][]Option{"model": nil, "plain": {WithPlainLaw()}} {
+		t.Run(law, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const items = 500
+				ctl, refused, at := NewControl(), make(chan map[int]bool, 1), make(chan time.Time, 1)
+				refused <- map[int]bool{}
+				fn := func(ctx context.Context, i int) (int, error) {
+					known := <-refused
+					again := known[i]
+					known[i] = true
+					switch refused <- known; {
+					case i == items-10 && !again:
+						time.AfterFunc(time.Minute, func() {
+							if err := ctl.ResetLane(t.Context(), ""); err != nil {
+								t.Error(err)
+							}
+						})
+						at <- time.Now()
+						return 0, RetryAfter(14*time.Minute, errTeapot)
+					case i%10 == 0 && !again: // by chance
+						return 0, RetryAfter(time.Second, errTeapot)
+					}
+					return i, pause(ctx, time.Second)
+				}
+				_, sum, err := judged(t.Context(), t, numbers(items), fn, append(opts, WithControl(ctl), WithConcurrency(8))...)
+				if err != nil || sum.Succeeded != items || time.Since(<-at) > 2*time.Minute {
+					t.Errorf("%v, %d succeeded in %v", err, sum.Succeeded, sum.Elapsed)
+				}
+			})
+		})
+	}
+}
+
 // A lane that its run's control defines is so for the items that are read after that.
 func TestControlDefine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -91,6 +91,35 @@ func TestItemThatWaitsAlone(t *testing.T) {
 	}
 }
 
+// A reset by hand frees the items that wait alone after a call on the lane, be it refused or
+// broken. The next such wait is said again if it is long. Those of other lanes wait on.
+func TestResetFreesItemsThatWaitAlone(t *testing.T) {
+	for how, o := range map[string]Outcome{
+		"refused": {Signal: Throttled},
+		"broken":  {Signal: Failed, Directed: true, RetryAfter: 10 * time.Minute},
+	} {
+		t.Run(how, func(t *testing.T) {
+			b, l, law := newAloneBed(RunConfig{}, aloneFor(14*time.Minute))
+			b.offer(1, "other", 0)
+			other := b.lanes["other"]
+			other.law = &toldLaw{Law: other.law, answer: law.answer}
+			b.end(time.Second, o)
+			b.end(0, o)
+			if l.delayed != 1 || other.delayed != 1 || b.runs[1].delayed != 2 || len(b.calls) > 0 {
+				t.Fatalf("%d and %d delayed, %d in flight", l.delayed, other.delayed, len(b.calls))
+			}
+			b.Step(b.now, LaneReset(DefaultPool))
+			b.decide()
+			b.wantGranted(t, "after the reset", 0)
+			if l.delayed != 0 || other.delayed != 1 || b.runs[1].delayed != 1 {
+				t.Errorf("%d and %d delayed, %d of the run", l.delayed, other.delayed, b.runs[1].delayed)
+			}
+			b.wait(14 * time.Minute)
+			b.wantGranted(t, "when the other is due", 0, 1)
+		})
+	}
+}
+
 // While nobody else waits the machine asks to be woken when it is due, not before.
 func TestWaitingAloneEndsOnTime(t *testing.T) {
 	b, _, _ := newAloneBed(RunConfig{}, aloneFor(5*time.Second))

@@ -232,9 +232,9 @@ func (m *Machine) revoke(now time.Time, l *lane) {
 	}
 }
 
-// needs is how many items must end so until the lane is to blame; 0: it never is. Words that
-// one item alone does not make good may be about many: refusals come long before answers, so
-// there must be as many as there are calls under way, each of which might be answered.
+// needs is how many items must end so until the lane is to blame; 0: it never is. A refusal
+// with a First of 2 or more is often about its item. Refusals come long before answers, so the
+// row must then be as long as the calls under way, each of which might be answered.
 func (l *lane) needs(o *Outcome) int {
 	need := int(o.First)
 	if l.answered {
@@ -461,9 +461,9 @@ func areAlike(all []*undecided) bool {
 	return !slices.ContainsFunc(all, func(u *undecided) bool { return u.alike != all[0].alike })
 }
 
-// moreWithin is how long more items are waited for where nothing else is left and the input
-// has not ended. A caller who offers one at a time waits as long; one who offers many has them
-// on their way.
+// moreWithin is how long a lane waits for more items when nothing else is left and the input
+// has not ended: longer than it takes to read one, and short for a caller who offers one item
+// at a time.
 const moreWithin = time.Second
 
 // maySpeak reports whether an item may yet be answered on the lane that could be a witness

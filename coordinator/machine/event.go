@@ -155,7 +155,8 @@ func Resumed(id RunID) Event { return Event{kind: evResumed, run: id} }
 func Drained(id RunID) Event { return Event{kind: evDrained, run: id} }
 
 // LaneReset says that a person vouches for a lane: it flows again at once, with nothing
-// held against it. Calls that are in flight then teach it nothing when they end, and give
-// nothing back to its limits; a refusal among them can do no more than lengthen, by the
-// wait that it names, a cooldown that begins later.
+// held against it, and items that wait for themselves after a call on it may go. Calls that
+// are in flight then teach it nothing when they end, and give nothing back to its limits; a
+// refusal among them can do no more than lengthen, by the wait that it names, a cooldown
+// that begins later.
 func LaneReset(lane string) Event { return Event{kind: evLaneReset, name: lane} }

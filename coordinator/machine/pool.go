@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -27,7 +28,7 @@ type pool struct {
 	queued    bool     // in run.runnable
 	fallback  bool
 	ruled     bool  // the first lane charges by a rule of its own
-	yields    bool  // one went that had failed: one that was never called is next
+	yields    bool  // the latest to go had failed before: one that was never called goes next
 	asleep    Bound // what its head waits for, of one that sleeps
 	turn      int   // the lane that is asked first, where they take turns
 	counted   int   // its items that are counted under that; 0: it is awake, or has none to give
@@ -116,9 +117,9 @@ func (p *pool) undecidedItems() (items []*Item) {
 }
 
 // probeOn is the item that goes on the lane in place of the pool's head: where the breaker is
-// open and the head has failed before, one that never did, in an earlier process neither. It
-// may be the head that breaks its calls, and not the server. Where such a probe has failed,
-// the head is next: it may be that each item fails once.
+// open and the head has failed before, one that never did, nor in an earlier process. The head
+// may break its calls, and not the server. Where such a probe has failed the head is next, as
+// each item may fail once.
 func (p *pool) probeOn(now time.Time, l *lane, head *Item) *Item {
 	again := l.breaker.Reopened()%2 == 1 && head.Calls > 0
 	if !l.down(now) || again || head.Attempts == 0 && head.probed == 0 {
@@ -137,12 +138,28 @@ func (p *pool) probeOn(now time.Time, l *lane, head *Item) *Item {
 // ripen moves those whose backoff is over to the ones that may go.
 func (p *pool) ripen(now time.Time) {
 	for it := p.delayed.top(); it != nil && !it.due.After(now); it = p.delayed.top() {
-		p.delayed.pop()
-		it.lane.delayed--
-		p.run.delayed--
-		it.place = Waiting
-		p.returned.push(it)
+		p.due(p.delayed.pop())
 	}
+}
+
+// freeFrom ends the waits of items whose latest call was on the lane.
+func (p *pool) freeFrom(l *lane) {
+	for _, it := range slices.Clone(p.delayed.items) {
+		if it.lane == l {
+			p.delayed.remove(int(it.pos))
+			p.due(it)
+		}
+	}
+	p.wake()
+}
+
+// due lets a delayed item go.
+func (p *pool) due(it *Item) {
+	it.due = time.Time{} // or its next refusal would wait for the rest of it
+	it.lane.delayed--
+	p.run.delayed--
+	it.place = Waiting
+	p.returned.push(it)
 }
 
 // dead reports whether none of the pool's lanes will ever grant again.

@@ -49,7 +49,7 @@ var laneFields = map[string]atReset{
 	"promised": {"", func(_ *Machine, l *lane) { l.promised = spoiltPool }, func(l *lane) bool { return l.promised == nil }},
 	"ill":      {"", func(_ *Machine, l *lane) { l.ill = ByThrottle }, func(l *lane) bool { return l.ill == NoReason }},
 	"silence":  {"it has its time anew to be heard", func(_ *Machine, l *lane) { l.silence = &silence{tries: silentTries} }, func(l *lane) bool { return l.silence == nil }},
-	"wait":     {"it is over; items that wait for themselves still do", func(_ *Machine, l *lane) { l.wait = &wait{since: spoiltAt, own: spoiltAt} }, func(l *lane) bool { return !l.wait.under() && l.wait.own.Equal(spoiltAt) }},
+	"wait":     {"it is over, and so are those of items for themselves", func(_ *Machine, l *lane) { l.wait = &wait{since: spoiltAt, own: spoiltAt} }, func(l *lane) bool { return !l.wait.under() && l.wait.own.IsZero() }},
 	"overdue":  {"", func(_ *Machine, l *lane) { l.overdue = spoiltAt }, func(l *lane) bool { return l.overdue.IsZero() }},
 
 	"outside":   {"of its new law", func(_ *Machine, l *lane) { l.outside = &outside{alarm: alarm{pos: -1}} }, func(l *lane) bool { return l.outside == nil }},
@@ -63,7 +63,7 @@ var laneFields = map[string]atReset{
 
 	"inFlight": {"it is a count of what is", nil, func(l *lane) bool { return l.inFlight == 1 }},
 	"parked":   {"likewise", func(_ *Machine, l *lane) { l.parked = 4 }, func(l *lane) bool { return l.parked == 4 }},
-	"delayed":  {"likewise: what waits alone does so for itself", func(_ *Machine, l *lane) { l.delayed = 3 }, func(l *lane) bool { return l.delayed == 3 }},
+	"delayed":  {"likewise", func(_ *Machine, l *lane) { l.delayed = 3 }, func(l *lane) bool { return l.delayed == 3 }},
 	"counts":   {"they are of all time", func(_ *Machine, l *lane) { l.counts = spoiltCount }, func(l *lane) bool { return l.counts == spoiltCount }},
 	"hung":     {"", func(_ *Machine, l *lane) { l.hung = true }, func(l *lane) bool { return !l.hung }},
 	"ended":    {"a moment", func(_ *Machine, l *lane) { l.ended = spoiltAt }, func(l *lane) bool { return l.ended.Equal(spoiltAt) }},

@@ -99,7 +99,11 @@ func (w *world) redefine(c *LaneConfig) {
 	}
 }
 
-func (w *world) reset() { w.tell(LaneReset(w.anyLane())) }
+func (w *world) reset() {
+	name := w.anyLane()
+	w.book.freed(name)
+	w.tell(LaneReset(name))
+}
 
 // clockBack looks once with a clock that is behind.
 func (w *world) clockBack() {

@@ -175,7 +175,18 @@ func (m *Machine) reset(now time.Time, name string) {
 		l.beginLaw(now, m.rng)
 	}
 	m.revive(now, l)
+	l.freeItems()
 	m.stir(l)
+}
+
+// freeItems ends the waits of items that wait for themselves after a call on the lane.
+func (l *lane) freeItems() {
+	for _, p := range l.pools {
+		p.freeFrom(l)
+	}
+	if l.wait != nil {
+		l.wait.own = time.Time{}
+	}
 }
 
 // forgive drops what the lane itself holds against its server. What it has counted and
