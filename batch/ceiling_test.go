@@ -34,6 +34,9 @@ func TestToldLimitIsACeiling(t *testing.T) {
 					bucket <- 1
 					last, refused := time.Now(), make(chan struct{}, 10*items)
 					fn := func(ctx context.Context, i int) (int, error) {
+						if law == "model" { // it allows for calls that are late
+							time.Sleep(time.Duration(i*7%10) * 2 * time.Millisecond)
+						}
 						level := <-bucket
 						now := time.Now()
 						level = min(1, level+c.fits*now.Sub(last).Minutes())
@@ -47,9 +50,9 @@ func TestToldLimitIsACeiling(t *testing.T) {
 						return i, pause(ctx, time.Second)
 					}
 					began := time.Now()
-					opts = append(opts[:len(opts):len(opts)], WithLimits(c.told), WithConcurrency(32), WithCostOf(func(int) Cost { return Cost{Input: c.tokens} }))
+					opts := append(opts[:len(opts):len(opts)], WithLimits(c.told), WithConcurrency(32), WithCostOf(func(int) Cost { return Cost{Input: c.tokens} }))
 					_, sum, err := judged(t.Context(), t, numbers(items), fn, opts...)
-					used := (items - 1) / c.fits / time.Since(began).Minutes()
+					used := (items - 1) / c.fits / (time.Since(began) - time.Second).Minutes() // without the last answer
 					if err != nil || sum.Succeeded != items || len(refused) > 0 || used < 0.97 {
 						t.Errorf("%v, %d succeeded, %d calls were refused, and %.3f of the limit used", err, sum.Succeeded, len(refused), used)
 					}

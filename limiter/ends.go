@@ -187,6 +187,9 @@ func (m *ModelLaw) correctCost(t float64, n *News) {
 func (m *ModelLaw) weighed(n *News) Cost {
 	c := n.Cost
 	c.Input *= float64(n.Ticket.Factor)
+	if x := n.Ticket.Longer; x > 1 {
+		c.Output *= float64(x)
+	}
 	return c
 }
 
@@ -195,18 +198,33 @@ func (m *ModelLaw) charged(n *News) [dims]float64 { return spread(m.weighed(n)) 
 
 const (
 	factorWeight = 0.05 // of a new answer in the factor
-	factorMost   = 2.0  // an estimate is not wrong by more than this, one way or the other
+	factorMost   = 2.0  // an estimate of input is not wrong by more than this, one way or the other
+	longerMost   = 10.0 // an answer is not charged for as more than so many of its estimate
 )
 
 // correct learns how good the estimates of input tokens are. What was read from a cache
 // was estimated too, whether or not it is free.
 func (m *ModelLaw) correct(n *News) {
+	m.correctOutput(drawn(n.Cost.Output), drawn(n.Actual.Output))
 	estimate, read := drawn(n.Cost.Input), drawn(n.Actual.Input)+drawn(n.Cached)
 	if estimate == 0 || read == 0 {
 		return
 	}
 	ratio := min(factorMost, max(1/factorMost, read/estimate))
 	m.factor += factorWeight * (ratio - m.factor)
+}
+
+// correctOutput learns how many tokens are written for one that was estimated. Each answer
+// weighs as much as its estimate, so that longer becomes the ratio of the sums.
+func (m *ModelLaw) correctOutput(estimate, written float64) {
+	if estimate == 0 || written == 0 {
+		return
+	}
+	if m.output == 0 {
+		m.output = estimate
+	}
+	m.output += factorWeight * (estimate - m.output)
+	m.longer += min(1, factorWeight*estimate/m.output) * (min(longerMost, written/estimate) - m.longer)
 }
 
 // see takes what the headers showed.

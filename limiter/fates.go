@@ -10,7 +10,8 @@ import "math"
 // comes back as it was. The rest it fills in or leaves zero.
 type Ticket struct {
 	Number uint64  // of the call, from 1, in the order in which they left
-	Factor float32 // what its estimate of input tokens was multiplied by
+	Factor float32 // what its estimate of input tokens was multiplied by,
+	Longer float32 // and that of output tokens, where this is over 1
 	Pace   float32 // calls per second when it left
 	Beside uint16  // calls in flight beside it then
 	Probe  bool    // the law sends it to see whether calls are let in again, of itself: its failure is not its item's
@@ -119,7 +120,7 @@ func (f *fates) pop(n uint64, t float64, known *fate) bool {
 		return false
 	}
 	known.at, known.refused, known.silent = e.at, false, e.silent
-	known.ticket.Number, known.ticket.Factor, known.ticket.Pace = f.first, 0, e.pace
+	known.ticket.Number, known.ticket.Factor, known.ticket.Longer, known.ticket.Pace = f.first, 0, 0, e.pace
 	known.ticket.Beside, known.ticket.capped = e.beside, e.capped
 	f.first++
 	return true

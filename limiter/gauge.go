@@ -58,6 +58,7 @@ const neighbourFloor = 0.03
 type gauge struct {
 	source   Source
 	fresh    bool    // told, and nothing was drawn yet: any bucket holds the first call
+	holds    float32 // told: a call that draws no more leaves something in the bucket
 	refill   float64 // units per second
 	capacity float64
 	level    float64
@@ -175,6 +176,21 @@ func (g *gauge) spacing(k int) bool {
 // need.
 const toldBurst = 0.2
 
+// Calls on their way overtake one another's pace: one that arrives sooner than the one before
+// it did finds a bucket that holds no more than it draws not full yet.
+const (
+	toldEarly = 0.02 // of what such a call draws is drawn besides
+	toldKept  = 0.05 // seconds of refill are kept of a burst
+)
+
+// early is what a call draws besides its cost.
+func (g *gauge) early(cost float64) float64 {
+	if cost > float64(g.holds) && g.source == Told {
+		return toldEarly * cost
+	}
+	return 0
+}
+
 // tell takes the user's word: refill in units per second, none if not over 0.
 func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 	g.ceiling = refill
@@ -186,7 +202,10 @@ func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 		return
 	}
 	g.advance(t)
-	capacity := max(burst, toldBurst) * refill
+	capacity := max(burst-toldKept, toldBurst) * refill
+	if g.holds = float32(capacity); burst == 0 { // any bucket holds DefaultBurst
+		g.holds = float32((DefaultBurst.Seconds() - toldKept) * refill)
+	}
 	switch g.source {
 	case Unknown:
 		g.level, g.at, g.fresh = burst*refill, t, true

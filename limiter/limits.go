@@ -9,11 +9,12 @@ import (
 
 // A Cost is what one call draws from a [Quota]: one request, as a rule, and the
 // tokens the model reads (Input) and writes (Output). Before the call it is an
-// estimate, after it what the provider reported. Fractions are fine; a part that is
-// negative, NaN or infinite draws nothing.
+// estimate, after it what the provider reported. Fractions are fine. A part that is
+// negative, NaN or infinite cannot be meant: see [Cost.Drawn], which a law's owner calls.
 type Cost struct{ Requests, Input, Output float64 }
 
-// Drawn is c with 0 for each part that draws nothing.
+// Drawn is c with 0 for each part that cannot be meant. A machine takes it of every estimate
+// and report, so that laws need not look again.
 func (c Cost) Drawn() Cost {
 	if c.Requests >= 0 && c.Input >= 0 && c.Output >= 0 && c.Requests+c.Input+c.Output <= math.MaxFloat64 {
 		return c
@@ -67,6 +68,9 @@ const (
 // from 0 to [MaxBurst]. 0 means [DefaultBurst] under the plain law, and a fifth of a second,
 // with room for one call at the start, under the model law. A bucket holds at least
 // [MinCapacity], and beyond that no more than one minute of its budget.
+//
+// Calls overtake one another on their way. The model law therefore keeps 50 ms of a burst,
+// and charges a call that empties the bucket 2 % more than it draws.
 type Limits struct {
 	RPM, TPM, InputTPM, OutputTPM float64 // per minute
 	Burst                         time.Duration

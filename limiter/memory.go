@@ -31,6 +31,7 @@ type Memory struct {
 	Refusal   float64          `json:"refusal_s,omitempty"` // that refusals take
 	Pace      float64          `json:"pace,omitempty"`      // at which the latest call left that was let in
 	Factor    float64          `json:"factor,omitempty"`    // real input tokens per estimated one
+	Longer    float64          `json:"longer,omitempty"`    // output tokens per estimated one
 	Reserve   float64          `json:"reserve_s,omitempty"` // of refill
 	ReserveAt time.Time        `json:"reserve_at,omitzero"`
 	Hold      time.Time        `json:"hold,omitzero"` // nothing may leave before

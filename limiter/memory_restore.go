@@ -52,6 +52,7 @@ func (m *ModelLaw) recallCalls(r *recall, k *Memory) {
 	m.inheritedFor = float32(max(inheritedLeast, inheritedLatencies*m.latency))
 	m.delay = orElse(sane(k.Refusal, 1e-6, secondsMost), m.delay)
 	m.factor = orElse(sane(k.Factor, 1/factorMost, factorMost), m.factor)
+	m.longer = orElse(sane(k.Longer, 0, longerMost), m.longer)
 	if pace := sane(k.Pace, floorRate, MaxRate); pace > 0 {
 		m.lastPace, m.gap = pace, 1/pace
 	}

@@ -10,7 +10,7 @@ func (m *ModelLaw) Save(now time.Time) Memory {
 	k := Memory{
 		Version: MemoryVersion, Law: "model", At: wallAt(now, 0),
 		Answered: law.answered.PerSecond(now), Latency: law.latency, Refusal: law.delay,
-		Pace: law.lastPace, Factor: law.factor, Lied: law.lied,
+		Pace: law.lastPace, Factor: law.factor, Longer: law.longer, Lied: law.lied,
 	}
 	at := func(moment float64) time.Time { return wallAt(now, moment-t) }
 	for d := range law.used {

@@ -75,6 +75,8 @@ type ModelLaw struct {
 	bunched      float64 // when the others left
 	quoted       quote
 	factor       float64 // real input tokens per estimated one
+	longer       float64 // output tokens per estimated one
+	output       float64 // the mean of their estimates
 	latency      float64 // of answers, smoothed, seconds
 	luckless     float64 // share of calls that chance refuses at the present pace
 	lastPace     float64 // at which the latest call left that was let in
@@ -114,7 +116,7 @@ type ModelLaw struct {
 func NewModelLaw(c LawConfig, now time.Time, rng *rand.Rand) *ModelLaw {
 	m := &ModelLaw{
 		begin: now, latest: now, rng: rng, openFrom: 1, openTime: backDoubling, openAt: -longHold, reserve: leastReserve,
-		factor: 1, credit: 1, gap: 1 / firstRate, lastPace: firstRate, delay: firstDelay, recent: ^uint64(0),
+		factor: 1, longer: 1, credit: 1, gap: 1 / firstRate, lastPace: firstRate, delay: firstDelay, recent: ^uint64(0),
 		errors: NewErrorWindow(c.Errors), serves: c.Local,
 	}
 	m.watch(c)

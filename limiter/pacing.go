@@ -262,7 +262,7 @@ func (m *ModelLaw) Sent(now time.Time, c Cost, beside int) (k Ticket) {
 	for d := range m.used {
 		if g := &m.gauges[d]; g.known() {
 			g.advance(t)
-			g.takeOf(cost[d], cost[d])
+			g.takeOf(cost[d], cost[d]+g.early(cost[d]))
 		}
 	}
 	if m.serves {
@@ -297,7 +297,8 @@ func (m *ModelLaw) fill(k *Ticket, t, r float64, beside int) {
 	if m.pressed {
 		pace = min(r, 1e4)
 	}
-	k.Factor, k.Pace, k.Beside = float32(m.factor), float32(pace), uint16(min(beside, math.MaxUint16))
+	k.Factor, k.Longer = float32(m.factor), float32(m.longer)
+	k.Pace, k.Beside = float32(pace), uint16(min(beside, math.MaxUint16))
 	if c := m.crowd.cap; c != nil {
 		k.capped = beside+1 >= c.places()
 		m.atCap = k.capped
@@ -306,8 +307,12 @@ func (m *ModelLaw) fill(k *Ticket, t, r float64, beside int) {
 }
 
 // weigh is what a call is charged: its estimate, corrected by what the estimates
-// of calls like it have been worth.
+// of calls like it have been worth. Output is not charged for as less than its estimate: that
+// may be a bound, which some providers draw in full until the answer is there.
 func (m *ModelLaw) weigh(c Cost) Cost {
 	c.Input *= m.factor
+	if m.longer > 1 {
+		c.Output *= m.longer
+	}
 	return c
 }

@@ -202,6 +202,31 @@ func requestBucket(span time.Duration) trait {
 	})
 }
 
+// toldRequests is told the limit of a bucket that holds the burst, and one call at least.
+func toldRequests(w *World) {
+	w.told.RPM = 60 * w.perSecond
+	limited(func(w *World, _ uint64) gates.Gate {
+		return gates.NewBucketOf(gates.Steady(w.perSecond), w.told.Capacity(limiter.Requests))
+	})(w)
+}
+
+func toldBurst(d time.Duration) trait { return func(w *World) { w.told.Burst = d } }
+
+// toldTokens is the same in tokens, where each call draws that share of what was told for a minute.
+func toldTokens(percent float64) trait {
+	const perMinute = 60_000
+	each := perMinute * percent / 100
+	return func(w *World) {
+		w.tokens = func(int) float64 { return each }
+		w.told = limiter.Limits{TPM: perMinute * w.vary.Rate}
+		limited(func(w *World, _ uint64) gates.Gate {
+			b := gates.NewBucketOf(gates.Steady(w.told.TPM/60), max(each, w.told.Capacity(limiter.Tokens)))
+			b.Tokens = true
+			return b
+		})(w)
+	}
+}
+
 func toldBoth(w *World) {
 	w.told = limiter.Limits{RPM: 60 * requestsToo * w.perSecond, TPM: 60 * tokensEach * w.perSecond}
 }

@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -16,7 +17,7 @@ const millis = time.Millisecond
 func Worlds(v Vary) []World {
 	return slices.Concat(
 		buckets(v), windowed(v), caps(v), chances(v), broken(v), shared(v), tokens(v), changing(v),
-		unkind(v), liars(v), sizes(v), strict(v), short(v), busy(v), near(v),
+		unkind(v), liars(v), sizes(v), strict(v), short(v), busy(v), near(v), ceilings(v),
 	)
 }
 
@@ -30,6 +31,24 @@ func buckets(v Vary) []World {
 		v.world("W1", "bucket 5 s, headers", asHeaders, bucket(5*tick), headers),
 		v.world("W1", "bucket 5 s, Retry-After", asBucket, bucket(5*tick), retryAfter),
 	}
+}
+
+// ceilings are servers that hold exactly the limit that is told.
+func ceilings(v Vary) []World {
+	var worlds []World
+	for _, perMinute := range []float64{1, 3, 6, 20, 60, 600} {
+		worlds = append(worlds, v.world("W21", fmt.Sprintf("told %v a minute", perMinute), asTold,
+			limit(perMinute), items(int(max(120, 5*perMinute))), toldRequests))
+	}
+	for _, perMinute := range []float64{6, 60, 600} {
+		worlds = append(worlds, v.world("W21", fmt.Sprintf("told %v a minute, and a burst of 15 s", perMinute), asTold,
+			limit(perMinute), items(int(max(120, 5*perMinute))), toldBurst(15*tick), toldRequests))
+	}
+	for _, percent := range []float64{1, 20, 50, 97, 150} {
+		worlds = append(worlds, v.world("W21", fmt.Sprintf("told in tokens, calls of %v %% of a minute", percent), asTold,
+			limit(100/percent), items(int(max(120, 500/percent))), toldTokens(percent)))
+	}
+	return worlds
 }
 
 func windowed(v Vary) []World {
