@@ -287,3 +287,21 @@ func TestRowLongerThanTheReadAhead(t *testing.T) {
 		})
 	}
 }
+
+// Items that are refused alike before the next one has been read stop a lane, too: the input
+// may be slower than refusals. None of them has failed.
+func TestSlowInputMeetsOneMistake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(yield func(int) bool) {
+			for i := range 200 {
+				if time.Sleep(400 * time.Millisecond); !yield(i) {
+					return
+				}
+			}
+		}
+		_, sum, err := judged(t.Context(), t, slow, byItem(always(errParameter)), WithAlikeFailures(20), WithConcurrency(64))
+		if !errors.Is(err, ErrAlike) || sum.Failed > 0 || sum.Counters.Calls > 25 {
+			t.Errorf("%v, %d failed in %d calls", err, sum.Failed, sum.Counters.Calls)
+		}
+	})
+}

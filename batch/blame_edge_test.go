@@ -146,24 +146,32 @@ func TestRunEndsWhileItemsAreUndecided(t *testing.T) {
 	} {
 		for how, cause := range undecided {
 			t.Run(name+", "+how, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					results, sum, err := untilUndecided(t, cause, end)
-					want := ErrDrained
-					answered := 1
-					if name == "cancelled" {
-						want, answered = context.Canceled, 0
-					}
-					if !errors.Is(err, want) || errors.Is(err, ErrStopped) || sum.Failed > 0 || sum.Succeeded != answered {
-						t.Errorf("%v, %+v", err, sum)
-					}
-					for _, r := range results[:3] {
-						if !errors.Is(r.Err, ErrNotRun) || !errors.Is(r.Err, cause) || len(r.Failures) != 1 {
-							t.Errorf("item %d: %v, %+v", r.Index, r.Err, r.Failures)
-						}
-					}
-				})
+				runEndsWhileUndecided(t, name, cause, end)
 			})
 		}
+	}
+}
+
+// runEndsWhileUndecided ends many runs at that moment: the end of the call under way and that of
+// the run come in either order.
+func runEndsWhileUndecided(t *testing.T, name string, cause error, end func(func(), *Control, chan struct{})) {
+	for range 60 {
+		synctest.Test(t, func(t *testing.T) {
+			results, sum, err := untilUndecided(t, cause, end)
+			want := ErrDrained
+			answered := 1
+			if name == "cancelled" {
+				want, answered = context.Canceled, 0
+			}
+			if !errors.Is(err, want) || errors.Is(err, ErrStopped) || sum.Failed > 0 || sum.Succeeded != answered {
+				t.Errorf("%v, %+v", err, sum)
+			}
+			for _, r := range results[:3] {
+				if !errors.Is(r.Err, ErrNotRun) || !errors.Is(r.Err, cause) || len(r.Failures) != 1 {
+					t.Errorf("item %d: %v, %+v", r.Index, r.Err, r.Failures)
+				}
+			}
+		})
 	}
 }
 

@@ -172,7 +172,7 @@ func TestPoisonUnderALimit(t *testing.T) {
 			f := w.figures(t, 2)
 			five := float64(w.items*f.worlds+4*f.poison) / float64(f.worlds) // calls of a run
 			f.allNamed(t, time.Duration(1.2*five/rpm*float64(time.Minute))+45*time.Second)
-			f.calls(t, 7, 11)
+			f.calls(t, 7, 12)
 		})
 	}
 }

@@ -20,7 +20,7 @@ type Pooled interface{ Pool() string }
 type Costed interface{ Cost() Cost }
 
 // Keyed is an item that says by which key it is remembered, where it has failed and has not
-// ended; "": it is not remembered. Of two items with one key any one counts.
+// ended; "": it is not remembered. Where two items share a key, either may count.
 type Keyed = machine.Keyed
 
 // Measured is an answer that says what it has used. One that came over

@@ -29,7 +29,7 @@ func (m Memory) empty() bool { return len(m.Lanes) == 0 && len(m.Items) == 0 }
 // [WithMemorySaver] saves one.
 func WithMemory(m Memory) Option {
 	return sharedOption(func(c *config) {
-		c.begins, c.machine.Memory, c.machine.Items = true, m.Lanes, m.Items
+		c.hasMemory, c.machine.Memory, c.machine.Items = true, m.Lanes, m.Items
 		for _, name := range slices.Sorted(maps.Keys(m.Lanes)) {
 			if err := m.Lanes[name].Validate(); err != nil {
 				c.faults = append(c.faults, fmt.Errorf("WithMemory: lane %q: %w", name, err))

@@ -105,7 +105,7 @@ type config struct {
 	calls           func(Call)
 	ends            func(End)
 	save            func(Memory) error
-	begins          bool // with a memory, be it an empty one
+	hasMemory       bool // WithMemory is given, perhaps with an empty one
 	poolOf, costOf  any  // func(In) string, func(In) Cost
 	keyOf           any  // func(In) string
 	faults          []error
@@ -114,7 +114,7 @@ type config struct {
 // remembers reports whether items are remembered, from an earlier run or for a later one. In
 // a Shared they may be.
 func (c *config) remembers() bool {
-	return c.save != nil || c.begins || c.shared != nil && c.shared.remembers
+	return c.save != nil || c.hasMemory || c.shared != nil && c.shared.remembers
 }
 
 func configure(opts []Option) *config {

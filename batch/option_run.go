@@ -64,7 +64,7 @@ func WithCostOf[In any](cost func(In) Cost) Option {
 }
 
 // WithKeyOf says by which key an item is remembered that has failed and has not ended; "": it
-// is not. Of two items with one key any one counts. It is called like the function of
+// is not. Where two items share a key, either may count. It is called like the function of
 // [WithPoolOf], where [WithMemory] or [WithMemorySaver] is given.
 func WithKeyOf[In any](key func(In) string) Option {
 	return runOption(func(c *config) {

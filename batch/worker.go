@@ -121,9 +121,9 @@ func (r *run[In, Out]) deliver(l *leash, j *job[In, Out], g machine.Grant, o mac
 }
 
 // settle lets a result go out before the coordinator is told: what it counts as
-// settled has been delivered, at whatever moment one looks. The end of a run is heard before
-// that of this call, which would let the next leave, or fail items for which no call is left
-// to speak.
+// settled has been delivered, at whatever moment one looks. The coordinator hears of
+// the run's end before that of this call. The other order would let the next call leave, or
+// fail items that this call was the last to speak for.
 func (r *run[In, Out]) settle(l *leash, j *job[In, Out], g machine.Grant, o machine.Outcome) {
 	err := j.result.Err
 	r.results <- j // from here on its result is the caller's

@@ -119,8 +119,8 @@ func (j *Job) start(ctx context.Context) *run {
 	return r
 }
 
-// brake drains the run for whichever of the reasons comes first. A full disk may have the
-// caller drain the run, too, before this goroutine looks: it is then still the disk.
+// brake drains the run for the first reason that comes. The caller may drain it because of a
+// full disk before this goroutine looks. The reason is still the disk.
 func (r *run) brake() {
 	defer close(r.gone)
 	select {
@@ -142,7 +142,7 @@ func (r *run) fault(err error) {
 	full := DiskFull(err)
 	if full {
 		select {
-		case r.full <- err: // before the caller hears of it, who may drain the run
+		case r.full <- err: // before the caller hears of it and may drain the run
 		default: // of the other file: it is stopping already
 		}
 	}

@@ -72,6 +72,9 @@ func answerReason(e *provider.Error) string {
 	if e.Kind == provider.Unauthorized && (e.Status == http.StatusUnauthorized || strings.Contains(e.Message, "***")) {
 		status := strconv.Itoa(e.Status)
 		code := strings.TrimPrefix(e.Code, status) // Azure's is the status once more
+		if strings.Contains(code, " ") {           // xAI's is a sentence, and about any argument
+			code = ""
+		}
 		return strings.TrimSpace(e.Provider + " refuses the key: " + status + " " + code)
 	}
 	if e.Kind == provider.TransportFault && e.Status > 0 {

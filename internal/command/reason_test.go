@@ -108,6 +108,11 @@ func TestReasonsAreShort(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	key := &provider.Error{Kind: provider.Unauthorized, Provider: "openai", Status: 401, Code: "invalid_api_key", Message: "wrong key: sk-live-a***z"}
+	if got := reasonOf(&provider.Error{
+		Provider: "xai", Kind: provider.Unauthorized, Status: 400, Code: "Client specified an invalid argument", Message: "Incorrect API key provided: na***ys.",
+	}); got != "xai refuses the key: 400" {
+		t.Errorf("a code that is a sentence: %q", got)
+	}
 	if got := reasonOf(key); got != "openai refuses the key: 401 invalid_api_key" {
 		t.Error(got)
 	}
