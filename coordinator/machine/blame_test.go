@@ -286,6 +286,27 @@ func TestResetDecidesForTheItems(t *testing.T) {
 	}
 }
 
+// A lane waits a moment for more items before the last one fails. Where the pool that might
+// bring them is forgotten in that moment, the item is decided about at once.
+func TestForgottenPoolBringsNoMoreItems(t *testing.T) {
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Pools: []PoolConfig{{Name: "both", Lanes: []string{"idle", DefaultPool}}}})
+	b.Step(b.now, RunOpened(2, RunConfig{Pools: []PoolConfig{{Name: "both", Lanes: []string{"idle", DefaultPool}}}}))
+	b.Step(b.now, Offered(2, []*Item{{Seq: 7, Pool: "both"}}))
+	b.decide()
+	b.endOfItem(7, time.Second, answered)
+	b.now = b.now.Add(DefaultIdleTTL - 1500*time.Millisecond)
+	b.offer(1, "", 0)
+	b.Step(b.now, InputEnded(1))
+	b.endOfItem(0, time.Second, Outcome{Signal: Failed, Cause: errReset, Last: true})
+	if v := b.verdicts(); len(v) > 0 {
+		t.Fatalf("another run may bring more: %v", v)
+	}
+	b.wait(600 * time.Millisecond) // the idle lane is forgotten, and the other run's pool with it
+	if v := b.verdicts(); b.lanes["idle"] != nil || v[0] != EndFailed {
+		t.Errorf("%v, and the next look is at %v", v, b.decidesAt())
+	}
+}
+
 // What is known of items that have failed outlives a restart: a failure that was witnessed
 // is an attempt still, and one in doubt is in doubt.
 func TestItemsAreRemembered(t *testing.T) {

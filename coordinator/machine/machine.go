@@ -193,11 +193,11 @@ func (m *Machine) decide(now time.Time) {
 	m.ring(now)
 	m.expire(now)
 	m.grant(now)
+	m.evict(now, maxEvictions) // it closes pools, and the last one that could speak may be among them
 	for len(m.accused) > 0 && m.conclude(now) {
 		m.grant(now)
 	}
 	m.finish(now)
-	m.evict(now, maxEvictions)
 	m.speak(now) // when it is known what is left
 }
 

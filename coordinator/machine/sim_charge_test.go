@@ -37,10 +37,12 @@ func (p *plan) ownRule(rng *rand.Rand, c *LaneConfig) {
 	}
 }
 
+// chargeOf assumes so little output that a call by assumption fits a minute of each limit
+// that a world tells: some hundred larger ones would take longer than a world may last.
 func chargeOf(rng *rand.Rand) limiter.Charge {
 	return limiter.Charge{
 		Rule: limiter.ChargeRule(rng.IntN(5)), CachedFree: rng.IntN(2) == 0,
-		OutputFactor: []float64{0, 0, 1, 5, 0.5}[rng.IntN(5)], Assumed: []float64{0, 300, 4096}[rng.IntN(3)],
+		OutputFactor: []float64{0, 0, 1, 5, 0.5}[rng.IntN(5)], Assumed: []float64{0, 300, 1000}[rng.IntN(3)],
 	}
 }
 
