@@ -86,7 +86,7 @@ func (f *forecaster) latest(p *Picture, work []Work) (last ending, others float6
 	if p.State == Draining || p.State == Stopped {
 		return ending{after: lastCalls(p.InFlight, p.P50, p.P95), s: mostSpread}, 0, p.P50 > 0
 	}
-	if !several(p, work) {
+	if !several(p, work) || readsNoMore(p) {
 		last, ok = f.run(p, work)
 		return last, 0, ok
 	}
@@ -211,10 +211,18 @@ func inputOf(l *Lane, work []Work, ended amounts, left float64) float64 {
 	return ended.input / gone * float64(l.LeftBytes) / left
 }
 
-// leftOf is how many items of the run are left.
+// leftOf is how many items of the run are left. A run that stops early reads no more.
 func leftOf(p *Picture) float64 {
-	return float64(max(0, p.Total-p.Before-p.Answered-p.Failed-p.NotRun))
+	if readsNoMore(p) {
+		return float64(p.Waiting + p.InFlight)
+	}
+	return float64(unended(p))
 }
+
+// readsNoMore reports whether items of the input will never be asked in this run.
+func readsNoMore(p *Picture) bool { return p.InputEnded && p.Waiting+p.InFlight < unended(p) }
+
+func unended(p *Picture) int { return max(0, p.Total-p.Before-p.Answered-p.Failed-p.NotRun) }
 
 // believed is at how many items a second a lane may go, as far as limits, window and
 // concurrency are known; +Inf if nothing is.

@@ -72,7 +72,7 @@ func (r *Recorder) lookAtItems(p *Picture) {
 	if r.state == Over {
 		return // nothing waits
 	}
-	p.Waiting = r.last.Run.Held
+	p.Waiting, p.InputEnded = r.last.Run.Held, r.last.Run.InputEnded
 	p.Parked, p.Delayed, p.FirstDue = r.last.Run.Parked, r.last.Run.Delayed, r.last.Run.FirstDue
 }
 

@@ -35,6 +35,7 @@ type Picture struct {
 	Oldest      time.Duration // of these, since the first left; 0: there is none
 	Slowest     time.Duration // of all answers so far
 	Waiting     int           // items that wait, in all
+	InputEnded  bool          // no more items come, though the input may have more
 	Parked      int           // of these, after a refusal
 	Delayed     int           // of these, for themselves
 	FirstDue    time.Time     // when the first delayed one may go; zero: there is none

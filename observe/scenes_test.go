@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"math"
 	"testing"
@@ -112,6 +113,35 @@ func TestStates(t *testing.T) {
 		}
 		if p := rec.Look(time.Now()); p.State != Over || err == nil {
 			t.Errorf("%v, %v", p.State, err)
+		}
+	})
+}
+
+// An item for which there is no lane ends the reading, and not the work: the run goes on with
+// what it has read, by what holds that back, and ends when that has ended.
+func TestRunThatReadsNoMore(t *testing.T) {
+	const tooMany, perMinute = 120, 6
+	synctest.Test(t, func(t *testing.T) {
+		rec := New(Config{Work: []Work{{Lane: "slow", Items: 9999}, {Lane: "one too many", Items: 1}}, Total: 10_000})
+		looked := make(chan Picture, 1)
+		timer := time.AfterFunc(10*time.Minute, func() { looked <- rec.Look(time.Now()) })
+		defer timer.Stop()
+		pool := batch.WithPoolOf(func(i int) string {
+			if i == tooMany {
+				return "one too many"
+			}
+			return "slow"
+		})
+		slow := batch.WithLane("slow", batch.LaneConfig{Law: limiter.Model, Limits: batch.Limits{RPM: perMinute}})
+		var sum batch.Summary
+		_, err := batch.Run(t.Context(), numbers(10_000), aSecond, append(rec.Options(), pool, slow, batch.WithMaxLanes(1), batch.WithSummary(&sum))...)
+		if !errors.Is(err, batch.ErrTooManyLanes) {
+			t.Error(err)
+		}
+		p := <-looked
+		left := float64(sum.Succeeded-p.Answered) / perMinute
+		if p.State != Running || p.Held.By != "requests" || math.Abs(p.Ends.Likely.Minutes()-left) > 1 || left < 5 {
+			t.Errorf("%v, held by %q, %d answered, ends in %v, want %.1f minutes (%+v)", p.State, p.Held.By, p.Answered, p.Ends.Likely, left, p.Ends)
 		}
 	})
 }

@@ -53,7 +53,7 @@ func (m *Machine) checkHeld(b *book, r *run) {
 	by, ok := r.books.bound, false
 	switch by {
 	case BoundStopped:
-		ok = r.stranded
+		ok = r.stranded && r.held == 0
 	case BoundDraining:
 		ok = r.draining
 	case BoundPaused:

@@ -50,7 +50,7 @@ func (r *run) accounted(now time.Time) Ledger {
 // boundNow is what holds the run back when all was granted that could be.
 func (r *run) boundNow() Bound {
 	switch {
-	case r.stranded:
+	case r.stranded && r.held == 0: // what still waits has a lane
 		return BoundStopped
 	case r.draining:
 		return BoundDraining

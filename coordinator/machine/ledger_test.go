@@ -260,6 +260,26 @@ func TestBoundOfTwoLanes(t *testing.T) {
 	}
 }
 
+// A run that lost its last lane may have read items of another pool by then. They are what it
+// waits for; it has stopped when none of them waits any more.
+func TestBoundBesideAStoppedPool(t *testing.T) {
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Concurrency: 9})
+	b.Step(b.now, LimitsChanged("slow", limiter.Limits{RPM: 1}))
+	b.offer(1, "dead", 0)
+	b.refuseAll(Outcome{Signal: Exhausted})
+	if by := b.bound(); by != BoundStopped {
+		t.Errorf("nothing waits: %q", by)
+	}
+	b.offer(2, "slow", 0)
+	if by := b.bound(); by != BoundRequests {
+		t.Errorf("an item waits for its limit: %q", by)
+	}
+	b.until(2 * time.Minute)
+	if by := b.bound(); by != BoundStopped {
+		t.Errorf("the last call is under way: %q", by)
+	}
+}
+
 // Items that were taken out wait for nothing: what the run is held by is what the others
 // wait for.
 func TestBoundOfWithdrawn(t *testing.T) {
