@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
 )
@@ -16,6 +17,8 @@ type Retry struct {
 	Calls      int    // calls made for it until now, at least 1
 	Attempts   int    // of these, failed attempts; the others were refused
 	Err        error  // of the latest call; errors.Is finds its [Kind]
+
+	Waited time.Duration // from each call that came back to the next
 }
 
 // WithRetryHook calls f before each call of an item but its first: after a failure or a
@@ -64,7 +67,7 @@ func (r *run[In, Out]) announce(j *job[In, Out], g machine.Grant) error {
 	}
 	retry := Retry{
 		Index: int(j.Seq), Item: j.result.Item, Pool: j.Pool, Lane: g.Lane,
-		Calls: j.Calls - 1, Attempts: j.Attempts, Err: j.result.Err,
+		Calls: j.Calls - 1, Attempts: j.Attempts, Err: j.result.Err, Waited: j.Waited,
 	}
 	return guarded(func() { r.retryHook(retry) })
 }

@@ -165,6 +165,13 @@ type LawConfig struct {
 	Errors   ErrorWindowConfig // of both: when the pace is halved, as calls break
 }
 
+// A Foreseer is a [Law] whose Wait is an estimate from below. WaitInAll is the whole wait at
+// the rates to come if nothing more is learned; of one over a day it is a part. It is for people
+// who look at a lane: it costs as much as some hundred calls of Wait, and changes nothing.
+type Foreseer interface {
+	WaitInAll(now time.Time, c Cost) time.Duration
+}
+
 // NewLaw makes a law. The generator must not be nil.
 func NewLaw(c LawConfig, now time.Time, rng *rand.Rand) Law {
 	if m := c.Maker; m != nil {

@@ -46,6 +46,14 @@ type tallies struct {
 	few  [fewSlots]tally
 }
 
+// part parts a copy from what it was copied from.
+func (c *tallies) part() {
+	if c.many != nil {
+		own := *c.many
+		c.many = &own
+	}
+}
+
 func (c *tallies) begun() bool { return c.slots > 0 }
 
 // begin starts empty ones at now.

@@ -19,6 +19,34 @@ func (m *ModelLaw) View(now time.Time, c Cost) View {
 	return v
 }
 
+// foreseeable bounds how far ahead of now anybody looks: a limit of one call a day is the
+// slowest that is usual.
+const foreseeable = 24 * time.Hour
+
+// WaitInAll is part of [Foreseer]. It asks [ModelLaw.Wait] at moments that lie apart by a
+// sixteenth of the wait so far, as the rate changes on the way, and then closes in on the
+// last of them.
+func (m *ModelLaw) WaitInAll(now time.Time, c Cost) time.Duration {
+	asked := *m
+	asked.errors.calls.part()
+	wait := func(after time.Duration) time.Duration {
+		w, _ := asked.Wait(now.Add(after), c)
+		return w
+	}
+	var waits, goes time.Duration
+	for w := wait(0); w > 0 && goes < foreseeable; w = wait(goes) {
+		waits, goes = goes, goes+max(w, goes/16)
+	}
+	for goes-waits > max(time.Millisecond, goes/1000) {
+		if middle := waits + (goes-waits)/2; wait(middle) > 0 {
+			waits = middle
+		} else {
+			goes = middle
+		}
+	}
+	return goes
+}
+
 func (m *ModelLaw) limitView(k int, t float64) LimitView {
 	g := &m.gauges[k]
 	if !g.known() {

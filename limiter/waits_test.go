@@ -139,3 +139,47 @@ func TestStragglersGiveTheirChargeBack(t *testing.T) {
 		}
 	})
 }
+
+// The whole wait is what asking again and again comes to, under each kind of limit, and looking
+// for it changes nothing.
+func TestWaitInAll(t *testing.T) {
+	for name, tt := range map[string]struct {
+		c    LawConfig
+		cost Cost
+	}{
+		"one a minute":              {LawConfig{Limits: Limits{RPM: 1}}, one},
+		"three a minute":            {LawConfig{Limits: Limits{RPM: 3}}, one},
+		"sixty a minute":            {LawConfig{Limits: Limits{RPM: 60}}, one},
+		"one an hour":               {LawConfig{Limits: Limits{RPM: 1.0 / 60}}, one},
+		"tokens":                    {LawConfig{Limits: Limits{TPM: 60_000}}, Cost{Requests: 1, Input: 12_000}},
+		"calls larger than minutes": {LawConfig{Limits: Limits{TPM: 60_000}}, Cost{Requests: 1, Input: 90_000}},
+		"a rate that is searched":   {LawConfig{Rate: RateConfig{Initial: 0.2}}, one},
+		"while too many calls break": {LawConfig{
+			Limits: Limits{RPM: 6}, Errors: ErrorWindowConfig{Buckets: maxSlots, MinSamples: 1, Hold: 5 * time.Second, Window: 20 * time.Second},
+		}, one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := NewModelLaw(tt.c, noon, seeded(1))
+			now := noon
+			for range 40 { // what was saved up is spent
+				for wait, _ := m.Wait(now, tt.cost); wait > 0; wait, _ = m.Wait(now, tt.cost) {
+					now = now.Add(wait)
+				}
+				k := m.Sent(now, tt.cost, 0)
+				if tt.c.Errors.MinSamples == 1 {
+					m.Failed(now, News{Cost: tt.cost, Ticket: k})
+				} else {
+					m.Answered(now, News{Cost: tt.cost, Ticket: k})
+				}
+			}
+			said := m.WaitInAll(now, tt.cost)
+			var waited time.Duration
+			for wait, _ := m.Wait(now, tt.cost); wait > 0; wait, _ = m.Wait(now.Add(waited), tt.cost) {
+				waited += wait
+			}
+			if waited < time.Second/2 || (said-waited).Abs() > max(AskAgain/2, waited/100) {
+				t.Errorf("%v in all, and it took %v", said, waited)
+			}
+		})
+	}
+}

@@ -292,6 +292,9 @@ func (l *lane) holdup(now time.Time) (Speed, string, time.Duration) {
 	if wait == limiter.UntilTold { // time alone decides nothing
 		return ClientThrottled, by.String(), 0
 	}
+	if f, is := l.law.(limiter.Foreseer); is && wait > 0 {
+		wait = f.WaitInAll(now, l.nextCost())
+	}
 	switch {
 	case l.phase == Ramping:
 		return ServerThrottled, "ramp", wait

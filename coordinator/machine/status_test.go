@@ -88,6 +88,23 @@ func TestStatusSaysWhatHoldsALaneBack(t *testing.T) {
 	}
 }
 
+// The wait that a picture shows is the whole one, under either law, though a law may want to be
+// asked again before that.
+func TestStatusShowsTheWholeWait(t *testing.T) {
+	for _, law := range []limiter.LawName{limiter.Plain, limiter.Model} {
+		b := newBed(LaneConfig{Law: law, Limits: limiter.Limits{RPM: 1}}, RunConfig{})
+		b.offer(2, "", 0)
+		said := b.Status(b.now, 1).Lanes[0].Wait
+		var took time.Duration
+		for ; len(b.calls) < 2 && took < time.Hour; took += time.Second / 10 {
+			b.wait(time.Second / 10)
+		}
+		if took < time.Minute || (said-took).Abs() > time.Second/2 {
+			t.Errorf("law %v: %v, and it took %v", law, said, took)
+		}
+	}
+}
+
 // A picture shows the busiest lanes, busiest first, and says how many there are; it
 // changes nothing.
 func TestStatusShowsTheBusiestLanes(t *testing.T) {

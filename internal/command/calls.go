@@ -31,6 +31,9 @@ func (r *runner) options() []batch.Option {
 		batch.WithLongWait(r.flags.longWait),
 		batch.WithFirstAnswer(r.flags.firstAnswer),
 	}
+	if r.log.Enabled(context.Background(), slog.LevelDebug) {
+		opts = append(opts, batch.WithRetryHook(r.logRetry))
+	}
 	opts = append(opts, r.endOptions()...)
 	opts = append(opts, r.flags.lawOptions()...)
 	opts = append(opts, r.flags.lanes.options()...)

@@ -166,6 +166,20 @@ func (r *runner) logCall(ctx context.Context, it *promptfile.Item, reply *provid
 	r.log.Debug("call", append(attrs, "error", r.redactError(err))...)
 }
 
+// logRetry logs that a wait of an item is over: it goes again. After a refusal the lane has
+// redistributed it, perhaps to another lane.
+func (r *runner) logRetry(again batch.Retry) {
+	it := again.Item.(*promptfile.Item)
+	what, kind := "tried again", ""
+	if errors.Is(again.Err, batch.Throttled) || errors.Is(again.Err, batch.Overloaded) {
+		what = "redistributed"
+	}
+	if e := faultOf(again.Err); e != nil {
+		kind = e.Kind.String()
+	}
+	r.log.Debug(what, "id", it.ID, "line", it.Line, "lane", again.Lane, "attempt", again.Calls+1, "waited_ms", again.Waited.Milliseconds(), "kind", kind)
+}
+
 // logItem says of an item why it failed.
 func (r *runner) logItem(res *promptfile.Result) {
 	kind, _ := r.failureCode(res.Err)
