@@ -393,8 +393,9 @@ func (b *book) sameLane(name string, l *bookLane) {
 	l.slowed = l.slowed || v.Errors > 0
 }
 
-// largestCall is what a call of the simulation draws at most, in tokens.
-const largestCall = 21_000
+// largestCall is what a call of the simulation is charged for at most, in tokens: its input may
+// count twice, and its output five times by its lane's rule and ten times by earlier answers.
+const largestCall = 2*20_000 + 5*10*1000
 
 // checkDebts: what a lane owes is at most a minute of the limit, be it learned or shown, or an
 // hour of one that was told, or a call; the plain law bounds that by a minute, too.
