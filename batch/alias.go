@@ -36,6 +36,9 @@ type (
 	// AlikeError is a mistake in every item; see [ErrAlike].
 	AlikeError = machine.AlikeError
 
+	// LawError is how a law failed that a Maker made; see [ErrLaw].
+	LawError = machine.LawError
+
 	// UsedUpError is a limit of which nothing is left; see [machine.UsedUpError].
 	UsedUpError = machine.UsedUpError
 

@@ -22,7 +22,7 @@ var (
 	ErrConfig = errors.New("batch: configuration")
 	// ErrStopped: this run, or one of its pools, is served no more (quota or balance used up,
 	// key refused, too long a wait asked for, never an answer, an outage without end, a mistake
-	// in every item), and items were left for that. It is also found in the error of each such
+	// in every item, a law that failed), and items were left for that. It is also found in the error of each such
 	// item. errors.As with *[provider.Error] tells what the provider said. The items of a pool with no lane left are
 	// [ErrNotRun] with that cause; those of another are run, and the input is read to its
 	// end, unless no pool has a lane left.
@@ -63,6 +63,12 @@ var ErrOutage = machine.ErrOutage
 // ErrAlike is behind an [ErrStopped] whose items all failed alike: see [WithAlikeFailures].
 // errors.As with *[AlikeError] tells how many, and with *[provider.Error] of what.
 var ErrAlike = machine.ErrAlike
+
+// ErrLaw is behind an [ErrStopped] whose lane has a law made by a [limiter.Maker] that failed:
+// the law or its maker panicked, or there was no law. Other lanes go on, and a reset of the
+// lane by hand makes another law. errors.As with *[LawError] tells the value of the panic and
+// its stack.
+var ErrLaw = machine.ErrLaw
 
 // ErrWaitTooLong is behind an [ErrStopped] whose provider asked for a wait of more than 15
 // minutes. errors.As with *[WaitError] tells which, when it ends, and what was said.

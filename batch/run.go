@@ -91,7 +91,7 @@ import (
 // errors.Is finds [ErrConfig], [ErrStopped], [ErrTooManyFailures], [ErrTooManyLanes],
 // [ErrDrained], [ErrClosed], [ErrInput], or ctx's cause; more than one of them if items were
 // left for more than one reason, and [ErrObserver] beside them or alone. Behind ErrStopped
-// may be [ErrNoAnswer], [ErrOutage], [ErrAlike] or [ErrWaitTooLong]. The results there are come with it in any case.
+// may be [ErrNoAnswer], [ErrOutage], [ErrAlike], [ErrWaitTooLong] or [ErrLaw]. The results there are come with it in any case.
 //
 // Where the provider stops serving one pool, the others are run to the end all the same;
 // the error is then ErrStopped, and the first pool's items are ErrNotRun.

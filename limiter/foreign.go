@@ -27,6 +27,10 @@ import (
 // lane that is used, again when the lane is reset by hand, and again after it was
 // forgotten for a while; a lane that was led by its law (machine.Leader) keeps it when it
 // is reset.
+//
+// A Maker that panics or returns nil stops its lane, and so does a law of it that panics in
+// any method: the lane's cause is then a machine.LawError. A law that has panicked is asked
+// nothing more, and a reset by hand makes another one, also on a lane that it led.
 type Maker interface {
 	// NewLaw makes a law by c, whose Maker is nil, so that NewLaw(c, now, rng) is the named
 	// law. The generator is the owner's: it may be kept, and drawn from when the law is

@@ -34,7 +34,7 @@
 //
 // A lane may be led from outside: its law was made by somebody else ([LaneConfig].Maker),
 // hears how each call ended ([Leader]) and hears words ([Told]), and nothing else decides.
-// Such a lane flows until its law stops it. [Ready].Words has the words of laws to the
+// Such a lane flows until its law stops it, or fails ([LawError]). [Ready].Words has the words of laws to the
 // outside. A machine that takes over from another one hears the ends of that one's calls
 // ([Overheard]).
 //
@@ -67,7 +67,7 @@
 //     answered. [AlikeError] is apart from both.
 //  11. A run is held by exactly one [Bound] at any time: its [Ledger] adds up to the
 //     time since it was opened.
-//  12. A lane that is led flows, or was stopped by its law. Each call of its own is ended
+//  12. A lane that is led flows, or was stopped by its law, or because that failed. Each call of its own is ended
 //     to that law once, as it was told; and after each decision a law that speaks has been
 //     asked since anything has changed on its lane.
 //  13. An item that was handed over is released as failed only if its outcome says that
@@ -80,6 +80,6 @@
 // learns), blame.go (whose a failure is), unanswered.go (outages, overdue calls),
 // firstanswer.go (when a lane is given up unheard), probe.go (its way back), memory.go
 // and item_memory.go (what is known after a restart), overheard.go (what it learns of
-// another's calls), outside.go (when it is led), longwait.go, status.go and trace.go
+// another's calls), outside.go (when it is led), foreign.go (what its law may break), longwait.go, status.go and trace.go
 // (what it shows). Or read the stories in testdata, which tell the same by example.
 package machine

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -107,18 +106,14 @@ type lane struct {
 	alarm     alarm
 }
 
-func newLane(now time.Time, name string, c *LaneConfig, rng *rand.Rand) *lane {
-	l := &lane{name: name, cfg: c, used: now}
+// newLane knows nothing of the lane yet.
+func (m *Machine) newLane(now time.Time, name string) *lane {
+	l := &lane{name: name, cfg: m.laneConfig(name), used: now}
 	l.pools = l.onePool[:0]
 	l.alarm = alarm{pos: -1, lane: l}
-	l.begin(now, rng)
-	return l
-}
-
-// begin knows nothing of the lane yet.
-func (l *lane) begin(now time.Time, rng *rand.Rand) {
 	l.beginBreaker()
-	l.beginLaw(now, rng)
+	m.beginLaw(now, l)
+	return l
 }
 
 func (l *lane) beginBreaker() {
@@ -129,8 +124,8 @@ func (l *lane) beginBreaker() {
 	l.breaker = limiter.NewBreaker(breaker)
 }
 
-func (l *lane) beginLaw(now time.Time, rng *rand.Rand) {
-	l.law = limiter.NewLaw(l.cfg.law(), now, rng)
+func (m *Machine) beginLaw(now time.Time, l *lane) {
+	l.law = m.newLaw(now, l)
 	l.held, l.bound, l.slowed, l.began = false, BoundNone, 0, l.epoch
 	l.outside = outsideOf(l)
 	l.recharge(l.cfg.Charge)
@@ -140,7 +135,7 @@ func (l *lane) beginLaw(now time.Time, rng *rand.Rand) {
 func (m *Machine) laneNamed(now time.Time, name string) *lane {
 	l := m.lanes[name]
 	if l == nil {
-		l = newLane(now, name, m.laneConfig(name), m.rng)
+		l = m.newLane(now, name)
 		l.answered = m.cfg.AnsweredBefore
 		m.lanes[name] = l
 		m.idle.push(l)

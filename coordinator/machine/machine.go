@@ -36,6 +36,7 @@ type Machine struct {
 	stepped bool      // a fact was absorbed since the latest Ready
 	stirred []*lane   // those whose law may have something to say
 	accused []*lane   // those with items that are Undecided
+	faulty  []*lane   // those whose law has failed, to be stopped
 	askings uint64    // how often one was asked
 	warmth  uint64    // of what was warmed; it means nothing, and keeps a compiler from leaving it out
 	out     Ready
@@ -180,6 +181,9 @@ func (m *Machine) Ready(now time.Time) Ready {
 		m.decide(now)
 	}
 	m.look(now)
+	for len(m.faulty) > 0 { // a law failed as it was looked at, or asked for its word
+		m.decide(m.tick(now))
+	}
 	m.out.WakeAt = m.wakeAt()
 	ready := m.out
 	m.said = len(ready.Transitions)
@@ -194,7 +198,7 @@ func (m *Machine) decide(now time.Time) {
 	m.expire(now)
 	m.grant(now)
 	m.evict(now, maxEvictions) // it closes pools, and the last one that could speak may be among them
-	for len(m.accused) > 0 && m.conclude(now) {
+	for len(m.faulty) > 0 && m.stopFaulty(now) || len(m.accused) > 0 && m.conclude(now) {
 		m.grant(now)
 	}
 	m.finish(now)

@@ -65,13 +65,27 @@ type outside struct {
 
 // outsideOf is nil for a law of the usual kind.
 func outsideOf(l *lane) *outside {
-	leads, led := l.law.(Leader)
-	hears, listens := l.law.(limiter.Listener)
-	says, speaks := l.law.(limiter.Speaker)
-	if !led && !listens && !speaks {
+	f, foreign := l.law.(*foreignLaw)
+	if !foreign {
 		return nil
 	}
-	return &outside{leads: leads, hears: hears, says: says, alarm: alarm{pos: -1, lane: l}}
+	_, leads := f.law.(Leader)
+	_, listens := f.law.(limiter.Listener)
+	_, speaks := f.law.(limiter.Speaker)
+	if !leads && !listens && !speaks {
+		return nil
+	}
+	o := &outside{alarm: alarm{pos: -1, lane: l}}
+	if leads {
+		o.leads = f
+	}
+	if listens {
+		o.hears = f
+	}
+	if speaks {
+		o.says = f
+	}
+	return o
 }
 
 // led reports whether the lane's law decides alone.

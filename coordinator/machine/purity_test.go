@@ -14,7 +14,7 @@ import (
 // allowed is all that a machine may know of the world. What is not on the list can
 // start something, wait for something, or ask for the time.
 var allowed = []string{
-	"cmp", "errors", "fmt", "maps", "math", "math/rand/v2", "slices", "strings", "time",
+	"cmp", "errors", "fmt", "maps", "math", "math/rand/v2", "runtime/debug", "slices", "strings", "time",
 	"github.com/headrace/headrace/limiter",
 }
 
@@ -77,6 +77,9 @@ func impurity(n ast.Node) string {
 		of, _ := n.X.(*ast.Ident)
 		if of != nil && of.Name == "time" && slices.Contains(impure, n.Sel.Name) {
 			return "asks the clock: time." + n.Sel.Name
+		}
+		if of != nil && of.Name == "debug" && n.Sel.Name != "Stack" {
+			return "changes the runtime: debug." + n.Sel.Name
 		}
 		if of != nil && of.Name == "rand" && !slices.Contains(seeded, n.Sel.Name) {
 			return "draws unseeded chance: rand." + n.Sel.Name

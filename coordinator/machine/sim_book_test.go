@@ -153,7 +153,12 @@ func (r *bookRun) poolOf(name string) PoolConfig {
 type moment map[*lane][2]uint64
 
 // escalation is how many waves the lane has met since the last answer.
-func (l *lane) escalation() int { return l.law.(interface{ Escalation() int }).Escalation() }
+func (l *lane) escalation() int {
+	if law, escalates := l.ownLaw().(interface{ Escalation() int }); escalates {
+		return law.Escalation()
+	}
+	return 0 // it has failed
+}
 
 func (b *book) before(Event) moment {
 	at := moment{}

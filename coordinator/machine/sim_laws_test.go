@@ -43,7 +43,7 @@ func (b *book) transition(t Transition) {
 		b.w.failf("%v is no way to go", t)
 	}
 	switch {
-	case t.Reason == ByHand && (b.w.telling == evOffered || l.isLed() && b.w.telling != evLaneDefined): // it keeps its law
+	case t.Reason == ByHand && (b.w.telling == evOffered || l.isLed() && b.w.telling != evLaneDefined && !b.w.outer.pages[t.Lane].isRenewed()): // it keeps its law
 	case t.Reason == ByHand:
 		l.beginLaw(b.w.now, *b.w.m.laneConfig(t.Lane), t.Epoch, b.w.servers[t.Lane])
 	case t.To == Cooling:
@@ -107,16 +107,18 @@ func withDefault(concurrency int) int {
 
 func (b *book) call(g Grant, x *bookItem) {
 	w, l := b.w, b.lane(g.Lane)
+	page := w.outer.pages[g.Lane] // a law that fails in a decision stops its lane at the end of it
+	late := page != nil && page.broken && l.phase == Stopped && g.Epoch+1 == l.epoch
 	switch {
 	case x.run.paused > 0 || x.run.draining:
 		w.failf("%v: its run is paused or drains", g)
-	case l.phase == Cooling || l.phase == Stopped:
+	case l.phase == Cooling || l.phase == Stopped && !late:
 		w.failf("%v: the lane is %v", g, l.phase)
 	case l.phase == Probing && l.inEpoch > 0:
 		w.failf("%v: a probe is under way", g)
 	case l.config.Window > 0 && l.inFlight >= l.config.Window:
 		w.failf("%v: the window is %d", g, l.config.Window)
-	case g.Epoch != l.epoch:
+	case g.Epoch != l.epoch && !late:
 		w.failf("%v: the lane is in epoch %d", g, l.epoch)
 	case !x.wanted:
 		w.failf("%v: it was withdrawn", g)
@@ -131,7 +133,9 @@ func (b *book) call(g Grant, x *bookItem) {
 	b.isAnsweredInTime(g, x)
 	b.inItsPool(g, x)
 	l.inFlight++
-	l.inEpoch++
+	if !late {
+		l.inEpoch++
+	}
 	b.count(x.run, calls)
 	if l.phase == Probing {
 		b.total[probes]++

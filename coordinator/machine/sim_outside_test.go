@@ -20,6 +20,9 @@ import (
 type simMaker struct{ page *ledPage }
 
 func (m *simMaker) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law {
+	if m.page.broken { // the new law knows nothing of what the other was asked
+		m.page.renewed, m.page.broken, m.page.asked = true, false, 0
+	}
 	return &simLed{page: m.page, out: map[uint64]bool{}}
 }
 
@@ -33,6 +36,27 @@ type ledPage struct {
 	seen   int       // and when the world looked last
 	up     limiter.Upcoming
 	costs  []limiter.Cost
+
+	breaks  int  // how often its laws are told something until one panics; 0: none does
+	broken  bool // its law has panicked,
+	renewed bool // and it has another one since
+}
+
+// mayBreak panics when its time has come.
+func (p *ledPage) mayBreak() {
+	if p.breaks == 0 {
+		return
+	}
+	if p.breaks--; p.breaks == 0 {
+		p.broken = true
+		panic(errSimLaw)
+	}
+}
+
+// isRenewed reports, once, whether the lane has another law in place of one that panicked.
+func (p *ledPage) isRenewed() (renewed bool) {
+	renewed, p.renewed = p.renewed, false
+	return renewed
 }
 
 // A simLed is the law of a lane that is led: permits last for a while, one after the other.
@@ -55,7 +79,10 @@ type (
 	simWant struct{ waiting int }
 )
 
-var errSimLed = errors.New("sim: stopped from outside")
+var (
+	errSimLed = errors.New("sim: stopped from outside")
+	errSimLaw = errors.New("sim: a law panics")
+)
 
 // Tick drops the permits that are good no more: asking changes nothing.
 func (l *simLed) Tick(now time.Time, _ bool) {
@@ -75,6 +102,7 @@ func (l *simLed) Wait(now time.Time, _ limiter.Cost) (time.Duration, limiter.Hol
 }
 
 func (l *simLed) Sent(now time.Time, _ limiter.Cost, _ int) limiter.Ticket {
+	l.page.mayBreak()
 	l.Tick(now, false)
 	if len(l.permits) == 0 || l.rests.After(now) {
 		l.page.wrong = "a call leaves without a permit"
@@ -87,6 +115,7 @@ func (l *simLed) Sent(now time.Time, _ limiter.Cost, _ int) limiter.Ticket {
 }
 
 func (l *simLed) Ended(_ time.Time, k limiter.Ticket, o Outcome) {
+	l.page.mayBreak()
 	if !l.out[k.Number] {
 		l.page.wrong = "a call ends that this law did not let go, or twice"
 	}
@@ -95,6 +124,7 @@ func (l *simLed) Ended(_ time.Time, k limiter.Ticket, o Outcome) {
 }
 
 func (l *simLed) Hear(now time.Time, word any) (r limiter.Reply) {
+	l.page.mayBreak()
 	l.Tick(now, false)
 	switch w := word.(type) {
 	case simGive:
@@ -110,6 +140,7 @@ func (l *simLed) Hear(now time.Time, word any) (r limiter.Reply) {
 }
 
 func (l *simLed) Say(now time.Time, up limiter.Upcoming) (word any, next time.Time) {
+	l.page.mayBreak()
 	l.page.costs = nil
 	l.page.asked++
 	up.Costs(func(c limiter.Cost) bool { l.page.costs = append(l.page.costs, c); return true })
@@ -154,6 +185,9 @@ func (p *plan) fromOutside() {
 			continue
 		}
 		l.page = &ledPage{lane: l.name}
+		if breaks := rand.New(rand.NewPCG(p.seed, 12)); breaks.IntN(4) == 0 && p.without&faults == 0 {
+			l.page.breaks = 1 + breaks.IntN(400)
+		}
 		if defined { // else it becomes one that is, when a person says so
 			l.defined, l.config.Maker = true, &simMaker{l.page}
 		}
@@ -260,7 +294,7 @@ func (l *bookLane) isLed() bool { return l.config.Maker != nil }
 
 // rests reports whether a lane that is led cools outside.
 func (b *book) rests(lane string) bool {
-	law, is := b.w.m.lanes[lane].law.(*simLed)
+	law, is := b.w.m.lanes[lane].ownLaw().(*simLed)
 	return is && law.rests.After(b.w.m.now)
 }
 
@@ -295,7 +329,7 @@ func (b *book) heardFrom(e Event, before moment) {
 		return
 	}
 	l := b.lane(e.name)
-	if !l.isLed() {
+	if !l.isLed() || b.w.outer.pages[e.name].broken {
 		return
 	}
 	if r.Answered {
@@ -312,6 +346,9 @@ func (b *book) isTold(e Event, led, late bool) {
 	for lane, page := range b.w.outer.pages {
 		if page.wrong != "" {
 			b.w.failf("lane %s: its law: %s", lane, page.wrong)
+		}
+		if page.broken {
+			continue
 		}
 		want := 0
 		if e.kind == evSettled || e.kind == evHandedOver {
@@ -352,7 +389,7 @@ func (m *Machine) checkLed(b *book, l *lane) {
 // lane has changed. It is true after Ready only.
 func (b *book) isUpToDate(page *ledPage) {
 	l := b.w.m.lanes[page.lane]
-	if l == nil || !l.led() || page.asked == 0 {
+	if l == nil || !l.led() || page.asked == 0 || page.broken {
 		return
 	}
 	up, free := b.upcoming(l)

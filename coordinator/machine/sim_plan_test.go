@@ -43,6 +43,7 @@ const (
 	leaders      // of lanes that are led from outside
 	overhearings // ends of another machine's calls
 	poisons      // items that always fail
+	faults       // laws that panic
 	troubles     = iota
 )
 

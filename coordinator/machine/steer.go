@@ -121,7 +121,7 @@ func (m *Machine) changeLaw(now time.Time, l *lane) {
 	}
 	l.nextEpoch()
 	m.quiet(l)
-	l.beginLaw(now, m.rng)
+	m.beginLaw(now, l)
 	switch {
 	case l.led() && l.phase != Stopped:
 		m.revive(now, l)
@@ -170,9 +170,9 @@ func (m *Machine) reset(now time.Time, name string) {
 		return
 	}
 	l.nextEpoch()
-	if !l.led() {
+	if !l.led() || l.fault() != nil {
 		m.quiet(l)
-		l.beginLaw(now, m.rng)
+		m.beginLaw(now, l)
 	}
 	m.revive(now, l)
 	l.freeItems()
