@@ -1,7 +1,7 @@
 // Mutate breaks the code on purpose, one small way at a time, and sees whether a test
 // notices.
 //
-//	go -C tools run ./mutate              # 40 mutants over the four packages that decide
+//	go -C tools run ./mutate              # 40 mutants over the packages that decide and observe
 //	go -C tools run ./mutate -n 200 -seed 7
 //	go -C tools run ./mutate -in limiter/blame.go -n 1000
 //	go -C tools run ./mutate -list -in batch/run.go:279

@@ -54,3 +54,17 @@ func TestMutantsAreFound(t *testing.T) {
 		t.Error("one seed chooses two orders")
 	}
 }
+
+// Each package that is promised to be broken has something to break: the four that decide,
+// and observe, which says what they did.
+func TestPackagesAreTargets(t *testing.T) {
+	root, err := findRoot("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"limiter", "coordinator/machine", "coordinator", "batch", "observe"} {
+		if _, err := findAll(root, dir); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -25,6 +25,7 @@ var targets = []target{
 	{"coordinator/machine", []string{"coordinator/machine", "coordinator"}},
 	{"coordinator", []string{"coordinator", "batch"}},
 	{"batch", []string{"batch"}},
+	{"observe", []string{"observe"}},
 }
 
 // Tests that judge the source, and not what it does, are left out: they take seconds, and
