@@ -301,3 +301,21 @@ func TestMachineTakesAnyConcurrency(t *testing.T) {
 		t.Errorf("%d calls in flight, want %d", len(b.calls), most)
 	}
 }
+
+// A law that is gone wakes nobody: neither after a reset by hand, nor where its lane follows
+// another one. Its alarm would end the lane's next cooldown.
+func TestLawThatIsGoneWakesNobody(t *testing.T) {
+	for what, event := range map[string]Event{
+		"reset":       LaneReset(DefaultPool),
+		"another law": LaneDefined(DefaultPool, LaneConfig{Law: limiter.Plain}),
+	} {
+		law := &scriptedLaw{next: storyStart.Add(time.Minute)}
+		b := newBed(LaneConfig{Maker: law}, RunConfig{})
+		b.offer(1, "", 0)
+		law.next = time.Time{}
+		b.Step(b.now, event)
+		if wake := b.decide().WakeAt; !wake.IsZero() {
+			t.Errorf("%s: woken after %v", what, wake.Sub(b.now))
+		}
+	}
+}
