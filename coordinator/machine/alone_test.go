@@ -218,3 +218,36 @@ func TestLawHearsOfWhatNeverLeft(t *testing.T) {
 		}
 	}
 }
+
+// Where nothing but refusals says that a server is down, a probe that was not refused in time
+// has passed. A call that broke says more, until one is answered.
+func TestAnswerEndsWhatABrokenCallSaid(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
+		b.offer(3, "", 0)
+		ends := []Signal{Succeeded, Failed}
+		if answered {
+			ends = []Signal{Failed, Succeeded}
+		}
+		for i, s := range ends {
+			b.endOf(t, uint64(i), Settled, Outcome{Signal: s})
+		}
+		l := b.lanes[DefaultPool]
+		for range 900 {
+			if l.phase == Probing && l.breaker.State(b.now) != limiter.Closed && len(b.calls) > 0 {
+				break
+			}
+			if len(b.calls) > 0 {
+				b.end(0, Outcome{Signal: Overloaded})
+			}
+			b.wait(time.Second)
+		}
+		if l.phase != Probing || len(b.calls) != 1 {
+			t.Fatalf("the lane is %v, with %d calls", l.phase, len(b.calls))
+		}
+		b.wait(2 * ProbeWait)
+		if passed := l.phase != Probing; passed != answered {
+			t.Errorf("a call was answered since one broke: %v; the lane is %v", answered, l.phase)
+		}
+	}
+}

@@ -150,3 +150,44 @@ func TestRunStatus(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// A promise is void when who has it does not come: its run may have no place free. Who waits
+// meanwhile does not make it longer.
+func TestPromiseEnds(t *testing.T) {
+	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 60}}, RunConfig{Concurrency: 2})
+	b.Step(b.now, RunOpened(2, RunConfig{}))
+	b.offer(2, "shared", 0) // one leaves, and one is promised the next, in a second
+	b.offer(1, "other", 0)  // takes the run's last place
+	begun := b.now
+	for range 10 {
+		b.Step(b.now, Offered(2, []*Item{{Pool: "shared"}}))
+		b.wait(time.Second/8 + 1)
+	}
+	if n := len(b.calls); n != 3 || b.calls[2].Run != 2 {
+		t.Errorf("%d calls left in %v, want three, the last of them of the other run", n, b.now.Sub(begun))
+	}
+}
+
+// A promise that is void goes to the next who must wait: small items of a third run would take
+// every token that his large one waits for.
+func TestVoidPromiseGoesToTheNext(t *testing.T) {
+	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{TPM: 6000, Burst: 50 * time.Second}}, RunConfig{Concurrency: 2})
+	b.Step(b.now, RunOpened(2, RunConfig{}))
+	b.Step(b.now, RunOpened(3, RunConfig{}))
+	b.offer(1, "shared", 5000) // all that the bucket holds
+	b.offer(1, "shared", 1000) // is promised what comes in for ten seconds
+	b.offer(1, "other", 0)     // takes the run's last place
+	large := &Item{Pool: "shared", Cost: limiter.Cost{Input: 5000}}
+	b.Step(b.now, Offered(2, []*Item{large}))
+	for range 120 {
+		b.Step(b.now, Offered(3, []*Item{{Pool: "shared", Cost: limiter.Cost{Input: 100}}}))
+		b.wait(time.Second)
+		if g := b.calls[len(b.calls)-1]; g.Run == 3 {
+			b.Step(b.now, Settled(g, Outcome{Signal: Succeeded}))
+			b.calls = b.calls[:len(b.calls)-1]
+		}
+	}
+	if large.Calls != 1 {
+		t.Error("the large item has not left after 120 s")
+	}
+}
