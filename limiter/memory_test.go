@@ -111,6 +111,19 @@ func TestMemoryIsTakenUp(t *testing.T) {
 	near(t, "last refused", m.lastRefused, -1, 1e-9)
 }
 
+// All that is taken up is saved again, if no time has passed.
+func TestMemoryIsSavedWhole(t *testing.T) {
+	k := everything()
+	k.Answered, k.ReserveAt, k.Longer = 10, noon, 1.5 // of these only what is true now is kept
+	k.Limits[0].Ceiling, k.Limits[1].Others = 0, 0    // nothing is told here, and a window says what others draw
+	k.Limits = append(k.Limits, LimitMemory{On: "output tokens", Source: "seen", Refill: 500, Capacity: 30000, Debt: 10000, Others: 50, Period: 60, Jitter: 0.02})
+	k.Ramp = &RampMemory{At: at(-1), Share: 0.25, Double: 1}
+	k.Estimate.Search, k.Estimate.At, k.Plain = 0, at(-3), nil // a rate is known, and lately
+	a, _ := json.MarshalIndent(k, "", " ")
+	b, _ := json.MarshalIndent(restored(t, noon, k, LawConfig{Local: true}).Save(noon), "", " ")
+	want(t, "saved", string(b), string(a))
+}
+
 // What is saved and restored at one moment is the same law, as far as it is remembered:
 // saved again it is the same memory.
 func TestSaveAndRestoreAgree(t *testing.T) {
@@ -333,6 +346,12 @@ func TestBreakerRemembers(t *testing.T) {
 	half.Failure(at(5), 0)
 	k = half.Save(at(6))
 	want(t, "reopened", k.Reopened, 1)
+	for saved, believed := range map[int]int{1: 1, reopenedMost: reopenedMost, 1 << 40: reopenedMost, -3: 0} {
+		k.Reopened = saved
+		again := NewBreaker(BreakerConfig{})
+		again.Restore(at(6), k)
+		want(t, "reopened, as it is believed", again.Reopened(), believed)
+	}
 	closed := NewBreaker(BreakerConfig{})
 	for range DefaultBreakerConsecutive - 1 {
 		closed.Failure(at(5), 0)
