@@ -133,3 +133,23 @@ func TestCallsBeforeAnOutageIsFoundOutAreCharged(t *testing.T) {
 	m.endDrought(19)
 	near(t, "level", lookAt(m, at(23)).Level(Requests), 10+23-3-toldKept, 1e-9)
 }
+
+// A refusal of a call that left in a drought says what is known: nothing is let in. One that
+// left before it says that the drought began earlier.
+func TestStragglersInADrought(t *testing.T) {
+	for _, c := range []struct {
+		left   float64
+		counts int
+	}{{9, 1}, {10, 0}, {11, 0}} {
+		m := newModel(LawConfig{}, noon)
+		k := m.Sent(at(c.left), one, 0)
+		m.drought = &drought{began: 10, refusals: 2}
+		m.Straggled(at(c.left+0.1), News{Ticket: k, Sent: at(c.left), Cost: one})
+		want(t, "refusals in a row", int(m.row), c.counts)
+		m.ripen(1000, 0)
+		want(t, "calls that were let in", int(m.letIns), 0)
+	}
+	m := newModel(LawConfig{}, noon)
+	m.Straggled(at(11.1), News{Ticket: m.Sent(at(11), one, 0), Sent: at(11), Cost: one})
+	want(t, "refusals in a row without a drought", int(m.row), 1)
+}

@@ -70,3 +70,25 @@ func TestNeighbourCostsNoRate(t *testing.T) {
 		near(t, "calls a second after the bursts", w.between(170, 190), 10, 3)
 	}
 }
+
+// A rate is clean after sixty calls in a row, and not after as many with a refusal between them;
+// nor while a rate is searched, when a full bucket lets in whatever is asked.
+func TestCleanIsInARow(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		refused, search bool
+		clean           bool
+	}{{"in a row", false, false, true}, {"interrupted", true, false, false}, {"searched", false, true, false}} {
+		m := newModel(LawConfig{}, noon)
+		if !c.search {
+			m.estimate.search = nil
+		}
+		for i := range cleanCalls {
+			if c.refused && i == cleanCalls/2 {
+				m.fate(&fate{at: float64(i), ticket: Ticket{Pace: 1}, refused: true})
+			}
+			m.fate(&fate{at: float64(i), ticket: Ticket{Pace: 1}})
+		}
+		want(t, c.name, m.neighbour.clean.held, c.clean)
+	}
+}

@@ -75,3 +75,25 @@ func TestGuessIsNotOutgrownByABurst(t *testing.T) {
 		t.Error("500 calls in half a minute outgrow ten a second with a minute saved up")
 	}
 }
+
+// Where nothing more was tried, an alarm tells of the last half minute: what was let in before
+// that was paced, and not found out. A search and a try tell of all the time since they began.
+func TestAlarmLooksBack(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		begins func(*estimate)
+		from   float64
+	}{
+		{"neither", func(e *estimate) { e.search = nil }, 70},
+		{"lately", func(e *estimate) { e.search, e.anchor = nil, 90 }, 90},
+		{"search", func(*estimate) {}, 5},
+		{"try", func(e *estimate) { e.search, e.try = nil, &try{before: 10} }, 5},
+	} {
+		m := newModel(LawConfig{}, noon)
+		m.gauges[dimRequests] = gauge{source: Learned, refill: 10, capacity: 15}
+		m.estimate.anchor = 5
+		c.begins(&m.estimate)
+		l := m.learn(100.5, 100, 10, 0)
+		near(t, c.name, l.from, c.from, 1e-9)
+	}
+}

@@ -109,3 +109,24 @@ func TestCallsOfOneMomentAreNoLie(t *testing.T) {
 		t.Errorf("headers that are wrong by half are believed: %v", g.lag)
 	}
 }
+
+// A limit that has changed is another one: nothing that was found out of the old one holds for
+// it, neither what others draw nor how much may be saved up.
+func TestNewLimitBeginsAnew(t *testing.T) {
+	var (
+		s sends
+		g gauge
+	)
+	see := func(at float64, limit, left float64) {
+		g.see(dimRequests, Sighting{Limit: limit, Remaining: left, Reset: time.Duration((limit - left) / limit * 60e9), HasReset: true}, &s, at, at, 0)
+	}
+	for sec := range 30 { // somebody else takes three of ten a second
+		see(float64(1+sec), 600, 300+7*float64(sec))
+	}
+	if g.others < 2 || g.capacity != 600 {
+		t.Fatalf("others draw %v a second, and %v may be saved up", g.others, g.capacity)
+	}
+	g.see(dimRequests, Sighting{Limit: 300, Remaining: 9, HasReset: true}, &s, 40, 40, 0)
+	want(t, "others", g.others, 0)
+	want(t, "saved up", g.capacity, 9)
+}
