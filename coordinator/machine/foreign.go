@@ -153,6 +153,17 @@ func (f *foreignLaw) ProbeWait(now time.Time, c limiter.Cost) time.Duration {
 	return askLaw(f, func(l limiter.Law) time.Duration { return l.ProbeWait(now, c) })
 }
 
+// WaitInAll is Wait of a law that foresees nothing.
+func (f *foreignLaw) WaitInAll(now time.Time, c limiter.Cost) time.Duration {
+	return askLaw(f, func(l limiter.Law) time.Duration {
+		if foreseer, foresees := l.(limiter.Foreseer); foresees {
+			return foreseer.WaitInAll(now, c)
+		}
+		wait, _ := l.Wait(now, c)
+		return wait
+	})
+}
+
 func (f *foreignLaw) Sent(now time.Time, c limiter.Cost, beside int) limiter.Ticket {
 	return askLaw(f, func(l limiter.Law) limiter.Ticket { return l.Sent(now, c, beside) })
 }

@@ -3,6 +3,7 @@ package machine
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -91,8 +92,12 @@ func TestStatusSaysWhatHoldsALaneBack(t *testing.T) {
 // The wait that a picture shows is the whole one, under either law, though a law may want to be
 // asked again before that.
 func TestStatusShowsTheWholeWait(t *testing.T) {
-	for _, law := range []limiter.LawName{limiter.Plain, limiter.Model} {
-		b := newBed(LaneConfig{Law: law, Limits: limiter.Limits{RPM: 1}}, RunConfig{})
+	limits := limiter.Limits{RPM: 1}
+	for law, c := range map[string]LaneConfig{
+		"plain": {Law: limiter.Plain, Limits: limits}, "model": {Law: limiter.Model, Limits: limits},
+		"embeds model": {Limits: limits, Maker: embeddingMaker{}},
+	} {
+		b := newBed(c, RunConfig{})
 		b.offer(2, "", 0)
 		said := b.Status(b.now, 1).Lanes[0].Wait
 		var took time.Duration
@@ -103,6 +108,14 @@ func TestStatusShowsTheWholeWait(t *testing.T) {
 			t.Errorf("law %v: %v, and it took %v", law, said, took)
 		}
 	}
+}
+
+// embeddingMaker makes laws of another package that embed the model law.
+type embeddingMaker struct{}
+
+func (embeddingMaker) NewLaw(c limiter.LawConfig, now time.Time, rng *rand.Rand) limiter.Law {
+	c.Law = limiter.Model
+	return struct{ *limiter.ModelLaw }{limiter.NewModelLaw(c, now, rng)}
 }
 
 // A picture shows the busiest lanes, busiest first, and says how many there are; it
