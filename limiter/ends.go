@@ -1,7 +1,6 @@
 package limiter
 
 import (
-	"math"
 	"time"
 )
 
@@ -32,7 +31,7 @@ func (m *ModelLaw) Answered(now time.Time, n News) {
 	if m.mean != nil && n.Good {
 		m.mean.Answered(now, n.Latency, int(n.Ticket.Beside))
 	}
-	m.took(n.Latency + n.Detour)
+	m.took(bounded(n.Latency) + bounded(n.Detour))
 	m.correctCost(t, &n)
 	m.see(t, &n)
 	m.ripen(t, 0)
@@ -54,7 +53,7 @@ func (m *ModelLaw) took(d time.Duration) {
 // this law's pace, company or charges.
 func (m *ModelLaw) overheard(now time.Time, t float64, n *News) {
 	m.answered.Add(now)
-	m.took(n.Latency + n.Detour)
+	m.took(bounded(n.Latency) + bounded(n.Detour))
 	if n.Measured {
 		m.correct(n)
 	}
@@ -315,5 +314,5 @@ func (m *ModelLaw) refund(t float64, cost [dims]float64) {
 func (m *ModelLaw) setReserve(t, seconds float64) { m.reserve, m.reserveAt = seconds, t }
 
 func (m *ModelLaw) time(t float64) time.Time {
-	return m.begin.Add(time.Duration(math.Ceil(t * 1e9)))
+	return m.begin.Add(spanOf(t))
 }

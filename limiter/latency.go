@@ -26,7 +26,7 @@ type MeanLatency struct {
 
 // Observe adds a sample. A negative one counts as 0.
 func (l *MeanLatency) Observe(d time.Duration) {
-	x := float64(max(0, d))
+	x := float64(bounded(max(0, d)))
 	if l.count == 0 {
 		l.mean = x
 	}
@@ -50,7 +50,7 @@ type Latency struct {
 
 // Observe adds a sample. A negative one counts as 0.
 func (l *Latency) Observe(d time.Duration) {
-	l.ring[l.count%LatencySamples] = float32(max(0, d))
+	l.ring[l.count%LatencySamples] = float32(bounded(max(0, d)))
 	l.MeanLatency.Observe(d)
 }
 

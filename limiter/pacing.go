@@ -245,7 +245,7 @@ func ceilSeconds(s float64) time.Duration {
 	if s <= 0 {
 		return 0
 	}
-	return time.Duration(math.Ceil(min(s, MaxWait.Seconds()) * 1e9))
+	return spanOf(min(s, MaxWait.Seconds()))
 }
 
 // Sent notes that a call leaves beside so many others, and gives it its ticket.

@@ -118,6 +118,7 @@ type Rate struct {
 
 // NewRate gives a rate at c.Initial, or without a limit.
 func NewRate(c RateConfig) Rate {
+	c.LatencyTarget = bounded(c.LatencyTarget)
 	r := Rate{config: c}
 	r.Anchor(c.Initial)
 	return r

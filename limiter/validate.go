@@ -90,7 +90,7 @@ func validSpans(name string, first, longest, counts time.Duration) error {
 	if first < 0 || longest < 0 {
 		return errors.Join(validSpan(name, first), validSpan(name+", at most", longest))
 	}
-	if first > counts {
+	if bounded(first) > counts {
 		return fmt.Errorf("%w: %s: %v is more than the most, %v", ErrConfig, name, first, counts)
 	}
 	return nil

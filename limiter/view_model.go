@@ -71,7 +71,7 @@ func (w *fixedWindow) named() time.Duration {
 			return time.Duration(p * 1e9)
 		}
 	}
-	return time.Duration(max(w.period, 1e-3) * 1e9).Round(time.Millisecond)
+	return spanOf(max(w.period, 1e-3)).Round(time.Millisecond)
 }
 
 // viewBounds finds what binds a call of that cost: the same bounds of which [ModelLaw.Wait]

@@ -11,6 +11,18 @@ import (
 // Who has waited that long asks again.
 const MaxWait = 120 * time.Second
 
+// MaxSpan is the longest time that is counted: ten years, which is for ever to a run. A
+// longer one counts as that, so that ten together are a [time.Duration] still.
+const MaxSpan = 10 * 365 * 24 * time.Hour
+
+// bounded is d, or MaxSpan if that is less.
+func bounded(d time.Duration) time.Duration { return min(d, MaxSpan) }
+
+// spanOf turns seconds into a duration, rounded up and of MaxSpan at most.
+func spanOf(seconds float64) time.Duration {
+	return time.Duration(math.Ceil(min(seconds, MaxSpan.Seconds()) * 1e9))
+}
+
 // grace is the deficit, in nanoseconds of refill, that counts as none. The clock
 // ticks in whole nanoseconds and sums of floats are off by far less than a tenth of
 // one, so grace absorbs rounding and gives nothing away that a clock could show.
@@ -60,7 +72,7 @@ func orElse(x, fallback float64) float64 {
 
 func orElseDuration(d, fallback time.Duration) time.Duration {
 	if d > 0 {
-		return d
+		return bounded(d)
 	}
 	return fallback
 }

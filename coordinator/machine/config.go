@@ -174,7 +174,7 @@ func (c LaneConfig) law() limiter.LawConfig {
 // Validate finds what is wrong with c, its lanes included, before anything is run with
 // it.
 func (c Config) Validate() error {
-	faults := []error{c.Lane.Validate()}
+	faults := []error{c.Lane.Validate(), c.Backoff.Validate()}
 	if c.IdleTTL < 0 {
 		faults = append(faults, fmt.Errorf("machine: idle time to live: %v is negative", c.IdleTTL))
 	}

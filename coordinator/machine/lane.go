@@ -233,7 +233,7 @@ const promiseGrace = 250 * time.Millisecond
 // each token that comes in, and a large item of another would never see enough.
 func (l *lane) promise(now time.Time, p *pool, wait time.Duration) {
 	if l.promised == nil || l.promised == p || !now.Before(l.overdue) {
-		l.promised, l.overdue = p, now.Add(wait+promiseGrace)
+		l.promised, l.overdue = p, now.Add(wait).Add(promiseGrace)
 	}
 }
 

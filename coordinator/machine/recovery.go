@@ -163,8 +163,10 @@ func newsOf(it *Item, o *Outcome, present bool) limiter.News {
 	}
 }
 
-// disbelieve drops a wait that no server can mean: it has named none.
+// disbelieve drops a wait that no server can mean: it has named none. Longer latencies than
+// limiter.MaxSpan count as that.
 func (o *Outcome) disbelieve() {
+	o.Latency, o.Detour = min(o.Latency, limiter.MaxSpan), min(o.Detour, limiter.MaxSpan)
 	if o.RetryAfter < 0 || o.RetryAfter > MostDirected {
 		o.Directed, o.RetryAfter = false, 0
 	}
