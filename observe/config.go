@@ -19,7 +19,8 @@ type Config struct {
 	Before int    // of these, ended by earlier runs
 	Work   []Work // what this run is to do; nil: that is not known
 
-	// Price is what an item cost in USD, of all its calls; false: it has no price. In is
+	// Price is what an item cost in USD, of all its calls; false, or not in
+	// 0..provider.MostCost: it has no price. In is
 	// that of [batch.End]. Nil: nothing has a price.
 	Price func(in any, u provider.Usage) (usd float64, ok bool)
 	// Size is how many bytes an item's request has, as in Work. Nil: that is not known, and

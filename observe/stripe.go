@@ -144,7 +144,7 @@ func markOf(finish string) provider.Kind {
 func (r *Recorder) price(e *batch.End) (usd float64, ok bool) {
 	defer r.caught("Price")
 	usd, ok = r.cfg.Price(e.In, e.Usage)
-	return usd, ok && usd >= 0 // NaN is no price
+	return usd, ok && provider.IsCost(usd)
 }
 
 // size asks how long an item's request is.

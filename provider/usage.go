@@ -25,6 +25,14 @@ func (u Usage) Add(v Usage) Usage {
 	return u
 }
 
+// MostCost is the most that an item can cost, in USD. It is more than all the money that
+// there is, and so little that the costs of any number of items have a finite sum.
+const MostCost = 1e24
+
+// IsCost reports whether usd may be what an item has cost: 0 or more, and at most [MostCost].
+// A cost that may not is not known.
+func IsCost(usd float64) bool { return usd >= 0 && usd <= MostCost }
+
 // counts are what an answer says of its tokens, before it is settled which of them
 // are parts of others.
 type counts struct {

@@ -69,7 +69,7 @@ type Config struct {
 	// batch.Shared charge as that was told.
 	Cost func(*prompts.Request) batch.Cost
 	// Price says what a model's tokens cost, in USD; false: that is not known, which is
-	// never 0. It is asked in the goroutine of Run, of what all calls of an item used
+	// never 0, and neither is a cost that is not in 0..provider.MostCost. It is asked in the goroutine of Run, of what all calls of an item used
 	// together, unless it failed and used nothing. Nil knows no price.
 	Price func(model string, u provider.Usage) (usd float64, ok bool)
 	// Simulated says that answers are made up: each line says so too. Files that hold

@@ -1,10 +1,6 @@
 package promptfile
 
-import (
-	"math"
-
-	"github.com/headrace/headrace/provider"
-)
+import "github.com/headrace/headrace/provider"
 
 // spend counts what an item has cost, and keeps that for its line; nil: it is not known. Of
 // an item that failed and used nothing there is nothing to be known.
@@ -13,7 +9,7 @@ func (m *Maker) spend(res *Result, sums *Sums) *float64 {
 		return nil
 	}
 	usd, ok := m.cfg.Price(res.Item.Model, res.Usage)
-	if !ok || math.IsNaN(usd) || math.IsInf(usd, 0) { // a line holds no such number
+	if !ok || !provider.IsCost(usd) {
 		sums.Unpriced++
 		return nil
 	}

@@ -116,6 +116,28 @@ func TestCostOfLines(t *testing.T) {
 	}
 }
 
+// A cost that nobody can pay is none: with it the sums would be no numbers, which no JSON can
+// tell.
+func TestCostsThatAreNone(t *testing.T) {
+	for _, absurd := range []float64{math.MaxFloat64, math.Inf(1), math.NaN(), -1} {
+		d := newDesk(t, ask("a"), ask("b"), ask("c"))
+		d.cfg.Price = func(_ string, u provider.Usage) (float64, bool) {
+			if u.InputTokens == 3 {
+				return 7, true
+			}
+			return absurd, true
+		}
+		type call = func(context.Context, *Item) (provider.Reply, error)
+		sums := d.pay(map[string][]call{"a": {uses(1, nil)}, "b": {uses(2, nil)}, "c": {uses(3, nil)}})
+		if p := d.progress(); sums.CostUSD != 7 || sums.Unpriced != 2 || p.CostUSD != 7 || p.Unpriced != 2 {
+			t.Errorf("%v: %+v, in the files %+v", absurd, sums, p)
+		}
+		if got := fmt.Sprint(costsIn(t, d.out)); got != "map[a:<nil> b:<nil> c:7]" {
+			t.Errorf("%v: %s", absurd, got)
+		}
+	}
+}
+
 // What an item has used that was not run in the end is spent as well, though it has no line.
 func TestCostOfWhatWasNotRun(t *testing.T) {
 	d := newDesk(t, ask("b"), ask("a"))

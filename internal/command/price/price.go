@@ -9,7 +9,7 @@ import (
 // Price is what a model costs, in USD per million tokens. The zero value is that of what is
 // free.
 type Price struct {
-	Input  float64 // 0 or more, and finite, as are the others
+	Input  float64 // 0 or more, and at most mostPrice, as are the others
 	Output float64
 	Cached float64 // of input that was read from a cache
 }
@@ -25,7 +25,7 @@ func (p Price) Of(u provider.Usage) (usd float64, known bool) {
 	}
 	cached := min(u.CachedTokens, u.InputTokens)
 	usd = tidy((p.Input*float64(u.InputTokens-cached) + p.Cached*float64(cached) + p.Output*float64(u.OutputTokens)) / 1e6)
-	return usd, usd >= 0 && usd <= math.MaxFloat64 // no provider's word makes it anything else
+	return usd, provider.IsCost(usd) // no provider's word makes it anything else
 }
 
 // Estimate is what so many tokens would cost, in USD, if none is read from a cache.
@@ -47,4 +47,8 @@ func tidy(usd float64) float64 {
 	return whole / picodollars
 }
 
-func isPrice(usd float64) bool { return usd >= 0 && usd <= math.MaxFloat64 }
+// mostPrice is the highest price that is believed, a thousand dollars a token: a higher one
+// is a slip, and a sum of such costs may be no number.
+const mostPrice = 1e9
+
+func isPrice(usd float64) bool { return usd >= 0 && usd <= mostPrice }

@@ -103,7 +103,7 @@ func TestWhatIsTold(t *testing.T) {
 
 // What is not understood is refused: left out, it would be free.
 func TestRefusedPrices(t *testing.T) {
-	for _, others := range []string{"cheap", "1", "1,", ",1", "1,2,3,4", "1,NaN", "-1,2", "1,2,-3", "1,2,", "Inf,1", "1;2"} {
+	for _, others := range []string{"cheap", "1", "1,", ",1", "1,2,3,4", "1,NaN", "-1,2", "1,2,-3", "1,2,", "Inf,1", "1;2", "1e10,1", "1,1e308"} {
 		if _, err := Read("", others, false); err == nil || !strings.Contains(err.Error(), strconv.Quote(others)+" is not understood: write IN,OUT or IN,OUT,CACHED in USD per million tokens, such as 2.5,10") {
 			t.Errorf("--price %s: %v", others, err)
 		}
@@ -112,6 +112,7 @@ func TestRefusedPrices(t *testing.T) {
 	for file, why := range map[string]string{
 		`{"m":{"input":-1,"output":1}}`:                "m: a price is a number of 0 or more",
 		`{"m":{"input":1,"output":1,"cached":-1}}`:     "m: a price is a number of 0 or more",
+		`{"m":{"input":1e10,"output":1}}`:              "m: a price is a number of 0 or more, and at most 1e9",
 		`{"m":{"input":1}}`:                            "m: its input or output is missing: write 0 for what is free",
 		`{"m":{"output":1,"cached":1}}`:                "m: its input or output is missing",
 		`{"m":null}`:                                   "m: its input or output is missing",

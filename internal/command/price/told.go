@@ -29,7 +29,7 @@ func (e entry) price() (p Price, fault string) {
 		p.Cached = *e.Cached
 	}
 	if !p.valid() {
-		return p, "a price is a number of 0 or more"
+		return p, "a price is a number of 0 or more, and at most 1e9"
 	}
 	return p, ""
 }
@@ -82,5 +82,5 @@ func parse(s string) (Price, error) {
 }
 
 func notUnderstood(s string) error {
-	return fmt.Errorf("--price: %q is not understood: write IN,OUT or IN,OUT,CACHED in USD per million tokens, such as 2.5,10", s)
+	return fmt.Errorf("--price: %q is not understood: write IN,OUT or IN,OUT,CACHED in USD per million tokens, such as 2.5,10, none of them above 1e9", s)
 }
