@@ -44,7 +44,7 @@ type (
 
 	// LaneConfig is what one lane is like; see [machine.LaneConfig].
 	LaneConfig = machine.LaneConfig
-	// LawName names a law of admission: [Model] or [Plain].
+	// LawName names a law of admission: [Model], [Plain] or [NoLaw].
 	LawName = limiter.LawName
 	// RateConfig says how the plain law's rate adapts; see [limiter.RateConfig].
 	RateConfig = limiter.RateConfig
@@ -84,6 +84,7 @@ type (
 const (
 	Model = limiter.Model // follows the provider's own limits; the default
 	Plain = limiter.Plain // told limits, trial, a cooldown and a ramp
+	NoLaw = limiter.NoLaw // nothing is limited but calls in flight; waits that the server names are kept
 )
 
 // The phases of a lane.

@@ -59,9 +59,9 @@ func (w laneWords) contradictions() error {
 	return errors.Join(
 		said("WithRamp", shape),
 		atOdds("WithLimits", "WithLaneDefaults", w.limits != nil && d.Limits != Limits{} && d.Limits != *w.limits),
-		atOdds("WithRamp", "WithLaneDefaults", w.ramp != nil && (d.Local || d.Ramp != RampConfig{} && d.Ramp != *w.ramp)),
-		atOdds("WithPlainLaw", "WithLaneDefaults", w.plain && d.Local),
-		atOdds("WithLocalServer", "WithLaneDefaults", w.local != nil && (d.Law == limiter.Plain || !mayBoth(*w.local, d.Target))),
+		atOdds("WithRamp", "WithLaneDefaults", w.ramp != nil && (d.Local || d.Law == limiter.NoLaw || d.Ramp != RampConfig{} && d.Ramp != *w.ramp)),
+		atOdds("WithPlainLaw", "WithLaneDefaults", w.plain && (d.Local || d.Law == limiter.NoLaw)),
+		atOdds("WithLocalServer", "WithLaneDefaults", w.local != nil && (d.Law != limiter.Model || !mayBoth(*w.local, d.Target))),
 		atOdds("WithLatencyTarget", "WithLaneDefaults", !mayBoth(w.latency, d.Target)),
 		atOdds("WithLatencyTarget", "WithLocalServer", w.local != nil && !mayBoth(w.latency, *w.local)),
 		atOdds("WithLocalServer", "WithPlainLaw", w.local != nil && w.plain),

@@ -142,11 +142,15 @@ type LawName uint8
 const (
 	Model LawName = iota // [ModelLaw]: follows the provider's own limits
 	Plain                // [PlainLaw]: told limits, trial, a cooldown and a ramp
+	NoLaw                // [Unlimited]: nothing is limited
 )
 
 func (n LawName) String() string {
-	if n == Plain {
+	switch n {
+	case Plain:
 		return "plain"
+	case NoLaw:
+		return "none"
 	}
 	return "model"
 }
@@ -178,8 +182,11 @@ func NewLaw(c LawConfig, now time.Time, rng *rand.Rand) Law {
 		c.Maker = nil
 		return m.NewLaw(c, now, rng)
 	}
-	if c.Law == Plain {
+	switch c.Law {
+	case Plain:
 		return NewPlainLaw(c, now, rng)
+	case NoLaw:
+		return Unlimited{}
 	}
 	return NewModelLaw(c, now, rng)
 }

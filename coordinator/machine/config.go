@@ -109,7 +109,7 @@ type Config struct {
 type LaneConfig struct {
 	Limits   limiter.Limits            // told by the user; zero fields are not limited
 	Window   int                       // calls in flight; 0: only the run's concurrency
-	Law      limiter.LawName           // by which calls are let in; zero: limiter.Model, which follows the provider's own limits
+	Law      limiter.LawName           // by which calls are let in; zero: limiter.Model, which follows the provider's own limits; limiter.NoLaw limits nothing but Window
 	Maker    limiter.Maker             // who makes its law instead, of the fields below what it likes; nil: it is the one that Law names. Must be comparable. If it fails, or its law does, the lane stops by a LawError
 	Local    bool                      // of the model law: a server of one's own, which queues; if it refuses, it is judged like any other
 	Target   time.Duration             // latency: the mean stays within limiter.MeanTolerance of it; 0: it may be any. Of Local: what the 90th percentile stays under; 0: limiter.LocalTarget of AttemptTimeout

@@ -13,19 +13,25 @@ func (c LaneConfig) validateLaw() error {
 	if c.Maker != nil && !canBeCompared(c.Maker) {
 		return fmt.Errorf("machine: lane: maker: a %T cannot be compared: make it a pointer", c.Maker)
 	}
+	ofPlain := errors.Join(c.notUsed("ramp", c.Ramp != limiter.RampConfig{}), c.notUsed("cooldown", c.Cooldown != limiter.CooldownConfig{}))
 	switch c.Law {
 	case limiter.Model:
 		rate := c.Rate
 		rate.Initial = 0 // a first guess
-		return errors.Join(
-			c.notUsed("ramp", c.Ramp != limiter.RampConfig{}),
-			c.notUsed("cooldown", c.Cooldown != limiter.CooldownConfig{}),
-			c.notUsed("rate but an initial one", rate != limiter.RateConfig{}),
-		)
+		return errors.Join(ofPlain, c.notUsed("rate but an initial one", rate != limiter.RateConfig{}))
 	case limiter.Plain:
 		return c.notUsed("local server", c.Local)
+	case limiter.NoLaw:
+		return errors.Join(
+			ofPlain,
+			c.notUsed("rate", c.Rate != limiter.RateConfig{}),
+			c.notUsed("limits", c.Limits != limiter.Limits{}),
+			c.notUsed("local server", c.Local),
+			c.notUsed("target", c.Target != 0),
+			c.notUsed("error window", c.Errors != limiter.ErrorWindowConfig{}),
+		)
 	}
-	return fmt.Errorf("machine: lane: law %d: there is none of that number, only limiter.Model and limiter.Plain", c.Law)
+	return fmt.Errorf("machine: lane: law %d: there is none of that number, only limiter.Model, Plain and NoLaw", c.Law)
 }
 
 // canBeCompared finds a maker that would have the comparison of two configs panic.
@@ -39,7 +45,7 @@ func (c LaneConfig) notUsed(field string, given bool) error {
 	if !given {
 		return nil
 	}
-	return fmt.Errorf("machine: lane: the %v law uses no %s: leave it out or choose the other law", c.Law, field)
+	return fmt.Errorf("machine: lane: the %v law uses no %s: leave it out or choose another law", c.Law, field)
 }
 
 // validateParts finds what the parts of a lane cannot mean by themselves.

@@ -36,7 +36,7 @@ func (r *runner) options() []batch.Option {
 	}
 	opts = append(opts, r.endOptions()...)
 	opts = append(opts, r.flags.lawOptions()...)
-	opts = append(opts, r.flags.lanes.options()...)
+	opts = append(opts, r.flags.lanes.options(r.flags.law)...)
 	return append(opts, r.stateOptions()...)
 }
 

@@ -94,9 +94,10 @@ belongs into it.
     duration: 5m
 
 What has no flag is about every model that is called. What is left out has its default,
-which is shown; ramp and cooldown are parts of --law plain, where a lane without ramp
-climbs to the rate that it learned, within 10 s. Under --law model a breaker without open
-and max-open is open for 2.3s at a time.
+which is shown. rate, ramp and cooldown are parts of --law plain, where a lane without ramp
+climbs to the rate that it learned, within 10 s; of rate, --law model takes initial. Under
+--law model a breaker without open and max-open is open for 2.3s at a time. --law none
+limits nothing but the calls in flight, and takes neither these nor error-window.
 `
 
 // writeConfigHelp lists the settings that have no flag, section by section.

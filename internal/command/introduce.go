@@ -10,6 +10,10 @@ import (
 
 // introduce says what the user should know before the first call.
 func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun promptfile.Begun, lowered string) {
+	if r.flags.law == lawNone {
+		r.console.Notice(event.Unlimited, fmt.Sprintf("nothing is limited, as --law none says: up to %s in flight, however many are refused",
+			words.Count(r.flags.concurrency, "call")))
+	}
 	for _, text := range r.backend.notice {
 		r.console.Notice(text.code, text.text)
 	}

@@ -2,6 +2,9 @@ package command
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -13,14 +16,26 @@ import (
 const (
 	lawModel = "model"
 	lawPlain = "plain"
+	lawNone  = "none"
 )
 
 func registerLaw(fs *pflag.FlagSet, to *string) {
-	fs.StringVar(to, "law", lawModel, "how calls are paced: model (follows the provider's own limits) or plain (told limits, trial and a ramp)")
+	fs.StringVar(to, "law", lawModel, "how calls are paced: model (follows the provider's own limits), plain (told limits, trial and a ramp) or none (nothing is limited but the calls in flight)")
 	nameValues(fs, map[string]string{"law": "NAME"})
 }
 
-func checkLaw(name string) error { return oneOf("law", name, lawModel, lawPlain) }
+// checkLaw finds a law that there is not, and flags that the law does not use.
+func (f *runFlags) checkLaw() error {
+	faults := []error{oneOf("law", f.law, lawModel, lawPlain, lawNone)}
+	if f.law == lawNone {
+		for _, name := range []string{"rpm", "tpm", "input-tpm", "output-tpm", "burst", "latency-target"} {
+			if flag := f.all.Lookup(name); flag.Changed && strings.Trim(flag.Value.String(), "0s") != "" {
+				faults = append(faults, fmt.Errorf("--%s: %s has no use with --law none, which limits nothing: leave one of the two out", name, flag.Value))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
 
 // lawOptions say how the lanes are paced. A server of one's own queues instead of
 // refusing, so its latency is watched besides its refusals; the simulated provider refuses
@@ -30,7 +45,7 @@ func (f *runFlags) lawOptions() []batch.Option {
 	switch {
 	case f.law == lawPlain:
 		opts = append(opts, batch.WithPlainLaw())
-	case f.whoAnswers(f.preset).Local:
+	case f.law == lawModel && f.whoAnswers(f.preset).Local:
 		opts = append(opts, batch.WithLocalServer(cmp.Or(f.latencyTarget, limiter.LocalTarget(f.timeout))))
 	}
 	return opts

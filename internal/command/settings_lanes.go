@@ -20,6 +20,7 @@ type laneSettings struct {
 	file  string
 	lines map[string]int // of the settings that were given, and of their sections
 
+	rate     limiter.RateConfig
 	ramp     limiter.RampConfig
 	cooldown limiter.CooldownConfig
 	errors   limiter.ErrorWindowConfig
@@ -51,6 +52,11 @@ const (
 // table lists the settings in the order in which people read of them.
 func (s *laneSettings) table() []laneSetting {
 	return []laneSetting{
+		{"rate.initial", &s.rate.Initial, leastRate, mostRate, "calls a second at the start; of the law model a first guess"},
+		{"rate.min", &s.rate.Floor, leastRate, mostRate, "calls a second that it is never lowered below"},
+		{"rate.max", &s.rate.Ceiling, leastRate, mostRate, "and never raised above"},
+		{"rate.increase", &s.rate.Increase, 0.0001, 1, "share of the rate that was refused last, added each second"},
+		{"rate.decrease", &s.rate.Decrease, 0.01, 0.99, "what a refusal multiplies it by"},
 		{"ramp.initial", &s.ramp.Initial, leastRate, mostRate, "calls a second at its start"},
 		{"ramp.target", &s.ramp.Target, leastRate, mostRate, "calls a second at its end; the rate goes on from there"},
 		{"ramp.duration", &s.ramp.Duration, millisecond, 7 * day, "how long it climbs, in a straight line"},
@@ -70,6 +76,7 @@ func (s *laneSettings) table() []laneSetting {
 		{"breaker.consecutive", &s.breaker.Consecutive, 1, mostCalls, "items in a row whose calls break, and that open it; never fewer than calls are under way"},
 		{"breaker.open", &s.breaker.OpenFor, millisecond, day, "how long nothing is sent, at first"},
 		{"breaker.max-open", &s.breaker.MaxOpen, millisecond, day, "and at most, while probes break"},
+		{"breaker.successes", &s.breaker.Successes, 1, mostCalls, "probes that must be answered, one after the other, until it closes"},
 		{"backoff.base", &s.backoff.Base, millisecond, day, "most that an item waits after its first call that broke; it doubles"},
 		{"backoff.max", &s.backoff.Max, millisecond, day, "and after any"},
 		{"max-lanes", &s.most, 1, mostLanes, "models at once; an item of one more is not run"},
@@ -80,6 +87,9 @@ func (s *laneSettings) table() []laneSetting {
 func newLaneSettings(file string) *laneSettings {
 	s := &laneSettings{
 		fs: pflag.NewFlagSet("lanes", pflag.ContinueOnError), file: file, lines: map[string]int{},
+		rate: limiter.RateConfig{
+			Floor: limiter.DefaultRateFloor, Increase: limiter.DefaultRateIncrease, Decrease: limiter.DefaultRateDecrease,
+		},
 		ramp: limiter.RampConfig{
 			Initial: limiter.DefaultRampInitial, Target: limiter.DefaultRampTarget, Duration: limiter.DefaultRampDuration,
 		},
@@ -94,6 +104,7 @@ func newLaneSettings(file string) *laneSettings {
 		breaker: limiter.BreakerConfig{
 			Window: limiter.DefaultBreakerWindow, MinSamples: limiter.DefaultBreakerMinSamples,
 			Consecutive: limiter.DefaultBreakerConsecutive, OpenFor: limiter.DefaultBreakerOpenFor, MaxOpen: limiter.DefaultBreakerMaxOpen,
+			Successes: limiter.DefaultBreakerSuccesses,
 		},
 		backoff: limiter.BackoffConfig{Base: limiter.DefaultBackoffBase, Max: limiter.DefaultBackoffMax},
 		most:    machine.DefaultMaxLanes,
@@ -141,6 +152,9 @@ func (one *laneSetting) allowed() string {
 	return fmt.Sprintf("from %s to %s", plainNumber(one.least), plainNumber(one.most))
 }
 
+// unset says what a setting means that has no default.
+var unset = map[string]string{"breaker.failure-rate": "never", "rate.initial": "any", "rate.max": "any"}
+
 // shown is a setting's value as it would be written.
 func (s *laneSettings) shown(name string) string {
 	for _, one := range s.table() {
@@ -148,8 +162,8 @@ func (s *laneSettings) shown(name string) string {
 			return span(one.value())
 		}
 	}
-	if name == "breaker.failure-rate" && s.breaker.FailureRate == 0 {
-		return "never"
+	if word := unset[name]; word != "" && s.number(name) == 0 {
+		return word
 	}
 	return s.fs.Lookup(name).Value.String()
 }
@@ -171,8 +185,16 @@ func span(seconds float64) string {
 // given reports whether the file has the section or the setting.
 func (s *laneSettings) given(name string) bool { return s != nil && s.lines[name] > 0 }
 
-// lane is what the file says of every lane. Of the zero value nothing is said.
-func (s *laneSettings) lane() (c batch.LaneConfig) {
+// lane is what the file says of every lane under that law. Of the zero value nothing is said.
+func (s *laneSettings) lane(law string) (c batch.LaneConfig) {
+	if law == lawNone {
+		c.Law = batch.NoLaw
+	}
+	if s.given("rate") {
+		if c.Rate = s.rate; law == lawModel {
+			c.Rate = batch.RateConfig{Initial: s.rate.Initial}
+		}
+	}
 	if s.given("ramp") {
 		c.Ramp = s.ramp
 	}
@@ -208,8 +230,8 @@ func (s *laneSettings) useLaw(law string) {
 }
 
 // options are the settings for batch.
-func (s *laneSettings) options() (opts []batch.Option) {
-	if c := s.lane(); c != (batch.LaneConfig{}) {
+func (s *laneSettings) options(law string) (opts []batch.Option) {
+	if c := s.lane(law); c != (batch.LaneConfig{}) {
 		opts = append(opts, batch.WithLaneDefaults(c))
 	}
 	if s.given("backoff") {

@@ -38,7 +38,7 @@ func settled(t *testing.T, text string, args ...string) *runFlags {
 // file does not speak, nothing is said.
 func TestLaneSettingsReachTheLanes(t *testing.T) {
 	usual := limiter.BreakerConfig{
-		Window: 30 * time.Second, MinSamples: 10, Consecutive: 10, OpenFor: machine.ModelOpen, MaxOpen: machine.ModelOpen,
+		Window: 30 * time.Second, MinSamples: 10, Consecutive: 10, OpenFor: machine.ModelOpen, MaxOpen: machine.ModelOpen, Successes: 1,
 	}
 	quick, slow := usual, usual
 	quick.MaxOpen, quick.OpenFor = time.Second, time.Second
@@ -53,19 +53,25 @@ func TestLaneSettingsReachTheLanes(t *testing.T) {
 		"error-window: {length: 2m, high: 0.4, low: 0.2, factor: 0.25, hold: 30s, min-calls: 7}": {Errors: limiter.ErrorWindowConfig{
 			Window: 2 * time.Minute, High: 0.4, Low: 0.2, Factor: 0.25, Hold: 30 * time.Second, MinSamples: 7,
 		}},
-		"breaker: {window: 10s, failure-rate: 0.5, min-calls: 4, consecutive: 3, open: 1s, max-open: 2s}": {Breaker: limiter.BreakerConfig{
-			Window: 10 * time.Second, FailureRate: 0.5, MinSamples: 4, Consecutive: 3, OpenFor: time.Second, MaxOpen: 2 * time.Second,
+		"breaker: {window: 10s, failure-rate: 0.5, min-calls: 4, consecutive: 3, open: 1s, max-open: 2s, successes: 5}": {Breaker: limiter.BreakerConfig{
+			Window: 10 * time.Second, FailureRate: 0.5, MinSamples: 4, Consecutive: 3, OpenFor: time.Second, MaxOpen: 2 * time.Second, Successes: 5,
 		}},
 		"breaker: {window: 30s}":             {Breaker: usual},
 		"breaker: {max-open: 1s}":            {Breaker: quick},
 		"breaker: {open: 1m}":                {Breaker: slow},
 		"law: plain\nbreaker: {window: 60s}": {Breaker: plain},
+		"law: plain\nrate: {initial: 5, min: 1, max: 9, increase: 0.1, decrease: 0.5}": {Rate: limiter.RateConfig{
+			Initial: 5, Floor: 1, Ceiling: 9, Increase: 0.1, Decrease: 0.5,
+		}},
+		"law: plain\nrate: {max: 9}": {Rate: limiter.RateConfig{Floor: 0.05, Ceiling: 9, Increase: 0.03, Decrease: 0.7}},
+		"rate: {initial: 5}":         {Rate: limiter.RateConfig{Initial: 5}},
+		"law: none":                  {Law: limiter.NoLaw},
 	} {
-		if got := settled(t, text).lanes.lane(); got != want {
+		if got := func() batch.LaneConfig { f := settled(t, text); return f.lanes.lane(f.law) }(); got != want {
 			t.Errorf("%s:\n%+v, want\n%+v", text, got, want)
 		}
 	}
-	opts := fmt.Sprint(settled(t, "backoff: {base: 1s, max: 2s}\nidle-lanes: 1m\nmax-lanes: 7").lanes.options())
+	opts := fmt.Sprint(settled(t, "backoff: {base: 1s, max: 2s}\nidle-lanes: 1m\nmax-lanes: 7").lanes.options(lawModel))
 	if want := "[WithBackoff(1s, 2s) WithMaxLanes(7) WithIdleLanes(1m0s)]"; opts != want {
 		t.Errorf("%s, want %s", opts, want)
 	}
@@ -86,7 +92,7 @@ func TestLaneSettingsAreAllowed(t *testing.T) {
 				text = fmt.Sprintf("law: plain\n%s: {%s: %s%s}\n", section, key, value, partner(one.name, value))
 			}
 			f := settled(t, text)
-			s, err := batch.NewShared(append(f.lawOptions(), f.lanes.options()...)...)
+			s, err := batch.NewShared(append(f.lawOptions(), f.lanes.options(f.law)...)...)
 			if err != nil {
 				t.Errorf("%s: %v", text, err)
 				continue
@@ -100,7 +106,7 @@ func TestLaneSettingsAreAllowed(t *testing.T) {
 func partner(name, value string) string {
 	pairs := map[string]string{
 		"cooldown.base": "max", "cooldown.max": "base", "error-window.low": "high", "error-window.high": "low",
-		"breaker.open": "max-open", "breaker.max-open": "open", "backoff.base": "max", "backoff.max": "base",
+		"breaker.open": "max-open", "breaker.max-open": "open", "backoff.base": "max", "backoff.max": "base", "rate.initial": "min", "rate.min": "max", "rate.max": "min",
 	}
 	if other := pairs[name]; other != "" {
 		return ", " + other + ": " + value

@@ -69,12 +69,20 @@ func (s *laneSettings) check(law string) (faults []error) {
 	if s == nil {
 		return nil
 	}
-	for _, section := range []string{"ramp", "cooldown"} {
-		if s.given(section) && law != lawPlain {
-			faults = append(faults, s.fault(section, fmt.Sprintf("it is a part of the law plain, and the law is %s: add \"law: plain\", or take it out", law)))
+	for _, part := range []string{"ramp", "cooldown", "rate.min", "rate.max", "rate.increase", "rate.decrease"} {
+		if s.given(part) && law != lawPlain {
+			faults = append(faults, s.fault(part, fmt.Sprintf("it is a part of the law plain, and the law is %s: add \"law: plain\", or take it out", law)))
+		}
+	}
+	for _, part := range []string{"rate.initial", "error-window"} {
+		if s.given(part) && law == lawNone {
+			faults = append(faults, s.fault(part, "the law is none, and limits nothing: choose another law, or take it out"))
 		}
 	}
 	for _, pair := range [][2]string{
+		{"rate.min", "rate.initial"},
+		{"rate.min", "rate.max"},
+		{"rate.initial", "rate.max"},
 		{"cooldown.base", "cooldown.max"},
 		{"error-window.low", "error-window.high"},
 		{"breaker.open", "breaker.max-open"},
@@ -90,7 +98,7 @@ func (s *laneSettings) check(law string) (faults []error) {
 func (s *laneSettings) inOrder(low, high string) error {
 	a, b := s.fs.Lookup(low), s.fs.Lookup(high)
 	switch {
-	case s.number(low) <= s.number(high):
+	case s.number(low) <= s.number(high), s.number(high) == 0: // any
 		return nil
 	case a.Changed:
 		return s.fault(low, fmt.Sprintf("%s is more than %s, which is %s: lower it, or raise that", a.Value, high, b.Value))

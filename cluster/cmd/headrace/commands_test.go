@@ -48,6 +48,8 @@ func TestHelpAndRefusals(t *testing.T) {
 		"run {}/in.jsonl -o - --provider sim --cluster":          "nor write standard output",
 		"run {}/no.jsonl -o {}/o.jsonl --provider sim --cluster": "no such file",
 		"run {}/in.jsonl -o {}/o.jsonl --cluster":                "OPENAI_API_KEY is not set",
+
+		"run {}/in.jsonl -o {}/o.jsonl --provider sim --cluster --law none": "--law none has no use in a cluster",
 	} {
 		h.must(command.ExitUsage, line, says)
 	}

@@ -61,6 +61,7 @@ const (
 	Asked              Code = "asked"               // somebody asked how it stands before there was anything to say
 	Timeline           Code = "timeline"            // it is not kept, or not any more
 	Failing            Code = "failing"             // some items fail while the others are answered
+	Unlimited          Code = "unlimited"           // nothing is, but the calls in flight
 	Unused             Code = "unused"              // a setting that has no meaning here
 	Other              Code = "other"
 )
