@@ -10,62 +10,257 @@ import (
 // the same type as the one that it names.
 type (
 	// Limits is what a lane may draw per minute; see [limiter.Limits].
+	//
+	//	struct {
+	//		RPM, TPM, InputTPM, OutputTPM float64 // per minute
+	//		Burst                         time.Duration
+	//	}
 	Limits = limiter.Limits
 	// Cost is what one call draws; see [limiter.Cost].
+	//
+	//	struct{ Requests, Input, Output float64 }
 	Cost = limiter.Cost
 	// Charge is how a provider draws on its limits; see [limiter.Charge].
+	//
+	//	struct {
+	//		Rule       ChargeRule
+	//		CachedFree bool // input that was read from a cache draws nothing: that shows when the answer is there
+	//		// OutputFactor is how many tokens one of output counts for: Bedrock draws five for one
+	//		// of newer Claude models. 0 is 1. A cost that is taken as told has it in already.
+	//		OutputFactor float64
+	//		// Assumed is how many tokens output is taken to have where nothing bounds it, and of
+	//		// ChargeAsExpected how many at most. 0: none, and of ChargeAsExpected ExpectedOutput.
+	//		Assumed float64
+	//	}
 	Charge = limiter.Charge
 	// Periods are what the limits in headers are for; see [limiter.Periods].
+	//
+	//	[MaxPeriods]Period
 	Periods = limiter.Periods
 	// Period is one of them; see [limiter.Period].
+	//
+	//	struct {
+	//		Family string        // whose headers, in the words of whoever reads them: "openai", "anthropic"; "": any
+	//		On     Dimension     // what they count; None: anything
+	//		Per    time.Duration // more than 0
+	//	}
 	Period = limiter.Period
 	// Usage is what calls used, as the provider reported it; see [provider.Usage].
+	//
+	//	struct{ InputTokens, OutputTokens, CachedTokens, CacheWriteTokens, ReasoningTokens int64 }
 	Usage = provider.Usage
 
 	// LaneMemory is what is known of a lane; see [machine.LaneMemory].
+	//
+	//	struct {
+	//		Version int                   `json:"version"`
+	//		Law     limiter.Memory        `json:"law"`
+	//		Breaker limiter.BreakerMemory `json:"breaker"`
+	//		Until   time.Time             `json:"until,omitzero"` // the end of a cooldown, or of the one that is being probed
+	//
+	//		Answered bool `json:"answered,omitempty"` // a call was answered as hoped, ever
+	//	}
 	LaneMemory = machine.LaneMemory
 	// ItemMemory is what is known of an item; see [machine.ItemMemory].
+	//
+	//	struct {
+	//		Failures int `json:"failures"`         // attempts that it has used up, 1 or more
+	//		Doubts   int `json:"doubts,omitempty"` // of these: those after which no other item was answered
+	//	}
 	ItemMemory = machine.ItemMemory
 
 	// WaitError is a wait that is too long; see [ErrWaitTooLong].
+	//
+	//	struct {
+	//		Lane  string
+	//		Wait  time.Duration // as the server named it
+	//		Until time.Time     // when it ends
+	//		Most  time.Duration // that would be waited
+	//		Cause error         // what the server said; nil: that is not known
+	//	}
 	WaitError = machine.WaitError
 
 	// OutageError is an outage that lasted too long; see [ErrOutage].
+	//
+	//	struct {
+	//		Lane    string
+	//		Since   time.Time     // when the first call failed, or was refused, after the latest answer
+	//		For     time.Duration // how long ago that was
+	//		Waiting int           // items that waited for the lane
+	//		Cause   error         // what the latest call met; nil: that is not known
+	//	}
 	OutageError = machine.OutageError
 
 	// AlikeError is a mistake in every item; see [ErrAlike].
+	//
+	//	struct {
+	//		Lane  string
+	//		Items int   // that failed alike
+	//		Cause error // what the server said of the latest of them
+	//	}
 	AlikeError = machine.AlikeError
 
 	// LawError is how a law failed that a Maker made; see [ErrLaw].
 	LawError = machine.LawError
 
 	// UsedUpError is a limit of which nothing is left; see [machine.UsedUpError].
+	//
+	//	struct {
+	//		Dimension limiter.Dimension
+	//		Limit     float64       // units per Window
+	//		Window    time.Duration // a day or more
+	//	}
 	UsedUpError = machine.UsedUpError
 
 	// LaneConfig is what one lane is like; see [machine.LaneConfig].
+	//
+	//	struct {
+	//		Limits   limiter.Limits            // told by the user; zero fields are not limited
+	//		Window   int                       // calls in flight; 0: only the run's concurrency
+	//		Law      limiter.LawName           // by which calls are let in; zero: limiter.Model, which follows the provider's own limits; limiter.NoLaw limits nothing but Window
+	//		Maker    limiter.Maker             // who makes its law instead, of the fields below what it likes; nil: it is the one that Law names. Must be comparable
+	//		Local    bool                      // of the model law: a server of one's own, which queues; if it refuses, it is judged like any other
+	//		Target   time.Duration             // latency: the mean stays within limiter.MeanTolerance of it; 0: it may be any. Of Local: what the 90th percentile stays under; 0: limiter.LocalTarget of AttemptTimeout
+	//		Rate     limiter.RateConfig        // of the plain law; the model law takes Initial, as a first guess
+	//		Ramp     limiter.RampConfig        // of the plain law; zero: limiter.RampShare of the known rate to all of it in limiter.RampTime; else the rate goes on from its Target
+	//		Cooldown limiter.CooldownConfig    // of the plain law; a wait over its MaxDirected stops the lane
+	//		Breaker  limiter.BreakerConfig     // zero under the model law: as usual, but open for ModelOpen at a time
+	//		Errors   limiter.ErrorWindowConfig // when failures slow the lane down
+	//
+	//		// Charge is how its provider draws on the limits: it makes a call's cost of what its
+	//		// item tells. The zero value takes that as it is.
+	//		Charge limiter.Charge
+	//		// Periods are what the limits in its headers are for, where that is known. The machine
+	//		// does not read them: whoever makes [Outcome].Sightings of headers does. But a sighting
+	//		// of a limit by the day of which nothing is left stops the lane, by a [UsedUpError].
+	//		Periods limiter.Periods
+	//		// AttemptTimeout bounds one call; 0: as the run says. The machine does not look at it
+	//		// but where Local has no Target: that is half of it then. Whoever makes the calls does.
+	//		AttemptTimeout time.Duration
+	//		// ItemTimeout is that of the items whose first call goes out on it; 0: as [RunConfig] says.
+	//		ItemTimeout time.Duration
+	//		// MaxAttempts bounds how many failed attempts an item may have whose call fails on it; 0: as the run
+	//		// says. The machine does not look at it: whoever makes the calls does.
+	//		MaxAttempts int
+	//	}
 	LaneConfig = machine.LaneConfig
 	// LawName names a law of admission: [Model], [Plain] or [NoLaw].
 	LawName = limiter.LawName
 	// RateConfig says how the plain law's rate adapts; see [limiter.RateConfig].
+	//
+	//	struct {
+	//		Initial       float64       // calls per second; 0: unlimited until something is learned
+	//		Floor         float64       // calls per second, the least
+	//		Ceiling       float64       // calls per second, the most; 0: none
+	//		Increase      float64       // per second, as a share of the rate that was refused last
+	//		Decrease      float64       // factor of a decrease, in (0, 1)
+	//		LatencyTarget time.Duration // 0: latency is not judged
+	//	}
 	RateConfig = limiter.RateConfig
 	// RampConfig shapes the plain law's recovery; see [limiter.RampConfig].
+	//
+	//	struct {
+	//		Initial, Target float64 // calls per second
+	//		Duration        time.Duration
+	//	}
 	RampConfig = limiter.RampConfig
 	// CooldownConfig says how long a refusal stops a lane under the plain law; see
 	// [limiter.CooldownConfig].
+	//
+	//	struct {
+	//		Base        time.Duration // the first wait that the server did not name
+	//		Max         time.Duration // the longest such wait, before jitter
+	//		MaxDirected time.Duration // the longest wait that the server may name, jitter included
+	//		Jitter      float64       // share of an undirected wait, in 0..1; less than 0: none
+	//	}
 	CooldownConfig = limiter.CooldownConfig
 	// BreakerConfig says when a lane is given up for a while; see
 	// [limiter.BreakerConfig].
+	//
+	//	struct {
+	//		Window      time.Duration // how far back failures are counted, for FailureRate
+	//		MinSamples  int           // fewer calls than this in the window decide nothing by rate
+	//		FailureRate float64       // share of failures that opens; 0 or more than 1: never by rate
+	//		Consecutive int           // failures in a row that open; less than 0: never
+	//		OpenFor     time.Duration // the first open interval
+	//		MaxOpen     time.Duration // the longest
+	//		Successes   int           // of probes, one after the other, that close
+	//	}
 	BreakerConfig = limiter.BreakerConfig
 	// ErrorWindowConfig says when failures slow a lane down; see
 	// [limiter.ErrorWindowConfig].
+	//
+	//	struct {
+	//		Window     time.Duration // how far back it looks
+	//		Buckets    int           // of the window, at most 60
+	//		High       float64       // above this share of failures: slow down
+	//		Low        float64       // below it, and after Hold: full speed; at most High
+	//		Factor     float64       // what the pace is multiplied by meanwhile, in (0, 1]; 1: it is never slowed down
+	//		Hold       time.Duration // the least time it stays slow
+	//		MinSamples int           // fewer calls than this in the window decide nothing
+	//	}
 	ErrorWindowConfig = limiter.ErrorWindowConfig
 
 	// Word is what a lane's law says to the outside; see [machine.Word].
+	//
+	//	struct {
+	//		Lane string
+	//		Said any
+	//	}
 	Word = machine.Word
 
 	// LaneStatus is a picture of one lane; see [machine.LaneStatus].
+	//
+	//	struct {
+	//		Name     string
+	//		Phase    Phase
+	//		Reason   Reason
+	//		Cause    error // of Stopped; while the breaker is not closed, what the calls broke of; nil: nobody said
+	//		Speed    Speed
+	//		Why      string        // what the next call waits for; "" if it does not wait
+	//		Wait     time.Duration // how long, as far as time alone decides
+	//		Until    time.Time     // when time alone changes the phase; zero: it does not
+	//		Epoch    uint64
+	//		Wave     int     // calls that met the refusals of its latest cooldown
+	//		Rate     float64 // calls per second that are allowed; +Inf while unlimited
+	//		Level    Levels
+	//		InFlight int
+	//		Parked   int
+	//		Delayed  int       // items that wait for themselves, or until it is known whose their failure is
+	//		FirstDue time.Time // when the first of them may go again; zero: there is none
+	//		LastDue  time.Time // and the last
+	//		Breaker  limiter.BreakerState
+	//		Failures int           // calls in a row that broke, as far as the breaker counts them
+	//		Latency  time.Duration // smoothed, of answers
+	//		P95      time.Duration
+	//		Errors   float64 // share of calls that broke, 0..1, over the error window
+	//		Slowed   float64 // what is left of its pace because too many broke, 0..1; 0: all of it, they do not
+	//		Counters Counters
+	//		View     limiter.View // what the law believes
+	//		Bound    Bound        // what of the lane's own holds its next call back; BoundNone: nothing
+	//		Draw     limiter.Cost // of one of the items that wait for it, on average, as its law counts it; zero: none waits
+	//		Local    bool         // it is a server of one's own, which may queue what is in flight
+	//		Window   int          // calls that may be in flight on it, by the user's word or the law's; 0: as many as the run allows
+	//	}
 	LaneStatus = machine.LaneStatus
 	// RunStatus is a picture of one run; see [machine.RunStatus].
+	//
+	//	struct {
+	//		Counters Counters
+	//		Total    int       // items that are to come in all, as the run was told; 0: unknown
+	//		Held     int       // its items that wait
+	//		Parked   int       // of these, after a refusal of their lane
+	//		Delayed  int       // of these, for themselves
+	//		Paused   bool      // it is to be given nothing until it is resumed
+	//		FirstDue time.Time // when the first delayed one may go again; zero: there is none
+	//
+	//		Bound       Bound     // what holds it back
+	//		Ledger      Ledger    // its time by what held it back
+	//		InFlight    int       // its calls under way
+	//		Oldest      time.Time // when the one that left first did; zero: there is none
+	//		Concurrency int       // its ceiling on calls in flight
+	//		InputEnded  bool      // nothing more will be offered
+	//	}
 	RunStatus = machine.RunStatus
 	// Phase is where a lane is between full flow and a stop.
 	Phase = machine.Phase
@@ -75,6 +270,46 @@ type (
 	Speed = machine.Speed
 
 	// Error is a failed call in our own words; see [provider.Error].
+	//
+	//	struct {
+	//		// Kind decides what happens next.
+	//		Kind Kind
+	//		// Provider names whose answer it is ("openai"); it begins the text.
+	//		Provider string
+	//		// Status is the HTTP status, 0 if no answer came. A 200 that carried an
+	//		// error object keeps its 200.
+	//		Status int
+	//		// Code, Type and Param are the provider's own words, "" where it gave
+	//		// none. A prompt that is too long has the code "context_length_exceeded"
+	//		// also where the provider says so only in prose.
+	//		Code, Type, Param string
+	//		// Message is the provider's prose, at most 1 KiB.
+	//		Message string
+	//		// RequestID is what the provider's support asks for.
+	//		RequestID string
+	//		// RetryAfter is how long the server asked us to wait, between 0 and
+	//		// MaxRetryAfter. It means something only if HasRetryAfter.
+	//		RetryAfter    time.Duration
+	//		HasRetryAfter bool
+	//		// OddWait is the header by which the server asked for a wait that none can mean: over
+	//		// MaxRetryAfter, negative, or no wait at all. It counts as unnamed; "" if there is none.
+	//		OddWait string
+	//		// Slow says that the server minds the growth of the rate rather than the
+	//		// rate (slow_down, acceleration limits): come back slower than usual.
+	//		Slow bool
+	//		// Unclear says that the server may mean a limit per minute or one per day
+	//		// and does not tell which. After the third in a row, take it for
+	//		// QuotaExhausted.
+	//		Unclear bool
+	//		// Quota is what the message tells of the limit that was hit; zero if
+	//		// nothing.
+	//		Quota QuotaNote
+	//		// Body is the answer's body as sent, at most MaxErrorBody bytes; nil if
+	//		// there was none.
+	//		Body []byte
+	//		// Err is the cause where there is one: a Go error, or the user's own.
+	//		Err error
+	//	}
 	Error = provider.Error
 	// Kind says what a failed call means. It is an error too: errors.Is(err, Throttled).
 	Kind = provider.Kind

@@ -48,17 +48,79 @@ type Failure struct {
 }
 
 // Counters say what became of all items and calls; see [machine.Counters].
+//
+//	struct {
+//		Offered       uint64 // items taken over
+//		Settled       uint64 // items ended by a call
+//		Released      uint64 // items ended without one: drained, expired, withdrawn, no lane left, or failed as was decided later
+//		FailedLater   uint64 // of these, the failed ones: by a call that was handed over
+//		Calls         uint64 // calls granted
+//		HandedOver    uint64 // calls whose item came back
+//		Throttled     uint64 // calls refused for now (429, 503, 529)
+//		Stragglers    uint64 // of these, calls that had left before the cooldown
+//		Parked        uint64 // times an item was parked
+//		Redistributed uint64 // times a parked item was given out again
+//		Delayed       uint64 // times an item was kept back for its backoff
+//		Cooldowns     uint64 // cooldowns begun
+//		Participants  uint64 // calls that met the refusals of some cooldown
+//		Probes        uint64 // probes sent
+//		Dropped       uint64 // ends of calls that were not the item's current one
+//	}
 type Counters = machine.Counters
 
 // Status is a picture of a run's lanes; see [machine.Status].
+//
+//	struct {
+//		At     time.Time
+//		Totals Counters
+//		Run    RunStatus    // of the run that asked; zero if none did
+//		Held   int          // items that wait, of all runs
+//		Lanes  []LaneStatus // the busiest, busiest first
+//		Known  int          // lanes in all
+//
+//		Open     int       // lanes whose breaker is open: their server is taken to be down
+//		HalfOpen int       // lanes whose breaker lets one call through, to see
+//		WakeAt   time.Time // zero: only when something happens
+//	}
 type Status = machine.Status
 
 // Transition is a lane's step from one phase to the next; see
 // [machine.Transition].
+//
+//	struct {
+//		At       time.Time
+//		Lane     string
+//		From, To Phase
+//		Reason   Reason
+//		Epoch    uint64
+//		Until    time.Time // when time alone ends To; zero: it does not
+//		Wave     int       // calls that met the refusals of the latest cooldown so far
+//		Rate     float64   // calls per second that were learned; +Inf: unlimited
+//		Cause    error     // of Stopped, and of Cooling by ByBreaker: what the calls broke of; nil: nobody said
+//		Belief   string    // what the law believed, in words; "": nothing
+//
+//		Slowed float64       // of ByErrors: what is left of the pace, 0..1
+//		Errors float64       // of ByErrors and ByAnswers: the share of calls that broke, 0..1,
+//		Span   time.Duration // in so long
+//	}
 type Transition = machine.Transition
 
 // LongWait says that a lane, or an item for itself, waits for long; see
 // [machine.LongWait]. Its Item is a [Result]'s Index.
+//
+//	struct {
+//		At    time.Time
+//		Lane  string
+//		Phase Phase     // of the lane
+//		Cause Reason    // of the lane's latest cooldown; of an item: ByThrottle, or NoReason after a failure
+//		Why   string    // what is waited for, in the words of [LaneStatus].Why; of an item: "backoff", or "refused"
+//		Since time.Time // when the wait began
+//		Until time.Time // when time ends it, or lets the lane try again; zero: that is not known
+//		Items int       // that wait for the lane; of an item: that wait for themselves there
+//		Own   bool      // an item waits for itself, and not the lane
+//		Item  uint64    // of Own: its number in its run
+//		Run   RunID     // of Own: that run
+//	}
 type LongWait = machine.LongWait
 
 // A Summary is what a run comes to.
