@@ -131,8 +131,8 @@ func (r *run[In, Out]) measuringErr() error {
 // A Bound is what holds a run back at one moment; see [machine.Bound].
 type Bound = machine.Bound
 
-// A Ledger is a run's time by what held it back, as in sum.Held[machine.BoundTokens]; see
-// [machine.Ledger].
+// A Ledger is a run's time by what held it back, as in sum.Held[machine.BoundTokens]; it prints
+// the word of each bound that did. See [machine.Ledger].
 //
 //	[Bounds]time.Duration
 type Ledger = machine.Ledger

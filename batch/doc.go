@@ -40,8 +40,11 @@
 // [WithDrain]), behind what
 // ([WithGate]), and who hears of it ([WithObserver], [WithRetryHook], [WithSummary]); a [Control] steers a run
 // from outside, and a [Shared] lets several keep to one account's limits, each with its
-// [WithPriority]. What is learned of a provider outlives the process by [WithMemory] and
-// [WithMemorySaver].
+// [WithPriority].
+//
+// A run keeps nothing on disk. What is learned of a provider outlives the process by
+// [WithMemory] and [WithMemorySaver]. Durable resume is the package batch/promptfile: it saves
+// each result, and goes on where a run was killed.
 //
 // Nothing is shared between goroutines, so there are no locks. An item belongs
 // to whoever received it last.

@@ -91,3 +91,14 @@ func isKind(e ast.Expr) bool {
 	x, ok := s.X.(*ast.Ident)
 	return ok && x.Name == "provider"
 }
+
+// Who looks for a run that survives a kill finds in the package's own words where it is.
+func TestPackageNamesDurableResume(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(strings.Fields(file.Doc.Text()), " "); !strings.Contains(text, "Durable resume is the package batch/promptfile") {
+		t.Error("the package's documentation does not say what durable resume is")
+	}
+}

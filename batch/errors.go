@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/headrace/headrace/coordinator"
@@ -105,12 +106,12 @@ func RetryAfter(d time.Duration, err error) error { return provider.RetryAfter(d
 // [ErrInput] and [ErrObserver].
 type PanicError struct {
 	Value any
-	Stack []byte // of the goroutine that panicked
+	Stack []byte // of the goroutine that panicked; the text of the error does not have it
 }
 
-// Error names the value and shows the stack, which a log needs to be of use.
+// Error names the value, in one line.
 func (e *PanicError) Error() string {
-	return fmt.Sprintf("batch: function panicked: %v\n%s", e.Value, e.Stack)
+	return "batch: function panicked: " + strings.Join(strings.Fields(fmt.Sprint(e.Value)), " ")
 }
 
 // Unwrap returns the value if it was an error.

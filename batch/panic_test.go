@@ -108,6 +108,20 @@ func TestPanicInAnErrorThatIsClassified(t *testing.T) {
 	}
 }
 
+// What a panic says is one line, whatever its value, and its stack is a field: a log of many
+// items has a line for each.
+func TestPanicErrorIsOneLine(t *testing.T) {
+	fn := func(context.Context, int) (int, error) { panic("boom\r\n\tand more") }
+	results, _, _ := proved(t.Context(), t, numbers(1), fn)
+	var panicked *PanicError
+	if !errors.As(results[0].Err, &panicked) || !bytes.Contains(panicked.Stack, []byte("panic_test.go")) {
+		t.Fatal(results[0].Err)
+	}
+	if got := results[0].Err.Error(); got != "batch: function panicked: boom and more" {
+		t.Errorf("%q", got)
+	}
+}
+
 // A Pool that ends its goroutine takes the input with it: its item has a result, and the
 // run says so, and not that it was drained.
 func TestGoexitInPoolEndsTheInput(t *testing.T) {

@@ -1,17 +1,33 @@
 package machine
 
-import "time"
+import (
+	"cmp"
+	"strings"
+	"time"
+)
 
 // A Ledger is a run's time by what held it back. Its sum is the time since the run was
 // opened, to the nanosecond.
 type Ledger [Bounds]time.Duration
 
 // Sum is all of it.
-func (l *Ledger) Sum() (sum time.Duration) {
+func (l Ledger) Sum() (sum time.Duration) {
 	for _, d := range l {
 		sum += d
 	}
 	return sum
+}
+
+// String is the word of each bound that held the run back, with its time: "requests 1.2s,
+// tail 30ms".
+func (l Ledger) String() string {
+	var parts []string
+	for b, d := range l {
+		if d != 0 {
+			parts = append(parts, cmp.Or(Bound(b).String(), "none")+" "+d.String())
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), "nothing")
 }
 
 // books are how a run keeps its ledger. What holds it back changes only where the machine

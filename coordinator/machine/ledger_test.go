@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -308,3 +309,20 @@ func TestBoundOfWithdrawn(t *testing.T) {
 
 // parkedOf is the first item that came back to a pool.
 func (b *bed) parkedOf(pool string) *Item { return b.runs[1].pools[pool].returned.top() }
+
+// A ledger prints the word of each bound that held the run back, and for how long; of time
+// in which nothing did that it flowed. So does whatever has a ledger in it.
+func TestLedgerPrintsWords(t *testing.T) {
+	var l Ledger
+	if got := l.String(); got != "nothing" {
+		t.Errorf("of an empty one: %q", got)
+	}
+	l[BoundNone], l[BoundTokens], l[BoundTail] = time.Second, 2*time.Minute, 3*time.Millisecond
+	const want = "none 1s, tokens 2m0s, tail 3ms"
+	if got := l.String(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := fmt.Sprintf("%+v", struct{ Held Ledger }{l}); got != "{Held:"+want+"}" {
+		t.Error(got)
+	}
+}

@@ -185,9 +185,14 @@ func (r *runner) logItem(res *promptfile.Result) {
 	kind, _ := r.failureCode(res.Err)
 	r.log.Info("item failed", "id", res.Item.ID, "line", res.Item.Line, "lane", res.Lane, "kind", kind, "attempt", res.Attempts,
 		"wait_ms", res.Waited.Milliseconds(), "latency_ms", res.Latency.Milliseconds(), "error", r.redactError(res.Err))
+	r.logPanic(res.Err, "id", res.Item.ID)
+}
+
+// logPanic says where a function has panicked, which its error's text does not.
+func (r *runner) logPanic(err error, attrs ...any) {
 	var panicked *batch.PanicError
-	if errors.As(res.Err, &panicked) {
-		r.log.Error("panic", "id", res.Item.ID, "value", r.redact(fmt.Sprint(panicked.Value)), "stack", string(panicked.Stack))
+	if errors.As(err, &panicked) {
+		r.log.Error("panic", append(attrs, "value", r.redact(fmt.Sprint(panicked.Value)), "stack", string(panicked.Stack))...)
 	}
 }
 
@@ -196,6 +201,7 @@ func (r *runner) logEnd(s *promptfile.Sums) {
 	if s.FilesErr != nil && !isClosedPipe(s.FilesErr) {
 		r.log.Error("result not kept", "unsaved", s.Unsaved, "error", r.redactError(s.FilesErr))
 	}
+	r.logPanic(s.RunErr)
 	if s.RunErr == nil && !s.Proves() {
 		r.log.Error("proof broken", "offered", s.Counters.Offered, "settled", s.Counters.Settled, "released", s.Counters.Released, "calls", s.Counters.Calls)
 	}
