@@ -101,6 +101,12 @@ type (
 	AlikeError = machine.AlikeError
 
 	// LawError is how a law failed that a Maker made; see [ErrLaw].
+	//
+	//	struct {
+	//		Lane  string
+	//		Value any    // the value of the panic; nil: the maker returned nil
+	//		Stack []byte // of the panic
+	//	}
 	LawError = machine.LawError
 
 	// UsedUpError is a limit of which nothing is left; see [machine.UsedUpError].
@@ -118,7 +124,7 @@ type (
 	//		Limits   limiter.Limits            // told by the user; zero fields are not limited
 	//		Window   int                       // calls in flight; 0: only the run's concurrency
 	//		Law      limiter.LawName           // by which calls are let in; zero: limiter.Model, which follows the provider's own limits; limiter.NoLaw limits nothing but Window
-	//		Maker    limiter.Maker             // who makes its law instead, of the fields below what it likes; nil: it is the one that Law names. Must be comparable
+	//		Maker    limiter.Maker             // who makes its law instead, of the fields below what it likes; nil: it is the one that Law names. Must be comparable. If it fails, or its law does, the lane stops by a LawError
 	//		Local    bool                      // of the model law: a server of one's own, which queues; if it refuses, it is judged like any other
 	//		Target   time.Duration             // latency: the mean stays within limiter.MeanTolerance of it; 0: it may be any. Of Local: what the 90th percentile stays under; 0: limiter.LocalTarget of AttemptTimeout
 	//		Rate     limiter.RateConfig        // of the plain law; the model law takes Initial, as a first guess
