@@ -232,8 +232,12 @@ const promiseGrace = 250 * time.Millisecond
 // of a lane may belong to several runs: one with small items would otherwise take
 // each token that comes in, and a large item of another would never see enough.
 func (l *lane) promise(now time.Time, p *pool, wait time.Duration) {
-	if l.promised == nil || l.promised == p || !now.Before(l.overdue) {
-		l.promised, l.overdue = p, now.Add(wait).Add(promiseGrace)
+	overdue := now.Add(wait).Add(promiseGrace)
+	switch {
+	case l.promised == nil || !now.Before(l.overdue):
+		l.promised, l.overdue = p, overdue
+	case l.promised == p:
+		l.overdue = latest(l.overdue, overdue) // the others have set their alarms by the old one
 	}
 }
 
