@@ -14,7 +14,7 @@ const feedChunk = 64
 // It stands apart from feed because the input may block for as long as it
 // likes, and an item that was taken must not wait for the next.
 func (r *run[In, Out]) read() {
-	defer close(r.jobs)
+	defer r.endJobs()
 	r.inputErr = fmt.Errorf("%w: %w", ErrInput, errGone) // unless it returns
 	r.inputErr = guarded(r.take)
 	if r.inputErr != nil {
@@ -47,11 +47,27 @@ func (r *run[In, Out]) take() {
 			r.jobs <- j
 		}
 		seq++
-		if credits--; !r.mayTake(&credits) {
+		if credits--; !r.mayTake(&credits) && !r.asksOnce() {
 			return
 		}
 	}
 	r.exhausted = true
+}
+
+// endJobs says that no more items come.
+func (r *run[In, Out]) endJobs() {
+	if !r.jobsEnded {
+		r.jobsEnded = true
+		close(r.jobs)
+	}
+}
+
+// asksOnce reports whether a run that takes no more items asks its input once more: was that
+// all? It does when each item that it took was answered, and so only then, after the last
+// result was taken. An input that blocks keeps neither calls nor results waiting.
+func (r *run[In, Out]) asksOnce() bool {
+	r.endJobs()
+	return <-r.ask
 }
 
 // mayTake waits for a credit, and reports false if the run is to take no more.

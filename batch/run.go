@@ -26,7 +26,8 @@ import (
 // When ctx ends, calls in flight are abandoned; [WithDrain] is the gentle way. Run waits
 // for what it started: for fn, which must honour its ctx, and for items: an input that
 // blocks for ever keeps a run that is to end for as long, as nothing can end it but
-// whoever wrote it.
+// whoever wrote it. Once all that such a run has read was answered, items is asked once more:
+// only then is it known whether anything was left.
 //
 // # What is tried again
 //
@@ -132,7 +133,7 @@ func Stream[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Ou
 			return
 		}
 		if r.give(yield) {
-			if err := r.end(); err != nil {
+			if err := r.end(true); err != nil {
 				yield(none, err)
 			}
 		}
@@ -161,6 +162,7 @@ type run[In, Out any] struct {
 	jobs     chan *job[In, Out] // reader to feed
 	results  chan *job[In, Out] // finished, to the caller; has room for every credit
 	stop     chan struct{}      // closed by the steward: take no more items
+	ask      chan bool          // the caller to the reader: whether the end of the input decides how the run went
 	failures failures           // of workers and reader to the steward
 	over     chan Summary       // the last word, for the observer
 
@@ -172,6 +174,7 @@ type run[In, Out any] struct {
 
 	// The reader's and the observer's, until group was waited for.
 	exhausted   bool   // the input has ended
+	jobsEnded   bool   // jobs is closed
 	unfit       uint64 // items whose Pool or Cost panicked
 	inputErr    error  // the input panicked
 	observerErr error  // the observer did
@@ -267,6 +270,7 @@ func (r *run[In, Out]) launch(ctx context.Context) {
 	r.jobs = make(chan *job[In, Out], feedChunk-1) // and the one that the feed has in hand
 	r.results = make(chan *job[In, Out], credits)
 	r.stop = make(chan struct{})
+	r.ask = make(chan bool, 1)
 	r.failures = newFailures(r.maxFailures)
 	finished := make(chan struct{})
 	if isClosed(r.drain) || len(r.control.drains()) > 0 {
@@ -327,7 +331,7 @@ func (r *run[In, Out]) give(yield func(Result[In, Out], error) bool) (stayed boo
 	defer func() {
 		if !stayed {
 			r.abort(errLeft)
-			_ = r.end() // who has left is not told how it went; the summary is written
+			_ = r.end(false) // who has left is not told how it went; the summary is written
 		}
 	}()
 	line := newOrder[In, Out](r.inOrder, cap(r.results))
@@ -392,14 +396,15 @@ func (r *run[In, Out]) note(result Result[In, Out]) {
 }
 
 // end waits for everything that was started, writes the summary and says how
-// the run went.
-func (r *run[In, Out]) end() error {
+// the run went, if anybody stayed to hear it.
+func (r *run[In, Out]) end(stayed bool) error {
 	for j := range r.results { // those that nobody wanted count all the same
 		r.note(j.take())
 	}
+	r.ask <- stayed && r.sum.NotRun == 0 && r.tooMany() == nil // has room
 	r.sum.Counters, r.sum.Dropped = r.session.Final()
 	r.sum.Held, r.sum.Ran = r.session.Held()
-	r.sum.Counters.Offered += r.unfit  // the reader's, which has ended: it took them over,
+	r.sum.Counters.Offered += r.unfit  // the reader's, which takes no more: it took them over,
 	r.sum.Counters.Released += r.unfit // and they ended without a call
 	if r.observer == nil {
 		r.sum.Dropped = 0 // nobody was to hear of them
