@@ -202,8 +202,9 @@ func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 		return
 	}
 	g.advance(t)
-	capacity := max(burst-toldKept, toldBurst) * refill
+	capacity := min(burst, max(burst-toldKept, toldBurst)) * refill
 	if g.holds = float32(capacity); burst == 0 { // any bucket holds DefaultBurst
+		capacity = toldBurst * refill
 		g.holds = float32((DefaultBurst.Seconds() - toldKept) * refill)
 	}
 	switch g.source {

@@ -65,12 +65,13 @@ const (
 // That leaves when the bucket is full, and what it owes is paid back before the next.
 //
 // Burst is how much refill a bucket saves up while nothing is drawn, and holds at the start:
-// from 0 to [MaxBurst]. 0 means [DefaultBurst] under the plain law, and a fifth of a second,
-// with room for one call at the start, under the model law. A bucket holds at least
-// [MinCapacity], and beyond that no more than one minute of its budget.
+// from 0 to [MaxBurst]. 0 means [DefaultBurst] under the plain law, and a fifth of a second
+// under the model law. A bucket holds at least one call, or [MinCapacity], and beyond that no
+// more than one minute of its budget. The plain law spends a burst at once. The model law
+// spends most of it within ten seconds, and nearly all within thirty.
 //
-// Calls overtake one another on their way. The model law therefore keeps 50 ms of a burst,
-// and charges a call that empties the bucket 2 % more than it draws.
+// Calls overtake one another on their way. The model law therefore keeps 50 ms of a burst
+// of 250 ms or more, and charges a call that empties the bucket 2 % more than it draws.
 type Limits struct {
 	RPM, TPM, InputTPM, OutputTPM float64 // per minute
 	Burst                         time.Duration

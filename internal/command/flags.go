@@ -139,7 +139,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.tpm, "tpm", 0, "tokens a minute that each model is allowed; 0 learns it")
 	fs.Float64Var(&f.inputTPM, "input-tpm", 0, "input tokens a minute that each model is allowed, where they are counted apart")
 	fs.Float64Var(&f.outputTPM, "output-tpm", 0, "output tokens a minute that each model is allowed, likewise")
-	fs.DurationVar(&f.burst, "burst", 0, "how much of a told limit may be spent at once, in time: 1m where a minute's worth is there from the start (default 200ms, or 1s with --law plain)")
+	fs.DurationVar(&f.burst, "burst", 0, "how much of a told limit is there from the start and may be saved up, in time: 1m is a minute's worth (default 200ms, spent within half a minute; with --law plain 1s, spent at once)")
 	fs.DurationVar(&f.latencyTarget, "latency-target", 0, "mean latency to keep, by fewer calls in flight where it would be longer; 0 lets answers take as long as they take")
 	fs.IntVar(&f.maxAttempts, "max-attempts", batch.DefaultMaxAttempts, "tries at an item; being throttled is none")
 	fs.IntVar(&f.maxBodies, "max-bodies", openai.DefaultMaxBodies/mebibyte, "MiB of long answers that are read or not yet written, all calls together; more of them wait (the first 64 KiB of each do not count)")
