@@ -31,7 +31,7 @@ func (r *runner) options() []batch.Option {
 		batch.WithLongWait(r.flags.longWait),
 		batch.WithFirstAnswer(r.flags.firstAnswer),
 	}
-	if r.log.Enabled(context.Background(), slog.LevelDebug) {
+	if r.log != nil && r.log.Enabled(context.Background(), slog.LevelDebug) { // another main may set its log later
 		opts = append(opts, batch.WithRetryHook(r.logRetry))
 	}
 	opts = append(opts, r.endOptions()...)
