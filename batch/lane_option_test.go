@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +54,33 @@ func TestLocalServerIsPacedByLatency(t *testing.T) {
 	if local > 20 || other < 40 {
 		t.Errorf("%d calls at once to a server of one's own, %d to another", local, other)
 	}
+}
+
+// A run that made a hundred calls a second before a ramp makes as many right after it, and
+// by the first of them the concurrency is used in full.
+func TestNoLimitOutsideARamp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log journal
+		began, over := time.Now(), time.Time{}
+		fn := func(ctx context.Context, i int) (int, error) {
+			n := log.add("")
+			err := pause(ctx, 100*time.Millisecond)
+			if n == 500 {
+				over = time.Now().Add(time.Second + 10*time.Second) // the wait, and the ramp
+				return i, RetryAfter(time.Second, errors.New("busy"))
+			}
+			return i, err
+		}
+		_, sum, err := proved(t.Context(), t, numbers(2000), fn, exact, WithRamp(5, 20, 10*time.Second), WithConcurrency(10))
+		if err != nil || sum.Succeeded != 2000 {
+			t.Fatal(err, sum)
+		}
+		before, within := log.until(began.Add(4*time.Second)), log.until(over)
+		after := log.until(over.Add(2*time.Second)) - within
+		if before < 390 || within < 600 || within > 640 || after < 190 {
+			t.Errorf("%d calls in four seconds before, %d until the ramp's end, and %d in two seconds after it", before, within, after)
+		}
+	})
 }
 
 // Chance is the seed's: with the same one the same waits follow, with another others.

@@ -115,7 +115,8 @@ func WithLatencyTarget(target time.Duration) Option {
 
 // WithRamp asks for the plain law, with a fixed graduated recovery after each cooldown
 // instead of one to the rate that was learned: in a straight line from initial to target
-// calls per second, over duration. Zero values mean 5, 20 and 300 s.
+// calls per second, over duration. Zero values mean 5, 20 and 300 s. Outside a ramp only
+// the limits that were told hold calls back.
 func WithRamp(initial, target float64, duration time.Duration) Option {
 	return sharedOption(func(c *config) {
 		c.lanes.ramp = &RampConfig{

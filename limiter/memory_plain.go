@@ -65,10 +65,8 @@ func (p *PlainLaw) recallRate(now time.Time, k *PlainMemory) {
 const rampMost = 7 * 24 * time.Hour
 
 // recallRamp goes on with a ramp where it would be by now: the time in which no process
-// ran counts like any other. The shape that the user tells now wins.
-//
-// The rate that his ramp leads to keeps its end from being a burst, and says nothing of
-// the server: of a ramp that has ended meanwhile nothing is left.
+// ran counts like any other. The shape that the user tells now wins. Where he shapes it,
+// nothing that was learned limits outside of it.
 func (p *PlainLaw) recallRamp(r *recall, k *RampMemory) {
 	shape := RampConfig{
 		Initial: sane(k.Share, MinRampRate, MaxRate), Target: sane(k.Target, MinRampRate, MaxRate),
@@ -91,9 +89,6 @@ func (p *PlainLaw) recallRamp(r *recall, k *RampMemory) {
 		return
 	}
 	p.ramp = ramp
-	if users {
-		p.rate.Anchor(shape.Target)
-	}
 	p.rate.Rest(ramp.Ends())
 }
 

@@ -41,8 +41,7 @@ func leaving(law Law, from time.Time) (calls int) {
 }
 
 // A ramp that the user shaped goes on where it would be: the time in which no process
-// ran counts like any other. After its end there is nothing of it: what its target left
-// behind was there for what came right after it.
+// ran counts like any other. After its end there is nothing of it.
 func TestUserRampGoesOnAfterRestart(t *testing.T) {
 	shape := RampConfig{Initial: 1, Target: 11, Duration: 100 * time.Second}
 	k := climbing(shape).Save(at(10))
@@ -72,7 +71,8 @@ func TestShapeToldNowWins(t *testing.T) {
 	steeper := RampConfig{Initial: 1, Target: 101, Duration: 100 * time.Second}
 	next := laterWith(t, steeper, k, 50)
 	near(t, "pace", lookAt(next, at(50)).Most, 51, 1e-9)
-	near(t, "rate to go on from", lookAt(next, at(50)).Rate, 101, 1e-9)
+	near(t, "rate that it leads to", lookAt(next, at(50)).Rate, 101, 1e-9)
+	want(t, "rate after it", lookAt(next, at(100)).Rate, unlimited)
 	shorter := RampConfig{Initial: 1, Target: 11, Duration: 20 * time.Second}
 	want(t, "one that would be over", math.IsInf(lookAt(laterWith(t, shorter, k, 50), at(50)).Most, 1), true)
 }

@@ -192,17 +192,17 @@ func (p *PlainLaw) Failed(now time.Time, n News) {
 }
 
 // ended has the error window know of a call, and goes slower if too many break: half as
-// fast as calls left of late, as half of a rate that is not used would be no slower. A
-// ramp says itself how fast that is.
+// fast as calls left of late, as half of a rate that is not used would be no slower. Of a
+// ramp half is left while it lasts, and half of its end after it.
 func (p *PlainLaw) ended(now, sent time.Time, failed bool) {
 	if !p.errors.Concerns(sent) || !p.errors.heed(now, failed) {
 		return
 	}
-	p.eased = math.Inf(1)
-	if !p.ramp.Active(now) {
-		pace := min(p.rate.Limit(), p.sent.PerSecond(p.flowed(now)))
-		p.eased = max(p.rated.withDefaults().Floor, p.Slowed(now)*pace)
+	pace := min(p.rate.Limit(), p.sent.PerSecond(p.flowed(now)))
+	if p.ramp.Active(now) {
+		pace = p.ramp.shape.fastest()
 	}
+	p.eased = max(p.rated.withDefaults().Floor, p.Slowed(now)*pace)
 }
 
 // observed is the rate that the server was seen to serve; before it served
@@ -363,11 +363,9 @@ func (p *PlainLaw) shape(now time.Time, stood time.Duration) RampConfig {
 		c.Initial, c.Duration = RampShare*c.Target, min(RampTime, max(rampLeast, rampFor*stood/2))
 		return c
 	}
-	// The rate goes on from where the user's ramp ends, and grows from there: a ramp that
-	// ended in no limit at all would end in a burst.
+	// The user's ramp is all there is of recovery: outside it nothing that was learned limits.
 	p.rate = NewRate(p.rated)
-	p.rate.Anchor(cmp.Or(c.Target, DefaultRampTarget))
-	p.eased = math.Inf(1) // half of the ramp, while it lasts
+	p.eased = p.Slowed(now) * c.withDefaults().fastest()
 	return c
 }
 

@@ -33,6 +33,9 @@ func (c RampConfig) withDefaults() RampConfig {
 	return c
 }
 
+// fastest is the highest rate of a complete shape.
+func (c RampConfig) fastest() float64 { return max(c.Initial, c.Target) }
+
 // A Ramp is a graduated recovery: after a cooldown it lets calls through at a rate
 // that climbs in a straight line, and after its end it is out of the way.
 //

@@ -14,7 +14,7 @@ type View struct {
 
 	Pace  float64 // at which calls may leave; 0 while they may not, +Inf while nothing limits them
 	Most  float64 // pace of a call that draws one request and nothing else, held or not; +Inf while nothing limits it
-	Rate  float64 // that the server is believed to allow, or that is searched at; +Inf while nothing is known
+	Rate  float64 // that the server is believed to allow, that is searched at, or that a ramp leads to; +Inf while nothing is known
 	Binds Bound   // what gives the least rate
 	Next  Bound   // what would, if that were gone
 

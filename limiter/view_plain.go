@@ -28,6 +28,7 @@ func (p *PlainLaw) View(now time.Time, c Cost) View {
 	}
 	if asked.ramp.Active(now) {
 		v.Ramp = asked.ramp.Ends()
+		v.Rate = min(v.Rate, asked.ramp.shape.Target)
 		v.bind(ByRamp, asked.ramp.Rate(now))
 	}
 	if asked.Slowed(now) > 0 {

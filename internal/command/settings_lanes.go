@@ -58,7 +58,7 @@ func (s *laneSettings) table() []laneSetting {
 		{"rate.increase", &s.rate.Increase, 0.0001, 1, "share of the rate that was refused last, added each second"},
 		{"rate.decrease", &s.rate.Decrease, 0.01, 0.99, "what a refusal multiplies it by"},
 		{"ramp.initial", &s.ramp.Initial, leastRate, mostRate, "calls a second at its start"},
-		{"ramp.target", &s.ramp.Target, leastRate, mostRate, "calls a second at its end; the rate goes on from there"},
+		{"ramp.target", &s.ramp.Target, leastRate, mostRate, "calls a second at its end; outside a ramp it limits nothing"},
 		{"ramp.duration", &s.ramp.Duration, millisecond, 7 * day, "how long it climbs, in a straight line"},
 		{"cooldown.base", &s.cooldown.Base, millisecond, day, "first wait after a refusal that names none; it doubles"},
 		{"cooldown.max", &s.cooldown.Max, millisecond, day, "longest such wait"},
