@@ -179,3 +179,41 @@ func TestMakerMustBeComparable(t *testing.T) {
 type anyMaker []int
 
 func (anyMaker) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law { return nil }
+
+// An openMaker makes laws that embed [limiter.Unlimited] and say nothing else.
+type openMaker struct{}
+
+func (openMaker) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law {
+	return &struct{ limiter.Unlimited }{}
+}
+
+// A lane whose law embeds Unlimited is no hot loop where calls are refused: it keeps the
+// wait that the server names, and where none is named the item rests between its calls.
+func TestUnlimitedLaneIsNoHotLoop(t *testing.T) {
+	lane := WithLaneDefaults(LaneConfig{Maker: openMaker{}})
+	for name, c := range map[string]struct {
+		refusal error
+		ends    time.Duration // when the server lets calls in
+		most    int           // calls in all, of four items
+	}{
+		"named":   {&Error{Kind: Throttled, HasRetryAfter: true, RetryAfter: 10 * time.Second}, 10 * time.Second, 8},
+		"unnamed": {&Error{Kind: Throttled}, 10 * time.Second, 4 + 4*10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				fn := func(_ context.Context, i int) (int, error) {
+					if time.Since(began) < c.ends {
+						return i, c.refusal
+					}
+					return i, nil
+				}
+				var sum Summary
+				_, err := Run(t.Context(), numbers(4), fn, lane, WithConcurrency(4), WithSummary(&sum))
+				if err != nil || sum.Succeeded != 4 || sum.Counters.Calls > uint64(c.most) || sum.Elapsed > c.ends+time.Second {
+					t.Errorf("%d calls in %v: %v", sum.Counters.Calls, sum.Elapsed, err)
+				}
+			})
+		})
+	}
+}

@@ -62,8 +62,7 @@ func TestMakerMakesTheLaw(t *testing.T) {
 	}
 }
 
-// Unlimited lets everything leave at any time, however many calls are refused or break,
-// has nothing to remember and takes up nothing.
+// Unlimited lets everything leave at any time, however many calls break, has nothing to remember and takes up nothing.
 func TestUnlimitedHoldsNothingBack(t *testing.T) {
 	law := limiter.Law(&open{})
 	limiter.Warm(law)
@@ -80,13 +79,9 @@ func TestUnlimitedHoldsNothingBack(t *testing.T) {
 		law.Failed(now, limiter.News{Timeout: true})
 		law.Vanished(now, limiter.News{})
 		law.Broken(now)
-		if r := law.Refused(now, limiter.News{Directed: true, RetryAfter: time.Hour}); r != (limiter.Refusal{Alone: true}) {
-			t.Fatalf("%+v", r)
-		}
-		until := law.Straggled(now, limiter.News{Directed: true, RetryAfter: time.Hour})
 		ramp := law.SetRamp(now, limiter.RampConfig{Initial: 1})
 		wait, by := law.Wait(now, cost)
-		if !until.IsZero() || !ramp.IsZero() || wait != 0 || by != (limiter.Holdup{}) || law.ProbeWait(now, cost) != 0 || law.Window(now) != 0 || law.Slowed(now) != 0 {
+		if !ramp.IsZero() || wait != 0 || by != (limiter.Holdup{}) || law.ProbeWait(now, cost) != 0 || law.Window(now) != 0 || law.Slowed(now) != 0 {
 			t.Fatal("something is held back")
 		}
 		if !law.Resume(now) || law.Climb(now).After(now) {
@@ -102,5 +97,31 @@ func TestUnlimitedHoldsNothingBack(t *testing.T) {
 	}
 	if k := (limiter.Unlimited{}).Sent(noon, cost, 1e6); k.Beside != math.MaxUint16 {
 		t.Errorf("%+v", k)
+	}
+}
+
+// A law that embeds Unlimited keeps a wait that the server names: the lane waits, and a
+// refusal that comes later may lengthen that. Where none is named, or one that is no wait,
+// the item rests and the lane flows.
+func TestUnlimitedKeepsNamedWaits(t *testing.T) {
+	law := limiter.Law(&open{})
+	named, never := limiter.News{Directed: true, RetryAfter: time.Hour}, time.Time{}
+	rests := limiter.Refusal{Alone: true, Until: noon.Add(limiter.DefaultCooldownBase)}
+	for what, c := range map[string]struct {
+		news     limiter.News
+		refused  limiter.Refusal
+		straggle time.Time
+	}{
+		"named":   {named, limiter.Refusal{Until: noon.Add(time.Hour)}, noon.Add(time.Hour)},
+		"nothing": {limiter.News{}, rests, never},
+		"none":    {limiter.News{Directed: true}, rests, never},
+		"past":    {limiter.News{Directed: true, RetryAfter: -time.Hour}, rests, never},
+	} {
+		if r := law.Refused(noon, c.news); r != c.refused {
+			t.Errorf("%s: refused: %+v, want %+v", what, r, c.refused)
+		}
+		if until := law.Straggled(noon, c.news); !until.Equal(c.straggle) {
+			t.Errorf("%s: straggled: %v, want %v", what, until, c.straggle)
+		}
 	}
 }

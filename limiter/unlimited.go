@@ -7,6 +7,7 @@ import (
 )
 
 // Unlimited is a [Law] that lets every call leave, believes nothing and learns nothing. It
+// keeps the waits that a server names, and has a refused item rest where none is named. It
 // is for embedding: a law of another package says only what it says otherwise. The zero
 // value is ready.
 type Unlimited struct{}
@@ -33,11 +34,22 @@ func (Unlimited) Answered(time.Time, News) {}
 // Failed is part of [Law].
 func (Unlimited) Failed(time.Time, News) {}
 
-// Refused is part of [Law]: the item goes first, and the lane flows.
-func (Unlimited) Refused(time.Time, News) Refusal { return Refusal{Alone: true} }
+// Refused is part of [Law]: the lane waits for as long as the server names. Where it names
+// nothing the lane flows, and the item waits for [DefaultCooldownBase].
+func (Unlimited) Refused(now time.Time, n News) Refusal {
+	if n.directed() {
+		return Refusal{Until: now.Add(n.RetryAfter)}
+	}
+	return Refusal{Alone: true, Until: now.Add(DefaultCooldownBase)}
+}
 
 // Straggled is part of [Law].
-func (Unlimited) Straggled(time.Time, News) time.Time { return time.Time{} }
+func (Unlimited) Straggled(now time.Time, n News) (until time.Time) {
+	if n.directed() {
+		until = now.Add(n.RetryAfter)
+	}
+	return until
+}
 
 // Vanished is part of [Law].
 func (Unlimited) Vanished(time.Time, News) {}
