@@ -9,12 +9,22 @@ const ownFiles = 32
 // lowerConcurrency keeps a run from a storm of failures to open a socket, and tells
 // what is to be said of that.
 func (r *runner) lowerConcurrency() string {
-	limit := openFiles()
-	if limit == 0 || r.backend.books != nil || uint64(r.flags.concurrency)+ownFiles <= limit {
+	limit, asked := openFiles(), r.flags.concurrency
+	if r.backend.books != nil {
 		return ""
 	}
-	asked := r.flags.concurrency
-	r.flags.concurrency = max(1, int(limit)-ownFiles)
+	if r.flags.concurrency = callsWithin(limit, asked); r.flags.concurrency == asked {
+		return ""
+	}
 	return fmt.Sprintf("at most %d files may be open here, too few for --concurrency %d: lowered to %d (ulimit -n raises it)",
 		limit, asked, r.flags.concurrency)
+}
+
+// callsWithin is how many of the calls that were asked for may be in flight where so many files
+// may be open; 0: that is not known.
+func callsWithin(limit uint64, asked int) int {
+	if limit == 0 || uint64(asked)+ownFiles <= limit {
+		return asked
+	}
+	return max(1, int(limit)-ownFiles)
 }
