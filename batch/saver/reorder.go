@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 )
 
 // DefaultReorderBytes is how much of what waits for its turn a Reorder keeps in
@@ -34,6 +33,7 @@ type Reorder struct {
 	memory map[int][]byte // by index
 	held   int            // bytes in memory
 	spill  *os.File       // nil before the first line that needs it
+	named  bool           // spill has its name still
 	end    int64          // of what was spilled
 	away   int            // lines in the file
 	size   [4]byte        // room for a length
@@ -140,7 +140,7 @@ func (r *Reorder) store(line []byte) (offset int64, err error) {
 		}
 		// Without a name it goes when the process does, however that ends. Where an
 		// open file cannot lose its name, Close removes it.
-		_ = os.Remove(r.spill.Name())
+		r.named = os.Remove(r.spill.Name()) != nil
 	}
 	binary.LittleEndian.PutUint32(r.size[:], uint32(len(line)))
 	for _, part := range [][]byte{r.size[:], line} {
@@ -179,7 +179,9 @@ func (r *Reorder) Close() error {
 	}
 	if r.spill != nil {
 		_ = r.spill.Close()
-		_ = os.Remove(filepath.Join(r.folder, filepath.Base(r.spill.Name())))
+		if r.named {
+			_ = os.Remove(r.spill.Name())
+		}
 		r.spill = nil
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,5 +76,34 @@ func TestReorderAtItsEdges(t *testing.T) {
 	}
 	if o = NewReorder(t.TempDir()+"/none", 1, nil); o.Put(1, []byte("bb")) == nil {
 		t.Error("a folder that is not there went unseen")
+	}
+}
+
+// The spilled file has no name while it is open, so that a killed process leaves none; the
+// name is free for others, whose file stays. Its room is used again once nothing is in it.
+func TestReorderSpill(t *testing.T) {
+	dir := t.TempDir()
+	o := NewReorder(dir, 1, func([]byte) error { return nil })
+	line := []byte(strings.Repeat("x", 1000))
+	for i := range 100 {
+		if err := errors.Join(o.Put(2*i+1, line), o.Put(2*i, line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := o.spill.Stat(); err != nil || info.Size() > 2*int64(len(line)) {
+		t.Errorf("100 lines that waited one by one took %d bytes, %v", info.Size(), err)
+	}
+	if left, _ := os.ReadDir(dir); runtime.GOOS != "windows" && len(left) > 0 {
+		t.Errorf("the open file has a name: %v", left)
+	}
+	others := o.spill.Name()
+	if err := os.WriteFile(others, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Close(); err != nil {
+		t.Error(err)
+	}
+	if text, _ := os.ReadFile(others); runtime.GOOS != "windows" && string(text) != "mine" {
+		t.Errorf("another's file holds %q", text)
 	}
 }
