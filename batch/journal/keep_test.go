@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/disk"
 )
 
 func init() { children["lock"] = lockAndWait }
@@ -172,7 +174,7 @@ func TestLinksStayLinks(t *testing.T) {
 // under that name stays, and is in the way.
 func TestRewriteAfterACrash(t *testing.T) {
 	path := writeFile(t, journalLine("twice", "timeout")+journalLine("twice", "server"))
-	if err := os.WriteFile(path+nextSuffix, []byte("half"), 0o600); err != nil {
+	if err := os.WriteFile(path+disk.NextSuffix, []byte(opening[:7]), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if dropped, err := DropSuperseded(path, &KeySet{}); err != nil || dropped != 1 || textOf(t, path) != journalLine("twice", "server") {
@@ -182,13 +184,13 @@ func TestRewriteAfterACrash(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 	text := journalLine("a", "x") + journalLine("a", "y")
-	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Mkdir(path+nextSuffix, 0o700)); err != nil {
+	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Mkdir(path+disk.NextSuffix, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := DropSuperseded(path, &KeySet{}); !errors.Is(err, os.ErrExist) || textOf(t, path) != text {
+	if _, err := DropSuperseded(path, &KeySet{}); !errors.Is(err, disk.ErrInTheWay) || textOf(t, path) != text {
 		t.Errorf("%v", err)
 	}
-	if _, err := os.Stat(path + nextSuffix); err != nil {
+	if _, err := os.Stat(path + disk.NextSuffix); err != nil {
 		t.Error(err)
 	}
 }

@@ -181,9 +181,12 @@ func holder(name string) string {
 }
 
 // Unlock lets others in and removes the lock file, in the order in which no two can
-// hold it: removed while locked, so that who waits for it sees that it has gone.
+// hold it: removed while locked, so that who waits for it sees that it has gone. Another file
+// that has come under the name stays.
 func (l *Lock) Unlock() error {
-	_ = os.Remove(l.held.Path()) // where an open file cannot be removed, it stays, unlocked
+	if isStill(l.held, l.held.Path()) {
+		_ = os.Remove(l.held.Path()) // where an open file cannot be removed, it stays, unlocked
+	}
 	if err := l.held.Close(); err != nil {
 		return fmt.Errorf("journal: unlock %s: %w", l.held.Path(), disk.Bare(err))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/batch/saver"
+	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -167,8 +168,15 @@ var ErrPacked = errors.New("results are written as plain text, which a run can g
 // packedEndings are those of files that other programs would try to unpack.
 var packedEndings = []string{".gz", ".zst", ".bz2", ".xz", ".zip"}
 
+// ErrReserved says that a result file has a name that the next rewrite of another one may
+// remove. errors.Is finds it in what Open returns.
+var ErrReserved = errors.New("names that end in " + disk.NextSuffix + " are for files that headrace rewrites: name another")
+
 func (c *Config) checkNames() error {
 	for _, f := range c.files() {
+		if strings.HasSuffix(f.path, disk.NextSuffix) {
+			return fmt.Errorf("promptfile: open %s: %w", f.path, ErrReserved)
+		}
 		if slices.Contains(packedEndings, strings.ToLower(filepath.Ext(f.path))) {
 			return fmt.Errorf("promptfile: open %s: %w", f.path, ErrPacked)
 		}

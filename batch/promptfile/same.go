@@ -19,12 +19,22 @@ func (e *sameFile) Error() string {
 // Is makes errors.Is(err, journal.ErrSameFile) true.
 func (e *sameFile) Is(target error) bool { return target == journal.ErrSameFile }
 
+// lockOf is the name of a file's lock, which is removed at the end; "" if there is no file.
+func lockOf(path string) string {
+	if path == "" {
+		return ""
+	}
+	return path + journal.LockSuffix
+}
+
 // apart finds two files of a run that are one, by whatever names.
 func (c *Config) apart() error {
 	for _, e := range []sameFile{
 		{"output", c.Output, "input", c.Input.Name},
 		{"errors file", c.Errors, "input", c.Input.Name},
 		{"errors file", c.Errors, "output", c.Output},
+		{"input", c.Input.Name, "lock of the output", lockOf(c.Output)},
+		{"input", c.Input.Name, "lock of the errors file", lockOf(c.Errors)},
 	} {
 		if journal.SameFile(e.name, e.otherName) {
 			return &e

@@ -62,7 +62,7 @@ func (r *runner) outputFault(err error) error {
 	for _, choice := range []error{
 		journal.ErrForeign, journal.ErrDamaged, journal.ErrOtherKind, journal.ErrChanged,
 		journal.ErrLocked, journal.ErrForeignLock, journal.ErrDirectory, journal.ErrSameFile, journal.ErrNotEmpty,
-		promptfile.ErrSimulated, promptfile.ErrReal, promptfile.ErrPacked,
+		promptfile.ErrSimulated, promptfile.ErrReal, promptfile.ErrPacked, promptfile.ErrReserved,
 	} {
 		if errors.Is(err, choice) {
 			return refuse("%s", plainText(err))

@@ -68,7 +68,7 @@ func (r *runner) recall(begun promptfile.Begun) {
 		return
 	}
 	known, err := s.load()
-	if errors.Is(err, errNotOurs) {
+	if errors.Is(err, errNotOurs) || errors.Is(err, errUnread) {
 		r.console.Notice(event.State, fmt.Sprintf("%s is not used: %v", s.path, err))
 		return
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -76,6 +77,7 @@ type stateFile struct {
 // Why a state is not used.
 var (
 	errNotOurs = errors.New("it is not one that headrace has written: it is left alone, and what is learned is not saved")
+	errUnread  = errors.New("it is left alone, and what is learned is not saved")
 	errDamaged = errors.New("it is damaged")
 	errOthers  = errors.New("it is about")
 )
@@ -86,8 +88,10 @@ func (s *stateFile) load() (none batch.Memory, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return none, nil
-	case err != nil:
+	case errors.Is(err, errNotOurs):
 		return none, err
+	case err != nil: // whose it is cannot be known
+		return none, fmt.Errorf("%w: %w", err, errUnread)
 	case len(bytes.Trim(text, "\x00")) == 0: // the loss of power
 		return none, errDamaged
 	case !bytes.HasPrefix(text, []byte(stateMark)):
@@ -211,23 +215,17 @@ func (s *stateFile) save(m batch.Memory) error {
 	return s.write(append(text, '\n'))
 }
 
-// write makes the file anew beside the old one and then takes its place. Neither name is
-// followed if it is a link: one is made here or not at all, the other replaced.
+// write makes the file anew. A file of somebody else's that has come under either name stays.
 func (s *stateFile) write(text []byte) error {
-	next := s.path + ".tmp"
-	_ = os.Remove(next) // a process that was killed may have left it
-	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return disk.Bare(err)
+	ours, d := disk.Marked(stateMark), s.disk
+	if !s.synced {
+		d = d.Unsynced()
 	}
-	if _, err = file.Write(text); err == nil && s.synced {
-		err = s.disk.SyncData(file)
+	if err := disk.Look(s.path, ours); errors.Is(err, disk.ErrInTheWay) {
+		return err
 	}
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = s.disk.Rename(next, s.path)
-	}
-	if err != nil {
-		_ = os.Remove(next)
-	}
-	return disk.Bare(err)
+	return disk.Bare(d.Replace(s.path, ours, func(out *bufio.Writer) error {
+		_, err := out.Write(text)
+		return err
+	}))
 }

@@ -192,17 +192,21 @@ func TestStateOfOthersIsLeftAlone(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a link where it is written first", func(t *testing.T) {
-		s := stateAt(t, someDay)
-		elsewhere := filepath.Join(t.TempDir(), "precious")
-		if err := errors.Join(os.WriteFile(elsewhere, []byte("precious"), 0o644), os.Symlink(elsewhere, s.path+".tmp")); err != nil {
-			t.Fatal(err)
-		}
-		mustSave(t, s, waiting(someDay))
-		if text, err := os.ReadFile(elsewhere); err != nil || string(text) != "precious" {
-			t.Errorf("%q %v", text, err)
-		}
-	})
+	for _, suffix := range []string{"", disk.NextSuffix} {
+		t.Run("where it is written"+suffix, func(t *testing.T) {
+			s := stateAt(t, someDay)
+			mustSave(t, s, waiting(someDay))
+			if err := os.WriteFile(s.path+suffix, []byte("precious"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.save(waiting(someDay)); !errors.Is(err, disk.ErrInTheWay) {
+				t.Errorf("%v", err)
+			}
+			if text, err := os.ReadFile(s.path + suffix); err != nil || string(text) != "precious" {
+				t.Errorf("%q %v", text, err)
+			}
+		})
+	}
 }
 
 // A save that fails leaves the old state, and nothing else.
@@ -218,13 +222,10 @@ func TestFailedSaveLeavesTheOldState(t *testing.T) {
 	if err := s.save(huge); err == nil {
 		t.Error("a state without bound was saved")
 	}
-	if err := os.Mkdir(s.path+".tmp", 0o700); err != nil {
+	if err := os.Mkdir(s.path+disk.NextSuffix, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(s.path+".tmp/x", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.save(waiting(someDay.Add(time.Hour))); err == nil || strings.Contains(err.Error(), s.path) {
+	if err := s.save(waiting(someDay.Add(time.Hour))); !errors.Is(err, disk.ErrInTheWay) {
 		t.Errorf("%v", err)
 	}
 	if m, err := s.load(); err != nil || !m.Lanes["openai/m"].Law.At.Equal(someDay) {

@@ -1,10 +1,10 @@
 package timeline
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 
 	"github.com/headrace/headrace/internal/disk"
@@ -178,57 +178,26 @@ func (t *file) putBack() {
 
 func (t *file) close() error { return t.f.Close() }
 
-// rewrite writes the file anew, with samples of that many seconds or more, beside the old
-// one, and gives it its name. It is then two thirds full at most.
+// rewrite writes the file anew, with samples of that many seconds or more. It is then two
+// thirds full at most. The old one is closed before the new one takes its name: not every
+// system renames a file that is open.
 func (t *file) rewrite(span int) error {
 	if !t.isStill() {
 		return errors.New("another file has come in its place")
 	}
-	next := t.path + ".tmp"
-	if err := removeOurs(next); err != nil {
-		return err
-	}
-	written, err := t.writeAnew(next, span)
+	next := t.contents
+	err := disk.Real().Replace(t.path, disk.Marked(mark), func(out *bufio.Writer) error {
+		written, text, err := t.shorter(span)
+		if err == nil {
+			_, err = out.Write(append(text, t.end...))
+		}
+		next = written
+		return errors.Join(err, t.f.Close())
+	})
 	if err == nil {
-		err = t.replace(next)
+		t.contents = next
 	}
-	if err != nil {
-		_ = os.Remove(next)
-		return disk.Bare(err)
-	}
-	t.contents = written
-	return nil
-}
-
-// removeOurs removes what a killed process left under the name of the new file. What does
-// not begin as a timeline is somebody else's.
-func removeOurs(path string) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|disk.NoFollow, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return disk.Bare(err)
-	}
-	text := make([]byte, len(mark))
-	n, err := io.ReadFull(f, text)
-	_ = f.Close() // it was only read
-	if info, serr := os.Lstat(path); serr != nil || !info.Mode().IsRegular() || string(text[:n]) != mark && (n > 0 || !errors.Is(err, io.EOF)) {
-		return errors.New(path + " is in the way, and is none of headrace's")
-	}
-	return disk.Bare(os.Remove(path))
-}
-
-func (t *file) writeAnew(next string, span int) (contents, error) {
-	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL|disk.NoFollow, fileMode)
-	if err != nil {
-		return contents{}, err
-	}
-	written, text, err := t.shorter(span)
-	if err == nil {
-		_, err = f.Write(append(text, t.end...))
-	}
-	return written, errors.Join(err, f.Close())
+	return errors.Join(disk.Bare(err), t.reopen())
 }
 
 // shorter is what stays, with samples of at least that span: two thirds at most of the
@@ -245,15 +214,14 @@ func (t *file) shorter(span int) (c contents, text []byte, err error) {
 	return c, nil, errors.New("it cannot be made shorter")
 }
 
-// replace gives the new file the name, and goes on with it. Not every system renames a file
-// that is open.
-func (t *file) replace(next string) error {
-	if err := errors.Join(t.f.Close(), os.Rename(next, t.path)); err != nil {
-		return err
+// reopen opens the file under its name, if it was closed, and goes on with it.
+func (t *file) reopen() error {
+	if _, err := t.f.Stat(); err == nil {
+		return nil // what was in the way was seen before it was closed
 	}
 	f, err := os.OpenFile(t.path, os.O_RDWR|disk.NoFollow, fileMode)
 	if err != nil {
-		return err
+		return disk.Bare(err)
 	}
 	if t.f = f; errors.Is(disk.Own(f), disk.ErrOwned) || !t.isStill() {
 		return ErrInUse

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/internal/race"
 	"github.com/headrace/headrace/observe"
 )
@@ -323,12 +324,12 @@ func TestAnotherInItsPlace(t *testing.T) {
 	path := tempPath(t)
 	f := begun(t, path)
 	must(t, f.add(aSample(1, newChance(9)), news(1)))
-	must(t, os.WriteFile(path+".tmp", []byte("mine"), 0o600))
+	must(t, os.WriteFile(path+disk.NextSuffix, []byte("mine"), 0o600))
 	if err := f.rewrite(2); err == nil || !strings.Contains(err.Error(), "in the way") {
 		t.Errorf("in the way: %v", err)
 	}
-	must(t, os.Remove(path+".tmp"))
-	must(t, os.WriteFile(path+".tmp", []byte(mark+`1,"sp`), 0o600))
+	must(t, os.Remove(path+disk.NextSuffix))
+	must(t, os.WriteFile(path+disk.NextSuffix, []byte(mark+`1,"sp`), 0o600))
 	must(t, f.rewrite(2))
 	must(t, os.Remove(path))
 	must(t, os.WriteFile(path, []byte("mine"), 0o600))

@@ -1,0 +1,132 @@
+//go:build unix
+
+package disk
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const mark = `{"mark":`
+
+func replaceBy(path, text string) error {
+	return Real().Replace(path, Marked(mark), func(w *bufio.Writer) error {
+		_, err := w.WriteString(text)
+		return err
+	})
+}
+
+func textOf(path string) string {
+	text, _ := os.ReadFile(path)
+	return string(text)
+}
+
+// Replace removes a file under the new file's name only if headrace wrote it: a crash left
+// it, cut off anywhere.
+func TestReplaceRemovesOnlyItsOwn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	for left, want := range map[string]error{
+		"": nil, `{"ma`: nil, mark + "1}\n": nil, mark: nil, strings.Repeat(" ", 10) + mark: ErrInTheWay,
+		"{\"prompt\":\"mine\"}\n": ErrInTheWay, "x": ErrInTheWay,
+		strings.Repeat("\x00", 9000): nil, strings.Repeat("\x00", 9000) + "x": ErrInTheWay, `{"ma` + "\x00\x00": nil,
+	} {
+		if err := errors.Join(os.WriteFile(path, []byte("old"), 0o640), os.WriteFile(path+NextSuffix, []byte(left), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		err := replaceBy(path, "new")
+		after, beside := "new", ""
+		if want != nil {
+			after, beside = "old", left
+		}
+		if !errors.Is(err, want) || textOf(path) != after || textOf(path+NextSuffix) != beside {
+			t.Errorf("%q: %v, then %q and beside it %q", left, err, textOf(path), textOf(path+NextSuffix))
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
+			t.Errorf("%q: %v %v", left, info.Mode(), err)
+		}
+		_ = os.Remove(path + NextSuffix)
+	}
+}
+
+// What is no file, or is another process's, is in the way whatever it holds, and is not
+// waited for.
+func TestReplaceLeavesWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	elsewhere := filepath.Join(dir, "elsewhere")
+	if err := os.WriteFile(elsewhere, []byte(mark), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, make := range map[string]func(string) error{
+		"link":   func(p string) error { return os.Symlink(elsewhere, p) },
+		"folder": func(p string) error { return os.Mkdir(p, 0o700) },
+		"pipe":   func(p string) error { return syscall.Mkfifo(p, 0o600) },
+		"owned": func(p string) error {
+			file, err := os.Create(p)
+			if err == nil {
+				t.Cleanup(func() { _ = file.Close() })
+				err = Own(file)
+			}
+			return err
+		},
+	} {
+		path := filepath.Join(dir, name)
+		if err := make(path + NextSuffix); err != nil {
+			t.Fatal(err)
+		}
+		if err := replaceBy(path, "new"); !errors.Is(err, ErrInTheWay) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Lstat(path + NextSuffix); err != nil {
+			t.Errorf("%s is gone: %v", name, err)
+		}
+	}
+	if textOf(elsewhere) != mark {
+		t.Errorf("behind the link: %q", textOf(elsewhere))
+	}
+}
+
+// A link at the name itself is replaced, and what it leads to stays.
+func TestReplaceDoesNotFollow(t *testing.T) {
+	dir := t.TempDir()
+	path, elsewhere := filepath.Join(dir, "f"), filepath.Join(dir, "elsewhere")
+	if err := errors.Join(os.WriteFile(elsewhere, []byte("mine"), 0o644), os.Symlink(elsewhere, path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := replaceBy(path, "new"); err != nil || textOf(elsewhere) != "mine" || textOf(path) != "new" {
+		t.Errorf("%v, %q, %q", err, textOf(elsewhere), textOf(path))
+	}
+	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+// The new file is on the disk before it has the name, and then the name is; an unsynced disk
+// only renames. A failed step leaves the old file alone.
+func TestReplaceInOrder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	var did []string
+	d := Real()
+	d.SyncData = func(f *os.File) error { did = append(did, "sync "+textOf(f.Name())); return nil }
+	d.Rename = func(from, to string) error { did = append(did, "rename"); return os.Rename(from, to) }
+	d.SyncFolder = func(string) { did = append(did, "folder") }
+	hello := func(w *bufio.Writer) error { _, err := w.WriteString("hello"); return err }
+	if err := errors.Join(d.Replace(path, Marked(mark), hello), d.Unsynced().Replace(path, Marked(mark), hello)); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(did, ", "); got != "sync hello, rename, folder, rename" {
+		t.Errorf("got %s", got)
+	}
+	full := errors.New("full")
+	d.SyncData = func(*os.File) error { return full }
+	if err := d.Replace(path, Marked(mark), hello); !errors.Is(err, full) || textOf(path) != "hello" {
+		t.Errorf("%v, %q", err, textOf(path))
+	}
+	if left, _ := filepath.Glob(path + "*"); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+}
