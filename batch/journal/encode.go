@@ -7,16 +7,21 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
+// aroundBody is how deep a body stands in its line: in the line and in its response, as
+// metadata do in the line and in what headrace adds.
+const aroundBody = 2
+
 // appendJSON appends a body on one line: valid JSON as it came, without the white
-// space around its values if it had line breaks; anything else as a string. Of a
-// body that is known to be JSON, only what valid JSON may still lack is looked at.
+// space around its values if it had line breaks; anything else as a string, also JSON with
+// which the line would nest too deep to be read back. Of a body that is known to be JSON,
+// only what valid JSON may still lack is looked at.
 func appendJSON(dst, body []byte, known bool) []byte {
 	if body = rawjson.Trim(body); len(body) == 0 {
 		return append(dst, "null"...)
 	}
 	breaks, ascii := bytes.IndexByte(body, '\n') >= 0 || bytes.IndexByte(body, '\r') >= 0, false
-	if !known {
-		p := rawjson.Parser{Skim: true}
+	if !known || mayBeDeep(body) {
+		p := rawjson.Parser{Skim: true, Around: aroundBody}
 		if !p.Parse(body) {
 			return rawjson.AppendString(dst, string(body))
 		}
@@ -29,6 +34,13 @@ func appendJSON(dst, body []byte, known bool) []byte {
 		return append(dst, body...)
 	}
 	return appendCompact(dst, body)
+}
+
+// mayBeDeep reports whether a body has enough brackets to nest too deep in its line. It is
+// quick: nearly all have fewer bytes than that.
+func mayBeDeep(body []byte) bool {
+	const most = rawjson.MaxNesting - aroundBody
+	return len(body) > 2*most && bytes.Count(body, []byte{'['})+bytes.Count(body, []byte{'{'}) > most
 }
 
 // appendCompact appends valid JSON without white space.

@@ -22,6 +22,7 @@ type Parser struct {
 	// the text and are good until the next one is parsed.
 	Members []Member
 	Skim    bool // Members are not wanted
+	Around  int  // how deep the text is to stand in another, whose levels count; then with Skim alone
 	Breaks  bool // there are line breaks around the text's values
 
 	// beyond has a sign bit set in some byte if a string of the text may hold what is
@@ -31,11 +32,12 @@ type Parser struct {
 	deep   bool // what is wrong there is that it nests too deep
 }
 
-// Parse reports whether text is one JSON value that nests at most MaxNesting deep.
+// Parse reports whether text is one JSON value that nests at most MaxNesting deep, with
+// what is to stand around it.
 // It does not look whether its strings are UTF-8.
 func (p *Parser) Parse(text []byte) bool {
 	p.Members, p.beyond, p.Breaks, p.deep = p.Members[:0], 0, false, false
-	i := p.value(text, p.gap(text, 0), 1)
+	i := p.value(text, p.gap(text, 0), 1+p.Around)
 	if i < 0 {
 		p.stuck = ^i
 		return false

@@ -138,3 +138,14 @@ func TestSyntaxErrorsNameTheByte(t *testing.T) {
 		}
 	}
 }
+
+// The levels around a text count as its own.
+func TestParseCountsWhatIsAround(t *testing.T) {
+	for deep, want := range map[int]bool{MaxNesting - 2: true, MaxNesting - 1: false} {
+		text := []byte(strings.Repeat("[", deep) + strings.Repeat("]", deep))
+		p := Parser{Skim: true, Around: 2}
+		if p.Parse(text) != want {
+			t.Errorf("%d levels within two: %t", deep, !want)
+		}
+	}
+}
