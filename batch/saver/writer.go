@@ -16,6 +16,7 @@ type writer struct {
 	out  io.Writer     // nil until the first line of a file that is made lazily
 	file *os.File      // nil if out is not ours, or not there yet
 	size int64         // bytes of whole lines in the file
+	torn bool          // what was written last ends within a line, and cannot be cut off
 	err  error         // why no line may follow
 }
 
@@ -40,10 +41,17 @@ func (w *writer) create() bool {
 
 // writeLines writes a bundle and tells how many of its lines are whole in the file.
 // What a failed write has left of the next is cut off; where even that fails, no
-// line may follow.
+// line may follow. Of what is not ours nothing is cut off: a line feed ends the torn piece
+// before the next line, so that it spoils none but itself.
 func (w *writer) writeLines(b *bundle) (n int, err error) {
 	if w.out == nil && !w.create() {
 		return 0, w.err
+	}
+	if w.torn {
+		if _, err := w.out.Write([]byte{'\n'}); err != nil {
+			return 0, err
+		}
+		w.torn = false
 	}
 	written, err := w.out.Write(b.buf)
 	if err == nil && written < len(b.buf) {
@@ -53,10 +61,8 @@ func (w *writer) writeLines(b *bundle) (n int, err error) {
 		n++
 	}
 	w.size += int64(b.start(n))
-	if err != nil && w.file != nil && written > b.start(n) {
-		if torn := w.file.Truncate(w.size); torn != nil {
-			w.err = torn
-		}
+	if w.torn = err != nil && written > b.start(n); w.torn && w.file != nil {
+		w.torn, w.err = false, w.file.Truncate(w.size)
 	}
 	return n, err
 }

@@ -92,3 +92,47 @@ func TestDevicesHaveNoDisk(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Where a torn piece cannot be cut off, as on standard output, it has a line of its own: each
+// line that counts as saved is whole, wherever the disk was full and however often.
+func TestTornPieceIsNotGluedToTheNextLine(t *testing.T) {
+	whole := lineText(1) + lineText(2)
+	for _, room := range []int{0, 1, 20, len(lineText(1)) - 1, len(lineText(1)), len(lineText(1)) + 1, len(whole) - 1} {
+		for _, again := range []int{0, 1, 2, 40} { // what there is room for when it is tried again
+			file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := &roomy{file, room}
+			w := &writer{name: "out", out: out}
+			b := bundleOf(1, 2)
+			for k := 0; len(b.items) > 0; k++ {
+				n, _ := w.writeLines(b)
+				b.forget(n)
+				if out.room = again; k > 0 {
+					out.room = 1 << 20
+				}
+			}
+			text, err := os.ReadFile(file.Name())
+			if err != nil || file.Close() != nil {
+				t.Fatal(err)
+			}
+			for n := range 2 {
+				if !strings.Contains("\n"+string(text), "\n"+lineText(n+1)) {
+					t.Fatalf("after %d bytes, then %d, line %d is not whole:\n%s", room, again, n+1, text)
+				}
+			}
+			if room == len(lineText(1)) && again == 0 && string(text) != whole {
+				t.Errorf("nothing was torn, and there is more than the lines:\n%s", text)
+			}
+		}
+	}
+}
+
+func bundleOf(numbers ...int) *bundle {
+	b := new(bundle)
+	for _, n := range numbers {
+		b.add(&saving{line: savedLine(n)})
+	}
+	return b
+}

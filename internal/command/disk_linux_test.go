@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -35,11 +36,14 @@ func smallDisk(t *testing.T) string {
 // unless there was one, which has abandoned those calls.
 func TestFullDiskThatHasRoomAgain(t *testing.T) {
 	for _, abandoned := range []bool{false, true} {
-		t.Run(fmt.Sprintf("abandoned %t", abandoned), func(t *testing.T) { roomAgain(t, abandoned) })
+		t.Run(fmt.Sprintf("abandoned %t", abandoned), func(t *testing.T) { roomAgain(t, abandoned, false) })
 	}
 }
 
-func roomAgain(t *testing.T, abandoned bool) {
+// Standard output cannot be cut: a line feed keeps the piece that was torn from the next result.
+func TestFullDiskOfStdoutThatHasRoomAgain(t *testing.T) { roomAgain(t, false, true) }
+
+func roomAgain(t *testing.T, abandoned, toStdout bool) {
 	dir, room, first, answered := smallDisk(t), make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 2000)
 	answer := fmt.Sprintf(`{"choices":[{"message":{"content":%q},"finish_reason":"stop"}]}`, strings.Repeat("x", 1000))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,7 +69,16 @@ func roomAgain(t *testing.T, abandoned bool) {
 		t.Fatal(err)
 	}
 	args := []string{promptsFile(t, 1000), "-o", out, "--base-url", server.URL, "--model", "m", "-c", "8"}
-	p := start(t, nil, args...)
+	var stdout *os.File
+	if toStdout {
+		file, err := os.Create(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = file.Close() }()
+		stdout, args[2] = file, "-"
+	}
+	p := startTo(t, stdout, nil, args...)
 	e := p.until(stopping)
 	if !strings.Contains(e.Message, "no space left on device") {
 		t.Errorf("it stops for another reason: %s", e.Message)
@@ -81,6 +94,19 @@ func roomAgain(t *testing.T, abandoned bool) {
 		release()
 	}
 	code, _ := p.end()
+	if toStdout {
+		repaired, err := journal.Repair(out) // it drops the piece, and finds each line behind it
+		if err != nil || len(repaired.Dropped) > 1 {
+			t.Errorf("%+v, %v", repaired, err)
+		}
+		text, err := os.ReadFile(out)
+		if repaired.As != "" {
+			text, err = os.ReadFile(repaired.As)
+		}
+		if n := strings.Count("\n"+string(text), "\n{\"id\":\"hr-"); err != nil || strings.Count(string(text), `{"id":"hr-`) != n {
+			t.Errorf("a piece is glued to a line: %d lines begin", n)
+		}
+	}
 	if n := wholeLines(t, out); code != want || n != len(answered) && !abandoned || n <= 8 || !strings.HasPrefix(p.last, "headrace run ") {
 		t.Errorf("exit code %d, %d lines of %d answers, last line %q", code, n, len(answered), p.last)
 	}

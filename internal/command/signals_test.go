@@ -36,8 +36,17 @@ type process struct {
 // start runs "headrace run" with JSON progress.
 func start(t *testing.T, stdin io.Reader, args ...string) *process {
 	t.Helper()
+	return startTo(t, nil, stdin, args...)
+}
+
+// startTo is start with a standard output.
+func startTo(t *testing.T, stdout *os.File, stdin io.Reader, args ...string) *process {
+	t.Helper()
 	cmd := exec.Command("headrace", append([]string{"run", "--progress", "json"}, args...)...)
 	cmd.Stdin = stdin
+	if stdout != nil {
+		cmd.Stdout = stdout
+	}
 	cmd.Dir = t.TempDir()
 	pipe, err := cmd.StderrPipe()
 	if err != nil {
