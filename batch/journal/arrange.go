@@ -91,7 +91,7 @@ func (a *arranger) check() error {
 		return ErrChanged
 	}
 	at := 0
-	return a.journal.each(func(_ int, sum keys.Sum, _ []byte) error {
+	return a.journal.each(func(_ int, sum keys.Sum, _ []byte, _ bool) error {
 		key := short(sum)
 		for at < len(a.order) && a.order[at] != key {
 			at++
@@ -107,7 +107,7 @@ func (a *arranger) check() error {
 func (a *arranger) sort() (moved bool, err error) {
 	a.places = make([]place, 0, a.journal.Lines)
 	offset := int64(0)
-	err = a.journal.each(func(_ int, sum keys.Sum, text []byte) error {
+	err = a.journal.each(func(_ int, sum keys.Sum, text []byte, _ bool) error {
 		a.places = append(a.places, place{key: short(sum), offset: offset, size: uint32(len(text)), rank: behind})
 		offset += int64(len(text))
 		return a.until()

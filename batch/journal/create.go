@@ -92,11 +92,14 @@ func ErrorsPath(output string) string {
 	return stem + ".errors" + ending
 }
 
-// Beside is the name of a file that is kept beside an output: its name with another
-// ending. Of a compressed file that stands for both of its endings.
+// Beside is the name of a file that is kept beside an output: its name with another ending
+// for .jsonl, or with one more for any other, so that r.jsonl and r.json share no file. Of a
+// compressed file the ending stands for both.
 func Beside(output, ending string) string {
-	stem, _ := split(output)
-	return stem + ending
+	if stem, of := split(output); strings.HasPrefix(of, ".jsonl") {
+		return stem + ending
+	}
+	return output + ending
 }
 
 // split cuts a name before its ending, or before the two endings of a compressed file.

@@ -19,6 +19,28 @@ func SameFile(a, b string) bool {
 	return os.SameFile(one, other)
 }
 
+// OutputName is how the lines of an errors file name the output of their items: by its way from
+// the folder of that file, so both may be moved together; "-" is standard output.
+func OutputName(errorsPath, output string) string {
+	if output == "" || output == "-" {
+		return "-"
+	}
+	name, err := filepath.Rel(filepath.Dir(fullName(errorsPath)), fullName(output))
+	if err != nil {
+		return output
+	}
+	return filepath.ToSlash(name)
+}
+
+// nameIn is OutputName where only lines of that output count. In the errors file that is the
+// output's by its name all do: whoever renames both loses nothing.
+func nameIn(errorsPath, output string) string {
+	if SameFile(errorsPath, ErrorsPath(output)) {
+		return ""
+	}
+	return OutputName(errorsPath, output)
+}
+
 func sameAsAny(path string, others []string) bool {
 	for _, other := range others {
 		if SameFile(path, other) {

@@ -75,8 +75,11 @@ type Headrace struct {
 	Filtered bool `json:"filtered,omitempty"`
 	// Calls is how many an item had that failed, and Failures how they ended; neither is
 	// written of a result.
-	Calls    int             `json:"calls,omitempty"`
-	Failures []CallFailure   `json:"failures,omitempty"`
+	Calls    int           `json:"calls,omitempty"`
+	Failures []CallFailure `json:"failures,omitempty"`
+	// Output is the output of an item that failed, as [OutputName] names it: several outputs may
+	// share one errors file. "" is not written.
+	Output   string          `json:"output,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"` // the input line's own
 	// Text is what the answer says in words; nil is not written. A text with which the line
 	// could become longer than MaxJournalLine is left out: the body has it.
@@ -177,6 +180,7 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 		dst = append(dst, `,"filtered":true`...)
 	}
 	dst = appendFailures(dst, h)
+	dst = appendKnown(dst, `,"output":`, h.Output)
 	if h.Metadata != nil {
 		dst = appendJSON(append(dst, `,"metadata":`...), h.Metadata, false)
 	}

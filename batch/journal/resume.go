@@ -75,9 +75,12 @@ type Journal struct {
 	// none; in an errors file they are what a later try has made of the item.
 	Repeated, RepeatedLine int
 
+	Others int // of an errors file, lines of other outputs: no other count has them but Lines
+
 	path   string
-	noKeys bool // Keys and Repeated are not wanted
-	failed bool // it holds failed items
+	output string // whose lines of an errors file count; "": all
+	noKeys bool   // Keys and Repeated are not wanted
+	failed bool   // it holds failed items
 	there  bool
 }
 
@@ -91,6 +94,12 @@ func ReadJournal(path string, others ...string) (*Journal, error) {
 // ReadErrorsJournal is ReadJournal for a file of failed items.
 func ReadErrorsJournal(path string, others ...string) (*Journal, error) {
 	return readJournal(path, true, others)
+}
+
+// ReadErrorsOf is ReadErrorsJournal for the failed items of one output. The file may hold those
+// of others, whose lines name them.
+func ReadErrorsOf(output, path string, others ...string) (*Journal, error) {
+	return (&Journal{path: path, failed: true, output: nameIn(path, output)}).from(others)
 }
 
 func readJournal(path string, failed bool, others []string) (*Journal, error) {
@@ -164,6 +173,11 @@ func (j *Journal) take(parse *journalParser, text []byte) error {
 		return j.complain()
 	}
 	j.Lines++
+	j.Size += n
+	if !j.isOurs(parse) {
+		j.Others++
+		return nil
+	}
 	if parse.simulated {
 		j.Simulated++
 	}
@@ -175,8 +189,13 @@ func (j *Journal) take(parse *journalParser, text []byte) error {
 			j.RepeatedLine = j.Lines
 		}
 	}
-	j.Size += n
 	return nil
+}
+
+// isOurs reports whether the line that was read last is of the output that is asked about. A
+// line that names none may be anybody's.
+func (j *Journal) isOurs(parse *journalParser) bool {
+	return j.output == "" || len(parse.output) == 0 || string(rawjson.Unquote(parse.output)) == j.output
 }
 
 // fed is a copy of a last line, with the line feed that it lacks.
@@ -234,6 +253,7 @@ type journalParser struct {
 
 	// Of the line that was read last:
 	id        []byte // its custom id, quoted
+	output    []byte // the output that it names, quoted; nil if it names none
 	simulated bool
 }
 
@@ -268,6 +288,7 @@ func (p *journalParser) read(text []byte) (sum keys.Sum, fault []byte, err error
 		return sum, nil, errNotOurs // the id is made of the key: a flipped bit in either shows
 	}
 	p.id = find(line, "custom_id") // a string, as the line opens
+	p.output = find(p.inner, "output")
 	p.simulated = string(find(p.inner, "simulated")) == "true"
 	return sum, fault, nil
 }

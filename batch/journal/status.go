@@ -47,7 +47,7 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 	if err := p.read(results, func(keys.Sum) bool { return true }, p.addResult); err != nil {
 		return nil, err
 	}
-	failures, err := ReadErrorsJournal(errorsPath, output)
+	failures, err := ReadErrorsOf(output, errorsPath, output)
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +77,8 @@ type progressLine struct {
 }
 
 func (p *Progress) read(j *Journal, counts func(keys.Sum) bool, add func(*progressLine)) error {
-	err := j.each(func(_ int, sum keys.Sum, text []byte) error {
-		if !counts(sum) {
+	err := j.each(func(_ int, sum keys.Sum, text []byte, ours bool) error {
+		if !ours || !counts(sum) {
 			return nil
 		}
 		var l progressLine

@@ -21,19 +21,33 @@ import (
 // again may have a line in both, and then the one in the output counts. No Writer
 // may be open on the file, and the caller holds the lock.
 func DropSuperseded(path string, results *KeySet) (dropped int, err error) {
-	return dropSuperseded(disk.Real(), path, results)
+	return dropSuperseded(disk.Real(), "", path, results)
 }
 
-func dropSuperseded(d disk.Disk, path string, results *KeySet) (dropped int, err error) {
-	journal, err := ReadErrorsJournal(path)
+// DropSupersededOf is DropSuperseded for the lines of one output, which has these results: lines
+// of others stay.
+func DropSupersededOf(output, path string, results *KeySet) (dropped int, err error) {
+	return dropSuperseded(disk.Real(), nameIn(path, output), path, results)
+}
+
+func dropSuperseded(d disk.Disk, output, path string, results *KeySet) (dropped int, err error) {
+	journal, err := (&Journal{path: path, failed: true, output: output}).from(nil)
 	if err != nil {
 		return 0, err
 	}
 	last := newLastLines(journal)
-	if err := journal.each(func(line int, sum keys.Sum, _ []byte) error { last.see(line, sum); return nil }); err != nil {
+	err = journal.each(func(line int, sum keys.Sum, _ []byte, ours bool) error {
+		if ours {
+			last.see(line, sum)
+		}
+		return nil
+	})
+	if err != nil {
 		return 0, err
 	}
-	keep := func(line int, sum keys.Sum) bool { return !results.sums.Has(sum) && last.is(line, sum) }
+	keep := func(line int, sum keys.Sum, ours bool) bool {
+		return !ours || !results.sums.Has(sum) && last.is(line, sum)
+	}
 	if dropped, err = journal.count(keep); err != nil || dropped == 0 {
 		return 0, err
 	}
@@ -69,7 +83,7 @@ func (l *lastLines) is(line int, sum keys.Sum) bool {
 }
 
 // each goes over the whole lines of a journal once more.
-func (j *Journal) each(visit func(line int, sum keys.Sum, text []byte) error) error {
+func (j *Journal) each(visit func(line int, sum keys.Sum, text []byte, ours bool) error) error {
 	if !j.there {
 		return nil
 	}
@@ -92,16 +106,16 @@ func (j *Journal) each(visit func(line int, sum keys.Sum, text []byte) error) er
 		if err != nil {
 			return ErrChanged
 		}
-		if err := visit(n, sum, text); err != nil {
+		if err := visit(n, sum, text, j.isOurs(&parse)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (j *Journal) count(keep func(int, keys.Sum) bool) (dropped int, err error) {
-	err = j.each(func(line int, sum keys.Sum, _ []byte) error {
-		if !keep(line, sum) {
+func (j *Journal) count(keep func(line int, sum keys.Sum, ours bool) bool) (dropped int, err error) {
+	err = j.each(func(line int, sum keys.Sum, _ []byte, ours bool) error {
+		if !keep(line, sum, ours) {
 			dropped++
 		}
 		return nil
@@ -110,10 +124,10 @@ func (j *Journal) count(keep func(int, keys.Sum) bool) (dropped int, err error) 
 }
 
 // rewrite makes the file anew without what is not kept.
-func (j *Journal) rewrite(d disk.Disk, keep func(int, keys.Sum) bool) error {
+func (j *Journal) rewrite(d disk.Disk, keep func(line int, sum keys.Sum, ours bool) bool) error {
 	return replace(d, j.path, func(out *bufio.Writer) error {
-		return j.each(func(line int, sum keys.Sum, text []byte) error {
-			if !keep(line, sum) {
+		return j.each(func(line int, sum keys.Sum, text []byte, ours bool) error {
+			if !keep(line, sum, ours) {
 				return nil
 			}
 			_, err := out.Write(text)

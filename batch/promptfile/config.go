@@ -86,7 +86,8 @@ type Config struct {
 
 	Watch Watch
 
-	estimates bool // Cost is our own
+	estimates bool   // Cost is our own
+	named     string // the output in lines of the errors file; "": there is none
 }
 
 // Fields are what the lines of a run tell that is not all of one shape. The zero value tells
@@ -119,6 +120,9 @@ type Watch struct {
 func (c Config) withDefaults() Config {
 	if c.Errors == "" {
 		c.Errors = journal.ErrorsPath(c.Output)
+	}
+	if c.Output != "" || c.Stdout != nil {
+		c.named = journal.OutputName(c.Errors, c.Output)
 	}
 	c.Concurrency = cmp.Or(c.Concurrency, batch.DefaultConcurrency)
 	c.Reader.Name = c.Input.Name

@@ -81,6 +81,7 @@ func (c *Config) addFailure(l *journal.Line, r *Result) {
 			l.Response.Body = r.Value.Body
 		}
 	}
+	l.Headrace.Output = c.named
 	l.Headrace.Calls = r.Calls
 	for _, f := range r.Failures {
 		l.Headrace.Failures = append(l.Headrace.Failures, journal.CallFailure{

@@ -77,6 +77,7 @@ func (s *Sums) count(code string) {
 // skipped rather than the end of all.
 func (m *Maker) BadLine(bad *prompts.LineError) journal.Line {
 	l := badLine(bad)
+	l.Headrace.Output = m.cfg.named
 	l.Headrace.Simulated, l.Headrace.Provider = m.cfg.Simulated, m.cfg.Fields.Provider
 	return l
 }

@@ -72,7 +72,7 @@ func (c *Config) journals() (*past, error) {
 			return nil, err
 		}
 	}
-	if p.errors, err = journal.ReadErrorsJournal(c.Errors, c.Input.Name, c.Output); err != nil {
+	if p.errors, err = journal.ReadErrorsOf(c.Output, c.Errors, c.Input.Name, c.Output); err != nil {
 		return nil, err
 	}
 	return &p, p.mixes(c)
@@ -80,15 +80,17 @@ func (c *Config) journals() (*past, error) {
 
 // mixes refuses to let made-up answers and real ones stand for each other.
 func (p *past) mixes(c *Config) error {
+	if c.Output == "" {
+		return nil // nothing is taken over from an earlier run
+	}
 	for _, f := range []struct {
 		name string
 		j    *journal.Journal
 	}{{c.Output, p.results}, {c.Errors, p.errors}} {
 		switch {
-		case f.j == nil:
 		case !c.Simulated && f.j.Simulated > 0:
 			return fmt.Errorf("promptfile: go on with %s: %w", f.name, ErrSimulated)
-		case c.Simulated && f.j.Simulated < f.j.Lines:
+		case c.Simulated && f.j.Simulated < f.j.Lines-f.j.Others:
 			return fmt.Errorf("promptfile: go on with %s: %w", f.name, ErrReal)
 		}
 	}
@@ -116,7 +118,7 @@ func (c *Config) dropSuperseded(p *past) error {
 	}
 	now, err := journal.ReadJournal(c.Output)
 	if err == nil {
-		_, err = journal.DropSuperseded(c.Errors, &now.Keys)
+		_, err = journal.DropSupersededOf(c.Output, c.Errors, &now.Keys)
 	}
 	return err
 }

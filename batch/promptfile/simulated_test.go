@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/headrace/headrace/batch"
@@ -72,7 +73,9 @@ func (d *desk) files() string {
 	return all
 }
 
-// The errors file alone is enough to refuse: a run to standard output has no other.
+// A run to standard output takes nothing over from an errors file: what another run has left
+// there, simulated or not, does not keep it from running. A run to a file asks only about
+// lines of its own output.
 func TestSimulatedErrorsBesideStandardOutput(t *testing.T) {
 	d := newDesk(t, ask("a"))
 	l := journal.LineOf("a", journal.Headrace{Key: "00112233445566778899aabbccddeeff", Simulated: true})
@@ -83,7 +86,26 @@ func TestSimulatedErrorsBesideStandardOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(Config{Input: in, Stdout: os.Stdout, Errors: name}); !errors.Is(err, ErrSimulated) {
-		t.Errorf("%v", err)
+	other := filepath.Join(d.dir, "other.jsonl")
+	for _, c := range []struct {
+		of   string // the output that the line names
+		cfg  Config
+		want error
+	}{
+		{"", Config{Stdout: os.Stdout}, nil}, {"-", Config{Stdout: os.Stdout}, nil},
+		{"", Config{Output: d.out}, ErrSimulated}, {"", Config{Output: other}, ErrSimulated},
+		{"out.jsonl", Config{Output: d.out}, ErrSimulated}, {"out.jsonl", Config{Output: other}, nil},
+		{"other.jsonl", Config{Output: other}, ErrSimulated}, {"out.jsonl", Config{Output: other, Simulated: true}, nil},
+	} {
+		l.Headrace.Output = c.of
+		write(t, name, string(journal.AppendLine(nil, &l)))
+		c.cfg.Input, c.cfg.Errors = in, name
+		job, err := Open(c.cfg)
+		if !errors.Is(err, c.want) {
+			t.Errorf("a line of %q, output %q: %v", c.of, c.cfg.Output, err)
+		}
+		if err == nil && job.Close() != nil {
+			t.Error("it cannot be closed")
+		}
 	}
 }

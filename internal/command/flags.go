@@ -123,7 +123,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	f.all, fs.SortFlags = fs, false
 	fs.StringVarP(&f.output, "output", "o", "", "where results go (required); - is standard output")
 	fs.StringVar(&f.errors, "errors", "", "where failed items go (default: OUTPUT with .errors before its ending)")
-	fs.StringVar(&f.timeline, "timeline", "", "where how the run goes is written, a line a second, for headrace status --watch (default: OUTPUT with .run.jsonl for its ending); none writes it nowhere")
+	fs.StringVar(&f.timeline, "timeline", "", "where how the run goes is written, a line a second, for headrace status --watch (default: OUTPUT with .run.jsonl for .jsonl); none writes it nowhere")
 	fs.StringVar(&f.provider, "provider", providerOpenAI, "whom to call: openai, anthropic, gemini, azure, bedrock, groq, … (see headrace help providers), or sim, which is simulated and needs no key")
 	fs.StringVar(&f.baseURL, "base-url", "", "another server that speaks the provider's dialect, such as http://127.0.0.1:8080/v1")
 	f.registerWhom(fs)
@@ -155,7 +155,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.order, "order", orderCompletion, "how results stand in the output: completion (as they come) or input (as in the input; those that wait for their turn are not saved yet, and a run that goes on with a file brings it into order at its end)")
 	fs.BoolVar(&f.retryFailed, "retry-failed", false, "also try again what failed for good in an earlier run")
 	fs.BoolVar(&f.fresh, "fresh", false, "start over: the old output is kept as OUTPUT.bak")
-	fs.BoolVar(&f.forget, "forget", false, "begin as if nothing were known of the provider: what an earlier run learned is in OUTPUT with .state.json for its ending")
+	fs.BoolVar(&f.forget, "forget", false, "begin as if nothing were known of the provider: what an earlier run learned is in OUTPUT with .state.json for .jsonl")
 	fs.StringVar(&f.durable, "durable", durableSync, "when a result is saved: sync (10 ms later it survives the loss of power) or os (it survives the end of this process)")
 	fs.StringVar(&f.progress, "progress", progressAuto, "auto, panel, bar, plain, json or none, on standard error: auto is the panel on a terminal, and plain elsewhere")
 	fs.StringVar(&f.color, "color", colorAuto, "auto, always or never: auto is a terminal's panel, unless NO_COLOR is set")

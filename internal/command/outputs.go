@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
@@ -18,7 +20,11 @@ import (
 // stdoutErrors is where failed items of a run to standard output, or to a device, go.
 const stdoutErrors = "headrace.errors.jsonl"
 
-func (f *runFlags) toStdout() bool { return f.output == "-" }
+// stdoutNames are those that some systems have for standard output. To open one anew would
+// begin a file again that it leads to, and leave files in a folder of the system.
+var stdoutNames = []string{"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
+
+func (f *runFlags) toStdout() bool { return f.output == "-" || slices.Contains(stdoutNames, f.output) }
 
 // errorsPath is the name of the errors file.
 func (f *runFlags) errorsPath() string {
@@ -36,19 +42,21 @@ type namedFile struct{ what, name string }
 
 // files are those that a run reads and writes, beside its timeline and its log.
 func (r *runner) files() (list []namedFile) {
-	for _, f := range []namedFile{
-		{"input", r.input}, {"output", r.flags.output}, {"errors file", r.flags.errorsPath()}, {"state file", statePath(r.flags.output)},
-	} {
-		if f.name != "-" {
-			list = append(list, f)
-		}
+	if r.input != "-" {
+		list = append(list, namedFile{"input", r.input})
 	}
-	return list
+	if !r.flags.toStdout() {
+		list = append(list, namedFile{"output", r.flags.output}, namedFile{"state file", statePath(r.flags.output)})
+	}
+	return append(list, namedFile{"errors file", r.flags.errorsPath()})
 }
 
-// isNoFile reports whether something is there that is no file, such as /dev/null: beside
-// it nothing can be kept.
+// isNoFile reports whether something is there that is no file, such as /dev/null, or that
+// bears a name of the system's, such as /dev/fd/3: beside it nothing can be kept.
 func isNoFile(path string) bool {
+	if folder := filepath.ToSlash(filepath.Dir(path)); strings.HasSuffix(folder, "/fd") && (strings.HasPrefix(folder, "/dev") || strings.HasPrefix(folder, "/proc")) {
+		return true
+	}
 	info, err := os.Stat(path)
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }

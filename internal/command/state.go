@@ -18,16 +18,15 @@ import (
 	"github.com/headrace/headrace/provider/auth"
 )
 
-// statePath is where the state of an output is: its name with .state.json for its ending,
-// or for the two endings of a compressed one.
+// statePath is where the state of an output is: its name with .state.json for .jsonl, or behind
+// any other ending.
 func statePath(output string) string {
 	return journal.Beside(output, ".state.json")
 }
 
 // stateFile is where this run keeps its state; nil where there is no file to lie beside.
 func (r *runner) stateFile() *stateFile {
-	info, err := os.Stat(r.flags.output)
-	if r.flags.toStdout() || err == nil && !info.Mode().IsRegular() {
+	if r.flags.toStdout() || isNoFile(r.flags.output) {
 		return nil
 	}
 	s := &stateFile{path: statePath(r.flags.output), law: r.flags.law, now: r.clock.Now, disk: disk.Real(), synced: r.flags.durability() == saver.Sync}

@@ -66,7 +66,7 @@ results.jsonl, and tell of a run that was killed how it stood.`,
 	fs.StringVar(&flags.format, "format", formatAuto, "how the input holds its items, as in headrace run")
 	fs.BoolVar(&flags.watch, "watch", false, "show how the run stands until it ends")
 	fs.BoolVar(&flags.json, "json", false, "print the latest progress event of the run")
-	fs.StringVar(&flags.timeline, "timeline", "", "the timeline that --watch and --json read, as in headrace run (default: OUTPUT with .run.jsonl for its ending)")
+	fs.StringVar(&flags.timeline, "timeline", "", "the timeline that --watch and --json read, as in headrace run (default: OUTPUT with .run.jsonl for .jsonl)")
 	nameValues(fs, map[string]string{"errors": "FILE", "input": "FILE", "format": "NAME", "timeline": "FILE"})
 	return cmd
 }

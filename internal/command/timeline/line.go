@@ -15,7 +15,7 @@ import (
 )
 
 // Path is where the timeline of an output is if nothing else is said: its name with
-// .run.jsonl for its ending, or for the two endings of a compressed one.
+// .run.jsonl for .jsonl, or behind any other ending.
 func Path(output string) string {
 	return journal.Beside(output, ".run.jsonl")
 }
