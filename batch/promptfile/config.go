@@ -191,9 +191,9 @@ func (c *Config) checkNames() error {
 // folder is where the files of a run lie.
 func (c *Config) folder() string { return filepath.Dir(cmp.Or(c.Output, c.Errors)) }
 
-// reader says how the input is read.
-func (c *Config) reader(checked bool) prompts.Config {
+// reader says how the input is read. Its ids are checked each time: a file may change.
+func (c *Config) reader() prompts.Config {
 	r := c.Reader
-	r.Checked, r.Passing, r.NoKeys = checked, false, false
+	r.Checked, r.Passing, r.NoKeys = false, false, false
 	return r
 }

@@ -14,6 +14,7 @@ type Input struct {
 	// Stream says that it can be read only once: its lines are checked as they come.
 	Stream bool
 	open   func() (io.ReadCloser, error)
+	stat   func() (os.FileInfo, error) // nil of a stream
 }
 
 // File is a prompt file, packed by gzip or zstd or not. One that is not there is
@@ -28,7 +29,8 @@ func File(path string) (Input, error) {
 		return Input{}, fmt.Errorf("promptfile: open %s: %w", path, journal.ErrDirectory)
 	}
 	open := func() (io.ReadCloser, error) { return os.Open(path) }
-	return Input{Name: path, Stream: !info.Mode().IsRegular(), open: open}, nil
+	stat := func() (os.FileInfo, error) { return os.Stat(path) }
+	return Input{Name: path, Stream: !info.Mode().IsRegular(), open: open, stat: stat}, nil
 }
 
 // Stream reads prompts from in, such as standard input, while they are run. Nothing ends

@@ -3,6 +3,7 @@ package promptfile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/headrace/headrace/batch/journal"
@@ -19,10 +20,12 @@ type intake struct {
 	putBad  func(journal.Line) // takes the lines of bad lines
 	done    int                // items that have a result of an earlier run
 	failed  int                // items that failed for good in one
+	given   int                // items that this run is to ask
 	skipped int                // bad lines that this run has put into the errors file
 	foreign int                // untranslatable ones, likewise
 	renamed int                // items whose id was taken
 	err     error              // why it ended early
+	digest  prompts.Digest     // of a file, as far as it was read
 	left    bool               // a stream was left before its end
 	whole   bool               // it was read to its end
 	order   *journal.Order     // of its items; nil if it is not wanted
@@ -60,6 +63,7 @@ func (in *intake) take(req prompts.Request) *Item {
 		in.failed++
 		return nil
 	}
+	in.given++
 	in.name(&req)
 	return in.maker.Item(req)
 }
@@ -98,8 +102,12 @@ func (in *intake) skip(err error) bool {
 	return true
 }
 
-// fail ends the input. What came before it is still run.
+// fail ends the input. What came before it is still run. The check let no line of a file pass
+// that ends a run: such a line has come since.
 func (in *intake) fail(err error) {
+	if _, bad := errors.AsType[*prompts.LineError](err); bad && !in.cfg.Input.Stream {
+		err = fmt.Errorf("%w (%w)", err, ErrChanged)
+	}
 	in.err = err
 	if in.cfg.Watch.Broke != nil {
 		in.cfg.Watch.Broke(err)
@@ -121,7 +129,9 @@ func (in *intake) file(yield func(prompts.Request, error) bool) {
 		return
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	cfg := in.cfg.reader(!in.cfg.SkipBad)
+	cfg := in.cfg.reader()
 	cfg.Takes = in.takesAgain()
-	prompts.NewReader(file, cfg).All()(yield)
+	reader := prompts.NewReader(file, cfg)
+	reader.All()(yield)
+	in.digest = reader.Digest()
 }

@@ -18,6 +18,7 @@ type Job struct {
 
 	plan    Plan
 	planned bool
+	checked checked  // what Plan has read
 	refused lineSet  // the lines of a file that the plan found Reader.Takes to refuse
 	files   *outputs // nil until Begin
 }

@@ -39,13 +39,16 @@ func (j *Job) Plan() (Plan, error) {
 	if j.cfg.Input.Stream {
 		return p, nil
 	}
-	err := j.survey(&p)
+	err := j.look()
+	if err == nil {
+		err = j.survey(&p)
+	}
 	j.plan = p
 	return p, err
 }
 
 func (j *Job) survey(p *Plan) error {
-	cfg := j.cfg.reader(false)
+	cfg := j.cfg.reader()
 	cfg.NoKeys, cfg.Takes = j.past.empty(), j.takes()
 	left := workload{lane: j.cfg.Lane, index: map[string]int{}}
 	found, err := Scan(j.cfg.Input, cfg, j.cfg.Drain, func(req prompts.Request) {
@@ -58,7 +61,7 @@ func (j *Job) survey(p *Plan) error {
 			j.cfg.Watch.Checked(p.Items)
 		}
 	})
-	p.Refused, p.Work = found.Refused, left.work
+	p.Refused, p.Work, j.checked.digest = found.Refused, left.work, found.Digest
 	return err
 }
 

@@ -34,13 +34,14 @@ type Sums struct {
 	Stopped  error // why some items were not run, if the provider would not
 	Full     error // that the disk was full, which has drained the run; there may have been room again, see FilesErr
 	InputErr error // why the input ended early
+	Changed  error // ErrChanged, of an input that is not what was checked: items of it may not have been asked
 	FilesErr error // why not all is kept, or the files are not what was written
 	RunErr   error // how batch.Stream has ended
 }
 
 // Err is all that kept the run from its end, the gravest first; nil if each item has
 // ended. That items failed is no error.
-func (s *Sums) Err() error { return errors.Join(s.FilesErr, s.InputErr, s.RunErr) }
+func (s *Sums) Err() error { return errors.Join(s.FilesErr, s.InputErr, s.RunErr, s.Changed) }
 
 // Run makes the calls: each item that no earlier run has ended is asked by call, within
 // the options, and its line saved. Before that it checks the input, unless Plan did, and
@@ -264,6 +265,7 @@ func (r *run) end() {
 	s.EarlierDone, s.EarlierFailed, s.Skipped, s.Renamed = r.in.done, r.in.failed, r.in.skipped, r.in.renamed
 	s.Untranslatable = r.in.foreign
 	s.Unsaved, s.InputErr, s.Left = r.out.unsaved, r.in.err, r.in.left
+	s.Changed = r.changed(r.in)
 	close(r.over)
 	<-r.gone
 	s.Full = r.why

@@ -19,7 +19,8 @@ var (
 
 // Scanned is what a Scan has found besides requests.
 type Scanned struct {
-	Lines int // that were read, blank and bad ones included
+	Lines  int // that were read, blank and bad ones included
+	Digest prompts.Digest
 	Refused
 }
 
@@ -44,7 +45,7 @@ func (s *Scanned) read(in Input, cfg prompts.Config, halt <-chan struct{}, take 
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	reader := prompts.NewReader(file, cfg)
-	defer func() { s.Lines = reader.Line() }()
+	defer func() { s.Lines, s.Digest = reader.Line(), reader.Digest() }()
 	for req, err := range reader.All() {
 		if isClosed(halt) {
 			return ErrHalted

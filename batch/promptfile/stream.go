@@ -48,7 +48,7 @@ func (s *stream) read() {
 		return
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	cfg := s.in.cfg.reader(false)
+	cfg := s.in.cfg.reader()
 	cfg.Takes = s.in.takes()
 	prompts.NewReader(file, cfg).All()(s.give)
 }

@@ -137,8 +137,9 @@ func (r *Reader) row() ([]byte, error) {
 
 // header reads the names of the columns.
 func (r *Reader) header() error {
-	_, err := r.rows.next()
+	text, err := r.rows.next()
 	r.first = r.rows.first
+	r.digest.add(text)
 	var c *LineError
 	switch {
 	case errors.Is(err, lines.ErrTooLong):

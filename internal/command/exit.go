@@ -12,7 +12,7 @@ import (
 // The exit codes are a promise: scripts are written against them.
 const (
 	ExitOK          = 0
-	ExitItemsFailed = 1   // the run finished, some items failed; or a bad line came after calls
+	ExitItemsFailed = 1   // the run finished, some items failed; or a bad line came after calls, or the input changed
 	ExitUsage       = 2   // usage, configuration or input is wrong, nothing was called
 	ExitStopped     = 3   // the provider serves this run no more
 	ExitBound       = 4   // a bound of the user's was reached

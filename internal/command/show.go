@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"time"
 
 	"github.com/headrace/headrace/batch/promptfile"
@@ -57,8 +58,8 @@ func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.R
 		rep.Reading = r.answered.reading(r.flags.output, r.flags.writesText())
 	}
 	rep.Left = rep.NotRun
-	if plan != nil {
-		rep.Left = plan.Left() - rep.Succeeded - rep.Failed
+	if plan != nil && !errors.Is(s.Err(), promptfile.ErrChanged) { // else the plan is of another input
+		rep.Left = max(rep.Left, plan.Left()-rep.Succeeded-rep.Failed)
 	}
 	if r.backend.books != nil {
 		books := r.backend.books()

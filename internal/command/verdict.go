@@ -99,6 +99,8 @@ func (r *runner) verdict(s *promptfile.Sums) error {
 		return refuse("%s", plainText(s.RunErr))
 	case s.RunErr != nil:
 		return r.failAgain(ExitItemsFailed, "%s; %s", plainText(s.RunErr), r.goOn(r.saved(s)))
+	case s.Changed != nil:
+		return r.failAgain(ExitItemsFailed, "%s\n%s; %s", plainText(s.Changed), r.saved(s), r.goOn("ask what the input holds now"))
 	}
 	return r.itemsFailed(s)
 }
@@ -107,7 +109,7 @@ func (r *runner) verdict(s *promptfile.Sums) error {
 // no refusal any more: that nothing was called is what the exit code of one promises.
 func (r *runner) inputEnded(s *promptfile.Sums) error {
 	code, sofar := ExitUsage, "nothing was called"
-	if s.Counters.Calls > 0 {
+	if s.Counters.Calls > 0 || errors.Is(s.InputErr, promptfile.ErrChanged) {
 		code, sofar = ExitItemsFailed, r.saved(s)
 	}
 	return r.failAgain(code, "%s\n%s; %s", plainText(s.InputErr), sofar, r.goOn("the input ends there for now: correct it"))

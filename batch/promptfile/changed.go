@@ -1,0 +1,58 @@
+package promptfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/headrace/headrace/batch/prompts"
+)
+
+// ErrChanged says that the input was changed while it was run. Running it once more asks what is left.
+var ErrChanged = errors.New("the input changed after it was checked")
+
+// checked is the input file as the check found it.
+type checked struct {
+	file   os.FileInfo
+	digest prompts.Digest
+}
+
+// look notes which file is about to be checked. A change that comes later shows as another time or size.
+func (j *Job) look() (err error) {
+	if j.checked.file, err = j.cfg.Input.stat(); err != nil {
+		return fmt.Errorf("promptfile: %w: %w", err, ErrInput)
+	}
+	return nil
+}
+
+// changed compares the input that was checked with the one that was read to its end, and with the one
+// that is there when the run is over. It reads that one only if its time or size is another. An input
+// that is gone by then was read whole.
+func (j *Job) changed(in *intake) error {
+	if j.cfg.Input.Stream || !in.whole {
+		return nil
+	}
+	if in.digest != j.checked.digest {
+		read := in.done + in.failed + in.given
+		return fmt.Errorf("promptfile: %s: %w: %d items were checked and %d were read", j.cfg.Input.Name, ErrChanged, j.plan.Items, read)
+	}
+	now, err := j.cfg.Input.stat()
+	if err != nil || j.checked.is(now) {
+		return nil //nolint:nilerr // see above
+	}
+	cfg := j.cfg.reader()
+	cfg.Passing, cfg.NoKeys, cfg.Takes = true, true, j.takesAgain() // a limit counts the same lines
+	var found Scanned
+	if err := found.read(j.cfg.Input, cfg, j.cfg.Drain, func(prompts.Request) {}); err != nil {
+		return nil //nolint:nilerr // the run is to end now, or the input is gone
+	}
+	if found.Digest == j.checked.digest {
+		return nil
+	}
+	return fmt.Errorf("promptfile: %s: %w: what it holds now was not read", j.cfg.Input.Name, ErrChanged)
+}
+
+// is reports whether the file was not written to since.
+func (c *checked) is(now os.FileInfo) bool {
+	return os.SameFile(c.file, now) && c.file.Size() == now.Size() && c.file.ModTime().Equal(now.ModTime())
+}
