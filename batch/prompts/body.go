@@ -2,6 +2,7 @@ package prompts
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/headrace/headrace/batch/internal/lines"
@@ -65,7 +66,7 @@ func (r *Reader) buildBare(req *Request, text []byte, f *fields) (c *LineError) 
 	if req.Endpoint, c = endpoint(nil, r.bareEndpoint(f)); c != nil {
 		return c
 	}
-	return r.finish(req, text, r.line.Members, f, own)
+	return r.finish(req, text, r.line.Members, f, notOfBody)
 }
 
 // bareEndpoint tells where a body without url belongs. messages are a chat. input
@@ -142,6 +143,12 @@ func own(m rawjson.Member) bool {
 	return false
 }
 
+// notOfBody tells the fields of a bare body that are not sent: the user's own, and those of other forms,
+// which are null.
+func notOfBody(m rawjson.Member) bool {
+	return own(m) || isQuestion(m.Name) && rawjson.IsNull(m.Value)
+}
+
 // splice copies obj without the members to drop and with a model in front, unless
 // that is empty. Every other byte stays, but for the comma and the white space of what goes.
 func (r *Reader) splice(obj []byte, ms []rawjson.Member, drop func(rawjson.Member) bool, model string) []byte {
@@ -204,6 +211,7 @@ func (r *Reader) buildPrompt(req *Request, f *fields) (c *LineError) {
 		return complain(ErrShape, adviceFix, "prompt is %s, not a string", rawjson.KindOf(f.prompt))
 	}
 	req.Body = r.promptBody(req, f.prompt, system)
+	r.addData(req)
 	return nil
 }
 
@@ -257,11 +265,38 @@ func appendQuestion(out []byte, endpoint string, prompt, system []byte) []byte {
 	return append(append(append(out, `{"role":"user","content":`...), prompt...), `}]`...)
 }
 
-// askedAlready tells the fields of a prompt line that appendQuestion has written.
+// askedAlready tells the fields of a prompt line that are data, or that appendQuestion has written.
 func askedAlready(m rawjson.Member) bool {
-	switch string(m.Name) {
-	case "prompt", "system", "model":
-		return true
+	name := string(m.Name)
+	return name == "system" || name == "model" || isQuestion(m.Name)
+}
+
+// addData puts the data of a prompt line that have the name of another form's field to its metadata,
+// so that they come back with the result. Its own metadata count.
+func (r *Reader) addData(req *Request) {
+	r.body = r.body[:0]
+	if req.Metadata != nil {
+		r.body = rawjson.Members(req.Metadata, r.body)
 	}
-	return false
+	given := len(r.body)
+	for _, m := range r.line.Members {
+		isGiven := slices.ContainsFunc(r.body[:given], func(g rawjson.Member) bool { return bytes.Equal(g.Name, m.Name) })
+		if isQuestion(m.Name) && string(m.Name) != "prompt" && !rawjson.IsNull(m.Value) && !isGiven {
+			r.body = append(r.body, m)
+		}
+	}
+	if len(r.body) == given {
+		return
+	}
+	out := []byte("{")
+	if given > 0 {
+		out = bytes.Clone(req.Metadata[:len(req.Metadata)-1])
+	}
+	for i, m := range r.body[given:] {
+		if i > 0 || given > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, m.Raw...)
+	}
+	req.Metadata = append(out, '}')
 }

@@ -102,6 +102,9 @@ func (r *Reader) recognise(req *Request, text []byte) *LineError {
 	}
 	form, c := f.form()
 	if c == nil {
+		c = r.checkBeside(form)
+	}
+	if c == nil {
 		req.Form = form
 		c = r.common(req, &f)
 	}
@@ -116,37 +119,102 @@ func (r *Reader) recognise(req *Request, text []byte) *LineError {
 	return c
 }
 
-// form tells the forms apart by the field that only one of them has.
+// question is a field that only one form has. It holds what is asked, but for url.
+type question struct {
+	name  string
+	value []byte
+	form  Form
+}
+
+// questions are those of a line, each there or not.
+func (f *fields) questions() [8]question {
+	return [...]question{
+		{"prompt", f.prompt, FormPrompt},
+		{"body", f.body, FormOpenAIBatch},
+		{"url", f.url, FormOpenAIBatch},
+		{"params", f.params, FormAnthropicBatch},
+		{"messages", f.messages, FormBody},
+		{"input", f.input, FormBody},
+		{"request", f.request, FormGeminiBatch},
+		{"modelInput", f.modelInput, FormBedrockBatch},
+	}
+}
+
+// form tells the forms apart by the field that only one of them has. Two such fields are refused, as
+// one of them would not be sent. Beside a prompt they may be columns of a data set.
 func (f *fields) form() (Form, *LineError) {
+	var one *question
+	all := f.questions()
+	isPrompt := rawjson.IsString(f.prompt) || len(f.prompt) > 0 && f.prompt[0] == '['
+	for i := range all {
+		switch q := &all[i]; {
+		case rawjson.IsNull(q.value), isPrompt && q.isData():
+		case one == nil:
+			one = q
+		case one.name == "body" && q.name == "url":
+		case q.isNative() && q.value[0] != '{': // a parameter like any other
+		case one.name == "prompt":
+			return 0, complain(ErrShape, "keep one of them", "both a prompt and %s", q.name)
+		default:
+			return 0, complain(ErrShape, "keep one of them", "both %s and %s", one.name, q.name)
+		}
+	}
 	switch {
-	case f.body != nil || f.url != nil:
-		return FormOpenAIBatch, nil
-	case f.params != nil:
-		return FormAnthropicBatch, nil
-	case f.prompt != nil && (f.messages != nil || f.input != nil):
-		return 0, complain(ErrShape, "keep one of them", "both a prompt and %s", f.question())
+	case one != nil:
+		return one.form, nil
 	case f.prompt != nil:
-		return FormPrompt, nil
-	case f.messages != nil && f.input != nil:
-		return 0, complain(ErrShape, "keep one of them", "both messages and input")
-	case f.messages != nil || f.input != nil:
-		return FormBody, nil
-	case f.request != nil && f.modelInput != nil:
-		return 0, complain(ErrShape, "keep one of them", "both request and modelInput")
-	case f.request != nil:
-		return FormGeminiBatch, nil
-	case f.modelInput != nil:
-		return FormBedrockBatch, nil
+		return FormPrompt, nil // null, which is said
 	}
 	return 0, complain(ErrShape, adviceFix, "unknown shape: none of body, messages, input and prompt is there")
 }
 
-// question names the field of a bare body that holds what is asked.
-func (f *fields) question() string {
-	if f.messages != nil {
-		return "messages"
+// isData tells a column of a data set, such as a web address, from what a form of line has under
+// that name: an object or a list, or an endpoint.
+func (q *question) isData() bool {
+	if q.name == "url" {
+		return !rawjson.IsString(q.value) || !KnownEndpoint(string(rawjson.Unquote(q.value)))
 	}
-	return "input"
+	return q.name != "prompt" && q.value[0] != '{' && q.value[0] != '['
+}
+
+func (q *question) isNative() bool { return q.form == FormGeminiBatch || q.form == FormBedrockBatch }
+
+// isQuestion tells the names of questions that no parameter has.
+func isQuestion(name []byte) bool {
+	switch string(name) {
+	case "prompt", "body", "url", "params", "messages", "input":
+		return true
+	}
+	return false
+}
+
+// checkBeside refuses what belongs into the body of a batch line and stands beside it, where it would
+// not be sent. A model does so only where bodies name none.
+func (r *Reader) checkBeside(form Form) *LineError {
+	inside := ""
+	//exhaustive:enforce
+	switch form {
+	case FormOpenAIBatch:
+		inside = "body"
+	case FormAnthropicBatch:
+		inside = "params"
+	case FormGeminiBatch:
+		inside = "request"
+	case FormBedrockBatch:
+		inside = "modelInput"
+	case FormBody, FormPrompt, FormTemplate:
+		return nil
+	}
+	takesModel := form == FormGeminiBatch || form == FormBedrockBatch
+	for _, m := range r.line.Members {
+		name := string(m.Name)
+		_, lost := parameters[name]
+		lost = lost || name == "system" || name == "stream" || name == "model" && !takesModel
+		if lost && !rawjson.IsNull(m.Value) {
+			return complain(ErrShape, "move it into "+inside+" or remove it", "%s stands beside %s, where it is not sent", name, inside)
+		}
+	}
+	return nil
 }
 
 // common reads what every form may bear beside what is sent: id and metadata.
