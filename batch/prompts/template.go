@@ -16,11 +16,15 @@ import (
 // ParseTemplate reads a template that makes a prompt of an item's fields: those of
 // the object, or the cells of the row by the names of their columns, or, in a text,
 // the field prompt. Templates can neither read files nor run anything: they know no
-// function but those of the language. A field that an item lacks is that item's fault.
+// function but those of the language. A field that an item lacks is that item's fault, and so is
+// a null that would be printed. Objects and lists are printed as JSON.
 func ParseTemplate(text string) (*template.Template, error) {
-	t, err := template.New("template").Option("missingkey=error").Parse(text)
+	t, err := template.New("template").Option("missingkey=error").Funcs(printers()).Parse(text)
 	if err != nil {
 		return nil, parseFault(err)
+	}
+	for _, one := range t.Templates() {
+		printJSON(one.Tree, one.Root)
 	}
 	return t, nil
 }
@@ -47,7 +51,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 // How package text/template says what is wrong. What is not said so is said as it says it.
 var (
 	parsing   = regexp.MustCompile(`^template: template:(\d+)(?::\d+)?: (.*)$`)
-	executing = regexp.MustCompile(`^template: template:[\d:]+ executing "template" at <(.*?)>: (.*)$`)
+	executing = regexp.MustCompile(`^template: template:[\d:]+ executing "[^"]*" at <(.*?)>: (.*)$`)
 )
 
 // parseFault is why a template does not parse, with its line if it is not the first.
@@ -68,6 +72,13 @@ func (r *Reader) templateFault(err error, fields map[string]any) *LineError {
 	advice := "give the line this field, or change the template"
 	text := strings.ReplaceAll(err.Error(), "\n", " ")
 	said := executing.FindStringSubmatch(text)
+	if null, is := errors.AsType[*nullError](err); is && said != nil {
+		if null.at == "" {
+			null.at = said[1]
+		}
+		return complain(ErrTemplate, "give the line a value, or ask for it first, as in {{if .n}}{{.n}}{{end}}",
+			"the template at {{%s}}: %v", null.at, null)
+	}
 	if said == nil {
 		return complain(ErrTemplate, advice, "%s", strings.TrimPrefix(text, "template: "))
 	}

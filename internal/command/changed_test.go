@@ -27,7 +27,9 @@ func serveChat(t *testing.T, atFirst func()) (base string) {
 // An input that is truncated or appended to during a run is said to have changed, with exit code 1, a
 // number of items not run that can be true, and the command that asks what is left. That command does it.
 func TestRunSaysThatItsInputChanged(t *testing.T) {
-	line := func(id string) string { return `{"id":"` + id + `","prompt":"` + strings.Repeat("p", 2000) + `"}` + "\n" }
+	line := func(id string) string {
+		return `{"id":"` + id + `","prompt":"` + strings.Repeat("p", 2000) + `"}` + "\n"
+	}
 	var b strings.Builder
 	b.WriteString(line("a"))
 	for n := range 1999 { // more than is read ahead
