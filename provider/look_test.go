@@ -169,6 +169,7 @@ func countByPaths(c *counts, v gjson.Result) {
 			c.total = countSlowly(value)
 		case "prompt_tokens_details", "input_tokens_details":
 			c.cached = max(c.cached, countSlowly(inside(value, "cached_tokens")))
+			c.writtenIn = countSlowly(inside(value, "cache_write_tokens"))
 		case "completion_tokens_details", "output_tokens_details":
 			c.reasoning = max(c.reasoning, countSlowly(thoughtByPaths(value)))
 		case "prompt_cache_hit_tokens", "cachedContentTokenCount":

@@ -43,6 +43,7 @@ type counts struct {
 	reasoning            int64
 	thoughts             bool  // Gemini's name for reasoning, which stands beside the output
 	cached               int64 // read from a cache, as a part of the input
+	writtenIn            int64 // to a cache, as a part of the input
 	read, written        int64 // from and to a cache, by names that may mean tokens beside the input
 }
 
@@ -75,6 +76,7 @@ func (c *counts) readFrom(raw []byte) {
 			c.total = tokenCount(value)
 		case "prompt_tokens_details", "input_tokens_details":
 			c.cached = max(c.cached, tokenCount(rawjson.Lookup(value, "cached_tokens")))
+			c.writtenIn = tokenCount(rawjson.Lookup(value, "cache_write_tokens"))
 		case "completion_tokens_details", "output_tokens_details":
 			c.reasoning = max(c.reasoning, tokenCount(thought(value)))
 		default:
@@ -157,7 +159,7 @@ func (c *counts) settle() Usage {
 	cached := max(c.cached, c.read)
 	return Usage{
 		InputTokens: max(c.input, cached), OutputTokens: max(c.output, c.reasoning), // a part is no more than the whole
-		CachedTokens: cached, CacheWriteTokens: c.written, ReasoningTokens: c.reasoning,
+		CachedTokens: cached, CacheWriteTokens: max(c.written, c.writtenIn), ReasoningTokens: c.reasoning,
 	}
 }
 

@@ -17,6 +17,8 @@ func TestUsage(t *testing.T) {
 		want    *u
 	}{
 		{`"usage":{"prompt_tokens":9,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":5}}`, &u{InputTokens: 9, OutputTokens: 12, CachedTokens: 4, ReasoningTokens: 5}},
+		{`"usage":{"prompt_tokens":90,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":80}}`, &u{InputTokens: 90, OutputTokens: 12, CachedTokens: 4, CacheWriteTokens: 80}},
+		{`"usage":{"input_tokens":90,"output_tokens":12,"total_tokens":102,"input_tokens_details":{"cache_write_tokens":80,"cached_tokens":4}}`, &u{InputTokens: 90, OutputTokens: 12, CachedTokens: 4, CacheWriteTokens: 80}},
 		{`"usage":{"input_tokens":5,"output_tokens":2,"total_tokens":24,"cache_read_input_tokens":10,"output_tokens_details":{"reasoning_tokens":7}}`, &u{InputTokens: 15, OutputTokens: 9, CachedTokens: 10, ReasoningTokens: 7}},
 		{`"usage":{"input_tokens":9,"output_tokens":12,"input_tokens_details":{"cached_tokens":4},"output_tokens_details":{"reasoning_tokens":5}}`, &u{InputTokens: 9, OutputTokens: 12, CachedTokens: 4, ReasoningTokens: 5}},
 		{`"usage":{"prompt_tokens":10,"prompt_cache_hit_tokens":6,"prompt_tokens_details":{"cached_tokens":6},"completion_tokens":1}`, &u{InputTokens: 10, OutputTokens: 1, CachedTokens: 6}},
