@@ -95,8 +95,7 @@ type Config struct {
 type Fields struct {
 	// Provider is what the run's provider is called. If it is "", a line names neither
 	// provider nor dialect, nor the model that was asked instead of its own, nor whether the
-	// request was translated, nor the answer's end, nor tokens of caches that were written
-	// and of reasoning.
+	// request was translated, nor the answer's end, nor tokens of reasoning.
 	Provider string
 	// Text says that a line has the text of its answer, where the client has read it.
 	Text bool

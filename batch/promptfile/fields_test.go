@@ -31,11 +31,12 @@ func (c Config) text(r *Result) string {
 }
 
 // A run of OpenAI's shape tells nothing of an answer's origin, whatever the client knows: its
-// lines are to the byte what they are without that knowledge.
+// lines are to the byte what they are without that knowledge. Tokens that were written to a cache
+// are told, as they have a price of their own.
 func TestLinesOfOpenAIShapedRuns(t *testing.T) {
 	const want = `{"id":"hr-00112233445566778899aabb","custom_id":"a","response":{"status_code":200,"request_id":"r","body":{"ok":true}},"error":null,` +
 		`"headrace":{"line":1,"key":"00112233445566778899aabbccddeeff","attempts":1,"lane":"l","model":"m",` +
-		`"usage":{"input_tokens":9,"output_tokens":8,"cached_tokens":1},"queued_ms":0,"waited_ms":0,"latency_ms":0,"sum":"fc5bd307"}}` + "\n"
+		`"usage":{"input_tokens":9,"output_tokens":8,"cached_tokens":1,"cache_write_tokens":2},"queued_ms":0,"waited_ms":0,"latency_ms":0,"sum":"4c7aee90"}}` + "\n"
 	if got := (Config{}).text(spoken()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

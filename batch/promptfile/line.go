@@ -43,6 +43,7 @@ func (c *Config) lineOf(r *Result) (l journal.Line, ended bool) {
 	l.Headrace.Attempts, l.Headrace.Lane, l.Headrace.Simulated = r.Attempts, r.Lane, c.Simulated
 	l.Headrace.Usage = journal.Usage{
 		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, CachedTokens: r.Usage.CachedTokens,
+		CacheWriteTokens: r.Usage.CacheWriteTokens,
 	}
 	c.addOrigin(&l.Headrace, r)
 	l.Headrace.QueuedMS, l.Headrace.WaitedMS, l.Headrace.LatencyMS = r.Queued.Milliseconds(), r.Waited.Milliseconds(), r.Latency.Milliseconds()
@@ -66,7 +67,7 @@ func (c *Config) addOrigin(h *journal.Headrace, r *Result) {
 	}
 	h.Provider, h.Dialect, h.Translated = c.Fields.Provider, r.Value.Dialect, r.Value.Translated
 	h.Finish = string(provider.EndOf(r.Finish))
-	h.Usage.CacheWriteTokens, h.Usage.ReasoningTokens = r.Usage.CacheWriteTokens, r.Usage.ReasoningTokens
+	h.Usage.ReasoningTokens = r.Usage.ReasoningTokens
 	if r.Value.Served != r.Item.Model {
 		h.Served = r.Value.Served
 	}
