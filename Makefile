@@ -7,7 +7,7 @@ COUNT    ?= 6
 TOOL = go tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test/race test/storm test/sim test/cluster storms fuzz bench bench/peers lab bank peers foreign lint fmt vuln ci demo
+.PHONY: help build test test/race test/storm test/sim test/cluster storms fuzz bench bench/peers lab bank peers foreign lint fmt vuln prices ci demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ fmt: ## format everything
 
 vuln: ## known vulnerabilities in what is really called
 	$(TOOL) govulncheck ./...
+
+prices: ## fetch the list of prices anew; needs npm and Node.js
+	go -C tools run ./prices
 
 ci: ## everything that must hold before a change is taken
 	.ci/run

@@ -24,7 +24,7 @@ import (
 // linesCost is what the lines of a result file say that they have cost, and of how many they
 // do. A line that does not say what its own usage comes to at that price is in fault.
 func linesCost(text []byte, others string) (sum float64, priced, unpriced int, fault string) {
-	table, err := price.Read("", others, true)
+	table, err := price.Read("", others, "")
 	if err != nil {
 		return 0, 0, 0, err.Error()
 	}
@@ -36,6 +36,7 @@ func linesCost(text []byte, others string) (sum float64, priced, unpriced int, f
 					In     int64 `json:"input_tokens"`
 					Out    int64 `json:"output_tokens"`
 					Cached int64 `json:"cached_tokens"`
+					Write  int64 `json:"cache_write_tokens"`
 				}
 				USD *float64 `json:"cost_usd"`
 			}
@@ -48,7 +49,7 @@ func linesCost(text []byte, others string) (sum float64, priced, unpriced int, f
 			unpriced++
 			continue
 		}
-		if want, ok := table.Cost(h.Model, provider.Usage{InputTokens: h.Usage.In, OutputTokens: h.Usage.Out, CachedTokens: h.Usage.Cached}); !ok || want != *h.USD {
+		if want, ok := table.Cost(h.Model, provider.Usage{InputTokens: h.Usage.In, OutputTokens: h.Usage.Out, CachedTokens: h.Usage.Cached, CacheWriteTokens: h.Usage.Write}); !ok || want != *h.USD {
 			return 0, 0, 0, "not " + strconv.FormatFloat(want, 'f', -1, 64) + " in " + string(line)
 		}
 		sum, priced = sum+*h.USD, priced+1
@@ -113,5 +114,42 @@ func TestCostsOfWhatBroke(t *testing.T) {
 	}
 	if _, said, _ := inWorld(t, nil, nil, "status", out); !regexp.MustCompile(`; \$0\.01\d*, of it \$0\.00\d+ for items that failed\n`).MatchString(said) {
 		t.Error(said)
+	}
+}
+
+// What was read from a cache and written to one costs what the list says of the vendor's model,
+// and the line tells of both. A user's own price of it counts before the list's.
+func TestCostsOfCaches(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"type":"message","role":"assistant","content":[{"type":"text","text":"yes"}],"stop_reason":"end_turn",`+
+			`"usage":{"input_tokens":100,"cache_creation_input_tokens":300,"cache_read_input_tokens":600,"output_tokens":100}}`)
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	in, own := filepath.Join(dir, "in.jsonl"), filepath.Join(dir, "own.json")
+	for file, text := range map[string]string{
+		in:  `{"prompt":"one","model":"claude-sonnet-4-5-20250929"}` + "\n",
+		own: `{"claude-sonnet-4-5":{"input":1,"output":1,"cached":1,"cache_write":11}}`,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, tt := range []struct {
+		given []string
+		want  string
+	}{
+		{nil, `"cost_usd":0.003105,`}, // 100 · 3 + 300 · 3.75 + 600 · 0.3 + 100 · 15, in millionths
+		{[]string{"--price", "9,9"}, `"cost_usd":0.003105,`},
+		{[]string{"--prices", own}, `"cost_usd":0.0041,`},
+	} {
+		out := filepath.Join(dir, "out"+strconv.Itoa(i))
+		env := map[string]string{"ANTHROPIC_API_KEY": "a-key-of-a-test-123"}
+		code, _, said := inWorld(t, nil, env, append([]string{"run", in, "-o", out, "--provider", "anthropic", "--base-url", server.URL}, tt.given...)...)
+		text, err := os.ReadFile(out)
+		if err != nil || code != ExitOK || !strings.Contains(string(text), tt.want) || !strings.Contains(string(text), `"cached_tokens":600,"cache_write_tokens":300}`) {
+			t.Errorf("%v: exit code %d, %v: %s%s, want %s", tt.given, code, err, text, said, tt.want)
+		}
 	}
 }

@@ -13,15 +13,18 @@ type priceFlags struct {
 }
 
 func (f *priceFlags) registerPrices(fs *pflag.FlagSet) {
-	fs.StringVar(&f.price, "price", "", "USD per million input and output tokens, and cached ones if they cost less, of models whose price is not known")
-	fs.StringVar(&f.prices, "prices", "", `prices, which beat the built-in ones: {"model":{"input":2.5,"output":10,"cached":1.25}}`)
-	nameValues(fs, map[string]string{"price": "IN,OUT[,CACHED]", "prices": "FILE"})
+	fs.StringVar(&f.price, "price", "", "USD per million input and output tokens, and of input read from a cache and written to one, of models whose price is not known")
+	fs.StringVar(&f.prices, "prices", "", `prices, which beat the built-in ones: {"model":{"input":2.5,"output":10,"cached":1.25,"cache_write":3}}`)
+	nameValues(fs, map[string]string{"price": "IN,OUT[,CACHED[,WRITE]]", "prices": "FILE"})
 }
 
-// readPrices makes the table. The simulated provider and a server of one's own do not cost
-// what the list says, whatever they call their models.
+// readPrices makes the table, with the built-in prices of the vendor that is called. The
+// simulated provider and a server of one's own have none, whatever they call their models.
 func (f *priceFlags) readPrices(whom *inputFlags, preset string) (err error) {
-	own := whom.provider == providerSim || whom.whoAnswers(preset).Local
-	f.known, err = price.Read(f.prices, f.price, own)
+	vendor := whom.whoAnswers(preset).Name
+	if whom.provider == providerSim {
+		vendor = ""
+	}
+	f.known, err = price.Read(f.prices, f.price, vendor)
 	return err
 }

@@ -39,6 +39,8 @@ long it asked to wait, is kept beside the output, in results.state.json for resu
 
 What an item has cost stands in its line, as cost_usd, where the price of its model is known:
 by a list that is built in, by --prices or by --price. Where it is not, nothing stands there.
+The list has the prices of each provider, from the data of genai-prices, on the day that
+headrace plan names: with reads and writes of caches, and steps by the length of the prompt.
 
 The key is taken from the provider's usual variable, or from a file. Every flag can be given there too, --base-url as
 HEADRACE_BASE_URL, and in the YAML file of --config, as in "base-url: http://…"; a flag

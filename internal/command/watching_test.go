@@ -37,7 +37,7 @@ func TestAdviceNamesFlags(t *testing.T) {
 func TestAnswersAreWatchedWithoutAllocation(t *testing.T) {
 	item := &promptfile.Item{Request: prompts.Request{Model: "gpt-4o-mini", Body: []byte("{}")}}
 	used := provider.Usage{InputTokens: 61, OutputTokens: 14}
-	known, err := price.Read("", "", false)
+	known, err := price.Read("", "", "openai")
 	if err != nil {
 		t.Fatal(err)
 	}

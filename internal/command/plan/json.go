@@ -105,6 +105,6 @@ func orNull(usd float64, known bool) *float64 {
 	if !known {
 		return nil
 	}
-	usd = math.Round(usd*1e6) / 1e6
+	usd = price.Tidy(usd)
 	return &usd
 }

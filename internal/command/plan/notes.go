@@ -117,7 +117,7 @@ func (p *Plan) priceNote() string {
 	}
 	text := "prices are yours"
 	if dated {
-		text = "list prices as collected on " + price.AsOf() + ": see your provider's page"
+		text = "list prices as collected on " + price.AsOf() + " (" + price.Source() + "): see your provider's page"
 	}
 	if unknown {
 		text = strings.TrimPrefix(text+"; ", "prices are yours; ") + "prices that are unknown can be told (--price, --prices)"

@@ -6,40 +6,67 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Price is what a model costs, in USD per million tokens. The zero value is that of what is
-// free.
-type Price struct {
-	Input  float64 // 0 or more, and at most mostPrice, as are the others
+// Rates are USD per million tokens. Each is 0 or more, and at most mostPrice.
+type Rates struct {
+	Input  float64
 	Output float64
 	Cached float64 // of input that was read from a cache
+	Write  float64 // of input that was written to a cache
+}
+
+// Price is what a model costs. The zero value is that of what is free.
+type Price struct {
+	Rates
+	Above []Step // in rising order
+}
+
+// Step holds the Rates of a whole request whose prompt has more than so many tokens.
+type Step struct {
+	Tokens int64
+	Rates
+}
+
+// at returns the rates of a request with such a prompt, tokens of caches included.
+func (p *Price) at(prompt float64) Rates {
+	r := p.Rates
+	for _, s := range p.Above {
+		if prompt > float64(s.Tokens) {
+			r = s.Rates
+		}
+	}
+	return r
 }
 
 // Of is what so many tokens cost, in USD. Of a price that is not 0, it is not known for a
 // call that told of no tokens.
-func (p Price) Of(u provider.Usage) (usd float64, known bool) {
-	if p == (Price{}) {
+func (p *Price) Of(u provider.Usage) (usd float64, known bool) {
+	if p.Rates == (Rates{}) && len(p.Above) == 0 {
 		return 0, true
 	}
 	if u.InputTokens == 0 && u.OutputTokens == 0 {
 		return 0, false
 	}
-	cached := min(u.CachedTokens, u.InputTokens)
-	usd = tidy((p.Input*float64(u.InputTokens-cached) + p.Cached*float64(cached) + p.Output*float64(u.OutputTokens)) / 1e6)
+	r := p.at(float64(u.InputTokens))
+	cached := min(u.CachedTokens, u.InputTokens) // parts are no more than the whole
+	written := min(u.CacheWriteTokens, u.InputTokens-cached)
+	plain := u.InputTokens - cached - written
+	usd = Tidy((r.Input*float64(plain) + r.Cached*float64(cached) + r.Write*float64(written) + r.Output*float64(u.OutputTokens)) / 1e6)
 	return usd, provider.IsCost(usd) // no provider's word makes it anything else
 }
 
-// Estimate is what so many tokens would cost, in USD, if none is read from a cache.
-func (p Price) Estimate(input, output float64) float64 {
-	return (p.Input*input + p.Output*output) / 1e6
+// Estimate is what so many tokens would cost, in USD, if no cache is read or written.
+func (p *Price) Estimate(input, output float64) float64 {
+	r := p.at(input)
+	return (r.Input*input + r.Output*output) / 1e6
 }
 
 // picodollars are the unit of money, as many of them as a dollar has: a price of a millionth
 // of a dollar per million tokens is one for each token.
 const picodollars = 1e12
 
-// tidy takes what arithmetic with fractions adds to a sum of money, so that it reads as it
+// Tidy takes what arithmetic with fractions adds to a sum of money, so that it reads as it
 // would by hand: 0.00003 and not 0.000030000000000000004.
-func tidy(usd float64) float64 {
+func Tidy(usd float64) float64 {
 	whole := math.Round(usd * picodollars)
 	if whole == 0 || whole >= 1<<53 { // less than the unit, or more than can be told apart in it
 		return usd

@@ -1,8 +1,6 @@
 package price
 
 import (
-	_ "embed" // for the list
-	"encoding/json"
 	"fmt"
 
 	"github.com/headrace/headrace/provider"
@@ -10,51 +8,19 @@ import (
 
 // Table knows the prices of models by their names. A model that it does not know has no
 // price, which is not a price of nothing. The zero value knows none. It does not change, so
-// many goroutines may ask it at once; to ask allocates nothing.
+// many goroutines may ask it at once; to ask for a name in small letters allocates nothing.
 type Table struct {
-	models map[string]listed
-	others *Price // --price
+	told   map[string]Price // --prices
+	listed []catalog        // the built-in list's for one vendor, the first that knows a model counts
+	others *Price           // --price
 }
 
-// listed is a model's price, and whether it is that of the built-in list.
-type listed struct {
-	Price
-	dated bool
-}
-
-//go:embed list.json
-var listJSON []byte
-
-// list is what the providers' pages said on one day.
-type list struct {
-	AsOf   string           `json:"as_of"`
-	Prices map[string]entry `json:"prices"`
-}
-
-// builtIn is the list of this build. A test reads it, so that it parses.
-func builtIn() list {
-	var l list
-	if err := json.Unmarshal(listJSON, &l); err != nil {
-		panic(err)
-	}
-	return l
-}
-
-// AsOf is the day of the built-in list.
-func AsOf() string { return builtIn().AsOf }
-
-// Read puts the user's prices over the built-in ones: those of a file, and one of all
-// models that have none otherwise, written IN,OUT or IN,OUT,CACHED. Either may be "". Where
-// nobody asks the makers of the models (own is true), the built-in list is left out. The
-// error says which flag is wrong.
-func Read(file, others string, own bool) (Table, error) {
-	t := Table{models: map[string]listed{}}
-	if !own {
-		for name, e := range builtIn().Prices {
-			p, _ := e.price() // a test has seen to it
-			t.models[name] = listed{p, true}
-		}
-	}
+// Read puts the user's prices over those that the built-in list has for a vendor: those of a
+// file, and one of all models that have none otherwise, written IN,OUT, IN,OUT,CACHED or
+// IN,OUT,CACHED,WRITE. Each may be "". The error says which flag is wrong.
+func Read(file, others, vendor string) (Table, error) {
+	l := list()
+	t := Table{listed: l.of(vendor)}
 	if file != "" {
 		if err := t.read(file); err != nil {
 			return Table{}, err
@@ -75,28 +41,40 @@ func (t *Table) read(file string) error {
 	if err != nil {
 		return err
 	}
+	t.told = make(map[string]Price, len(own))
 	for name, e := range own {
 		p, fault := e.price()
 		if fault != "" {
 			return fmt.Errorf("--prices: %s: %s: %s", file, name, fault)
 		}
-		t.models[name] = listed{p, false}
+		t.told[name] = p
 	}
 	return nil
 }
 
-// Of is the price of a model, known by its name or by that of which it is a dated
-// build. No other name is guessed: gpt-4o-mini is not a gpt-4o. Dated means that the price
-// is that of AsOf; it is false for what the user has told.
+// Of is the price of a model, known by its name, by that of which it is a dated build, or by
+// a pattern of the list. No other name is guessed: gpt-4o-mini is not a gpt-4o. Dated means
+// that the price is that of AsOf; it is false for what the user has told.
 func (t Table) Of(model string) (p Price, dated, ok bool) {
-	l, ok := t.models[model]
-	if !ok && len(t.models) > 0 {
-		l, ok = t.models[Undated(model)]
+	if p, ok = t.told[model]; ok {
+		return p, false, true
 	}
-	if !ok && t.others != nil {
+	if p, ok = t.told[Undated(model)]; ok {
+		return p, false, true
+	}
+	for i := range t.listed {
+		listed, known := t.listed[i].find(model)
+		if listed != nil {
+			return *listed, true, true
+		}
+		if known {
+			break // no other source's price is this vendor's
+		}
+	}
+	if t.others != nil {
 		return *t.others, false, true
 	}
-	return l.Price, l.dated, ok
+	return Price{}, false, false
 }
 
 // Cost is what a model's tokens cost, in USD; false: it is not known.

@@ -13,30 +13,64 @@ import (
 
 // entry is a price as it is written in a file. What is left out is not known.
 type entry struct {
+	rates
+	Above []above `json:"above"`
+}
+
+// rates are Rates as they are written.
+type rates struct {
 	Input  *float64 `json:"input"`
 	Output *float64 `json:"output"`
 	Cached *float64 `json:"cached"`
+	Write  *float64 `json:"cache_write"`
 }
 
-// price is what is written, or what is wrong with it. A part that is left out would be one
-// of nothing, but for what is cached: that is input.
+// above is a Step as it is written.
+type above struct {
+	Tokens int64 `json:"tokens"`
+	rates
+}
+
+// price is what is written, or what is wrong with it.
 func (e entry) price() (p Price, fault string) {
-	if e.Input == nil || e.Output == nil {
-		return p, "its input or output is missing: write 0 for what is free"
+	if p.Rates, fault = e.read(); fault != "" {
+		return p, fault
 	}
-	p = Price{Input: *e.Input, Output: *e.Output, Cached: *e.Input}
-	if e.Cached != nil {
-		p.Cached = *e.Cached
-	}
-	if !p.valid() {
-		return p, "a price is a number of 0 or more, and at most 1e9"
+	last := int64(0)
+	for _, a := range e.Above {
+		r, fault := a.read()
+		if fault == "" && a.Tokens <= last {
+			fault = fmt.Sprintf("tokens of %d: want more than %d", a.Tokens, last)
+		}
+		if fault != "" {
+			return p, "above: " + fault
+		}
+		last, p.Above = a.Tokens, append(p.Above, Step{a.Tokens, r})
 	}
 	return p, ""
 }
 
-func (p Price) valid() bool { return isPrice(p.Input) && isPrice(p.Output) && isPrice(p.Cached) }
+// read is what is written, or what is wrong with it. A part that is left out would be one of
+// nothing, but for tokens of a cache: those are input.
+func (r rates) read() (out Rates, fault string) {
+	if r.Input == nil || r.Output == nil {
+		return out, "its input or output is missing: write 0 for what is free"
+	}
+	out = Rates{Input: *r.Input, Output: *r.Output, Cached: *r.Input, Write: *r.Input}
+	if r.Cached != nil {
+		out.Cached = *r.Cached
+	}
+	if r.Write != nil {
+		out.Write = *r.Write
+	}
+	if !isPrice(out.Input) || !isPrice(out.Output) || !isPrice(out.Cached) || !isPrice(out.Write) {
+		return out, "a price is a number of 0 or more, and at most 1e9"
+	}
+	return out, ""
+}
 
-const fileHelp = `write {"model":{"input":2.5,"output":10}}, in USD per million tokens; what is cached may have its own price, "cached":1.25`
+const fileHelp = `write {"model":{"input":2.5,"output":10}}, in USD per million tokens; input that is read from a cache or written to one ` +
+	`may have its own price, "cached":1.25 and "cache_write":3, and a long prompt its own prices, "above":[{"tokens":200000,"input":5,"output":20}]`
 
 // readFile reads a file of prices. What it says and is not understood is refused, since it
 // would not be counted.
@@ -58,7 +92,7 @@ func readFile(file string) (own map[string]entry, err error) {
 	return own, nil
 }
 
-// parse reads IN,OUT or IN,OUT,CACHED.
+// parse reads IN,OUT, IN,OUT,CACHED or IN,OUT,CACHED,WRITE.
 func parse(s string) (Price, error) {
 	var amounts []*float64
 	for part := range strings.SplitSeq(s, ",") {
@@ -68,13 +102,11 @@ func parse(s string) (Price, error) {
 		}
 		amounts = append(amounts, &x)
 	}
-	if len(amounts) == 2 {
-		amounts = append(amounts, nil)
-	}
-	if len(amounts) != 3 {
+	if len(amounts) < 2 || len(amounts) > 4 {
 		return Price{}, notUnderstood(s)
 	}
-	p, fault := entry{amounts[0], amounts[1], amounts[2]}.price()
+	amounts = append(amounts, nil, nil)
+	p, fault := entry{rates: rates{amounts[0], amounts[1], amounts[2], amounts[3]}}.price()
 	if fault != "" {
 		return Price{}, notUnderstood(s)
 	}
@@ -82,5 +114,5 @@ func parse(s string) (Price, error) {
 }
 
 func notUnderstood(s string) error {
-	return fmt.Errorf("--price: %q is not understood: write IN,OUT or IN,OUT,CACHED in USD per million tokens, such as 2.5,10, none of them above 1e9", s)
+	return fmt.Errorf("--price: %q is not understood: write IN,OUT, IN,OUT,CACHED or IN,OUT,CACHED,WRITE in USD per million tokens, such as 2.5,10, none of them above 1e9", s)
 }
