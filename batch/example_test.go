@@ -215,6 +215,38 @@ func ExampleWithPriority() {
 	// Output: 2
 }
 
+// Two runs on one Shared, which may have two calls in flight each, have two together.
+func ExampleWithConcurrency_shared() {
+	shared, err := batch.NewShared(batch.WithConcurrency(2))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer shared.Close()
+	places := make(chan bool, 2)
+	call := func(_ context.Context, prompt string) (string, error) {
+		select {
+		case places <- true:
+			time.Sleep(time.Millisecond) // a call takes its time
+			<-places
+			return prompt, nil
+		default:
+			return "", batch.Permanent(errors.New("a third call is in flight"))
+		}
+	}
+	failed := make(chan int)
+	for range 2 {
+		go func() {
+			var sum batch.Summary
+			_, _ = batch.Run(context.Background(), slices.Values([]string{"a", "b", "c", "d"}), call,
+				batch.WithShared(shared), batch.WithConcurrency(2), batch.WithSummary(&sum))
+			failed <- sum.Failed
+		}()
+	}
+	fmt.Println(<-failed+<-failed, "failed")
+	// Output: 0 failed
+}
+
 // Limits that change while a run is on are told to its control.
 func ExampleControl_SetLimits() {
 	ctl := batch.NewControl()

@@ -81,6 +81,7 @@ type config struct {
 	policy
 	machine        machine.Config
 	limits         machine.RunConfig
+	together       int // calls in flight of all runs of a Shared; 0: no bound
 	lanes          laneWords
 	attemptTimeout time.Duration
 	readAhead      int

@@ -11,9 +11,11 @@ import (
 
 // Options about one run.
 
-// WithConcurrency sets the ceiling on calls in flight: 1..65,536, default 64.
+// WithConcurrency sets the ceiling on calls in flight: 1..65,536, default 64. To [NewShared]
+// it bounds the calls in flight of all its runs together, beside the ceiling of each: there
+// the default is no bound. Its runs take turns for the places, by their [WithPriority].
 func WithConcurrency(n int) Option {
-	return runOption(func(c *config) { c.limits.Concurrency = n }, "WithConcurrency(%d)", n)
+	return option(func(c *config) { c.limits.Concurrency, c.together = n, n }, "WithConcurrency(%d)", n)
 }
 
 // WithPool makes a pool of several lanes, which take turns. Which items are in

@@ -42,7 +42,7 @@ var optionTable = map[string]struct {
 	"WithCharge":          {given(WithCharge(Charge{Rule: limiter.ChargeBoth})), aboutLanes, []Option{WithCharge(Charge{Rule: 99}), WithCharge(Charge{OutputFactor: -1})}},
 	"WithClassifier":      {given(WithClassifier(func(error) Kind { return Unknown })), aboutARun, []Option{WithClassifier(nil)}},
 	"WithClock":           {given(WithClock(clockwork.NewRealClock())), aboutLanes, []Option{WithClock(nil)}},
-	"WithConcurrency":     {given(WithConcurrency(2)), aboutARun, []Option{WithConcurrency(0)}},
+	"WithConcurrency":     {given(WithConcurrency(2)), everywhere, []Option{WithConcurrency(0)}},
 	"WithControl":         {func(*testing.T) Option { return WithControl(NewControl()) }, aboutARun, []Option{WithControl(nil), WithControl(&Control{})}},
 	"WithCostOf":          {given(WithCostOf(func(int) Cost { return Cost{Requests: 1} })), aboutARun, []Option{WithCostOf[int](nil)}},
 	"WithDrain":           {given(WithDrain(make(chan struct{}))), aboutARun, []Option{WithDrain(nil)}},

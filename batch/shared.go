@@ -19,13 +19,14 @@ type Shared struct {
 	remembers   bool   // items, for a later run or from an earlier one
 }
 
-// NewShared starts one. Options about lanes, the clock and the seed concern it; one that
-// is about a single run is [ErrConfig]. Close it when its runs are over.
+// NewShared starts one. Options about lanes, the clock and the seed concern it, and
+// [WithConcurrency] bounds its runs together; one that is about a single run is [ErrConfig]. Close it when its runs are over.
 func NewShared(opts ...Option) (*Shared, error) {
 	c := configure(opts)
 	if err := c.check(misplaced(opts, oneRun, "NewShared", "Run or Stream")...); err != nil {
 		return nil, err
 	}
+	c.machine.Concurrency = c.together
 	s := &Shared{coordinator: c.newCoordinator(0), clock: c.clock, remembers: c.remembers()}
 	go s.coordinator.Run()
 	if s.saver = c.newSaver(s.coordinator); s.saver != nil {

@@ -110,3 +110,51 @@ func TestClosedShared(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A Shared that bounds concurrency has no more calls in flight than that, of all its runs
+// together. The runs take turns: each has its share of the places, and all places are used.
+func TestSharedConcurrency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := newShared(t, WithPlainLaw(), WithConcurrency(6))
+		defer shared.Close()
+		flying, most, ended := make(chan int, 1000), make(chan int, 3*60), make(chan time.Duration)
+		fn := func(ctx context.Context, i int) (int, error) {
+			flying <- i
+			defer func() { <-flying }()
+			most <- len(flying)
+			return i, pause(ctx, time.Second)
+		}
+		for range 3 {
+			go func() {
+				_, sum, err := proved(t.Context(), t, numbers(60), fn, WithShared(shared), WithConcurrency(5))
+				if err != nil {
+					t.Error(err)
+				}
+				ended <- sum.Elapsed
+			}()
+		}
+		for range 3 {
+			if took := <-ended; took < 29*time.Second || took > 30*time.Second {
+				t.Errorf("a run with a third of 6 places had 60 calls of a second in %v", took)
+			}
+		}
+		close(most)
+		for n := range most {
+			if n > 6 {
+				t.Fatalf("%d calls were in flight, of 6 that may be", n)
+			}
+		}
+	})
+}
+
+// Without a bound of its own a Shared has as many calls in flight as its runs may have.
+func TestSharedConcurrencyIsUnboundedByDefault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := newShared(t, WithPlainLaw())
+		defer shared.Close()
+		_, sum, err := proved(t.Context(), t, numbers(200), takes(time.Second), WithShared(shared), WithConcurrency(100))
+		if err != nil || sum.Elapsed != 2*time.Second {
+			t.Errorf("%v after %v", err, sum.Elapsed)
+		}
+	})
+}

@@ -24,7 +24,7 @@ const (
 	BoundBrake              // few calls were let in of late
 	BoundErrors             // calls break: slowed down
 	BoundWindow             // calls in flight, as the lane or its law bounds them
-	BoundConcurrency        // calls in flight, as the run bounds them
+	BoundConcurrency        // calls in flight, as the run bounds them, or all runs together are bounded
 	BoundCooldown           // the lane cools, refused
 	BoundOverload           // the lane cools, as its server says busy
 	BoundBreaker            // the breaker is open

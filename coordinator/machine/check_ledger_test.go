@@ -39,7 +39,7 @@ func (m *Machine) checkHeld(b *book, r *run) {
 		if p.head() == nil {
 			continue
 		}
-		if heads++; r.free() && !r.paused && p.counted == 0 {
+		if heads++; r.free() && !r.paused && !m.full() && p.counted == 0 {
 			b.w.failf("pool %s has something to give, and is awake", p.name)
 		}
 		for _, l := range p.lanes {
@@ -63,7 +63,7 @@ func (m *Machine) checkHeld(b *book, r *run) {
 	case BoundTail:
 		ok = heads+delayed == 0 && r.inputEnded && r.busy > 0
 	case BoundConcurrency:
-		ok = r.busy >= r.cfg.Concurrency
+		ok = r.busy >= r.cfg.Concurrency || m.full()
 	case BoundBackoff:
 		ok = heads == 0 && delayed > 0
 	default:

@@ -16,6 +16,12 @@ func (m *Machine) check(b *book) {
 		if place := x.item.place; place != Nowhere && place != Over {
 			c.count(x)
 		}
+		if x.item.place == InFlight {
+			c.flying++
+		}
+	}
+	if m.flying != c.flying || m.cfg.Concurrency > 0 && c.flying > m.cfg.Concurrency {
+		b.w.failf("%d calls are in flight, counted %d, of %d", m.flying, c.flying, m.cfg.Concurrency)
 	}
 	total := 0
 	for _, r := range m.runs {
@@ -49,6 +55,8 @@ type census struct {
 	b     *book
 	lanes map[*lane]*laneCensus
 	pools map[*pool]*poolCensus
+
+	flying int // calls of all runs
 }
 
 type laneCensus struct{ inFlight, inEpoch, parked, delayed int }
@@ -59,7 +67,7 @@ type poolCensus struct{ inFlight, lined int } // lined: items that wait in it
 func newCensus(m *Machine, b *book) census {
 	c := b.census
 	if c.m != m {
-		c = census{m, b, map[*lane]*laneCensus{}, map[*pool]*poolCensus{}}
+		c = census{m, b, map[*lane]*laneCensus{}, map[*pool]*poolCensus{}, 0}
 	}
 	for _, r := range b.runs {
 		r.held, r.parked, r.delayed = 0, 0, 0
@@ -285,7 +293,7 @@ func (m *Machine) checkAwake(b *book) {
 		if r.releases.n > 0 && r.free() {
 			b.w.failf("run %d has room, and %d items that could end", r.id, r.releases.n)
 		}
-		if r.paused || !r.free() {
+		if r.paused || !r.free() || m.full() {
 			continue
 		}
 		for _, p := range r.opened {

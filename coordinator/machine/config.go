@@ -83,8 +83,11 @@ type Config struct {
 	// included; 0: DefaultMaxLanes. An item that needs one more is released with
 	// EndStopped and ErrTooManyLanes, and its run is stranded: what has a lane goes on.
 	MaxLanes int
-	Backoff  limiter.BackoffConfig // of items whose call failed
-	Seed     uint64                // of the jitter; same seed, same waits
+	// Concurrency is how many calls may be in flight, of all runs together; 0: as many as
+	// each run's own allows. Runs take turns for the places.
+	Concurrency int
+	Backoff     limiter.BackoffConfig // of items whose call failed
+	Seed        uint64                // of the jitter; same seed, same waits
 
 	LongWait time.Duration // a longer one is said; see [LongWait]; 0: DefaultLongWait, less: none is
 
@@ -180,6 +183,9 @@ func (c Config) Validate() error {
 	}
 	if c.MaxLanes < 0 {
 		faults = append(faults, fmt.Errorf("machine: most lanes: %d is negative", c.MaxLanes))
+	}
+	if c.Concurrency < 0 || c.Concurrency > MaxConcurrency {
+		faults = append(faults, fmt.Errorf("machine: concurrency: %d is not in 0..%d", c.Concurrency, MaxConcurrency))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Lanes)) {
 		if err := c.Lanes[name].Validate(); err != nil {

@@ -48,9 +48,9 @@ type books struct {
 
 // account sees what holds the run back from now on. What did until now is given its time
 // where that is another: what stays goes on.
-func (r *run) account(now time.Time) {
+func (r *run) account(now time.Time, full bool) {
 	b := &r.books
-	if bound := r.boundNow(); bound != b.bound {
+	if bound := r.boundNow(full); bound != b.bound {
 		b.ledger[b.bound] += now.Sub(b.since)
 		b.since, b.bound = now, bound
 	}
@@ -63,8 +63,9 @@ func (r *run) accounted(now time.Time) Ledger {
 	return l
 }
 
-// boundNow is what holds the run back when all was granted that could be.
-func (r *run) boundNow() Bound {
+// boundNow is what holds the run back when all was granted that could be. full is whether no
+// run has a place for a call: those that were not asked for that are awake.
+func (r *run) boundNow(full bool) Bound {
 	switch {
 	case r.stranded && r.held == 0: // what still waits has a lane
 		return BoundStopped
@@ -76,7 +77,7 @@ func (r *run) boundNow() Bound {
 		return BoundTail
 	case r.held == 0:
 		return BoundInput // also where all its places are taken: one more would have nothing to call
-	case !r.free():
+	case !r.free(), full && r.runnable.n > 0:
 		return BoundConcurrency
 	case r.books.sleepers == 0:
 		return BoundBackoff // no pool has anything to give

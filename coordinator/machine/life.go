@@ -106,6 +106,7 @@ func (m *Machine) ended(now time.Time, e *Event) {
 	}
 	l := it.lane
 	it.pool.inFlight--
+	m.flying--
 	it.run.flights.arrive(int(it.pos))
 	o := &e.outcome
 	if l.outside != nil {

@@ -30,6 +30,7 @@ type Machine struct {
 	alarms  alarms
 	expiry  heap[*Item] // handed over, not over, and with a deadline
 	held    int         // items that wait, in all
+	flying  int         // calls in flight, in all
 	totals  tally
 	lookAt  time.Time // when to look for long waits; zero: nobody waits
 	looked  time.Time // when that was last done and nothing else
@@ -261,7 +262,7 @@ func (m *Machine) grantOne(now time.Time, r *run) bool {
 		m.lend(r, Grant{Item: it, Verdict: it.verdict, Cause: it.cause})
 		return true
 	}
-	if r.paused {
+	if r.paused || m.full() {
 		return false
 	}
 	for p := r.runnable.pop(); p != nil; p = r.runnable.pop() {
@@ -332,6 +333,7 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	it.place, it.Probe = InFlight, l.phase == Probing
 	it.pos = int32(it.run.flights.depart(now, it))
 	it.pool.inFlight++
+	m.flying++
 	l.lastInLine(it.pool)
 	it.pool.letGo()
 	m.departed(now, l, it)
@@ -354,7 +356,7 @@ func (m *Machine) finish(now time.Time) {
 	kept := m.turns[:0]
 	for _, r := range m.turns {
 		if !r.finished() {
-			r.account(now)
+			r.account(now, m.full())
 			kept = append(kept, r)
 			continue
 		}

@@ -207,6 +207,9 @@ func (m *Machine) upcoming(l *lane) limiter.Upcoming {
 			up.Free += max(0, r.cfg.Concurrency-r.busy)
 		}
 	}
+	if most := m.cfg.Concurrency; most > 0 {
+		up.Free = min(up.Free, most-m.flying)
+	}
 	return up
 }
 

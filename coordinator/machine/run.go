@@ -39,6 +39,17 @@ type run struct {
 // relies on it: a channel of that capacity never blocks its sender.
 func (r *run) free() bool { return r.busy < r.cfg.Concurrency }
 
+// full reports whether as many calls are in flight as may be, of all runs together.
+func (m *Machine) full() bool { return over(m.flying, m.cfg.Concurrency) }
+
+// ceiling is how many calls of a run may be in flight.
+func (m *Machine) ceiling(r *run) int {
+	if most := m.cfg.Concurrency; most > 0 {
+		return min(most, r.cfg.Concurrency)
+	}
+	return r.cfg.Concurrency
+}
+
 // finished reports whether nothing will ever be granted to the run again.
 func (r *run) finished() bool { return r.inputEnded && r.held == 0 && r.busy == 0 }
 

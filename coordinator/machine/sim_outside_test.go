@@ -418,6 +418,9 @@ func (b *book) upcoming(l *lane) (up limiter.Upcoming, free bool) {
 			up.Free += max(0, withDefault(r.config.Concurrency)-r.busy)
 		}
 	}
+	if most := b.w.plan.machine.Concurrency; most > 0 {
+		up.Free = min(up.Free, most-b.w.m.flying)
+	}
 	for _, x := range b.living {
 		if x.run.paused > 0 || x.run.draining || x.item.pool == nil || !slices.Contains(x.item.pool.lanes, l) {
 			continue
@@ -425,7 +428,7 @@ func (b *book) upcoming(l *lane) (up limiter.Upcoming, free bool) {
 		switch x.item.place {
 		case Waiting, Parked:
 			up.Waiting++
-			free = free || x.run.busy < withDefault(x.run.config.Concurrency)
+			free = free || x.run.busy < withDefault(x.run.config.Concurrency) && !b.w.m.full()
 		case Delayed:
 			up.Delayed++
 		}

@@ -44,6 +44,7 @@ const (
 	overhearings // ends of another machine's calls
 	poisons      // items that always fail
 	faults       // laws that panic
+	ceilings     // few calls of all runs together
 	troubles     = iota
 )
 
@@ -94,6 +95,7 @@ func newPlan(seed uint64, maxItem int, without trouble) *plan {
 	}
 	p.prioritize()
 	p.machine.LongWait = longWaitOf(seed)
+	p.bound()
 	p.fromSilence()
 	p.ownRules()
 	p.fromOutside()
@@ -107,6 +109,14 @@ func (p *plan) prioritize() {
 	rng := rand.New(rand.NewPCG(p.seed, 2))
 	for i := range p.runs {
 		p.runs[i].config.Priority = max(0, rng.IntN(6)-2) // as often 0 or 1 as more
+	}
+}
+
+// bound draws from a stream of its own, likewise.
+func (p *plan) bound() {
+	rng := rand.New(rand.NewPCG(p.seed, 13))
+	if n := 1 + rng.IntN(20); rng.IntN(4) == 0 && p.without&ceilings == 0 {
+		p.machine.Concurrency = n
 	}
 }
 

@@ -132,7 +132,7 @@ type RunStatus struct {
 	Ledger      Ledger    // its time by what held it back
 	InFlight    int       // its calls under way
 	Oldest      time.Time // when the one that left first did; zero: there is none
-	Concurrency int       // its ceiling on calls in flight
+	Concurrency int       // its ceiling on calls in flight, or that of all runs together if that is less
 	InputEnded  bool      // nothing more will be offered
 }
 
@@ -147,7 +147,7 @@ func (m *Machine) RunStatus(id RunID) RunStatus {
 	}
 	s := RunStatus{
 		Counters: r.counts.counters(), Total: r.cfg.Total, Held: r.held, Parked: r.parked, Delayed: r.delayed, FirstDue: r.firstDue(), Paused: r.paused,
-		Bound: r.books.bound, Ledger: r.accounted(m.now), Concurrency: r.cfg.Concurrency, InputEnded: r.inputEnded,
+		Bound: r.books.bound, Ledger: r.accounted(m.now), Concurrency: m.ceiling(r), InputEnded: r.inputEnded,
 	}
 	s.Oldest, s.InFlight = r.flights.oldest()
 	return s
