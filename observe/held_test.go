@@ -88,6 +88,100 @@ func TestHeldNamesASecond(t *testing.T) {
 	}
 }
 
+// From three tenths exactly on, too, and of two the larger one.
+func TestHeldNamesTheLargerSecond(t *testing.T) {
+	s := newStory()
+	s.mix(machine.BoundTokens, machine.BoundConcurrency, 0.7, 20*time.Second)
+	if h := s.holder.held(); h.Second != "concurrency" || !near(h.SecondShare, 0.3) {
+		t.Errorf("%+v", h)
+	}
+	for _, seconds := range [][2]machine.Bound{{machine.BoundRequests, machine.BoundConcurrency}, {machine.BoundConcurrency, machine.BoundRequests}} {
+		h := newHolder(start)
+		h.by = int(machine.BoundTokens)
+		h.share[machine.BoundTokens], h.share[seconds[0]], h.share[seconds[1]] = 36, 34, 30
+		if said := h.held(); said.By != "tokens" || said.Second != boundOf(seconds[0]) || said.SecondShare != 0.34 {
+			t.Errorf("%+v", said)
+		}
+	}
+}
+
+// Who leads again for a while begins anew, as does a rival of the rival's; of equal ones the one
+// that is named stays.
+func TestHeldCountsALeadAnew(t *testing.T) {
+	s := newStory()
+	s.spend(machine.BoundSearch, 20*time.Second)
+	for range 3 { // it leads for a second, and then the one that is named does again
+		s.spend(machine.BoundCooldown, 2500*time.Millisecond)
+		s.spend(machine.BoundSearch, 4*time.Second)
+	}
+	if h := s.holder.held(); h.By != "search" || !h.Since.Equal(start) {
+		t.Errorf("leads of a second: %+v", h)
+	}
+	s.spend(machine.BoundCooldown, 2500*time.Millisecond)
+	if h := s.holder.held(); !near(h.Share, 1.5/4) {
+		t.Errorf("a share of %v of four seconds", h.Share)
+	}
+
+	h := newHolder(start)
+	h.by = 1
+	for at, by := range []int{1, 1, 1, 3} { // the by that is named after each second
+		leader := min(at, 1) + 2
+		if h.challenge(start.Add(time.Duration(at)*time.Second), leader); h.by != by {
+			t.Errorf("after %d s %d is named, want %d", at, h.by, by)
+		}
+	}
+	if !h.since.Equal(start.Add(time.Second)) {
+		t.Errorf("it is named since %v", h.since.Sub(start))
+	}
+
+	for _, pair := range [][2]machine.Bound{{machine.BoundTokens, machine.BoundRequests}, {machine.BoundRequests, machine.BoundTokens}} {
+		s := newStory()
+		s.spend(pair[0], 20*time.Second)
+		s.mix(pair[0], pair[1], 0.5, 20*time.Second)
+		if h := s.holder.held(); h.By != boundOf(pair[0]) {
+			t.Errorf("as much of both: %+v, want %s", h, pair[0])
+		}
+	}
+}
+
+// A state is named since it began, says nothing before any time has passed, and what led before
+// it begins anew.
+func TestHeldAroundAState(t *testing.T) {
+	s := newStory()
+	s.holder.note(start, &account{}, machine.BoundPaused)
+	if h := s.holder.held(); h != (Held{}) {
+		t.Errorf("at the very beginning: %+v", h)
+	}
+	s = newStory()
+	s.spend(machine.BoundSearch, 20*time.Second)
+	s.spend(machine.BoundCooldown, 3*time.Second) // leads for a second
+	s.spend(machine.BoundPaused, 500*time.Millisecond)
+	since := s.at
+	s.spend(machine.BoundPaused, 500*time.Millisecond)
+	if h := s.holder.held(); h.By != "paused" || !h.Since.Equal(since) {
+		t.Errorf("paused: %+v, want since %v", h, since)
+	}
+	s.spend(machine.BoundSearch, time.Second)
+	if h := s.holder.held(); h.By != "search" {
+		t.Errorf("after the pause: %+v", h)
+	}
+}
+
+// A bound has one place, a place one bound; what a later machine may call a bound has none. A
+// ledger holds only what there was.
+func TestBoundsHavePlaces(t *testing.T) {
+	if boundOf(machine.Bound(machine.Bounds)) != NoBound {
+		t.Error("a bound that is not known has a name")
+	}
+	for k := range len(account{}) {
+		var a account
+		a[k] = time.Second
+		if l := a.ledger(); placeOf[boundAt(k)] != k || len(l) != 1 || l[boundAt(k)] != time.Second {
+			t.Errorf("place %d: %v", k, l)
+		}
+	}
+}
+
 // A state of the run is named at once, and taken back at once, and needs no second.
 func TestHeldNamesStatesAtOnce(t *testing.T) {
 	for by, word := range map[machine.Bound]Bound{machine.BoundPaused: "paused", machine.BoundDraining: "draining", machine.BoundStopped: "stopped"} {
