@@ -87,6 +87,10 @@ func TestForecastUnsaid(t *testing.T) {
 	if e := d.f.ends(&d.p, nil); !e.Known || e.Likely > time.Second {
 		t.Errorf("stopped, with a call under way: %+v", e)
 	}
+	d.p.P50 = 0
+	if e := d.f.ends(&d.p, nil); e.Why != "early" || e.Known {
+		t.Errorf("stopped, with a call under way that takes nobody knows how long: %+v", e)
+	}
 	d.p.State = Over
 	if e := d.f.ends(&d.p, nil); e.Why != "over" || e.Known {
 		t.Errorf("over: %+v", e)
@@ -228,8 +232,8 @@ func TestForecastRests(t *testing.T) {
 	at, half := t0, 40*time.Second
 	steps := []struct{ likely, shown time.Duration }{ // ends, as of t0
 		{1000 * time.Second, 1000 * time.Second},
-		{1009 * time.Second, 1000 * time.Second},
-		{991 * time.Second, 1000 * time.Second},
+		{1010 * time.Second, 1000 * time.Second},
+		{990 * time.Second, 1000 * time.Second},
 		{1011 * time.Second, 1011 * time.Second},
 		{1002 * time.Second, 1011 * time.Second},
 		{1000 * time.Second, 1000 * time.Second},
@@ -378,8 +382,8 @@ func TestForecastOfTheLastCalls(t *testing.T) {
 			t.Errorf("%d calls: %.2f s, seen %.2f", n, got, want)
 		}
 	}
-	if lastCalls(0, p50, p95) != 0 || lastCalls(5, 0, 0) != 0 || lastCalls(5, p50, p50) > p50.Seconds()*1.1 {
-		t.Error("of none, of unknown ones, of equal ones")
+	if lastCalls(0, p50, p95) != 0 || lastCalls(5, 0, 0) != 0 || lastCalls(5, p50, p50) > p50.Seconds()*1.1 || lastCalls(1, 100*time.Millisecond, 100*time.Millisecond) > 0.11 {
+		t.Error("of none, of unknown ones, of equal ones, of quick ones")
 	}
 	d := newDrive(1000)
 	d.seconds(60, 16, "requests")
@@ -404,4 +408,38 @@ func TestForecastLiesWithin(t *testing.T) {
 			t.Errorf("%v is shown: %+v", shown, e)
 		}
 	}
+}
+
+// The last item takes its time, too.
+func TestForecastOfTheLastItem(t *testing.T) {
+	d := newDrive(31)
+	if e := d.seconds(30, 1, "requests"); !e.Known || e.Likely < 500*time.Millisecond || e.Likely > 2*time.Second {
+		t.Errorf("%+v", e)
+	}
+}
+
+// Of each of several lanes it is known for how long which limit on tokens held it.
+func TestForecastKnowsWhatHeldALane(t *testing.T) {
+	f := forecaster{lanes: map[string]*laneForecast{}}
+	p := Picture{At: t0}
+	l := Lane{LaneStatus: machine.LaneStatus{Name: "a"}, Answered: 1}
+	for _, by := range []Bound{"tokens", "tokens", "input_tokens", "requests", "input_tokens", "input_tokens", "input_tokens"} {
+		p.At, l.HeldBy = p.At.Add(time.Second), by
+		f.lane(&p, &l)
+	}
+	a, span := f.lanes["a"].pace.now() // of all but the first picture
+	nearly(t, "by input tokens", a.byInput/span, 4./6, 0.01)
+	nearly(t, "by tokens", a.byTokens/span, 1./6, 0.01)
+}
+
+// A limit of less than one a second limits.
+func TestForecastKnowsSlowLimits(t *testing.T) {
+	l := Lane{LaneStatus: machine.LaneStatus{Draw: limiter.Cost{Requests: 1, Input: 0.5}}}
+	if most := limited(&l); !math.IsInf(most, 1) {
+		t.Errorf("nothing is known: %v", most)
+	}
+	l.View.Limits[0] = limiter.LimitView{Source: limiter.Learned, Refill: 0.5, Others: 0.1}
+	nearly(t, "by requests", limited(&l), 0.4, 1e-9)
+	l.View.Limits[2] = limiter.LimitView{Source: limiter.Learned, Refill: 0.1}
+	nearly(t, "by tokens", limited(&l), 0.2, 1e-9)
 }

@@ -217,3 +217,26 @@ func TestLaneFigures(t *testing.T) {
 		t.Errorf("%q, %v", a.HeldBy, p.Speed)
 	}
 }
+
+// A window lets through as many calls as it holds in the time that one takes.
+func TestWindowCapacity(t *testing.T) {
+	l := windowed(learned("l", 0, 0), 10)
+	none := [limiter.Dimensions]float64{}
+	if got := capacities(&l, none, 0.5); len(got) != 1 || got[0] != (capacity{window, 20}) {
+		t.Errorf("%+v", got)
+	}
+	if got := capacities(&l, none, 0); len(got) != 0 {
+		t.Errorf("without a latency: %+v", got)
+	}
+}
+
+// A lane for which nothing waits, while something does for another, needs no more than it uses.
+func TestIdleLaneNeedsWhatItUses(t *testing.T) {
+	idle := learned("idle", 40/0.98, 0)
+	idle.Draw = limiter.Cost{}
+	w := newWorld(Config{})
+	w.goes(60, machine.BoundRequests, statusOf(0, learned("busy", 10/0.98, 0), idle), 10, 4)
+	if p := w.Look(w.now); math.Abs(p.Allowed-14) > 1e-6 {
+		t.Errorf("%v allowed, want 10 and the 4 that are used", p.Allowed)
+	}
+}
