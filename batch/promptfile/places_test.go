@@ -178,3 +178,53 @@ func TestPanicsGiveTheirPlaceBack(t *testing.T) {
 		t.Errorf("%s, %+v, %v", asked, sums, err)
 	}
 }
+
+// fullUntilTheEnd is a disk that is full from its second write on, until all calls have ended.
+type fullUntilTheEnd struct {
+	over          chan struct{}
+	writes, lines int
+}
+
+func (f *fullUntilTheEnd) Write(p []byte) (int, error) {
+	select {
+	case <-f.over:
+	default:
+		if f.writes++; f.writes > 1 {
+			return 0, syscall.ENOSPC
+		}
+	}
+	f.lines += bytes.Count(p, []byte("\n"))
+	return len(p), nil
+}
+
+// Large answers of all calls in flight are kept while the disk is full, and saved once it has
+// room. Where no more can be kept, no further call is made: that is no full disk to wait for.
+func TestFullDiskKeepsLargeAnswers(t *testing.T) {
+	const items = 78
+	d, disk := newDesk(t, manyItems(items)...), &fullUntilTheEnd{over: make(chan struct{})}
+	d.cfg.Errors, d.cfg.Stdout, d.cfg.Concurrency, d.cfg.Checked = filepath.Join(d.dir, "errors"), disk, items, true
+	synctest.Test(t, func(t *testing.T) {
+		disk.over = make(chan struct{})
+		d.cfg.Input, _ = File(d.in)
+		job, err := Open(d.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := time.Now().Add(time.Hour) // when each is in flight
+		sums, _ := job.Run(t.Context(), func(_ context.Context, it *Item) (provider.Reply, error) {
+			time.Sleep(time.Until(all.Add(time.Duration(it.Line) * time.Second)))
+			if it.Line == items { // the others have answered, and the disk was full
+				close(disk.over)
+			}
+			reply := good
+			reply.Body = longer
+			return reply, nil
+		}, batch.WithAttemptTimeout(0))
+		if fault := job.Close(); fault != nil || sums.Unsaved != 0 || sums.Succeeded != items || disk.lines != items {
+			t.Errorf("%v, %+v, %d lines", fault, sums, disk.lines)
+		}
+	})
+	if DiskFull(fmt.Errorf("saver: %w", saver.ErrHeld)) {
+		t.Error("calls go on where their answers cannot be kept")
+	}
+}

@@ -25,6 +25,8 @@ type keeper struct {
 	lost  bool        // the fault is one of which no second try recovers
 	open  bundle      // written, and not known to be safe; without the text
 	held  bundle      // what was not written, for another try
+	room  int         // how many bytes may be held
+	over  bool        // that there is no more room was told
 	err   error       // what Close says
 
 	clock  clockwork.Clock
@@ -41,7 +43,7 @@ func newKeeper(w *writer, cfg Config) keeper {
 	// The length does not matter: it is stopped before it can tell anything.
 	timer := clock.NewTimer(syncEvery)
 	timer.Stop()
-	return keeper{w: w, cfg: cfg, disk: disk.Real(), clock: clock, timer: timer}
+	return keeper{w: w, cfg: cfg, disk: disk.Real(), room: heldBytes, clock: clock, timer: timer}
 }
 
 // keep writes one bundle, and makes it safe when that is due. Once there was a fault,
@@ -159,20 +161,43 @@ func (k *keeper) see() (err error) {
 	return err
 }
 
-// hold keeps what was not saved for close, as far as there is room.
+// hold keeps what was not saved for another try, as far as there is room. Before a line is
+// lost there is such a try: the disk may have room again. What is held stays, whatever comes.
 func (k *keeper) hold(b *bundle) {
-	if k.lost || len(k.held.buf)+len(b.buf) > heldBytes {
+	if !k.fits(b) {
+		k.again()
+	}
+	if k.lost {
 		k.giveUp(&k.held) // it came first
 		k.giveUp(b)
 		return
 	}
-	before := len(k.held.buf)
-	k.held.buf = append(k.held.buf, b.buf...)
-	for _, item := range b.items {
+	before, n := len(k.held.buf), 0
+	for ; n < len(b.items) && before+b.items[n].end <= k.room; n++ {
+		item := b.items[n]
 		item.end += before
 		k.held.items = append(k.held.items, item)
 	}
-	b.reset()
+	k.held.buf = append(k.held.buf, b.buf[:b.start(n)]...)
+	if b.forget(n); len(b.items) == 0 {
+		return
+	}
+	k.giveUp(b)
+	if !k.over && k.cfg.Fault != nil {
+		k.cfg.Fault(fmt.Errorf("saver: write %s: %w", k.w.name, ErrHeld))
+	}
+	k.over = true
+}
+
+func (k *keeper) fits(b *bundle) bool { return len(k.held.buf)+len(b.buf) <= k.room }
+
+// again tries to write what is held. What it cannot write stays held.
+func (k *keeper) again() {
+	if len(k.held.items) == 0 || k.lost || k.w.err != nil {
+		return
+	}
+	_ = k.write(&k.held) // the first fault was told
+	k.secure()
 }
 
 // giveUp notes what is not saved, and says so to those who wait for it.
@@ -196,10 +221,7 @@ func (k *keeper) giveUp(b *bundle) {
 // the file.
 func (k *keeper) close() {
 	k.secure()
-	if len(k.held.items) > 0 && !k.lost && k.w.err == nil {
-		_ = k.write(&k.held) // what it could not write is given up below, with the first fault
-		k.secure()
-	}
+	k.again()
 	k.giveUp(&k.held)
 	fault := k.finish()
 	if fault != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -169,22 +170,56 @@ func TestOneFaultIsTold(t *testing.T) {
 	}
 }
 
-// What is kept for another try is bounded: beyond it, it is given up and named, and what
-// comes after it too.
+// What is kept for another try is bounded: what does not fit is given up and named, and told
+// once. What is held already stays, and is saved when there is room.
 func TestHeldIsBounded(t *testing.T) {
-	k := newKeeper(&writer{name: "out"}, Config{})
-	k.fail(errors.New("full"))
-	lost := 0
-	line := func(id string, size int) *bundle {
-		return &bundle{buf: make([]byte, size), items: []kept{{end: size, id: id, done: func(error) { lost++ }}}}
+	var faults []error
+	out := &sized{}
+	k := newKeeper(&writer{name: "out", out: out}, Config{Fault: func(err error) { faults = append(faults, err) }})
+	k.room = 100
+	lost := map[string]error{}
+	keep := func(id string, sizes ...int) {
+		b := new(bundle)
+		for n, size := range sizes {
+			id := id + strings.Repeat("'", n)
+			b.buf = append(b.buf, make([]byte, size)...)
+			b.items = append(b.items, kept{end: len(b.buf), id: id, done: func(err error) { lost[id] = err }})
+		}
+		k.keep(b)
 	}
-	k.hold(line("a", heldBytes))
-	if len(k.held.buf) != heldBytes || lost != 0 {
-		t.Errorf("of %d bytes %d are held, %d lines lost", heldBytes, len(k.held.buf), lost)
+	keep("a", 60)
+	keep("b", 40)
+	keep("c", 1)
+	keep("d", 1)
+	if len(k.held.items) != 2 || len(faults) != 2 || !errors.Is(faults[0], syscall.ENOSPC) || !errors.Is(faults[1], ErrHeld) {
+		t.Errorf("%d held, told %v", len(k.held.items), faults)
 	}
-	k.hold(line("b", 1))
+	out.room = 60 // before a line is lost there is another try
+	keep("e", 50, 11, 9)
+	if out.size != 60 || len(k.held.buf) != 90 {
+		t.Errorf("%d written, %d bytes held", out.size, len(k.held.buf))
+	}
+	out.room = 100
+	k.close()
 	var unsaved *Error
-	if !errors.As(k.err, &unsaved) || strings.Join(unsaved.IDs, " ") != "a b" || len(k.held.buf) > 0 || lost != 2 {
-		t.Errorf("%v, %d bytes held, %d lines lost", k.err, len(k.held.buf), lost)
+	if !errors.As(k.err, &unsaved) || strings.Join(unsaved.IDs, " ") != "c d e' e''" || unsaved.Lines != 4 || out.size != 150 {
+		t.Errorf("%v, %d written", k.err, out.size)
 	}
+	for _, id := range []string{"a", "b", "e"} {
+		if err, told := lost[id]; !told || err != nil {
+			t.Errorf("%s: %t, %v", id, told, err)
+		}
+	}
+}
+
+// sized takes whole writes for which it has room, and counts their bytes.
+type sized struct{ room, size int }
+
+func (s *sized) Write(p []byte) (int, error) {
+	n := min(len(p), s.room)
+	s.room, s.size = s.room-n, s.size+n
+	if n < len(p) {
+		return n, syscall.ENOSPC
+	}
+	return n, nil
 }

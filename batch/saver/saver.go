@@ -38,9 +38,10 @@ const (
 	// calls in flight on two busy processors, three times make 6 % fewer writes, and
 	// further ones not much less. It is bounded, so that no crowd keeps a line waiting.
 	patience = 3
-	// heldBytes is how much is kept for another try after a failed write: the results
-	// of the calls that were in flight then, several thousand usual ones.
-	heldBytes = 64 << 20
+	// heldBytes is how much is kept for another try after a failed write: the results of the
+	// calls that were in flight then. It is what clients read at once by default: 64 calls
+	// may have 4 MiB each.
+	heldBytes = 256 << 20
 	// namedUnsaved is how many items a Error names; it counts the others.
 	namedUnsaved = 10
 	// syncEvery is how long lines for which nobody waits may be written and not on the
@@ -60,7 +61,8 @@ type Config struct {
 	// Clock tells when a sync is due; nil is the real one.
 	Clock clockwork.Clock
 	// Fault is told the first failure, at once and once, in the saver's goroutine:
-	// what is answered from now on may not be kept. nil means nobody is.
+	// what is answered from now on may not be kept. If so much is held for another try that
+	// the next line is lost, it is told that too (ErrHeld). nil means nobody is.
 	Fault func(error)
 }
 
@@ -276,6 +278,9 @@ func (e *Error) Error() string {
 
 // Unwrap gives the first failure.
 func (e *Error) Unwrap() error { return e.Err }
+
+// ErrHeld says that the disk is full and no further line can be held for another try.
+var ErrHeld = fmt.Errorf("the disk is full, and %d MiB of results wait for room: no more can be kept", heldBytes>>20)
 
 // ErrReplaced says that the file under the output's name is not, or not as, what
 // was written.
