@@ -2,7 +2,9 @@ package promptfile
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/saver"
@@ -95,7 +97,7 @@ type Torn struct {
 
 // Begin puts old files aside, if that is wanted, cuts torn lines off, and opens the
 // files. The errors file is made with the first failed item. Run calls it if it was not
-// called. The errors are those of journal.StartOver and of Journal.Append.
+// called. The errors are those of journal.StartOver and of Journal.Append, and ErrHalted.
 func (j *Job) Begin() (b Begun, err error) {
 	if j.cfg.Fresh {
 		if b.Kept, err = j.startOver(); err != nil {
@@ -152,7 +154,7 @@ func (j *Job) open() (*outputs, error) {
 		err error
 	)
 	if j.past.results != nil {
-		if o.results, err = j.past.results.Append(); err != nil {
+		if o.results, err = j.openResults(); err != nil {
 			return nil, err
 		}
 	}
@@ -160,6 +162,34 @@ func (j *Job) open() (*outputs, error) {
 		return nil, errors.Join(err, o.close())
 	}
 	return &o, nil
+}
+
+// openResults opens the output. To open a pipe takes until somebody reads it; that wait ends
+// with Config.Drain (ErrHalted).
+func (j *Job) openResults() (tail *journal.Tail, err error) {
+	info, err := os.Stat(j.cfg.Output)
+	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
+		return j.past.results.Append()
+	}
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		tail, err = j.past.results.Append()
+	}()
+	select {
+	case <-opened:
+		return tail, err
+	case <-j.cfg.Drain:
+	}
+	reader, fault := os.OpenFile(j.cfg.Output, os.O_RDONLY|syscall.O_NONBLOCK, 0) // ends the wait
+	if fault != nil {
+		return nil, ErrHalted // whoever has put another file there leaves the goroutine waiting
+	}
+	<-opened
+	if err == nil {
+		fault = tail.Close()
+	}
+	return nil, errors.Join(ErrHalted, fault, reader.Close())
 }
 
 // saver saves results.

@@ -18,6 +18,7 @@ const (
 	ExitBound       = 4   // a bound of the user's was reached
 	ExitOutput      = 5   // the output cannot be written, or could not for a while
 	ExitInterrupted = 130 // Ctrl-C, SIGTERM
+	ExitPipe        = 141 // who read the results has gone, as in | head: 128 + SIGPIPE, as of other tools
 )
 
 // ending is how a command ends other than well: what to say, and with which code.

@@ -197,7 +197,10 @@ func (r *runner) begin(job *promptfile.Job) (promptfile.Begun, error) {
 	for _, f := range begun.Torn {
 		r.console.Notice(event.TornLine, fmt.Sprintf("%s ended in a line torn after %d bytes: it is cut off, its item is run again", f.Name, f.Bytes))
 	}
-	if r.startedOver = begun.Fresh; err != nil {
+	if r.startedOver = begun.Fresh; errors.Is(err, promptfile.ErrHalted) {
+		return begun, r.haltedEarly()
+	}
+	if err != nil {
 		return begun, r.outputFault(err)
 	}
 	return begun, nil

@@ -51,7 +51,8 @@ Ctrl-C finishes what is in flight; a second one abandons it. Files are whole eit
 Exit codes: 0 every item succeeded; 1 some items failed, or a bad line came after calls were
 made (from standard input), or the input changed during the run; 2 usage, configuration or input is wrong, and nothing was called;
 3 stopped by the provider (quota, balance, key, never an answer, an outage that lasts) or by a mistake
-in every line; 4 stopped by a bound of yours (--deadline, --max-failures); 5 the output cannot be written, or could not for a while; 130 interrupted.`
+in every line; 4 stopped by a bound of yours (--deadline, --max-failures); 5 the output cannot be written, or could not for a while; 130 interrupted;
+141 nobody reads standard output any more, as in | head.`
 
 func newRunCommand(w *World) *cobra.Command {
 	flags := &runFlags{}

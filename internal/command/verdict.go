@@ -77,7 +77,7 @@ func (r *runner) whyHalted() (code int, why string) {
 func (r *runner) verdict(s *promptfile.Sums) error {
 	switch {
 	case isClosedPipe(s.FilesErr):
-		return &ending{code: ExitOutput} // quietly, as other tools do
+		return &ending{code: ExitPipe, text: "nobody reads the results any more: the run has ended"}
 	case s.FilesErr != nil:
 		return r.unwritable(s.FilesErr)
 	case s.InputErr != nil:

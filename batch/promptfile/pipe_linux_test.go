@@ -1,0 +1,53 @@
+package promptfile
+
+import (
+	"errors"
+	"io"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/headrace/headrace/batch/saver"
+)
+
+// A run that waits for a reader of its output, which is a named pipe, can be stopped; one that
+// finds a reader runs.
+func TestOutputThatIsAPipe(t *testing.T) {
+	d, drain := newDesk(t, ask("a")), make(chan struct{})
+	if err := syscall.Mkfifo(d.out, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.cfg.Drain, d.cfg.Durability = drain, saver.OS
+	job := d.open()
+	over := make(chan error)
+	go func() { _, err := job.Begin(); over <- err }()
+	select {
+	case err := <-over:
+		t.Fatalf("nobody reads, and it began: %v", err)
+	default:
+	}
+	close(drain)
+	if err := <-over; !errors.Is(err, ErrHalted) {
+		t.Errorf("stopped: %v", err)
+	}
+	if err := job.Close(); err != nil {
+		t.Error(err)
+	}
+	d.cfg.Drain = nil
+	text := make(chan string)
+	go func() {
+		file, err := os.Open(d.out)
+		if err != nil {
+			t.Error(err)
+		}
+		all, _ := io.ReadAll(file)
+		_ = file.Close()
+		text <- string(all)
+	}()
+	if sums, _, err := d.run(); err != nil || sums.Succeeded != 1 {
+		t.Errorf("%+v, %v", sums, err)
+	}
+	if got := <-text; got == "" {
+		t.Error("nothing was read")
+	}
+}
