@@ -79,9 +79,11 @@ type Journal struct {
 
 	path   string
 	output string // whose lines of an errors file count; "": all
-	noKeys bool   // Keys and Repeated are not wanted
-	failed bool   // it holds failed items
-	there  bool
+
+	unasked KeySet // keys of lines about what could not be asked
+	noKeys  bool   // Keys and Repeated are not wanted
+	failed  bool   // it holds failed items
+	there   bool
 }
 
 // ReadJournal reads the output at path and changes nothing. A file that headrace
@@ -181,6 +183,9 @@ func (j *Journal) take(parse *journalParser, text []byte) error {
 	if parse.simulated {
 		j.Simulated++
 	}
+	if j.failed && parse.unasked() {
+		j.unasked.add(sum)
+	}
 	if j.IDs != nil {
 		j.IDs.Add(string(rawjson.Unquote(parse.id)))
 	}
@@ -255,6 +260,20 @@ type journalParser struct {
 	id        []byte // its custom id, quoted
 	output    []byte // the output that it names, quoted; nil if it names none
 	simulated bool
+	fault     []byte // why its item failed, null if it did not
+}
+
+// The codes of lines of the input that are never asked.
+const (
+	CodeInvalidLine    = "invalid_line"   // it is no request
+	CodeUntranslatable = "untranslatable" // it cannot be said in the provider's words
+)
+
+// unasked reports whether the line that was read last is about one of those.
+func (p *journalParser) unasked() bool {
+	p.inner = rawjson.Members(p.fault, p.inner[:0])
+	code := string(rawjson.Unquote(find(p.inner, "code")))
+	return code == CodeInvalidLine || code == CodeUntranslatable
 }
 
 var errNotOurs = errors.New("not a line of ours")
@@ -288,7 +307,7 @@ func (p *journalParser) read(text []byte) (sum keys.Sum, fault []byte, err error
 		return sum, nil, errNotOurs // the id is made of the key: a flipped bit in either shows
 	}
 	p.id = find(line, "custom_id") // a string, as the line opens
-	p.output = find(p.inner, "output")
+	p.output, p.fault = find(p.inner, "output"), fault
 	p.simulated = string(find(p.inner, "simulated")) == "true"
 	return sum, fault, nil
 }

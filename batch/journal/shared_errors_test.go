@@ -34,12 +34,16 @@ func TestOutputsShareAnErrorsFile(t *testing.T) {
 			t.Errorf("%s: %+v, %v", output, p, err)
 		}
 	}
+	before, err := ReadErrorsOf(a, shared)
+	if err != nil {
+		t.Fatal(err)
+	}
 	write(t, a, journalLine("x", "")+journalLine("y", ""))
 	results, err := ReadJournal(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dropped, err := DropSupersededOf(a, shared, &results.Keys)
+	dropped, err := before.DropSuperseded(&results.Keys, false)
 	if want := ofOutput("x", "b.jsonl") + ofOutput("y", "b.jsonl") + ofOutput("z", ""); err != nil || dropped != 1 || textOf(t, shared) != want {
 		t.Errorf("%d dropped, %v, left %s", dropped, err, textOf(t, shared))
 	}
@@ -80,6 +84,38 @@ func TestBeside(t *testing.T) {
 	} {
 		if got := Beside(output, ".s.json"); got != want {
 			t.Errorf("beside %s: %s, want %s", output, got, want)
+		}
+	}
+}
+
+// Once a run has read its whole input, lines of before about what could not be asked go: what
+// still cannot be asked has a new line behind them. Other failures and other outputs' stay.
+func TestCorrectedLinesAreDropped(t *testing.T) {
+	bad := func(id string, output string) string {
+		var l Line
+		if err := json.Unmarshal([]byte(journalLine(id, CodeInvalidLine)), &l); err != nil {
+			t.Fatal(err)
+		}
+		l.Headrace.Output = output
+		return string(AppendLine(nil, &l))
+	}
+	output := filepath.Join(t.TempDir(), "out.jsonl")
+	shared := filepath.Join(filepath.Dir(output), "e.jsonl")
+	stays := journalLine("u", "timeout") + bad("theirs", "other.jsonl")
+	text := bad("corrected", "out.jsonl") + bad("still", "") + journalLine("x", CodeUntranslatable) + stays
+	for _, checked := range []bool{true, false} {
+		write(t, shared, text)
+		before, err := ReadErrorsOf(output, shared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, shared, text+bad("still", "out.jsonl"))
+		want := stays + bad("still", "out.jsonl")
+		if !checked {
+			want = bad("corrected", "out.jsonl") + journalLine("x", CodeUntranslatable) + want
+		}
+		if _, err := before.DropSuperseded(&KeySet{}, checked); err != nil || textOf(t, shared) != want {
+			t.Errorf("checked %t: %v, left\n%s\nwant\n%s", checked, err, textOf(t, shared), want)
 		}
 	}
 }

@@ -21,16 +21,24 @@ import (
 // again may have a line in both, and then the one in the output counts. No Writer
 // may be open on the file, and the caller holds the lock.
 func DropSuperseded(path string, results *KeySet) (dropped int, err error) {
-	return dropSuperseded(disk.Real(), "", path, results)
+	return dropSuperseded(disk.Real(), "", path, results, 0)
 }
 
-// DropSupersededOf is DropSuperseded for the lines of one output, which has these results: lines
-// of others stay.
-func DropSupersededOf(output, path string, results *KeySet) (dropped int, err error) {
-	return dropSuperseded(disk.Real(), nameIn(path, output), path, results)
+// DropSuperseded is the function of that name for the output that j is of: lines of others stay.
+// J is the errors file as it was before the run. Checked says that the run has read its whole
+// input since, and written anew what still cannot be asked in it. Lines of j about what could
+// not be asked go then: it was corrected, or has a new line.
+func (j *Journal) DropSuperseded(results *KeySet, checked bool) (dropped int, err error) {
+	before := 0
+	if checked {
+		before = j.Lines
+	}
+	return dropSuperseded(disk.Real(), j.output, j.path, results, before)
 }
 
-func dropSuperseded(d disk.Disk, output, path string, results *KeySet) (dropped int, err error) {
+// dropSuperseded also drops those of the first lines of the file that are about what could not
+// be asked.
+func dropSuperseded(d disk.Disk, output, path string, results *KeySet, first int) (dropped int, err error) {
 	journal, err := (&Journal{path: path, failed: true, output: output}).from(nil)
 	if err != nil {
 		return 0, err
@@ -46,7 +54,7 @@ func dropSuperseded(d disk.Disk, output, path string, results *KeySet) (dropped 
 		return 0, err
 	}
 	keep := func(line int, sum keys.Sum, ours bool) bool {
-		return !ours || !results.sums.Has(sum) && last.is(line, sum)
+		return !ours || !results.sums.Has(sum) && last.is(line, sum) && !(line <= first && journal.unasked.sums.Has(sum))
 	}
 	if dropped, err = journal.count(keep); err != nil || dropped == 0 {
 		return 0, err

@@ -12,8 +12,8 @@ import (
 
 // The codes of lines that were never asked, in an errors file.
 const (
-	CodeInvalidLine    = "invalid_line"   // it is no request
-	CodeUntranslatable = "untranslatable" // it cannot be said in the provider's words
+	CodeInvalidLine    = journal.CodeInvalidLine    // it is no request
+	CodeUntranslatable = journal.CodeUntranslatable // it cannot be said in the provider's words
 )
 
 // lineFor begins the output line of a request: what the request knows is filled in.

@@ -112,13 +112,14 @@ func (c *Config) readPast() (*past, error) {
 }
 
 // dropSuperseded leaves one line in both files for an item that was tried again.
-func (c *Config) dropSuperseded(p *past) error {
+// A run that has read its whole input also clears bad lines that were corrected.
+func (c *Config) dropSuperseded(p *past, whole bool) error {
 	if !c.RetryFailed || p.errors.Lines == 0 || p.results == nil {
 		return nil
 	}
 	now, err := journal.ReadJournal(c.Output)
 	if err == nil {
-		_, err = journal.DropSupersededOf(c.Output, c.Errors, &now.Keys)
+		_, err = p.errors.DropSuperseded(&now.Keys, whole && c.Reader.Limit == 0)
 	}
 	return err
 }

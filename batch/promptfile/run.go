@@ -257,7 +257,7 @@ func (r *run) goOn() error {
 func (r *run) end() {
 	s := &r.sums
 	if s.FilesErr = r.out.close(); s.FilesErr == nil {
-		s.FilesErr = r.cfg.dropSuperseded(r.past)
+		s.FilesErr = r.cfg.dropSuperseded(r.past, r.in.whole)
 	}
 	if s.Unordered = r.in.order != nil; s.Unordered && s.FilesErr == nil && r.in.whole {
 		r.arrange()
