@@ -102,11 +102,16 @@ func (r *Reader) finish(req *Request, obj []byte, ms []rawjson.Member, f *fields
 		return c
 	}
 	req.Model = model
+	r.front = r.front[:0]
+	if supplied {
+		r.front = rawjson.AppendString(append(r.front, `,"model":`...), model)
+	}
+	r.front = r.appendMissing(r.front, ms)
 	switch {
 	case supplied:
-		req.Body = r.splice(obj, ms, func(m rawjson.Member) bool { return drop(m) || string(m.Name) == "model" }, model)
-	case anyOf(ms, drop):
-		req.Body = r.splice(obj, ms, drop, "")
+		req.Body = r.splice(obj, ms, func(m rawjson.Member) bool { return drop(m) || string(m.Name) == "model" })
+	case len(r.front) > 0 || anyOf(ms, drop):
+		req.Body = r.splice(obj, ms, drop)
 	default:
 		req.Body = r.own(obj)
 	}
@@ -149,12 +154,12 @@ func notOfBody(m rawjson.Member) bool {
 	return own(m) || isQuestion(m.Name) && rawjson.IsNull(m.Value)
 }
 
-// splice copies obj without the members to drop and with a model in front, unless
-// that is empty. Every other byte stays, but for the comma and the white space of what goes.
-func (r *Reader) splice(obj []byte, ms []rawjson.Member, drop func(rawjson.Member) bool, model string) []byte {
-	out := append(r.space(len(obj)+len(model)+len(`"model":"",`)), '{')
-	if model != "" {
-		out = rawjson.AppendString(append(out, `"model":`...), model)
+// splice copies obj without the members to drop, and with those of r.front before the others.
+// Every other byte stays, but for the comma and the white space of what goes.
+func (r *Reader) splice(obj []byte, ms []rawjson.Member, drop func(rawjson.Member) bool) []byte {
+	out := append(r.space(len(obj)+len(r.front)), '{')
+	if len(r.front) > 0 {
+		out = append(out, r.front[1:]...) // no comma before the first
 	}
 	for i, m := range ms {
 		if drop(m) {
@@ -236,6 +241,9 @@ func (r *Reader) promptBody(req *Request, prompt, system []byte) []byte {
 	for _, m := range r.line.Members {
 		size += m.End - m.Start + 1
 	}
+	for _, p := range r.cfg.Params {
+		size += len(p.Name) + len(p.Value) + len(`,"":`)
+	}
 	out := rawjson.AppendString(append(r.space(size), `{"model":`...), req.Model)
 	out = appendQuestion(append(out, ','), req.Endpoint, prompt, system)
 	for _, m := range r.line.Members {
@@ -243,7 +251,7 @@ func (r *Reader) promptBody(req *Request, prompt, system []byte) []byte {
 			out = append(append(out, ','), m.Raw...)
 		}
 	}
-	return append(out, '}')
+	return append(r.appendMissing(out, r.line.Members), '}')
 }
 
 func appendQuestion(out []byte, endpoint string, prompt, system []byte) []byte {

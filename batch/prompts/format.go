@@ -34,10 +34,8 @@ func (r *Reader) convert(text []byte) ([]byte, *LineError) {
 	return r.fromFields(fields)
 }
 
-// ownFields are the fields that mean the same with a template and without.
-var ownFields = []string{"custom_id", "id", "model", "system", "metadata"}
-
-// fromFields makes a prompt line of fields, by the template if there is one.
+// fromFields makes a prompt line of fields, by the template if there is one. With a template
+// all fields are data, but for the id; metadata that are an object come back.
 func (r *Reader) fromFields(fields map[string]any) ([]byte, *LineError) {
 	line := fields
 	if r.cfg.Template != nil {
@@ -46,10 +44,13 @@ func (r *Reader) fromFields(fields map[string]any) ([]byte, *LineError) {
 			return nil, r.templateFault(err, fields)
 		}
 		line = map[string]any{"prompt": prompt.String()}
-		for _, name := range ownFields {
-			if value, there := fields[name]; there {
+		for _, name := range []string{"custom_id", "id"} {
+			if value, there := fields[name]; there && (value != "" || r.cfg.Format != FormatCSV) {
 				line[name] = value
 			}
+		}
+		if metadata, is := fields["metadata"].(map[string]any); is {
+			line["metadata"] = metadata
 		}
 	}
 	var out bytes.Buffer

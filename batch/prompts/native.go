@@ -35,6 +35,10 @@ func (r *Reader) buildNative(req *Request, f *fields, name string, body []byte, 
 	if body[0] != '{' {
 		return complain(ErrShape, adviceFix, "%s is %s, not an object", name, rawjson.KindOf(body))
 	}
+	if len(r.cfg.Params) > 0 {
+		return complain(ErrUnsupported, "write it into "+name+", or run such lines by themselves",
+			"%s is set for all lines, and a %s has its parameters elsewhere", r.cfg.Params[0].Name, req.Form)
+	}
 	asked := 0
 	r.body = rawjson.Members(body, r.body[:0])
 	for _, m := range r.body {

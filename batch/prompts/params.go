@@ -1,5 +1,61 @@
 package prompts
 
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// Param is a parameter that is sent with every line that does not say it.
+type Param struct {
+	Name  string          `json:"name"`
+	Value json.RawMessage `json:"value"`
+}
+
+// paramName is what a parameter may be called: what APIs call theirs.
+var paramName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
+// ParseParam reads NAME=VALUE. The value is JSON where it reads as such, and else a string.
+func ParseParam(text string) (p Param, err error) {
+	name, value, found := strings.Cut(text, "=")
+	why := ""
+	switch {
+	case !found || !paramName.MatchString(name):
+		return p, fmt.Errorf("prompts: parameter %q is invalid: want NAME=VALUE, as in max_tokens=50", lines.Clip(text))
+	case !utf8.ValidString(value):
+		why = "its value is not UTF-8 text"
+	case name == "model", name == "system":
+		why = "the " + map[string]string{"model": "model", "system": "system message"}[name] + " of all lines has a setting of its own"
+	case name == "stream", name == "background":
+		why = "a result is written whole"
+	case own(rawjson.Member{Name: []byte(name)}), isQuestion([]byte(name)):
+		why = "it is a line's own"
+	}
+	if why != "" {
+		return p, fmt.Errorf("prompts: parameter %s cannot be set: %s", name, why)
+	}
+	p.Name = name
+	if _, known := parameters[name]; !known && json.Valid([]byte(value)) {
+		p.Value = json.RawMessage(value)
+		return p, nil
+	}
+	var c *LineError
+	if p.Value, c = valueOf(name, value); c != nil {
+		err = fmt.Errorf("prompts: %s", c.Reason)
+	}
+	return p, err
+}
+
+// Parameters are the names of columns that are sent as parameters, in order.
+func Parameters() []string { return slices.Sorted(maps.Keys(parameters)) }
+
 // parameters are those that columns of a CSV are sent as, and how a cell is read. Names that are more
 // often those of data, such as user, text, n, tools and reasoning, are not among them.
 var parameters = map[string]valueKind{
@@ -19,3 +75,35 @@ const (
 	aNumber                  // a number as JSON writes it
 	aTruth                   // true or false in any case, or a number
 )
+
+// valueOf reads the text of a parameter's value.
+func valueOf(name, text string) (json.RawMessage, *LineError) {
+	trimmed := strings.TrimSpace(text)
+	isNumber := trimmed != "" && strings.ContainsRune("-0123456789", rune(trimmed[0])) && json.Valid([]byte(trimmed))
+	isJSON := trimmed != "" && strings.ContainsRune("[{\"", rune(trimmed[0])) && json.Valid([]byte(trimmed))
+	lower := strings.ToLower(trimmed)
+	kind := parameters[name]
+	switch {
+	case kind != aText && isNumber, kind == aText && isJSON:
+		return json.RawMessage(trimmed), nil
+	case kind == aTruth && (lower == "true" || lower == "false"):
+		return json.RawMessage(lower), nil
+	case kind == aNumber:
+		return nil, complain(ErrShape, "correct the value, or rename the column", "%s is %q, not a number", name, lines.Clip(text))
+	case kind == aTruth:
+		return nil, complain(ErrShape, "correct the value, or rename the column", "%s is %q, not true or false", name, lines.Clip(text))
+	}
+	return rawjson.AppendString(nil, text), nil
+}
+
+// appendMissing appends the parameters of all lines that ms do not say, each with a comma before it.
+func (r *Reader) appendMissing(out []byte, ms []rawjson.Member) []byte {
+	for _, p := range r.cfg.Params {
+		if slices.ContainsFunc(ms, func(m rawjson.Member) bool { return string(m.Name) == p.Name }) {
+			continue
+		}
+		out = append(rawjson.AppendString(append(out, ','), p.Name), ':')
+		out = append(out, p.Value...)
+	}
+	return out
+}

@@ -23,11 +23,12 @@ const DefaultMaxLine = 64 << 20
 
 // Config says how to read. The zero value is usable.
 type Config struct {
-	Name            string // names the input in complaints; empty means "input"
-	DefaultModel    string // for lines that name none; empty means that each must
-	DefaultEndpoint string // for lines that name none; empty means ChatCompletions
-	System          string // system message for prompts without one; empty means none
-	MaxLine         int    // longest line in bytes; 0 means DefaultMaxLine
+	Name            string  // names the input in complaints; empty means "input"
+	DefaultModel    string  // for lines that name none; empty means that each must
+	DefaultEndpoint string  // for lines that name none; empty means ChatCompletions
+	System          string  // system message for prompts without one; empty means none
+	MaxLine         int     // longest line in bytes; 0 means DefaultMaxLine
+	Params          []Param // sent with every line that does not say them; of each name one
 
 	// Checked says that a Check of the same input has found no id used twice: the
 	// ids are not remembered again.
@@ -89,6 +90,7 @@ type Reader struct {
 	line   rawjson.Parser   // of the line in hand
 	id     []byte           // the id that it gives
 	body   []rawjson.Member // of its body
+	front  []byte           // what its body gets before its own members
 	room   []byte           // where bodies are made, if they are only passing
 	name   []byte           // where its key and id are put together
 	models map[string]string

@@ -189,8 +189,8 @@ func adviceColumns(names []string) string {
 	return "name it so, or make prompts by a template"
 }
 
-// fromRow makes a prompt line of the row in hand. Cells that are empty are not there, but for
-// a template, which knows every column.
+// fromRow makes a prompt line of the row in hand. Columns with the name of a field or parameter are
+// that, the others metadata, and empty cells are not there. A template knows every column.
 func (r *Reader) fromRow() ([]byte, *LineError) {
 	cells := r.rows.cells
 	if len(cells) != len(r.columns) {
@@ -198,20 +198,28 @@ func (r *Reader) fromRow() ([]byte, *LineError) {
 	}
 	fields, rest := make(map[string]any), make(map[string]any)
 	for i, name := range r.columns {
+		_, isParameter := parameters[name]
 		switch {
-		case name == "prompt", slices.Contains(ownFields[:4], name), r.cfg.Template != nil:
-			if cells[i] != "" || r.cfg.Template != nil && !slices.Contains(ownFields[:4], name) {
-				fields[name] = cells[i]
+		case r.cfg.Template != nil:
+			fields[name] = cells[i]
+		case cells[i] == "":
+		case isParameter:
+			value, c := valueOf(name, cells[i])
+			if c != nil {
+				return nil, c
 			}
-		case cells[i] != "":
+			fields[name] = value
+		case slices.Contains(fieldColumns, name):
+			fields[name] = cells[i]
+		default:
 			rest[name] = cells[i]
 		}
 	}
 	if len(rest) > 0 {
 		fields["metadata"] = rest
 	}
-	if _, clash := fields["metadata"].(string); clash {
-		delete(fields, "metadata") // a cell is no object
-	}
 	return r.fromFields(fields)
 }
+
+// fieldColumns are those that mean what the fields of a prompt line mean.
+var fieldColumns = []string{"custom_id", "id", "prompt", "system", "model"}

@@ -15,6 +15,8 @@ type Reading struct {
 	Endpoint string `json:"endpoint,omitempty"` // likewise
 	MaxLine  int    `json:"max_line,omitempty"` // in bytes; 0 means prompts.DefaultMaxLine
 
+	Params []prompts.Param `json:"params,omitempty"` // of lines that do not say them
+
 	// SkipBad and SkipUntranslatable make such lines failures; else they are the end of the job
 	// before its first call.
 	SkipBad            bool `json:"skip_bad,omitempty"`
@@ -28,7 +30,7 @@ type Reading struct {
 // Config is how a line is read, wherever it stands. What the provider serves and takes is for
 // the caller to say, as he knows him.
 func (r *Reading) Config() (prompts.Config, error) {
-	cfg := prompts.Config{DefaultModel: r.Model, DefaultEndpoint: r.Endpoint, System: r.System, MaxLine: r.MaxLine}
+	cfg := prompts.Config{DefaultModel: r.Model, DefaultEndpoint: r.Endpoint, System: r.System, MaxLine: r.MaxLine, Params: r.Params}
 	if r.Template == "" {
 		return cfg, nil
 	}

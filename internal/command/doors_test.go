@@ -50,6 +50,7 @@ var doors = map[string]struct {
 	"endpoint":          {"--endpoint /v1/embeddings", []string{"job.Reader.DefaultEndpoint=/v1/embeddings"}, ""},
 	"format":            {"--format csv", []string{"job.Reader.Format=" + fmt.Sprint(prompts.FormatCSV)}, ""},
 	"template":          {"--template {{.text}}", []string{"job.Reader.Template=set"}, ""},
+	"param":             {"--param stop=END --param max_tokens=8", []string{"job.Reader.Params={stop [34 69 78 68 34]}", "job.Reader.Params={max_tokens [56]}"}, ""},
 	"on-bad-line":       {"--on-bad-line skip", []string{"job.SkipBad=true"}, ""},
 	"system":            {"--system short", []string{"job.Reader.System=short"}, ""},
 	"concurrency":       {"--concurrency 7", []string{"job.Concurrency=7", "client.Conns=7"}, ""},

@@ -263,6 +263,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		oneOf("format", f.format, formatAuto, formatJSONL, formatText, formatCSV),
 		oneOf("on-bad-line", f.onBadLine, badLineFail, badLineSkip),
 		f.parseTemplate(),
+		f.parseParams(),
 		oneOf("durable", f.durable, durableSync, durableOS),
 		oneOf("progress", f.progress, progressAuto, progressPanel, progressBar, progressPlain, progressJSON, progressNone),
 		oneOf("color", f.color, colorAuto, colorAlways, colorNever),

@@ -20,7 +20,7 @@ type flagGroup struct {
 var runGroups = []flagGroup{
 	{"Files", "output errors timeline text filtered durable fresh retry-failed"},
 	{"Whom to call", "provider base-url api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
-	{"Input", "format template system max-tokens on-bad-line on-untranslatable order limit"},
+	{"Input", "format template system param max-tokens on-bad-line on-untranslatable order limit"},
 	{"What it costs", "price prices"},
 	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},
 	{"When to give up", "max-attempts timeout item-timeout first-answer outage-patience max-failures keep-going deadline"},

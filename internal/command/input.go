@@ -21,6 +21,8 @@ type inputFlags struct {
 	format, template string
 	parsed           *template.Template // --template, nil for none
 	system           string
+	params           paramTexts
+	parsedParams     []prompts.Param
 	onBadLine        string
 	onUntranslatable string
 	limit            int
@@ -32,6 +34,7 @@ func (f *inputFlags) registerInput(fs *pflag.FlagSet, onBadLine string) {
 	fs.StringVar(&f.endpoint, "endpoint", prompts.ChatCompletions, "endpoint of lines that name none")
 	fs.StringVar(&f.format, "format", formatAuto, "how the input holds its items: jsonl, text (a prompt a line), csv (a row each), or auto (csv by the name's ending, else jsonl)")
 	fs.StringVar(&f.template, "template", "", "Go template that makes the prompt of an item's fields, such as \"Translate: {{.text}}\"")
+	fs.Var(&f.params, "param", "parameter of lines that do not say it, such as max_tokens=50 or stop=END; repeatable (see headrace help input)")
 	fs.StringVar(&f.onBadLine, "on-bad-line", badLineFail, onBadLine)
 	fs.StringVar(&f.onUntranslatable, "on-untranslatable", badLineFail, "what becomes of a chat that cannot be said exactly in the provider's dialect: fail (nothing is called) or skip")
 	fs.StringVar(&f.system, "system", "", "system message for lines that are only a prompt")
@@ -46,7 +49,7 @@ func (f *inputFlags) readerConfig(name string) prompts.Config {
 	return prompts.Config{
 		DefaultModel: f.defaultModel(), DefaultEndpoint: f.endpoint,
 		System: f.system, Serves: f.serves(), Takes: f.takesLine(),
-		Format: f.formatOf(name), Template: f.parsed, Limit: f.limit,
+		Params: f.parsedParams, Format: f.formatOf(name), Template: f.parsed, Limit: f.limit,
 	}
 }
 

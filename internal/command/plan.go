@@ -115,6 +115,7 @@ func (f *planFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool))
 		oneOf("format", f.format, formatAuto, formatJSONL, formatText, formatCSV),
 		oneOf("on-bad-line", f.onBadLine, badLineFail, badLineSkip),
 		f.parseTemplate(),
+		f.parseParams(),
 		f.readPrices(&f.inputFlags, f.preset),
 		tierErr,
 	)

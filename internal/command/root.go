@@ -57,7 +57,7 @@ allows, without tripping its limits twice, without losing or repeating an item.`
 	}
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(newHelpCommand())
-	root.AddCommand(newRunCommand(w), newPlanCommand(w), newStatusCommand(w), newRepairCommand(w), newSimCommand(w), newVersionCommand(), newConfigTopic(), newProvidersTopic())
+	root.AddCommand(newRunCommand(w), newPlanCommand(w), newStatusCommand(w), newRepairCommand(w), newSimCommand(w), newVersionCommand(), newConfigTopic(), newInputTopic(), newProvidersTopic())
 	w.addExtras(root)
 	return root
 }

@@ -41,7 +41,7 @@ const (
 var flagsIn = map[Flags]string{
 	Whom:   "provider base-url region project location resource preset sim-profile text",
 	Keys:   "api-key-env api-key-file",
-	Input:  "model endpoint format template system max-tokens on-bad-line on-untranslatable limit filtered",
+	Input:  "model endpoint format template system param max-tokens on-bad-line on-untranslatable limit filtered",
 	Files:  "output errors timeline order retry-failed fresh forget durable",
 	Pace:   "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies deadline",
 	Tries:  "max-attempts timeout item-timeout",

@@ -50,7 +50,7 @@ func readingOf(s *command.Settings, lines promptfile.Config) job.Reading {
 	told := s.Told(command.Input)
 	bad, untranslatable := s.Skips()
 	return job.Reading{
-		Template: told["template"], System: told["system"], Model: lines.Reader.DefaultModel, Endpoint: lines.Reader.DefaultEndpoint,
+		Template: told["template"], System: told["system"], Params: lines.Reader.Params, Model: lines.Reader.DefaultModel, Endpoint: lines.Reader.DefaultEndpoint,
 		SkipBad: bad, SkipUntranslatable: untranslatable, MaxTokens: lines.MaxTokens, MaxTokensOfPrompts: lines.MaxTokensOfPrompts,
 	}
 }

@@ -1,0 +1,120 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/batch/prompts"
+)
+
+// paramTexts are the values of --param, as they were given. A value may have several, a line each: a
+// variable and the file of --config give one value to a flag.
+type paramTexts []string
+
+// Set adds what a value has.
+func (p *paramTexts) Set(value string) error {
+	for text := range strings.Lines(value) {
+		if text = strings.TrimRight(text, "\r\n"); text != "" {
+			*p = append(*p, text)
+		}
+	}
+	return nil
+}
+
+// String gives what Set reads as the same.
+func (p *paramTexts) String() string { return strings.Join(*p, "\n") }
+
+// Type is what the help shows.
+func (p *paramTexts) Type() string { return "NAME=VALUE" }
+
+func (f *inputFlags) parseParams() error {
+	var faults []error
+	given := map[string]bool{}
+	f.parsedParams = nil
+	for _, text := range f.params {
+		one, err := prompts.ParseParam(text)
+		switch {
+		case err != nil:
+			faults = append(faults, fmt.Errorf("--param: %s", plainText(err)))
+		case given[one.Name]:
+			faults = append(faults, fmt.Errorf("--param: %s is set twice: keep one", one.Name))
+		}
+		given[one.Name] = true
+		f.parsedParams = append(f.parsedParams, one)
+	}
+	return errors.Join(faults...)
+}
+
+// newInputTopic explains how inputs are read. It is no command: "headrace help input" shows it.
+func newInputTopic() *cobra.Command {
+	return &cobra.Command{Use: "input", Short: "What each field of a line and each column of a table means", Long: fmt.Sprintf(inputHelp, wrapped(prompts.Parameters(), "  "))}
+}
+
+// helpWidth is how wide lists in the help are, in characters.
+const helpWidth = 90
+
+// wrapped sets words in lines, each after the same indent.
+func wrapped(words []string, indent string) string {
+	var out strings.Builder
+	width := 0
+	for i, word := range words {
+		if i < len(words)-1 {
+			word += ","
+		}
+		switch {
+		case width == 0:
+			out.WriteString(indent)
+		case width+1+len(word) > helpWidth:
+			out.WriteString("\n" + indent)
+			width = 0
+		default:
+			out.WriteByte(' ')
+			width++
+		}
+		out.WriteString(word)
+		width += len(word)
+	}
+	return out.String()
+}
+
+const inputHelp = `INPUT is JSONL, a text (--format text, a prompt a line) or a table (a name that ends in .csv,
+or --format csv). Each line of JSONL has one of these forms. A line in two of them is refused.
+
+A prompt: {"prompt":"…"}
+  prompt             the question
+  id, custom_id      names the result (default: the number of the line, as in line-000042)
+  system             system message (default: --system)
+  model              model (default: --model)
+  metadata           an object that comes back with the result, and is not sent
+  url, body, input   data of your own, if they are text or numbers: they come back as metadata
+  all others         are sent as they are, such as "temperature":0.2 or "max_tokens":50
+
+A request body: {"model":…,"messages":[…]} or {"model":…,"input":…}
+  id, custom_id and metadata as above; all others are sent as they are
+
+A batch line: {"custom_id","url","body"} of OpenAI, {"custom_id","params"} of Anthropic,
+{"key","request"} of Gemini, {"recordId","modelInput"} of Bedrock
+  what is inside body, params, request or modelInput is sent byte for byte. A model, a system
+  message or a parameter beside body or params would not be sent: such a line is refused.
+  Beside request and modelInput a model is right, as it stands in the URL.
+
+A row of a table
+  prompt, id, custom_id, system and model mean what they mean in a prompt. These columns are
+  sent as parameters; an empty cell is not there:
+%s
+  All other columns come back as metadata. If a column has one of these names and another
+  meaning, rename it, or use --template.
+
+With --template TEXT
+  id and custom_id name the result. All other fields and columns are data for the template, as
+  in "Translate: {{.text}}": none is sent as a parameter, model or system message. Objects and
+  lists are printed as JSON. A field that is null or missing fails the line where it is printed;
+  {{if .text}}…{{end}} asks for it first. metadata that are an object come back.
+
+With --param NAME=VALUE, as often as you like
+  the parameter is sent with every line that does not say it. VALUE is JSON where it reads as
+  such, and else a string: --param max_tokens=50 --param stop=END --param 'user="7"'
+  A variable or the file of --config may have several, a line each.`
