@@ -76,6 +76,28 @@ func (d *desk) files() string {
 // A run to standard output takes nothing over from an errors file: what another run has left
 // there, simulated or not, does not keep it from running. A run to a file asks only about
 // lines of its own output.
+// A file that holds answers of both sorts goes on with neither: one made-up line, or one real line, is enough.
+func TestAFileOfBothSortsIsRefused(t *testing.T) {
+	d := newDesk(t, ask("a"))
+	var text []byte
+	for i, simulated := range []bool{true, false} {
+		l := journal.LineOf(fmt.Sprint(i), journal.Headrace{Key: fmt.Sprintf("%032d", i), Simulated: simulated})
+		l.Response = &journal.Response{StatusCode: 200, Body: good.Body}
+		text = journal.AppendLine(text, &l)
+	}
+	write(t, d.out, string(text))
+	in, err := File(d.in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for simulated, want := range map[bool]error{false: ErrSimulated, true: ErrReal} {
+		if _, err := Open(Config{Input: in, Output: d.out, Simulated: simulated}); !errors.Is(err, want) {
+			t.Errorf("simulated %t: %v", simulated, err)
+		}
+	}
+}
+
+// The errors file alone is enough to refuse: a run to standard output has no other.
 func TestSimulatedErrorsBesideStandardOutput(t *testing.T) {
 	d := newDesk(t, ask("a"))
 	l := journal.LineOf("a", journal.Headrace{Key: "00112233445566778899aabbccddeeff", Simulated: true})

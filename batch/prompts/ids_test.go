@@ -146,3 +146,15 @@ func TestFirstLines(t *testing.T) {
 		}
 	}
 }
+
+// An id that only looks like that of a line is none: it takes nothing from the line of that number.
+func TestAnIDThatIsNoLineIDIsFree(t *testing.T) {
+	text := `{"prompt":"q"}` + "\n"
+	for _, id := range []string{"line-1", "line-01", "line-0000001", "line-+00001", "line-000001x", "line-000000", "xline-000001"} {
+		text += `{"prompt":"q","id":"` + id + `"}` + "\n"
+	}
+	reqs, bad := read(t, text+`{"prompt":"q","id":"line-000001"}`, Config{DefaultModel: "m"})
+	if len(reqs) != 8 || len(bad) != 1 || !errors.Is(bad[0], ErrDuplicateID) || !strings.Contains(bad[0].Reason, "line 1 already") {
+		t.Errorf("%d requests, %v", len(reqs), bad)
+	}
+}

@@ -18,6 +18,26 @@ func TestLongLinesBufferIsGivenBack(t *testing.T) {
 	}
 }
 
+// A byte order mark is taken off the first line of the stream, and off no other; the line may be of full
+// length beside it.
+func TestTheMarkIsOfTheFirstLine(t *testing.T) {
+	const mark = "\xEF\xBB\xBF"
+	long := strings.Repeat("a", 2*ReadBuffer-len(mark)) // its white space is a read of its own
+	for first, in := range map[string]*Reader{
+		long:       New(strings.NewReader(mark+long+"\r\n"+mark+"b\n"), len(long)),
+		mark + "a": New(strings.NewReader(mark+"a\n"+mark+"b\n"), 10),
+	} {
+		if first != long {
+			in.After(6) // a section
+		}
+		for _, want := range []string{first, mark + "b"} {
+			if text, err := in.Next(); err != nil || string(text) != want {
+				t.Errorf("%d bytes %.10q, %v; want %.10q", len(text), text, err, want)
+			}
+		}
+	}
+}
+
 // A clipped text ends with a whole character.
 func TestClip(t *testing.T) {
 	for n := range 3 {
