@@ -1,6 +1,7 @@
 package promptfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -28,7 +29,7 @@ func badLine(e *prompts.LineError) journal.Line {
 		l.Error = &journal.Failure{Code: CodeUntranslatable, Message: e.Error()}
 		return l
 	}
-	l := lineFor(&prompts.Request{Line: e.Line, ID: prompts.LineID(e.Line), Key: e.Key()})
+	l := lineFor(&prompts.Request{Line: e.Line, ID: cmp.Or(e.ID, prompts.LineID(e.Line)), Key: e.Key()})
 	l.Error = &journal.Failure{Code: CodeInvalidLine, Message: e.Error()}
 	return l
 }

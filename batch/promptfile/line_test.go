@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,19 @@ func TestSkippedLines(t *testing.T) {
 	}
 	if !strings.Contains(file, `"error":{"code":"invalid_line","message":"prompts.jsonl:1: not JSON`) {
 		t.Error(file)
+	}
+}
+
+// A bad line keeps its own id in the errors file; without one that can be read it has that of its number.
+func TestABadLineKeepsItsID(t *testing.T) {
+	d := newDesk(t, ask("a"), `{"custom_id":"b","prompt":[],"model":"m"}`, `{"id":7}`, ask("a"), "{x", `{"prompt":1}`)
+	d.cfg.SkipBad = true
+	if sums, asked, err := d.run(); err != nil || asked != "a" || sums.Skipped != 5 {
+		t.Fatalf("%q, %+v, %v", asked, sums, err)
+	}
+	got := idsIn(t, journal.ErrorsPath(d.out))
+	if want := []string{"b", "7", "a", "line-000005", "line-000006"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

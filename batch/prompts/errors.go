@@ -36,6 +36,8 @@ type LineError struct {
 	Advice string // what to do about it
 	Err    error  // the kind: ErrNotJSON, ErrShape, …
 
+	ID string // the id that the line gives, "" if there is none or it cannot be read
+
 	// Of a line of kind ErrUntranslatable, else "" and nil: the field that cannot be said, as
 	// a path; the lane that would have to take the line, or its dialect; and what the line
 	// asks, but for its Body, and for its Metadata if requests are Passing.

@@ -242,7 +242,7 @@ func (r *Reader) request(text []byte) (req Request, err error) {
 	r.trace(&req, text, understood, refused)
 	if c != nil {
 		if c.Request == nil {
-			c.key = r.badKey(text)
+			c.key, c.ID = r.badKey(text), r.idIn(text)
 		}
 		return Request{}, r.place(c)
 	}
@@ -272,6 +272,30 @@ func (r *Reader) understand(req *Request, text []byte) (c *LineError) {
 		req.Form = FormTemplate
 	}
 	return c
+}
+
+// idIn is the id that a line gives which is no request, "" if it cannot be told. It may be of any form.
+func (r *Reader) idIn(text []byte) string {
+	given := map[string][]byte{}
+	switch {
+	case r.rows != nil && len(r.rows.cells) == len(r.columns) && r.rows.fault == nil:
+		for i, name := range r.columns {
+			given[name] = rawjson.AppendString(nil, r.rows.cells[i])
+		}
+	case r.cfg.Format == FormatJSONL && text[0] == '{' && r.line.Parse(text):
+		for _, m := range r.line.Members {
+			given[string(m.Name)] = m.Value
+		}
+	}
+	for _, name := range [...]struct{ id, form string }{{"custom_id", ""}, {"id", ""}, {"key", "request"}, {"recordId", "modelInput"}} {
+		if rawjson.IsNull(given[name.id]) || name.form != "" && given[name.form] == nil {
+			continue
+		}
+		if id, c := readID(name.id, given[name.id]); c == nil && utf8.Valid(id) {
+			return string(id)
+		}
+	}
+	return ""
 }
 
 // offer asks whether the provider can be asked a request. It is asked about a copy: else each
