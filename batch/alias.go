@@ -128,7 +128,7 @@ type (
 	//		Local    bool                      // of the model law: a server of one's own, which queues; if it refuses, it is judged like any other
 	//		Target   time.Duration             // latency: the mean stays within limiter.MeanTolerance of it; 0: it may be any. Of Local: what the 90th percentile stays under; 0: limiter.LocalTarget of AttemptTimeout
 	//		Rate     limiter.RateConfig        // of the plain law; the model law takes Initial, as a first guess
-	//		Ramp     limiter.RampConfig        // of the plain law; zero: limiter.RampShare of the known rate to all of it in limiter.RampTime; else the rate goes on from its Target
+	//		Ramp     limiter.RampConfig        // of the plain law; zero: limiter.RampShare of the known rate to all of it in limiter.RampTime; else nothing that was learned limits outside of it
 	//		Cooldown limiter.CooldownConfig    // of the plain law; a wait over its MaxDirected stops the lane
 	//		Breaker  limiter.BreakerConfig     // zero under the model law: as usual, but open for ModelOpen at a time
 	//		Errors   limiter.ErrorWindowConfig // when failures slow the lane down
@@ -264,7 +264,7 @@ type (
 	//		Ledger      Ledger    // its time by what held it back
 	//		InFlight    int       // its calls under way
 	//		Oldest      time.Time // when the one that left first did; zero: there is none
-	//		Concurrency int       // its ceiling on calls in flight
+	//		Concurrency int       // its ceiling on calls in flight, or that of all runs together if that is less
 	//		InputEnded  bool      // nothing more will be offered
 	//	}
 	RunStatus = machine.RunStatus
