@@ -68,8 +68,12 @@ func TestOutputName(t *testing.T) {
 	}
 	t.Chdir(dir)
 	for _, c := range [][3]string{
-		{"e.jsonl", "a.jsonl", "a.jsonl"}, {"e.jsonl", filepath.Join(dir, "a.jsonl"), "a.jsonl"}, {"sub/e.jsonl", "a.jsonl", "../a.jsonl"},
-		{"e.jsonl", "sub/../sub/a.jsonl", "sub/a.jsonl"}, {"e.jsonl", "-", "-"}, {"e.jsonl", "", "-"},
+		{"e.jsonl", "a.jsonl", "a.jsonl"},
+		{"e.jsonl", filepath.Join(dir, "a.jsonl"), "a.jsonl"},
+		{"sub/e.jsonl", "a.jsonl", "../a.jsonl"},
+		{"e.jsonl", "sub/../sub/a.jsonl", "sub/a.jsonl"},
+		{"e.jsonl", "-", "-"},
+		{"e.jsonl", "", "-"},
 	} {
 		if got := OutputName(c[0], c[1]); got != c[2] {
 			t.Errorf("%s in %s is named %q, want %q", c[1], c[0], got, c[2])

@@ -114,10 +114,14 @@ func TestSimulatedErrorsBesideStandardOutput(t *testing.T) {
 		cfg  Config
 		want error
 	}{
-		{"", Config{Stdout: os.Stdout}, nil}, {"-", Config{Stdout: os.Stdout}, nil},
-		{"", Config{Output: d.out}, ErrSimulated}, {"", Config{Output: other}, ErrSimulated},
-		{"out.jsonl", Config{Output: d.out}, ErrSimulated}, {"out.jsonl", Config{Output: other}, nil},
-		{"other.jsonl", Config{Output: other}, ErrSimulated}, {"out.jsonl", Config{Output: other, Simulated: true}, nil},
+		{"", Config{Stdout: os.Stdout}, nil},
+		{"-", Config{Stdout: os.Stdout}, nil},
+		{"", Config{Output: d.out}, ErrSimulated},
+		{"", Config{Output: other}, ErrSimulated},
+		{"out.jsonl", Config{Output: d.out}, ErrSimulated},
+		{"out.jsonl", Config{Output: other}, nil},
+		{"other.jsonl", Config{Output: other}, ErrSimulated},
+		{"out.jsonl", Config{Output: other, Simulated: true}, nil},
 	} {
 		l.Headrace.Output = c.of
 		write(t, name, string(journal.AppendLine(nil, &l)))
