@@ -115,7 +115,7 @@ func TestMemoryIsTakenUp(t *testing.T) {
 func TestMemoryIsSavedWhole(t *testing.T) {
 	k := everything()
 	k.Answered, k.ReserveAt, k.Longer = 10, noon, 1.5 // of these only what is true now is kept
-	k.Limits[0].Ceiling, k.Limits[1].Others = 0, 0    // nothing is told here, and a window says what others draw
+	k.Limits[0].Ceiling, k.Limits[1].Others = 0, 0    // the user gave no limit, and a window shows what others draw
 	k.Limits = append(k.Limits, LimitMemory{On: "output tokens", Source: "seen", Refill: 500, Capacity: 30000, Debt: 10000, Others: 50, Period: 60, Jitter: 0.02})
 	k.Ramp = &RampMemory{At: at(-1), Share: 0.25, Double: 1}
 	k.Estimate.Search, k.Estimate.At, k.Plain = 0, at(-3), nil // a rate is known, and lately

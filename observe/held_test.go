@@ -105,7 +105,7 @@ func TestHeldNamesTheLargerSecond(t *testing.T) {
 	}
 }
 
-// Who leads again for a while begins anew, as does a rival of the rival's; of equal ones the one
+// A lead that was lost is counted anew, as is that of a rival's rival. Of equal ones the one
 // that is named stays.
 func TestHeldCountsALeadAnew(t *testing.T) {
 	s := newStory()
@@ -144,8 +144,8 @@ func TestHeldCountsALeadAnew(t *testing.T) {
 	}
 }
 
-// A state is named since it began, says nothing before any time has passed, and what led before
-// it begins anew.
+// A state is named since it began, and not before any time has passed. A lead from before it is
+// counted anew.
 func TestHeldAroundAState(t *testing.T) {
 	s := newStory()
 	s.holder.note(start, &account{}, machine.BoundPaused)
@@ -167,8 +167,8 @@ func TestHeldAroundAState(t *testing.T) {
 	}
 }
 
-// A bound has one place, a place one bound; what a later machine may call a bound has none. A
-// ledger holds only what there was.
+// A bound has one place, and a place has one bound; an unknown bound has none. A ledger has no
+// entry of zero.
 func TestBoundsHavePlaces(t *testing.T) {
 	if boundOf(machine.Bound(machine.Bounds)) != NoBound {
 		t.Error("a bound that is not known has a name")

@@ -21,8 +21,8 @@ func (s *series) taken(from, to time.Duration, items int) {
 	}
 }
 
-// What is of late is of the last 25 to 30 seconds, also after a time of which nothing was
-// heard; where there was no call, a mean is of all there were.
+// Latencies are those of the last 25 to 30 seconds, also after a silence. Where these had no
+// call, a mean is taken from all calls.
 func TestSeriesForgets(t *testing.T) {
 	answers := func(s *series) int {
 		late := s.late()
@@ -49,7 +49,7 @@ func TestSeriesForgets(t *testing.T) {
 			s.taken(30*time.Second, 30*time.Second+c.quiet, 0)
 		}
 		if n, mean := answers(s), s.mean(); n != c.answers || mean.calls != c.mean || mean.meanTook() != 1 {
-			t.Errorf("after %v: %d answers of late, a mean of %v s from %d calls", c.quiet, n, mean.meanTook(), mean.calls)
+			t.Errorf("after %v: %d recent answers, a mean of %v s from %d calls", c.quiet, n, mean.meanTook(), mean.calls)
 		}
 		if s.total.calls != 30 || s.total.answered != 30 || s.span.calls != 30 {
 			t.Errorf("%+v in all", s.total.figures)
@@ -65,12 +65,12 @@ func TestSeriesTakesLateNews(t *testing.T) {
 		s.take(&call, at-1, at)
 	}
 	if s.mean().calls != 3 || s.total.calls != 4 {
-		t.Errorf("%d of late, %d in all", s.mean().calls, s.total.calls)
+		t.Errorf("%d recent calls, %d in all", s.mean().calls, s.total.calls)
 	}
 }
 
-// What is left is what the work had, less what has ended or is not run; it is not known where
-// the work is not, and never less than nothing.
+// The items that are left are those of the work, less those that have ended or are not run. Their
+// number is unknown where the work is, and never negative.
 func TestSeriesLeft(t *testing.T) {
 	for _, c := range []struct {
 		work  Work
@@ -123,8 +123,7 @@ func TestSeriesPending(t *testing.T) {
 	}
 }
 
-// What holds a lane back is what did in most of the last eight pictures; of equal ones, the
-// latest.
+// The bound of a lane is that of most of the last eight pictures; of equal ones, the latest.
 func TestSeriesHeldBy(t *testing.T) {
 	const q, k, w = Bound("requests"), Bound("tokens"), Bound("window")
 	for _, c := range []struct {
