@@ -361,7 +361,8 @@ func (w *ordeal) happen() (wrong string) {
 		if w.left() == 0 || stopped != nil && w.isHopeless() && w.run.KeepGoing {
 			return ""
 		}
-		w.now = w.now.Add(time.Duration(w.rng.Int64N(int64(10 * time.Minute))))
+		pause := time.Duration(w.rng.Int64N(int64(10 * time.Minute)))
+		w.now = w.now.Add(pause * time.Duration(1+stops)) // an account may be empty for hours: a person looks less and less often
 	}
 	return fmt.Sprintf("%d items are left after %d processes", w.left(), ordealStarts)
 }
