@@ -241,7 +241,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		oneOf("text", f.text, textAuto, textAlways, textNever),
 		oneOf("on-untranslatable", f.onUntranslatable, badLineFail, badLineSkip),
 		checkPreset(f.preset),
-		f.checkLaw(),
+		f.checkLaw(!hasOutput || f.cluster != ""), // the commands without an output are of a cluster
 		f.checkEndpoint(),
 		f.checkLimits(),
 		atLeast("concurrency", f.concurrency, 1),

@@ -24,10 +24,14 @@ func registerLaw(fs *pflag.FlagSet, to *string) {
 	nameValues(fs, map[string]string{"law": "NAME"})
 }
 
-// checkLaw finds a law that there is not, and flags that the law does not use.
-func (f *runFlags) checkLaw() error {
+// checkLaw finds a law that there is not, and flags that the law does not use. In a cluster a
+// keeper keeps the limit, by its law.
+func (f *runFlags) checkLaw(inCluster bool) error {
 	faults := []error{oneOf("law", f.law, lawModel, lawPlain, lawNone)}
 	if f.law == lawNone {
+		if inCluster {
+			faults = append(faults, errors.New("--law none has no use in a cluster, whose keeper keeps the limit: use model or plain"))
+		}
 		for _, name := range []string{"rpm", "tpm", "input-tpm", "output-tpm", "burst", "latency-target"} {
 			if flag := f.all.Lookup(name); flag.Changed && strings.Trim(flag.Value.String(), "0s") != "" {
 				faults = append(faults, fmt.Errorf("--%s: %s has no use with --law none, which limits nothing: leave one of the two out", name, flag.Value))

@@ -29,9 +29,6 @@ func callerOf(calls *command.Calls) (*node.Caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	if lane.Law == batch.NoLaw {
-		return nil, command.End(command.ExitUsage, "--law none has no use in a cluster, whose keeper keeps the limit: use model or plain")
-	}
 	lines := calls.Job(promptfile.Input{})
 	limit := lane
 	calls.Bound(&lane)
