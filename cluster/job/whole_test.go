@@ -128,7 +128,10 @@ func canonical(t *testing.T, path string) string {
 	for l := range bytes.Lines(text) {
 		var line map[string]map[string]any
 		_ = json.Unmarshal(l, &line) // of the members that are no objects, nothing is changed
-		for name, of := range map[string]string{"request_id": "response", "attempts": "headrace", "queued_ms": "headrace", "waited_ms": "headrace", "latency_ms": "headrace", "sum": "headrace", "output": "headrace"} { // parts of a job have no output yet
+		for name, of := range map[string]string{
+			"request_id": "response", "attempts": "headrace", "queued_ms": "headrace", "waited_ms": "headrace", "latency_ms": "headrace",
+			"sum": "headrace", "output": "headrace", // parts of a job have no output yet
+		} {
 			delete(line[of], name)
 		}
 		if body, ok := line["response"]["body"].(map[string]any); ok {
