@@ -118,6 +118,9 @@ func normal(line []byte) (string, error) {
 			return "", fmt.Errorf("%w: %.200s", err, line)
 		}
 	}
+	if of, is := fields["headrace"].(map[string]any); is {
+		delete(of, "output") // only failures of one process have it: parts of a job have no output yet
+	}
 	text, err := json.Marshal(fields)
 	return string(text), err
 }
