@@ -13,20 +13,23 @@ func (m *Machine) checkBooks(b *book, r *run) {
 			b.w.failf("run %d: %v were held back by %q", r.id, d, Bound(by))
 		}
 	}
-	var asleep [Bounds]int
-	sleepers := 0
+	counted := map[*seat]int{}
 	for _, p := range r.opened {
 		if p.counted == 0 {
 			continue
 		}
-		sleepers++
-		asleep[p.asleep] += p.counted
+		counted[p.behind] += p.counted
 		if p.head() == nil {
 			b.w.failf("pool %s sleeps, and has nothing to give", p.name)
 		}
 	}
-	if asleep != r.books.asleep || sleepers != r.books.sleepers {
-		b.w.failf("run %d: %d pools sleep, by bound %v; counted %d, %v", r.id, r.books.sleepers, r.books.asleep, sleepers, asleep)
+	if !r.books.sleepers.isHeap() || r.books.sleepers.len() != len(counted) {
+		b.w.failf("run %d: %d lanes hold it back; counted %d", r.id, r.books.sleepers.len(), len(counted))
+	}
+	for x, n := range counted {
+		if x.items != n || x.run != r || r.books.sleepers.items[x.pos] != x {
+			b.w.failf("run %d: %d items sleep on %s; counted %d", r.id, x.items, x.lane.name, n)
+		}
 	}
 }
 
@@ -50,7 +53,7 @@ func (m *Machine) checkHeld(b *book, r *run) {
 			}
 		}
 	}
-	by, ok := r.books.bound, false
+	by, ok := r.bound(), false
 	switch by {
 	case BoundStopped:
 		ok = r.stranded && r.held == 0

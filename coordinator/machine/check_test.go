@@ -35,8 +35,8 @@ func (m *Machine) check(b *book) {
 		m.checkRun(b, r, c)
 		m.checkBooks(b, r)
 	}
-	if m.held != total || len(m.runs) != len(m.turns) {
-		b.w.failf("the machine holds %d of %d runs; counted %d of %d", m.held, len(m.turns), total, len(m.runs))
+	if m.held != total {
+		b.w.failf("the machine holds %d; counted %d", m.held, total)
 	}
 	for l, n := range c.lanes {
 		if (laneCensus{l.inFlight, l.inEpoch, l.parked, l.delayed}) != *n {
@@ -214,21 +214,39 @@ func (m *Machine) checkRun(b *book, r *run, c census) {
 		if it := p.delayed.top(); it != nil && (p.alarm.pos < 0 || p.alarm.at.After(it.due)) {
 			fail("pool %s: nobody will notice the end of a backoff", p.name)
 		}
-		for _, l := range p.lanes {
-			of := 0
-			for _, q := range l.pools {
+		for i, l := range p.lanes {
+			of, at := 0, 0
+			for k, q := range l.pools {
 				if q == p {
-					of++
+					of, at = of+1, k
 				}
 			}
-			if m.lanes[l.name] != l || of != 1 {
+			if m.lanes[l.name] != l || of != 1 || p.stands == nil && at != 0 || p.stands != nil && p.stands[i].at != at {
 				fail("pool %s draws on lane %s, which knows it %d times", p.name, l.name, of)
 			}
 		}
 	}
 }
 
+// checkLine: who sleeps on the lane has something to give, and knows where it sleeps.
+func (m *Machine) checkLine(b *book, l *lane) {
+	if l.line == nil {
+		return
+	}
+	for x := l.line.seats.first; x != nil; x = x.next {
+		if x.of.lane != l || x.of.stands.first == nil || x.of.given >= x.of.run.cfg.Priority {
+			b.w.failf("lane %s: the seat of run %d is not as it should be", l.name, x.of.run.id)
+		}
+		for s := x.of.stands.first; s != nil; s = s.next {
+			if p := s.of.pool; p.counted == 0 || p.run != x.of.run || p.queued || s.of.seat != x.of {
+				b.w.failf("lane %s: pool %s is in its line, and awake", l.name, p.name)
+			}
+		}
+	}
+}
+
 func (m *Machine) checkLane(b *book, l *lane) {
+	m.checkLine(b, l)
 	if l.led() != (l.cfg.Maker != nil) {
 		b.w.failf("lane %s is led: %v", l.name, l.led())
 	}
@@ -312,7 +330,7 @@ func (m *Machine) checkAwake(b *book) {
 const rounding = time.Nanosecond
 
 func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
-	l, wait, _ := p.pick(m.now, it)
+	l, wait, asked := p.pick(m.now, it)
 	slack := time.Duration(0)
 	for _, l := range p.lanes {
 		if b.lane(l.name).slowed { // an error window that clears raises the rate without a word
@@ -327,17 +345,26 @@ func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
 		b.w.failf("pool %s is in line after all were served", p.name)
 	case wait == 0 && slack == 0:
 		b.w.failf("item %d could go on %s", it.Seq, l.name)
-	case wait < forever && (p.alarm.pos < 0 || p.alarm.at.Sub(m.now) > wait+slack+rounding):
-		b.w.failf("pool %s could go in %v; its alarm is set: %v, in %v", p.name, wait, p.alarm.pos >= 0, p.alarm.at.Sub(m.now))
 	case wait == forever && !p.hasWaker():
 		b.w.failf("nobody will wake pool %s", p.name)
+	}
+	for i := range asked {
+		k := p.index(i)
+		l := p.lanes[k]
+		a := &l.line.alarm
+		switch {
+		case p.stands[k].link.of == nil:
+			b.w.failf("pool %s was asked, and does not sleep, on lane %s", p.name, l.name)
+		case l.line.first() == p && l.delay < forever && (a.pos < 0 || a.at.Sub(m.now) > l.delay+slack+rounding):
+			b.w.failf("pool %s could go on %s in %v; the alarm is set: %v, in %v", p.name, l.name, l.delay, a.pos >= 0, a.at.Sub(m.now))
+		}
 	}
 }
 
 // hasWaker reports whether an alarm or the end of a call will wake the pool.
 func (p *pool) hasWaker() bool {
 	for _, l := range p.lanes {
-		if l.alarm.pos >= 0 || l.inFlight > 0 || l.outside != nil && l.outside.alarm.pos >= 0 {
+		if l.alarm.pos >= 0 || l.inFlight > 0 || l.line != nil && l.line.alarm.pos >= 0 || l.outside != nil && l.outside.alarm.pos >= 0 {
 			return true
 		}
 	}

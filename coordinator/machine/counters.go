@@ -69,9 +69,18 @@ func (t *tally) counters() Counters {
 	}
 }
 
-// count notes one of a kind, in all, for its lane and for its run. What befalls
-// a lane as a whole (a cooldown, a probe) names no run, and is noted for every
-// run that draws on the lane.
+// laneWide is how many kinds befall a lane as a whole, and so each run that draws on it:
+// cooldowns and what comes after them.
+const laneWide = int(dropped - cooldowns)
+
+// laneWide are the counts of those.
+func (t *tally) laneWide() (n [laneWide]uint64) {
+	copy(n[:], t[cooldowns:])
+	return n
+}
+
+// count notes one of a kind, in all, for its lane and for its run. What befalls a lane as a
+// whole names no run: each that draws on the lane finds it there when its counts are asked for.
 func (m *Machine) count(r *run, l *lane, kind counted) {
 	m.totals[kind]++
 	if l != nil {
@@ -79,11 +88,28 @@ func (m *Machine) count(r *run, l *lane, kind counted) {
 	}
 	if r != nil {
 		r.counts[kind]++
-		return
 	}
-	for _, r := range m.turns {
-		if l != nil && r.drawsOn(l) {
-			r.counts[kind]++
+}
+
+// counters are what befell the run and its lanes.
+func (r *run) counters() Counters {
+	for _, p := range r.opened {
+		p.settle()
+	}
+	return r.counts.counters()
+}
+
+// settle counts for the pool's run what has befallen its lanes and was not counted yet.
+func (p *pool) settle() {
+	for i, l := range p.lanes {
+		now := l.counts.laneWide()
+		if p.stands == nil && now == [laneWide]uint64{} {
+			continue
 		}
+		x := p.seat(i)
+		for k := range now {
+			p.run.counts[int(cooldowns)+k] += now[k] - x.seen[k]
+		}
+		x.seen = now
 	}
 }

@@ -76,7 +76,7 @@
 //     that are led, and probes of a run that keeps going.
 //
 // Read it in this order: event.go (what it is told), machine.go (Step and
-// Ready), life.go (an item's way), pool.go, lane.go, recovery.go (what a lane
+// Ready), life.go (an item's way), pool.go, lane.go, line.go (whose turn it is), recovery.go (what a lane
 // learns), blame.go (whose a failure is), unanswered.go (outages, overdue calls),
 // firstanswer.go (when a lane is given up unheard), probe.go (its way back), memory.go
 // and item_memory.go (what is known after a restart), overheard.go (what it learns of

@@ -114,7 +114,7 @@ func (m *Machine) stopFaulty(now time.Time) (stopped bool) {
 		m.faulty = m.faulty[1:]
 		if err := l.fault(); err != nil && m.lanes[l.name] == l {
 			m.stop(now, l, err)
-			l.wake()
+			m.wake(l)
 			stopped = true
 		}
 	}

@@ -75,6 +75,9 @@ func (m *Machine) forget(l *lane) {
 		p.run.opened = slices.DeleteFunc(p.run.opened, func(q *pool) bool { return q == p })
 	}
 	m.alarms.clear(&l.alarm)
+	if l.line != nil {
+		m.alarms.clear(&l.line.alarm)
+	}
 	m.quiet(l)
 	m.idle.remove(l)
 	delete(m.lanes, l.name)

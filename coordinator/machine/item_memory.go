@@ -2,6 +2,8 @@ package machine
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -35,7 +37,8 @@ func (k ItemMemory) Validate() error {
 // earlier machine that were not offered yet.
 func (m *Machine) SaveItems() map[string]ItemMemory {
 	all := map[string]ItemMemory{}
-	for _, r := range m.turns {
+	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
+		r := m.runs[id]
 		for _, p := range r.opened {
 			for it := p.waiting.first; it != nil; it = it.next {
 				it.save(all)

@@ -60,27 +60,29 @@ type lane struct {
 	cfg       *LaneConfig    // shared with other lanes: replaced, and never written to
 	phase     Phase
 	reason    Reason
-	ill       Reason  // of the latest cooldown
-	ruled     bool    // charge is a rule of its own
-	revived   bool    // it began with what an earlier machine knew
-	bound     Bound   // what held the latest call back that was asked for
-	paused    bool    // of Cooling: for a neighbour's sake
-	elsewhere bool    // a call of another machine was refused here, so somebody is there
-	answered  bool    // a call was answered as hoped, ever: here, or by an earlier machine
-	slowed    float32 // what was told to be left of its pace because calls break; 0: all of it
-	epoch     uint64  // rises with each cooldown: what left before it is old news
-	began     uint64  // the epoch in which its law did: what left before it was charged to another
-	inFlight  int     // calls of any epoch
-	inEpoch   int     // calls of this one
-	answers   int     // calls answered, ever: 0 means that nothing is known
-	held      bool    // the law held a call back since the latest one left
-	hung      bool    // its calls are overdue: one more leaves at a time, to see
-	broke     bool    // a call broke since the latest one was answered, and was not just refused
-	unclear   int     // refusals in a row that may mean a limit by the day
+	ill       Reason        // of the latest cooldown
+	ruled     bool          // charge is a rule of its own
+	revived   bool          // it began with what an earlier machine knew
+	bound     Bound         // what held the latest call back that was asked for
+	delay     time.Duration // and for how long; 0: it was let go
+	paused    bool          // of Cooling: for a neighbour's sake
+	elsewhere bool          // a call of another machine was refused here, so somebody is there
+	answered  bool          // a call was answered as hoped, ever: here, or by an earlier machine
+	slowed    float32       // what was told to be left of its pace because calls break; 0: all of it
+	epoch     uint64        // rises with each cooldown: what left before it is old news
+	began     uint64        // the epoch in which its law did: what left before it was charged to another
+	inFlight  int           // calls of any epoch
+	inEpoch   int           // calls of this one
+	answers   int           // calls answered, ever: 0 means that nothing is known
+	held      bool          // the law held a call back since the latest one left
+	hung      bool          // its calls are overdue: one more leaves at a time, to see
+	broke     bool          // a call broke since the latest one was answered, and was not just refused
+	unclear   int           // refusals in a row that may mean a limit by the day
 
 	pools      []*pool
 	onePool    [1]*pool  // the room of pools while there is but one
-	promised   *pool     // the next call is for its head; nil: for whoever asks
+	line       *line     // the pools that sleep here; nil: none ever did
+	backed     int       // pools that fall back on another lane while this one is ill
 	prev, next *lane     // by time of use
 	used       time.Time // latest grant or end
 	ended      time.Time // latest end, or when calls were last marked that have left since: see mark
@@ -98,11 +100,10 @@ type lane struct {
 	vouched   uint64    // the epoch that a person began: older refusals for good are void,
 	vouchedAt time.Time // and so are those of other machines' calls that left before
 	refusal   limiter.MeanLatency
-	overdue   time.Time // when a promise that was not used is void
-	wait      *wait     // what is known of its long waits; nil: it never had to wait
-	outside   *outside  // what its law has to do with the outside; nil: nothing
-	blame     *blame    // whose its failures are; nil: there was none
-	silence   *silence  // how its calls break, if it was never heard; nil: none did, or it was
+	wait      *wait    // what is known of its long waits; nil: it never had to wait
+	outside   *outside // what its law has to do with the outside; nil: nothing
+	blame     *blame   // whose its failures are; nil: there was none
+	silence   *silence // how its calls break, if it was never heard; nil: none did, or it was
 	alarm     alarm
 }
 
@@ -175,26 +176,7 @@ func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 	if wait > 0 {
 		l.held, l.bound = true, l.boundOn(on)
 	}
-	if l.promised != nil && l.promised != p {
-		if wait == 0 { // it could leave, and makes room for another that could not
-			l.bound = l.binding(now, cost)
-		}
-		wait = max(wait, l.overdue.Sub(now))
-	}
 	return wait
-}
-
-// binding is what gives the pace of a lane that need not wait.
-func (l *lane) binding(now time.Time, cost limiter.Cost) Bound {
-	if l.phase != Flowing {
-		return BoundRecovery
-	}
-	switch by := boundOf[l.law.View(now, cost).Binds.By]; by {
-	case BoundNone, BoundWindow, BoundRecovery: // there is room, and the climb is over
-		return BoundRequests
-	default:
-		return by
-	}
 }
 
 // boundOn is what a call waits for on which the law has an answer.
@@ -223,23 +205,6 @@ func (l *lane) full(now time.Time) bool {
 }
 
 func over(n, window int) bool { return window > 0 && n >= window }
-
-// promiseGrace is how late a pool may come for the call that it was promised:
-// longer than any owner looks late, and little to lose when it does not come.
-const promiseGrace = 250 * time.Millisecond
-
-// promise keeps the next call for a pool whose head must wait for it. The pools
-// of a lane may belong to several runs: one with small items would otherwise take
-// each token that comes in, and a large item of another would never see enough.
-func (l *lane) promise(now time.Time, p *pool, wait time.Duration) {
-	overdue := now.Add(wait).Add(promiseGrace)
-	switch {
-	case l.promised == nil || !now.Before(l.overdue):
-		l.promised, l.overdue = p, overdue
-	case l.promised == p:
-		l.overdue = latest(l.overdue, overdue) // the others have set their alarms by the old one
-	}
-}
 
 func (l *lane) warm() uint64 {
 	return uint64(l.inFlight) + l.counts[calls] + uint64(l.unclear) + l.latency.Warm() + l.breaker.Warm() + limiter.Warm(l.law)
@@ -272,13 +237,6 @@ func (m *Machine) departed(now time.Time, l *lane, it *Item) {
 	m.idle.touch(l, now)
 }
 
-// wake looks again at the pools that draw on the lane.
-func (l *lane) wake() {
-	for _, p := range l.pools {
-		p.wake()
-	}
-}
-
 // alarmAt is when time alone will change the phase; zero: it will not.
 func (l *lane) alarmAt() time.Time {
 	if l.alarm.pos < 0 {
@@ -287,30 +245,42 @@ func (l *lane) alarmAt() time.Time {
 	return l.alarm.at
 }
 
-// lastInLine lets the lane's other pools come first when it is looked at again.
-// Without it the first of them would get each call that a full window lets go.
-func (l *lane) lastInLine(p *pool) {
-	if last := len(l.pools) - 1; last > 0 && l.pools[last] != p {
-		l.moveBack(p)
+// draw has a pool draw on the i-th of its lanes.
+func (p *pool) draw(i int) {
+	l := p.lanes[i]
+	if befell := l.counts.laneWide(); len(l.pools) > 0 || befell != [laneWide]uint64{} {
+		s := p.stand(i)
+		s.at = len(l.pools)
+		if other := p.run.poolOn(l); other != nil {
+			s.seat = other.seat(slices.Index(other.lanes, l))
+		} else {
+			p.seat(i).seen = befell
+		}
 	}
-}
-
-func (l *lane) moveBack(p *pool) {
-	l.forget(p)
-	l.draw(p)
-}
-
-// draw has a pool draw on the lane.
-func (l *lane) draw(p *pool) {
 	l.pools = append(l.pools, p)
 	if len(l.pools) > len(l.onePool) {
 		l.onePool[0] = nil // they have moved, and it would keep a run alive that is over
 	}
+	if p.fallback && i < len(p.lanes)-1 {
+		l.backed++
+	}
 }
 
-func (l *lane) forget(p *pool) {
-	if i := slices.Index(l.pools, p); i >= 0 {
-		l.pools = slices.Delete(l.pools, i, i+1)
+// forget has a pool draw on the i-th of its lanes no more. The last one of the lane's takes its
+// place.
+func (p *pool) forget(i int) {
+	l, at, last := p.lanes[i], 0, len(p.lanes[i].pools)-1
+	if p.stands != nil {
+		at = p.stands[i].at
+	}
+	if moved := l.pools[last]; moved != p {
+		moved.stand(slices.Index(moved.lanes, l)).at = at
+		l.pools[at] = moved
+	}
+	l.pools[last] = nil
+	l.pools = l.pools[:last]
+	if p.fallback && i < len(p.lanes)-1 {
+		l.backed--
 	}
 }
 

@@ -34,83 +34,117 @@ func (l Ledger) String() string {
 // decides, so the time between two decisions is that of the bound which the first one left:
 // the integral is exact.
 //
-// A pool whose head must wait sleeps, and its items are counted under what it sleeps for
-// until it is asked again or has no head any more. So of a run with many pools that bound is
-// known which most items wait behind.
+// Where a lane holds the run back the line of that lane keeps the ledger, for all who sleep
+// there: the run's share is what it has grown by. Of a run whose pools sleep on several lanes
+// it is the lane which most items wait for.
 type books struct {
 	opened   time.Time
 	since    time.Time // when bound began to hold the run back
-	bound    Bound
-	ledger   Ledger      // until then
-	asleep   [Bounds]int // items that wait, by what their pools sleep for
-	sleepers int         // pools that do
+	bound    Bound     // of the run's own
+	behind   *line     // what holds the run back instead; nil: bound does
+	from     Ledger    // of that line, when it began to
+	ledger   Ledger    // until then
+	sleepers heap[*seat]
 }
+
+func newBooks(now time.Time) books {
+	return books{opened: now, since: now, bound: BoundInput, sleepers: heap[*seat]{before: byItems, moved: seatMoved}}
+}
+
+func byItems(a, b *seat) bool { return a.items > b.items }
+
+func seatMoved(x *seat, pos int) { x.pos = pos }
 
 // account sees what holds the run back from now on. What did until now is given its time
 // where that is another: what stays goes on.
 func (r *run) account(now time.Time, full bool) {
 	b := &r.books
-	if bound := r.boundNow(full); bound != b.bound {
-		b.ledger[b.bound] += now.Sub(b.since)
-		b.since, b.bound = now, bound
+	bound, behind := r.heldBy(full)
+	if bound == b.bound && behind == b.behind {
+		return
+	}
+	b.ledger = r.accounted(now)
+	if b.since, b.bound, b.behind = now, bound, behind; behind != nil {
+		b.from = behind.until(now)
 	}
 }
 
 // accounted is the ledger up to now. It changes nothing.
 func (r *run) accounted(now time.Time) Ledger {
-	l := r.books.ledger
-	l[r.books.bound] += now.Sub(r.books.since)
+	b := &r.books
+	l := b.ledger
+	if b.behind == nil {
+		l[b.bound] += now.Sub(b.since)
+		return l
+	}
+	for by, d := range b.behind.until(now) {
+		l[by] += d - b.from[by]
+	}
 	return l
 }
 
-// boundNow is what holds the run back when all was granted that could be. full is whether no
-// run has a place for a call: those that were not asked for that are awake.
-func (r *run) boundNow(full bool) Bound {
+// bound is what holds the run back.
+func (r *run) bound() Bound {
+	if q := r.books.behind; q != nil {
+		return q.bound
+	}
+	return r.books.bound
+}
+
+// heldBy is what holds the run back when all was granted that could be: a bound of its own, or
+// the line of a lane. full is whether no run has a place for a call: pools that are awake wait
+// for one.
+func (r *run) heldBy(full bool) (Bound, *line) {
 	switch {
 	case r.stranded && r.held == 0: // what still waits has a lane
-		return BoundStopped
+		return BoundStopped, nil
 	case r.draining:
-		return BoundDraining
+		return BoundDraining, nil
 	case r.paused:
-		return BoundPaused
+		return BoundPaused, nil
 	case r.held == 0 && r.inputEnded:
-		return BoundTail
+		return BoundTail, nil
 	case r.held == 0:
-		return BoundInput // also where all its places are taken: one more would have nothing to call
+		return BoundInput, nil // also where all its places are taken: one more would have nothing to call
 	case !r.free(), full && r.runnable.n > 0:
-		return BoundConcurrency
-	case r.books.sleepers == 0:
-		return BoundBackoff // no pool has anything to give
+		return BoundConcurrency, nil
+	case r.books.sleepers.len() == 0:
+		return BoundBackoff, nil // no pool has anything to give
 	}
-	return r.books.most()
+	return BoundNone, r.books.sleepers.top().lane.line
 }
 
-// most is the bound that most items wait behind. Of equal ones it is the first.
-func (b *books) most() Bound {
-	most := BoundNone
-	for i, n := range b.asleep {
-		if n > b.asleep[most] {
-			most = Bound(i)
-		}
+// countAt counts the items of a pool that sleeps where it does.
+func (p *pool) countAt(x *seat) {
+	n := p.waiting.n + p.returned.len()
+	if x == p.behind && n == p.counted {
+		return
 	}
-	return most
-}
-
-// sleep counts the items of a pool whose head waits for that.
-func (p *pool) sleep(by Bound) {
-	p.asleep, p.counted = by, p.waiting.n+p.returned.len()
-	p.run.books.asleep[by] += p.counted
-	p.run.books.sleepers++
+	p.rouse()
+	p.behind, p.counted = x, n
+	x.items += n
+	p.run.recount(x)
 }
 
 // rouse takes back what was counted.
 func (p *pool) rouse() {
-	if p.counted == 0 {
-		return
+	if x := p.behind; x != nil {
+		x.items -= p.counted
+		p.behind, p.counted = nil, 0
+		p.run.recount(x)
 	}
-	p.run.books.asleep[p.asleep] -= p.counted
-	p.run.books.sleepers--
-	p.counted = 0
+}
+
+// recount finds a seat its place among the sleepers.
+func (r *run) recount(x *seat) {
+	r.m.touch(r)
+	sleepers := &r.books.sleepers
+	if x.pos >= 0 {
+		sleepers.remove(x.pos)
+	}
+	if x.items > 0 {
+		sleepers.push(x)
+	}
 }
 
 // flights are when the calls of a run left that are under way, in slots that are used

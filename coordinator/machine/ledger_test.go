@@ -172,24 +172,6 @@ func TestLaneIsHeldBy(t *testing.T) {
 	}
 }
 
-// Of bounds that as many items wait behind, the first is the run's; one that none waits
-// behind is never.
-func TestMost(t *testing.T) {
-	for want, asleep := range map[Bound]map[Bound]int{
-		BoundNone:     {},
-		BoundRequests: {BoundRequests: 3, BoundWindow: 3},
-		BoundWindow:   {BoundRequests: 3, BoundWindow: 4, BoundRecovery: 4},
-	} {
-		var b books
-		for by, n := range asleep {
-			b.asleep[by] = n
-		}
-		if most := b.most(); most != want {
-			t.Errorf("%v: %q, want %q", asleep, most, want)
-		}
-	}
-}
-
 // A run knows what it has parked and delayed, and which of its items may go first, over all
 // of its pools.
 func TestRunStatusOfWaits(t *testing.T) {

@@ -56,6 +56,7 @@ func (it *Item) mendCost() {
 func (m *Machine) hold(it *Item) {
 	m.held++
 	it.run.held++
+	m.touch(it.run)
 	it.pool.comes(it)
 }
 
@@ -84,6 +85,7 @@ func (m *Machine) release(it *Item, v Verdict, cause error) {
 	m.leave(it, v)
 	it.place, it.verdict, it.cause = Releasing, v, cause
 	it.run.releases.push(it)
+	m.touch(it.run)
 }
 
 // ended absorbs the end of a grant. News of an older grant is dropped: the
@@ -96,6 +98,9 @@ func (m *Machine) ended(now time.Time, e *Event) {
 	}
 	it.serial++
 	it.run.busy--
+	if m.touch(it.run); it.run.runnable.n > 0 {
+		m.attend(it.run)
+	}
 	if it.place == Releasing {
 		it.place, it.cause = Over, nil // its grant has told the cause
 		m.count(it.run, it.lane, released)
@@ -126,7 +131,7 @@ func (m *Machine) ended(now time.Time, e *Event) {
 		m.count(it.run, l, handedOver)
 		m.takeBack(now, it, o)
 	}
-	l.wake()
+	m.wake(l)
 }
 
 // takeBack finds the place of an item that was handed over.
@@ -252,10 +257,8 @@ func (m *Machine) remove(it *Item) {
 		it.run.delayed--
 	}
 	it.pool.take(it)
-	it.pool.wake()
-	if it.pool.head() == nil {
-		it.pool.rouse()
-		it.pool.letGo()
+	if it.pool.wake(); it.pool.head() == nil {
+		m.leaveLines(it.pool)
 	}
 }
 

@@ -20,8 +20,9 @@ type Machine struct {
 	now     time.Time // of the latest call: time never goes back in here
 
 	runs    map[RunID]*run
-	turns   []*run // the same runs; they are given items in turn
-	turn    int    // whose turn is next
+	awake   list[run] // those that may be given something now; they take turns
+	touched []*run    // those whose books may have changed since the latest decision
+	woken   []*lane   // those whose first in line is to be asked
 	lanes   map[string]*lane
 	defined map[string]*LaneConfig
 	memory  map[string]LaneMemory // of lanes that were not used yet
@@ -222,47 +223,76 @@ func (m *Machine) takeBackAnswer() {
 func (m *Machine) ring(now time.Time) {
 	for a := m.alarms.due(now); a != nil; a = m.alarms.due(now) {
 		if l := a.lane; l != nil {
-			if l.outside != nil && a == &l.outside.alarm {
+			switch {
+			case l.outside != nil && a == &l.outside.alarm:
 				m.stir(l)
-			} else {
+			case l.line != nil && a == &l.line.alarm:
+				m.wake(l)
+			default:
 				m.advance(now, l)
 			}
 			continue
 		}
 		a.pool.ripen(now)
 		a.pool.wake()
-		m.setAlarm(a.pool, time.Time{})
+		m.setAlarm(a.pool)
 	}
 }
 
-// grant gives each run in turn as many items as its priority says, until no run can be
-// given any. The next pass goes on where this one ended: where a lane has room for one
-// call at a time, the first in line would otherwise get every one of them. So what is
-// left of a turn is kept when nothing more can go: it is the lane's doing, not the run's.
+// grant gives each run in turn as many items as its priority says, until none can be given
+// any. Then the lanes on which something has happened ask those that sleep in their lines.
+// While as many calls are in flight as may be, those that are awake keep their turns.
 func (m *Machine) grant(now time.Time) {
-	for refused := 0; refused < len(m.turns); {
-		m.turn %= len(m.turns)
-		r := m.turns[m.turn]
-		if !r.free() || !m.grantOne(now, r) {
-			refused++
-			m.turn++
+	m.lendReleases()
+	kept := 0 // of the woken lanes: those that are to be asked again
+	for asked := 0; ; {
+		if r := m.awake.first; r != nil && !m.full() {
+			m.serve(now, r.of)
 			continue
 		}
-		refused = 0
-		if r.given++; r.given >= r.cfg.Priority {
-			r.given = 0
-			m.turn++
+		if asked == len(m.woken) {
+			break
 		}
+		l := m.woken[asked]
+		asked++
+		if m.call(now, l); l.line.woken {
+			m.woken[kept] = l
+			kept++
+		}
+	}
+	clear(m.woken[kept:])
+	m.woken = m.woken[:kept]
+}
+
+// lendReleases lends the items that end without a further call. They need no place among the
+// calls in flight.
+func (m *Machine) lendReleases() {
+	for _, r := range m.touched {
+		for r.releases.n > 0 && r.free() {
+			it := r.releases.pop()
+			m.lend(r, Grant{Item: it, Verdict: it.verdict, Cause: it.cause})
+		}
+	}
+}
+
+// serve grants a call of r, whose turn it is. What is left of its turn when none can go is
+// kept by its seats in the lines: it is the lane's doing, not the run's.
+func (m *Machine) serve(now time.Time, r *run) {
+	if !r.free() || !m.grantOne(now, r) {
+		m.touch(r)
+		m.awake.remove(&r.turn)
+		r.given = 0
+		return
+	}
+	if r.given++; r.given >= r.cfg.Priority {
+		r.given = 0
+		m.awake.moveBack()
 	}
 }
 
 // grantOne grants one item of r, or reports that none can go now.
 func (m *Machine) grantOne(now time.Time, r *run) bool {
-	if it := r.releases.pop(); it != nil {
-		m.lend(r, Grant{Item: it, Verdict: it.verdict, Cause: it.cause})
-		return true
-	}
-	if r.paused || m.full() {
+	if r.paused {
 		return false
 	}
 	for p := r.runnable.pop(); p != nil; p = r.runnable.pop() {
@@ -276,31 +306,24 @@ func (m *Machine) grantOne(now time.Time, r *run) bool {
 
 // grantFrom grants the head of p. If it must wait, the pool sleeps.
 func (m *Machine) grantFrom(now time.Time, p *pool) bool {
-	p.rouse()
 	it := p.head()
 	if it == nil {
 		return false
 	}
-	l, wait, by := p.pick(now, it)
+	l, wait, asked := p.pick(now, it)
 	if wait == 0 {
 		if l.phase == Probing {
 			it = p.probeOn(now, l, it)
 		}
 		m.send(now, it, l)
+		if m.takeTurn(p); p.head() == nil {
+			m.leaveLines(p)
+		}
 		return true
 	}
-	p.sleep(by)
+	m.sleep(now, p, l, asked)
 	m.mustWait(now, p)
 	m.stirAll(p)
-	switch {
-	case by == BoundUnanswered: // a call that ends before that comes first
-		m.setAlarm(p, now.Add(wait))
-	case wait != forever:
-		m.setAlarm(p, now.Add(wait))
-		l.promise(now, p, wait)
-	case by == BoundWindow && p.alarm.pos < 0: // the calls that fill it may hang
-		m.setAlarm(p, now.Add(overdueLeast))
-	}
 	return false
 }
 
@@ -334,8 +357,6 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	it.pos = int32(it.run.flights.depart(now, it))
 	it.pool.inFlight++
 	m.flying++
-	l.lastInLine(it.pool)
-	it.pool.letGo()
 	m.departed(now, l, it)
 	m.count(it.run, l, calls)
 	m.lend(it.run, Grant{Item: it, Lane: l.name, Config: l.cfg, Epoch: l.epoch})
@@ -348,16 +369,17 @@ func (m *Machine) lend(r *run, g Grant) {
 	m.held--
 	r.held--
 	r.busy++
+	m.touch(r)
 	m.out.Grants = append(m.out.Grants, g)
 }
 
-// finish reports and forgets the runs that are over, and keeps the books of the others.
+// finish reports and forgets the runs that are over, and keeps the books of the others in
+// which anything has changed.
 func (m *Machine) finish(now time.Time) {
-	kept := m.turns[:0]
-	for _, r := range m.turns {
+	for i, r := range m.touched {
+		m.touched[i], r.touched = nil, false
 		if !r.finished() {
 			r.account(now, m.full())
-			kept = append(kept, r)
 			continue
 		}
 		m.close(r)
@@ -365,8 +387,15 @@ func (m *Machine) finish(now time.Time) {
 			Run: r.id, Counters: r.counts.counters(), Stopped: r.stopped, Held: r.accounted(now), Ran: now.Sub(r.books.opened),
 		})
 	}
-	clear(m.turns[len(kept):])
-	m.turns = kept
+	m.touched = m.touched[:0]
+}
+
+// touch notes that something of a run has changed that its books, or its end, depend on.
+func (m *Machine) touch(r *run) {
+	if !r.touched {
+		r.touched = true
+		m.touched = append(m.touched, r)
+	}
 }
 
 // wakeAt is the earliest moment at which time alone changes anything, or something is

@@ -113,7 +113,7 @@ func (m *Machine) told(now time.Time, name string, word any) {
 		m.revive(now, l)
 	}
 	m.stir(l)
-	l.wake()
+	m.wake(l)
 }
 
 // revive has a lane flow with the law that it has, and nothing held against it.
@@ -123,7 +123,7 @@ func (m *Machine) revive(now time.Time, l *lane) {
 	m.forgiveItems(l)
 	l.vouchedAt = now
 	m.enter(now, l, Flowing, ByHand)
-	l.wake()
+	m.wake(l)
 }
 
 // learnLed takes the end of a call on a lane that is led: it is counted, and no more.

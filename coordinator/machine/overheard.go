@@ -67,7 +67,7 @@ func (m *Machine) overheard(now time.Time, name string, d departure, o *Outcome)
 		}
 	}
 	m.stir(l)
-	l.wake()
+	m.wake(l)
 }
 
 // refusedElsewhere takes a refusal of another machine's call.

@@ -29,17 +29,18 @@ type pool struct {
 	fallback  bool
 	ruled     bool  // the first lane charges by a rule of its own
 	yields    bool  // the latest to go had failed before: one that was never called goes next
-	asleep    Bound // what its head waits for, of one that sleeps
 	turn      int   // the lane that is asked first, where they take turns
-	counted   int   // its items that are counted under that; 0: it is awake, or has none to give
+	counted   int   // its items that are counted behind that; 0: it is awake, or has none to give
+	behind    *seat // of one that sleeps: where, of several lanes the one that it waits for
 	next      *pool
 	inFlight  int          // its items that are
 	undecided int          // its items that are
 	cost      limiter.Cost // of the items that wait here, in any of the three, as the first lane charges them
 	returned  heap[*Item]  // parked, or whose backoff is over: they go before waiting ones
 	delayed   heap[*Item]  // in backoff, or waiting alone after a refusal
-	alarm     alarm
-	shut      error // why it has no lane: there would be too many; nil: it has
+	alarm     alarm        // when the first of its delayed ones is due
+	stands    []stand      // its places on its lanes; nil: it is the first of the pools of each, and never slept
+	shut      error        // why it has no lane: there would be too many; nil: it has
 }
 
 func newPool(r *run, c PoolConfig) *pool {
@@ -182,28 +183,30 @@ func (p *pool) cause() error {
 	return p.shut
 }
 
-// pick finds the lane that takes the item first, and how long until then: 0 is
-// now, forever is until something happens. If it must wait, by is for what.
-func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration, by Bound) {
+// pick finds the lane that takes the item first, and how long until then: 0 is now, forever is
+// until something happens. If it must wait, that is the lane whose bound says for what. Asked
+// is how many lanes were asked.
+func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration, asked int) {
 	soonest = forever
 	for i := range p.lanes {
 		l := p.lanes[p.index(i)]
-		wait := l.admit(now, p, it)
+		wait := forever
+		if next := l.line.first(); next == nil || next == p {
+			wait = l.admit(now, p, it)
+			l.delay = wait
+		}
 		if wait == 0 {
 			p.turn = p.index(i + 1)
-			return l, 0, BoundNone
+			return l, 0, i + 1
 		}
-		if wait < soonest || by == BoundNone || by == BoundStopped {
-			by = l.bound
-		}
-		if wait < soonest {
-			first, soonest = l, wait
+		if first == nil || wait < soonest || first.bound == BoundStopped {
+			first, soonest = l, min(wait, soonest)
 		}
 		if p.staysWith(l) {
-			return first, soonest, l.bound
+			return l, soonest, i + 1
 		}
 	}
-	return first, soonest, by
+	return first, soonest, len(p.lanes)
 }
 
 // staysWith reports whether the lanes behind one are not used: it is paced, not ill.
@@ -216,30 +219,9 @@ func (p *pool) index(i int) int {
 	return (p.turn + i) % len(p.lanes)
 }
 
-// letGo gives up what the pool was promised: it was served, or has nothing left.
-func (p *pool) letGo() {
-	for _, l := range p.lanes {
-		if l.promised == p {
-			l.promised = nil
-			l.wake()
-		}
-	}
-}
-
-// setAlarm wakes the pool at retry, or when the first of its delayed items is
-// due if that is earlier. A zero retry waits for an event.
-func (m *Machine) setAlarm(p *pool, retry time.Time) {
-	if it := p.delayed.top(); it != nil && (retry.IsZero() || it.due.Before(retry)) {
-		retry = it.due
-	}
-	if !retry.IsZero() {
-		m.alarms.set(&p.alarm, retry)
-	}
-}
-
-// wake puts a pool in line if it has something to give.
-func (p *pool) wake() {
-	if p.waiting.first != nil || p.returned.len() > 0 {
-		p.run.runnable.push(p)
+// setAlarm wakes the pool when the first of its delayed items is due.
+func (m *Machine) setAlarm(p *pool) {
+	if it := p.delayed.top(); it != nil {
+		m.alarms.set(&p.alarm, it.due)
 	}
 }

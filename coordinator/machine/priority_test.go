@@ -151,31 +151,6 @@ func TestRunStatus(t *testing.T) {
 	}
 }
 
-// A promise is for the first pool that must wait, until its longest wait is over: the others have
-// set their alarms by that. A promise that is void goes to the next pool.
-func TestPromiseIsNeverShortened(t *testing.T) {
-	l, first, second := &lane{}, &pool{}, &pool{}
-	for i, c := range []struct {
-		at    time.Duration
-		by    *pool
-		wait  time.Duration
-		whose *pool
-		until time.Duration
-	}{
-		{0, first, 5 * time.Second, first, 5 * time.Second},
-		{time.Second, first, time.Second, first, 5 * time.Second},
-		{time.Second, second, time.Minute, first, 5 * time.Second},
-		{time.Second, first, 7 * time.Second, first, 8 * time.Second},
-		{8 * time.Second, second, time.Second, first, 8 * time.Second},
-		{8*time.Second + promiseGrace, second, time.Second, second, 9*time.Second + promiseGrace},
-	} {
-		l.promise(storyStart.Add(c.at), c.by, c.wait)
-		if until := l.overdue.Sub(storyStart) - promiseGrace; l.promised != c.whose || until != c.until {
-			t.Errorf("step %d: promised to the first: %v, until %v, want %v", i, l.promised == first, until, c.until)
-		}
-	}
-}
-
 // A promise ends when its pool does not come, as its run may have no place free. Other pools
 // that wait do not make it longer.
 func TestPromiseEnds(t *testing.T) {

@@ -70,5 +70,5 @@ func (m *Machine) climb(now time.Time, l *lane, reason Reason) {
 		m.alarms.set(&l.alarm, until)
 	}
 	m.enter(now, l, to, reason)
-	l.wake()
+	m.wake(l)
 }

@@ -341,7 +341,7 @@ func (m *Machine) advance(now time.Time, l *lane) {
 	case Ramping:
 		m.enter(now, l, Flowing, ByTime)
 	}
-	l.wake()
+	m.wake(l)
 }
 
 // stop ends a lane: nothing will be granted on it until a person resets it.

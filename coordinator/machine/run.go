@@ -12,6 +12,8 @@ import (
 // Invariant: held + inFlight + done = offered, where held counts the items that
 // wait in any of its pools or among its releases.
 type run struct {
+	m      *Machine
+	turn   link[run] // among those that may be given something
 	id     RunID
 	cfg    RunConfig
 	counts tally
@@ -31,8 +33,8 @@ type run struct {
 	flights  flights
 	asked    uint64 // the latest asking of a lane that has counted its places
 
-	inputEnded, draining, paused, stranded bool
-	resumed                                time.Time // when it was last paused no more
+	touched, inputEnded, draining, paused, stranded bool
+	resumed                                         time.Time // when it was last paused no more
 }
 
 // free reports whether one more grant fits under the run's ceiling. The driver
@@ -72,8 +74,19 @@ func (m *Machine) deadRun(r *run) bool {
 }
 
 // drawsOn reports whether some pool of the run uses the lane.
-func (r *run) drawsOn(l *lane) bool {
-	return slices.ContainsFunc(l.pools, func(p *pool) bool { return p.run == r })
+func (r *run) drawsOn(l *lane) bool { return r.poolOn(l) != nil }
+
+// poolOn is a pool of the run that draws on the lane; nil: none does. It looks at the pools of
+// the one or of the other, whichever are fewer.
+func (r *run) poolOn(l *lane) *pool {
+	all, draws := l.pools, func(p *pool) bool { return p.run == r }
+	if len(r.opened) < len(all) {
+		all, draws = r.opened, func(p *pool) bool { return slices.Contains(p.lanes, l) }
+	}
+	if i := slices.IndexFunc(all, draws); i >= 0 {
+		return all[i]
+	}
+	return nil
 }
 
 // poolNamed finds the item's pool, or makes it and the lanes that it draws on.
@@ -111,9 +124,10 @@ func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
 		return p // which turns its item away, and is no pool of the run's: the next one finds out anew
 	}
 	for _, laneName := range c.Lanes {
-		l := m.laneNamed(now, laneName)
-		p.lanes = append(p.lanes, l)
-		l.draw(p)
+		p.lanes = append(p.lanes, m.laneNamed(now, laneName))
+	}
+	for i := range p.lanes {
+		p.draw(i)
 	}
 	p.ruled = p.lanes[0].ruled
 	r.pools[name] = p

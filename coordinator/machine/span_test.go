@@ -28,16 +28,6 @@ func TestEndlessLatencyIsLong(t *testing.T) {
 	}
 }
 
-// What was promised to a pool for nearly as long as there is time is not overdue at once.
-func TestEndlessPromiseIsKept(t *testing.T) {
-	l, p := &lane{}, &pool{}
-	now := time.Now() // with a monotonic reading, as that of a coordinator
-	l.promise(now, p, forever-1)
-	if !now.Before(l.overdue) {
-		t.Errorf("a promise of %v is overdue at %v", now, l.overdue)
-	}
-}
-
 // The backoff of a machine is validated as its lanes are.
 func TestBackoffIsValidated(t *testing.T) {
 	for name, c := range map[string]limiter.BackoffConfig{

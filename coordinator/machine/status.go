@@ -146,8 +146,8 @@ func (m *Machine) RunStatus(id RunID) RunStatus {
 		return RunStatus{}
 	}
 	s := RunStatus{
-		Counters: r.counts.counters(), Total: r.cfg.Total, Held: r.held, Parked: r.parked, Delayed: r.delayed, FirstDue: r.firstDue(), Paused: r.paused,
-		Bound: r.books.bound, Ledger: r.accounted(m.now), Concurrency: m.ceiling(r), InputEnded: r.inputEnded,
+		Counters: r.counters(), Total: r.cfg.Total, Held: r.held, Parked: r.parked, Delayed: r.delayed, FirstDue: r.firstDue(), Paused: r.paused,
+		Bound: r.bound(), Ledger: r.accounted(m.now), Concurrency: m.ceiling(r), InputEnded: r.inputEnded,
 	}
 	s.Oldest, s.InFlight = r.flights.oldest()
 	return s
@@ -166,10 +166,18 @@ func (r *run) firstDue() (first time.Time) {
 	return first
 }
 
+// HeldBy is how many items of a run wait in the machine; none if the run is not open.
+func (m *Machine) HeldBy(id RunID) int {
+	if r := m.runs[id]; r != nil {
+		return r.held
+	}
+	return 0
+}
+
 // RunCounters are one run's own; zero if the run is not open.
 func (m *Machine) RunCounters(id RunID) Counters {
 	if r := m.runs[id]; r != nil {
-		return r.counts.counters()
+		return r.counters()
 	}
 	return Counters{}
 }
@@ -267,9 +275,18 @@ func (l *lane) allowed(v *limiter.View) float64 {
 	return v.Most
 }
 
+// sightMost is how many pools are looked at for the next call where none sleeps: a lane may have
+// thousands, all of them idle.
+const sightMost = 16
+
 // nextCost is what the next call draws, as far as one is in sight.
 func (l *lane) nextCost() limiter.Cost {
-	for _, p := range l.pools {
+	if p := l.line.first(); p != nil {
+		if it := p.head(); it != nil {
+			return l.charge.Of(it.Cost)
+		}
+	}
+	for _, p := range l.pools[:min(len(l.pools), sightMost)] {
 		if it := p.head(); it != nil {
 			return l.charge.Of(it.Cost)
 		}

@@ -13,10 +13,10 @@ func (m *Machine) open(id RunID, c RunConfig) {
 	if m.runs[id] != nil {
 		panic("machine: a run was opened twice")
 	}
-	r := &run{id: id, cfg: c.withDefaults(), pools: map[string]*pool{}}
-	r.books = books{opened: m.now, since: m.now, bound: BoundInput}
+	r := &run{m: m, id: id, cfg: c.withDefaults(), pools: map[string]*pool{}}
+	r.books = newBooks(m.now)
 	m.runs[id] = r
-	m.turns = append(m.turns, r)
+	m.touch(r)
 }
 
 // close forgets a run that is over.
@@ -24,14 +24,18 @@ func (m *Machine) close(r *run) {
 	for _, p := range r.opened {
 		m.closePool(p)
 	}
+	if r.turn.of != nil { // as many calls are in flight as may be, so nobody has asked it yet
+		m.awake.remove(&r.turn)
+	}
 	delete(m.runs, r.id)
 }
 
 func (m *Machine) closePool(p *pool) {
 	m.alarms.clear(&p.alarm)
-	p.letGo()
-	for _, l := range p.lanes {
-		if l.forget(p); len(l.pools) == 0 {
+	m.leaveLines(p)
+	p.settle()
+	for i, l := range p.lanes {
+		if p.forget(i); len(l.pools) == 0 {
 			l.wait.end() // who comes next waits anew
 		}
 		m.stir(l)
@@ -48,6 +52,7 @@ func (m *Machine) steer(r *run, kind eventKind) {
 	if r == nil {
 		return
 	}
+	m.touch(r)
 	switch kind {
 	case evInputEnded:
 		r.inputEnded = true
@@ -60,11 +65,12 @@ func (m *Machine) steer(r *run, kind eventKind) {
 	}
 }
 
-// pause holds a run back, and what its pools were promised is for the others.
+// pause holds a run back, and its places in the lines are for the others.
 func (m *Machine) pause(r *run) {
 	r.paused = true
 	for _, p := range r.opened {
-		p.letGo()
+		m.leaveLines(p)
+		p.wake()
 		m.stirAll(p)
 	}
 }
@@ -72,6 +78,7 @@ func (m *Machine) pause(r *run) {
 // resume takes a pause back. Nobody has tried the run's lanes meanwhile.
 func (m *Machine) resume(r *run) {
 	r.paused, r.resumed = false, m.now
+	m.attend(r)
 	for _, p := range r.opened {
 		m.stirAll(p)
 		for _, l := range p.lanes {
@@ -107,7 +114,7 @@ func (m *Machine) define(now time.Time, name string, c LaneConfig) {
 		l.law.SetLimits(now, c.Limits)
 		m.setRamp(now, l, c.Ramp)
 	}
-	l.wake()
+	m.wake(l)
 }
 
 // changeLaw has a lane follow the law that it is configured with. Its epoch rises, as
@@ -149,7 +156,7 @@ func (m *Machine) setLimits(now time.Time, name string, limits limiter.Limits) {
 	if l := m.lanes[name]; l != nil {
 		l.cfg = &c
 		l.law.SetLimits(now, limits)
-		l.wake()
+		m.wake(l)
 	}
 }
 
@@ -196,7 +203,6 @@ func (l *lane) forgive() {
 	l.broke, l.unclear, l.revived, l.hung = false, 0, false, false
 	l.cause, l.until, l.wave, l.paused = nil, time.Time{}, 0, false
 	l.listen()
-	l.promised, l.overdue = nil, time.Time{}
 	l.ill = NoReason
 	l.wait.end()
 }
@@ -205,7 +211,9 @@ func (l *lane) forgive() {
 // lost their last lane.
 func (m *Machine) strand(l *lane, cause error) {
 	for _, p := range l.pools {
-		if !p.dead() {
+		if !p.dead() { // it waits for another lane from now on
+			m.leaveLines(p)
+			p.wake()
 			continue
 		}
 		m.empty(p, EndStopped, cause)
@@ -223,6 +231,7 @@ func (m *Machine) strandRun(r *run, cause error) {
 func (m *Machine) giveUp(r *run, cause error) {
 	if !r.stranded {
 		r.stranded = true
+		m.touch(r)
 		m.out.Stranded = append(m.out.Stranded, Stranding{Run: r.id, Cause: cause})
 	}
 }

@@ -1,0 +1,298 @@
+package machine
+
+import "time"
+
+// The line of a lane. A pool whose head must wait sleeps in the line of each lane that it has
+// asked. Only the first of a line is asked again, when something happens on the lane or its
+// alarm rings; once it is let go, the next one is. So a call that ends costs the same however
+// many pools sleep, and a large item is not overtaken by those behind it.
+//
+//	lane ─▶ line: seat of run 1 ⇄ seat of run 2 ⇄ …      runs take turns, by their priority
+//	                │               │
+//	                a ⇄ b           c                      so do the pools of a run
+//
+// Invariant: the first of a line was asked since anything has happened on its lane, unless the
+// lane is among those that the machine has woken. Each pool in a line has a head.
+
+// list is a line without rooms of its own: its elements hold the links.
+type list[T any] struct{ first, last *link[T] }
+
+// link is an element's place in one list.
+type link[T any] struct {
+	prev, next *link[T]
+	of         *T // the element; nil: it is in no list
+}
+
+func (q *list[T]) push(k *link[T], x *T) {
+	k.of, k.prev, k.next = x, q.last, nil
+	if q.last == nil {
+		q.first = k
+	} else {
+		q.last.next = k
+	}
+	q.last = k
+}
+
+func (q *list[T]) remove(k *link[T]) {
+	if k.prev == nil {
+		q.first = k.next
+	} else {
+		k.prev.next = k.next
+	}
+	if k.next == nil {
+		q.last = k.prev
+	} else {
+		k.next.prev = k.prev
+	}
+	*k = link[T]{}
+}
+
+// moveBack puts the first behind all others.
+func (q *list[T]) moveBack() {
+	if k := q.first; k != q.last {
+		x := k.of
+		q.remove(k)
+		q.push(k, x)
+	}
+}
+
+// line is who sleeps on a lane, and what the lane holds them back by.
+type line struct {
+	seats list[seat]
+	alarm alarm // when time alone may let the first go
+	woken bool  // the first is to be asked
+	away  bool  // the lane was ill when its first was asked: its pools fall back on others
+
+	bound  Bound // what holds the first back, and so all
+	since  time.Time
+	ledger Ledger // until then, from when the line was first used
+}
+
+// seat is a run's place on a lane. A run that never slept there has one only where others
+// draw on the lane.
+type seat struct {
+	link   link[seat]
+	run    *run
+	lane   *lane
+	stands list[stand]      // its pools that sleep on the lane
+	given  int              // items of its present turn; less than the run's priority
+	items  int              // of the pools that are counted here
+	pos    int              // in its run's sleepers; -1: it is not
+	seen   [laneWide]uint64 // of what befell the lane, what its run has counted
+}
+
+// stand is a pool's place on one of its lanes.
+type stand struct {
+	link link[stand]
+	pool *pool
+	seat *seat // nil: no other pool of its run draws on the lane, and nothing had befallen that before
+	at   int   // in the lane's pools
+}
+
+// first is the pool whose turn it is; nil: nobody sleeps.
+func (q *line) first() *pool {
+	if q == nil || q.seats.first == nil {
+		return nil
+	}
+	return q.seats.first.of.stands.first.of.pool
+}
+
+// join puts a pool at the end of the line, and its run too if no other pool of it sleeps
+// here. A turn that the run has begun goes on.
+func (q *line) join(s *stand) {
+	if s.link.of != nil {
+		return
+	}
+	if x := s.seat; x.link.of == nil {
+		x.given = x.run.given
+		q.seats.push(&x.link, x)
+	}
+	s.seat.stands.push(&s.link, s)
+}
+
+// holds notes what holds the first back.
+func (q *line) holds(now time.Time, by Bound) {
+	if by != q.bound {
+		q.ledger, q.bound, q.since = q.until(now), by, now
+	}
+}
+
+// until is the line's ledger up to now.
+func (q *line) until(now time.Time) Ledger {
+	l := q.ledger
+	l[q.bound] += now.Sub(q.since)
+	return l
+}
+
+// stand is the pool's place on the i-th of its lanes.
+func (p *pool) stand(i int) *stand {
+	if p.stands == nil {
+		p.stands = make([]stand, len(p.lanes)) // it is first in the pools of each, or it would have them
+		for k := range p.stands {
+			p.stands[k].pool = p
+		}
+	}
+	return &p.stands[i]
+}
+
+// seat is the place of the pool's run on the i-th of its lanes.
+func (p *pool) seat(i int) *seat {
+	s := p.stand(i)
+	if s.seat == nil {
+		s.seat = &seat{run: p.run, lane: p.lanes[i], pos: -1}
+	}
+	return s.seat
+}
+
+// wake asks a pool that has something to give: now, or where it is first in a line.
+func (p *pool) wake() {
+	switch m := p.run.m; {
+	case p.waiting.first == nil && p.returned.len() == 0:
+	case p.counted == 0:
+		p.run.runnable.push(p)
+		m.attend(p.run)
+	default:
+		for _, l := range p.lanes {
+			if l.line.first() == p {
+				m.wake(l)
+			}
+		}
+	}
+}
+
+// wake has the first in the lane's line asked.
+func (m *Machine) wake(l *lane) {
+	if q := l.line; q.first() != nil && !q.woken {
+		q.woken = true
+		m.woken = append(m.woken, l)
+	}
+}
+
+// attend has a run given what it can be.
+func (m *Machine) attend(r *run) {
+	m.touch(r)
+	if r.turn.of == nil {
+		m.awake.push(&r.turn, r)
+	}
+}
+
+// call asks the pools in the lane's line, one after the other, until one must wait. Those
+// whose run has no room, or is paused, wait for that and not for the lane. Where no run has
+// room the first waits with those that are awake, and the next one is asked in the next pass.
+func (m *Machine) call(now time.Time, l *lane) {
+	for p := l.line.first(); p != nil; p = l.line.first() {
+		switch {
+		case m.full():
+			l.line.holds(now, BoundConcurrency)
+			m.leaveLines(p)
+			p.wake()
+			return // the lane stays woken
+		case !p.run.free() || p.run.paused:
+			m.leaveLines(p)
+			p.run.runnable.push(p)
+			continue
+		}
+		if !m.grantFrom(now, p) && l.line.first() == p {
+			break
+		}
+	}
+	l.line.woken = false
+}
+
+// sleep puts a pool in the lines of the lanes that it has asked, and takes it out of the
+// others. What holds it back is the line of the lane behind.
+func (m *Machine) sleep(now time.Time, p *pool, behind *lane, asked int) {
+	for i := range p.lanes {
+		k := p.index(i)
+		l, s := p.lanes[k], p.stand(k)
+		if i >= asked {
+			m.leaveLine(l, s)
+			continue
+		}
+		x := p.seat(k)
+		if l.line == nil {
+			l.line = &line{since: now, bound: l.bound, alarm: alarm{pos: -1, lane: l}}
+		}
+		if l.line.join(s); l.line.first() == p {
+			m.wasAsked(now, l, p)
+		}
+		if l == behind {
+			p.countAt(x)
+		}
+	}
+}
+
+// wasAsked notes that the first in the lane's line must wait, and sets the alarm for when it
+// is to be asked again.
+func (m *Machine) wasAsked(now time.Time, l *lane, p *pool) {
+	q := l.line
+	q.holds(now, l.bound)
+	switch {
+	case l.delay != forever:
+		m.alarms.set(&q.alarm, now.Add(l.delay))
+	case l.bound == BoundWindow && q.alarm.pos < 0: // the calls that fill it may hang
+		m.alarms.set(&q.alarm, now.Add(overdueLeast))
+	}
+	if away := !l.usable() || l.restsOutside(); away != q.away {
+		if q.away = away; away && l.backed > 0 {
+			m.fallBack(q, p)
+		}
+	}
+}
+
+// fallBack wakes the pools in line, but for the first, that use other lanes while this one is
+// ill.
+func (m *Machine) fallBack(q *line, first *pool) {
+	var all []*pool
+	for x := q.seats.first; x != nil; x = x.next {
+		for s := x.of.stands.first; s != nil; s = s.next {
+			if p := s.of.pool; p.fallback && p != first {
+				all = append(all, p)
+			}
+		}
+	}
+	for _, p := range all {
+		m.leaveLines(p)
+		p.wake()
+	}
+}
+
+// takeTurn lets others come before a pool that was given something, on each lane where it was
+// first: also on those that have not given it.
+func (m *Machine) takeTurn(p *pool) {
+	for _, l := range p.lanes {
+		q := l.line
+		if q.first() != p {
+			continue
+		}
+		x := q.seats.first.of
+		x.stands.moveBack()
+		if x.given++; x.given >= p.run.cfg.Priority {
+			x.given = 0
+			q.seats.moveBack()
+		}
+		m.wake(l)
+	}
+}
+
+// leaveLines takes a pool out of all lines.
+func (m *Machine) leaveLines(p *pool) {
+	for i := range p.stands {
+		m.leaveLine(p.lanes[i], &p.stands[i])
+	}
+	p.rouse()
+}
+
+func (m *Machine) leaveLine(l *lane, s *stand) {
+	if s.link.of == nil {
+		return
+	}
+	first := l.line.first() == s.pool
+	x := s.seat
+	if x.stands.remove(&s.link); x.stands.first == nil {
+		l.line.seats.remove(&x.link)
+	}
+	if first {
+		m.wake(l)
+	}
+}
