@@ -222,10 +222,12 @@ func (r *run[In, Out]) open(ctx context.Context) error {
 		s.EndInput()
 		err = fmt.Errorf("%w: WithControl: the control has a run already", ErrConfig)
 	}
-	if err != nil {
+	switch r.session = s; {
+	case err != nil:
 		r.release()
+	case r.observer == nil:
+		s.Mute()
 	}
-	r.session = s
 	return err
 }
 
@@ -406,9 +408,6 @@ func (r *run[In, Out]) end(stayed bool) error {
 	r.sum.Held, r.sum.Ran = r.session.Held()
 	r.sum.Counters.Offered += r.unfit  // the reader's, which takes no more: it took them over,
 	r.sum.Counters.Released += r.unfit // and they ended without a call
-	if r.observer == nil {
-		r.sum.Dropped = 0 // nobody was to hear of them
-	}
 	err := r.conclude()
 	return errors.Join(r.verdict(), err)
 }

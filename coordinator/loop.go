@@ -20,6 +20,8 @@ type loop struct {
 	machine  *machine.Machine
 	sessions map[machine.RunID]*Session
 	latest   machine.RunID
+	hearers  map[*Session]bool // those that are told news
+	due      []*Session        // those that may offer more since the latest pass, perhaps
 	closing  bool
 	watches  []*Watch
 
@@ -34,7 +36,7 @@ func newLoop(c *Coordinator) *loop {
 	timer.Stop()
 	return &loop{
 		c: c, machine: machine.New(c.cfg.Machine),
-		sessions: map[machine.RunID]*Session{}, timer: timer,
+		sessions: map[machine.RunID]*Session{}, hearers: map[*Session]bool{}, timer: timer,
 	}
 }
 
@@ -90,7 +92,11 @@ func (l *loop) hear(now time.Time, m message) {
 		l.machine.Step(now, m.fact)
 	case offer:
 		q.session.invited = false
+		l.due = append(l.due, q.session)
 		l.machine.Step(now, machine.Offered(q.session.id, q.items))
+	case mute:
+		delete(l.hearers, q.session)
+		q.session.missed = 0
 	case openQuestion:
 		q.reply <- l.open(now, q.config)
 	case regretQuestion:
@@ -122,7 +128,8 @@ func (l *loop) open(now time.Time, cfg machine.RunConfig) *Session {
 		stranded: make(chan struct{}),
 		closed:   make(chan struct{}),
 	}
-	l.sessions[s.id] = s
+	l.sessions[s.id], l.hearers[s] = s, true
+	l.due = append(l.due, s)
 	l.machine.Step(now, machine.RunOpened(s.id, cfg))
 	return s
 }
@@ -151,7 +158,11 @@ func (l *loop) close(now time.Time) {
 // dispatch carries out what the machine decided.
 func (l *loop) dispatch(ready machine.Ready) {
 	for _, g := range ready.Grants {
-		l.sessions[g.Run].work <- g // has room: the machine keeps to the run's concurrency
+		s := l.sessions[g.Run]
+		s.work <- g // has room: the machine keeps to the run's concurrency
+		if !s.invited {
+			l.due = append(l.due, s)
+		}
 	}
 	for _, t := range ready.Transitions {
 		l.tellAll(News{Transition: &t})
@@ -176,25 +187,23 @@ func (l *loop) dispatch(ready machine.Ready) {
 // invite gives leave for one more offer to each run that holds less than it may
 // and has no leave in hand. The bound is each run's own: were it one for all, a
 // run whose lane cools would fill it, and keep out a run whose lane is well.
+//
+// Only those are looked at of which anything has changed: that were opened, offered, or were
+// given a grant.
 func (l *loop) invite() {
-	for _, s := range l.sessions {
-		if !s.invited && l.holds(s) < uint64(l.c.cfg.ReadAhead) {
+	for i, s := range l.due {
+		l.due[i] = nil
+		if !s.invited && l.machine.HeldBy(s.id) < l.c.cfg.ReadAhead {
 			s.invited = true
 			s.leave <- struct{}{} // has room: the leave before it was used
 		}
 	}
-}
-
-// holds is how many items of a run wait here: those that came in, at first or
-// again, and did not go out.
-func (l *loop) holds(s *Session) uint64 {
-	n := l.machine.RunCounters(s.id)
-	return n.Offered + n.HandedOver - n.Calls - n.Released
+	l.due = l.due[:0]
 }
 
 // tellAll passes on what concerns a lane.
 func (l *loop) tellAll(n News) {
-	for _, s := range l.sessions {
+	for s := range l.hearers {
 		s.tell(n)
 	}
 }
@@ -205,7 +214,9 @@ func (l *loop) tellWait(w machine.LongWait) {
 		l.tellAll(News{LongWait: &w})
 		return
 	}
-	l.sessions[w.Run].tell(News{LongWait: &w}) // it is there: a run with an item that waits is not over
+	if s := l.sessions[w.Run]; l.hearers[s] { // it is there: a run with an item that waits is not over
+		s.tell(News{LongWait: &w})
+	}
 }
 
 // tell passes news on if the run has room for it.
@@ -227,6 +238,7 @@ func (l *loop) finish(f machine.Finish) {
 	s := l.sessions[f.Run]
 	s.finish = f
 	delete(l.sessions, f.Run)
+	delete(l.hearers, s)
 	close(s.news)
 	close(s.work)
 }

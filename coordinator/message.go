@@ -27,6 +27,9 @@ type openQuestion struct {
 // is in the channel when it is heard. Sent by Open.
 type regretQuestion struct{ reply chan *Session }
 
+// mute says that nobody reads the news of a run. Sent by Mute.
+type mute struct{ session *Session }
+
 // statusQuestion asks for a picture. Sent by Status.
 type statusQuestion struct {
 	lanes int

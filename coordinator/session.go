@@ -98,6 +98,10 @@ type News struct {
 	LongWait   *machine.LongWait   // a lane, or an item of this run, waits for long
 }
 
+// Mute says that nobody will read the run's news: none is kept for it, and none counts as
+// dropped from then on.
+func (s *Session) Mute() { s.c.send(message{question: mute{session: s}}) }
+
 // News yields what happens to all lanes, and is closed when the run is over.
 // What nobody reads in time is dropped and counted.
 func (s *Session) News() <-chan News { return s.news }
