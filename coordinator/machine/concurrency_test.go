@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,36 @@ func TestConcurrencyOfAllRuns(t *testing.T) {
 	}
 	if got, want := strings.Join(served[:12], " "), "1 1 1 2 1 1 1 2 1 1 1 2"; got != want {
 		t.Errorf("served %s, want %s", got, want)
+	}
+}
+
+// Runs that sleep in the line of a lane get their share of the places, and so do those that
+// wait for nothing else: here five of each, and places for four calls.
+func TestConcurrencyOfAllRunsIsSharedWithSleepers(t *testing.T) {
+	b := &bed{Machine: New(Config{Concurrency: 4, Lane: LaneConfig{Law: limiter.Plain, Window: 3}}), now: storyStart}
+	const runs, items = 10, 40
+	for id := RunID(1); id <= runs; id++ {
+		pool := "shared"
+		if id > runs/2 {
+			pool = fmt.Sprintf("lane-%d", id)
+		}
+		b.Step(b.now, RunOpened(id, RunConfig{Concurrency: items}))
+		for k := range items {
+			b.Step(b.now, Offered(id, []*Item{{Seq: uint64(k), Pool: pool}}))
+		}
+	}
+	b.decide()
+	served := make([]int, runs+1)
+	for range 200 {
+		b.now = b.now.Add(time.Second)
+		g := b.calls[0]
+		b.calls = b.calls[1:]
+		served[g.Run]++
+		b.Step(b.now, Settled(g, Outcome{Signal: Succeeded, Latency: time.Second}))
+		b.decide()
+	}
+	if least, most := slices.Min(served[1:]), slices.Max(served[1:]); most > 2*least {
+		t.Errorf("the runs had %v calls, want no more than twice as many as another", served[1:])
 	}
 }
 

@@ -23,8 +23,8 @@ type crowd struct {
 	runs   int
 }
 
-func newCrowd(runs int, c LaneConfig) *crowd {
-	w := &crowd{m: New(Config{Lane: c}), now: time.Now(), runs: runs}
+func newCrowd(runs, bound int, c LaneConfig) *crowd {
+	w := &crowd{m: New(Config{Concurrency: bound, Lane: c}), now: time.Now(), runs: runs}
 	for id := 1; id <= runs; id++ {
 		w.m.Step(w.now, RunOpened(RunID(id), RunConfig{}))
 	}
@@ -119,17 +119,20 @@ func (w *crowd) refused() {
 
 // crowding are the passes whose cost is bounded, by what happens in them.
 var crowding = []struct {
-	name string
-	lane LaneConfig
-	cool bool // the lane cools all the time
-	pass func(*crowd)
+	name  string
+	bound int // on the calls of all runs together; 0: none
+	lane  LaneConfig
+	cool  bool // the lane cools all the time
+	pass  func(*crowd)
 }{
-	{"window", LaneConfig{Limits: told, Window: 16}, false, (*crowd).flow},
-	{"pace", LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 60_000}}, false, (*crowd).paced},
-	{"idle", LaneConfig{Law: limiter.Plain, Rate: limiter.RateConfig{Floor: 100}}, false, (*crowd).refused},
-	{"held", LaneConfig{Limits: told, Window: 16}, true, (*crowd).held},
-	{"refused/law=plain", LaneConfig{Law: limiter.Plain, Window: 16, Rate: limiter.RateConfig{Floor: 100}}, false, (*crowd).refused},
-	{"refused/law=model", LaneConfig{Limits: told, Window: 16}, false, (*crowd).refused},
+	{"window", 0, LaneConfig{Limits: told, Window: 16}, false, (*crowd).flow},
+	{"bound", 16, LaneConfig{Law: limiter.Plain, Window: 17}, false, (*crowd).flow},
+	{"bound and pace", 16, LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 60_000}}, false, (*crowd).paced},
+	{"pace", 0, LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 60_000}}, false, (*crowd).paced},
+	{"idle", 0, LaneConfig{Law: limiter.Plain, Rate: limiter.RateConfig{Floor: 100}}, false, (*crowd).refused},
+	{"held", 0, LaneConfig{Limits: told, Window: 16}, true, (*crowd).held},
+	{"refused/law=plain", 0, LaneConfig{Law: limiter.Plain, Window: 16, Rate: limiter.RateConfig{Floor: 100}}, false, (*crowd).refused},
+	{"refused/law=model", 0, LaneConfig{Limits: told, Window: 16}, false, (*crowd).refused},
 }
 
 func (w *crowd) cooled(cool bool) *crowd {
@@ -144,7 +147,7 @@ func BenchmarkRuns(b *testing.B) {
 	for _, c := range crowding {
 		for _, runs := range []int{1, manyRuns} {
 			b.Run(fmt.Sprintf("%s/runs=%d", c.name, runs), func(b *testing.B) {
-				w := newCrowd(runs, c.lane).cooled(c.cool)
+				w := newCrowd(runs, c.bound, c.lane).cooled(c.cool)
 				b.ReportAllocs()
 				for b.Loop() {
 					c.pass(w)
@@ -159,7 +162,7 @@ func BenchmarkRuns(b *testing.B) {
 // costs. Of several tries the best of each counts, as others use the machine too.
 func TestManyRunsCostAsOne(t *testing.T) {
 	for _, c := range crowding {
-		few, many := newCrowd(1, c.lane).cooled(c.cool), newCrowd(manyRuns, c.lane).cooled(c.cool)
+		few, many := newCrowd(1, c.bound, c.lane).cooled(c.cool), newCrowd(manyRuns, c.bound, c.lane).cooled(c.cool)
 		one, all := math.Inf(1), math.Inf(1)
 		for try := 0; try < 3 || try < 20 && all > 2*one; try++ {
 			one, all = min(one, timed(c.pass, few)), min(all, timed(c.pass, many))
@@ -186,7 +189,7 @@ func TestManyRunsAskAsOne(t *testing.T) {
 	for _, c := range crowding {
 		var asked [2]int
 		for i, runs := range []int{1, manyRuns} {
-			w := newCrowd(runs, c.lane).cooled(c.cool)
+			w := newCrowd(runs, c.bound, c.lane).cooled(c.cool)
 			w.ready()
 			l := w.m.lanes[DefaultPool]
 			l.law = countedLaw{l.law, &asked[i]}
