@@ -1,6 +1,9 @@
 package limiter
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Who is to blame for a refusal. The explanations are asked one after the other, and
 // the first that fits decides:
@@ -37,6 +40,9 @@ func (m *ModelLaw) Refused(now time.Time, n News) Refusal {
 	}
 	if m.shortOf(t, &n) {
 		return m.cool(t, &n, nil)
+	}
+	if m.atOnce(&n) { // calls that leave at one moment overtake each other
+		n.Ticket.Beside = uint16(min(m.flying, math.MaxUint16))
 	}
 	m.refusedOne(s, &n)
 	return m.judge(t, s, &n, sighted)
@@ -86,10 +92,13 @@ func (m *ModelLaw) judge(t, s float64, n *News, sighted bool) Refusal {
 	x := float64(tk.Pace)
 	bin := paceBin(x)
 	switch {
-	case m.trial == nil && m.crowd.explains(tk, int(m.row), m.share(), m.chance.share(bin)):
+	case m.overCap(tk, bin):
 		return Refusal{Alone: true}
 	case sighted && m.empty(t, n):
 		return m.cool(t, n, nil)
+	case m.mayBeCap(n):
+		m.crowd.ask(tk, m.fates.next)
+		return Refusal{Alone: true}
 	case m.neighbour.pauses > 0 && m.chance.run <= pauseLet && m.disturbed(t):
 		return m.pause(t, n)
 	case m.estimate.try != nil && s >= m.estimate.try.began && m.chance.share(m.usual(bin)) < plainShare:
@@ -110,6 +119,36 @@ func (m *ModelLaw) judge(t, s float64, n *News, sighted bool) Refusal {
 	}
 	m.chance.paces.book(bin, true)
 	return m.alarm(t, s, n, let)
+}
+
+// overCap reports whether a cap explains a refusal.
+func (m *ModelLaw) overCap(tk *Ticket, bin int) bool {
+	if c := m.crowd.cap; c != nil && c.guess != nil {
+		if c.holds(tk) {
+			return true
+		}
+		m.wrongCap()
+	}
+	return m.trial == nil && m.crowd.explains(tk, int(m.row), m.share(), m.chance.share(bin))
+}
+
+// mayBeCap reports whether a cap is guessed of a refusal: a search meets the first that
+// comes at once and names no wait, and the call was not alone.
+func (m *ModelLaw) mayBeCap(n *News) bool {
+	return !m.crowd.asked && m.estimate.search != nil && n.Ticket.Beside > 0 && m.atOnce(n) && !n.directed()
+}
+
+// soon is how much of the gap between two calls a refusal takes at most that comes at once.
+const soon = 0.25
+
+// atOnce reports whether a refusal came long before another call was to leave: as many are
+// in flight now as there were when the server refused.
+func (m *ModelLaw) atOnce(n *News) bool { return n.Latency.Seconds()*float64(n.Ticket.Pace) < soon }
+
+// wrongCap takes a guess back: the refusal that it was made of was chance's or the pace's.
+func (m *ModelLaw) wrongCap() {
+	m.chance.paces.book(paceBin(m.crowd.cap.guess.pace), true)
+	m.crowd.cap = nil
 }
 
 // usual is the bin of paces up to which refusals are chance's, for a call of that bin:

@@ -25,6 +25,9 @@ func (m *ModelLaw) Answered(now time.Time, n News) {
 	}
 	m.answered.Add(now)
 	m.gone(t, false)
+	if m.crowd.answered(&n.Ticket) {
+		m.wrongCap()
+	}
 	if m.serves && n.Good {
 		m.local.Answered(n.Latency)
 	}
@@ -153,9 +156,10 @@ func (m *ModelLaw) strayed(t float64, n *News) {
 	}
 }
 
-// gone tells the window of a local server that a call has ended, and whether that
+// gone counts a call that has ended, and tells the window of a local server whether that
 // was the server's fault.
 func (m *ModelLaw) gone(t float64, fault bool) {
+	m.flying = max(0, m.flying-1)
 	if !m.serves {
 		return
 	}

@@ -211,7 +211,7 @@ func (m *ModelLaw) recallTables(r *recall, k *Memory) {
 	if c := k.Cap; c != nil {
 		m.crowd.beside, m.crowd.paces = tableOf(c.Beside), tableOf(c.Paces)
 		if most := sane(c.Most, 1, cappedMost); most > 0 {
-			m.crowd.cap = &callCap{most: most, clear: sane(c.Clear, 0, 1e6)}
+			m.crowd.cap = &callCap{most: most, seen: most, clear: sane(c.Clear, 0, 1e6)}
 		}
 	}
 	if r.age() > chanceFresh {

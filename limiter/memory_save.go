@@ -44,7 +44,7 @@ func (m *ModelLaw) saveBeliefs(k *Memory, at func(float64) time.Time) {
 	k.Estimate = m.estimate.save(at)
 	k.Chance = m.chance.paces.counts()
 	c := CapMemory{Beside: m.crowd.beside.counts(), Paces: m.crowd.paces.counts()}
-	if b := m.crowd.cap; b != nil {
+	if b := m.crowd.cap; b != nil && b.guess == nil {
 		c.Most, c.Clear = b.most, b.clear
 	}
 	if len(c.Beside) > 0 {

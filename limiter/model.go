@@ -90,6 +90,7 @@ type ModelLaw struct {
 	inheritedFor float32 // until so many seconds after
 	row          int32   // refusals one after the other
 	eased        float32 // calls per second at most while too many break
+	flying       int32   // calls
 	run          int32   // calls let in one after the other
 	window       int32   // what Window answered at windowAt; 0: something has happened since
 	estimate     estimate

@@ -43,8 +43,8 @@ func (m *ModelLaw) letIn(f *fate) {
 	if m.drought != nil && f.at > m.drought.began {
 		m.endDrought(f.at)
 	}
-	if m.crowd.cap != nil && f.ticket.capped {
-		m.crowd.cap.letIn(1 / max(m.lastPace, 1e-3))
+	if c := m.crowd.cap; c != nil && c.guess == nil && f.ticket.capped {
+		c.letIn(1/max(m.lastPace, 1e-3), float64(f.ticket.Beside))
 	}
 	if m.estimate.search == nil {
 		m.neighbour.letIn(f.at) // while a rate is searched, a full bucket lets in whatever is asked
@@ -102,9 +102,9 @@ func (m *ModelLaw) share() float64 {
 }
 
 // brake is the fastest pace that what was let in of late allows: twice as fast, but for
-// what is refused beyond chance.
+// what is refused beyond chance. Under an exact cap it is company that is refused, and not the pace.
 func (m *ModelLaw) brake() float64 {
-	if m.refusals == 0 || m.drought != nil {
+	if c := m.crowd.cap; m.refusals == 0 || m.drought != nil || c != nil && c.exact {
 		return unlimited
 	}
 	let := float64(bits.OnesCount64(m.recent&(1<<braked-1))) / braked

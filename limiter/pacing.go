@@ -181,6 +181,9 @@ func (m *ModelLaw) Wait(now time.Time, c Cost) (time.Duration, Holdup) {
 	if credit := m.creditAt(t, r); credit < 1-1e-9 {
 		return min(AskAgain, ceilSeconds((1-credit)/r)), Holdup{By: by}
 	}
+	if wait := m.apart(t); wait > 0 {
+		return min(AskAgain, wait), Holdup{By: ByTrial}
+	}
 	if wait, k := m.debtWait(t, cost); wait > 0 {
 		return min(AskAgain, wait), Holdup{By: ByRequests + Binding(k), Short: true}
 	}
@@ -200,6 +203,20 @@ func (m *ModelLaw) creditAt(t, r float64) float64 {
 		most = 1
 	}
 	return min(most, m.credit+r*max(0, t-max(m.credited, m.hold)))
+}
+
+// apart is how long a call waits that would be one more than a cap was ever seen to let in:
+// it leaves by itself.
+func (m *ModelLaw) apart(t float64) time.Duration {
+	if !m.beyondCap() {
+		return 0
+	}
+	return ceilSeconds(m.credited + capApart*m.gap - t)
+}
+
+// beyondCap reports whether the next call is such a one.
+func (m *ModelLaw) beyondCap() bool {
+	return m.crowd.cap != nil && float64(m.flying) >= math.Floor(m.crowd.cap.seen)
 }
 
 // ProbeWait is part of [Law].
@@ -270,6 +287,7 @@ func (m *ModelLaw) Sent(now time.Time, c Cost, beside int) (k Ticket) {
 	}
 	m.sends.add(t, charge)
 	m.sent++
+	m.flying++
 	if m.used > 0 {
 		m.window = 0 // a told rate is so many calls as they are cheap
 	}

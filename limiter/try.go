@@ -64,8 +64,8 @@ func (m *ModelLaw) grow(t, gap float64, held bool) {
 	e, g := &m.estimate, &m.gauges[dimRequests]
 	switch {
 	case !g.known():
-		if s := e.search; held && s.pace <= m.brake() {
-			s.pace *= math.Exp2(min(gap, 1) / m.searchTime())
+		if held && !m.beyondCap() && e.search.pace <= m.brake() {
+			m.widen(t, min(gap, 1)/m.searchTime())
 		}
 	case g.source == Seen || g.ceiling > 0 && g.refill >= 0.999*g.ceiling:
 	case e.try != nil:
@@ -73,6 +73,31 @@ func (m *ModelLaw) grow(t, gap float64, held bool) {
 	case held:
 		m.consider(t, g)
 	}
+}
+
+// searchBurst is how many calls leave at the moment at which a search leaps: two have
+// company, and more would hear of no refusal in time.
+const searchBurst = 2
+
+// widen doubles the pace of a search so many times. It leaps where nobody has asked for
+// longer than it takes to double. No call has left at the new pace then, and where the
+// search alone paces calls, few of them leave at once.
+func (m *ModelLaw) widen(t, doublings float64) {
+	s := m.estimate.search
+	s.pace *= math.Exp2(doublings)
+	if doublings > 1 && !m.limited() {
+		m.credit, m.credited = min(searchBurst, m.creditAt(t, s.pace)), t
+	}
+}
+
+// limited reports whether any limit is known.
+func (m *ModelLaw) limited() bool {
+	for k := range m.used {
+		if m.gauges[k].known() {
+			return true
+		}
+	}
+	return false
 }
 
 // searchTime is how long the pace of a search takes to double: long enough to hear of

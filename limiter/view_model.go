@@ -133,7 +133,7 @@ func (m *ModelLaw) places() int {
 	if m.serves {
 		n = m.local.Size()
 	}
-	if c := m.crowd.cap; c != nil && !m.queues() && (n == 0 || c.places() < n) {
+	if c := m.crowd.cap; c != nil && c.guess == nil && !m.queues() && (n == 0 || c.places() < n) {
 		n = c.places()
 	}
 	return n

@@ -147,7 +147,7 @@ func TestTargets(t *testing.T) {
 // A trace tells each second and the machine's transitions.
 func TestTrace(t *testing.T) {
 	var s strings.Builder
-	if err := titled(t, "W20 spacing, 50 a second").Trace(&s, headrace(), 1); err != nil {
+	if err := titled(t, "W20 sliding 6 s, 50 a second").Trace(&s, headrace(), 1); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"     0 s  sent", "Flowing → Cooling", "seed 1: "} {
