@@ -337,9 +337,7 @@ func (b *book) afterReady(ready Ready) {
 	for name, l := range b.lanes {
 		b.sameLane(name, l)
 	}
-	for _, page := range w.outer.pages {
-		b.isUpToDate(page)
-	}
+	b.areUpToDate()
 }
 
 // needed reports whether an item that the machine has, and that may be tried yet, may have

@@ -21,7 +21,7 @@ type simMaker struct{ page *ledPage }
 
 func (m *simMaker) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law {
 	if m.page.broken { // the new law knows nothing of what the other was asked
-		m.page.renewed, m.page.broken, m.page.asked = true, false, 0
+		m.page.renewed, m.page.broken, m.page.noticed, m.page.asked = true, false, false, 0
 	}
 	return &simLed{page: m.page, out: map[uint64]bool{}}
 }
@@ -39,6 +39,7 @@ type ledPage struct {
 
 	breaks  int  // how often its laws are told something until one panics; 0: none does
 	broken  bool // its law has panicked,
+	noticed bool // the world has looked since,
 	renewed bool // and it has another one since
 }
 
@@ -385,9 +386,22 @@ func (m *Machine) checkLed(b *book, l *lane) {
 	}
 }
 
-// isUpToDate: after each decision a law that speaks has been asked since anything on its
-// lane has changed. It is true after Ready only.
-func (b *book) isUpToDate(page *ledPage) {
+// areUpToDate: after each decision a law that speaks has been asked since anything on its lane
+// has changed. It is true after Ready only. Where a law panics as it is asked, its lane stops
+// and others may have been asked before: they hear of the items that ended when they are asked
+// next.
+func (b *book) areUpToDate() {
+	stopped := false
+	for _, page := range b.w.outer.pages {
+		stopped = stopped || page.broken && !page.noticed
+		page.noticed = page.broken
+	}
+	for _, page := range b.w.outer.pages {
+		b.isUpToDate(page, stopped)
+	}
+}
+
+func (b *book) isUpToDate(page *ledPage, stopped bool) {
 	l := b.w.m.lanes[page.lane]
 	if l == nil || !l.led() || page.asked == 0 || page.broken {
 		return
@@ -400,7 +414,9 @@ func (b *book) isUpToDate(page *ledPage) {
 	if page.asked == page.seen {
 		return
 	}
-	page.seen = page.asked
+	if page.seen = page.asked; stopped {
+		return
+	}
 	if got.Waiting != up.Waiting || got.Delayed != up.Delayed || got.Free != up.Free {
 		b.w.failf("lane %s: %+v is to come, counted %+v", page.lane, got, up)
 	}

@@ -217,7 +217,6 @@ func (m *Machine) strand(l *lane, cause error) {
 			continue
 		}
 		m.empty(p, EndStopped, cause)
-		m.stirAll(p) // the law of a lane that has stopped may have been asked what is to come
 		m.strandRun(p.run, cause)
 	}
 }
