@@ -150,10 +150,14 @@ func TestWrongGuessIsTakenBack(t *testing.T) {
 func TestOneMoreLeavesApart(t *testing.T) {
 	m := newModel(LawConfig{Rate: RateConfig{Initial: 1000}}, noon)
 	m.crowd.cap = &callCap{most: 5, seen: 4}
-	m.gap = 0.1
+	m.estimate.search, m.gap = nil, 0.1
 	for range 4 {
 		leave(m, at(1), one)
 	}
+	if wait, _ := m.Wait(at(1), one); wait != 0 {
+		t.Errorf("the fifth call waits %v under a cap that the tables found", wait)
+	}
+	m.crowd.cap.exact = true
 	wait, by := m.Wait(at(1), one)
 	if wait < 50*time.Millisecond || by.By != ByTrial {
 		t.Errorf("the fifth call waits %v for %v", wait, by)

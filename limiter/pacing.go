@@ -214,9 +214,12 @@ func (m *ModelLaw) apart(t float64) time.Duration {
 	return ceilSeconds(m.credited + capApart*m.gap - t)
 }
 
-// beyondCap reports whether the next call is such a one.
+// beyondCap reports whether the next call is such a one. Where neither a refusal at once has
+// shown the cap nor a search is under way, the pace finds it as well, and this would only cost
+// refusals.
 func (m *ModelLaw) beyondCap() bool {
-	return m.crowd.cap != nil && float64(m.flying) >= math.Floor(m.crowd.cap.seen)
+	c := m.crowd.cap
+	return c != nil && (c.exact || m.estimate.search != nil) && float64(m.flying) >= math.Floor(c.seen)
 }
 
 // ProbeWait is part of [Law].
