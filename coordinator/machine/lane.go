@@ -175,6 +175,8 @@ func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 	}
 	if wait > 0 {
 		l.held, l.bound = true, l.boundOn(on)
+	} else {
+		l.bound = BoundNone
 	}
 	return wait
 }

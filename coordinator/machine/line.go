@@ -59,9 +59,10 @@ func (q *list[T]) moveBack() {
 // line is who sleeps on a lane, and what the lane holds them back by.
 type line struct {
 	seats list[seat]
-	alarm alarm // when time alone may let the first go
-	woken bool  // the first is to be asked
-	away  bool  // the lane was ill when its first was asked: its pools fall back on others
+	alarm alarm  // when time alone may let the first go
+	woken bool   // the first is to be asked
+	asked uint64 // 1 + how many calls had left when one could go and no run had room; 0: that was never so
+	away  bool   // the lane was ill when its first was asked: its pools fall back on others
 
 	bound  Bound // what holds the first back, and so all
 	since  time.Time
@@ -178,21 +179,30 @@ func (m *Machine) attend(r *run) {
 
 // call asks the pools in the lane's line, one after the other, until one must wait. Those
 // whose run has no room, or is paused, wait for that and not for the lane. Where no run has
-// room the first waits with those that are awake, and the next one is asked in the next pass.
+// room, a pool that could go waits with those that are awake, and the next one is asked when a
+// call has left.
 func (m *Machine) call(now time.Time, l *lane) {
 	for p := l.line.first(); p != nil; p = l.line.first() {
 		switch {
-		case m.full():
-			l.line.holds(now, BoundConcurrency)
-			m.leaveLines(p)
-			p.wake()
-			return // the lane stays woken
 		case !p.run.free() || p.run.paused:
 			m.leaveLines(p)
 			p.run.runnable.push(p)
 			continue
+		case m.full():
+			if l.line.asked == 1+m.totals[calls] {
+				return
+			}
+			if m.laneFor(now, p, p.head()) != nil {
+				l.line.asked = 1 + m.totals[calls]
+				l.line.holds(now, BoundConcurrency)
+				m.leaveLines(p)
+				p.wake()
+				return // the lane stays woken
+			}
+		case m.grantFrom(now, p):
+			continue
 		}
-		if !m.grantFrom(now, p) && l.line.first() == p {
+		if l.line.first() == p {
 			break
 		}
 	}

@@ -310,21 +310,31 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 	if it == nil {
 		return false
 	}
-	l, wait, asked := p.pick(now, it)
+	l := m.laneFor(now, p, it)
+	if l == nil {
+		return false
+	}
+	if l.phase == Probing {
+		it = p.probeOn(now, l, it)
+	}
+	m.send(now, it, l)
+	if m.takeTurn(p); p.head() == nil {
+		m.leaveLines(p)
+	}
+	return true
+}
+
+// laneFor finds the lane on which the head of p can go. If it must wait, the pool sleeps, and
+// there is none.
+func (m *Machine) laneFor(now time.Time, p *pool, head *Item) *lane {
+	l, wait, asked := p.pick(now, head)
 	if wait == 0 {
-		if l.phase == Probing {
-			it = p.probeOn(now, l, it)
-		}
-		m.send(now, it, l)
-		if m.takeTurn(p); p.head() == nil {
-			m.leaveLines(p)
-		}
-		return true
+		return l
 	}
 	m.sleep(now, p, l, asked)
 	m.mustWait(now, p)
 	m.stirAll(p)
-	return false
+	return nil
 }
 
 // send grants a call of it on l.
