@@ -45,6 +45,9 @@ func (b *book) transition(t Transition) {
 	switch {
 	case t.Reason == ByHand && (b.w.telling == evOffered || l.isLed() && b.w.telling != evLaneDefined && !b.w.outer.pages[t.Lane].isRenewed()): // it keeps its law
 	case t.Reason == ByHand:
+		if page := b.w.outer.pages[t.Lane]; page != nil {
+			page.renewed = false // a lane that is defined anew has another law in any case
+		}
 		l.beginLaw(b.w.now, *b.w.m.laneConfig(t.Lane), t.Epoch, b.w.servers[t.Lane])
 	case t.To == Cooling:
 		b.total[cooldowns]++
