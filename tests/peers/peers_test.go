@@ -64,6 +64,14 @@ func allowed(items int) bounds {
 	return bounds{told: 1.03, untold: 1.06, refused: 0.02}
 }
 
+// tries are how often the time is measured at most: a machine that is busy with other things
+// lets a server and a run wait for each other. What is refused counts in each of them.
+const tries = 3
+
+// refilled is after how long each server lets in again what it lets in at first: the window of
+// HAProxy is the longest.
+const refilled = 7 * time.Second
+
 // Told the limit, the law is not refused and uses what there is; not told, it
 // finds the limit for a refusal in a hundred at most. Nothing is lost.
 func TestPeers(t *testing.T) {
@@ -83,13 +91,23 @@ func TestPeers(t *testing.T) {
 				if url == "" {
 					t.Skipf("%s does not run here", p.name)
 				}
-				f := measure(t, p, url, told, items)
-				t.Logf("%s told=%v: %d items, ratio %.3f, %d refused", p.name, told, items, f.ratio, f.refused)
-				switch {
-				case told && (f.ratio > b.told || float64(f.refused) > p.slip*float64(items)):
-					t.Errorf("ratio %.3f, %d refused; want at most %.2f and %.0f", f.ratio, f.refused, b.told, p.slip*float64(items))
-				case !told && (f.ratio > b.untold || float64(f.refused) > b.refused*float64(items)):
-					t.Errorf("ratio %.3f, %d refused; want at most %.2f and %.0f", f.ratio, f.refused, b.untold, b.refused*float64(items))
+				ratio, refused := b.untold, b.refused*float64(items)
+				if told {
+					ratio, refused = b.told, p.slip*float64(items)
+				}
+				for try := 1; ; try++ {
+					f := measure(t, p, url, told, items)
+					t.Logf("%s told=%v: %d items, ratio %.3f, %d refused", p.name, told, items, f.ratio, f.refused)
+					if float64(f.refused) > refused {
+						t.Errorf("%d refused, want at most %.0f", f.refused, refused)
+					}
+					if f.ratio <= ratio {
+						return
+					}
+					if try == tries {
+						t.Fatalf("ratio %.3f, want at most %.2f, in %d tries", f.ratio, ratio, tries)
+					}
+					time.Sleep(refilled)
 				}
 			})
 		}
