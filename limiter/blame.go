@@ -132,10 +132,10 @@ func (m *ModelLaw) overCap(tk *Ticket, bin int) bool {
 	return m.trial == nil && m.crowd.explains(tk, int(m.row), m.share(), m.chance.share(bin))
 }
 
-// mayBeCap reports whether a cap is guessed of a refusal: a search meets the first that
-// comes at once and names no wait, and the call was not alone.
+// mayBeCap reports whether a cap is guessed of a refusal: the first of all, in a search, that
+// comes at once and names no wait, of a call that was not alone.
 func (m *ModelLaw) mayBeCap(n *News) bool {
-	return !m.crowd.asked && m.estimate.search != nil && n.Ticket.Beside > 0 && m.atOnce(n) && !n.directed()
+	return m.refusals == 1 && m.estimate.search != nil && n.Ticket.Beside > 0 && m.atOnce(n) && !n.directed()
 }
 
 // soon is how much of the gap between two calls a refusal takes at most that comes at once.

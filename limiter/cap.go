@@ -25,7 +25,6 @@ const (
 type crowd struct {
 	beside, paces table
 	cap           *callCap // nil: none is believed
-	asked         bool     // a cap was guessed
 }
 
 // A callCap is how many calls at most are believed to be let in at once.
@@ -62,7 +61,6 @@ func (c *crowd) correct(t *Ticket) {
 // ask takes a refused call for the first beyond a cap; next is the number of the call that
 // leaves next.
 func (c *crowd) ask(t *Ticket, next uint64) {
-	c.asked = true
 	c.cap = &callCap{most: float64(t.Beside), seen: float64(t.Beside), exact: true, guess: &guess{from: next, pace: float64(t.Pace)}}
 }
 

@@ -83,10 +83,7 @@ func TestCapIsGuessedOfARefusalAtOnce(t *testing.T) {
 		"alone":        {0, unchanged, false},
 	} {
 		m := guessed(t, c.flying, c.change)
-		if c := m.crowd.cap; (c != nil) != m.crowd.asked {
-			t.Errorf("%s: %+v", name, c)
-		}
-		want(t, name, m.crowd.asked, c.want)
+		want(t, name, m.crowd.cap != nil, c.want)
 	}
 	want(t, "places", guessed(t, 4, unchanged).Window(at(1)), 4)
 }
@@ -141,7 +138,8 @@ func TestWrongGuessIsTakenBack(t *testing.T) {
 		if m.crowd.cap != nil || after <= before {
 			t.Errorf("%s: %+v, %v refusals are chance's, before %v", name, m.crowd.cap, after, before)
 		}
-		want(t, name+": asked again", m.mayBeCap(&News{Ticket: Ticket{Beside: 4}}), false)
+		m.Refused(at(3), n)
+		want(t, name+": asked again", m.crowd.cap != nil, false)
 	}
 }
 
@@ -210,4 +208,16 @@ func TestLeapOfASearchIsNoCreditForALimit(t *testing.T) {
 	if wait, _ := m.Wait(at(0.3), cost); wait == 0 {
 		t.Error("a call leaves after 0.3 s, of one a second")
 	}
+}
+
+// While a cap is guessed the pace stays within twice what it was: what refuses may be a server
+// that lets in one call at a time, evenly, and a search without a brake would meet it with a
+// burst.
+func TestGuessKeepsTheBrake(t *testing.T) {
+	m := guessed(t, 4, unchanged)
+	pace := m.crowd.cap.guess.pace
+	m.lastPace = pace / 10
+	want(t, "brake", m.brake(), 2*pace)
+	m.crowd.cap.guess = nil
+	want(t, "believed", m.brake(), unlimited)
 }

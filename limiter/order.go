@@ -102,13 +102,18 @@ func (m *ModelLaw) share() float64 {
 }
 
 // brake is the fastest pace that what was let in of late allows: twice as fast, but for
-// what is refused beyond chance. Under an exact cap it is company that is refused, and not the pace.
+// what is refused beyond chance. Under an exact cap it is company that is refused, and not the
+// pace. While a cap is guessed, twice the pace at which it was leaves room to find out.
 func (m *ModelLaw) brake() float64 {
-	if c := m.crowd.cap; m.refusals == 0 || m.drought != nil || c != nil && c.exact {
+	c, least := m.crowd.cap, 1.0
+	switch {
+	case m.refusals == 0 || m.drought != nil || c != nil && c.exact && c.guess == nil:
 		return unlimited
+	case c != nil && c.guess != nil:
+		least = 2 * c.guess.pace
 	}
 	let := float64(bits.OnesCount64(m.recent&(1<<braked-1))) / braked
-	return max(1, 2*let/(1-m.luckless)*m.lastPace)
+	return max(least, 2*let/(1-m.luckless)*m.lastPace)
 }
 
 // refusedOne takes a refused call's fate in its turn.

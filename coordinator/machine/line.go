@@ -189,12 +189,13 @@ func (m *Machine) call(now time.Time, l *lane) {
 			p.run.runnable.push(p)
 			continue
 		case m.full():
+			l.line.holds(now, BoundConcurrency) // unless it must wait for the lane
 			if l.line.asked == 1+m.totals[calls] {
 				return
 			}
 			if m.laneFor(now, p, p.head()) != nil {
 				l.line.asked = 1 + m.totals[calls]
-				l.line.holds(now, BoundConcurrency)
+				m.noteHealth(l, p)
 				m.leaveLines(p)
 				p.wake()
 				return // the lane stays woken
@@ -243,9 +244,15 @@ func (m *Machine) wasAsked(now time.Time, l *lane, p *pool) {
 	case l.bound == BoundWindow && q.alarm.pos < 0: // the calls that fill it may hang
 		m.alarms.set(&q.alarm, now.Add(overdueLeast))
 	}
+	m.noteHealth(l, p)
+}
+
+// noteHealth notes whether the lane was ill when the first in its line was asked.
+func (m *Machine) noteHealth(l *lane, first *pool) {
+	q := l.line
 	if away := !l.usable() || l.restsOutside(); away != q.away {
 		if q.away = away; away && l.backed > 0 {
-			m.fallBack(q, p)
+			m.fallBack(q, first)
 		}
 	}
 }
