@@ -181,6 +181,35 @@ func said(let int, limit float64) *ModelLaw {
 	return m
 }
 
+// A limit is said by refusals until a header shows it, also after a restart; what a refusal
+// says then makes the header's limit none of its own.
+func TestWhoseWordALimitIs(t *testing.T) {
+	m := said(600, 600)
+	if v := m.View(at(61), one); !v.Limits[dimRequests].Said {
+		t.Errorf("%+v", v.Limits[dimRequests])
+	}
+	next := restored(t, at(61), m.Save(at(61)), LawConfig{})
+	if v := next.View(at(61), one); !v.Limits[dimRequests].Said {
+		t.Errorf("after a restart: %+v", v.Limits[dimRequests])
+	}
+	see := func(second float64, words bool) {
+		n := leave(m, at(second), one)
+		n.Good = !words
+		n.Sightings = []Sighting{{Dimension: Requests, Limit: 600, Window: time.Minute, Remaining: 300, Said: words}}
+		if n.Good {
+			m.Answered(at(second+0.1), n)
+		} else {
+			m.Refused(at(second+0.1), n)
+		}
+	}
+	for second, words := range []bool{false, true} {
+		see(62+float64(second), words)
+		if l := m.View(at(64), one).Limits[dimRequests]; l.Said || l.Source != Seen {
+			t.Errorf("headers show it, words say it again (%t): %+v", words, l)
+		}
+	}
+}
+
 // What a refusal says of the limit is believed if what was let in fits it, and not if it
 // contradicts it: ten times as many were let in, or a tenth.
 func TestWordsAreBelievedIfTheyFit(t *testing.T) {

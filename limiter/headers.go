@@ -15,6 +15,7 @@ type shown struct {
 	lag     float64 // units that flowed in beyond the limit
 	named   bool    // the period was in the headers too
 	printed float64 // units per second that they tell, whatever the user said
+	said    bool    // no header told it, but the words of a refusal
 	jitter  float64 // seconds by which calls overtake each other; 0: leastJitter
 	shape   shapeGuess
 	brim    brim
@@ -71,6 +72,7 @@ func (g *gauge) see(k int, s Sighting, own *sends, sent, now, drew float64) (cha
 		capacity = g.brim.capacity(s)
 	}
 	g.source, g.refill, g.capacity = Seen, refill, capacity
+	g.said = s.Said && (changed || g.said)
 	if g.fixed != nil {
 		g.fixed.see(s, sent)
 		g.capacity = max(s.Limit, g.fixed.most)

@@ -59,6 +59,7 @@ type LimitMemory struct {
 	Ceiling  float64       `json:"ceiling,omitempty"`  // the user's word then
 	Period   float64       `json:"period_s,omitempty"` // of the limit, if it was found out
 	Jitter   float64       `json:"jitter_s,omitempty"`
+	Said     bool          `json:"said,omitempty"` // seen in the words of a refusal, and in no header
 	Window   *WindowMemory `json:"window,omitempty"`
 }
 

@@ -125,7 +125,7 @@ func (m *ModelLaw) recallShown(r *recall, g *gauge, k *LimitMemory) {
 	if g.source != Seen {
 		return
 	}
-	g.shown = &shown{jitter: sane(k.Jitter, leastJitter, 1)}
+	g.shown = &shown{jitter: sane(k.Jitter, leastJitter, 1), said: k.Said}
 	g.period.found = nearest(sane(k.Period, 0, 1e6))
 	w := k.Window
 	if w == nil || sane(w.Period, 1e-3, depthMost) == 0 || sane(w.Most, 1, unitsMost) == 0 {

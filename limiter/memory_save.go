@@ -67,7 +67,7 @@ func (m *ModelLaw) saveLimit(d int, t float64, at func(float64) time.Time) Limit
 	if g.shown == nil {
 		return k
 	}
-	k.Period, k.Jitter = g.period.found, g.jitter
+	k.Period, k.Jitter, k.Said = g.period.found, g.jitter, g.said
 	if g.fixed != nil {
 		w := *g.fixed
 		w.advance(t)

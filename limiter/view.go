@@ -50,6 +50,7 @@ type LimitView struct {
 	Level    float64 // units that are left; negative is debt; see [View.Level]
 	Others   float64 // rate that other clients draw, as far as it is more than noise
 	Ceiling  float64 // the user's limit as a rate; 0: none
+	Said     bool    // seen in the words of a refusal, and in no header
 
 	Period time.Duration // of a window, which is whole again all at once; 0: it refills all the time
 	Ends   time.Time     // of the window

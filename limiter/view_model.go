@@ -55,6 +55,7 @@ func (m *ModelLaw) limitView(k int, t float64) LimitView {
 	v := LimitView{
 		Source: g.source, Refill: g.refill, Capacity: g.capacity, Level: g.levelAt(t),
 		Others: max(0, g.draw()), Ceiling: g.ceiling,
+		Said: g.source == Seen && g.said,
 	}
 	if g.isFixed() {
 		w := *g.fixed

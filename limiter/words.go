@@ -38,13 +38,22 @@ func (v View) Words() []string {
 	}
 	for k := range v.Limits {
 		if l := &v.Limits[k]; l.Others > wordyOthers*l.Refill {
-			words = append(words, "somebody else draws "+perTime(l.Others, unitOf(dimensionOf[k])))
+			words = append(words, othersWords(dimensionOf[k], l.Others))
 		}
 	}
 	if !v.Try.IsZero() && v.Binds.By == ByRequests {
 		words = append(words, perTime(v.Tried, "")+" is tried")
 	}
 	return words
+}
+
+// othersWords says what is drawn of a limit beyond our own calls. Calls are counted, so
+// that others made those that are missing. Tokens are estimated: the estimate may be wrong.
+func othersWords(d Dimension, rate float64) string {
+	if d == Requests {
+		return "somebody else draws " + perTime(rate, "")
+	}
+	return perTime(rate, unitOf(d)) + " more are drawn than estimated"
 }
 
 // trouble is what is believed of refusals.
@@ -97,7 +106,7 @@ func (l *LimitView) words(d Dimension, at time.Time) string {
 		return fmt.Sprintf("a window of %s%s by %s, %s left, %s to go",
 			count(l.Capacity), unitOf(d), periodName(l.Period), count(math.Floor(max(0, l.Level))), span(l.Ends.Sub(at)))
 	case l.Source == Seen:
-		return fmt.Sprintf("its headers say %s, %s left", rate, count(math.Floor(max(0, l.Level))))
+		return fmt.Sprintf("its %s say %s, %s left", l.speaker(), rate, count(math.Floor(max(0, l.Level))))
 	case l.Source == Told:
 		return rate + ", as told"
 	case l.Ceiling > 0 && l.Refill < wordyUnder*l.Ceiling:
@@ -106,6 +115,14 @@ func (l *LimitView) words(d Dimension, at time.Time) string {
 		return fmt.Sprintf("%s, %s may be saved up", rate, count(math.Floor(l.Capacity)))
 	}
 	return rate
+}
+
+// speaker is what of the provider's answers names a limit that was seen.
+func (l *LimitView) speaker() string {
+	if l.Said {
+		return "refusals"
+	}
+	return "headers"
 }
 
 // unitOf is what a dimension counts, after a space; "" for calls, which go without

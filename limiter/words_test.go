@@ -148,6 +148,8 @@ func TestPhrases(t *testing.T) {
 		"a window of 600 by the minute, 120 left, 12 s to go":                    limit(dimRequests, LimitView{Source: Seen, Refill: 10, Capacity: 600, Level: 120.5, Period: time.Minute, Ends: at(12)}),
 		"a window of 90 input tokens by 24 s, 8 left, 2 min to go":               limit(dimInput, LimitView{Source: Seen, Refill: 1, Capacity: 90, Level: 8, Period: 24 * time.Second, Ends: at(100)}),
 		"its headers say 600 a minute, 9 left; somebody else draws 120 a minute": limit(dimRequests, LimitView{Source: Seen, Refill: 10, Level: 9, Others: 2}),
+		"its refusals say 600 a minute, 9 left":                                  limit(dimRequests, LimitView{Source: Seen, Said: true, Refill: 10, Level: 9}),
+		"its headers say 600 tokens a minute, 9 left; 120 tokens a minute more are drawn than estimated": limit(dimTokens, LimitView{Source: Seen, Refill: 10, Level: 9, Others: 2}),
 	} {
 		v.At = noon
 		if got := v.String(); got != want {
