@@ -121,7 +121,7 @@ type Levels struct {
 type Limit struct {
 	Limit     string   `json:"limit"` // requests, tokens, input_tokens or output_tokens
 	PerSecond float64  `json:"per_second"`
-	Source    string   `json:"source"` // told, learned or headers
+	Source    string   `json:"source"` // told, learned, headers or refusals: the words of these
 	Used      *float64 `json:"used"`   // share of it that was drawn of late
 	Level     *float64 `json:"level"`
 }

@@ -36,12 +36,15 @@ func (s *scene) limitFigures(w *sentence, v *limiter.LimitView, used float64, no
 	if used > 0 && used <= burstWorth {
 		figure = amount(min(used, 1)*n) + " of " + figure
 	}
-	by := w.by[0]
-	if v.Source == limiter.Told {
+	by, short, guess := w.by[0], noun+" limit: ", ""
+	switch {
+	case v.Source == limiter.Told:
 		by = "the limit on " + noun + s.ofModel() + " that you told"
+	case v.Source == limiter.Learned:
+		by, short, guess = "the limit on "+noun+s.ofModel()+", our guess so far", noun+": ", ", guess"
 	}
-	w.by = []string{by + ": " + figure + a[per] + sources[v.Source], by + ": " + figure + a[per], by}
-	w.short = append([]string{noun + " limit: " + figure + "/" + shortPer[per], noun + " limit: " + amount(n) + "/" + shortPer[per]}, w.short...)
+	w.by = []string{by + ": " + figure + a[per] + source(v), by + ": " + figure + a[per], by}
+	w.short = append([]string{short + figure + "/" + shortPer[per] + guess, short + amount(n) + "/" + shortPer[per] + guess}, w.short...)
 	switch {
 	case v.Level < 0:
 		w.more = append(w.more, fmt.Sprintf("it is overdrawn by %s, which flow in first", amount(-v.Level)))
@@ -54,8 +57,18 @@ func (s *scene) limitFigures(w *sentence, v *limiter.LimitView, used float64, no
 // rounding of figures, to be beyond it: what was saved up while nobody called.
 const burstWorth = 1.1
 
-// sources say whose word a limit is. What the user told is said otherwise.
-var sources = map[limiter.Source]string{limiter.Seen: " (its headers)", limiter.Learned: " (learned)"}
+// source says whose word a limit is. What the user told is said otherwise.
+func source(v *limiter.LimitView) string {
+	switch {
+	case v.Source == limiter.Seen && v.Said:
+		return " (its refusals)"
+	case v.Source == limiter.Seen:
+		return " (its headers)"
+	case v.Source == limiter.Learned: // more is asked for from time to time
+		return ", rising"
+	}
+	return ""
+}
 
 // perTime is a rate by the unit of time in which it has two digits.
 func perTime(perSecond float64) (n float64, per string) {
@@ -73,16 +86,20 @@ var a = map[string]string{"minute": " a minute", "hour": " an hour", "day": " a 
 
 var shortPer = map[string]string{"minute": "min", "hour": "h", "day": "d"}
 
-// othersWorth is the share of a limit that others draw, from which on it is said.
-const othersWorth = 0.05
+// othersWorth is the share of a limit that others draw, from which on it is said: rounded
+// figures of the first few calls make up for less.
+const othersWorth = 0.1
 
-// others says what other clients draw of the same limit.
+// others says what is drawn of a limit beyond the run's own calls.
 func (s *scene) others(k int, noun string) string {
 	v := &s.lane.View.Limits[k]
 	if !v.Known() || v.Others < othersWorth*v.Refill {
 		return ""
 	}
 	n, per := perTime(v.Others)
+	if k > 0 { // tokens are estimated, and the estimate may be wrong
+		return fmt.Sprintf("%s %s%s more are drawn than estimated", amount(n), noun, a[per])
+	}
 	return fmt.Sprintf("somebody else seems to draw %s %s%s of it", amount(n), noun, a[per])
 }
 
@@ -158,7 +175,7 @@ func (s *scene) beliefs(but ...string) string {
 	if s.lane == nil {
 		return ""
 	}
-	but = append(but, "its headers say")
+	but = append(but, "its headers say", "its refusals say")
 	said := slices.DeleteFunc(s.lane.View.Words(), func(text string) bool {
 		return !strings.HasSuffix(text, "wrong") && slices.ContainsFunc(but, func(b string) bool { return strings.HasPrefix(text, b) })
 	})
@@ -221,6 +238,10 @@ func (s *scene) window() sentence {
 		n = 0 // it was, and has grown since
 		w.by = []string{"the server's own pace" + s.ofModel() + ": how many calls it bears is being felt for"}
 		w.by = append(w.by, "the server's own pace"+s.ofModel()+" is being felt for")
+	case v.Cap > 0 && !s.lane.Local:
+		n = v.Cap
+		w.by = []string{fmt.Sprintf("the server's own pace%s: %s at once, our guess so far", s.ofModel(), count(n, "call"))}
+		w.short = []string{fmt.Sprintf("its pace: %d at once, a guess", n)}
 	case v.Cap > 0:
 		n = v.Cap
 		w.by = []string{fmt.Sprintf("the server's own pace%s: no more than %s at once", s.ofModel(), count(n, "call"))}

@@ -112,6 +112,12 @@ var scenes = []told{
 		l.Used[0] = 0.65
 		p.Held.Second, p.Held.SecondShare, p.Held.Share = byConcurrency, 0.34, 0.66
 	}},
+	{name: "requests, in the words of a refusal", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Limits[0] = limiter.LimitView{Source: limiter.Seen, Said: true, Refill: 10}
+	}},
+	{name: "tokens, more than estimated", by: byTokens, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Limits[1] = limiter.LimitView{Source: limiter.Seen, Refill: 500, Others: 50}
+	}},
 	{name: "requests, told, in debt", by: byRequests, p: func(p *observe.Picture, l *observe.Lane) {
 		l.View.Limits[0] = limiter.LimitView{Source: limiter.Told, Refill: 0.01, Level: -3}
 		l.Used[0] = 0
@@ -157,7 +163,11 @@ var scenes = []told{
 	{name: "brake", by: byBrake},
 	{name: "errors", by: byErrors, p: func(p *observe.Picture, l *observe.Lane) { l.Slowed, l.Errors = 0.5, 0.34 }},
 	{name: "errors, to a quarter", by: byErrors, p: func(p *observe.Picture, l *observe.Lane) { l.Slowed, l.Errors = 0.25, 0.51 }},
+	{name: "a cap that refusals have taught", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {
+		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 2, 2, limiter.ByCap, 2
+	}},
 	{name: "a server of one's own", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {
+		l.Local = true
 		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 8, 8, limiter.ByCap, 8
 	}},
 	{name: "a server of one's own, whose pace has grown since", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {

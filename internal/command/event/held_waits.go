@@ -286,8 +286,11 @@ func (s *scene) whyStopped() error {
 // unanswered says that calls are overdue, and what is done about it.
 func (s *scene) unanswered() sentence {
 	w := sentence{
-		by:    []string{"calls that go unanswered: none of " + number(s.p.InFlight) + " has ended for long; one more leaves at a time", "calls that go unanswered"},
+		by:    []string{"calls that go unanswered: none of " + number(s.p.InFlight) + " has ended for long"},
 		short: []string{"calls go unanswered"}, lane: []string{"unanswered"},
+	}
+	if s.p.InFlight < s.p.Concurrency {
+		w.by = append([]string{w.by[0] + "; one more leaves at a time"}, w.by...)
 	}
 	if s.p.Oldest > 0 {
 		w.more = []string{"the oldest has been under way for " + lasting(s.p.Oldest)}

@@ -177,7 +177,7 @@ func limits(l *observe.Lane) []Limit {
 	for k := range l.View.Limits {
 		if v := &l.View.Limits[k]; v.Known() {
 			list = append(list, Limit{
-				Limit: limitWords[k], PerSecond: Round(v.Refill), Source: sourceWord(v.Source),
+				Limit: limitWords[k], PerSecond: Round(v.Refill), Source: sourceWord(v),
 				Used: positive(l.Used[k]), Level: Finite(l.View.Level(dimensions[k])),
 			})
 		}
@@ -190,11 +190,14 @@ var limitWords = [limiter.Dimensions]string{"requests", "tokens", "input_tokens"
 
 var dimensions = [limiter.Dimensions]limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
 
-func sourceWord(s limiter.Source) string {
-	if s == limiter.Seen {
+func sourceWord(v *limiter.LimitView) string {
+	switch {
+	case v.Source == limiter.Seen && v.Said:
+		return "refusals"
+	case v.Source == limiter.Seen:
 		return "headers"
 	}
-	return s.String()
+	return v.Source.String()
 }
 
 // Stamp is a moment as events have it: RFC 3339 with milliseconds, in UTC.
