@@ -34,6 +34,7 @@ type forecaster struct {
 	lanes    map[string]*laneForecast
 	searched float64   // seconds, since the pace was last forgotten
 	quiet    quiet     // of the run
+	silent   float64   // seconds since an item ended, but for outages and pauses
 	shown    time.Time // the end that is shown; zero: none
 	moved    time.Time // when that was last another
 }
@@ -57,6 +58,10 @@ func (f *forecaster) note(s *Sample) {
 	f.found(by, s)
 	if counts(by, f.spent.items+a.items > 0) {
 		f.quiet.add(&f.whole, by, s.Span, a)
+		f.silent += s.Span
+	}
+	if a.items > 0 {
+		f.silent = 0
 	}
 	f.spent.add(a)
 }
@@ -142,18 +147,21 @@ func (q *quiet) add(to *pace, by Bound, span float64, a amounts) {
 func (f *forecaster) ends(p *Picture, work []Work) Forecast {
 	f.follow(p, work)
 	why := f.unsaid(p)
-	if why != "" && why != whyOutage {
-		f.shown = time.Time{}
-		return Forecast{Why: why}
-	}
 	last, others, ok := f.latest(p, work)
+	if limited, known := byLimit(p, work); known && why == whyEarly {
+		last, others, ok, why = limited, 0, true, ""
+	}
 	switch {
 	case why == whyOutage:
 		f.shown = time.Time{}
 		return Forecast{Why: why, Left: seconds(last.after)}
+	case why != "":
+		f.shown = time.Time{}
+		return Forecast{Why: why}
 	case !ok:
 		return Forecast{Why: whyEarly}
 	}
+	last.after = max(last.after, f.silent) // nothing ended for so long: that it soon will be over is no longer likely
 	e := Forecast{Known: true, Lane: last.lane, Others: seconds(others)}
 	e.Low, e.High = seconds(last.after*math.Exp(-z80*last.s)), seconds(last.after*math.Exp(z80*last.s))
 	e.Likely = f.settled(p.At, seconds(last.after), (e.High-e.Low)/2)
@@ -173,7 +181,7 @@ func (f *forecaster) unsaid(p *Picture) string {
 		return ""
 	case p.Total == UnknownTotal:
 		return whyTotal
-	case outage(p):
+	case outage(p) || p.Held.By == boundUnanswered:
 		return whyOutage
 	case p.Answered+p.Failed < earlyItems || p.At.Sub(p.Began) < earlySpan:
 		return whyEarly
@@ -189,12 +197,14 @@ const (
 )
 
 // settled is how long it takes to the end that is shown. That moves only when it is off by
-// more than a quarter of its half width: one that jumps about is not believed.
+// more than a quarter of its half width: one that jumps about is not believed. It moves at
+// once when less than a quarter of the likely time is left to it: an end that comes and is
+// none is believed still less. In the last seconds nobody reads it.
 func (f *forecaster) settled(at time.Time, likely, half time.Duration) time.Duration {
 	end := at.Add(likely)
-	switch {
-	case !f.shown.IsZero() && at.Sub(f.moved) < restSpan:
-	case f.shown.IsZero() || end.Sub(f.shown).Abs() > max(leastMove, half/4):
+	rests := at.Sub(f.moved) < restSpan || end.Sub(f.shown).Abs() <= max(leastMove, half/4)
+	comes := f.shown.Sub(at) < likely/4 && likely >= 3*leastMove
+	if f.shown.IsZero() || comes || !rests {
 		f.shown, f.moved = end, at
 	}
 	return max(0, f.shown.Sub(at))

@@ -69,10 +69,16 @@ func (f *forecaster) lane(p *Picture, l *Lane) {
 // several reports whether there are lanes to tell apart.
 func several(p *Picture, work []Work) bool { return len(p.Lanes) > 1 || len(work) > 1 }
 
-// outage reports whether a lane that has work has its breaker open.
+// outage reports whether a lane that has work has its breaker open, or a server that lets
+// nothing in for so long that this is no wave of refusals.
 func outage(p *Picture) bool {
 	for i := range p.Lanes {
-		if l := &p.Lanes[i]; l.Breaker != limiter.Closed && l.Left != 0 && l.Phase != machine.Stopped {
+		l := &p.Lanes[i]
+		if l.Left == 0 || l.Phase == machine.Stopped {
+			continue
+		}
+		busy := p.Held.By == boundOverload && refusesAll(&l.LaneStatus) && p.At.Sub(l.View.Drought).Seconds() > longQuiet
+		if busy || l.Breaker != limiter.Closed {
 			return true
 		}
 	}
@@ -251,6 +257,33 @@ func limited(l *Lane) float64 {
 		}
 	}
 	return most
+}
+
+// What is known before a pace is: a limit that the provider or the user told, and that a run
+// keeps to, says when it ends.
+const (
+	limitSpan   = 5 * time.Second // that the run lasts at least: until then it is not judged what holds it back
+	limitLeast  = 0.8             // of the limit must have been drawn, and
+	limitMost   = 1.1             // no more: what was saved up is spent
+	limitSpread = 0.12            // standard deviation of the logarithm of the end: limits are kept to, but calls break and wait
+)
+
+// byLimit is the ending of a run of one lane that is held back by a limit that was told, as
+// that limit has it; false if it is not held back so.
+func byLimit(p *Picture, work []Work) (ending, bool) {
+	if several(p, work) || len(p.Lanes) != 1 || p.At.Sub(p.Began) < limitSpan {
+		return ending{}, false
+	}
+	l := &p.Lanes[0]
+	for k, by := range limitBounds {
+		v, used := &l.View.Limits[k], l.Used[k]
+		if p.Held.By == by && told(v) && used >= limitLeast && used <= limitMost {
+			if rate := limited(l); rate > 0 && !math.IsInf(rate, 1) {
+				return ending{after: leftOf(p) / rate, s: limitSpread}, true
+			}
+		}
+	}
+	return ending{}, false
 }
 
 // ceiling is at how many items a second the limit on requests lets a lane go in the long

@@ -114,6 +114,53 @@ func TestForecastAfterAnOverload(t *testing.T) {
 	}
 }
 
+// A limit that was told, and that the run keeps to, says the end when nothing else does yet;
+// one that was learned, one that is not what holds the run back, and one that is not drawn
+// do not.
+func TestForecastByALimit(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		source limiter.Source
+		by     Bound
+		used   float64
+		known  bool
+	}{
+		{"told", limiter.Told, "requests", 1, true},
+		{"seen", limiter.Seen, "requests", 0.9, true},
+		{"learned", limiter.Learned, "requests", 1, false},
+		{"another bound", limiter.Seen, "concurrency", 1, false},
+		{"little used", limiter.Told, "requests", 0.5, false},
+		{"saved up", limiter.Seen, "requests", 2, false},
+	} {
+		d := newDrive(300)
+		d.p.Held.By = tt.by
+		l := &d.p.Lanes[0]
+		l.View.Limits[0], l.Used[0] = limiter.LimitView{Source: tt.source, Refill: 10}, tt.used
+		if e := d.seconds(4, 10, tt.by); e.Known {
+			t.Errorf("%s, after 4 s: %+v", tt.name, e)
+		}
+		e := d.second(10, tt.by)
+		if e.Known != tt.known {
+			t.Errorf("%s, after 5 s: %+v", tt.name, e)
+		}
+		if e.Known {
+			nearly(t, tt.name, e.Likely.Seconds(), 25, 0.01)
+			nearly(t, tt.name+" at most", e.High.Seconds(), 25*math.Exp(z80*limitSpread), 0.01)
+		}
+	}
+}
+
+// An end is no nearer than for as long as nothing has ended.
+func TestForecastOfASilentRun(t *testing.T) {
+	d := newDrive(301)
+	d.seconds(30, 10, "requests")
+	for second := 1; second < 60; second++ {
+		if e := d.second(0, "requests"); second >= 5 && e.Likely < time.Second {
+			t.Errorf("nothing has ended for %d s: %+v", second, e)
+		}
+	}
+}
+
 // restSeconds is after how many seconds a shown end has moved.
 const restSeconds = int(restSpan/time.Second) + 1
 
@@ -252,10 +299,19 @@ func TestForecastRests(t *testing.T) {
 	if got := f.settled(at, 500*time.Second, half); got != 500*time.Second {
 		t.Errorf("it rests: %v", got)
 	}
-	at = at.Add(502 * time.Second)
-	f.moved = at
-	if got := f.settled(at, time.Minute, half); got != 0 {
+	// Half a minute before the shown end that moves when the likely one is two minutes away.
+	at, f.moved = f.shown.Add(-30*time.Second), f.shown.Add(-30*time.Second)
+	for _, s := range []struct{ likely, shown time.Duration }{{119, 30}, {121, 121}} {
+		if got := f.settled(at, s.likely*time.Second, half); got != s.shown*time.Second {
+			t.Errorf("%v is likely, and %v shown", s.likely*time.Second, got)
+		}
+	}
+	at, f.moved = f.shown.Add(time.Second), f.shown
+	if got := f.settled(at, 2*time.Second, half); got != 0 {
 		t.Errorf("an end that is past is %v away", got)
+	}
+	if got := f.settled(at, 3*time.Second, half); got != 3*time.Second {
+		t.Errorf("an end that has come and was none is shown %v away", got)
 	}
 }
 
@@ -400,7 +456,7 @@ func TestForecastOfTheLastCalls(t *testing.T) {
 
 // The end that is shown lies in its interval, also while it rests and what is known has moved.
 func TestForecastLiesWithin(t *testing.T) {
-	for _, shown := range []time.Duration{time.Minute, 100 * time.Hour} {
+	for _, shown := range []time.Duration{20 * time.Minute, 100 * time.Hour} {
 		d := newDrive(20_000)
 		d.seconds(300, 10, "requests")
 		d.f.shown, d.f.moved = d.p.At.Add(shown), d.p.At

@@ -111,10 +111,11 @@ func newHolder(began time.Time) *holder {
 	return &holder{marks: []mark{{at: began}}, by: noPlace, rival: noPlace}
 }
 
-// note judges anew. Present is what holds the run back at this very moment.
-func (h *holder) note(at time.Time, sum *account, present machine.Bound) {
+// note judges anew. Present is what holds the run back at this very moment, and state is
+// whether that is a state of the run.
+func (h *holder) note(at time.Time, sum *account, present machine.Bound, state bool) {
 	h.share = h.span(at, sum)
-	if h.force(at, present) {
+	if h.force(at, present, state) {
 		return
 	}
 	leader := h.leader()
@@ -142,14 +143,13 @@ func (h *holder) span(at time.Time, sum *account) account {
 
 // force names a state of the run, which is no matter of shares, and takes that name back
 // when the state has ended.
-func (h *holder) force(at time.Time, present machine.Bound) bool {
-	is := present == machine.BoundPaused || present == machine.BoundDraining || present == machine.BoundStopped
-	if is || h.forced {
+func (h *holder) force(at time.Time, present machine.Bound, state bool) bool {
+	if state || h.forced {
 		if place := int(present); h.by != place {
 			h.by, h.since = place, at
 		}
 		h.rival = noPlace
-		h.forced = is
+		h.forced = state
 		return true
 	}
 	return false

@@ -21,6 +21,9 @@ type story struct {
 
 func newStory() *story { return &story{at: start, holder: newHolder(start)} }
 
+// isState are the bounds that are states whatever else is so.
+var isState = map[machine.Bound]bool{machine.BoundPaused: true, machine.BoundDraining: true, machine.BoundStopped: true, machine.BoundBreaker: true}
+
 // spend has a bound hold the run back for some time, and tells of it every 500 ms.
 func (s *story) spend(by machine.Bound, d time.Duration) {
 	for ; d > 0; d -= 500 * time.Millisecond {
@@ -29,7 +32,7 @@ func (s *story) spend(by machine.Bound, d time.Duration) {
 		s.at = s.at.Add(step)
 		s.ledger[by] += step
 		s.told.charge(&seen, &s.ledger, 0)
-		s.holder.note(s.at, &s.told, by)
+		s.holder.note(s.at, &s.told, by, isState[by])
 	}
 }
 
@@ -42,7 +45,7 @@ func (s *story) mix(a, b machine.Bound, share float64, d time.Duration) {
 		s.ledger[a] += part
 		s.ledger[b] += 5e8 - part
 		s.told.charge(&seen, &s.ledger, 0)
-		s.holder.note(s.at, &s.told, a)
+		s.holder.note(s.at, &s.told, a, false)
 	}
 }
 
@@ -148,7 +151,7 @@ func TestHeldCountsALeadAnew(t *testing.T) {
 // counted anew.
 func TestHeldAroundAState(t *testing.T) {
 	s := newStory()
-	s.holder.note(start, &account{}, machine.BoundPaused)
+	s.holder.note(start, &account{}, machine.BoundPaused, true)
 	if h := s.holder.held(); h != (Held{}) {
 		t.Errorf("at the very beginning: %+v", h)
 	}
@@ -184,7 +187,9 @@ func TestBoundsHavePlaces(t *testing.T) {
 
 // A state of the run is named at once, and taken back at once, and needs no second.
 func TestHeldNamesStatesAtOnce(t *testing.T) {
-	for by, word := range map[machine.Bound]Bound{machine.BoundPaused: "paused", machine.BoundDraining: "draining", machine.BoundStopped: "stopped"} {
+	for by, word := range map[machine.Bound]Bound{
+		machine.BoundPaused: "paused", machine.BoundDraining: "draining", machine.BoundStopped: "stopped", machine.BoundBreaker: "breaker",
+	} {
 		s := newStory()
 		s.spend(machine.BoundRequests, 20*time.Second)
 		s.spend(by, 500*time.Millisecond)
@@ -208,7 +213,7 @@ func TestHolderIsBounded(t *testing.T) {
 	var sum account
 	for k := range 100_000 {
 		sum[1] += time.Millisecond
-		h.note(start.Add(time.Duration(k+1)*time.Millisecond), &sum, 1)
+		h.note(start.Add(time.Duration(k+1)*time.Millisecond), &sum, 1, false)
 	}
 	if n, most := len(h.marks), int(HeldSpan/markGap)+3; n > most {
 		t.Errorf("%d marks, at most %d", n, most)

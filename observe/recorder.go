@@ -230,7 +230,8 @@ func (r *Recorder) judge(s *batch.Status) {
 		l := &s.Lanes[k]
 		r.lane(r.names.slot(l.Name)).vote(ownBound(l, &s.Run))
 	}
-	r.holder.note(s.At, &r.account, s.Run.Bound)
+	present, state := r.present(s)
+	r.holder.note(s.At, &r.account, present, state)
 	r.held = r.holder.held()
 	about := r.about(&r.held, s)
 	r.next(&r.held, s, about)
