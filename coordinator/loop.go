@@ -65,13 +65,35 @@ func (l *loop) next() time.Time {
 	select {
 	case m := <-l.c.mailbox:
 		runtime.Gosched()
-		now := l.c.cfg.Clock.Now()
+		now := l.wake()
 		l.hear(now, m)
 		return now
 	case <-l.timer.Chan():
+		now := l.wake()
 		l.armed = time.Time{}
-		return l.c.cfg.Clock.Now()
+		return now
 	}
+}
+
+const (
+	// sleptLeast is how late a wake-up is that says that the computer slept: a busy machine is
+	// not as late.
+	sleptLeast = 5 * time.Second
+	// beatEvery is how far ahead the alarm is at most while there is a run: else a sleep would
+	// not show where only the ends of calls are waited for.
+	beatEvery = 10 * time.Second
+)
+
+// wake reads the clock, and tells the machine if that is far beyond the alarm: nothing of this
+// process ran in between. Clocks that stand still while a computer sleeps show no gap, and
+// none is booked.
+func (l *loop) wake() time.Time {
+	now := l.c.cfg.Clock.Now()
+	if !l.armed.IsZero() && now.Sub(l.armed) >= sleptLeast {
+		l.machine.Step(now, machine.Slept(l.armed))
+		l.armed = time.Time{}
+	}
+	return now
 }
 
 // absorb hears what else is there already, at most maxBurst of it.
@@ -247,6 +269,9 @@ func (l *loop) finish(f machine.Finish) {
 // and the machine finds out what that means, so an early, late or double tick
 // does no harm.
 func (l *loop) arm(now, at time.Time) {
+	if len(l.sessions) > 0 {
+		at = l.beat(now, at)
+	}
 	if at.Equal(l.armed) {
 		return
 	}
@@ -256,4 +281,17 @@ func (l *loop) arm(now, at time.Time) {
 		return
 	}
 	l.timer.Reset(max(0, at.Sub(now)))
+}
+
+// beat is the machine's wake-up, or an earlier one: the alarm that is set, if that is one, so
+// that not each pass sets it again.
+func (l *loop) beat(now, at time.Time) time.Time {
+	switch last := now.Add(beatEvery); {
+	case !at.IsZero() && !at.After(last):
+		return at
+	case l.armed.After(now) && !l.armed.After(last):
+		return l.armed
+	default:
+		return last
+	}
 }

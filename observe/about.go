@@ -9,7 +9,7 @@ import (
 var runWide = map[Bound]bool{
 	NoBound: true, Output: true, concurrency: true,
 	boundOf(machine.BoundBackoff): true, boundOf(machine.BoundInput): true, boundOf(machine.BoundTail): true,
-	boundOf(machine.BoundPaused): true, boundOf(machine.BoundDraining): true, boundOf(machine.BoundStopped): true,
+	boundOf(machine.BoundSlept): true, boundOf(machine.BoundPaused): true, boundOf(machine.BoundDraining): true, boundOf(machine.BoundStopped): true,
 }
 
 // ownBound is what holds a lane's next call back: the lane's own bound, or the run's, if

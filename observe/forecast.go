@@ -32,9 +32,10 @@ type forecaster struct {
 	whole    pace
 	spent    spending // of the run
 	lanes    map[string]*laneForecast
-	searched float64   // seconds, since the pace was last forgotten
-	quiet    quiet     // of the run
-	silent   float64   // seconds since an item ended, but for outages and pauses
+	searched float64 // seconds, since the pace was last forgotten
+	quiet    quiet   // of the run
+	silent   float64 // seconds since an item ended, but for outages and pauses
+	sleeps   sleeps
 	shown    time.Time // the end that is shown; zero: none
 	moved    time.Time // when that was last another
 }
@@ -45,7 +46,8 @@ type laneForecast struct {
 	spent spending
 	quiet quiet
 	at    time.Time
-	seen  amounts // when the picture was taken at that time
+	slept time.Duration // and
+	seen  amounts       // when the picture was taken at that time
 }
 
 // note takes in one second of the run.
@@ -102,18 +104,19 @@ const (
 	boundOverload    Bound = "overload"
 	boundRecovery    Bound = "recovery"
 	boundPaused      Bound = "paused"
+	boundSlept       Bound = "slept"
 	boundConcurrency Bound = "concurrency"
 	boundWindow      Bound = "window"
 	boundTokens      Bound = "tokens"
 	boundInputTokens Bound = "input_tokens"
 )
 
-// counts reports whether time that is spent like this is time like that to come. An outage
-// and a pause are not. Before the first item ends there is only the latency of its call,
+// counts reports whether time that is spent like this is time like that to come. An outage,
+// a pause and a sleep of the computer are not. Before the first item ends there is only the latency of its call,
 // unless the calls in flight are what holds the run back: then each takes as long.
 func counts(by Bound, begun bool) bool {
 	switch by {
-	case boundBreaker, boundUnanswered, boundPaused:
+	case boundBreaker, boundUnanswered, boundPaused, boundSlept:
 		return false
 	case boundConcurrency, boundWindow:
 		return true
@@ -145,6 +148,7 @@ func (q *quiet) add(to *pace, by Bound, span float64, a amounts) {
 // seconds: the pace of lanes is learned from the pictures, in blocks no shorter than the
 // time between two.
 func (f *forecaster) ends(p *Picture, work []Work) Forecast {
+	f.sleeps.see(p)
 	f.follow(p, work)
 	why := f.unsaid(p)
 	last, others, ok := f.latest(p, work)
@@ -195,6 +199,31 @@ const (
 	leastMove = time.Second
 	restSpan  = 12 * time.Second
 )
+
+// sleeps keep calls that were in flight while the computer slept from telling how long answers
+// take.
+type sleeps struct {
+	slept    time.Duration // in all
+	woke     time.Time     // zero: it did not sleep
+	p50, p95 time.Duration // of answers, as long as no such call is among them
+}
+
+// see takes those of before into a picture of the time in which such calls are among the
+// answers.
+func (s *sleeps) see(p *Picture) {
+	if slept := p.Ledger[boundSlept]; slept > s.slept {
+		s.slept, s.woke = slept, p.At
+	}
+	if p.At.Sub(s.woke) > LatencySpan+SpeedSpan || s.p95 == 0 {
+		s.p50, s.p95 = p.P50, p.P95
+		return
+	}
+	p.P50, p.P95 = min(p.P50, s.p50), min(p.P95, s.p95)
+	for i := range p.Lanes {
+		l := &p.Lanes[i]
+		l.P50, l.P95 = min(l.P50, s.p95), min(l.P95, s.p95)
+	}
+}
 
 // settled is how long it takes to the end that is shown. That moves only when it is off by
 // more than a quarter of its half width: one that jumps about is not believed. It moves at

@@ -45,11 +45,11 @@ func (f *forecaster) lane(p *Picture, l *Lane) {
 	k := f.lanes[l.Name]
 	if k == nil {
 		if len(f.lanes) <= MaxLanes { // and other
-			f.lanes[l.Name] = &laneForecast{at: p.At, seen: now}
+			f.lanes[l.Name] = &laneForecast{at: p.At, slept: p.Ledger[boundSlept], seen: now}
 		}
 		return
 	}
-	grown, span := now.minus(k.seen), p.At.Sub(k.at).Seconds()
+	grown, span := now.minus(k.seen), (p.At.Sub(k.at) - p.Ledger[boundSlept] + k.slept).Seconds()
 	if span <= 0 { // the same picture
 		return
 	}
@@ -63,7 +63,7 @@ func (f *forecaster) lane(p *Picture, l *Lane) {
 		k.quiet.add(&k.pace, l.HeldBy, span, grown)
 	}
 	k.spent.add(grown)
-	k.at, k.seen = p.At, now
+	k.at, k.slept, k.seen = p.At, p.Ledger[boundSlept], now
 }
 
 // several reports whether there are lanes to tell apart.

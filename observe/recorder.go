@@ -120,7 +120,7 @@ func (r *Recorder) noteStatus(s *batch.Status) *Sample {
 	r.last, r.state = *s, stateOf(&s.Run)
 	r.last.Lanes = slices.Clone(s.Lanes)
 	gap := r.advance(s.At, &fresh)
-	r.charge(&s.Run.Ledger, &fresh)
+	gap -= r.charge(&s.Run.Ledger, &fresh)
 	r.judge(&r.last)
 	r.note(gap, &fresh)
 	defer r.foresee()
@@ -142,7 +142,7 @@ func (r *Recorder) noteSummary(s *batch.Summary) *Sample {
 		r.begin(s.At.Add(-s.Elapsed))
 	}
 	gap := r.advance(r.began.Add(s.Ran), &fresh)
-	r.charge(&s.Held, &fresh)
+	gap -= r.charge(&s.Held, &fresh)
 	r.note(gap, &fresh)
 	defer r.foresee()
 	return r.sample()
@@ -215,13 +215,16 @@ func (r *Recorder) advance(at time.Time, fresh *tally) (gap time.Duration) {
 	return elapsed - before
 }
 
-// charge takes over what the run's ledger has more than before.
-func (r *Recorder) charge(now *batch.Ledger, fresh *tally) {
+// charge takes over what the run's ledger has more than before, and is for how much of that
+// the computer slept.
+func (r *Recorder) charge(now *batch.Ledger, fresh *tally) (slept time.Duration) {
+	slept = now[machine.BoundSlept] - r.charged[machine.BoundSlept]
 	if all := fresh.took + fresh.gated; all > 0 {
 		r.atGate = float64(fresh.gated) / float64(all)
 	}
 	r.account.charge(&r.charged, now, r.atGate)
 	r.charged = *now
+	return slept
 }
 
 // judge says what holds the run and its lanes back, and how much they could do.

@@ -36,6 +36,7 @@ const (
 	BoundStopped            // no lane is left: what is in flight finishes
 	BoundTail               // nothing waits, and the input has ended: the last calls
 	BoundUnanswered         // calls are overdue, and none has ended for as long
+	BoundSlept              // the computer slept, or the process was stopped
 	bounds
 )
 
@@ -44,7 +45,7 @@ const Bounds = int(bounds)
 
 var boundWords = [bounds]string{
 	"", "requests", "tokens", "input_tokens", "output_tokens", "search", "trial", "neighbour", "brake", "errors", "window",
-	"concurrency", "cooldown", "overload", "breaker", "recovery", "backoff", "input", "paused", "draining", "stopped", "tail", "unanswered",
+	"concurrency", "cooldown", "overload", "breaker", "recovery", "backoff", "input", "paused", "draining", "stopped", "tail", "unanswered", "slept",
 }
 
 // String is the bound's word, in the letters that programs read; "" for BoundNone.

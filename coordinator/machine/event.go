@@ -84,6 +84,7 @@ const (
 	evLaneRestored
 	evTold
 	evOverheard
+	evSlept
 )
 
 // An Event is one fact, as [Machine.Step] takes it. The functions below make
@@ -96,7 +97,7 @@ type Event struct {
 	items   []*Item
 	name    string
 	outcome Outcome
-	config  any // RunConfig, LaneConfig, LaneMemory, limiter.Limits, a word or a departure, by kind
+	config  any // RunConfig, LaneConfig, LaneMemory, limiter.Limits, a word, a departure or a moment, by kind
 }
 
 // RunOpened says that a run begins. Its number must be new.

@@ -159,6 +159,8 @@ func (m *Machine) Step(now time.Time, e Event) {
 		m.overheard(now, e.name, e.config.(departure), &e.outcome)
 	case evLaneReset:
 		m.reset(now, e.name)
+	case evSlept:
+		m.slept(now, e.config.(time.Time))
 	default:
 		m.steer(m.runs[e.run], e.kind)
 	}

@@ -104,6 +104,8 @@ func (e Event) String() string {
 		return fmt.Sprintf("item %d is withdrawn", e.item.Seq)
 	case evOverheard:
 		return fmt.Sprintf("lane %s: a call of another machine ends: %v", e.name, e.outcome)
+	case evSlept:
+		return fmt.Sprintf("the computer slept since %v", e.config)
 	case evTold:
 		return fmt.Sprintf("lane %s is told %+v", e.name, e.config)
 	case evLaneDefined, evLimitsChanged, evLaneReset, evLaneRestored:

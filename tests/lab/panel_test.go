@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"fmt"
 	"math"
 	"net/http"
 	"regexp"
@@ -29,6 +30,7 @@ type panelScene struct {
 	server  sim.Config
 	opts    []batch.Option
 	drained time.Duration // when the run is to end; 0: when it has
+	sleeps  time.Duration // for which the process is stopped in its middle
 	fault   func(*glance) string
 	says    string // in one of the glances at least; "": nothing
 }
@@ -46,6 +48,22 @@ func (g *glance) text() string {
 	return strings.Join([]string{e.HeldBy, e.HeldMore, e.HeldWide, e.HeldShort, e.EndsText, progress.Line(e)}, "\n")
 }
 
+// A stopped clock is that of a process which was stopped for some time, at one moment of its
+// run: it is that much ahead from then on, and its alarms are late.
+type stopped struct {
+	clockwork.Clock
+	at  time.Time
+	lag time.Duration
+}
+
+func (c stopped) Now() time.Time {
+	now := c.Clock.Now()
+	if now.Before(c.at) {
+		return now
+	}
+	return now.Add(c.lag)
+}
+
 func (s *panelScene) watch(t *testing.T) (all []glance) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := openai.New(openai.Config{
@@ -54,9 +72,10 @@ func (s *panelScene) watch(t *testing.T) (all []glance) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		clock := stopped{clockwork.NewRealClock(), time.Now().Add(sleepsAt), s.sleeps}
 		rec, ctl := observe.New(observe.Config{Total: s.setting.items}), batch.NewControl()
 		over, watched := make(chan struct{}), make(chan struct{})
-		began := time.Now()
+		began := clock.Now()
 		go func() {
 			defer close(watched)
 			for tick := time.NewTicker(500 * time.Millisecond); ; {
@@ -66,19 +85,19 @@ func (s *panelScene) watch(t *testing.T) (all []glance) {
 					return
 				case <-tick.C:
 				}
-				p := rec.Look(time.Now())
-				all = append(all, glance{at: time.Since(began), Progress: event.Of(&p, event.Context{Zone: time.UTC, Timeout: 2 * time.Minute})})
-				if s.drained > 0 && time.Since(began) > s.drained {
+				p := rec.Look(clock.Now())
+				all = append(all, glance{at: clock.Now().Sub(began), Progress: event.Of(&p, event.Context{Zone: time.UTC, Timeout: 2 * time.Minute})})
+				if s.drained > 0 && clock.Now().Sub(began) > s.drained {
 					ctl.Drain()
 				}
 			}
 		}()
-		opts := append(append(rec.Options(), s.setting.options()...), batch.WithControl(ctl), batch.WithAttemptTimeout(2*time.Minute))
+		opts := append(append(rec.Options(), s.setting.options()...), batch.WithControl(ctl), batch.WithAttemptTimeout(2*time.Minute), batch.WithClock(clock))
 		_, err = batch.Run(t.Context(), s.setting.input(), s.setting.caller(client), append(opts, s.opts...)...)
 		if (err != nil) != (s.drained > 0) {
 			t.Error(err)
 		}
-		took := time.Since(began)
+		took := clock.Now().Sub(began)
 		close(over)
 		<-watched
 		for i := range all {
@@ -121,6 +140,24 @@ func steadily(g *glance) string {
 		return ""
 	}
 	if g.Ends == nil || math.Abs(g.Ends.LikelyS/g.left.Seconds()-1) > allowed {
+		return "ends " + g.EndsText
+	}
+	return ""
+}
+
+// sleepsAt is when a run's process is stopped.
+const sleepsAt = 40 * time.Second
+
+// afterSleep is a fault if the end is said wrong by a third once a minute's sleep is over, or if
+// more than a few seconds of it are booked as another bound's.
+func afterSleep(g *glance) string {
+	const woken, booked = sleepsAt + time.Minute, 55
+	switch {
+	case g.at < woken+3*time.Second || g.left < 5*time.Second:
+		return ""
+	case g.BoundS["slept"] < booked:
+		return fmt.Sprint("it is booked as ", g.BoundS)
+	case g.Ends == nil || math.Abs(g.Ends.LikelyS/g.left.Seconds()-1) > 1./3:
 		return "ends " + g.EndsText
 	}
 	return ""
@@ -220,6 +257,16 @@ var panelScenes = []panelScene{
 		name:    "thirty steady seconds, by a limit that was told",
 		setting: setting{tokens: 50, concurrency: 64, items: 300, told: true, rpm: 600},
 		server:  sim.Config{RPM: 600, Burst: time.Second, Latency: answers}, fault: steadily,
+	},
+	{
+		name:    "a minute's sleep, by a limit on requests",
+		setting: setting{tokens: 50, concurrency: 64, items: 900}, sleeps: time.Minute,
+		server: sim.Config{RPM: 600, Headers: true, Burst: time.Second, Latency: answers}, fault: afterSleep, says: `this computer slept`,
+	},
+	{
+		name:    "a minute's sleep, by the concurrency",
+		setting: setting{tokens: 50, concurrency: 4, items: 1200}, sleeps: time.Minute,
+		server: sim.Config{Latency: answers}, fault: afterSleep, says: `this computer slept`,
 	},
 }
 

@@ -159,6 +159,7 @@ const (
 	byStopped      observe.Bound = "stopped"
 	byTail         observe.Bound = "tail"
 	byUnanswered   observe.Bound = "unanswered"
+	bySlept        observe.Bound = "slept"
 )
 
 // tellers say what each of them means here.
@@ -186,6 +187,7 @@ var tellers = map[observe.Bound]func(*scene) sentence{
 	byStopped:      (*scene).stopped,
 	byTail:         (*scene).tail,
 	byUnanswered:   (*scene).unanswered,
+	bySlept:        (*scene).slept,
 }
 
 // words are those of one bound. One that is not known is said as it is written.
@@ -222,6 +224,7 @@ var nouns = map[observe.Bound]string{
 	bySearch: "the search for the limit", byTrial: "a trial", byNeighbour: "a pause for another client", byBrake: "what was let in of late",
 	byErrors: "calls that break", byWindow: "the calls that may be in flight", byCooldown: "a cooldown", byOverload: "an overload", byBreaker: "an outage",
 	byRecovery: "coming back", byBackoff: "items that wait for their own retry", byPaused: "a pause", byDraining: "the end", byStopped: "the end", byTail: "the last calls", byUnanswered: "calls that go unanswered",
+	bySlept: "this computer's sleep",
 }
 
 // next says what would hold the run back if this did not; "" if that is not known, or no

@@ -280,6 +280,7 @@ var scenes = []told{
 		p.Ledger = observe.Ledger{"concurrency": 95 * time.Second, "tail": 5 * time.Second}
 	}},
 	{name: "nothing", by: observe.NoBound, p: func(p *observe.Picture, l *observe.Lane) { p.Ends = observe.Forecast{Why: "early"} }},
+	{name: "slept", by: bySlept, p: func(p *observe.Picture, l *observe.Lane) { p.Ledger = observe.Ledger{bySlept: 61 * time.Second} }},
 	{name: "one of a later version", by: "moon_phase"},
 }
 

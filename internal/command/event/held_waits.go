@@ -298,6 +298,15 @@ func (s *scene) unanswered() sentence {
 	return w
 }
 
+// slept says for how long the computer slept, or the process was stopped: one does not see
+// which.
+func (s *scene) slept() sentence {
+	return sentence{
+		by:    []string{"this computer slept, or this process was stopped: " + span(s.p.Ledger[bySlept]) + " in all", "this computer slept"},
+		short: []string{"this computer slept"}, lane: []string{"slept"},
+	}
+}
+
 // hanging is how many times as long as the slowest answer a call must have been on its way
 // for that to be said.
 const hanging = 2

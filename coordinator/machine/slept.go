@@ -1,0 +1,20 @@
+package machine
+
+import "time"
+
+// Slept says that nothing ran from then on until now: the computer slept, or the process was
+// stopped. Runs were held back by that, whatever held them back before.
+func Slept(from time.Time) Event { return Event{kind: evSlept, config: from} }
+
+// slept books the time. What holds a run back is found out anew when the machine decides.
+func (m *Machine) slept(now, from time.Time) {
+	for _, r := range m.runs {
+		b := &r.books
+		if awake := from.Sub(b.since); awake > 0 {
+			b.ledger[b.bound] += awake
+			b.since = from
+		}
+		b.ledger[BoundSlept] += now.Sub(b.since)
+		b.since = now
+	}
+}
