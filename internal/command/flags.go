@@ -237,7 +237,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		f.checkCluster(),
 		f.checkTimeline(),
 		whom,
-		f.checkKeyEnv(),
+		f.checkKeyEnv(env),
 		oneOf("text", f.text, textAuto, textAlways, textNever),
 		oneOf("on-untranslatable", f.onUntranslatable, badLineFail, badLineSkip),
 		checkPreset(f.preset),

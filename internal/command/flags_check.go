@@ -36,11 +36,25 @@ func (f *runFlags) checkCluster() error {
 // repeated.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func (f *runFlags) checkKeyEnv() error {
-	if !variableName.MatchString(f.keyEnv) {
+// checkKeyEnv refuses what is no name, and what is that of no variable and looks like a key:
+// neither is repeated.
+func (f *runFlags) checkKeyEnv(env func(string) (string, bool)) error {
+	_, set := env(f.keyEnv)
+	if !variableName.MatchString(f.keyEnv) || !set && looksLikeKey(f.keyEnv) {
 		return errors.New("--api-key-env: it takes the name of a variable, not a key: put the key into the variable and name that")
 	}
 	return nil
+}
+
+// leastKey is how long a text must be to look like a key by its letters alone: the shortest
+// that providers give are longer, and most names of variables are shorter.
+const leastKey = 20
+
+// looksLikeKey is true of the shapes that are known, and of long texts with digits and small
+// letters: names of variables seldom have both.
+func looksLikeKey(text string) bool {
+	return withoutKeys(text) != text ||
+		len(text) >= leastKey && strings.ContainsAny(text, "0123456789") && strings.ToUpper(text) != text
 }
 
 func (f *inputFlags) checkEndpoint() error {
