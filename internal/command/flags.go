@@ -45,6 +45,7 @@ type runFlags struct {
 	filtered       string
 	cluster        string // "": none
 	config         string
+	planned        func() error  // of plan, which calls nobody: what it checks besides; nil: of another command
 	configBaseURL  bool          // the config file says whom to call
 	lanes          *laneSettings // that the config file has; nil: there is no such file
 	simProfile     string
@@ -228,7 +229,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 	f.seeded, f.keyEnvGiven = fs.Changed("seed"), fs.Changed("api-key-env")
 	f.lanes.useLaw(f.law)
 	whom := f.resolve(fs, env)
-	if whom == nil {
+	if whom == nil && f.planned == nil {
 		whom = f.locate(env)
 	}
 	f.useVendor(fs, env)
@@ -241,7 +242,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		oneOf("text", f.text, textAuto, textAlways, textNever),
 		oneOf("on-untranslatable", f.onUntranslatable, badLineFail, badLineSkip),
 		checkPreset(f.preset),
-		f.checkLaw(!hasOutput || f.cluster != ""), // the commands without an output are of a cluster
+		f.checkLaw(!hasOutput && f.planned == nil || f.cluster != ""), // other commands without an output are of a cluster
 		f.checkEndpoint(),
 		f.checkLimits(),
 		atLeast("concurrency", f.concurrency, 1),
@@ -270,5 +271,6 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		f.checkLevel(),
 		f.readPrices(&f.inputFlags, f.preset),
 		f.checkLog(),
+		f.checkPlanned(),
 	)...)
 }

@@ -66,7 +66,17 @@ func (f *runFlags) limits() limiter.Limits {
 }
 
 func (f *runFlags) checkLimits() error {
+	if f.planned != nil {
+		return checkLimits(f.limits(), "is not told")
+	}
 	return checkLimits(f.limits(), "learns it")
+}
+
+func (f *runFlags) checkPlanned() error {
+	if f.planned == nil {
+		return nil
+	}
+	return f.planned()
 }
 
 // checkLimits names each limit that is none. What 0 does, the commands differ in.

@@ -1,15 +1,16 @@
 package command
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/plan"
+	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -21,8 +22,9 @@ virtual time against a simulated provider with the limits that you tell; limits 
 do not tell are learned in a run, and cannot be foreseen here. Of more than 100,000 items
 a sample is run.
 
-The input is read and checked as run does it, by the same flags, and bad lines are listed
-in the same way.`
+The input is read and checked as run does it, by the same flags and the same file of
+--config, and bad lines are listed in the same way. A law, its lanes' settings, a burst and
+a target of latency change the time as they do in a run.`
 
 func newPlanCommand(w *World) *cobra.Command {
 	flags := &planFlags{}
@@ -43,86 +45,74 @@ func newPlanCommand(w *World) *cobra.Command {
 			return w.planFile(flags, args[0])
 		},
 	}
-	flags.register(cmd.Flags())
+	flags.registerPlan(cmd.Flags())
 	completeProvider(cmd)
 	return cmd
 }
 
-// planFlags are the flags of plan, by name. Those that run has too mean the same.
+// planFlags are the flags of plan, by name: those of run that change what is asked, when or
+// for how much, and its own.
 type planFlags struct {
-	inputFlags
-	priceFlags
-	preset      string
-	concurrency int
-	limits      limiter.Limits
-	tier        string
-	latency     time.Duration
-	answer      float64
-	json        bool
-	seed        uint64
+	runFlags
+	tier    string
+	latency time.Duration
+	answer  float64
+	json    bool
 
 	ownTier plan.Tier
 }
 
-func (f *planFlags) register(fs *pflag.FlagSet) {
+// notOfPlan are the flags of run that change neither its calls nor their time.
+var notOfPlan = []string{
+	"output", "errors", "timeline", "api-key-env", "api-key-file", "text", "max-attempts", "max-bodies", "item-timeout", "first-answer",
+	"outage-patience", "keep-going", "max-failures", "long-wait", "filtered", "order", "retry-failed", "fresh", "forget", "durable", "progress", "color",
+	"log-level", "log-format", "log-file", "sim-profile", "cluster",
+}
+
+// registerPlan registers them.
+func (f *planFlags) registerPlan(fs *pflag.FlagSet) {
+	f.planned = f.check
+	run := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	f.register(run)
 	fs.SortFlags = false
-	fs.StringVar(&f.provider, "provider", providerOpenAI, "whom run would call: openai, anthropic, … (see headrace help providers) or sim")
-	fs.StringVar(&f.baseURL, "base-url", "", "the server that run would call; of --provider openai it tells the preset")
-	f.registerWhom(fs)
-	registerPreset(fs, &f.preset)
-	f.registerInput(fs, "fail (there is no plan) or skip (bad lines are left out)")
-	fs.IntVarP(&f.concurrency, "concurrency", "c", batch.DefaultConcurrency, "most calls in flight")
-	fs.Float64Var(&f.limits.RPM, "rpm", 0, "requests a minute that each model is allowed; 0 is not told")
-	fs.Float64Var(&f.limits.TPM, "tpm", 0, "tokens a minute that each model is allowed; 0 is not told")
-	fs.Float64Var(&f.limits.InputTPM, "input-tpm", 0, "input tokens a minute that each model is allowed; 0 is not told")
-	fs.Float64Var(&f.limits.OutputTPM, "output-tpm", 0, "output tokens a minute that each model is allowed; 0 is not told")
+	run.VisitAll(func(flag *pflag.Flag) {
+		if !slices.Contains(notOfPlan, flag.Name) {
+			fs.AddFlag(flag)
+		}
+	})
+	for name, means := range map[string]string{
+		"provider": "whom run would call: openai, anthropic, … (see headrace help providers) or sim",
+		"base-url": "the server that run would call; of --provider openai it tells the preset",
+		"rpm":      "requests a minute that each model is allowed; 0 is not told",
+		"tpm":      "tokens a minute that each model is allowed; 0 is not told",
+		"seed":     "draws other latencies", "on-bad-line": "fail (there is no plan) or skip (bad lines are left out)",
+	} {
+		fs.Lookup(name).Usage = means
+	}
 	fs.StringVar(&f.tier, "tier", "", "published limits of a tier, for models that it lists: "+plan.TierNames())
 	fs.DurationVar(&f.latency, "latency", 0, "median time of a call; 0 is 0.5 s and 20 ms for each token written")
 	fs.Float64Var(&f.answer, "output-tokens", limiter.ExpectedOutput, "tokens of an answer that its line does not bound")
-	f.registerPrices(fs)
 	fs.BoolVar(&f.json, "json", false, "print JSON")
-	fs.Uint64Var(&f.seed, "seed", 0, "draws other latencies")
-	nameValues(fs, map[string]string{
-		"concurrency": "N",
-		"rpm":         "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "tier": "NAME", "latency": "D",
-		"output-tokens": "N", "seed": "N",
-	})
+	nameValues(fs, map[string]string{"tier": "NAME", "latency": "D", "output-tokens": "N"})
 }
 
-// complete takes what was not given from the environment, reads the tables and
-// checks the rest.
-func (f *planFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) error {
-	if err := fromEnvironment(fs, env); err != nil {
-		return err
+// check finds the tier, and what is wrong with the flags that run does not have.
+func (f *planFlags) check() (err error) {
+	f.ownTier, err = plan.TierOf(f.tier)
+	if f.tier != "" && f.law == lawNone {
+		err = fmt.Errorf("--tier: %s has no use with --law none, which limits nothing: leave one of the two out", f.tier)
 	}
-	whom := f.resolve(fs, env) // nobody is called: no address is needed
-	if most := f.vendor.InFlight; most > 0 && !fs.Changed("concurrency") {
-		f.concurrency = min(f.concurrency, most)
-	}
-	var tierErr error
-	f.ownTier, tierErr = plan.TierOf(f.tier)
-	return usage(
-		whom,
-		oneOf("on-untranslatable", f.onUntranslatable, badLineFail, badLineSkip),
-		checkPreset(f.preset),
-		f.checkEndpoint(),
-		f.checkLimits(),
-		atLeast("concurrency", f.concurrency, 1),
-		atMost("concurrency", f.concurrency, machine.MaxConcurrency),
-		atLeast("latency", f.latency, 0),
-		atLeast("output-tokens", int(f.answer), 0),
-		atLeast("limit", f.limit, 0),
-		oneOf("format", f.format, formatAuto, formatJSONL, formatText, formatCSV),
-		oneOf("on-bad-line", f.onBadLine, badLineFail, badLineSkip),
-		f.parseTemplate(),
-		f.parseParams(),
-		f.readPrices(&f.inputFlags, f.preset),
-		tierErr,
-	)
+	return errors.Join(err, atLeast("latency", f.latency, 0), f.checkAnswer())
 }
 
-func (f *planFlags) checkLimits() error {
-	return checkLimits(f.limits, "is not told")
+// mostAnswer is more tokens than anybody lets a model write.
+const mostAnswer = 1e9
+
+func (f *planFlags) checkAnswer() error {
+	if f.answer >= 0 && f.answer <= mostAnswer { // NaN is not
+		return nil
+	}
+	return fmt.Errorf("--output-tokens: %v is no number of tokens: it may be from 0 to %s", f.answer, words.Thousands(mostAnswer))
 }
 
 // planFile reads the file, runs the forecast and prints what came of it.
@@ -145,18 +135,27 @@ func (w *World) planFile(flags *planFlags, input string) error {
 
 func (f *planFlags) planOf(input string) plan.Config {
 	answers := f.whoAnswers(f.preset)
+	lane := f.lanes.lane(f.law)
+	if f.law == lawPlain {
+		lane.Law = limiter.Plain
+	}
+	lane.Target = f.latencyTarget
 	return plan.Config{
-		Input: input, Lane: f.laneOf, Limits: f.limits, Tier: f.ownTier, Ramps: answers.Name == providerOpenAI && f.provider == providerOpenAI,
+		Input: input, Row: f.rowOf, Quota: f.quotaOf, Limits: f.limits(), Tier: f.ownTier, Ramps: answers.Name == providerOpenAI && f.provider == providerOpenAI,
 		Cost: func(body []byte) limiter.Cost { return costOf(answers.Charge, body) }, Counts: answers.Name,
-		Concurrency: f.concurrency, Latency: f.latency, Output: f.answer, Prices: f.known, Seed: f.seed,
+		Concurrency: f.concurrency, Lane: lane, Latency: f.latency, Timeout: f.timeout, Deadline: f.deadline, Output: f.answer, Prices: f.known, Seed: f.seed,
 	}
 }
 
-// laneOf is the quota that a model's calls draw on, as in a run: the simulated
-// provider has one for all.
-func (f *planFlags) laneOf(model string) string {
+// rowOf is the row of a model: the simulated provider has one for all.
+func (f *planFlags) rowOf(model string) string {
 	if f.provider == providerSim {
 		return "all models"
 	}
 	return model
+}
+
+// quotaOf is the quota that a model's calls draw on, as in a run.
+func (f *planFlags) quotaOf(model string) string {
+	return laneOf(f.name(), model, f.provider == providerSim || f.vendor.ByAccount)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -12,7 +13,8 @@ type Config struct {
 	// Limits are those of each lane, told to the machine and kept by the provider.
 	// A lane without any is bounded by the concurrency alone.
 	Limits      []limiter.Limits
-	Concurrency int // calls in flight; at least 1
+	Lane        machine.LaneConfig // what the machine is told of all lanes, but for their limits
+	Concurrency int                // calls in flight; at least 1
 	Seed        uint64
 }
 
@@ -115,7 +117,7 @@ func (w *world) laneForecast(i int) Lane {
 			out.Used[d] = min(1, of(l.drawn, d)/(perMinute*sending.Minutes()))
 		}
 	}
-	out.Took = l.ended.Sub(start) + l.rest(w.sample.total[i].calls)
+	out.Took = min(l.ended.Sub(start), math.MaxInt64/2) + l.rest(w.sample.total[i].calls)
 	return out
 }
 

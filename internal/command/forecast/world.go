@@ -50,7 +50,9 @@ func newWorld(c Config, s *Sample) *world {
 		l := &w.lanes[i]
 		l.gate = newGate(c.Limits[i], c.Seed+uint64(i))
 		l.halfSent, l.lastSent, l.ended = start, start, start
-		conf.Lanes[laneName(i)] = machine.LaneConfig{Limits: c.Limits[i]}
+		lane := c.Lane
+		lane.Limits = c.Limits[i]
+		conf.Lanes[laneName(i)] = lane
 	}
 	w.machine = machine.New(conf)
 	w.machine.Step(start, machine.RunOpened(theRun, machine.RunConfig{Concurrency: c.Concurrency}))

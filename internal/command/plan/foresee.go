@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -31,7 +32,7 @@ func (p *Plan) Foresee(lines, bad, foreign int) {
 	asIs := forecast.Run(p.config(limiter.None, 1), smaller).Took
 	took := func(d limiter.Dimension, factor float64) time.Duration {
 		share := forecast.Run(p.config(d, factor), smaller).Took.Seconds() / max(asIs.Seconds(), 1e-9)
-		return time.Duration(share * float64(p.forecast.Took))
+		return time.Duration(min(share*float64(p.forecast.Took), math.MaxInt64/2))
 	}
 	for _, d := range append(forecast.Dimensions, limiter.None) {
 		if d != limiter.None && !p.limited(d) {
@@ -53,12 +54,11 @@ func (p *Plan) limited(d limiter.Dimension) bool {
 
 // config is the batch's, with one thing changed by a factor.
 func (p *Plan) config(d limiter.Dimension, factor float64) forecast.Config {
-	c := forecast.Config{Concurrency: p.cfg.Concurrency, Seed: p.cfg.Seed}
+	c := forecast.Config{Lane: p.cfg.Lane, Concurrency: p.cfg.Concurrency, Seed: p.cfg.Seed}
 	if d == limiter.None {
 		c.Concurrency = max(1, int(float64(c.Concurrency)*factor+0.5))
 	}
-	for _, m := range p.models {
-		l := m.limits
+	for _, l := range p.quotas {
 		switch d {
 		case limiter.Requests:
 			l.RPM *= factor

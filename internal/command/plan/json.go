@@ -71,10 +71,10 @@ func (p *Plan) picture() planJSON {
 		Seconds: p.forecast.Took.Seconds(), Limits: []planLimitJSON{}, TooLarge: p.tooLarge(),
 		Scaled: p.forecast.Scaled, Assumed: p.assumed, Notes: []string{},
 	}
-	for i, m := range p.models {
+	for _, m := range p.models {
 		t.Models = append(t.Models, planModelJSON{
 			Model: m.name, Items: m.items, Input: whole(m.input), Output: whole(m.output),
-			CostUSD: orNull(m.cost()), Seconds: p.forecast.Lanes[i].Took.Seconds(),
+			CostUSD: orNull(m.cost()), Seconds: p.forecast.Lanes[m.quota].Took.Seconds(),
 		})
 		t.InputTokens, t.Output = t.InputTokens+whole(m.input), t.Output+whole(m.output)
 	}

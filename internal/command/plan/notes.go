@@ -24,6 +24,12 @@ func (p *Plan) notes() []string {
 		p.outputNote(),
 		p.latencyNote(),
 	}
+	if n := p.tooLong; n > 0 {
+		notes = append(notes, fmt.Sprintf("%s taken to last longer than a call may, %s: run would break them off (--timeout)", isAre(n, "call"), long(p.cfg.Timeout)))
+	}
+	if d := p.cfg.Deadline; d > 0 && d < p.forecast.Took {
+		notes = append(notes, "run would stop after "+long(d)+", with items left (--deadline)")
+	}
 	if n := p.tooLarge(); n > 0 {
 		notes = append(notes, fmt.Sprintf("%s larger than a minute's limit on tokens: the provider would refuse them", p.atLeast(isAre(n, "item"))))
 	}
@@ -74,7 +80,7 @@ func isAre(n int, noun string) string {
 }
 
 func (p *Plan) latencyNote() string {
-	mean := long(p.latency / time.Duration(p.items))
+	mean := long(time.Duration(min(p.latency/float64(p.items), longestCall.Seconds()) * 1e9))
 	if p.cfg.Latency > 0 {
 		return "a call is taken to last " + mean + " in the median (--latency)"
 	}
@@ -102,8 +108,8 @@ const rampFrom = 1e6
 
 // rampsUp reports whether a model is asked for more than that in some minute.
 func (p *Plan) rampsUp() bool {
-	for i, m := range p.models {
-		if p.cfg.Ramps && m.input/max(1, p.forecast.Lanes[i].Took.Minutes()) > rampFrom {
+	for _, m := range p.models {
+		if p.cfg.Ramps && m.input/max(1, p.forecast.Lanes[m.quota].Took.Minutes()) > rampFrom {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/forecast"
 	"github.com/headrace/headrace/internal/command/price"
 	"github.com/headrace/headrace/limiter"
@@ -14,18 +15,22 @@ import (
 // limits are valid, Concurrency is 1 or more, Latency and Output are 0 or more.
 type Config struct {
 	Input string // its name
-	// Lane names the quota that a call of a model draws on, as in a run.
-	Lane func(model string) string
+	// Row names the row of a model in the plan, and Quota the quota that its calls draw on, as
+	// in a run. Rows of one quota have the same limits.
+	Row, Quota func(model string) string
 	// Cost is what a call is expected to draw when it is let in, as in a run.
 	Cost   func(body []byte) limiter.Cost
 	Counts string // names the rule by which Cost counts tokens
 
-	Limits      limiter.Limits // of every model; what is 0 is not told
-	Tier        Tier           // the limits of models for which none are told
-	Ramps       bool           // traffic may grow but slowly above rampFrom, whatever the limits are
-	Concurrency int            // most calls in flight
-	Latency     time.Duration  // median time of a call; 0 goes by the tokens of its answer
-	Output      float64        // tokens of an answer that its line does not bound
+	Limits      limiter.Limits     // of every model; what is 0 is not told
+	Tier        Tier               // the limits of models for which none are told
+	Ramps       bool               // traffic may grow but slowly above rampFrom, whatever the limits are
+	Concurrency int                // most calls in flight
+	Lane        machine.LaneConfig // of every quota, but for its limits
+	Timeout     time.Duration      // of a call; 0: none
+	Deadline    time.Duration      // of the run; 0: none
+	Latency     time.Duration      // median time of a call; 0 goes by the tokens of its answer
+	Output      float64            // tokens of an answer that its line does not bound
 	Prices      price.Table
 	Seed        uint64 // draws other latencies
 }
@@ -41,6 +46,7 @@ func (c *Config) limitsOf(model string) limiter.Limits {
 			*p.to = p.told
 		}
 	}
+	l.Burst = c.Limits.Burst
 	return l
 }
 
@@ -52,6 +58,10 @@ const (
 	tokensPerSec = 50.0
 )
 
+// longestCall is longer than any call takes: what a line asks for may be absurd, and its
+// time is still a number.
+const longestCall = 100 * 365 * 24 * time.Hour
+
 // Plan is what a prompt file asks for, as far as it shows, and what is to be expected of
 // it. New makes one; every request is given to Take, and then Foresee is called once.
 type Plan struct {
@@ -62,10 +72,13 @@ type Plan struct {
 	foreign  int // likewise, as they cannot be translated
 	items    int
 	assumed  int // items whose answer nothing bounds
+	tooLong  int // items whose call takes longer than one may
 	models   []*modelPlan
 	byModel  map[string]int
+	quotas   []limiter.Limits
+	byQuota  map[string]int
 	sample   forecast.Sample
-	latency  time.Duration // of all calls, in the median
+	latency  float64 // seconds of all calls, in the median
 	forecast forecast.Forecast
 	whatIfs  []whatIf
 }
@@ -75,6 +88,7 @@ type modelPlan struct {
 	name          string
 	items         int
 	input, output float64
+	quota         int // in the plan's
 	limits        limiter.Limits
 
 	usd      float64 // of the items that have a price
@@ -94,7 +108,9 @@ func (m *modelPlan) price(prices *price.Table, model string, input, output float
 }
 
 // New is the plan of no request yet.
-func New(cfg Config) *Plan { return &Plan{cfg: cfg, byModel: map[string]int{}} }
+func New(cfg Config) *Plan {
+	return &Plan{cfg: cfg, byModel: map[string]int{}, byQuota: map[string]int{}}
+}
 
 // Take counts one request. Nothing of its body is kept.
 func (p *Plan) Take(req prompts.Request) {
@@ -106,21 +122,36 @@ func (p *Plan) Take(req prompts.Request) {
 	m.output += output
 	m.price(&p.cfg.Prices, req.Model, input, output)
 	latency := p.latencyOf(output)
-	p.latency += latency
+	if p.cfg.Timeout > 0 && latency > p.cfg.Timeout {
+		p.tooLong++
+	}
+	p.latency += latency.Seconds()
 	p.sample.Add(forecast.Call{
-		Lane: p.byModel[p.cfg.Lane(req.Model)], Cost: p.costOf(req, m, input, output), Latency: latency,
+		Lane: m.quota, Cost: p.costOf(req, m, input, output), Latency: latency,
 	})
 }
 
 func (p *Plan) modelOf(model string) *modelPlan {
-	name := p.cfg.Lane(model)
+	name := p.cfg.Row(model)
 	i, ok := p.byModel[name]
 	if !ok {
 		i = len(p.models)
 		p.byModel[name] = i
-		p.models = append(p.models, &modelPlan{name: name, limits: p.cfg.limitsOf(model)})
+		quota := p.quotaOf(model)
+		p.models = append(p.models, &modelPlan{name: name, quota: quota, limits: p.quotas[quota]})
 	}
 	return p.models[i]
+}
+
+func (p *Plan) quotaOf(model string) int {
+	name := p.cfg.Quota(model)
+	i, ok := p.byQuota[name]
+	if !ok {
+		i = len(p.quotas)
+		p.byQuota[name] = i
+		p.quotas = append(p.quotas, p.cfg.limitsOf(model))
+	}
+	return i
 }
 
 // outputOf is how long the answer is taken to be: as long as it may, or else the
@@ -140,7 +171,7 @@ func (p *Plan) latencyOf(output float64) time.Duration {
 	if p.cfg.Latency > 0 {
 		return p.cfg.Latency
 	}
-	return firstToken + time.Duration(output/tokensPerSec*float64(time.Second))
+	return firstToken + time.Duration(min(output/tokensPerSec, longestCall.Seconds())*1e9)
 }
 
 // costOf is what the call draws: by the provider's rule, and where output has a
