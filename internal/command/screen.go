@@ -20,6 +20,7 @@ func (w *World) width() int {
 func (r *runner) newScreen() *panel.Screen {
 	screen := panel.NewScreen(r.screen, r.terminal.size, r.style())
 	screen.Clock, screen.Foreground, screen.Continued = r.clock, r.terminal.foreground, r.terminal.continued
+	screen.Reflows = panel.Reflows(r.env)
 	return screen
 }
 

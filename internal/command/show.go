@@ -18,7 +18,7 @@ func (r *runner) manner() progress.Manner {
 	case progressJSON:
 		return progress.JSON(r.stderr, r.startOf(nil))
 	case progressBar:
-		return progress.Live(r.screen, r.width)
+		return progress.Live(r.screen, r.width, r.style())
 	case progressAuto, progressPanel:
 		if r.terminal.size != nil {
 			return progress.Panel(r.newScreen(), r.speeds)

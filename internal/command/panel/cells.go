@@ -17,8 +17,8 @@ var (
 	wide   = &runewidth.Condition{StrictEmojiNeutral: true, EastAsianWidth: true}
 )
 
-// cells is how wide a text is at most: sign by sign, as terminals differ in which they join.
-func (s Style) cells(text string) (n int) {
+// Cells is how wide a text is at most: sign by sign, as terminals differ in which they join.
+func (s Style) Cells(text string) (n int) {
 	for _, r := range text {
 		n += s.cellsOf(r)
 	}
@@ -69,17 +69,17 @@ func inASCII(text string) string {
 	return b.String()
 }
 
-// clip is what of a text has room in n cells; where some is cut off, a mark says so.
-func (s Style) clip(text string, n int) string {
+// Clip is what of a text has room in n cells; where some is cut off, a mark says so.
+func (s Style) Clip(text string, n int) string {
 	text = s.plain(text)
 	if _, whole := s.prefix(text, n); whole {
 		return text
 	}
 	mark := s.plain("…")
-	if s.cells(mark) > n {
+	if s.Cells(mark) > n {
 		mark = ""
 	}
-	end, _ := s.prefix(text, n-s.cells(mark))
+	end, _ := s.prefix(text, n-s.Cells(mark))
 	return strings.TrimRight(text[:end], " ") + mark
 }
 
@@ -101,7 +101,7 @@ func (s Style) shorterBy(text string, n int, between ...string) string {
 	if cut := lastBetween(text, end, between); cut > 0 {
 		return strings.TrimRight(text[:cut], " ")
 	}
-	return s.clip(text, n)
+	return s.Clip(text, n)
 }
 
 // prefix is how many bytes of a text have room in n cells, and whether that is all of it.

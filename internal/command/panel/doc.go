@@ -19,8 +19,9 @@
 // changed. It erases row by row: where "clear to the end" begins in the first column, some
 // terminals take it for clearing the screen, and put what stood there into their history.
 //
-// Terminals differ in how they break rows anew when they are resized, so that where old rows
-// are is then not known. A Screen waits until the size has rested. If the terminal has become
-// narrower, or so low that the old rows may have left it, they are left behind, and painting
-// begins anew below them.
+// Terminals differ in how they break rows anew when they are resized. A Screen waits until the
+// size has rested. If the terminal has become narrower, as many lines are erased as the old rows
+// take now in one that is known to break them anew, and else as many as there were rows: then a
+// part of the old ones may stay above. What has left a terminal that became lower stays in its
+// history.
 package panel

@@ -61,7 +61,7 @@ func checkRows(t *testing.T, s *stage, name string) {
 	}
 	for _, row := range s.rows {
 		plain := withoutColour(row)
-		if n := max(cond.StringWidth(plain), s.style.cells(plain)); n >= s.painted.width {
+		if n := max(cond.StringWidth(plain), s.style.Cells(plain)); n >= s.painted.width {
 			t.Errorf("%d cells of %d: %q", n, s.painted.width, plain)
 		}
 		if strings.ContainsFunc(plain, func(r rune) bool { return !unicode.IsGraphic(r) || s.style.ASCII && r > '~' }) || plain != row && !s.style.Color {

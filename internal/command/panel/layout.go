@@ -144,7 +144,7 @@ func (g *page) ends(wide bool) string {
 }
 
 // fits is true for a text that has room behind a row's name.
-func (g *page) fits(text string) bool { return g.cells(g.plain(text)) <= g.room-nameCells }
+func (g *page) fits(text string) bool { return g.Cells(g.plain(text)) <= g.room-nameCells }
 
 func (g *page) failedTone() tone {
 	if g.Failed > 0 {
@@ -165,7 +165,7 @@ func (g *page) small() []row {
 
 // smallEnds is when it ends, in the longest words that have room.
 func (g *page) smallEnds(room int) string {
-	if g.EndsShort != "" && g.cells(g.plain(g.EndsText)) > room {
+	if g.EndsShort != "" && g.Cells(g.plain(g.EndsText)) > room {
 		return g.shorten(g.EndsShort, room)
 	}
 	return g.shorten(g.EndsText, room)
@@ -179,7 +179,7 @@ func (g *page) smallFigures() string {
 	}
 	beside := g.counts()
 	speed := event.SpeedWord(g.Progress)
-	if room := min(g.room-besideSmallSpeeds, g.room-len(speed)-1-g.cells(beside)); len(g.speeds) > 0 && room > 0 {
+	if room := min(g.room-besideSmallSpeeds, g.room-len(speed)-1-g.Cells(beside)); len(g.speeds) > 0 && room > 0 {
 		speed += " " + g.sparkline(room)
 	}
 	return g.shorten(speed+beside, g.room)
@@ -205,7 +205,7 @@ func (g *page) counts() (text string) {
 func (g *page) oneRow() row {
 	line := g.share()
 	if held := g.plain(g.HeldShort); held != "" {
-		line += " " + g.brief(held, g.room-g.cells(line)-1)
+		line += " " + g.brief(held, g.room-g.Cells(line)-1)
 	}
 	line = strings.TrimRight(line, " ")
 	end := ""
@@ -213,9 +213,9 @@ func (g *page) oneRow() row {
 		end = g.plain(g.EndsText)
 	}
 	for _, more := range []string{event.SpeedWord(g.Progress), end, strings.TrimSpace(g.counts())} {
-		if more != "" && g.cells(line)+2+g.cells(more) <= g.room {
+		if more != "" && g.Cells(line)+2+g.Cells(more) <= g.room {
 			line += "  " + more
 		}
 	}
-	return row{text: g.clip(line, g.room), tone: g.gravity()}
+	return row{text: g.Clip(line, g.room), tone: g.gravity()}
 }

@@ -21,7 +21,7 @@ func (g *page) failed() string { return g.plain(event.FailedRow(g.Progress)) }
 // header says what is run, where to and by whom, and on the right for how long.
 func (g *page) header() string {
 	ran := g.running()
-	room := g.room - g.cells(ran) - 2
+	room := g.room - g.Cells(ran) - 2
 	in, out := g.plain(g.input()), g.plain(g.output())
 	bases := g.files(path.Base(in), path.Base(out))
 	models, provider := g.models()
@@ -31,12 +31,12 @@ func (g *page) header() string {
 		bases + gap + models,
 		bases,
 	} {
-		if left = strings.TrimRight(left, " "); g.cells(left) <= room {
-			return left + strings.Repeat(" ", g.room-g.cells(left)-g.cells(ran)) + ran
+		if left = strings.TrimRight(left, " "); g.Cells(left) <= room {
+			return left + strings.Repeat(" ", g.room-g.Cells(left)-g.Cells(ran)) + ran
 		}
 	}
-	left := g.clip(bases, room)
-	return left + strings.Repeat(" ", max(0, g.room-g.cells(left)-g.cells(ran))) + ran
+	left := g.Clip(bases, room)
+	return left + strings.Repeat(" ", max(0, g.room-g.Cells(left)-g.Cells(ran))) + ran
 }
 
 func (g *page) input() string {
@@ -121,7 +121,7 @@ func (g *page) progress() string {
 	}
 	total := number(*g.Total)
 	tail := fmt.Sprintf(" %5s%s%*s of %s", g.share(), gap, max(7, len(total)), number(g.Done), total)
-	return g.clip(g.bar(min(g.room-besideBar, mostBar, g.room-2-len(tail)))+tail, g.room)
+	return g.Clip(g.bar(min(g.room-besideBar, mostBar, g.room-2-len(tail)))+tail, g.room)
 }
 
 // streamed is what is known of an input that can be read but once.
@@ -134,7 +134,7 @@ func (g *page) smallProgress() string {
 		return g.shorten(g.streamed(), g.room)
 	}
 	tail := fmt.Sprintf(" %s  %s/%s", g.share(), number(g.Done), thousands(*g.Total))
-	return g.clip(g.bar(g.room-2-len(tail))+tail, g.room)
+	return g.Clip(g.bar(g.room-2-len(tail))+tail, g.room)
 }
 
 // Signs of the bar and of the speeds, from least to most. Those of ASCII are each one cell

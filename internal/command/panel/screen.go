@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -26,6 +27,7 @@ type Screen struct {
 	Clock      clockwork.Clock // nil: the real one
 	Foreground func() bool     // whether the terminal is this process's to paint on; nil: always
 	Continued  func() bool     // whether it was stopped, and goes on, since this was asked last; nil: never
+	Reflows    bool            // the terminal breaks its rows anew when it becomes narrower
 
 	out   io.Writer
 	size  func() (width, height int)
@@ -69,7 +71,8 @@ func (s *Screen) Paint(p *event.Progress, speeds []float64, span time.Duration) 
 	f.from(s.rows)
 	switch {
 	case s.isLost():
-		f.leave(s.style, s.seen.width)
+		f.broken(s.style, s.seen.width, s.Reflows)
+		f.erase()
 	case s.held.Len() > 0:
 		f.erase()
 	case s.painted != s.seen:
@@ -115,10 +118,9 @@ func (s *Screen) Close() {
 		var f frame
 		f.from(s.rows)
 		if s.isLost() {
-			f.leave(s.style, s.seen.width)
-		} else {
-			f.erase()
+			f.broken(s.style, s.seen.width, s.Reflows)
 		}
+		f.erase()
 		s.rows = nil
 		s.write(f.Bytes())
 	}
@@ -170,8 +172,8 @@ func (s *Screen) now() time.Time {
 	return s.Clock.Now()
 }
 
-// isLost is true if nobody knows where the rows are: the terminal has broken them anew, or is
-// so low that some have left it.
+// isLost is true if the rows may not be where they were painted: the terminal has broken them
+// anew, or is so low that some have left it.
 func (s *Screen) isLost() bool {
 	return len(s.rows) > 0 && (s.least < s.painted.width || len(s.rows) > s.seen.height)
 }
@@ -210,17 +212,23 @@ func (f *frame) up(n int) {
 	}
 }
 
-// leave goes below the rows that are there, as far as the terminal is known to have broken the
-// last of them, and knows of none any more.
-func (f *frame) leave(style Style, width int) {
-	if len(f.on) == 0 {
-		return
+// broken takes the rows to be there as a terminal of that width has broken them anew, if it
+// does: the cursor is then where the last of them begins. Of one that does not, or of which
+// nobody knows, each but the last is taken for one line: the others may be somebody else's.
+func (f *frame) broken(style Style, width int, reflows bool) {
+	lines, last := 0, 1
+	for _, row := range f.on {
+		if last = max(1, (style.Cells(withoutColour(row))+width-1)/max(1, width)); reflows {
+			lines += last
+		} else {
+			lines++
+		}
 	}
-	last := style.cells(withoutColour(f.on[len(f.on)-1]))
-	for range max(1, (last+width-1)/max(1, width)) {
-		f.WriteString("\r\n")
+	if !reflows {
+		lines += last - 1
 	}
-	f.on = nil
+	f.WriteString(strings.Repeat("\r\n", last-1)) // to its end; lines that are not there come, and are erased
+	f.on = make([]string, lines)
 }
 
 // erase takes the rows away, and goes to where the first of them was.

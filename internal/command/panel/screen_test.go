@@ -127,52 +127,88 @@ func TestSizeMustRest(t *testing.T) {
 	s.shows("meanwhile")
 }
 
-// A terminal that has become narrower may have broken the old rows anew: they are left, once.
-// One that has become wider is painted in place.
+// A terminal that is resized shows one panel, and what stood above it, whether it breaks rows
+// anew or not. What has left one that became too low is in its history.
 func TestResized(t *testing.T) {
-	s := newStage(t, 80, 24)
-	s.paint()
-	panels := func() (n int) {
-		for _, line := range s.term.text() {
-			if strings.HasPrefix(line, "▕") {
-				n++
+	for _, reflows := range []bool{false, true} {
+		s := newStage(t, 80, 24)
+		s.Reflows, s.term.reflows = reflows, reflows
+		s.say("above")
+		s.paint()
+		for _, size := range []size{{50, 24}, {200, 50}, {100, 50}, {40, 50}, {80, 24}, {80, 11}, {80, 24}, {30, 40}, {120, 40}} {
+			s.resize(size.width, size.height)
+			s.paint()
+			s.paint()
+			s.paint()
+			if s.shows("above"); t.Failed() {
+				t.Fatalf("resized to %v, it breaks rows anew: %t", size, reflows)
 			}
 		}
-		return n
-	}
-	want := 1
-	for i, c := range []struct{ width, height, left int }{
-		{50, 24, 1}, {200, 50, 0}, {40, 24, 1}, {80, 24, 0}, {80, 10, 0}, {80, 24, 0}, {80, 5, 0},
-	} {
-		s.resize(c.width, c.height)
-		if c.height == 5 { // ten rows do not stand in five
-			c.left = 1
-		}
+		s.resize(80, 5) // ten rows do not stand in five
 		s.paint()
 		s.paint()
 		s.paint()
-		want += c.left
-		shown := want
-		if c.height == 5 { // one row without a bar
-			shown--
-		}
-		if n := panels(); n != shown || !s.term.ends(s.layout()) {
-			t.Errorf("resized %d times, to %dx%d: %d panels, not %d:\n%s", i+1, c.width, c.height, n, shown, strings.Join(s.term.text(), "\n"))
+		if !s.term.ends(s.layout()) {
+			t.Errorf("%q", s.term.text())
 		}
 	}
 }
 
-// A width that was less for a moment is one at which the rows were broken anew.
-func TestNarrowForAMoment(t *testing.T) {
+// Of a terminal that nobody knows no line is erased that may be another's: where it breaks rows
+// anew, a part of the old panel stays.
+func TestUnknownTerminalLosesNoLine(t *testing.T) {
 	s := newStage(t, 80, 24)
+	s.term.reflows = true
+	s.say("above")
 	s.paint()
 	s.resize(50, 24)
 	s.paint()
-	s.resize(80, 24)
 	s.paint()
 	s.paint()
-	if got := s.term.text(); len(got) != 2*len(s.layout()) || !s.term.ends(s.layout()) {
+	if got := s.term.text(); got[0] != "above" || len(got) < 1+len(s.layout()) || !s.term.ends(s.layout()) {
 		t.Errorf("%s", strings.Join(got, "\n"))
+	}
+}
+
+// A width that was less for a moment leaves nothing behind, nor does the end of a panel on a
+// terminal that has just become narrower.
+func TestNarrowForAMoment(t *testing.T) {
+	for _, reflows := range []bool{false, true} {
+		s := newStage(t, 80, 24)
+		s.Reflows, s.term.reflows = reflows, reflows
+		s.say("above")
+		s.paint()
+		s.resize(50, 24)
+		s.paint()
+		s.resize(80, 24)
+		s.paint()
+		s.paint()
+		s.shows("above")
+		s.resize(50, 24)
+		s.Close()
+		if got := s.term.text(); len(got) != 2 || got[0] != "above" || got[1] != "" {
+			t.Errorf("it breaks rows anew (%t): %q", reflows, got)
+		}
+	}
+}
+
+// A terminal is known by its variables; what runs in GNU screen is that.
+func TestReflows(t *testing.T) {
+	for vars, want := range map[string]bool{
+		"": false, "TERM=xterm": false, "TMUX=/tmp/x": true, "VTE_VERSION=7600": true, "VTE_VERSION=": false,
+		"STY=1 VTE_VERSION=7600": false, "STY=1 TMUX=/tmp/x": true, "TERM_PROGRAM=vscode": true,
+	} {
+		env := func(name string) (string, bool) {
+			for _, pair := range strings.Fields(vars) {
+				if value, ok := strings.CutPrefix(pair, name+"="); ok {
+					return value, true
+				}
+			}
+			return "", false
+		}
+		if got := Reflows(env); got != want {
+			t.Errorf("%s: %t", vars, got)
+		}
 	}
 }
 

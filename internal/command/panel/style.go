@@ -1,6 +1,9 @@
 package panel
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // StyleOf is what a terminal can show, by its environment, in which env looks variables up.
 // Windows names no locale, and its terminals show all signs. Whether there is colour is not
@@ -11,6 +14,18 @@ func StyleOf(env func(string) (string, bool), windows bool) Style {
 		return Style{ASCII: true}
 	}
 	return Style{Wide: isCJK(locale)}
+}
+
+// reflowing are the variables of terminals that break rows anew when they become narrower.
+var reflowing = []string{
+	"TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "ALACRITTY_WINDOW_ID", "WEZTERM_PANE", "KONSOLE_VERSION", "WT_SESSION", "GHOSTTY_RESOURCES_DIR", "TERM_PROGRAM",
+}
+
+// Reflows reports whether a terminal is known to break its rows anew when it becomes narrower.
+// GNU screen, in whatever terminal, does not.
+func Reflows(env func(string) (string, bool)) bool {
+	is := func(name string) bool { value, _ := env(name); return value != "" }
+	return is("TMUX") || !is("STY") && slices.ContainsFunc(reflowing, is)
 }
 
 // localeOf is the locale of signs, as setlocale finds it: the first of these that is not empty.

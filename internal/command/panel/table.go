@@ -83,8 +83,8 @@ func without(list []column, name string) (rest []column) {
 func (g *page) line(shown []column, of func(column) string) string {
 	var b strings.Builder
 	for _, c := range shown {
-		text := g.clip(of(c), c.cells)
-		rest := strings.Repeat(" ", c.cells-g.cells(text))
+		text := g.Clip(of(c), c.cells)
+		rest := strings.Repeat(" ", c.cells-g.Cells(text))
 		b.WriteString(strings.Repeat(" ", c.space))
 		if c.left {
 			b.WriteString(text + rest)

@@ -12,14 +12,15 @@ import (
 type terminal struct {
 	t             *testing.T
 	width, height int
-	wide          bool
-	rows          [][]rune // a cell each; 0 is the second of a sign of two
+	wide, reflows bool
+	wrapped       map[int]bool // rows that go on with the one before them
+	rows          [][]rune     // a cell each; 0 is the second of a sign of two
 	row, column   int
 	writes        int
 }
 
 func newTerminal(t *testing.T, width, height int, wide bool) *terminal {
-	return &terminal{t: t, width: width, height: height, wide: wide, rows: make([][]rune, 1)}
+	return &terminal{t: t, width: width, height: height, wide: wide, rows: make([][]rune, 1), wrapped: map[int]bool{}}
 }
 
 func (m *terminal) size() (width, height int) { return m.width, m.height }
@@ -63,6 +64,8 @@ func (m *terminal) obey(text []rune) int {
 		m.row = max(m.row-n, m.top())
 	case order == 'K' && arg == "2":
 		m.rows[m.row] = nil
+		delete(m.wrapped, m.row)
+		delete(m.wrapped, m.row+1)
 	case order == 'K' && arg == "":
 		m.rows[m.row] = m.rows[m.row][:min(m.column, len(m.rows[m.row]))]
 	case order != 'm':
@@ -80,6 +83,7 @@ func (m *terminal) put(r rune) {
 	if m.column+n > m.width {
 		m.column = 0
 		m.down()
+		m.wrapped[m.row] = true
 	}
 	for len(m.rows[m.row]) < m.column+n {
 		m.rows[m.row] = append(m.rows[m.row], ' ')
@@ -98,6 +102,36 @@ func (m *terminal) resize(width, height int) {
 	m.width, m.height = width, height
 	for len(m.rows) > m.row+1 && len(m.rows[len(m.rows)-1]) == 0 {
 		m.rows = m.rows[:len(m.rows)-1]
+	}
+	if m.reflows {
+		m.reflow()
+	}
+}
+
+// reflow breaks all lines anew. The cursor stays with its sign, the first of a row here.
+func (m *terminal) reflow() {
+	var lines [][]rune
+	at := 0
+	for i, row := range m.rows {
+		if m.wrapped[i] && i > 0 {
+			lines[len(lines)-1] = append(lines[len(lines)-1], row...)
+		} else {
+			lines = append(lines, row)
+		}
+		if i == m.row {
+			at = len(lines) - 1
+		}
+	}
+	m.rows, m.wrapped = nil, map[int]bool{}
+	for i, line := range lines {
+		if i == at {
+			m.row = len(m.rows)
+		}
+		for first := true; first || len(line) > 0; first = false {
+			n := min(len(line), m.width)
+			m.wrapped[len(m.rows)] = !first
+			m.rows, line = append(m.rows, line[:n:n]), line[n:]
+		}
 	}
 }
 

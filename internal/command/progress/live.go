@@ -5,10 +5,10 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/panel"
 	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/command/words"
 )
@@ -29,16 +29,19 @@ type live struct {
 	plain
 	screen io.Writer // is steered: by us alone
 	width  func() int
+	style  panel.Style
 	line   string // what is drawn now
 }
 
-// Live shows a run on a terminal that is width() columns wide: what happens in lines,
-// which steer nothing whoever said them, and how it stands in one that is drawn again
-// and again.
-func Live(out io.Writer, width func() int) Manner { return Manner{newLive(out, width), liveEvery} }
+// Live shows a run on a terminal that is width() columns wide and shows text in that style:
+// what happens in lines, which steer nothing whoever said them, and how it stands in one that
+// is drawn again and again.
+func Live(out io.Writer, width func() int, style panel.Style) Manner {
+	return Manner{newLive(out, width, style), liveEvery}
+}
 
-func newLive(out io.Writer, width func() int) *live {
-	return &live{plain: plain{out: printable.Writer{Out: out}}, screen: out, width: width}
+func newLive(out io.Writer, width func() int, style panel.Style) *live {
+	return &live{plain: plain{out: printable.Writer{Out: out}}, screen: out, width: width, style: style}
 }
 
 func (l *live) notice(at time.Time, code event.Code, text string) {
@@ -54,7 +57,7 @@ func (l *live) longWait(w batch.LongWait) { l.above(func() { l.plain.longWait(w)
 func (l *live) all(p *event.Progress) { l.above(func() { l.plain.all(p) }) }
 
 func (l *live) status(p *event.Progress) {
-	l.line = printable.Line(fit(append(figures(p), words.Wait(elapsed(p))), l.width()-1))
+	l.line = fit(append(figures(p), words.Wait(elapsed(p))), l.width()-1, l.style)
 	fmt.Fprint(l.screen, eraseLine+l.line)
 }
 
@@ -77,22 +80,23 @@ func (l *live) above(write func()) {
 	fmt.Fprint(l.screen, l.line)
 }
 
-// fit joins as many words as have room in width columns, in their order, and cuts
-// the first if even that has none.
-func fit(list []string, width int) string {
+// fit joins as many words as have room in width cells, in their order, and clips the first
+// if even that has none. Whoever said them, they steer nothing.
+func fit(list []string, width int, style panel.Style) string {
 	line := ""
 	for i, w := range list {
+		w = printable.Line(w)
 		next := w
 		if i > 0 {
 			next = line + "  " + w
 		}
-		if utf8.RuneCountInString(next) > width {
+		if style.Cells(next) > width {
 			break
 		}
 		line = next
 	}
 	if line == "" && len(list) > 0 && width > 0 {
-		return list[0][:min(len(list[0]), width)]
+		return style.Clip(list[0], width)
 	}
 	return strings.TrimRight(line, " ")
 }

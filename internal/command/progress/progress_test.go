@@ -13,10 +13,35 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/panel"
 	"github.com/headrace/headrace/observe"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The live line counts cells, of which some signs take two, and in some terminals more signs
+// do: a line that wraps is never erased again.
+func TestLiveLineCountsCells(t *testing.T) {
+	list := []string{"模型很忙", "过载，请稍后再试", "± 3"}
+	for _, c := range []struct {
+		style panel.Style
+		width int
+		want  string
+	}{
+		{panel.Style{}, 8, "模型很忙"},
+		{panel.Style{}, 7, "模型很…"},
+		{panel.Style{}, 25, "模型很忙"},
+		{panel.Style{}, 26, "模型很忙  过载，请稍后再试"},
+		{panel.Style{}, 31, "模型很忙  过载，请稍后再试  ± 3"},
+		{panel.Style{Wide: true}, 31, "模型很忙  过载，请稍后再试"},
+		{panel.Style{Wide: true}, 32, "模型很忙  过载，请稍后再试  ± 3"},
+		{panel.Style{}, 0, ""},
+	} {
+		if got := fit(list, c.width, c.style); got != c.want {
+			t.Errorf("%+v, %d cells: %q, want %q", c.style, c.width, got, c.want)
+		}
+	}
+}
 
 // The live line never reaches the last column, and tells the most telling first.
 func TestLiveLineFits(t *testing.T) {
@@ -26,14 +51,14 @@ func TestLiveLineFits(t *testing.T) {
 		InFlight: 16, Waiting: 140, OfModels: 1, Lanes: []event.Lane{{Phase: "cooling", WaitS: 1.2}},
 	}
 	for width := range 120 {
-		if got := fit(figures(p), width); len([]rune(got)) > width {
+		if got := fit(figures(p), width, panel.Style{}); len([]rune(got)) > width {
 			t.Errorf("%d columns: %q", width, got)
 		}
 	}
-	if got := fit(figures(p), 19); got != "84/240  35%  9.8/s" {
+	if got := fit(figures(p), 19, panel.Style{}); got != "84/240  35%  9.8/s" {
 		t.Errorf("20 columns: %q", got)
 	}
-	if got := fit(figures(p), 200); got != "84/240  35%  9.8/s  ~16.0 s left  2 failed  cooling 1.2 s  16 in flight  140 waiting" {
+	if got := fit(figures(p), 200, panel.Style{}); got != "84/240  35%  9.8/s  ~16.0 s left  2 failed  cooling 1.2 s  16 in flight  140 waiting" {
 		t.Errorf("wide: %q", got)
 	}
 }
@@ -64,7 +89,7 @@ func TestSlowTerminal(t *testing.T) {
 // Lines that happen are written above the live one, which is drawn again.
 func TestLiveLineStaysBelow(t *testing.T) {
 	var out strings.Builder
-	l := newLive(&out, func() int { return 20 })
+	l := newLive(&out, func() int { return 20 }, panel.Style{})
 	total := 10
 	l.status(&event.Progress{ElapsedS: 1, Done: 4, Total: &total, PerSecond: 4})
 	l.notice(time.Time{}, event.Other, "hello")
@@ -200,7 +225,7 @@ func TestProofOfTime(t *testing.T) {
 // The live line is the only thing that steers the terminal.
 func TestOnlyTheLiveLineSteers(t *testing.T) {
 	var out strings.Builder
-	l := newLive(&out, func() int { return DefaultWidth })
+	l := newLive(&out, func() int { return DefaultWidth }, panel.Style{})
 	l.line = "live"
 	l.log([]byte("\x1b[2J"))
 	if text := strings.ReplaceAll(out.String(), eraseLine, ""); text != `\x1b[2J`+"live" {
