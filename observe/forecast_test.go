@@ -161,6 +161,34 @@ func TestForecastOfASilentRun(t *testing.T) {
 	}
 }
 
+// Of several lanes each has its pace without the time in which the computer slept.
+func TestForecastOfLanesAfterASleep(t *testing.T) {
+	d := newDrive(2000)
+	d.work = []Work{{Lane: "a", Items: 1000}, {Lane: "b", Items: 1000}}
+	d.p.Lanes = []Lane{{}, {}}
+	d.p.Lanes[0].Name, d.p.Lanes[1].Name = "a", "b"
+	second := func() Forecast {
+		for i := range d.p.Lanes {
+			l := &d.p.Lanes[i]
+			l.Answered += 5
+			l.Left, l.HeldBy = 1000-l.Answered, "requests"
+		}
+		d.p.Answered += 10
+		d.p.At = d.p.At.Add(time.Second)
+		return d.f.ends(&d.p, d.work)
+	}
+	for range 30 {
+		second()
+	}
+	d.p.At, d.p.Ledger = d.p.At.Add(time.Hour), Ledger{boundSlept: time.Hour}
+	for range 20 {
+		second()
+	}
+	if e := second(); math.Abs(e.Likely.Seconds()-149) > 30 {
+		t.Errorf("%+v", e)
+	}
+}
+
 // restSeconds is after how many seconds a shown end has moved.
 const restSeconds = int(restSpan/time.Second) + 1
 

@@ -157,6 +157,8 @@ func afterSleep(g *glance) string {
 		return ""
 	case g.BoundS["slept"] < booked:
 		return fmt.Sprint("it is booked as ", g.BoundS)
+	case g.Efficiency == nil || *g.Efficiency < 0.8: // nothing could have been done in that time
+		return fmt.Sprint("an efficiency of ", g.Efficiency)
 	case g.Ends == nil || math.Abs(g.Ends.LikelyS/g.left.Seconds()-1) > 1./3:
 		return "ends " + g.EndsText
 	}
