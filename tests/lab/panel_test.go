@@ -226,8 +226,11 @@ var panelScenes = []panelScene{
 			Outages: []sim.Outage{{From: 22 * time.Second, For: time.Minute, Mode: sim.Outage503}},
 		},
 		fault: func(g *glance) string {
-			if g.at < 27*time.Second { // nobody knows at once that it is one
+			switch {
+			case g.at < 27*time.Second: // nobody knows at once that it is one
 				return ""
+			case g.at > 34*time.Second && g.at < 80*time.Second && g.Ends != nil:
+				return "ends " + g.EndsText
 			}
 			return soonOver(g)
 		},

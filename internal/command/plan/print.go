@@ -146,7 +146,7 @@ func money(usd float64, known bool) string {
 func (p *Plan) boundBy() string {
 	d, ok := p.binding()
 	switch {
-	case !ok && p.anyFull():
+	case !ok && (p.anyFull() || p.cfg.Lane.Target > 0 || p.cfg.Lane.Rate.Ceiling > 0): // the user's own bounds have no row
 		return ", held back by no single limit"
 	case !ok:
 		return ": over before any limit is full"
