@@ -165,13 +165,17 @@ func (f *forecaster) ends(p *Picture, work []Work) Forecast {
 	case !ok:
 		return Forecast{Why: whyEarly}
 	}
-	last.after = max(last.after, f.silent) // nothing ended for so long: that it soon will be over is no longer likely
+	last.after = max(last.after, silentTimes*f.silent) // nothing ended for long: that it soon will be over is no longer likely
 	e := Forecast{Known: true, Lane: last.lane, Others: seconds(others)}
 	e.Low, e.High = seconds(last.after*math.Exp(-z80*last.s)), seconds(last.after*math.Exp(z80*last.s))
 	e.Likely = f.settled(p.At, seconds(last.after), (e.High-e.Low)/2)
 	e.Low, e.High = min(e.Low, e.Likely), max(e.High, e.Likely) // while it rests
 	return e
 }
+
+// silentTimes is how many times as far as the latest item that ended the end is at least: the
+// shown end then moves when that has doubled, and seldom.
+const silentTimes = 2
 
 // z80 is how many standard deviations to either side hold four cases of five.
 const z80 = 1.28
@@ -194,7 +198,7 @@ func (f *forecaster) unsaid(p *Picture) string {
 }
 
 // The shown end moves by a second at least, as nobody shows less, and rests for 12 s: five
-// times a minute is as often as it may move.
+// times a minute is as often as it may move, but for one that comes and is none.
 const (
 	leastMove = time.Second
 	restSpan  = 12 * time.Second
@@ -232,9 +236,12 @@ func (s *sleeps) see(p *Picture) {
 func (f *forecaster) settled(at time.Time, likely, half time.Duration) time.Duration {
 	end := at.Add(likely)
 	rests := at.Sub(f.moved) < restSpan || end.Sub(f.shown).Abs() <= max(leastMove, half/4)
-	comes := f.shown.Sub(at) < likely/4 && likely >= 3*leastMove
-	if f.shown.IsZero() || comes || !rests {
+	comes := f.shown.Sub(at) < likely/4 && likely >= 5*leastMove
+	switch {
+	case f.shown.IsZero() || !rests:
 		f.shown, f.moved = end, at
+	case comes: // it then rests for twice as long, as it did not before
+		f.shown, f.moved = end, at.Add(restSpan)
 	}
 	return max(0, f.shown.Sub(at))
 }

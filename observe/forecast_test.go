@@ -335,10 +335,10 @@ func TestForecastRests(t *testing.T) {
 		}
 	}
 	at, f.moved = f.shown.Add(time.Second), f.shown
-	if got := f.settled(at, 2*time.Second, half); got != 0 {
+	if got := f.settled(at, 4*time.Second, half); got != 0 {
 		t.Errorf("an end that is past is %v away", got)
 	}
-	if got := f.settled(at, 3*time.Second, half); got != 3*time.Second {
+	if got := f.settled(at, 5*time.Second, half); got != 5*time.Second {
 		t.Errorf("an end that has come and was none is shown %v away", got)
 	}
 }
