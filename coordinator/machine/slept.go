@@ -10,11 +10,11 @@ func Slept(from time.Time) Event { return Event{kind: evSlept, config: from} }
 func (m *Machine) slept(now, from time.Time) {
 	for _, r := range m.runs {
 		b := &r.books
-		if awake := from.Sub(b.since); awake > 0 {
-			b.ledger[b.bound] += awake
-			b.since = from
+		last := latest(from, b.since)
+		b.ledger = r.accounted(last)
+		b.ledger[BoundSlept] += now.Sub(last)
+		if b.since = now; b.behind != nil {
+			b.from = b.behind.until(now)
 		}
-		b.ledger[BoundSlept] += now.Sub(b.since)
-		b.since = now
 	}
 }
