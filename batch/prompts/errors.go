@@ -31,7 +31,7 @@ var (
 // still be read.
 type LineError struct {
 	File   string // the reader's name for its input
-	Line   int    // from 1; of a section, those above counted
+	Line   int    // from 1; of a section, and of a later file, those above counted
 	Reason string // what is wrong
 	Advice string // what to do about it
 	Err    error  // the kind: ErrNotJSON, ErrShape, …
@@ -57,8 +57,11 @@ type LineError struct {
 // Error gives file, line, reason and what to do, on one line, in the form that
 // editors jump to: "prompts.jsonl:17: not JSON: …: fix the line or remove it".
 func (e *LineError) Error() string {
-	return fmt.Sprintf("%s:%d: %s: %s", e.File, e.Line-e.above, e.Reason, e.Advice)
+	return fmt.Sprintf("%s:%d: %s: %s", e.File, e.FileLine(), e.Reason, e.Advice)
 }
+
+// FileLine is the line's number in File.
+func (e *LineError) FileLine() int { return e.Line - e.above }
 
 // Unwrap gives the kind of the complaint.
 func (e *LineError) Unwrap() error { return e.Err }

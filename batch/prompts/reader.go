@@ -51,6 +51,10 @@ type Config struct {
 	Plain bool
 	// Section says where in a longer input this one stands, with its first byte; nil: it is whole.
 	Section *Section
+	// More opens the file that follows the one that was read to its end, as a part of the same
+	// input; io.EOF says that there is none. Any other error ends the input and should name the
+	// file. Nil: the input is one file. It does not go with Section.
+	More func() (File, error)
 	// Trace is told of each line that is not blank, bad ones included, what it may have in common
 	// with others, before the line is given. Nil is told nothing.
 	Trace func(Trace)
@@ -78,11 +82,12 @@ func (c Config) withDefaults() Config {
 
 // Reader reads requests from a prompt file. It belongs to one goroutine.
 type Reader struct {
-	cfg   Config
-	lines *lines.Reader
-	rows  *rows // of a CSV, else nil
-	first int   // the first line of what is in hand
-	broke error // why the input cannot be read on, io.EOF included
+	cfg    Config // its Name and Format are those of the file in hand
+	lines  *lines.Reader
+	rows   *rows    // of a CSV, else nil
+	first  int      // the first line of what is in hand
+	before []fileAt // the files that were read to their end
+	broke  error    // why the input cannot be read on, io.EOF included
 
 	ids    *idSet // nil if the ids are known to be good
 	asked  tally  // of lines without an id
@@ -106,19 +111,13 @@ type Reader struct {
 // It reads ahead no more than a buffer and a line.
 func NewReader(in io.Reader, cfg Config) *Reader {
 	cfg = cfg.withDefaults()
-	if cfg.Section == nil && !cfg.Plain {
-		in = Unpack(in)
-	}
 	r := &Reader{
 		cfg:    cfg,
-		lines:  lines.New(in, cfg.MaxLine),
 		asked:  tally{keys.Set{Width: idWidth}},
 		bad:    tally{keys.Set{Width: idWidth}},
 		models: make(map[string]string),
 	}
-	if cfg.Format == FormatCSV {
-		r.rows = newRows(r.lines, cfg.MaxLine)
-	}
+	r.open(in)
 	if cfg.Section != nil {
 		r.begin(cfg.Section)
 	} else if !cfg.Checked {
@@ -127,9 +126,20 @@ func NewReader(in io.Reader, cfg Config) *Reader {
 	return r
 }
 
+// open begins with the first line of a file.
+func (r *Reader) open(in io.Reader) {
+	if r.cfg.Section == nil && !r.cfg.Plain {
+		in = Unpack(in)
+	}
+	r.lines, r.rows, r.columns = lines.New(in, r.cfg.MaxLine), nil, nil
+	if r.cfg.Format == FormatCSV {
+		r.rows = newRows(r.lines, r.cfg.MaxLine)
+	}
+}
+
 // Line is the number of the line that was read last, from 1; 0 before the first. Of a section
-// it is that in its file.
-func (r *Reader) Line() int { return r.lines.Line() }
+// it is that in its file, of several files that in all of them.
+func (r *Reader) Line() int { return r.linesBefore() + r.lines.Line() }
 
 // Next gives the next request, skipping blank lines. The error is
 //   - io.EOF at the end of the input;
@@ -143,6 +153,10 @@ func (r *Reader) Next() (Request, error) {
 			break
 		}
 		text, err := r.text()
+		if lines.AtEnd(err) && r.cfg.More != nil {
+			r.broke = r.nextFile()
+			continue
+		}
 		if err != nil {
 			if errors.Is(err, ErrTooLong) {
 				r.digest.add(nil)
@@ -346,6 +360,9 @@ func (r *Reader) checkJSON(text []byte) *LineError {
 // identify completes what makes the request itself and no other: id and key.
 func (r *Reader) identify(req *Request) *LineError {
 	req.Line = r.number()
+	if r.cfg.More != nil {
+		req.File, req.FileLine = r.cfg.Name, r.first
+	}
 	r.name = r.name[:0]
 	if !r.cfg.NoKeys {
 		sum := r.key(req)
@@ -402,6 +419,9 @@ func (r *Reader) claim(req *Request) *LineError {
 	if !m.Taken {
 		return nil
 	}
+	if whole {
+		r.inFile(&m)
+	}
 	c := &LineError{Err: ErrDuplicateID, id: req.ID, bare: !req.HasID}
 	c.usedOn(m)
 	return c
@@ -443,7 +463,7 @@ func FirstLines(in io.Reader, cfg Config, bad []*LineError) error {
 			return err
 		}
 		for _, e := range wanted[req.ID] {
-			e.usedOn(Mark{By: req.Line})
+			e.usedOn(req.mark(e.File))
 		}
 		if delete(wanted, req.ID); len(wanted) == 0 {
 			break

@@ -87,7 +87,9 @@ func (f Form) IsPrompt() bool { return f == FormPrompt || f == FormTemplate }
 // stays as it is while the reader goes on, and may cross goroutines; that of a
 // reader whose requests are Passing lends Body and Metadata until its next.
 type Request struct {
-	Line     int             // its line in the input, from 1
+	Line     int             // its line in the input, from 1; the lines of several files are numbered on
+	File     string          // of an input of several files the one that it is in, else ""
+	FileLine int             // its line in File
 	ID       string          // the given id, else LineID(Line)
 	HasID    bool            // whether the line gave the id
 	Form     Form            // the shape it came in

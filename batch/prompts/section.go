@@ -51,7 +51,7 @@ func (r *Reader) number() int { return r.above() + r.first }
 
 func (r *Reader) above() int {
 	if r.cfg.Section == nil {
-		return 0
+		return r.linesBefore()
 	}
 	return r.cfg.Section.Above
 }
