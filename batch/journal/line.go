@@ -46,7 +46,7 @@ type CallFailure struct {
 
 // Headrace is what this program adds: how the answer was come by.
 type Headrace struct {
-	Line     int    `json:"line"` // in the input, from 1
+	Line     int    `json:"line"` // in the input, from 1; the lines of several files are numbered on
 	Key      string `json:"key"`  // what was asked, 32 hex digits
 	Attempts int    `json:"attempts"`
 	Lane     string `json:"lane"`
@@ -77,6 +77,10 @@ type Headrace struct {
 	// written of a result.
 	Calls    int           `json:"calls,omitempty"`
 	Failures []CallFailure `json:"failures,omitempty"`
+	// File and FileLine are where an item stands in an input of several files; of one file they
+	// are not written.
+	File     string `json:"file,omitempty"`
+	FileLine int    `json:"file_line,omitempty"`
 	// Output is the output of an item that failed, as [OutputName] names it: several outputs may
 	// share one errors file. "" is not written.
 	Output   string          `json:"output,omitempty"`
@@ -180,6 +184,9 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 		dst = append(dst, `,"filtered":true`...)
 	}
 	dst = appendFailures(dst, h)
+	if h.File != "" {
+		dst = appendNumber(appendField(dst, `,"file":`, h.File), `,"file_line":`, int64(h.FileLine))
+	}
 	dst = appendKnown(dst, `,"output":`, h.Output)
 	if h.Metadata != nil {
 		dst = appendJSON(append(dst, `,"metadata":`...), h.Metadata, false)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/headrace/headrace/batch/prompts"
 )
@@ -11,15 +12,15 @@ import (
 // ErrChanged says that the input was changed while it was run. Running it once more asks what is left.
 var ErrChanged = errors.New("the input changed after it was checked")
 
-// checked is the input file as the check found it.
+// checked is the input as the check found it.
 type checked struct {
-	file   os.FileInfo
+	files  []os.FileInfo
 	digest prompts.Digest
 }
 
-// look notes which file is about to be checked. A change that comes later shows as another time or size.
+// look notes which files are about to be checked. A change that comes later shows as another time or size.
 func (j *Job) look() (err error) {
-	if j.checked.file, err = j.cfg.Input.stat(); err != nil {
+	if j.checked.files, err = j.cfg.Input.stat(); err != nil {
 		return fmt.Errorf("promptfile: %w: %w", err, ErrInput)
 	}
 	return nil
@@ -52,7 +53,9 @@ func (j *Job) changed(in *intake) error {
 	return fmt.Errorf("promptfile: %s: %w: what it holds now was not read", j.cfg.Input.Name, ErrChanged)
 }
 
-// is reports whether the file was not written to since.
-func (c *checked) is(now os.FileInfo) bool {
-	return os.SameFile(c.file, now) && c.file.Size() == now.Size() && c.file.ModTime().Equal(now.ModTime())
+// is reports whether no file was written to since.
+func (c *checked) is(now []os.FileInfo) bool {
+	return slices.EqualFunc(c.files, now, func(then, now os.FileInfo) bool {
+		return os.SameFile(then, now) && then.Size() == now.Size() && then.ModTime().Equal(now.ModTime())
+	})
 }

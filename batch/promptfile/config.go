@@ -157,11 +157,12 @@ type resultFile struct {
 
 // files are those that a job writes to, the output first.
 func (c *Config) files() []resultFile {
-	failed := resultFile{c.Errors, []string{c.Input.Name, c.Output}}
+	inputs := c.Input.Files()
+	failed := resultFile{c.Errors, append(inputs[:len(inputs):len(inputs)], c.Output)}
 	if c.Output == "" {
 		return []resultFile{failed}
 	}
-	return []resultFile{{c.Output, []string{c.Input.Name}}, failed}
+	return []resultFile{{c.Output, inputs}, failed}
 }
 
 // ErrPacked says that a result file has a name by which it would be taken for a packed

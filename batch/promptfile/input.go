@@ -1,18 +1,28 @@
 package promptfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/prompts"
 )
 
-// Input is where prompts come from: File or Stream makes one.
+// Input is where prompts come from: File, Stream or Join makes one.
 type Input struct {
 	Name string // for messages
 	// Stream says that it can be read only once: its lines are checked as they come.
 	Stream bool
+	files  []inputFile
+}
+
+// inputFile is one file of an input.
+type inputFile struct {
+	name   string
+	format prompts.Format // of one of several
 	open   func() (io.ReadCloser, error)
 	stat   func() (os.FileInfo, error) // nil of a stream
 }
@@ -30,15 +40,117 @@ func File(path string) (Input, error) {
 	}
 	open := func() (io.ReadCloser, error) { return os.Open(path) }
 	stat := func() (os.FileInfo, error) { return os.Stat(path) }
-	return Input{Name: path, Stream: !info.Mode().IsRegular(), open: open, stat: stat}, nil
+	return Input{Name: path, Stream: !info.Mode().IsRegular(), files: []inputFile{{name: path, open: open, stat: stat}}}, nil
 }
 
 // Stream reads prompts from in, such as standard input, while they are run. Nothing ends
 // a read that stalls, so a run that is over leaves the goroutine that reads behind, until
 // its read returns.
 func Stream(name string, in io.Reader) Input {
-	return Input{Name: name, Stream: true, open: func() (io.ReadCloser, error) { return io.NopCloser(in), nil }}
+	open := func() (io.ReadCloser, error) { return io.NopCloser(in), nil }
+	return Input{Name: name, Stream: true, files: []inputFile{{name: name, open: open}}}
 }
 
-// Open opens the input at its beginning; a stream goes on where it was.
-func (in Input) Open() (io.ReadCloser, error) { return in.open() }
+// Join makes one input of several, in their order: lines are numbered on from file to file, and
+// an id is unique over all. Format tells how a file of that name holds its items; Reader.Format
+// does not count then. With a stream among them the whole is one. A file that is named twice is
+// journal.ErrSameFile.
+func Join(format func(name string) prompts.Format, inputs ...Input) (Input, error) {
+	if len(inputs) == 1 {
+		return inputs[0], nil
+	}
+	var all Input
+	seen := map[string]bool{}
+	for _, in := range inputs {
+		all.Stream = all.Stream || in.Stream
+		for _, f := range in.files {
+			full := fullName(f.name)
+			if seen[full] {
+				return all, fmt.Errorf("promptfile: %s is named twice: %w", f.name, journal.ErrSameFile)
+			}
+			seen[full] = true
+			f.format = format(f.name)
+			all.files = append(all.files, f)
+		}
+	}
+	if len(all.files) == 0 {
+		return all, nil
+	}
+	first, last := all.files[0].name, all.files[len(all.files)-1].name
+	all.Name = first + " and " + last
+	if len(all.files) > 2 {
+		all.Name = fmt.Sprintf("%d files (%s … %s)", len(all.files), first, last)
+	}
+	return all, nil
+}
+
+// fullName is a file's name from the root on, without links.
+func fullName(name string) string {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
+	}
+	if full, err := filepath.Abs(name); err == nil {
+		name = full
+	}
+	return name
+}
+
+// Several reports whether the input has more than one file.
+func (in Input) Several() bool { return len(in.files) > 1 }
+
+// Files are the names of the input's files.
+func (in Input) Files() []string {
+	if len(in.files) == 0 {
+		return []string{in.Name}
+	}
+	var names []string
+	for _, f := range in.files {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Read opens the input at its beginning, and closes it when read returns; a stream goes on where
+// it was. It gives what to make a prompts.Reader of: the first file, and cfg with what is known of
+// the others.
+func (in Input) Read(cfg prompts.Config, read func(io.Reader, prompts.Config) error) error {
+	var open io.ReadCloser
+	at := -1
+	more := func() (f prompts.File, err error) {
+		if at++; at == len(in.files) {
+			return f, io.EOF
+		}
+		if open != nil {
+			_ = open.Close() // it was only read
+		}
+		of := in.files[at]
+		if open, err = of.open(); err != nil {
+			open = nil
+			return f, fmt.Errorf("promptfile: %w: %w", err, ErrInput)
+		}
+		return prompts.File{Name: of.name, In: open, Format: of.format}, nil
+	}
+	first, err := more()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if open != nil {
+			_ = open.Close() // it was only read
+		}
+	}()
+	if cfg.Name = in.Name; in.Several() {
+		cfg.Name, cfg.Format, cfg.More = first.Name, first.Format, more
+	}
+	return read(first.In, cfg)
+}
+
+// stat tells of each file whether it was written to; the error names the one that is not there.
+func (in Input) stat() (all []os.FileInfo, err error) {
+	for _, f := range in.files {
+		info, fault := f.stat()
+		err = errors.Join(err, fault)
+		all = append(all, info)
+	}
+	return all, err
+}

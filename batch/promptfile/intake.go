@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 
 	"github.com/headrace/headrace/batch/journal"
@@ -123,15 +124,15 @@ func (in *intake) lines() iter.Seq2[prompts.Request, error] {
 }
 
 func (in *intake) file(yield func(prompts.Request, error) bool) {
-	file, err := in.cfg.Input.Open()
-	if err != nil {
-		yield(prompts.Request{}, err)
-		return
-	}
-	defer func() { _ = file.Close() }() // it was only read
 	cfg := in.cfg.reader()
 	cfg.Takes = in.takesAgain()
-	reader := prompts.NewReader(file, cfg)
-	reader.All()(yield)
-	in.digest = reader.Digest()
+	err := in.cfg.Input.Read(cfg, func(file io.Reader, cfg prompts.Config) error {
+		reader := prompts.NewReader(file, cfg)
+		reader.All()(yield)
+		in.digest = reader.Digest()
+		return nil
+	})
+	if err != nil {
+		yield(prompts.Request{}, err)
+	}
 }

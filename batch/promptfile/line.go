@@ -19,7 +19,9 @@ const (
 
 // lineFor begins the output line of a request: what the request knows is filled in.
 func lineFor(req *prompts.Request) journal.Line {
-	return journal.LineOf(req.ID, journal.Headrace{Line: req.Line, Key: req.Key, Model: req.Model, Metadata: req.Metadata})
+	return journal.LineOf(req.ID, journal.Headrace{
+		Line: req.Line, File: req.File, FileLine: req.FileLine, Key: req.Key, Model: req.Model, Metadata: req.Metadata,
+	})
 }
 
 // badLine is the line for the errors file of a line that is not asked.

@@ -77,6 +77,9 @@ func (s *Sums) count(code string) {
 // skipped rather than the end of all.
 func (m *Maker) BadLine(bad *prompts.LineError) journal.Line {
 	l := badLine(bad)
+	if m.cfg.Input.Several() {
+		l.Headrace.File, l.Headrace.FileLine = bad.File, bad.FileLine()
+	}
 	l.Headrace.Output = m.cfg.named
 	l.Headrace.Simulated, l.Headrace.Provider = m.cfg.Simulated, m.cfg.Fields.Provider
 	return l

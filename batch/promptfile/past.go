@@ -68,11 +68,11 @@ func (c *Config) journals() (*past, error) {
 		err error
 	)
 	if c.Output != "" {
-		if p.results, err = journal.ReadJournal(c.Output, c.Input.Name); err != nil {
+		if p.results, err = journal.ReadJournal(c.Output, c.Input.Files()...); err != nil {
 			return nil, err
 		}
 	}
-	if p.errors, err = journal.ReadErrorsOf(c.Output, c.Errors, c.Input.Name, c.Output); err != nil {
+	if p.errors, err = journal.ReadErrorsOf(c.Output, c.Errors, append(c.Input.Files(), c.Output)...); err != nil {
 		return nil, err
 	}
 	return &p, p.mixes(c)

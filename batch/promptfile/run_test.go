@@ -49,7 +49,7 @@ func ask(id string) string { return fmt.Sprintf(`{"id":%q,"prompt":"p","model":"
 
 func (d *desk) open() *Job {
 	d.t.Helper()
-	if d.cfg.Input.open == nil {
+	if d.cfg.Input.files == nil {
 		var err error
 		if d.cfg.Input, err = File(d.in); err != nil {
 			d.t.Fatal(err)

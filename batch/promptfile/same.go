@@ -29,13 +29,16 @@ func lockOf(path string) string {
 
 // apart finds two files of a run that are one, by whatever names.
 func (c *Config) apart() error {
-	for _, e := range []sameFile{
-		{"output", c.Output, "input", c.Input.Name},
-		{"errors file", c.Errors, "input", c.Input.Name},
-		{"errors file", c.Errors, "output", c.Output},
-		{"input", c.Input.Name, "lock of the output", lockOf(c.Output)},
-		{"input", c.Input.Name, "lock of the errors file", lockOf(c.Errors)},
-	} {
+	var pairs []sameFile
+	for _, in := range c.Input.Files() {
+		pairs = append(pairs,
+			sameFile{"output", c.Output, "input", in},
+			sameFile{"errors file", c.Errors, "input", in},
+			sameFile{"input", in, "lock of the output", lockOf(c.Output)},
+			sameFile{"input", in, "lock of the errors file", lockOf(c.Errors)})
+	}
+	pairs = append(pairs, sameFile{"errors file", c.Errors, "output", c.Output})
+	for _, e := range pairs {
 		if journal.SameFile(e.name, e.otherName) {
 			return &e
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -30,7 +31,7 @@ type Scanned struct {
 // Checked and Passing of cfg are Scan's. Of a file, a complaint about an id used twice
 // names the line that had it first; a stream cannot be read again for that.
 func Scan(in Input, cfg prompts.Config, halt <-chan struct{}, take func(prompts.Request)) (Scanned, error) {
-	cfg.Name, cfg.Checked, cfg.Passing = in.Name, false, true
+	cfg.Checked, cfg.Passing = false, true
 	var found Scanned
 	if err := found.read(in, cfg, halt, take); err != nil || in.Stream {
 		return found, err
@@ -39,24 +40,21 @@ func Scan(in Input, cfg prompts.Config, halt <-chan struct{}, take func(prompts.
 }
 
 func (s *Scanned) read(in Input, cfg prompts.Config, halt <-chan struct{}, take func(prompts.Request)) error {
-	file, err := in.Open()
-	if err != nil {
-		return fmt.Errorf("promptfile: %w: %w", err, ErrInput)
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	reader := prompts.NewReader(file, cfg)
-	defer func() { s.Lines, s.Digest = reader.Line(), reader.Digest() }()
-	for req, err := range reader.All() {
-		if isClosed(halt) {
-			return ErrHalted
+	return in.Read(cfg, func(file io.Reader, cfg prompts.Config) error {
+		reader := prompts.NewReader(file, cfg)
+		defer func() { s.Lines, s.Digest = reader.Line(), reader.Digest() }()
+		for req, err := range reader.All() {
+			if isClosed(halt) {
+				return ErrHalted
+			}
+			if err == nil {
+				take(req)
+			} else if err = s.note(err); err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			take(req)
-		} else if err = s.note(err); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func isClosed(halt <-chan struct{}) bool {
@@ -74,12 +72,7 @@ func nameFirst(in Input, cfg prompts.Config, bad []*prompts.LineError) error {
 	if len(bad) == 0 {
 		return nil
 	}
-	file, err := in.Open()
-	if err != nil {
-		return fmt.Errorf("promptfile: %w: %w", err, ErrInput)
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	return prompts.FirstLines(file, cfg, bad)
+	return in.Read(cfg, func(file io.Reader, cfg prompts.Config) error { return prompts.FirstLines(file, cfg, bad) })
 }
 
 // Refused are the lines of an input that are not asked.

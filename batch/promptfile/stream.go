@@ -1,6 +1,10 @@
 package promptfile
 
-import "github.com/headrace/headrace/batch/prompts"
+import (
+	"io"
+
+	"github.com/headrace/headrace/batch/prompts"
+)
 
 // stream reads an input that can be read only once, in a goroutine of its own.
 // Nothing ends a read from a terminal or a pipe that stalls, so a run that is over
@@ -42,15 +46,15 @@ func (s *stream) all(yield func(prompts.Request, error) bool) {
 
 func (s *stream) read() {
 	defer close(s.lines)
-	file, err := s.in.cfg.Input.Open()
-	if err != nil {
-		s.give(prompts.Request{}, err)
-		return
-	}
-	defer func() { _ = file.Close() }() // it was only read
 	cfg := s.in.cfg.reader()
 	cfg.Takes = s.in.takes()
-	prompts.NewReader(file, cfg).All()(s.give)
+	err := s.in.cfg.Input.Read(cfg, func(file io.Reader, cfg prompts.Config) error {
+		prompts.NewReader(file, cfg).All()(s.give)
+		return nil
+	})
+	if err != nil {
+		s.give(prompts.Request{}, err)
+	}
 }
 
 func (s *stream) give(req prompts.Request, err error) bool {

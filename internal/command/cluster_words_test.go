@@ -27,7 +27,7 @@ func TestTheLineToJoinByIsNotRepeated(t *testing.T) {
 		{"run in.jsonl -o o.jsonl --provider sim --cluster=" + line, nil, `--cluster="${HEADRACE_CLUSTER:?set it to the line to join by}"`},
 		{"run in.jsonl -o o.jsonl --provider sim", map[string]string{"HEADRACE_CLUSTER": line}, "headrace run in.jsonl -o o.jsonl --provider sim\n"},
 		{"run in.jsonl -o o.jsonl --provider sim --cluster " + line, nil, "is one of them the address of --cluster?"},
-		{"run in.jsonl " + line + " -o o.jsonl --provider sim", nil, "nats://[redacted]@10.0.0.1"},
+		{"run " + line + " in.jsonl -o o.jsonl --provider sim", nil, "nats://[redacted]@10.0.0.1"},
 		{"run in.jsonl -o o.jsonl --provider sim --progress " + line, nil, "--progress"},
 		{"run in.jsonl -o o.jsonl --provider sim --rpm " + line, nil, "what it was given is no number"},
 		{line, nil, "there is no command"},

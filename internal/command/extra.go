@@ -77,13 +77,17 @@ func absentCommand(word string) *cobra.Command {
 }
 
 // runOnCluster has an extra run the input.
-func (w *World) runOnCluster(ctx context.Context, flags *runFlags, input string) error {
+func (w *World) runOnCluster(ctx context.Context, flags *runFlags, inputs []string) error {
 	if own := flags.setOf(Ends); len(own) > 0 {
 		return refuse("%s: for runs on one machine: a cluster decides by itself when to stop; leave them out", dashed(own))
 	}
 	for _, e := range w.extras {
-		if e.Cluster != nil {
-			return e.Cluster(ctx, settingsOf(w, flags, input), input)
+		switch {
+		case e.Cluster == nil:
+		case len(inputs) > 1:
+			return refuse("--cluster: %d inputs, and a run takes one there: headrace submit --wait takes several", len(inputs))
+		default:
+			return e.Cluster(ctx, settingsOf(w, flags, inputs[0]), inputs[0])
 		}
 	}
 	return refuse("%s", notHere("--cluster"))

@@ -120,6 +120,9 @@ func TestAnExtraRunsOnACluster(t *testing.T) {
 		"run in.jsonl -o {}/o.jsonl --provider sim --cluster":            {ExitUsage, []string{"in.jsonl", ClusterTrial, "{}/o.jsonl", "{}/o.errors.jsonl", "{}/o.errors.jsonl"}},
 		"run in.jsonl -o - --errors e --provider sim --cluster=nats://a": {ExitUsage, []string{"in.jsonl", "nats://a", "-", "e", "e"}},
 		"run in.jsonl -o {}/o.jsonl --cluster --order some":              {ExitUsage, nil},
+		"run a.jsonl b.jsonl -o {}/o.jsonl --provider sim --cluster=a":   {ExitUsage, nil},
+		"run a.jsonl nats://a -o {}/o.jsonl --provider sim --cluster":    {ExitUsage, nil},
+		"run {}/in* -o {}/o.jsonl --provider sim --cluster=nats://a":     {ExitUsage, []string{"{}/in.jsonl", "nats://a", "{}/o.jsonl", "{}/o.errors.jsonl", "{}/o.errors.jsonl"}},
 		"run {}/in.jsonl -o {}/o.jsonl --provider sim":                   {ExitOK, nil},
 	} {
 		dir, out := t.TempDir(), strings.Builder{}
@@ -134,6 +137,9 @@ func TestAnExtraRunsOnACluster(t *testing.T) {
 		}
 		if code != want.code || !slices.Equal(got, want.got) {
 			t.Errorf("%s: %d, %q, want %d, %q\n%s", args, code, got, want.code, want.got, out.String())
+		}
+		if strings.HasPrefix(args, "run a.jsonl b") && !strings.Contains(out.String(), "--cluster: 2 inputs, and a run takes one there: headrace submit --wait takes several") {
+			t.Errorf("%s: %s", args, out.String())
 		}
 		if want.got != nil && !strings.Contains(out.String(), "it broke\nheadrace: nothing was called") {
 			t.Errorf("%s: not the words of run:\n%s", args, out.String())

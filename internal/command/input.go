@@ -75,11 +75,7 @@ func (f *inputFlags) serves() []string {
 
 // scan reads an input through before anything else is done with it: every bad line is an
 // end of the command, unless such lines are skipped.
-func (w *World) scan(f *inputFlags, input string, take func(prompts.Request)) (promptfile.Scanned, error) {
-	src, err := w.source(input)
-	if err != nil {
-		return promptfile.Scanned{}, err
-	}
+func (w *World) scan(f *inputFlags, src promptfile.Input, take func(prompts.Request)) (promptfile.Scanned, error) {
 	cfg := f.readerConfig(src.Name)
 	cfg.NoKeys = true
 	found, err := promptfile.Scan(src, cfg, nil, take)
@@ -90,7 +86,7 @@ func (w *World) scan(f *inputFlags, input string, take func(prompts.Request)) (p
 		return found, refuse("%s", plainText(err))
 	}
 	if fatal := found.Fatal(f.skipsBadLines(), f.skipsUntranslatable()); fatal != nil {
-		return found, (&runner{World: w, flags: &runFlags{}, input: input}).badLines(fatal)
+		return found, (&runner{World: w, flags: &runFlags{}, input: src.Name}).badLines(fatal)
 	}
 	return found, nil
 }

@@ -22,7 +22,7 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 		r.console.Notice(event.Resumed, fmt.Sprintf("going on: %s in %s already; what is asked again is left out", words.Count(begun.Results, "result"), r.flags.output))
 	case plan == nil:
 	case plan.Items == 0 && plan.Bad.All == 0 && plan.Untranslatable.All == 0:
-		r.console.Notice(event.EmptyInput, fmt.Sprintf("%s holds no items: there is nothing to do", src.Name))
+		r.console.Notice(event.EmptyInput, fmt.Sprintf("%s %s no items: there is nothing to do", src.Name, holdsOrHold(src)))
 	case plan.Done+plan.Failed > 0:
 		r.console.Notice(event.Resumed, fmt.Sprintf("going on: of %s, %d %s in %s already%s: %d to do",
 			words.Count(plan.Items, "item"), plan.Done, isOrAre(plan.Done), r.flags.output, r.failedBefore(plan.Failed), plan.Left()))
@@ -40,6 +40,13 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 	if lowered != "" {
 		r.console.Notice(event.LoweredConcurrency, lowered)
 	}
+}
+
+func holdsOrHold(src promptfile.Input) string {
+	if src.Several() {
+		return "hold"
+	}
+	return "holds"
 }
 
 func isOrAre(n int) string {

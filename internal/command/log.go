@@ -159,11 +159,19 @@ func (r *runner) logTransition(t *batch.Transition) {
 
 // logCall says of one call how it went. What a server calls it may hold anything.
 func (r *runner) logCall(ctx context.Context, it *promptfile.Item, reply *provider.Reply, took time.Duration, err error) {
-	attrs := []any{"id", it.ID, "line", it.Line, "lane", it.Pool(), "attempt", batch.CallFrom(ctx), "status", reply.Status, "request_id", r.redact(reply.RequestID), "latency_ms", took.Milliseconds()}
+	attrs := append(whereIs(it), "lane", it.Pool(), "attempt", batch.CallFrom(ctx), "status", reply.Status, "request_id", r.redact(reply.RequestID), "latency_ms", took.Milliseconds())
 	if e := faultOf(err); e != nil {
 		attrs = append(attrs, "kind", e.Kind.String())
 	}
 	r.log.Debug("call", append(attrs, "error", r.redactError(err))...)
+}
+
+// whereIs names an item and its line, and the file where the input has several.
+func whereIs(it *promptfile.Item) []any {
+	if it.File == "" {
+		return []any{"id", it.ID, "line", it.Line}
+	}
+	return []any{"id", it.ID, "line", it.Line, "file", it.File, "file_line", it.FileLine}
 }
 
 // logRetry logs that a wait of an item is over: it goes again. After a refusal the lane has
@@ -177,14 +185,14 @@ func (r *runner) logRetry(again batch.Retry) {
 	if e := faultOf(again.Err); e != nil {
 		kind = e.Kind.String()
 	}
-	r.log.Debug(what, "id", it.ID, "line", it.Line, "lane", again.Lane, "attempt", again.Calls+1, "waited_ms", again.Waited.Milliseconds(), "kind", kind)
+	r.log.Debug(what, append(whereIs(it), "lane", again.Lane, "attempt", again.Calls+1, "waited_ms", again.Waited.Milliseconds(), "kind", kind)...)
 }
 
 // logItem says of an item why it failed.
 func (r *runner) logItem(res *promptfile.Result) {
 	kind, _ := r.failureCode(res.Err)
-	r.log.Info("item failed", "id", res.Item.ID, "line", res.Item.Line, "lane", res.Lane, "kind", kind, "attempt", res.Attempts,
-		"wait_ms", res.Waited.Milliseconds(), "latency_ms", res.Latency.Milliseconds(), "error", r.redactError(res.Err))
+	r.log.Info("item failed", append(whereIs(res.Item), "lane", res.Lane, "kind", kind, "attempt", res.Attempts,
+		"wait_ms", res.Waited.Milliseconds(), "latency_ms", res.Latency.Milliseconds(), "error", r.redactError(res.Err))...)
 	r.logPanic(res.Err, "id", res.Item.ID)
 }
 

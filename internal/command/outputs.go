@@ -42,8 +42,10 @@ type namedFile struct{ what, name string }
 
 // files are those that a run reads and writes, beside its timeline and its log.
 func (r *runner) files() (list []namedFile) {
-	if r.input != "-" {
-		list = append(list, namedFile{"input", r.input})
+	for _, name := range r.inputs {
+		if name != "-" {
+			list = append(list, namedFile{"input", name})
+		}
 	}
 	if !r.flags.toStdout() {
 		list = append(list, namedFile{"output", r.flags.output}, namedFile{"state file", statePath(r.flags.output)})
@@ -127,8 +129,8 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 		Skipped: func(bad *prompts.LineError) {
 			r.skipped.Add(1)
 			r.unwritten.Add(1)
-			if isNoJSONL(input, bad) {
-				r.console.Notice(event.ReadOtherwise, formatHint(input))
+			if isNoJSONL(bad) {
+				r.console.Notice(event.ReadOtherwise, formatHint(bad.File))
 			}
 		},
 		Renamed: r.sayRenamed(),
@@ -136,7 +138,7 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 			r.console.Notice(event.InputBroke, plainText(err)+" (no further line is taken; the items before it are finished)")
 			var bad *prompts.LineError
 			if errors.As(err, &bad) {
-				for _, hint := range hintsFor(input, []*prompts.LineError{bad}) {
+				for _, hint := range hintsFor([]*prompts.LineError{bad}) {
 					r.console.Notice(event.ReadOtherwise, hint)
 				}
 			}
@@ -150,11 +152,19 @@ func (r *runner) sayRenamed() func(*prompts.Request, string) {
 	said := false
 	return func(req *prompts.Request, was string) {
 		if !said {
-			r.console.Notice(event.Renamed, fmt.Sprintf("%s has a result of another question under the id %q: that of line %d is %s, and so on",
-				r.flags.output, was, req.Line, req.ID))
+			r.console.Notice(event.Renamed, fmt.Sprintf("%s has a result of another question under the id %q: that of %s is %s, and so on",
+				r.flags.output, was, placeOf(req), req.ID))
 		}
 		said = true
 	}
+}
+
+// placeOf is the line that a request is on, in words.
+func placeOf(req *prompts.Request) string {
+	if req.File == "" {
+		return fmt.Sprintf("line %d", req.Line)
+	}
+	return fmt.Sprintf("line %d of %s", req.FileLine, req.File)
 }
 
 // sayOrder says what became of an output that is to stand in the order of the input.

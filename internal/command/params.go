@@ -83,6 +83,10 @@ func wrapped(words []string, indent string) string {
 const inputHelp = `INPUT is JSONL, a text (--format text, a prompt a line) or a table (a name that ends in .csv,
 or --format csv). Each line of JSONL has one of these forms. A line in two of them is refused.
 
+Several files, or a pattern in quotes such as 'part-*.jsonl', are one input, in their order. An id
+is unique over all of them. Lines are numbered on from file to file, and so are the ids of lines
+that give none; file and file_line of a result say where it stands. The same files again go on.
+
 A prompt: {"prompt":"…"}
   prompt             the question
   id, custom_id      names the result (default: the number of the line, as in line-000042)

@@ -29,20 +29,24 @@ a target of latency change the time as they do in a run.`
 func newPlanCommand(w *World) *cobra.Command {
 	flags := &planFlags{}
 	cmd := &cobra.Command{
-		Use:   "plan INPUT [flags]",
+		Use:   "plan INPUT... [flags]",
 		Short: "Say what a prompt file would cost and how long it would take",
 		Long:  planLong,
 		Example: `  headrace plan examples/prompts.jsonl --model gpt-6-luna --tier openai-build
   headrace plan prompts.jsonl --rpm 600 --tpm 200000 -c 64
   headrace plan prompts.jsonl --rpm 600 --json | jq .seconds`,
-		Args: oneInput,
+		Args: someInputs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w.release() // there is nothing to be saved: Ctrl-C has its usual effect
 			w.stdout = forPeople(w.stdout)
 			if err := flags.complete(cmd.Flags(), w.env); err != nil {
 				return err
 			}
-			return w.planFile(flags, args[0])
+			inputs, err := matching(args)
+			if err != nil {
+				return err
+			}
+			return w.planFiles(flags, inputs)
 		},
 	}
 	flags.registerPlan(cmd.Flags())
@@ -115,10 +119,14 @@ func (f *planFlags) checkAnswer() error {
 	return fmt.Errorf("--output-tokens: %v is no number of tokens: it may be from 0 to %s", f.answer, words.Thousands(mostAnswer))
 }
 
-// planFile reads the file, runs the forecast and prints what came of it.
-func (w *World) planFile(flags *planFlags, input string) error {
-	p := plan.New(flags.planOf(input))
-	found, err := w.scan(&flags.inputFlags, input, p.Take)
+// planFiles reads the files, runs the forecast and prints what came of it.
+func (w *World) planFiles(flags *planFlags, inputs []string) error {
+	src, err := w.source(inputs, flags.formatOf)
+	if err != nil {
+		return err
+	}
+	p := plan.New(flags.planOf(src.Name))
+	found, err := w.scan(&flags.inputFlags, src, p.Take)
 	if err != nil {
 		return err
 	}

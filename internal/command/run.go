@@ -22,8 +22,8 @@ import (
 const runLong = `Run the items of a prompt file against a provider, each exactly once; calls that were in
 flight when the process was killed are asked again.
 
-INPUT is JSONL, or a text or a table with --format ("-" reads standard input). Each line of
-JSONL is one of these, mixed as you like:
+INPUT is JSONL, or a text or a table with --format ("-" reads standard input). Several files, or
+a pattern such as 'part-*.jsonl', make one run. Each line of JSONL is one of these, mixed as you like:
 
   {"prompt":"Name three rivers.","id":"rivers","max_tokens":50}
   {"model":"gpt-4o-mini","messages":[{"role":"user","content":"Hello"}],"metadata":{"row":7}}
@@ -57,23 +57,28 @@ in every line; 4 stopped by a bound of yours (--deadline, --max-failures); 5 the
 func newRunCommand(w *World) *cobra.Command {
 	flags := &runFlags{}
 	cmd := &cobra.Command{
-		Use:   "run INPUT -o OUTPUT [flags]",
-		Short: "Run a prompt file, or go on with it",
+		Use:   "run INPUT... -o OUTPUT [flags]",
+		Short: "Run a prompt file or several, or go on with them",
 		Long:  runLong,
 		Example: `  headrace run examples/prompts.jsonl -o results.jsonl --provider sim
   headrace run prompts.jsonl -o results.jsonl --model gpt-4o-mini
   headrace run prompts.jsonl -o results.jsonl --provider anthropic --model claude-haiku-4-5
   headrace run prompts.jsonl -o results.jsonl --base-url http://127.0.0.1:8080/v1 --rpm 600
+  headrace run part-*.jsonl -o results.jsonl --model gpt-4o-mini
   cat prompts.jsonl | headrace run - -o - --model gpt-4o-mini | jq -r '.response.body.choices[0].message.content'`,
-		Args: oneInput,
+		Args: someInputs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.complete(cmd.Flags(), w.env); err != nil {
 				return err
 			}
-			if flags.cluster != "" {
-				return w.runOnCluster(cmd.Context(), flags, args[0])
+			inputs, err := matching(args)
+			switch {
+			case err != nil:
+				return err
+			case flags.cluster != "":
+				return w.runOnCluster(cmd.Context(), flags, inputs)
 			}
-			return w.runFile(cmd.Context(), flags, args[0])
+			return w.runFiles(cmd.Context(), flags, inputs)
 		},
 	}
 	flags.register(cmd.Flags())
@@ -82,17 +87,15 @@ func newRunCommand(w *World) *cobra.Command {
 	return cmd
 }
 
-func oneInput(cmd *cobra.Command, args []string) error {
-	switch len(args) {
-	case 1:
-		return nil
-	case 0:
+func someInputs(cmd *cobra.Command, args []string) error {
+	f := cmd.Flags().Lookup("cluster")
+	switch {
+	case len(args) == 0:
 		return refuse("no input: name a prompt file, or \"-\" for standard input: see %s --help", cmd.CommandPath())
+	case len(args) > 1 && f != nil && f.Changed && f.Value.String() == f.NoOptDefVal:
+		return refuse("%d inputs, and only one can be run in a cluster: is one of them the address of --cluster? write it as in --cluster=nats://…", len(args))
 	}
-	if f := cmd.Flags().Lookup("cluster"); f != nil && f.Changed && f.Value.String() == f.NoOptDefVal {
-		return refuse("%d inputs, and only one can be run: is one of them the address of --cluster? write it as in --cluster=nats://…", len(args))
-	}
-	return refuse("%d inputs, and only one can be run: did a shell pattern match too much? (%q, %q …)", len(args), args[0], args[1])
+	return nil
 }
 
 func noArguments(cmd *cobra.Command, args []string) error {
@@ -106,7 +109,8 @@ func noArguments(cmd *cobra.Command, args []string) error {
 type runner struct {
 	*World
 	flags   *runFlags
-	input   string
+	inputs  []string // the names of its files
+	input   string   // names the input
 	backend *backend
 	console *progress.Console
 	every   time.Duration // in which it shows how the run stands
@@ -140,10 +144,10 @@ type runner struct {
 	answeredBefore bool         // in an earlier run of the same output, by whom this one calls
 }
 
-// runFile runs a file to whatever end, and says what is to be said but for the
+// runFiles runs files to whatever end, and says what is to be said but for the
 // last lines: those are the ending's.
-func (w *World) runFile(ctx context.Context, flags *runFlags, input string) error {
-	r := &runner{World: w, flags: flags, input: input, began: w.clock.Now(), watched: make(chan struct{})}
+func (w *World) runFiles(ctx context.Context, flags *runFlags, inputs []string) error {
+	r := &runner{World: w, flags: flags, inputs: inputs, input: inputs[0], began: w.clock.Now(), watched: make(chan struct{})}
 	manner := r.manner()
 	r.every, r.console = manner.Every(), progress.Open(manner, w.clock.Now)
 	closeLog, err := r.openLog()
@@ -182,9 +186,12 @@ func (r *runner) run() error {
 		return err
 	}
 	defer r.backend.fleet.CloseIdle()
-	src, err := r.source(r.input)
+	src, err := r.source(r.inputs, r.flags.formatOf)
 	if err != nil {
 		return err
+	}
+	if src.Several() {
+		r.input = src.Name
 	}
 	if err := r.placeTimeline(); err != nil {
 		return err

@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/provider/vendor"
 	"github.com/headrace/headrace/provider/wire"
 )
 
 // hintsFor say what flags may have to do with bad lines: a line each.
-func hintsFor(input string, bad []*prompts.LineError) (hints []string) {
-	if len(bad) > 0 && isNoJSONL(input, bad[0]) {
-		hints = append(hints, formatHint(input))
+func hintsFor(bad []*prompts.LineError) (hints []string) {
+	if i := slices.IndexFunc(bad, isNoJSONL); i >= 0 {
+		hints = append(hints, formatHint(printable.Line(bad[i].File)))
 	}
 	if slices.ContainsFunc(bad, func(e *prompts.LineError) bool { return errors.Is(e, prompts.ErrNoModel) }) {
 		hints = append(hints, "--model NAME gives lines a model that name none")
@@ -64,9 +65,9 @@ func formatHint(input string) string {
 
 // isNoJSONL reports whether what was read as JSONL seems to be none: its first line is
 // something else, and its name does not say that it is JSON.
-func isNoJSONL(input string, first *prompts.LineError) bool {
-	name := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(input), ".gz"), ".zst")
-	return first.Line == 1 && errors.Is(first, prompts.ErrNotJSON) &&
+func isNoJSONL(first *prompts.LineError) bool {
+	name := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(first.File), ".gz"), ".zst")
+	return first.FileLine() == 1 && errors.Is(first, prompts.ErrNotJSON) &&
 		!slices.Contains([]string{".jsonl", ".ndjson", ".json"}, filepath.Ext(name))
 }
 

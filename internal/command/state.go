@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/headrace/headrace/batch"
@@ -30,7 +31,7 @@ func (r *runner) stateFile() *stateFile {
 		return nil
 	}
 	s := &stateFile{path: statePath(r.flags.output), law: r.flags.law, now: r.clock.Now, disk: disk.Real(), synced: r.flags.durability() == saver.Sync}
-	for _, other := range []string{r.input, r.flags.output, r.flags.errorsPath()} {
+	for _, other := range append(slices.Clone(r.inputs), r.flags.output, r.flags.errorsPath()) {
 		if journal.SameFile(other, s.path) {
 			return nil
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/command/words"
@@ -22,8 +23,9 @@ import (
 
 // statusFlags are the flags of status.
 type statusFlags struct {
-	errors, input, format, timeline string
-	watch, json                     bool
+	errors, format, timeline string
+	input                    []string
+	watch, json              bool
 }
 
 func newStatusCommand(w *World) *cobra.Command {
@@ -62,7 +64,7 @@ results.jsonl, and tell of a run that was killed how it stood.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&flags.errors, "errors", "", "where failed items are (default: OUTPUT with .errors before its ending)")
-	fs.StringVar(&flags.input, "input", "", "the prompt file, to tell what remains")
+	fs.StringArrayVar(&flags.input, "input", nil, "the prompt file, to tell what remains; of several files once for each, or a pattern")
 	fs.StringVar(&flags.format, "format", formatAuto, "how the input holds its items, as in headrace run")
 	fs.BoolVar(&flags.watch, "watch", false, "show how the run stands until it ends")
 	fs.BoolVar(&flags.json, "json", false, "print the latest progress event of the run")
@@ -101,37 +103,42 @@ func (w *World) status(flags *statusFlags, output string) error {
 	if err != nil {
 		return refuse("%s", plainText(err))
 	}
-	items := unknownItems
-	if flags.input != "" {
-		if items, err = w.countItems(&of, flags.input); err != nil {
+	items, input := unknownItems, promptfile.Input{}
+	if len(flags.input) > 0 {
+		paths, err := matching(flags.input)
+		if err != nil {
+			return err
+		}
+		if input, err = w.source(paths, of.formatOf); err != nil {
+			return err
+		}
+		if items, err = countItems(&of, input); err != nil {
 			return err
 		}
 	}
-	printStatus(forPeople(w.stdout), &of, p, flags.input, items)
+	printStatus(forPeople(w.stdout), &of, p, input, items)
 	return nil
 }
 
 // countItems reads an input through. Which model and endpoint its lines will be
 // given, changes nothing about their number.
-func (w *World) countItems(of *runFlags, input string) (int, error) {
-	src, err := w.source(input)
-	if err != nil {
-		return 0, err
-	}
-	file, err := src.Open()
-	if err != nil {
-		return 0, inputFault(input, err)
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	cfg := prompts.Config{Name: src.Name, DefaultModel: simDefaultModel, Serves: prompts.Operations(), Checked: true, Format: of.formatOf(src.Name)}
-	sum, _, err := prompts.Check(prompts.NewReader(file, cfg))
-	if err != nil {
+func countItems(of *runFlags, input promptfile.Input) (items int, err error) {
+	cfg := prompts.Config{DefaultModel: simDefaultModel, Serves: prompts.Operations(), Checked: true, Format: of.formatOf(input.Name)}
+	err = input.Read(cfg, func(file io.Reader, cfg prompts.Config) error {
+		sum, _, err := prompts.Check(prompts.NewReader(file, cfg))
+		items = sum.Items + sum.Bad
+		return err
+	})
+	switch {
+	case errors.Is(err, promptfile.ErrInput):
+		return 0, inputFault(input.Name, err)
+	case err != nil:
 		return 0, refuse("%s", plainText(err))
 	}
-	return sum.Items + sum.Bad, nil
+	return items, nil
 }
 
-func printStatus(out io.Writer, of *runFlags, p *journal.Progress, input string, items int) {
+func printStatus(out io.Writer, of *runFlags, p *journal.Progress, input promptfile.Input, items int) {
 	row := func(name string, format string, args ...any) {
 		fmt.Fprintf(out, "  %-10s %s\n", name, sayf(format, args...))
 	}
@@ -147,7 +154,7 @@ func printStatus(out io.Writer, of *runFlags, p *journal.Progress, input string,
 	if items == unknownItems {
 		row("remaining", "not known without the input: name it with --input FILE%s", spanWords(p))
 	} else {
-		row("remaining", "%d of %d in %s, if no line of it was changed since", max(0, items-p.Done-p.Failed), items, input)
+		row("remaining", "%d of %d in %s, if no line of %s was changed since", max(0, items-p.Done-p.Failed), items, input.Name, itOrThem(len(input.Files())))
 	}
 	row("spent", "%s", spentWords(p))
 	if p.Torn > 0 {

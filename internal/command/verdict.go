@@ -10,7 +10,6 @@ import (
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/saver"
 	"github.com/headrace/headrace/coordinator/machine"
-	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/provider"
 )
@@ -43,7 +42,7 @@ func (r *runner) badLines(s *promptfile.BadLines) error {
 	for _, bad := range s.First {
 		end.list = append(end.list, bad)
 	}
-	if hints := hintsFor(printable.Line(r.input), s.First); len(hints) > 0 {
+	if hints := hintsFor(s.First); len(hints) > 0 {
 		end.text = strings.Join(hints, "\n") + "\n" + end.text
 	}
 	if more := s.All - len(s.First); more > 0 {
