@@ -343,7 +343,7 @@ func TestOneMistakeStopsTheRun(t *testing.T) {
 				}
 				_, before := p.server.counted()
 				p.ends(3)
-				p.hasSaid(append(s.says, `^headrace: 0 results saved: .*; to go on, run:$`)...)
+				p.hasSaid(append(s.says, `^headrace: 0 results saved, .* not answered: .*; to go on, run:$`)...)
 				p.answered(nil)
 				p.failed(nil)
 				if _, after := p.server.counted(); after-before > most {
@@ -441,7 +441,7 @@ func TestARevokedKeyStopsTheRun(t *testing.T) {
 	p := staged(t, buildCommand(t), "revoked", from(good), says(401, badKey), "-c", fmt.Sprint(mistakeFlight))
 	report(t, []*play{p.begin(func(p *play) {
 		p.ends(3)
-		p.hasSaid(`stopped: openai refuses the key: 401 invalid_api_key$`, `^headrace: 100 results saved: put a valid key into A_KEY`)
+		p.hasSaid(`stopped: openai refuses the key: 401 invalid_api_key$`, `^headrace: 100 results saved, .* not answered: put a valid key into A_KEY`)
 		p.failed(nil)
 		if _, total := p.server.counted(); total > good+5+mistakeFlight || len(p.lines(p.out)) != good {
 			p.faultf("%d calls, %d answers", total, len(p.lines(p.out)))
@@ -574,7 +574,7 @@ func TestOutagePatience(t *testing.T) {
 					p.breaks(o.spoil)
 				}
 			})
-			p.hasSaid(`stopped: nothing was answered since \d\d:\d\d:\d\d, and \d+ items wait: .*`+o.says, `^headrace: \d+ results saved: .*; to go on, run:$`)
+			p.hasSaid(`stopped: nothing was answered since \d\d:\d\d:\d\d, and \d+ items wait: .*`+o.says, `^headrace: \d+ results saved, .* not answered: .*; to go on, run:$`)
 			p.failed(nil)
 			p.mends(nil, nil)
 			p.ends(0)

@@ -167,6 +167,17 @@ func LockedBy(path string) (who string, locked bool) {
 	return "", false
 }
 
+// LockLeft reports whether a process that was killed has left its lock beside the output at
+// path: the file is there, and nobody holds it. It asks as LockedBy does.
+func LockLeft(path string) bool {
+	info, err := os.Lstat(realName(path) + LockSuffix)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	_, held := LockedBy(path)
+	return !held
+}
+
 func holder(name string) string {
 	const unknown = "another process"
 	file, err := os.OpenFile(name, os.O_RDONLY|disk.NoFollow, 0)

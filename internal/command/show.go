@@ -59,7 +59,7 @@ func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.R
 	}
 	rep.Left = rep.NotRun
 	if plan != nil && !errors.Is(s.Err(), promptfile.ErrChanged) { // else the plan is of another input
-		rep.Left = max(rep.Left, plan.Left()-rep.Succeeded-rep.Failed)
+		rep.Left, rep.Of = max(rep.Left, plan.Left()-rep.Succeeded-rep.Failed), plan.Items
 	}
 	if r.backend.books != nil {
 		books := r.backend.books()

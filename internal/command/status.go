@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
+	"text/template"
 
 	"github.com/spf13/cobra"
 
@@ -39,12 +41,16 @@ may be writing to them.
 
 How many remain, only the input knows: name it with --input.
 
+It exits as the run did: with 0 if every item succeeded, 1 if some failed, 3 if the provider
+stopped it, 4 or 5 by a bound or the disk, and with 130 if it was interrupted or killed. Of a run
+that goes on it exits with 0. An output that cannot be read, or a mistake, is 2.
+
 With --watch it shows how a run that goes on stands, as that shows itself, from any other
 terminal, until it ends or until Ctrl-C, which ends only the watching. On no terminal it
 prints a line when what holds the run back changes, or something fails, and each 5 s. With
---json it prints the latest progress event of the run, as --progress json does, and ends.
-Both read the timeline that a run keeps beside its output, in results.run.jsonl for
-results.jsonl, and tell of a run that was killed how it stood.`,
+--json it prints the latest progress event of the run, as --progress json does, and ends; of a
+run that was killed its state is "killed". Both read the timeline that a run keeps beside its
+output, in results.run.jsonl for results.jsonl, and tell of a run that was killed how it stood.`,
 		Example: `  headrace status results.jsonl
   headrace status results.jsonl --input prompts.jsonl
   headrace status results.jsonl --watch
@@ -88,6 +94,9 @@ func (w *World) follow(ctx context.Context, flags *statusFlags, output string) e
 	return run.watch(ctx)
 }
 
+// anyColumns has a row counted whatever its columns are called.
+var anyColumns = template.Must(template.New("").Parse("-"))
+
 // unknownItems is the length of an input that was not named.
 const unknownItems = -1
 
@@ -117,13 +126,35 @@ func (w *World) status(flags *statusFlags, output string) error {
 		}
 	}
 	printStatus(forPeople(w.stdout), &of, p, input, items)
-	return nil
+	return w.howItEnded(flags, output, p)
+}
+
+// howItEnded says whether the run goes on or was killed, and ends as it did. What its timeline
+// does not say, its files do.
+func (w *World) howItEnded(flags *statusFlags, output string, p *journal.Progress) error {
+	run, err := w.watched(flags, output)
+	if err != nil { // there is none
+		run = &watched{World: w, output: output}
+	}
+	v, err := run.reader.Look()
+	if err != nil && (runtime.GOOS == "windows" || !journal.LockLeft(output)) { // there, each run leaves its lock
+		v.Ended = true
+	}
+	if who, runs := journal.LockedBy(output); runs {
+		fmt.Fprintf(w.stdout, "  %-10s goes on (%s)\n", "run", who)
+	} else if run.wasKilled(&v) {
+		fmt.Fprintf(w.stdout, "  %-10s was killed, or its machine went down: the same command goes on with it\n", "run")
+	}
+	return run.exit(&v, p.Failed > 0)
 }
 
 // countItems reads an input through. Which model and endpoint its lines will be
 // given, changes nothing about their number.
 func countItems(of *runFlags, input promptfile.Input) (items int, err error) {
 	cfg := prompts.Config{DefaultModel: simDefaultModel, Serves: prompts.Operations(), Checked: true, Format: of.formatOf(input.Name)}
+	if slices.ContainsFunc(input.Files(), func(name string) bool { return of.formatOf(name) == prompts.FormatCSV }) {
+		cfg.Template = anyColumns
+	}
 	err = input.Read(cfg, func(file io.Reader, cfg prompts.Config) error {
 		sum, _, err := prompts.Check(prompts.NewReader(file, cfg))
 		items = sum.Items + sum.Bad

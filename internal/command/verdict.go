@@ -149,7 +149,21 @@ func (r *runner) saved(s *promptfile.Sums) string {
 	if s.Failed > 0 {
 		text += fmt.Sprintf(", %s failed (%s)", words.Count(s.Failed, "item"), r.flags.errorsPath())
 	}
-	return text
+	return text + r.unasked()
+}
+
+// unasked says how many items of the input are still to do; "" where none is, or that is not
+// known. Some of them may have been asked where calls were refused, broke or were abandoned.
+func (r *runner) unasked() string {
+	rep := r.report
+	if rep == nil || rep.Left == 0 || rep.Of == 0 {
+		return ""
+	}
+	what := "asked"
+	if rep.Counters.HandedOver > 0 || r.halt.ctx.Err() != nil {
+		what = "answered"
+	}
+	return fmt.Sprintf(", %s of %s not %s", words.Number(rep.Left), words.Number(rep.Of), what)
 }
 
 // itemsFailed is the end of a run that has gone through its whole input.

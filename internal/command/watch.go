@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -91,11 +92,38 @@ func (w *watched) printProgress(ctx context.Context) error {
 	if v.Progress == nil {
 		return refuse("%s does not say yet how the run stands: ask again in a second", w.reader.Path)
 	}
-	fmt.Fprintf(w.stdout, "%s\n", printable.JSON(v.Line))
-	if why := w.whyOver(&v); why != "" && !v.Ended { // its state says what it was about when it was killed
-		fmt.Fprintf(w.stderr, "headrace: %s\n", printable.Line(why))
+	line := v.Line
+	if w.wasKilled(&v) {
+		fmt.Fprintf(w.stderr, "headrace: %s\n", printable.Line(w.stoppedAt(&v)))
+		was := fmt.Appendf(nil, `"state":%q`, v.Progress.State) // no text before it has such quotes
+		line = bytes.Replace(line, was, []byte(`"state":"killed"`), 1)
 	}
-	return nil
+	fmt.Fprintf(w.stdout, "%s\n", printable.JSON(line))
+	return w.exit(&v, v.Progress.Failed > 0)
+}
+
+// wasKilled reports whether a run has come to no end, and does not go on.
+func (w *watched) wasKilled(v *timeline.View) bool {
+	return !v.Ended && w.isFile() && (journal.LockLeft(w.output) || w.whyOver(v) != "")
+}
+
+// exit ends a command that tells of a run as the run did. One that goes on has no end yet.
+func (w *watched) exit(v *timeline.View, failed bool) error {
+	code := ExitOK
+	_, runs := journal.LockedBy(w.output)
+	switch {
+	case runs && w.isFile():
+	case w.wasKilled(v):
+		code = ExitInterrupted
+	case v.ExitCode != nil:
+		code = *v.ExitCode
+	case failed:
+		code = ExitItemsFailed
+	}
+	if code == ExitOK {
+		return nil
+	}
+	return &ending{code: code}
 }
 
 // watch shows a run until it ends, or until Ctrl-C: to stop looking is no interruption.
@@ -107,7 +135,10 @@ func (w *watched) watch(ctx context.Context) error {
 	shown := w.face()
 	why, err := w.follow(ctx, &v, shown)
 	shown.end(why)
-	return err
+	if err != nil || why == "" {
+		return err
+	}
+	return w.exit(&v, v.Progress != nil && v.Progress.Failed > 0)
 }
 
 // follow gives the reason why there is no more to be seen, "" if nobody wants to.
@@ -148,21 +179,35 @@ func (w *watched) whyOver(v *timeline.View) string {
 	if quiet < silence {
 		return ""
 	}
-	since := "its timeline has begun"
-	if !last.IsZero() {
-		since = last.Local().Format(time.DateTime)
-	}
-	info, err := os.Stat(w.output)
-	if known := err == nil && info.Mode().IsRegular(); known {
+	if w.isFile() {
 		if _, runs := journal.LockedBy(w.output); runs {
 			return ""
 		}
-		return fmt.Sprintf("the run does not go on: it was killed, or its machine went down, after %s; the same command goes on with it", since)
+		return w.stoppedAt(v)
 	}
 	if w.clock.Now().Sub(w.heard) < longSilence {
 		return ""
 	}
-	return fmt.Sprintf("nothing was heard of the run since %s", since)
+	return "nothing was heard of the run since " + latestOf(v)
+}
+
+// isFile reports whether the output is a file, which a run locks.
+func (w *watched) isFile() bool {
+	info, err := os.Stat(w.output)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// stoppedAt says that a run was killed.
+func (w *watched) stoppedAt(v *timeline.View) string {
+	return fmt.Sprintf("the run does not go on: it was killed, or its machine went down, after %s; the same command goes on with it", latestOf(v))
+}
+
+// latestOf says when something was heard of a run.
+func latestOf(v *timeline.View) string {
+	if v.At.IsZero() {
+		return "its timeline has begun"
+	}
+	return v.At.Local().Format(time.DateTime)
 }
 
 // face is how a run is watched: on a terminal as a panel, else in lines.

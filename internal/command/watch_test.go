@@ -117,7 +117,7 @@ func TestWatchOfASilentRun(t *testing.T) {
 				}
 				code, took := <-ended, time.Since(began)
 				said := strings.Contains(out.String(), "the run does not go on: it was killed, or its machine went down, after ")
-				if code != ExitOK || said == locked || !strings.Contains(out.String(), "1 done") || !locked && took > silence+time.Second {
+				if (code == ExitInterrupted) == locked || !locked && code != ExitInterrupted || said == locked || !strings.Contains(out.String(), "1 done") || !locked && took > silence+time.Second {
 					t.Errorf("exit code %d after %v:\n%s", code, took, out.String())
 				}
 			})
@@ -171,7 +171,9 @@ func TestEventOfAKilledRun(t *testing.T) {
 		}{{time.Second, false}, {time.Hour, true}} {
 			time.Sleep(c.later)
 			code, out, errs := inWorld(t, nil, nil, "status", r.output, "--json")
-			if killed := strings.Contains(errs, "the run does not go on: it was killed"); code != ExitOK || killed != c.killed || !strings.Contains(out, `"done":1`) {
+			said := strings.Contains(errs, "the run does not go on: it was killed")
+			state := strings.Contains(out, `"state":"killed"`)
+			if said != c.killed || state != c.killed || (code == ExitInterrupted) != c.killed || !c.killed && code != ExitOK || !strings.Contains(out, `"done":1`) {
 				t.Errorf("%v later: exit code %d: %s%s", c.later, code, out, errs)
 			}
 		}

@@ -16,7 +16,7 @@ type Progress struct {
 	Waiting   int     `json:"waiting"`
 	PerSecond float64 `json:"per_second"`
 	At        string  `json:"at"`    // RFC 3339
-	State     string  `json:"state"` // running, paused, draining, stopped or over
+	State     string  `json:"state"` // running, paused, draining, stopped or over; killed, as status --json says
 
 	Input       string   `json:"input"`
 	Output      string   `json:"output"`

@@ -21,6 +21,7 @@ type Report struct {
 	batch.Summary
 	Before         int            // items that earlier runs have ended
 	Left           int            // items that are still to do
+	Of             int            // items of the whole input; 0: that is not known
 	Skipped        int            // bad lines of the input
 	Untranslatable int            // lines of the input that cannot be said in the provider's words
 	Renamed        int            // items whose id was taken in the output
@@ -244,15 +245,13 @@ type countRow struct {
 	words string
 }
 
-// waitRows are the counts that most runs have none of: what became of items that had to
-// wait, or were let go.
+// waitRows are the counts that most runs have none of: what became of items that had to wait.
 func (s *Report) waitRows() (rows []countRow) {
 	c := s.Counters
 	for _, r := range []countRow{
 		{"parked", c.Parked, fmt.Sprintf("%s an item waited behind a refusal, %d given out again", oneOr(c.Parked, "time"), c.Redistributed)},
 		{"delayed", c.Delayed, oneOr(c.Delayed, "time") + " an item waited by itself: its call broke, or was refused alone"},
 		{"stragglers", c.Stragglers, "of the throttled calls had left before the cooldown"},
-		{"released", c.Released - c.FailedLater, oneOr(c.Released-c.FailedLater, "item") + " let go without a further call: see the proof"},
 	} {
 		if r.count > 0 {
 			rows = append(rows, r)

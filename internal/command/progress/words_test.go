@@ -34,7 +34,7 @@ func TestSummaryOfOne(t *testing.T) {
 	}
 	text := s.text()
 	for _, want := range []string{
-		"met by 1 call\n", "1  time an item waited behind", "1  time an item waited by itself", "1  item let go",
+		"met by 1 call\n", "1  time an item waited behind", "1  time an item waited by itself",
 		"  results        out.jsonl\n", "the results are in out.jsonl; to read them:\n  cat out.jsonl\n",
 	} {
 		if !strings.Contains(text, want) {

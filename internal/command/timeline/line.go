@@ -61,6 +61,7 @@ type parsed struct {
 	head     head            // of a start
 	sample   *observe.Sample // of a sample
 	progress *event.Progress // of a progress
+	exit     *int            // of a summary; nil: it names no code
 }
 
 // parse reads a whole line, without its line feed; its kind is unknown if it is none of ours,
@@ -83,6 +84,12 @@ func (p *parsed) read(k kind, line []byte) (err error) {
 	case progress:
 		p.progress = new(event.Progress)
 		err = json.Unmarshal(line, p.progress)
+	case summary:
+		var s struct {
+			ExitCode *int `json:"exit_code"`
+		}
+		err = json.Unmarshal(line, &s)
+		p.exit = s.ExitCode
 	default:
 		if !json.Valid(line) {
 			err = strconv.ErrSyntax

@@ -23,6 +23,7 @@ type View struct {
 	Line     []byte          // the same, as it is in the file, without its line feed
 	At       time.Time       // of the latest sample; zero: there is none
 	Ended    bool            // its summary is there
+	ExitCode *int            // that the summary names; nil: none
 }
 
 // Reader follows a timeline, while a run writes it or after it. It keeps nobody from
@@ -125,7 +126,7 @@ func (t *tally) add(p *parsed, line []byte) {
 		t.samples = t.samples[max(0, len(t.samples)-keptSamples):]
 		t.view.At = p.sample.At
 	case summary:
-		t.view.Ended = true
+		t.view.Ended, t.view.ExitCode = true, p.exit
 	case progress:
 		t.view.Progress, t.view.Line = p.progress, bytes.TrimRight(line, " ")
 	}
