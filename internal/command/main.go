@@ -30,6 +30,7 @@ type World struct {
 	signals <-chan os.Signal // Ctrl-C, SIGTERM, SIGHUP
 	asks    <-chan os.Signal // SIGUSR1, and SIGINFO where there is one: how does it stand?
 	release func()           // gives the signals their usual effect back
+	runtime string           // the folder in which runs of this user find each other; "": they do not
 
 	terminal terminal
 	extras   []Extra
@@ -73,6 +74,7 @@ func Main(extras ...Extra) int {
 		chance:  rand.Uint64(), //nolint:forbidigo // the seed of all other chance; --seed replaces it
 		signals: signals, asks: asks, terminal: terminalAt(os.Stderr),
 		release: func() { signal.Reset(os.Interrupt, syscall.SIGTERM) },
+		runtime: runtimeFolder(os.LookupEnv),
 		extras:  extras,
 	}
 	return run(context.Background(), w)

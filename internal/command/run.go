@@ -44,7 +44,8 @@ headrace plan names: with reads and writes of caches, and steps by the length of
 
 The key is taken from the provider's usual variable, or from a file. Every flag can be given there too, --base-url as
 HEADRACE_BASE_URL, and in the YAML file of --config, as in "base-url: http://…"; a flag
-beats the environment, that beats the file.
+beats the environment, that beats the file. Two runs of yours on one machine with the same key
+say so: they find each other in $XDG_RUNTIME_DIR/headrace, by a short hash of the key.
 
 Ctrl-C finishes what is in flight; a second one abandons it. Files are whole either way.
 
@@ -215,6 +216,7 @@ func (r *runner) run() error {
 		return err
 	}
 	r.introduce(src, plan, begun, lowered)
+	defer r.meetNeighbours()()
 	r.recall(begun)
 	return r.process(job, plan)
 }

@@ -40,6 +40,7 @@ const (
 	Simulated          Code = "simulated"           // the answers are
 	Key                Code = "key"                 // where the key goes, or does not
 	Checking           Code = "checking"            // the input, before any call
+	SameKey            Code = "same_key"            // another process on this machine calls with it
 	Resumed            Code = "resumed"             // it goes on with what an earlier run has left
 	EmptyInput         Code = "empty_input"         // the input holds no items
 	OtherOutput        Code = "other_output"        // what is in the output is of other questions

@@ -1,0 +1,204 @@
+package command
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/disk"
+)
+
+const (
+	// neighboursEvery is how often a run looks for others: a look reads one small folder.
+	neighboursEvery = time.Second
+	// mostNeighbours bounds the files of one key that a look opens.
+	mostNeighbours = 100
+)
+
+// runtimeFolder is where the runs of one user find each other; it is gone when the machine is off.
+func runtimeFolder(env func(string) (string, bool)) string {
+	if dir, _ := env("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "headrace")
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("headrace-%d", os.Getuid()))
+}
+
+// neighbour is a run of another process that calls with the same key.
+type neighbour struct {
+	Version int    `json:"headrace_run"`
+	PID     int    `json:"pid"`
+	Output  string `json:"output"`
+}
+
+// neighbours are the runs with one key on this machine. Each has a file in the folder, which it
+// holds locked: the system drops the lock when the process ends, however it ends.
+type neighbours struct {
+	folder, prefix, name string
+	held                 *flock.Flock
+}
+
+// keyPrint tells keys apart. It is as short as an account's: it confirms no guess of a key.
+func keyPrint(key string) string {
+	sum := sha256.Sum256([]byte("headrace key\n" + key))
+	return hex.EncodeToString(sum[:])[:accountDigits]
+}
+
+// joinNeighbours adds a run to those with the key. The file gets its name when it is locked, so
+// nobody takes it for one that was left. Nil: there is no such folder, or no lock.
+func joinNeighbours(folder, key string, one neighbour, chance uint64) *neighbours {
+	if err := ownFolder(folder); err != nil {
+		return nil
+	}
+	n := &neighbours{folder: folder, prefix: keyPrint(key) + "-"}
+	n.name = fmt.Sprintf("%s%d-%08x", n.prefix, one.PID, chance&0xffffffff)
+	fresh := filepath.Join(folder, "new-"+n.name)
+	n.held = flock.New(fresh, flock.SetFlag(os.O_CREATE|os.O_EXCL|os.O_RDWR|disk.NoFollow), flock.SetPermissions(0o600))
+	if ours, err := n.held.TryLock(); err != nil || !ours {
+		return nil
+	}
+	text, err := json.Marshal(one)
+	if err == nil {
+		err = os.WriteFile(fresh, text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(fresh, filepath.Join(folder, n.name))
+	}
+	if err != nil {
+		_ = os.Remove(fresh)
+		_ = n.held.Close()
+		return nil
+	}
+	return n
+}
+
+// ownFolder makes a folder that nobody else can write to. Only its owner can change its mode.
+func ownFolder(folder string) error {
+	_ = os.Mkdir(folder, 0o700) // it may be there
+	info, err := os.Lstat(folder)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is no folder", folder)
+	}
+	return os.Chmod(folder, 0o700)
+}
+
+// others are the runs with this key but this one. It removes files that a killed run has left.
+func (n *neighbours) others() (all []neighbour) {
+	entries, err := os.ReadDir(n.folder)
+	if err != nil {
+		return nil
+	}
+	looked := 0
+	for _, e := range entries {
+		if e.Name() == n.name || !strings.HasPrefix(e.Name(), n.prefix) || !e.Type().IsRegular() {
+			continue
+		}
+		if looked++; looked > mostNeighbours {
+			break
+		}
+		if one, runs := neighbourAt(filepath.Join(n.folder, e.Name())); runs {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// neighbourAt reads the file of a run. One that nobody holds is removed, if it is one of ours.
+func neighbourAt(path string) (one neighbour, runs bool) {
+	text, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(text, &one) != nil || one.Version == 0 {
+		return one, false
+	}
+	lock := flock.New(path, flock.SetFlag(os.O_RDONLY|disk.NoFollow))
+	free, err := lock.TryRLock()
+	if err != nil || !free {
+		return one, err == nil
+	}
+	_ = os.Remove(path)
+	_ = lock.Close()
+	return one, false
+}
+
+// leave ends the membership.
+func (n *neighbours) leave() {
+	_ = os.Remove(filepath.Join(n.folder, n.name))
+	_ = n.held.Close()
+}
+
+// meetNeighbours says so once if another process on this machine calls with the same key, now or
+// until leave is called, and lets that one know of this run. It never keeps a run from going on.
+func (r *runner) meetNeighbours() (leave func()) {
+	key := cmp.Or(staticKey(r.backend.proof), r.identity())
+	if key == "" || r.runtime == "" {
+		return func() {}
+	}
+	n := joinNeighbours(r.runtime, key, neighbour{Version: 1, PID: os.Getpid(), Output: r.fullOutput()}, r.chance)
+	if n == nil {
+		return func() {}
+	}
+	if r.sayNeighbours(n) {
+		return n.leave
+	}
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		r.awaitNeighbours(n, over)
+	}()
+	return func() {
+		close(over)
+		<-done
+		n.leave()
+	}
+}
+
+// awaitNeighbours looks until another run is there, and once more at the end.
+func (r *runner) awaitNeighbours(n *neighbours, over <-chan struct{}) {
+	ticker := r.clock.NewTicker(neighboursEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.Chan():
+		case <-over:
+			r.sayNeighbours(n)
+			return
+		}
+		if r.sayNeighbours(n) {
+			return
+		}
+	}
+}
+
+func (r *runner) sayNeighbours(n *neighbours) (said bool) {
+	others := n.others()
+	if len(others) == 0 {
+		return false
+	}
+	text := fmt.Sprintf("process %d calls with the same key, for %s", others[0].PID, others[0].Output)
+	if more := len(others) - 1; more > 0 {
+		text += fmt.Sprintf(", and %d more do", more)
+	}
+	r.console.Notice(event.SameKey, text+": they draw on the same limits, and each may be refused because of the other")
+	return true
+}
+
+// fullOutput is the name of the output from the root on.
+func (r *runner) fullOutput() string {
+	if r.flags.toStdout() {
+		return r.outputName()
+	}
+	if full, err := filepath.Abs(r.flags.output); err == nil {
+		return full
+	}
+	return r.flags.output
+}
