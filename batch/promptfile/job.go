@@ -154,34 +154,34 @@ func (j *Job) open() (*outputs, error) {
 		err error
 	)
 	if j.past.results != nil {
-		if o.results, err = j.openResults(); err != nil {
+		if o.results, err = j.openNamed(j.cfg.Output, j.past.results, j.past.results.Append); err != nil {
 			return nil, err
 		}
 	}
-	if o.errors, err = j.past.errors.AppendLazily(); err != nil {
+	if o.errors, err = j.openNamed(j.cfg.Errors, j.past.errors, j.past.errors.AppendLazily); err != nil {
 		return nil, errors.Join(err, o.close())
 	}
 	return &o, nil
 }
 
-// openResults opens the output. To open a pipe takes until somebody reads it; that wait ends
-// with Config.Drain (ErrHalted).
-func (j *Job) openResults() (tail *journal.Tail, err error) {
-	info, err := os.Stat(j.cfg.Output)
+// openNamed opens a result file. To open a pipe takes until somebody reads it, so it is done
+// before the first call, and that wait ends with Config.Drain (ErrHalted).
+func (j *Job) openNamed(path string, of *journal.Journal, open func() (*journal.Tail, error)) (tail *journal.Tail, err error) {
+	info, err := os.Stat(path)
 	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
-		return j.past.results.Append()
+		return open()
 	}
 	opened := make(chan struct{})
 	go func() {
 		defer close(opened)
-		tail, err = j.past.results.Append()
+		tail, err = of.Append()
 	}()
 	select {
 	case <-opened:
 		return tail, err
 	case <-j.cfg.Drain:
 	}
-	reader, fault := os.OpenFile(j.cfg.Output, os.O_RDONLY|syscall.O_NONBLOCK, 0) // ends the wait
+	reader, fault := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // ends the wait
 	if fault != nil {
 		return nil, ErrHalted // whoever has put another file there leaves the goroutine waiting
 	}
