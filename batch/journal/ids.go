@@ -21,5 +21,8 @@ func newIDSet() *IDSet { return &IDSet{keys.NewHasher(), keys.Set{Width: idWidth
 // Add reports whether the id was not there yet.
 func (s *IDSet) Add(id string) bool { return s.ids.Add(s.hash.Text(id)) }
 
+// Has reports whether the id is there.
+func (s *IDSet) Has(id string) bool { return s.ids.Has(s.hash.Text(id)) }
+
 // Len is how many ids there are.
 func (s *IDSet) Len() int { return s.ids.Len() }

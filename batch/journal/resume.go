@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/headrace/headrace/batch/internal/keys"
@@ -80,9 +82,10 @@ type Journal struct {
 	path   string
 	output string // whose lines of an errors file count; "": all
 
-	unasked KeySet // keys of lines about what could not be asked
-	noKeys  bool   // Keys and Repeated are not wanted
-	failed  bool   // it holds failed items
+	unasked KeySet   // keys of lines about what could not be asked in one of the inputs
+	inputs  []string // their names
+	noKeys  bool     // Keys and Repeated are not wanted
+	failed  bool     // it holds failed items
 	there   bool
 }
 
@@ -183,7 +186,7 @@ func (j *Journal) take(parse *journalParser, text []byte) error {
 	if parse.simulated {
 		j.Simulated++
 	}
-	if j.failed && parse.unasked() {
+	if j.failed && parse.unasked(j.inputs) {
 		j.unasked.add(sum)
 	}
 	if j.IDs != nil {
@@ -269,11 +272,17 @@ const (
 	CodeUntranslatable = "untranslatable" // it cannot be said in the provider's words
 )
 
-// unasked reports whether the line that was read last is about one of those.
-func (p *journalParser) unasked() bool {
+// unasked reports whether the line that was read last is about one of those, in one of the
+// inputs: its message begins with the name.
+func (p *journalParser) unasked(inputs []string) bool {
+	if len(inputs) == 0 {
+		return false
+	}
 	p.inner = rawjson.Members(p.fault, p.inner[:0])
 	code := string(rawjson.Unquote(find(p.inner, "code")))
-	return code == CodeInvalidLine || code == CodeUntranslatable
+	message := string(rawjson.Unquote(find(p.inner, "message")))
+	return (code == CodeInvalidLine || code == CodeUntranslatable) &&
+		slices.ContainsFunc(inputs, func(name string) bool { return strings.HasPrefix(message, name+":") })
 }
 
 var errNotOurs = errors.New("not a line of ours")

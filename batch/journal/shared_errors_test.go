@@ -43,7 +43,7 @@ func TestOutputsShareAnErrorsFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dropped, err := before.DropSuperseded(&results.Keys, false)
+	dropped, err := before.DropSuperseded(&results.Keys)
 	if want := ofOutput("x", "b.jsonl") + ofOutput("y", "b.jsonl") + ofOutput("z", ""); err != nil || dropped != 1 || textOf(t, shared) != want {
 		t.Errorf("%d dropped, %v, left %s", dropped, err, textOf(t, shared))
 	}
@@ -93,21 +93,23 @@ func TestBeside(t *testing.T) {
 }
 
 // Once a run has read its whole input, lines of before about what could not be asked go: what
-// still cannot be asked has a new line behind them. Other failures and other outputs' stay.
+// still cannot be asked has a new line behind them. Other failures, other outputs' and those of another input stay.
 func TestCorrectedLinesAreDropped(t *testing.T) {
-	bad := func(id string, output string) string {
+	unasked := func(id, code, input, output string) string {
 		var l Line
-		if err := json.Unmarshal([]byte(journalLine(id, CodeInvalidLine)), &l); err != nil {
+		if err := json.Unmarshal([]byte(journalLine(id, code)), &l); err != nil {
 			t.Fatal(err)
 		}
-		l.Headrace.Output = output
+		l.Headrace.Output, l.Error.Message = output, input+":1: not JSON"
 		return string(AppendLine(nil, &l))
 	}
+	bad := func(id, output string) string { return unasked(id, CodeInvalidLine, "in.jsonl", output) }
+	x := unasked("x", CodeUntranslatable, "b.csv", "")
 	output := filepath.Join(t.TempDir(), "out.jsonl")
 	shared := filepath.Join(filepath.Dir(output), "e.jsonl")
-	stays := journalLine("u", "timeout") + bad("theirs", "other.jsonl")
-	text := bad("corrected", "out.jsonl") + bad("still", "") + journalLine("x", CodeUntranslatable) + stays
-	for _, checked := range []bool{true, false} {
+	stays := unasked("y", CodeInvalidLine, "another in.jsonl", "out.jsonl") + unasked("z", CodeInvalidLine, "in.jsonl2", "out.jsonl") + journalLine("u", "timeout") + bad("theirs", "other.jsonl")
+	text := bad("corrected", "out.jsonl") + bad("still", "") + x + stays
+	for _, inputs := range [][]string{{"b.csv", "in.jsonl"}, nil} {
 		write(t, shared, text)
 		before, err := ReadErrorsOf(output, shared)
 		if err != nil {
@@ -115,11 +117,11 @@ func TestCorrectedLinesAreDropped(t *testing.T) {
 		}
 		write(t, shared, text+bad("still", "out.jsonl"))
 		want := stays + bad("still", "out.jsonl")
-		if !checked {
-			want = bad("corrected", "out.jsonl") + journalLine("x", CodeUntranslatable) + want
+		if inputs == nil {
+			want = bad("corrected", "out.jsonl") + x + want
 		}
-		if _, err := before.DropSuperseded(&KeySet{}, checked); err != nil || textOf(t, shared) != want {
-			t.Errorf("checked %t: %v, left\n%s\nwant\n%s", checked, err, textOf(t, shared), want)
+		if _, err := before.DropSuperseded(&KeySet{}, inputs...); err != nil || textOf(t, shared) != want {
+			t.Errorf("inputs %q: %v, left\n%s\nwant\n%s", inputs, err, textOf(t, shared), want)
 		}
 	}
 }

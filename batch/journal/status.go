@@ -44,7 +44,8 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 		return nil, err
 	}
 	p.Torn = results.Torn
-	if err := p.read(results, func(keys.Sum) bool { return true }, p.addResult); err != nil {
+	asked := newIDSet()
+	if err := p.read(results, func(_ keys.Sum, l *progressLine) bool { asked.Add(l.place()); return true }, p.addResult); err != nil {
 		return nil, err
 	}
 	failures, err := ReadErrorsOf(output, errorsPath, output)
@@ -52,7 +53,9 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 		return nil, err
 	}
 	var seen KeySet
-	fresh := func(sum keys.Sum) bool { return !results.Keys.sums.Has(sum) && seen.add(sum) }
+	fresh := func(sum keys.Sum, l *progressLine) bool {
+		return !results.Keys.sums.Has(sum) && !l.corrected(asked) && seen.add(sum)
+	}
 	if err := p.read(failures, fresh, p.addFailure); err != nil {
 		return nil, err
 	}
@@ -64,6 +67,7 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 
 // progressLine is what a status needs of a line; the rest is not decoded.
 type progressLine struct {
+	CustomID string   `json:"custom_id"`
 	Error    *Failure `json:"error"`
 	Headrace struct {
 		Line      int      `json:"line"`
@@ -76,14 +80,27 @@ type progressLine struct {
 	} `json:"headrace"`
 }
 
-func (p *Progress) read(j *Journal, counts func(keys.Sum) bool, add func(*progressLine)) error {
+// place is the id of a line and where it stands in the input: an id that two lines give is good
+// in one of them.
+func (l *progressLine) place() string { return fmt.Sprintf("%d %s", l.Headrace.Line, l.CustomID) }
+
+// corrected reports whether a line that could not be asked has a result by now.
+func (l *progressLine) corrected(asked *IDSet) bool {
+	unasked := l.Error.Code == CodeInvalidLine || l.Error.Code == CodeUntranslatable
+	return unasked && asked.Has(l.place())
+}
+
+func (p *Progress) read(j *Journal, counts func(keys.Sum, *progressLine) bool, add func(*progressLine)) error {
 	err := j.each(func(_ int, sum keys.Sum, text []byte, ours bool) error {
-		if !ours || !counts(sum) {
+		if !ours {
 			return nil
 		}
 		var l progressLine
 		if err := json.Unmarshal(text, &l); err != nil {
 			return ErrDamaged
+		}
+		if !counts(sum, &l) {
+			return nil
 		}
 		add(&l)
 		if l.Headrace.Simulated {

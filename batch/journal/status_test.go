@@ -44,6 +44,36 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// A line that could not be asked has not failed once it has a result, by its id and its line. One that gives the id of
+// another line has.
+func TestProgressOfCorrectedLines(t *testing.T) {
+	text := ""
+	for _, bad := range []struct {
+		code     string
+		id, line int
+	}{{CodeInvalidLine, 3, 3}, {CodeUntranslatable, 4, 4}, {CodeInvalidLine, 3, 7}, {CodeInvalidLine, 8, 8}, {"timeout", 5, 5}} {
+		l := savedLine(bad.id)
+		l.Headrace.Line, l.Headrace.Key, l.Error = bad.line, keyOf(bad.code+string(rune('a'+bad.line))), &Failure{Code: bad.code}
+		text += string(AppendLine(nil, relined(l)))
+	}
+	out := ""
+	for n := 3; n <= 5; n++ {
+		l := savedLine(n)
+		l.Headrace.Line = n
+		out += string(AppendLine(nil, &l))
+	}
+	p, err := ReadProgress(writeFile(t, out), writeFile(t, text))
+	if err != nil || p.Done != 3 || p.Failed != 3 || p.Failures[CodeInvalidLine] != 2 || p.Failures["timeout"] != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// relined is a line with the id that its key makes.
+func relined(l Line) *Line {
+	l.ID = resultID(l.Headrace.Key)
+	return &l
+}
+
 // What items have cost that failed is spent too; one that used nothing has no cost, and one
 // that used tokens and has no price is counted.
 func TestProgressOfWhatFailed(t *testing.T) {

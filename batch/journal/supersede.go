@@ -25,21 +25,17 @@ func DropSuperseded(path string, results *KeySet) (dropped int, err error) {
 }
 
 // DropSuperseded is the function of that name for the output that j is of: lines of others stay.
-// J is the errors file as it was before the run. Checked says that the run has read its whole
-// input since, and written anew what still cannot be asked in it. Lines of j about what could
-// not be asked go then: it was corrected, or has a new line.
-func (j *Journal) DropSuperseded(results *KeySet, checked bool) (dropped int, err error) {
-	before := 0
-	if checked {
-		before = j.Lines
-	}
-	return dropSuperseded(disk.Real(), j.output, j.path, results, before)
+// J is the errors file as it was before the run. The run has read the inputs of these names to
+// their end since, and written anew what still cannot be asked in them. Lines of j about what
+// could not be asked in them go: it was corrected, or has a new line.
+func (j *Journal) DropSuperseded(results *KeySet, inputs ...string) (dropped int, err error) {
+	return dropSuperseded(disk.Real(), j.output, j.path, results, j.Lines, inputs...)
 }
 
 // dropSuperseded also drops those of the first lines of the file that are about what could not
-// be asked.
-func dropSuperseded(d disk.Disk, output, path string, results *KeySet, first int) (dropped int, err error) {
-	journal, err := (&Journal{path: path, failed: true, output: output}).from(nil)
+// be asked in these inputs.
+func dropSuperseded(d disk.Disk, output, path string, results *KeySet, first int, inputs ...string) (dropped int, err error) {
+	journal, err := (&Journal{path: path, failed: true, output: output, inputs: inputs}).from(nil)
 	if err != nil {
 		return 0, err
 	}

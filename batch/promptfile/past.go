@@ -117,9 +117,13 @@ func (c *Config) dropSuperseded(p *past, whole bool) error {
 	if !c.RetryFailed || p.errors.Lines == 0 || p.results == nil {
 		return nil
 	}
+	var inputs []string
+	if whole && c.Reader.Limit == 0 {
+		inputs = c.Input.Files()
+	}
 	now, err := journal.ReadJournal(c.Output)
 	if err == nil {
-		_, err = p.errors.DropSuperseded(&now.Keys, whole && c.Reader.Limit == 0)
+		_, err = p.errors.DropSuperseded(&now.Keys, inputs...)
 	}
 	return err
 }
