@@ -108,8 +108,9 @@ func (r *Refused) Fatal(skipBad, skipUntranslatable bool) *BadLines {
 // BadLines are the lines of an input that are no requests. As an error it says what is
 // wrong with the first of them, a line each.
 type BadLines struct {
-	First []*prompts.LineError // prompts.MaxComplaints of them
-	All   int
+	First   []*prompts.LineError // prompts.MaxComplaints of them, and of those without a model one
+	All     int
+	NoModel int // of All, those that only lack a model: Reader.DefaultModel mends them all
 }
 
 // Note takes err for a bad line. One that is none is given back: it ends the reading.
@@ -118,7 +119,11 @@ func (b *BadLines) Note(err error) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
-	if b.All++; len(b.First) < prompts.MaxComplaints {
+	b.All++
+	if bad.LacksModel() {
+		b.NoModel++
+	}
+	if again := bad.LacksModel() && b.NoModel > 1; !again && len(b.First) < prompts.MaxComplaints {
 		b.First = append(b.First, bad)
 	}
 	return nil
@@ -127,6 +132,7 @@ func (b *BadLines) Note(err error) error {
 // join adds others, of which the first are named.
 func (b *BadLines) join(others *BadLines) {
 	b.All += others.All
+	b.NoModel += others.NoModel
 	b.First = append(b.First, others.First...)
 	slices.SortStableFunc(b.First, func(one, other *prompts.LineError) int { return cmp.Compare(one.Line, other.Line) })
 	b.First = b.First[:min(len(b.First), prompts.MaxComplaints)]

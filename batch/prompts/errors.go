@@ -66,6 +66,12 @@ func (e *LineError) FileLine() int { return e.Line - e.above }
 // Unwrap gives the kind of the complaint.
 func (e *LineError) Unwrap() error { return e.Err }
 
+// LacksModel reports whether the line names no model, so that Config.DefaultModel mends it.
+func (e *LineError) LacksModel() bool { return errors.Is(e, ErrNoModel) && e.Reason == noModel }
+
+// noModel is the reason of a line that names no model; one with an empty name has another.
+const noModel = "no model"
+
 // Key is what a line that is no request is known by on a later run: 32 hex digits
 // made of what it holds, and of how many lines like it came before. A line that is not
 // translatable has the key of its request, "" if a reader makes none: a provider that takes

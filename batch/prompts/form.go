@@ -309,9 +309,9 @@ func endpoint(url []byte, byDefault string) (string, *LineError) {
 func (r *Reader) model(f *fields) (model string, supplied bool, c *LineError) {
 	switch {
 	case rawjson.IsNull(f.model) && r.cfg.DefaultModel == "" && r.cfg.Template != nil:
-		return "", false, complain(ErrNoModel, "name one for all lines: with a template the line's own is data", "no model")
+		return "", false, complain(ErrNoModel, "name one for all lines: with a template the line's own is data", noModel)
 	case rawjson.IsNull(f.model) && r.cfg.DefaultModel == "":
-		return "", false, complain(ErrNoModel, "add a model to the line, or name one for all lines", "no model")
+		return "", false, complain(ErrNoModel, "add a model to the line, or name one for all lines", noModel)
 	case rawjson.IsNull(f.model):
 		return r.cfg.DefaultModel, true, nil
 	case !rawjson.IsString(f.model):

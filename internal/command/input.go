@@ -86,7 +86,7 @@ func (w *World) scan(f *inputFlags, src promptfile.Input, take func(prompts.Requ
 		return found, refuse("%s", plainText(err))
 	}
 	if fatal := found.Fatal(f.skipsBadLines(), f.skipsUntranslatable()); fatal != nil {
-		return found, (&runner{World: w, flags: &runFlags{}, input: src.Name}).badLines(fatal)
+		return found, (&runner{World: w, flags: &runFlags{inputFlags: *f}, input: src.Name}).badLines(fatal)
 	}
 	return found, nil
 }

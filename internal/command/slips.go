@@ -17,9 +17,6 @@ func hintsFor(bad []*prompts.LineError) (hints []string) {
 	if i := slices.IndexFunc(bad, isNoJSONL); i >= 0 {
 		hints = append(hints, formatHint(printable.Line(bad[i].File)))
 	}
-	if slices.ContainsFunc(bad, func(e *prompts.LineError) bool { return errors.Is(e, prompts.ErrNoModel) }) {
-		hints = append(hints, "--model NAME gives lines a model that name none")
-	}
 	if slices.ContainsFunc(bad, lacksBound) {
 		hints = append(hints, "--max-tokens N bounds the answers to all chats that have no bound")
 	}

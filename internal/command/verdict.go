@@ -8,6 +8,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/batch/saver"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/words"
@@ -39,6 +40,14 @@ func (r *runner) redactEarly(s string) string {
 // bound.
 func (r *runner) badLines(s *promptfile.BadLines) error {
 	end := r.ending(ExitUsage, "%s in %s, nothing was called: correct or remove %s, then run:", words.Count(s.All, "bad line"), r.input, itOrThem(s.All))
+	if s.NoModel > 0 {
+		end.resume += r.withModel()
+	}
+	if s.NoModel == s.All {
+		end.text = r.redactEarly(sayf("%s: %s without a model, the first is line %d; nothing was called. Name a model for all of them:",
+			r.input, words.Count(s.NoModel, "line"), s.First[0].Line))
+		return end
+	}
 	for _, bad := range s.First {
 		end.list = append(end.list, bad)
 	}
@@ -49,6 +58,16 @@ func (r *runner) badLines(s *promptfile.BadLines) error {
 		end.text = fmt.Sprintf("and %d more\n", more) + end.text
 	}
 	return end
+}
+
+// withModel is what to add to a command that names no model: one of the provider's, or a word
+// for it where a server may have any.
+func (r *runner) withModel() string {
+	model := "NAME"
+	if examples := map[string]string{providerOpenAI: "gpt-4o-mini", "anthropic": "claude-haiku-4-5", "gemini": "gemini-2.5-flash"}; r.flags.baseURL == "" && examples[r.flags.provider] != "" {
+		model = examples[r.flags.provider]
+	}
+	return " --model " + model
 }
 
 func itOrThem(n int) string {
@@ -110,6 +129,12 @@ func (r *runner) inputEnded(s *promptfile.Sums) error {
 	code, sofar := ExitUsage, "nothing was called"
 	if s.Counters.Calls > 0 || errors.Is(s.InputErr, promptfile.ErrChanged) {
 		code, sofar = ExitItemsFailed, r.saved(s)
+	}
+	var bad *prompts.LineError
+	if errors.As(s.InputErr, &bad) && bad.LacksModel() {
+		end := r.ending(code, "%s; %s", sofar, r.goOn("name a model for lines that have none"))
+		end.resume += r.withModel()
+		return end
 	}
 	return r.failAgain(code, "%s\n%s; %s", plainText(s.InputErr), sofar, r.goOn("the input ends there for now: correct it"))
 }
