@@ -54,7 +54,10 @@ allows, without tripping its limits twice, without losing or repeating an item.`
   headrace run prompts.jsonl -o results.jsonl --provider anthropic --model claude-haiku-4-5`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       versionText(),
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version and how it was built")
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(newHelpCommand())
 	root.AddCommand(newRunCommand(w), newPlanCommand(w), newStatusCommand(w), newRepairCommand(w), newSimCommand(w), newVersionCommand(), newConfigTopic(), newInputTopic(), newProvidersTopic())
@@ -76,6 +79,9 @@ func flagFault(cmd *cobra.Command, err error) error {
 		return err
 	case errors.As(err, &unknown) && isKeyFlag(unknown.GetSpecifiedName()):
 		return refuse("%v: %s", err, keyAdvice)
+	case errors.As(err, &unknown) && isShortFlag(unknown.GetSpecifiedShortnames(), cmd.Flags()):
+		typed := unknown.GetSpecifiedShortnames()
+		return refuse("unknown flag: -%s: %s%s", typed, didYouMean(nearestFlag(typed, cmd.Flags())), advice)
 	case errors.As(err, &unknown) && !isFlagName(unknown.GetSpecifiedName()):
 		return refuse("a flag is not known, and it is not repeated here, as a key may be in it: %s", keyAdvice)
 	case errors.As(err, &invalid):
@@ -133,9 +139,17 @@ func newHelpCommand() *cobra.Command {
 
 const keyAdvice = "a key is never a flag: put it into the provider's variable, such as OPENAI_API_KEY, or name another with --api-key-env"
 
-// flagName is what flags are called, and slips when they are typed. Short ones that are
-// written together are none: the word after -k may be a key.
+// flagName is what flags are called, and slips when they are typed.
 var flagName = regexp.MustCompile(`^[a-z]{2,12}(-[a-z]{1,12}){0,2}$`)
+
+// shortFlags are a few short flags written together. Keys are longer.
+var shortFlags = regexp.MustCompile(`^[A-Za-z0-9?]{1,4}$`)
+
+// isShortFlag reports whether an error may repeat the text after a single dash: short flags, or
+// about the name of a long one, which lacks a dash.
+func isShortFlag(typed string, fs *pflag.FlagSet) bool {
+	return shortFlags.MatchString(typed) || isFlagName(typed) && nearestFlag(typed, fs) != ""
+}
 
 func isFlagName(name string) bool { return flagName.MatchString(name) && !keyShape.MatchString(name) }
 

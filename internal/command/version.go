@@ -15,11 +15,16 @@ func newVersionCommand() *cobra.Command {
 		Short: "Print the version and how it was built",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			info, _ := debug.ReadBuildInfo()
-			fmt.Fprintln(cmd.OutOrStdout(), versionLine(info))
+			fmt.Fprintln(cmd.OutOrStdout(), versionText())
 			return nil
 		},
 	}
+}
+
+// versionText is what version and --version print.
+func versionText() string {
+	info, _ := debug.ReadBuildInfo()
+	return versionLine(info)
 }
 
 // version is the build's; "(unknown)" if it does not say.
