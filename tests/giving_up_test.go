@@ -67,7 +67,7 @@ func TestFilteredAnswers(t *testing.T) {
 		keep := staged(t, bin, name+"/keep", among(bad), says(200, body))
 		plays = append(plays, keep.begin(func(p *play) {
 			p.ends(0)
-			p.hasSaid(`succeeded +360 .*9 filtered`)
+			p.hasSaid(`items +360 answered .*9 filtered`)
 			p.failed(nil)
 			lines := p.lines(p.out)
 			for _, row := range p.everyRow() {

@@ -109,7 +109,7 @@ func TestCostsOfWhatBroke(t *testing.T) {
 	if n := <-tries; math.Abs(all-float64(n)*aTry) > 1e-12 || n < 5 {
 		t.Errorf("%v of %d tries", all, n)
 	}
-	if want := "  cost           " + words.Money(all) + "\n"; !strings.Contains(said, want) {
+	if want := "\ncost           " + words.Money(all) + ", "; !strings.Contains(said, want) {
 		t.Errorf("no %q in %s", want, said)
 	}
 	if _, said, _ := inWorld(t, nil, nil, "status", out); !regexp.MustCompile(`; \$0\.01\d*, of it \$0\.00\d+ for items that failed\n`).MatchString(said) {

@@ -79,6 +79,7 @@ var doors = map[string]struct {
 	"forget":            {in: "state.txtar"},
 	"durable":           {"--durable os", []string{"job.Durability=1", "state.synced=false"}, ""},
 	"progress":          {"--progress json", []string{"display=*progress.events", "log=*slog.JSONHandler", "every=1s"}, ""},
+	"verbose":           {"--verbose", nil, "first_command.txtar"},
 	"color":             {"--color never", []string{"style={Color:false ASCII:true Wide:false}"}, ""},
 	"log-level":         {"--log-level debug", []string{"debug=true"}, ""},
 	"log-format":        {"--log-format json", []string{"log=*slog.JSONHandler"}, ""},

@@ -55,6 +55,7 @@ type runFlags struct {
 	retryFailed    bool
 	order          string
 	progress       string
+	verbose        bool
 	color          string
 	logLevel       string
 	logFormat      string
@@ -159,6 +160,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.forget, "forget", false, "begin as if nothing were known of the provider: what an earlier run learned is in OUTPUT with .state.json for .jsonl")
 	fs.StringVar(&f.durable, "durable", durableSync, "when a result is saved: sync (10 ms later it survives the loss of power) or os (it survives the end of this process)")
 	fs.StringVar(&f.progress, "progress", progressAuto, "auto, panel, bar, plain, json or none, on standard error: auto is the panel on a terminal, and plain elsewhere")
+	fs.BoolVar(&f.verbose, "verbose", false, "show more at the end: cooldowns, probes, redistributed items, where the time went, and the proof that nothing was lost")
 	fs.StringVar(&f.color, "color", colorAuto, "auto, always or never: auto is a terminal's panel, unless NO_COLOR is set")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
 	fs.StringVar(&f.logFormat, "log-format", logAuto, "text, json, or auto (json beside --progress json, else text)")

@@ -24,7 +24,7 @@ var runGroups = []flagGroup{
 	{"What it costs", "price prices"},
 	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},
 	{"When to give up", "max-attempts timeout item-timeout first-answer outage-patience max-failures keep-going deadline"},
-	{"What is shown", "progress color long-wait log-level log-format log-file"},
+	{"What is shown", "progress verbose color long-wait log-level log-format log-file"},
 	{"Many machines", "cluster"},
 	{"The rest", "config seed help"},
 }

@@ -96,7 +96,7 @@ func TestPanelOnATerminal(t *testing.T) {
 			if code := o.end(); code != ExitOK {
 				t.Errorf("exit code %d", code)
 			}
-			running, summary, _ := strings.Cut(strings.ReplaceAll(o.shown.String(), "\r", ""), "summary\n")
+			running, summary, _ := strings.Cut(strings.ReplaceAll(o.shown.String(), "\r", ""), "\nitems ")
 			for _, text := range c.has {
 				if !strings.Contains(running, text) {
 					t.Errorf("no %q in %q", text, running)
@@ -107,7 +107,7 @@ func TestPanelOnATerminal(t *testing.T) {
 					t.Errorf("%q in %q", text, running)
 				}
 			}
-			if strings.Contains(summary, "\x1b") || !strings.Contains(summary, "succeeded      100") {
+			if strings.Contains(summary, "\x1b") || !strings.Contains(summary, "100 answered") {
 				t.Errorf("the summary is %q", summary)
 			}
 		})

@@ -343,7 +343,7 @@ func TestResultsAndHowToReadThem(t *testing.T) {
 		"both.jsonl": `jq -c '[.custom_id, .response.body]' 'a result.jsonl'`,
 	} {
 		got := sim(input, "-o", "a result.jsonl", "--fresh")
-		if want := "\nthe results are in a result.jsonl; to read them:\n  " + read + "\n"; !strings.HasSuffix(got, want) {
+		if want := "\nresults        a result.jsonl; to read them:\n  " + read + "\n"; !strings.HasSuffix(got, want) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -353,11 +353,11 @@ func TestResultsAndHowToReadThem(t *testing.T) {
 		{"none.jsonl", "n.jsonl", "headrace: none.jsonl holds no items: there is nothing to do\n"},
 		{"-", "s.jsonl", "headrace: the input held no items: there was nothing to do\n"},
 	} {
-		if got := sim(c.input, "-o", c.output); !strings.HasSuffix(got, c.says) || strings.Contains(got, "summary") {
+		if got := sim(c.input, "-o", c.output); !strings.HasSuffix(got, c.says) || strings.Contains(got, "\nitems ") {
 			t.Errorf("%s: %s", c.input, got)
 		}
 	}
-	if got := sim("p.jsonl", "-o", "-"); strings.Contains(got, "the results are in") {
+	if got := sim("p.jsonl", "-o", "-"); strings.Contains(got, "to read them") {
 		t.Errorf("of standard output: %s", got)
 	}
 }
@@ -377,7 +377,7 @@ func TestNothingToReadBeforeTheEnd(t *testing.T) {
 		says(200, "application/json", goodAnswer)(w, r)
 	})
 	code, _, errs := inWorld(t, nil, nil, "run", "p.jsonl", "-o", "o.jsonl", "--base-url", base, "--model", "m", "-c", "1", "--progress", "plain")
-	if code != ExitStopped || strings.Contains(errs, "to read them") || !strings.Contains(errs, fmt.Sprintf("  %-14s o.jsonl\n", "results")) {
+	if code != ExitStopped || strings.Contains(errs, "to read them") || !strings.Contains(errs, "\nresults        o.jsonl\n") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

@@ -35,7 +35,7 @@ func TestPanel(t *testing.T) {
 	if strings.Contains(all, "not a line") || asked != panel.SpeedsFor(80) {
 		t.Errorf("%d speeds asked for; %q", asked, all)
 	}
-	if end := all[len(before):]; !strings.Contains(end, "proof") || strings.Contains(end, "Held by") {
+	if end := all[len(before):]; !strings.Contains(end, "\nitems ") || strings.Contains(end, "Held by") {
 		t.Errorf("the end is %q", end)
 	}
 }

@@ -95,7 +95,7 @@ func TestLiveLineStaysBelow(t *testing.T) {
 	l.notice(time.Time{}, event.Other, "hello")
 	l.summary(&Report{})
 	want := eraseLine + "4/10  40%  4.0/s" + eraseLine + "headrace: hello\n" + "4/10  40%  4.0/s" + eraseLine
-	if got, _, _ := strings.Cut(out.String(), "\nsummary"); got+"" != want && got != want+"\n" {
+	if got, _, _ := strings.Cut(out.String(), "\nitems "); got+"" != want && got != want+"\n" {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

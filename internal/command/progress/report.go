@@ -41,22 +41,52 @@ type Report struct {
 	Bounds     observe.Ledger // the run's time by what held it back
 	Efficiency *float64       // of what the limits allowed; nil: that is not known
 	ExitCode   int
+	Verbose    bool   // whether people are shown the waits and the proof, too
 	Resume     string // the command that goes on from here; "" if there is none
 }
 
-// text is the summary block, ending with the proof and, of a run that has all its results,
-// with how to read them; "" if there was nothing to do.
+// text is the block at the end; "" if there was nothing to do. A clean run has six lines at
+// most, the last of which is a command that shows its results. Verbose adds what the waits came to, and the
+// proof; a proof that does not hold is always shown.
 func (s *Report) text() string {
 	if s.empty() {
 		return ""
 	}
 	var b strings.Builder
-	c := s.Counters
 	row := func(name string, value any, more ...string) {
-		fmt.Fprintf(&b, "  %-14s %v%s\n", name, value, printable.Line(strings.Join(append([]string{""}, more...), "  ")))
+		fmt.Fprintf(&b, "%-14s %v%s\n", name, value, printable.Line(strings.Join(append([]string{""}, more...), "  ")))
 	}
-	fmt.Fprintf(&b, "\nsummary\n")
-	row("items", s.Succeeded+s.Failed+s.Left, s.beforeWords()...)
+	fmt.Fprintln(&b)
+	row("items", s.answeredWords(), s.markedWords()...)
+	row("failed", s.Failed, s.kindWords()...)
+	s.faultRows(row)
+	row("time", s.timeWords())
+	row("cost", s.costWords())
+	if s.Verbose {
+		s.detailRows(row)
+	}
+	if proof := s.proof(); s.Verbose || strings.Contains(proof, broken) {
+		b.WriteString("proof\n" + proof)
+	}
+	switch {
+	case s.Results == "":
+	case s.Left == 0 && s.Unsaved == 0 && s.Succeeded > 0:
+		row("results", printable.Line(s.Results)+"; to read them:")
+		b.WriteString("  " + printable.Line(s.Reading) + "\n")
+	default:
+		row("results", printable.Line(s.Results))
+	}
+	return b.String()
+}
+
+// faultRows are the rows that a clean run has none of.
+func (s *Report) faultRows(row func(name string, value any, more ...string)) {
+	if s.Left > 0 {
+		row("not run", s.Left)
+	}
+	if s.Unsaved > 0 {
+		row("not saved", s.Unsaved, "(their answers are lost)")
+	}
 	if s.Skipped > 0 {
 		row("bad lines", s.Skipped, "(skipped; see "+s.ErrorsFile+")")
 	}
@@ -64,14 +94,19 @@ func (s *Report) text() string {
 		row("untranslatable", s.Untranslatable, "(skipped; see "+s.ErrorsFile+")")
 	}
 	if s.Renamed > 0 {
-		row("renamed", s.Renamed, "(their ids stand in the output for other questions: they have a suffix)")
+		row("renamed", s.Renamed, "(the output has their ids for other questions: theirs got a suffix)")
 	}
-	row("succeeded", s.Succeeded, s.markedWords()...)
-	row("failed", s.Failed, s.kindWords()...)
-	row("not run", s.Left)
-	if s.Unsaved > 0 {
-		row("not saved", s.Unsaved, "(their answers are lost)")
+	if n := s.BreakerOpened; n > 0 {
+		row("breaker opened", n, "latest: "+s.Broke)
 	}
+	if s.Stopped != "" {
+		row("stopped", printable.Line(s.Stopped))
+	}
+}
+
+// detailRows are what became of the calls, and of items that had to wait or were let go.
+func (s *Report) detailRows(row func(name string, value any, more ...string)) {
+	c := s.Counters
 	row("calls", c.Calls)
 	row("throttled", c.Throttled)
 	row("cooldowns", c.Cooldowns, s.waveWords()...)
@@ -80,29 +115,37 @@ func (s *Report) text() string {
 	for _, r := range s.waitRows() {
 		row(r.name, r.count, r.words)
 	}
-	if n := s.BreakerOpened; n > 0 {
-		row("breaker opened", n, "latest: "+s.Broke)
-	}
-	if s.Stopped != "" {
-		row("stopped", s.Stopped)
-	}
-	row("elapsed", words.Lasted(s.Elapsed))
-	row("speed", s.speed())
-	row("tokens", fmt.Sprintf("%d in, %d out", s.Usage.InputTokens, s.Usage.OutputTokens))
-	if cost := s.costWords(); cost != "" {
-		row("cost", cost)
-	}
 	if s.Books != nil {
 		row("simulator saw", fmt.Sprintf("%s, answered %d, refused %d", words.Count(s.Books.Received, "call"), s.Books.Accepted, s.Books.Refused429))
 	}
-	if s.Results != "" {
-		row("results", s.Results)
+}
+
+// answeredWords count the items that were answered, of all that there are.
+func (s *Report) answeredWords() string {
+	before := ""
+	if s.Before > 0 {
+		before = fmt.Sprintf(", and %s ended in earlier runs", words.Number(s.Before))
 	}
-	b.WriteString("proof\n" + s.proof())
-	if s.Results != "" && s.Left == 0 && s.Unsaved == 0 && s.Succeeded > 0 {
-		b.WriteString(printable.Line("the results are in "+s.Results+"; to read them:") + "\n  " + printable.Line(s.Reading) + "\n")
+	if all := s.Succeeded + s.Failed + s.Left; all > s.Succeeded {
+		return fmt.Sprintf("%s of %s answered%s", words.Number(s.Succeeded), words.Number(all), before)
 	}
-	return b.String()
+	return words.Number(s.Succeeded) + " answered" + before
+}
+
+// timeWords say how long the run was, how fast, and how many calls it made.
+func (s *Report) timeWords() string {
+	c, text := s.Counters, words.Lasted(s.Elapsed)
+	if s.Elapsed > 0 {
+		text += fmt.Sprintf(", %.1f items/s", float64(s.Succeeded+s.Failed)/s.Elapsed.Seconds())
+	}
+	text += fmt.Sprintf(", %s %s", words.Number(int(c.Calls)), oneOr(c.Calls, "call"))
+	switch {
+	case c.Calls == 0:
+		return text
+	case c.Throttled == 0:
+		return text + ", none refused by a rate limit"
+	}
+	return text + fmt.Sprintf(", %s refused by a rate limit", words.Number(int(c.Throttled)))
 }
 
 // empty reports whether there was nothing to do.
@@ -179,38 +222,30 @@ func (s *Report) shownTime(d time.Duration) string {
 	return fmt.Sprintf("%s.%d", whole, rest/(100*time.Millisecond))
 }
 
+// broken marks a sum of the proof that does not add up.
+const broken = "DOES NOT HOLD"
+
 func holds(ok bool) string {
 	if ok {
 		return "✓"
 	}
-	return "DOES NOT HOLD (this is a fault of headrace: please report it)"
+	return broken + " (this is a fault of headrace: please report it)"
 }
 
-func (s *Report) speed() string {
-	if s.Elapsed <= 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f items/s", float64(s.Succeeded+s.Failed)/s.Elapsed.Seconds())
-}
-
-// costWords are what this run has cost. Of answers that are made up nobody asks it, unless
+// costWords are what this run has cost, with its tokens. Made-up answers cost nothing, unless
 // they were given a price.
 func (s *Report) costWords() string {
 	usd, without := s.Spent.USD, words.Unpriced(s.Spent.Unpriced)
+	text := "none"
 	switch {
-	case usd == nil && (without == "" || s.Books != nil):
-		return ""
-	case usd == nil:
-		return "unknown " + without
+	case usd != nil:
+		text = strings.TrimSpace(words.Money(*usd) + " " + without)
+	case s.Books != nil:
+		text = "none (simulated)"
+	case without != "":
+		text = "unknown " + without
 	}
-	return strings.TrimSpace(words.Money(*usd) + " " + without)
-}
-
-func (s *Report) beforeWords() []string {
-	if s.Before == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("(and %d from earlier runs)", s.Before)}
+	return text + fmt.Sprintf(", %s tokens in, %s out", words.Number(int(s.Usage.InputTokens)), words.Number(int(s.Usage.OutputTokens)))
 }
 
 // markedWords say how many answers are not whole.
