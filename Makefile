@@ -71,5 +71,5 @@ prices: ## fetch the list of prices anew; needs npm and Node.js
 ci: ## everything that must hold before a change is taken
 	.ci/run
 
-demo: ## the README's first command in a fresh clone
+demo: ## the README's first two commands in a fresh clone
 	.ci/demo

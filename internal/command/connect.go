@@ -149,6 +149,9 @@ func (r *runner) simulate() (*backend, error) {
 		return nil, refuse("%s", configFault(err))
 	}
 	b.note(event.Simulated, "the answers are simulated: nothing is sent anywhere")
+	if r.flags.simProfile == profileSilent {
+		b.note(event.Simulated, "this provider does not say what its limit is: a few calls are refused, for that is how the run finds it")
+	}
 	r.sayUnused(b)
 	if r.flags.baseURL != "" {
 		b.note(event.Unused, "--base-url has no meaning with --provider sim and is not used")

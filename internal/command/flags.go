@@ -166,7 +166,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.logFormat, "log-format", logAuto, "text, json, or auto (json beside --progress json, else text)")
 	fs.StringVar(&f.logFile, "log-file", "", "file that the log goes to, behind what is in it; without it the log is on standard error")
 	fs.Uint64Var(&f.seed, "seed", 0, "makes jitter and simulation reproducible (default: another one each time)")
-	fs.StringVar(&f.simProfile, "sim-profile", profileDemo, "what --provider sim is like: demo (it throttles) or fast (nothing is in the way)")
+	fs.StringVar(&f.simProfile, "sim-profile", profileDemo, "what --provider sim is like: demo (its headers say what its limit is), silent (only refusals show it) or fast (no limit)")
 	fs.StringVar(&f.config, "config", "", "YAML file of flags, one a line as in \"rpm: 600\", and of what has no flag (ramp, breaker, …: see headrace help config)")
 	fs.StringVar(&f.cluster, "cluster", "", "run over many machines, as the full command does: in the cluster at an address, as in --cluster=nats://…, or, without one, in one that this process makes for a trial")
 	fs.Lookup("cluster").NoOptDefVal = ClusterTrial
@@ -261,7 +261,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		atLeast("first-answer", f.firstAnswer, 0),
 		atLeast("outage-patience", f.outagePatience, 0),
 		oneOf("filtered", f.filtered, filteredKeep, filteredFail),
-		oneOf("sim-profile", f.simProfile, profileDemo, profileFast),
+		oneOf("sim-profile", f.simProfile, profileDemo, profileSilent, profileFast),
 		oneOf("order", f.order, orderCompletion, orderInput),
 		oneOf("format", f.format, formatAuto, formatJSONL, formatText, formatCSV),
 		oneOf("on-bad-line", f.onBadLine, badLineFail, badLineSkip),

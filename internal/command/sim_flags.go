@@ -33,7 +33,7 @@ func (f *simFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.addr, "addr", "127.0.0.1:8080", "where to listen; port 0 takes any that is free")
 	fs.StringVar(&f.dialect, "dialect", "openai", "whom it looks like: "+simDialectList()+" (Bedrock's is converse)")
-	fs.StringVar(&f.profile, "profile", profileDemo, "what the other flags change: demo (it throttles) or fast (nothing is in the way)")
+	fs.StringVar(&f.profile, "profile", profileDemo, "what the other flags change: demo (its headers say what its limit is), silent (only refusals show it) or fast (no limit)")
 	fs.Float64Var(&f.rpm, "rpm", 0, "requests granted a minute; 0 is no limit")
 	fs.Float64Var(&f.tpm, "tpm", 0, "tokens granted a minute; 0 is no limit")
 	fs.DurationVar(&f.burst, "burst", 0, "how much refill is saved up; 0 is a minute of it")
@@ -92,18 +92,21 @@ func (f *simFlags) config(fs *pflag.FlagSet) (sim.Config, error) {
 
 // Values of --profile, and of --sim-profile.
 const (
-	profileDemo = "demo"
-	profileFast = "fast"
+	profileDemo   = "demo"
+	profileSilent = "silent"
+	profileFast   = "fast"
 )
 
 func profile(name string) (sim.Config, error) {
 	switch name {
 	case profileDemo:
 		return sim.Demo(), nil
+	case profileSilent:
+		return sim.Silent(), nil
 	case profileFast:
 		return sim.Fast(), nil
 	}
-	return sim.Config{}, refuse("--profile: %q is not known: use demo or fast", name)
+	return sim.Config{}, refuse("--profile: %q is not known: use demo, silent or fast", name)
 }
 
 func setMode(to *sim.Mode, word string) error {

@@ -2,13 +2,19 @@ package sim
 
 import "time"
 
-// Demo is the provider behind a first run: small enough a quota that 240
-// prompts through 64 workers who know of no limit see it all, a burst of
-// refusals, a cooldown, a probe and a ramp, and are still done within 15 to
-// 40 s. The figures: 40 requests at once (Burst × RPM/60), then 10 a second, so
-// that 240 take 20 s and what the cooldowns cost; 150 ms is the time to a short
-// answer of a small hosted model.
+// Demo is the provider behind a first run. Its headers say what is left of its limit, so that a
+// run follows them and meets no refusal. The figures: 40 requests at once (Burst × RPM/60),
+// then 10 a second, so that 240 prompts take 20 s; 150 ms is the time to a short answer of a
+// small hosted model.
 func Demo() Config {
+	demo := Silent()
+	demo.Headers = true
+	return demo
+}
+
+// Silent is Demo without headers: only refusals show where its limit is. 240 prompts through 64
+// workers meet a burst of them, a cooldown, a probe and a ramp, and are done within 15 to 40 s.
+func Silent() Config {
 	return Config{
 		RPM:        600,
 		Burst:      4 * time.Second,

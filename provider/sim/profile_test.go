@@ -9,8 +9,8 @@ import (
 
 // 240 prompts through 64 workers that stop for what a refusal asks and then go
 // on together meet refusals at once, and are done within 15 to 40 s.
-func TestDemoIsSeenToThrottleAndEndsInTime(t *testing.T) {
-	m := NewModel(Demo(), epoch)
+func TestSilentIsSeenToThrottleAndEndsInTime(t *testing.T) {
+	m := NewModel(Silent(), epoch)
 	type call struct {
 		at time.Time
 		id int
@@ -49,4 +49,15 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// Demo and Silent are one provider, but that the first one's headers say what is left.
+func TestDemoSaysItsLimit(t *testing.T) {
+	demo := Demo()
+	if !demo.Headers || Silent().Headers {
+		t.Errorf("headers: demo %v, silent %v", demo.Headers, Silent().Headers)
+	}
+	if demo.Headers = false; fmt.Sprint(demo) != fmt.Sprint(Silent()) {
+		t.Errorf("%+v\n%+v", demo, Silent())
+	}
 }
