@@ -52,7 +52,7 @@ func TestLocalServerIsPacedByLatency(t *testing.T) {
 	}
 	local, other := most(t, WithLocalServer(time.Second)), most(t)
 	if local > 20 || other < 40 {
-		t.Errorf("%d calls at once to a server of one's own, %d to another", local, other)
+		t.Errorf("%d calls at once to your own server, %d to another", local, other)
 	}
 }
 

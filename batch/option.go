@@ -156,7 +156,7 @@ func configure(opts []Option) *config {
 func misplaced(opts []Option, s scope, where, belongs string) (faults []error) {
 	for _, o := range opts {
 		if o.apply != nil && o.scope == s {
-			faults = append(faults, fmt.Errorf("%s: %s has no meaning here: give it to %s", where, o.name(), belongs))
+			faults = append(faults, fmt.Errorf("%s: %s cannot be used here: give it to %s", where, o.name(), belongs))
 		}
 	}
 	return faults
@@ -223,7 +223,7 @@ func said(option string, err error) error {
 func within[N int | time.Duration | float64](option string, n, least, most N) error {
 	switch {
 	case math.IsNaN(float64(n)):
-		return fmt.Errorf("%s: %v is no number", option, n)
+		return fmt.Errorf("%s: %v is not a number", option, n)
 	case n < least:
 		return fmt.Errorf("%s: %v is less than %v", option, n, least)
 	case n > most:

@@ -134,7 +134,7 @@ const (
 // assumption in 0..10,000,000 tokens. The error is [ErrCharge].
 func (c *Charge) Validate() error {
 	if int(c.Rule) >= len(ruleWords) {
-		return fmt.Errorf("%w: %v: there is none of that number", ErrCharge, c.Rule)
+		return fmt.Errorf("%w: %v is unknown", ErrCharge, c.Rule)
 	}
 	if f := c.OutputFactor; math.IsNaN(f) || f < 0 || f > mostFactor {
 		return fmt.Errorf("%w: output factor: %v is not in 0..%d", ErrCharge, f, mostFactor)

@@ -26,7 +26,7 @@ var slowedServers = []struct {
 	{"model, headers", LawConfig{}, 64, 20, headerServer},
 	{"model, silent", LawConfig{}, 64, 20, silentServer},
 	{"model, unlimited", LawConfig{}, 6, 20, openServer},
-	{"model, a server of one's own", LawConfig{Local: true}, 6, 20, openServer},
+	{"model, your own server", LawConfig{Local: true}, 6, 20, openServer},
 }
 
 // latencyOf is how long answers take: six at a time are twenty a second.

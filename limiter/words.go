@@ -51,7 +51,7 @@ func (v View) Words() []string {
 // that others made those that are missing. Tokens are estimated: the estimate may be wrong.
 func othersWords(d Dimension, rate float64) string {
 	if d == Requests {
-		return "somebody else draws " + perTime(rate, "")
+		return "other clients use " + perTime(rate, "")
 	}
 	return perTime(rate, unitOf(d)) + " more are drawn than estimated"
 }
@@ -65,12 +65,12 @@ func (v *View) trouble() (words []string) {
 		words = append(words, "its headers say "+perTime(v.Lied, "")+", and they are wrong")
 	}
 	if !v.Pause.IsZero() && v.Clean > 0 {
-		words = append(words, fmt.Sprintf("somebody else calls; %s passed %s ago", perTime(v.Clean, ""), span(v.At.Sub(v.CleanAt))))
+		words = append(words, fmt.Sprintf("other clients call; %s passed %s ago", perTime(v.Clean, ""), span(v.At.Sub(v.CleanAt))))
 	}
 	switch {
 	case v.Probed >= wordyDrought: // nothing else is found out now
 	case !v.Trial.IsZero():
-		words = append(words, "going slower to see whether refusals cease")
+		words = append(words, "going slower to see whether refusals stop")
 	case v.Over > 0 && v.Cap == 0: // the pace was blamed, and nobody knows yet for how much
 	case v.Chance >= wordyChance && v.ChanceSeen >= wordyRefused:
 		words = append(words, shareOf(v.Chance, shareError/math.Sqrt(v.ChanceSeen))+" refused, at any pace")
@@ -110,7 +110,7 @@ func (l *LimitView) words(d Dimension, at time.Time) string {
 	case l.Source == Told:
 		return rate + ", as told"
 	case l.Ceiling > 0 && l.Refill < wordyUnder*l.Ceiling:
-		return fmt.Sprintf("%s, and not the %s that were told", rate, perTime(l.Ceiling, ""))
+		return fmt.Sprintf("%s, not the %s that were set", rate, perTime(l.Ceiling, ""))
 	case l.Capacity >= wordySaved:
 		return fmt.Sprintf("%s, %s may be saved up", rate, count(math.Floor(l.Capacity)))
 	}

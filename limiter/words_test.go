@@ -65,20 +65,20 @@ func TestWordsOfWorlds(t *testing.T) {
 		told Limits
 		gate func() gate
 	}{
-		`no more than 8 in flight`:                                 {gate: func() gate { return capGate(8) }},
-		`(59\d|60\d) a minute, \d+ may be saved up`:                {gate: func() gate { return bucketGate(10, 45) }},
-		`its limit is not known yet: [\d,]+ a minute is tried`:     {gate: func() gate { return bucketGate(10, 45) }},
-		`[\d,]+ a minute is tried`:                                 {gate: func() gate { return bucketGate(10, 45) }},
-		`one call in ten is refused, at any pace`:                  {gate: func() gate { return chanceGate(0.1, seeded(3)) }},
-		`going slower to see whether refusals cease`:               {gate: halving},
-		`somebody else calls; [5-7]\d\d a minute passed \d+ s ago`: {gate: stolen},
-		`a window of 600 by the minute, 1\d\d left, 4\d s to go`:   {gate: func() gate { return windowGate(600) }},
-		`its headers say 600 a minute, 5\d\d left`:                 {gate: func() gate { return windowGate(600) }},
-		`its headers say 6,000 a minute, and they are wrong`:       {gate: func() gate { return lying(bucketGate(10, 10)) }},
-		`nothing is let in, for 12 s now`:                          {gate: func() gate { return from(at(60), bucketGate(10, 45), shut) }},
-		`600 a minute, as told`:                                    {Limits{RPM: 600}, func() gate { return anything }},
-		`6,000 tokens a minute, as told`:                           {Limits{TPM: 6000}, func() gate { return anything }},
-		`\d+ a minute, and not the 600 a minute that were told`:    {Limits{RPM: 600}, func() gate { return bucketGate(5, 30) }},
+		`no more than 8 in flight`:                                {gate: func() gate { return capGate(8) }},
+		`(59\d|60\d) a minute, \d+ may be saved up`:               {gate: func() gate { return bucketGate(10, 45) }},
+		`its limit is not known yet: [\d,]+ a minute is tried`:    {gate: func() gate { return bucketGate(10, 45) }},
+		`[\d,]+ a minute is tried`:                                {gate: func() gate { return bucketGate(10, 45) }},
+		`one call in ten is refused, at any pace`:                 {gate: func() gate { return chanceGate(0.1, seeded(3)) }},
+		`going slower to see whether refusals stop`:               {gate: halving},
+		`other clients call; [5-7]\d\d a minute passed \d+ s ago`: {gate: stolen},
+		`a window of 600 by the minute, 1\d\d left, 4\d s to go`:  {gate: func() gate { return windowGate(600) }},
+		`its headers say 600 a minute, 5\d\d left`:                {gate: func() gate { return windowGate(600) }},
+		`its headers say 6,000 a minute, and they are wrong`:      {gate: func() gate { return lying(bucketGate(10, 10)) }},
+		`nothing is let in, for 12 s now`:                         {gate: func() gate { return from(at(60), bucketGate(10, 45), shut) }},
+		`600 a minute, as told`:                                   {Limits{RPM: 600}, func() gate { return anything }},
+		`6,000 tokens a minute, as told`:                          {Limits{TPM: 6000}, func() gate { return anything }},
+		`\d+ a minute, not the 600 a minute that were set`:        {Limits{RPM: 600}, func() gate { return bucketGate(5, 30) }},
 	} {
 		said, last := false, ""
 		for seed := uint64(1); seed <= 4 && !said; seed++ {
@@ -107,7 +107,7 @@ func TestNoWordsWithoutBelief(t *testing.T) {
 func TestWordsOfThePlainLaw(t *testing.T) {
 	r := newRig(NewPlainLaw(LawConfig{Limits: Limits{RPM: 600, InputTPM: 1200}}, noon, seeded(1)), bucketGate(5, 5))
 	want(t, "told", r.view().String(), "600 a minute, as told; 1,200 input tokens a minute, as told")
-	if !r.says(time.Minute, `\d+ a minute, and not the 600 a minute that were told`) {
+	if !r.says(time.Minute, `\d+ a minute, not the 600 a minute that were set`) {
 		t.Errorf("after a minute of half as many: %v", r.view())
 	}
 }
@@ -131,12 +131,12 @@ func TestPhrases(t *testing.T) {
 		"14 calls in 1,000 are refused, at any pace":    {Chance: 0.0142, ChanceSeen: 1000},
 		"one call in ten is refused, at any pace":       {Chance: 0.093, ChanceSeen: 25}, // nobody knows it better
 		"": {Chance: 0.5, ChanceSeen: 2},
-		"going slower to see whether refusals cease":                             {Chance: 0.5, ChanceSeen: 100, Trial: ago(1)},
+		"going slower to see whether refusals stop":                             {Chance: 0.5, ChanceSeen: 100, Trial: ago(1)},
 		"nothing is let in":                                                      {Drought: ago(0.5), Probed: 2, Trial: ago(1)},
 		"nothing is let in, for 12 s now":                                        {Drought: ago(12), Probed: 5},
 		"nothing is let in, for 3 min now":                                       {Drought: ago(190), Probed: 9},
 		"its headers say 6,000 a minute, and they are wrong":                     {Lied: 100},
-		"somebody else calls; 600 a minute passed 40 s ago":                      {Pause: ago(1), Clean: 10, CleanAt: ago(40)},
+		"other clients call; 600 a minute passed 40 s ago":                      {Pause: ago(1), Clean: 10, CleanAt: ago(40)},
 		"its limit is not known yet":                                             {Over: 10, Search: 5, Binds: Bound{By: ByHold}},
 		"600 a minute, 45 may be saved up":                                       limit(dimRequests, LimitView{Source: Learned, Refill: 10, Capacity: 45.9}),
 		"600 a minute":                                                           limit(dimRequests, LimitView{Source: Learned, Refill: 10, Capacity: 1}),
@@ -147,7 +147,7 @@ func TestPhrases(t *testing.T) {
 		"its headers say 600 output tokens a minute, 0 left":                     limit(dimOutput, LimitView{Source: Seen, Refill: 10, Capacity: 60, Level: -3}),
 		"a window of 600 by the minute, 120 left, 12 s to go":                    limit(dimRequests, LimitView{Source: Seen, Refill: 10, Capacity: 600, Level: 120.5, Period: time.Minute, Ends: at(12)}),
 		"a window of 90 input tokens by 24 s, 8 left, 2 min to go":               limit(dimInput, LimitView{Source: Seen, Refill: 1, Capacity: 90, Level: 8, Period: 24 * time.Second, Ends: at(100)}),
-		"its headers say 600 a minute, 9 left; somebody else draws 120 a minute": limit(dimRequests, LimitView{Source: Seen, Refill: 10, Level: 9, Others: 2}),
+		"its headers say 600 a minute, 9 left; other clients use 120 a minute": limit(dimRequests, LimitView{Source: Seen, Refill: 10, Level: 9, Others: 2}),
 		"its refusals say 600 a minute, 9 left":                                  limit(dimRequests, LimitView{Source: Seen, Said: true, Refill: 10, Level: 9}),
 		"its headers say 600 tokens a minute, 9 left; 120 tokens a minute more are drawn than estimated": limit(dimTokens, LimitView{Source: Seen, Refill: 10, Level: 9, Others: 2}),
 	} {

@@ -38,7 +38,7 @@ func TestMaxFailures(t *testing.T) {
 				p.callsAgree()
 			} else {
 				p.ends(4, "--max-failures", s.bound)
-				p.hasSaid(s.says, `^headrace: \d+ results? saved, \d+ items? failed \(.*out\.errors\.jsonl\): the rest is left; to go on, run:$`)
+				p.hasSaid(s.says, `^headrace: \d+ results? saved, \d+ items? failed \(.*out\.errors\.jsonl\). Continue with:$`)
 				if n := len(p.lines(p.failures)); n < 1 || n > s.most {
 					p.faultf("%d items have failed, at most %d may", n, s.most)
 				}

@@ -343,7 +343,7 @@ func TestOneMistakeStopsTheRun(t *testing.T) {
 				}
 				_, before := p.server.counted()
 				p.ends(3)
-				p.hasSaid(append(s.says, `^headrace: 0 results saved, .* not answered: .*; to go on, run:$`)...)
+				p.hasSaid(append(s.says, `^headrace: 0 results saved, .* not answered: .*. Continue with:$`)...)
 				p.answered(nil)
 				p.failed(nil)
 				if _, after := p.server.counted(); after-before > most {
@@ -574,7 +574,7 @@ func TestOutagePatience(t *testing.T) {
 					p.breaks(o.spoil)
 				}
 			})
-			p.hasSaid(`stopped: nothing was answered since \d\d:\d\d:\d\d, and \d+ items wait: .*`+o.says, `^headrace: \d+ results saved, .* not answered: .*; to go on, run:$`)
+			p.hasSaid(`stopped: nothing has been answered since \d\d:\d\d:\d\d, and \d+ items wait: .*`+o.says, `^headrace: \d+ results saved, .* not answered: .*. Continue with:$`)
 			p.failed(nil)
 			p.mends(nil, nil)
 			p.ends(0)
@@ -601,7 +601,7 @@ func TestOnlyBadPromptsLeft(t *testing.T) {
 		stops string
 		soon  bool // it stops by --outage-patience, also with --keep-going
 	}{
-		{"reset", resets, `stopped: nothing was answered since \d\d:\d\d:\d\d, and 14 items wait: .*connection reset`, true},
+		{"reset", resets, `stopped: nothing has been answered since \d\d:\d\d:\d\d, and 14 items wait: .*connection reset`, true},
 		{"forbidden", says(403, policy), `stopped: .*403 policy_violation`, false},
 	} {
 		p := staged(t, bin, s.name, among(bad), s.spoil, "--outage-patience", "3s", configured(t, quick))

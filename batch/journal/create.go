@@ -13,9 +13,9 @@ import (
 
 // Why a file is not written to; errors.Is finds them in what Create returns.
 var (
-	ErrNotEmpty  = errors.New("it holds something already: move it away, or name another file")
+	ErrNotEmpty  = errors.New("it is not empty: move it away, or choose another file")
 	ErrDirectory = errors.New("it is a directory: name a file in it")
-	ErrSameFile  = errors.New("it is a file of this run already: name another")
+	ErrSameFile  = errors.New("this run uses it already: choose another")
 )
 
 // fileMode lets nobody else read prompts and answers.

@@ -16,8 +16,8 @@ import (
 
 // Why an output is not locked; errors.Is finds them in what LockOutput returns.
 var (
-	ErrLocked      = errors.New("wait for that run to end, or name another output")
-	ErrForeignLock = errors.New("it is a link, or no lock of headrace: look what it is and move it away, or name another output")
+	ErrLocked      = errors.New("wait for that run to end, or choose another output")
+	ErrForeignLock = errors.New("it is a link, or not a lock of headrace: check it and move it away, or choose another output")
 )
 
 // LockSuffix is what the name of an output's lock file ends in.

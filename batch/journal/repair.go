@@ -14,7 +14,7 @@ import (
 )
 
 // ErrRuined says that an output of headrace's has not a single good line left.
-var ErrRuined = errors.New("no line in it is good any more: restore it from a copy, or start over with --fresh, which keeps it")
+var ErrRuined = errors.New("it has no good line left: restore it from a copy, or start over with --fresh, which keeps it")
 
 // maxDropped is how many losses a Repaired names: a file has a handful, and one that is
 // ruined throughout must not fill memory.

@@ -19,9 +19,9 @@ import (
 // Why an output of an earlier run is not written to; errors.Is finds them in what
 // ReadJournal and Append return. The file is as it was.
 var (
-	ErrForeign   = errors.New("it is not a result file of headrace: move it away, or name another file")
+	ErrForeign   = errors.New("it is not a result file of headrace: move it away, or choose another file")
 	ErrDamaged   = errors.New("the line is damaged: headrace repair keeps the good ones, or restore the file from a copy")
-	ErrOtherKind = errors.New("output and errors file are mixed up: name each by its own flag")
+	ErrOtherKind = errors.New("output and errors file are swapped: name each with its own flag")
 	ErrChanged   = errors.New("it changed while it was read: is another run using it?")
 )
 

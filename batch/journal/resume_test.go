@@ -252,7 +252,7 @@ func TestFlippedBitsInIDAndKey(t *testing.T) {
 	flipped := []byte(text)
 	flipped[len(good)+strings.Index(text[len(good):], "said")] ^= 0x80
 	if _, err := ReadJournal(writeFile(t, string(flipped))); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a byte that is no UTF-8: %v", err)
+		t.Errorf("a byte that is not UTF-8: %v", err)
 	}
 }
 

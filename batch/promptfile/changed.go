@@ -50,7 +50,7 @@ func (j *Job) changed(in *intake) error {
 	if found.Digest == j.checked.digest {
 		return nil
 	}
-	return fmt.Errorf("promptfile: %s: %w: what it holds now was not read", j.cfg.Input.Name, ErrChanged)
+	return fmt.Errorf("promptfile: %s: %w: its content has changed since it was read", j.cfg.Input.Name, ErrChanged)
 }
 
 // is reports whether no file was written to since.

@@ -167,14 +167,14 @@ func (c *Config) files() []resultFile {
 
 // ErrPacked says that a result file has a name by which it would be taken for a packed
 // one. errors.Is finds it in what Open returns.
-var ErrPacked = errors.New("results are written as plain text, which a run can go on with after any crash: leave the ending away, and pack the file when the run is over")
+var ErrPacked = errors.New("results are written as plain text, which any crash leaves usable: remove the ending, and compress the file after the run")
 
 // packedEndings are those of files that other programs would try to unpack.
 var packedEndings = []string{".gz", ".zst", ".bz2", ".xz", ".zip"}
 
 // ErrReserved says that a result file has a name that the next rewrite of another one may
 // remove. errors.Is finds it in what Open returns.
-var ErrReserved = errors.New("names that end in " + disk.NextSuffix + " are for files that headrace rewrites: name another")
+var ErrReserved = errors.New("names that end in " + disk.NextSuffix + " are for files that headrace rewrites: choose another")
 
 func (c *Config) checkNames() error {
 	for _, f := range c.files() {

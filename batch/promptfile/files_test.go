@@ -68,10 +68,10 @@ func TestOneFileForTwoIsSaidAsSuch(t *testing.T) {
 		t.Skip(err)
 	}
 	for _, c := range []struct{ output, errors, want string }{
-		{d.in, "", "promptfile: the output is the input, " + d.in + ": name another file"},
-		{d.in + ".hard", "", "promptfile: the output, " + d.in + ".hard, is the input, " + d.in + ": name another file"},
-		{d.out, d.in, "promptfile: the errors file is the input, " + d.in + ": name another file"},
-		{d.out, d.out, "promptfile: the errors file is the output, " + d.out + ": name another file"},
+		{d.in, "", "promptfile: the output is the input, " + d.in + ": choose another file"},
+		{d.in + ".hard", "", "promptfile: the output, " + d.in + ".hard, is the input, " + d.in + ": choose another file"},
+		{d.out, d.in, "promptfile: the errors file is the input, " + d.in + ": choose another file"},
+		{d.out, d.out, "promptfile: the errors file is the output, " + d.out + ": choose another file"},
 	} {
 		d.cfg.Output, d.cfg.Errors = c.output, c.errors
 		d.cfg.Input, _ = File(d.in)

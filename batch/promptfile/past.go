@@ -11,8 +11,8 @@ import (
 // Why a run does not go on with the files of an earlier one; errors.Is finds them in
 // what Open and Begin return. The files are as they were.
 var (
-	ErrSimulated = errors.New("its answers are simulated, and this run's are not: start over with --fresh, which keeps the old file, or name another")
-	ErrReal      = errors.New("its answers are not simulated, and this run's are: start over with --fresh, which keeps the old file, or name another")
+	ErrSimulated = errors.New("its answers are simulated, but this run's are not: start over with --fresh, which keeps the old file, or choose another")
+	ErrReal      = errors.New("its answers are not simulated, but this run's are: start over with --fresh, which keeps the old file, or choose another")
 )
 
 // past is what earlier runs to the same output have ended.
@@ -89,9 +89,9 @@ func (p *past) mixes(c *Config) error {
 	}{{c.Output, p.results}, {c.Errors, p.errors}} {
 		switch {
 		case !c.Simulated && f.j.Simulated > 0:
-			return fmt.Errorf("promptfile: go on with %s: %w", f.name, ErrSimulated)
+			return fmt.Errorf("promptfile: resume %s: %w", f.name, ErrSimulated)
 		case c.Simulated && f.j.Simulated < f.j.Lines-f.j.Others:
-			return fmt.Errorf("promptfile: go on with %s: %w", f.name, ErrReal)
+			return fmt.Errorf("promptfile: resume %s: %w", f.name, ErrReal)
 		}
 	}
 	return nil

@@ -11,9 +11,9 @@ type sameFile struct{ one, name, other, otherName string }
 
 func (e *sameFile) Error() string {
 	if e.name == e.otherName {
-		return fmt.Sprintf("promptfile: the %s is the %s, %s: name another file", e.one, e.other, e.name)
+		return fmt.Sprintf("promptfile: the %s is the %s, %s: choose another file", e.one, e.other, e.name)
 	}
-	return fmt.Sprintf("promptfile: the %s, %s, is the %s, %s: name another file", e.one, e.name, e.other, e.otherName)
+	return fmt.Sprintf("promptfile: the %s, %s, is the %s, %s: choose another file", e.one, e.name, e.other, e.otherName)
 }
 
 // Is makes errors.Is(err, journal.ErrSameFile) true.

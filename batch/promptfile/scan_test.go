@@ -28,7 +28,7 @@ func TestScan(t *testing.T) {
 		t.Fatal(err)
 	}
 	stream := Stream("in", &readOnce{in: strings.NewReader(text.String())})
-	for want, in := range map[string]Input{"on line 4701 already": file, "on an earlier line already": stream} {
+	for want, in := range map[string]Input{"already used on line 4701": file, "already used on an earlier line": stream} {
 		items := 0
 		got, err := Scan(in, prompts.Config{}, nil, func(prompts.Request) { items++ })
 		if err != nil || items != 5000 || got.Lines != 5003 || got.Bad.All != 2 || !strings.Contains(got.Bad.First[1].Error(), want) {

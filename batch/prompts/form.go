@@ -86,7 +86,7 @@ func (f *fields) sort(ms []rawjson.Member) *LineError {
 			continue
 		}
 		if *at != nil {
-			return complain(ErrShape, adviceFix, "field %q stands there twice", m.Name)
+			return complain(ErrShape, adviceFix, "field %q appears twice", m.Name)
 		}
 		*at = m.Value
 	}
@@ -165,7 +165,7 @@ func (f *fields) form() (Form, *LineError) {
 	case f.prompt != nil:
 		return FormPrompt, nil // null, which is said
 	}
-	return 0, complain(ErrShape, adviceFix, "unknown shape: none of body, messages, input and prompt is there")
+	return 0, complain(ErrShape, adviceFix, "unknown shape: body, messages, input and prompt are all missing")
 }
 
 // isData tells a column of a data set, such as a web address, from what a form of line has under
@@ -211,7 +211,7 @@ func (r *Reader) checkBeside(form Form) *LineError {
 		_, lost := parameters[name]
 		lost = lost || name == "system" || name == "stream" || name == "model" && !takesModel
 		if lost && !rawjson.IsNull(m.Value) {
-			return complain(ErrShape, "move it into "+inside+" or remove it", "%s stands beside %s, where it is not sent", name, inside)
+			return complain(ErrShape, "move it into "+inside+" or remove it", "%s is next to %s, where it is not sent", name, inside)
 		}
 	}
 	return nil

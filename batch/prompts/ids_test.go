@@ -35,7 +35,7 @@ func TestDuplicateIDsNameBothLines(t *testing.T) {
 			t.Errorf("kind of %v", b)
 		}
 	}
-	want := map[int]string{3: "on line 1 already", 5: "on line 4 already", 7: "on line 6 already", 11: "on line 10 already"}
+	want := map[int]string{3: "on line 1", 5: "on line 4", 7: "on line 6", 11: "on line 10"}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -141,7 +141,7 @@ func TestFirstLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, line := range []int{8, 2 * NamedIDs, last} {
-		if !strings.Contains(bad[i].Reason, fmt.Sprintf("on line %d already", line)) {
+		if !strings.Contains(bad[i].Reason, fmt.Sprintf("already used on line %d", line)) {
 			t.Errorf("got %v, want line %d", bad[i], line)
 		}
 	}
@@ -154,7 +154,7 @@ func TestAnIDThatIsNoLineIDIsFree(t *testing.T) {
 		text += `{"prompt":"q","id":"` + id + `"}` + "\n"
 	}
 	reqs, bad := read(t, text+`{"prompt":"q","id":"line-000001"}`, Config{DefaultModel: "m"})
-	if len(reqs) != 8 || len(bad) != 1 || !errors.Is(bad[0], ErrDuplicateID) || !strings.Contains(bad[0].Reason, "line 1 already") {
+	if len(reqs) != 8 || len(bad) != 1 || !errors.Is(bad[0], ErrDuplicateID) || !strings.Contains(bad[0].Reason, "already used on line 1") {
 		t.Errorf("%d requests, %v", len(reqs), bad)
 	}
 }

@@ -44,8 +44,8 @@ func (r *Reader) buildNative(req *Request, f *fields, name string, body []byte, 
 	for _, m := range r.body {
 		switch string(m.Name) {
 		case "model", "modelId":
-			return complain(ErrShape, "remove it, and name the model beside "+name+" or for all lines",
-				"%s has %q, and the model stands in the URL", name, m.Name)
+			return complain(ErrShape, "remove it, and put the model next to "+name+" or for all lines",
+				"%s has %q, but the model belongs in the URL", name, m.Name)
 		case asks:
 			asked++
 		}
@@ -55,7 +55,7 @@ func (r *Reader) buildNative(req *Request, f *fields, name string, body []byte, 
 		return complain(ErrShape, adviceFix, "%s has no %s", name, asks)
 	case 1:
 	default:
-		return complain(ErrShape, adviceFix, "field %q stands there twice", asks)
+		return complain(ErrShape, adviceFix, "field %q appears twice", asks)
 	}
 	if req.Model, _, c = r.model(f); c != nil {
 		return c

@@ -62,15 +62,15 @@ func TestBadNativeLinesAreNamed(t *testing.T) {
 		{`{"key":"a","request":"x"}`, "request is a string, not an object", ErrShape},
 		{`{"key":"a","request":{}}`, "request has no contents", ErrShape},
 		{`{"key":"a","request":{"content":{"parts":[]}}}`, "request has no contents", ErrShape},
-		{`{"key":"a","request":{"contents":[],"contents":[]}}`, `field "contents" stands there twice`, ErrShape},
-		{`{"key":"a","request":{"contents":[],"mod\u0065l":"models/x"}}`, `request has "model", and the model stands in the URL: remove it, and name the model beside request or for all lines`, ErrShape},
+		{`{"key":"a","request":{"contents":[],"contents":[]}}`, `field "contents" appears twice`, ErrShape},
+		{`{"key":"a","request":{"contents":[],"mod\u0065l":"models/x"}}`, `request has "model", but the model belongs in the URL: remove it, and put the model next to request or for all lines`, ErrShape},
 		{`{"key":"a","custom_id":"b","request":{"contents":[]}}`, "both custom_id and key", ErrShape},
 		{`{"key":true,"request":{"contents":[]}}`, "key is a truth value", ErrShape},
 		{`{"key":"","request":{"contents":[]}}`, "key is empty", ErrShape},
 		{`{"request":{"contents":[]},"modelInput":{"messages":[]}}`, "both request and modelInput", ErrShape},
 		{`{"recordId":"a","modelInput":[]}`, "modelInput is an array, not an object", ErrShape},
 		{`{"recordId":"a","modelInput":{"system":[]}}`, "modelInput has no messages", ErrShape},
-		{`{"recordId":"a","modelInput":{"messages":[],"modelId":"x"}}`, `modelInput has "modelId", and the model stands in the URL`, ErrShape},
+		{`{"recordId":"a","modelInput":{"messages":[],"modelId":"x"}}`, `modelInput has "modelId", but the model belongs in the URL`, ErrShape},
 		{`{"recordId":"a","id":"b","modelInput":{"messages":[]}}`, "both id and recordId", ErrShape},
 		{`{"modelInput":{"anthropic_version":"bedrock-2023-05-31","messages":[]}}`, `modelInput has "anthropic_version", so it is a body of InvokeModel: write it as Converse takes it`, ErrUnsupported},
 		{`{"modelInput":{"inputText":"x"}}`, `modelInput has "inputText", so it is a body of InvokeModel`, ErrUnsupported},
@@ -175,7 +175,7 @@ func TestTakesIsAskedOfEachRequest(t *testing.T) {
 		!strings.Contains(other.Error(), ":4: anthropic: /v1/responses is not served: choose a provider that has it") {
 		t.Errorf("%+v", other)
 	}
-	if twice := bad[3]; !errors.Is(twice, ErrDuplicateID) || !strings.Contains(twice.Reason, "on line 2 already") {
+	if twice := bad[3]; !errors.Is(twice, ErrDuplicateID) || !strings.Contains(twice.Reason, "already used on line 2") {
 		t.Errorf("an id that a line has which is not taken: %v", twice)
 	}
 	if one, other := bad[4].Key(), bad[5].Key(); one == other || one != taken[3].Key || other != taken[4].Key {

@@ -191,7 +191,7 @@ func (r *Reader) Digest() Digest { return r.digest }
 func (r *Reader) tooLong() error {
 	what := "line"
 	if last := r.lines.Line(); last > r.first {
-		what = fmt.Sprintf("row (by its quotes it goes on to line %d)", last)
+		what = fmt.Sprintf("row (its quotes extend it to line %d)", last)
 	}
 	r.trace(nil, []byte(r.cfg.Name), false, nil)
 	return r.place(complain(ErrTooLong, "split or remove it", "%s longer than %d bytes", what, r.cfg.MaxLine).keyed(r))
@@ -432,12 +432,12 @@ func (e *LineError) usedOn(m Mark) {
 	where := m.where()
 	e.first = m.By
 	if e.bare {
-		e.Advice = "give this line an id of its own"
-		e.Reason = fmt.Sprintf("the line has no id, and the one it would get, %q, is used on %s already", e.id, where)
+		e.Advice = "give this line its own id"
+		e.Reason = fmt.Sprintf("the line has no id, and its default, %q, is already used on %s", e.id, where)
 		return
 	}
-	e.Advice = "give each line an id of its own"
-	e.Reason = fmt.Sprintf("custom_id %q is used on %s already", lines.Clip(e.id), where)
+	e.Advice = "give each line its own id"
+	e.Reason = fmt.Sprintf("custom_id %q is already used on %s", lines.Clip(e.id), where)
 }
 
 // FirstLines reads the input once more, from its beginning and with the same

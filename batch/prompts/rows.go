@@ -169,9 +169,9 @@ func (r *Reader) nameColumns() *LineError {
 	case slices.Contains(names, ""):
 		return complain(ErrShape, "name it", "column %d has no name", slices.Index(names, "")+1)
 	case len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names):
-		return complain(ErrShape, "give each a name of its own", "two columns have one name")
+		return complain(ErrShape, "give each its own name", "two columns have one name")
 	case r.cfg.Template == nil && !slices.Contains(names, "prompt"):
-		return complain(ErrShape, adviceColumns(names), "no column is named prompt, and %s", thereAre(names, "column"))
+		return complain(ErrShape, adviceColumns(names), "no column is named prompt; %s", thereAre(names, "column"))
 	}
 	r.columns = names
 	return nil
@@ -182,11 +182,11 @@ func (r *Reader) nameColumns() *LineError {
 func adviceColumns(names []string) string {
 	switch {
 	case len(names) > 1:
-		return "name one so, or make prompts by a template"
+		return "rename one, or make prompts with a template"
 	case strings.ContainsAny(names[0], ";\t|"):
-		return "separate columns by commas"
+		return "separate columns with commas"
 	}
-	return "name it so, or make prompts by a template"
+	return "rename it, or make prompts with a template"
 }
 
 // fromRow makes a prompt line of the row in hand. Columns with the name of a field or parameter are

@@ -225,8 +225,8 @@ func TestSectionBelowOtherFiles(t *testing.T) {
 		t.Errorf("%+v", got[0].Req)
 	}
 	for i, want := range []string{
-		`in:2: custom_id "a" is used on line 7 of other.jsonl already: give each line an id of its own`,
-		`in:3: custom_id "b" is used on an earlier line already: give each line an id of its own`,
+		`in:2: custom_id "a" is already used on line 7 of other.jsonl: give each line its own id`,
+		`in:3: custom_id "b" is already used on an earlier line: give each line its own id`,
 		`in:4: not JSON: unexpected end of JSON input at byte 1: fix the line or remove it`,
 	} {
 		if bad := got[i+1]; bad.Bad != want || bad.ID != LineID(102+i) {

@@ -95,7 +95,7 @@ func (r *Reader) templateFault(err error, fields map[string]any) *LineError {
 		advice = "change the template"
 	case FormatJSONL:
 	}
-	return complain(ErrTemplate, advice, "the template asks for {{%s}}, and %s", at, thereAre(names, what))
+	return complain(ErrTemplate, advice, "the template asks for {{%s}}, but %s", at, thereAre(names, what))
 }
 
 // shownNames is how many columns or fields a complaint names: more help nobody to find a slip.

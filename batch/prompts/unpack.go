@@ -14,7 +14,7 @@ import (
 )
 
 // ErrPacked says that a compressed input is cut short or corrupt.
-var ErrPacked = errors.New("cut short or corrupt: fetch it again, or compress it anew")
+var ErrPacked = errors.New("cut short or corrupt: download it again, or compress it again")
 
 // windowBytes bounds what a zstd stream may ask for to be read: what the strongest
 // usual setting (--ultra -22) uses. Only --long=28 and above asks for more.

@@ -18,10 +18,10 @@ func TestTemplateFaultsNameWhatThereIs(t *testing.T) {
 		format          Format
 		want            string
 	}{
-		{"Do {{.txt}}", "name,text\nx,y\n", FormatCSV, `in:2: the template asks for {{.txt}}, and the columns are name, text: change the template or the header`},
-		{"Do {{.txt}}", `{"text":"hi","n":1}`, FormatJSONL, `in:1: the template asks for {{.txt}}, and the fields are n, text: give the line this field, or change the template`},
-		{"Do {{.text}}", "hello\n", FormatText, `in:1: the template asks for {{.text}}, and the only field is prompt: change the template`},
-		{"Do {{.text}}", "{}\n", FormatJSONL, `in:1: the template asks for {{.text}}, and there are no fields: give the line this field, or change the template`},
+		{"Do {{.txt}}", "name,text\nx,y\n", FormatCSV, `in:2: the template asks for {{.txt}}, but the columns are name, text: change the template or the header`},
+		{"Do {{.txt}}", `{"text":"hi","n":1}`, FormatJSONL, `in:1: the template asks for {{.txt}}, but the fields are n, text: give the line this field, or change the template`},
+		{"Do {{.text}}", "hello\n", FormatText, `in:1: the template asks for {{.text}}, but the only field is prompt: change the template`},
+		{"Do {{.text}}", "{}\n", FormatJSONL, `in:1: the template asks for {{.text}}, but there are no fields: give the line this field, or change the template`},
 		{"Do {{.x}}", many + "\n" + strings.Repeat(",", 30) + "\n", FormatCSV, `c17, c18 and 11 more: change the template or the header`},
 		{"{{.name.first}}", "name\nx\n", FormatCSV, `in:2: the template at {{.name.first}}: can't evaluate field first: give the line this field, or change the template`},
 	} {
@@ -56,10 +56,10 @@ func TestWordsForOtherShapes(t *testing.T) {
 		format Format
 		want   string
 	}{
-		{"name,text\nx,y\n", FormatCSV, "prompts: in:1: the header cannot be used: no column is named prompt, and the columns are name, text: name one so, or make prompts by a template"},
-		{"name\nx\n", FormatCSV, "and the only column is name: name it so, or make prompts by a template"},
-		{"prompt;id\na;b\n", FormatCSV, `and the only column is prompt;id: separate columns by commas`},
-		{"prompt\tid\na\tb\n", FormatCSV, `: separate columns by commas`},
+		{"name,text\nx,y\n", FormatCSV, "prompts: in:1: the header cannot be used: no column is named prompt; the columns are name, text: rename one, or make prompts with a template"},
+		{"name\nx\n", FormatCSV, "no column is named prompt; the only column is name: rename it, or make prompts with a template"},
+		{"prompt;id\na;b\n", FormatCSV, `; the only column is prompt;id: separate columns with commas`},
+		{"prompt\tid\na\tb\n", FormatCSV, `: separate columns with commas`},
 		{"prompt,id\na\n", FormatCSV, "in:2: 1 cell under 2 columns: fix the line or remove it"},
 		{"prompt\na,b\n", FormatCSV, "in:2: 2 cells under 1 column: fix the line or remove it"},
 		{`[{"prompt":"a"}]`, FormatJSONL, "in:1: an array, not an object: " + array},

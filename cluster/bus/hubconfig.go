@@ -175,11 +175,11 @@ func (c HubConfig) route(o *server.Options, ca *authority) (err error) {
 func splitAddress(address string) (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", 0, fmt.Errorf("%q is no host:port", address)
+		return "", 0, fmt.Errorf("%q is not host:port", address)
 	}
 	port, err = strconv.Atoi(text)
 	if err != nil || port < 0 || port > 65535 {
-		return "", 0, fmt.Errorf("%q: %q is no port", address, text)
+		return "", 0, fmt.Errorf("%q: %q is not a port", address, text)
 	}
 	return host, port, nil
 }

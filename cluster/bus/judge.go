@@ -17,7 +17,7 @@ func judge(r Report, f facts) (found []Finding) {
 		}
 	}
 	say(older(r.Version, 2, 10), true, "server "+r.Version+" is older than 2.10", "streams cannot begin at any number: a keeper could take a lost lease for his own")
-	say(!f.loopback && !r.TLS, true, "no TLS", "whoever is on the way reads along, the token too")
+	say(!f.loopback && !r.TLS, true, "no TLS", "anyone on the network path can read everything, the token too")
 	say(!f.loopback && !f.secret, true, "neither token nor user", "everybody may be worker or keeper")
 	say(!r.Hub, false, "not known whether each write is synced", "set sync_interval: always; what a server forgets costs repeated looks into the store")
 	say(r.Way > slowWay, false, fmt.Sprintf("a request takes %v", r.Way.Round(time.Millisecond)), "owners of chunks have 0.3 s to answer, permits live 2 s")

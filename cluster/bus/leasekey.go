@@ -23,7 +23,7 @@ const (
 const MaxLease = 96 << 10
 
 // ErrTaken is the kind of error of a write that expected another revision than there is. It was not done.
-var ErrTaken = errors.New("somebody else has written it")
+var ErrTaken = errors.New("another process has written it")
 
 // A Held is what stands in the lease's bucket.
 type Held struct {

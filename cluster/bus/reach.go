@@ -28,19 +28,19 @@ func unreached(err error) (what, why string) {
 	var noHost *net.DNSError
 	switch {
 	case errors.Is(err, ErrAddress):
-		return "this is no line to join by", "give the whole line that headrace hub prints, in quotes: nats://TOKEN@host:4222…"
+		return "this is not a line to join by", "give the whole line that headrace hub prints, in quotes: nats://TOKEN@host:4222…"
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
 		return "it does not let us in: the token (or user and password) is wrong", "take the line that the hub prints now: its token is new where its --dir is"
 	case errors.Is(err, ErrNotTheHub):
-		return ErrNotTheHub.Error(), "it is another hub, or one whose --dir (or --tls-dir) was lost: take the line that it prints now; or somebody stands between"
+		return ErrNotTheHub.Error(), "it is another hub, or one whose --dir (or --tls-dir) was lost: take the line that it prints now; or another server answers in its place"
 	case errors.As(err, &certificate):
 		return "its certificate is not trusted here: " + certificate.Err.Error(), "the line of a hub names its authority, as ?ca=sha256:…: take the whole line"
 	case errors.Is(err, nats.ErrSecureConnWanted), errors.Is(err, nats.ErrSecureConnRequired):
-		return "it speaks no TLS, or wants it and the line does not say so", "take the whole line that the hub prints, with its ca=…; for servers of somebody else write tls://"
+		return "it speaks no TLS, or wants it and the line does not say so", "take the whole line that the hub prints, with its ca=…; for servers of others write tls://"
 	case errors.As(err, &noHost):
-		return "there is no such host", "see to the name, or have the hub tell another with --advertise"
+		return "there is no such host", "check the name, or have the hub announce another with --advertise"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nobody listens there", "start headrace hub, and see to the port; it must listen on more than 127.0.0.1 for other machines (--listen 0.0.0.0:4222)"
+		return "nobody listens there", "start headrace hub, and check the port; it must listen on more than 127.0.0.1 for other machines (--listen 0.0.0.0:4222)"
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, context.DeadlineExceeded):
 		return "it does not answer", "is it that host and port, and does a firewall let them through?"
 	}

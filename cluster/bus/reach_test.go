@@ -25,8 +25,8 @@ func TestUnreachedSaysWhy(t *testing.T) {
 		"nobody listens":   {"nats://t@" + closed, "nobody listens there"},
 		"TLS where none":   {strings.Replace(good, "nats://", "tls://", 1), "it speaks no TLS"},
 		"no host":          {"nats://t@no-such-host.invalid:4222", "there is no such host"},
-		"no line":          {"http://x", "this is no line to join by"},
-		"nothing but hope": {"", "this is no line to join by"},
+		"no line":          {"http://x", "this is not a line to join by"},
+		"nothing but hope": {"", "this is not a line to join by"},
 	} {
 		ctx, stop := context.WithTimeout(testContext(t), 3*time.Second)
 		b, err := Connect(ctx, Config{URL: c.line, Name: "w"})

@@ -158,7 +158,7 @@ func (m *Machine) judge(c *claim) {
 	settled := m.connected.Add(m.cfg.Grace)
 	switch {
 	case m.stale(c):
-		m.putBack(c, "what was answered may not hold any more")
+		m.putBack(c, "the answer may be out of date")
 	case len(c.asks)+len(c.mute) == 0:
 		m.proceed(c)
 	case c.late.IsZero() || m.now.Before(c.late):

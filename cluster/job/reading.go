@@ -55,7 +55,7 @@ func (in *Input) format() (prompts.Format, error) {
 	case CSV:
 		return prompts.FormatCSV, nil
 	}
-	return 0, fmt.Errorf("%s: format %q is none of %s, %s and %s", in.Name, in.Format, JSONL, Text, CSV)
+	return 0, fmt.Errorf("%s: format %q is invalid: want %s, %s or %s", in.Name, in.Format, JSONL, Text, CSV)
 }
 
 // ReaderOf is cfg as it reads this input.

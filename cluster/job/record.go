@@ -30,7 +30,7 @@ var (
 	// ErrNewer: it was written by a program that is newer than this one.
 	ErrNewer = errors.New("a newer headrace has written it: update this one")
 	// ErrRecord: it is not what this program would have written.
-	ErrRecord = errors.New("it is no record of a job")
+	ErrRecord = errors.New("it is not a record of a job")
 )
 
 // State is where a job is on its way.
@@ -151,7 +151,7 @@ func parseRecord(text []byte) (Record, error) {
 	case err != nil || known.Format < 1:
 		return r, ErrRecord
 	case known.Format > RecordFormat:
-		return r, fmt.Errorf("%w: it is of format %d, and %d is what is known here", ErrNewer, known.Format, RecordFormat)
+		return r, fmt.Errorf("%w: it has format %d; this version reads up to %d", ErrNewer, known.Format, RecordFormat)
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrRecord, err)

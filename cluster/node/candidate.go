@@ -31,7 +31,7 @@ func ParseCandidacy(word string) (Candidacy, error) {
 	case MayKeep, NeverKeeps, PrefersKeep:
 		return c, nil
 	}
-	return "", fmt.Errorf("%q is none of may, never and prefer", word)
+	return "", fmt.Errorf("%q is invalid: want may, never or prefer", word)
 }
 
 // leaseShare is the share of a term that a request about the lease may take: four of them are a

@@ -56,7 +56,7 @@ func Check(ctx context.Context, cfg Config, chance *rand.Rand, probe store.Probe
 			found = append(found, times)
 		}
 	} else {
-		found = append(found, Checked{"store", Unsafe, err.Error(), "without its store a cluster has nothing: see to its name, and that this machine may use it"})
+		found = append(found, Checked{"store", Unsafe, err.Error(), "without its store a cluster has nothing: check its name, and that this machine may use it"})
 	}
 	found = append(checkBus(ctx, cfg, s), found...)
 	if err == nil && !slices.ContainsFunc(found, foreign) {
@@ -84,7 +84,7 @@ func checkBus(ctx context.Context, cfg Config, s store.Store) []Checked {
 	}
 	r, err := b.Check(ctx)
 	if err != nil {
-		return []Checked{{"bus", Unsafe, "it lets us in, and JetStream does not answer: " + err.Error(), "with three hubs: do two of them run, and reach each other? else see to its log"}}
+		return []Checked{{"bus", Unsafe, "it lets us in, and JetStream does not answer: " + err.Error(), "with three hubs: do two of them run, and reach each other? else check its log"}}
 	}
 	return slices.Concat(goodOf(&r), badOf(&r), found)
 }
@@ -110,7 +110,7 @@ func goodOf(r *bus.Report) []Checked {
 	}
 	found := []Checked{{"bus", Safe, fmt.Sprintf("reached: %s (%s, NATS %s), and it lets us in", who, r.Server, r.Version), ""}}
 	if r.TLS {
-		found = append(found, Checked{"bus", Safe, "TLS: nobody on the way reads along", ""})
+		found = append(found, Checked{"bus", Safe, "TLS: nobody on the network path can read along", ""})
 	}
 	if r.Hubs > 0 {
 		found = append(found, Checked{"bus", Safe, fmt.Sprintf("JetStream answers, there and back in %v", round(r.Way)), ""})
@@ -120,9 +120,9 @@ func goodOf(r *bus.Report) []Checked {
 	}
 	switch {
 	case r.Hubs == 1:
-		found = append(found, Checked{"bus", Note, "one hub", "nothing is lost with it; calls pause while it is away. Three go on without one"})
+		found = append(found, Checked{"bus", Note, "one hub", "nothing is lost with it; calls pause while it is away. Three continue without one"})
 	case r.Hubs > 1:
-		found = append(found, Checked{"bus", Safe, fmt.Sprintf("%d hubs: work goes on without one of them", r.Hubs), ""})
+		found = append(found, Checked{"bus", Safe, fmt.Sprintf("%d hubs: work continues without one of them", r.Hubs), ""})
 	}
 	return found
 }
@@ -164,7 +164,7 @@ func checkStore(ctx context.Context, s store.Store, home string, chance *rand.Ra
 	case errors.Is(err, store.ErrUnsafe):
 		return Checked{"store", Unsafe, err.Error(), "two workers would both think that their results counted: take S3 with If-None-Match, or a file system that knows link(2)"}
 	case err != nil:
-		return Checked{"store", Unsafe, home + ": " + err.Error(), "without its store a cluster has nothing: see to its name, and that this machine may write there"}
+		return Checked{"store", Unsafe, home + ": " + err.Error(), "without its store a cluster has nothing: check its name, and that this machine may write there"}
 	}
 	return Checked{"store", Safe, home + ": one of two writers of one name wins, and what it wrote is seen at once", ""}
 }

@@ -70,7 +70,7 @@ func (f *foreman) run(ctx context.Context) {
 	w, err := f.listen()
 	defer w.close()
 	if err != nil {
-		f.sayf("nobody sees to the jobs: %v", err) // the connection has ended, and with it this keeper
+		f.sayf("this worker does not manage jobs: %v", err) // the connection has ended, and with it this keeper
 		return
 	}
 	ticker := f.clock.NewTicker(lookEvery)

@@ -87,6 +87,6 @@ func foreignTo(home, here, there string) error {
 	}
 	return &fault{bus.Finding{
 		Unsafe: true, What: fmt.Sprintf("%s: %v: %s, and the founder of the cluster is %s", home, ErrForeign, here, there),
-		Why: "is it mounted here, and the same on all machines? To begin anew with another store, end the hubs and delete the folder jetstream in the --dir of each",
+		Why: "is it mounted here, and the same on all machines? To start over with another store, end the hubs and delete the folder jetstream in the --dir of each",
 	}, ErrForeign}
 }

@@ -74,7 +74,7 @@ func (w *worker) defineLane(ctx context.Context, lane string) {
 	c := o.caller.Lane
 	c.Maker = permit.New(w.Name(), name, limit)
 	if err := w.control.Define(ctx, lane, c); err != nil {
-		w.sayf("the limit %s of job %s cannot be worked under: %v", limit, name, err)
+		w.sayf("limit %s of job %s cannot be used: %v", limit, name, err)
 		return
 	}
 	w.link.add(ctx, lane)

@@ -79,7 +79,7 @@ func (t Times) agree(told Times) error {
 		told, here time.Duration
 	}{{"--ack-wait", told.AckWait, t.AckWait}, {"--lease", told.Term, t.Term}} {
 		if one.told != 0 && one.told != one.here {
-			faults = append(faults, fmt.Errorf("%s %v: in this cluster it is %v, as its first worker has settled it, and %w: leave the flag away, or end all workers and delete %s in the store to settle it anew",
+			faults = append(faults, fmt.Errorf("%s %v: in this cluster it is %v, as its first worker has settled it, and %w: remove the flag, or end all workers and delete %s in the store to set it again",
 				one.flag, one.told, one.here, ErrTimes, timesName))
 		}
 	}

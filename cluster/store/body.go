@@ -70,7 +70,7 @@ func (w *whole) next(p []byte) (int, error) {
 func (w *whole) end() error {
 	switch n, err := io.ReadFull(w.body, make([]byte, 1)); {
 	case n > 0:
-		return fmt.Errorf("%w has more than the %d bytes that were told", errBody, w.size)
+		return fmt.Errorf("%w has more than the %d bytes that were announced", errBody, w.size)
 	case !errors.Is(err, io.EOF):
 		return w.flaw(err)
 	}
@@ -83,7 +83,7 @@ func (w *whole) flaw(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w has fewer than the %d bytes that were told", errBody, w.size)
+		return fmt.Errorf("%w has fewer than the %d bytes that were announced", errBody, w.size)
 	}
 	return fmt.Errorf("%w: %w", errBody, err)
 }

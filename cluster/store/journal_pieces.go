@@ -21,7 +21,7 @@ const (
 
 // Why a journal ends.
 var (
-	errForeign = fmt.Errorf("somebody else writes it: %w", ErrExists)
+	errForeign = fmt.Errorf("another process writes it: %w", ErrExists)
 	errFull    = fmt.Errorf("it has %d pieces, which are the most", MaxPieces)
 	errClosed  = errors.New("it is closed")
 )

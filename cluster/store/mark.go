@@ -27,7 +27,7 @@ func CheckMark(ctx context.Context, s Store, name string) error {
 
 func checkMark(ctx context.Context, s Store, name string) error {
 	if !strings.HasPrefix(name, probeFolder+"mark-") {
-		return fmt.Errorf("%s is no mark", name)
+		return fmt.Errorf("%s is not a mark", name)
 	}
 	content, err := ReadAll(ctx, s, name, MaxName)
 	switch {

@@ -84,7 +84,7 @@ func open(ctx context.Context, address string, o *options) (Store, error) {
 	case "s3":
 		return openBucket(ctx, u, o)
 	}
-	return nil, fmt.Errorf("%s:// is none of file:// and s3://", scheme)
+	return nil, fmt.Errorf("%s:// is not supported: want file:// or s3://", scheme)
 }
 
 func openFile(u *url.URL, o *options) (Store, error) {

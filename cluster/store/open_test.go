@@ -40,7 +40,7 @@ func TestOpenRefuses(t *testing.T) {
 		"":                                    "a store has an address",
 		file:                                  "it is a file",
 		"file://" + file:                      "it is a file",
-		"gs://bucket":                         "gs:// is none of file:// and s3://",
+		"gs://bucket":                         "gs:// is not supported: want file:// or s3://",
 		"file://host/path":                    "three slashes",
 		"file:///path?mod=0600":               "mod= is not known: mode=",
 		"file:///path?mode=0777":              "0777 is not one of a file",

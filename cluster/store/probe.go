@@ -41,7 +41,7 @@ func (u *Unsafe) Error() string {
 	if u.Round == 0 {
 		return fmt.Sprintf("%s: %s: %s", ErrUnsafe, u.Name, u.Why)
 	}
-	return fmt.Sprintf("%s: %s: in round %d of the probe %d of %d writers of one name were told that they wrote it: %s",
+	return fmt.Sprintf("%s: %s: in round %d of the probe %d of %d writers of one name believed that they wrote it: %s",
 		ErrUnsafe, u.Name, u.Round, u.Winners, u.Writers, u.Why)
 }
 

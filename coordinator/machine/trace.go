@@ -107,7 +107,7 @@ func (e Event) String() string {
 	case evSlept:
 		return fmt.Sprintf("the computer slept since %v", e.config)
 	case evTold:
-		return fmt.Sprintf("lane %s is told %+v", e.name, e.config)
+		return fmt.Sprintf("lane %s receives %+v", e.name, e.config)
 	case evLaneDefined, evLimitsChanged, evLaneReset, evLaneRestored:
 		return fmt.Sprintf("lane %s %s", e.name, kindWords[e.kind])
 	}

@@ -31,7 +31,7 @@ func (c LaneConfig) validateLaw() error {
 			c.notUsed("error window", c.Errors != limiter.ErrorWindowConfig{}),
 		)
 	}
-	return fmt.Errorf("machine: lane: law %d: there is none of that number, only limiter.Model, Plain and NoLaw", c.Law)
+	return fmt.Errorf("machine: lane: law %d: want limiter.Model, Plain and NoLaw", c.Law)
 }
 
 // canBeCompared finds a maker that would have the comparison of two configs panic.

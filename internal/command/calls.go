@@ -62,7 +62,7 @@ func (r *runner) sayBound(it *promptfile.Item) {
 	if !r.bounds.Load() || !it.Form.IsPrompt() || provider.MaxOutput(it.Body) > 0 || !r.bounds.Swap(false) {
 		return
 	}
-	r.console.Notice(event.MaxTokens, fmt.Sprintf("prompts without max_tokens are answered in at most %s tokens, as %s demands a bound: --max-tokens sets another",
+	r.console.Notice(event.MaxTokens, fmt.Sprintf("prompts without max_tokens get %s, as %s requires a max_tokens: --max-tokens sets another",
 		words.Thousands(float64(r.flags.maxTokens)), r.backend.name))
 }
 

@@ -39,7 +39,7 @@ func TestRunSaysThatItsInputChanged(t *testing.T) {
 	for _, c := range []struct{ name, more, said, left string }{
 		{"truncated", "", "the input changed after it was checked", "0 to do"},
 		{"appended", line("g"), "2000 items were checked and 2001 were read", "0 to do"},
-		{"appended twice", line("a"), `:2001: custom_id "a" is used on line 1 already: give each line an id of its own (the input changed after it was checked)`, ""},
+		{"appended twice", line("a"), `:2001: custom_id "a" is already used on line 1: give each line its own id (the input changed after it was checked)`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

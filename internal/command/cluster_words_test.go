@@ -29,9 +29,9 @@ func TestTheLineToJoinByIsNotRepeated(t *testing.T) {
 		{"run in.jsonl -o o.jsonl --provider sim --cluster " + line, nil, "is one of them the address of --cluster?"},
 		{"run " + line + " in.jsonl -o o.jsonl --provider sim", nil, "nats://[redacted]@10.0.0.1"},
 		{"run in.jsonl -o o.jsonl --provider sim --progress " + line, nil, "--progress"},
-		{"run in.jsonl -o o.jsonl --provider sim --rpm " + line, nil, "what it was given is no number"},
-		{line, nil, "there is no command"},
-		{"help " + line, nil, "there is no command"},
+		{"run in.jsonl -o o.jsonl --provider sim --rpm " + line, nil, "its value is not a number"},
+		{line, nil, "unknown command"},
+		{"help " + line, nil, "unknown command"},
 	} {
 		var out strings.Builder
 		run(t.Context(), aWorld(&out, one.env, extras, strings.Fields(one.args)...))
@@ -48,7 +48,7 @@ func TestTheLineToJoinByIsNotRepeated(t *testing.T) {
 func TestAnEmptyClusterIsRefused(t *testing.T) {
 	var out strings.Builder
 	code := run(t.Context(), aWorld(&out, nil, []Extra{{}}, "run", "in.jsonl", "-o", "o.jsonl", "--provider", "sim", "--cluster="))
-	if code != ExitUsage || !strings.Contains(out.String(), "--cluster= names no cluster") {
+	if code != ExitUsage || !strings.Contains(out.String(), "--cluster= has no address") {
 		t.Errorf("%d\n%s", code, out.String())
 	}
 }

@@ -71,7 +71,7 @@ func (r *runner) connect() (*backend, error) {
 		return nil, err
 	}
 	if r.flags.fewInFlight {
-		b.note(event.LoweredConcurrency, fmt.Sprintf("%s may have as few as %s in flight, and so has this run: --concurrency N takes more",
+		b.note(event.LoweredConcurrency, fmt.Sprintf("some accounts of %s may have only %s in flight, so this run has no more: --concurrency N raises it",
 			b.name, words.Count(r.flags.concurrency, "call")))
 	}
 	r.sayUnused(b)
@@ -154,7 +154,7 @@ func (r *runner) simulate() (*backend, error) {
 	}
 	r.sayUnused(b)
 	if r.flags.baseURL != "" {
-		b.note(event.Unused, "--base-url has no meaning with --provider sim and is not used")
+		b.note(event.Unused, "--base-url: ignored with --provider sim")
 	}
 	return b, nil
 }

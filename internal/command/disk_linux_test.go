@@ -121,7 +121,7 @@ func TestFullDiskOfTheTimeline(t *testing.T) {
 	_, base := serveFor(t, sim.Config{})
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	code, _, errs := inWorld(t, nil, nil, "run", promptsFile(t, 30), "-o", out, "--base-url", base, "--model", "m", "--timeline", filepath.Join(dir, "t.jsonl"))
-	if code != ExitOK || wholeLines(t, out) != 30 || !strings.Contains(errs, "no timeline is kept in "+dir+"/t.jsonl: no space left on device\n") {
+	if code != ExitOK || wholeLines(t, out) != 30 || !strings.Contains(errs, "no timeline is written to "+dir+"/t.jsonl: no space left on device\n") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

@@ -274,7 +274,7 @@ func TestWhatHappensToTheInputIsSaid(t *testing.T) {
 	w.Ended(&promptfile.Result{Item: new(promptfile.Item), Err: errors.New("no")})
 	w.Ended(&promptfile.Result{Item: new(promptfile.Item)})
 	r.console.Close(nil)
-	for _, want := range []string{"checking in.jsonl before any call: 3000000 items so far", "the pipe broke (no further line is taken;"} {
+	for _, want := range []string{"checking in.jsonl before any call: 3000000 items so far", "the pipe broke (reading stops here;"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("no %q in %s", want, said.String())
 		}

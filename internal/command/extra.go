@@ -29,7 +29,7 @@ var clusterWords = []string{"worker", "hub", "submit", "jobs", "limits", "cluste
 
 // notHere says of a word or a flag that only the full command has it.
 func notHere(what string) string {
-	return what + ": this is the light command, for one machine; the full one has it: go install github.com/headrace/headrace/cluster/cmd/headrace@latest"
+	return what + ": this is the light command, for one machine; install the full one: go install github.com/headrace/headrace/cluster/cmd/headrace@latest"
 }
 
 // ownHeading stands above the commands that every main has, where an extra adds others. It
@@ -79,7 +79,7 @@ func absentCommand(word string) *cobra.Command {
 // runOnCluster has an extra run the input.
 func (w *World) runOnCluster(ctx context.Context, flags *runFlags, inputs []string) error {
 	if own := flags.setOf(Ends); len(own) > 0 {
-		return refuse("%s: for runs on one machine: a cluster decides by itself when to stop; leave them out", dashed(own))
+		return refuse("%s: only for runs on one machine, as a cluster decides by itself when to stop: remove them", dashed(own))
 	}
 	for _, e := range w.extras {
 		switch {

@@ -81,9 +81,9 @@ func TestAnExtraHasCommands(t *testing.T) {
 		{"ask hello --base-url ftp://x", nil, ExitUsage, []string{"must begin with http:// or https://"}},
 		{"ask hello", nil, ExitUsage, []string{"headrace: OPENAI_API_KEY is not set"}},
 		{"ask hello --output o", nil, ExitUsage, []string{"unknown flag: --output"}},
-		{"ask --help", nil, ExitOK, []string{"\nFlags:\n      --join string", "\nWhom to call:\n", "\nHow fast:\n  -c, --concurrency N"}},
+		{"ask --help", nil, ExitOK, []string{"\nFlags:\n      --join string", "\nProvider:\n", "\nHow fast:\n  -c, --concurrency N"}},
 		{"--help", nil, ExitOK, []string{"\nMany machines:\n  ask         Ask one prompt\n", "\nAvailable Commands:\n  completion", "  help        Help", "  run         Run a"}},
-		{"worker", nil, ExitUsage, []string{`there is no command "worker"`}},
+		{"worker", nil, ExitUsage, []string{`unknown command "worker"`}},
 	} {
 		var out strings.Builder
 		if code := run(t.Context(), aWorld(&out, one.env, extras, strings.Fields(one.args)...)); code != one.code {
@@ -94,7 +94,7 @@ func TestAnExtraHasCommands(t *testing.T) {
 				t.Errorf("%s: no %q in\n%s", one.args, want, out.String())
 			}
 		}
-		if strings.Contains(out.String(), "\nWhat it costs:") || strings.Contains(out.String(), "Additional Commands") {
+		if strings.Contains(out.String(), "\nPrices:") || strings.Contains(out.String(), "Additional Commands") {
 			t.Errorf("%s: a heading of what is not there, or is elsewhere, in\n%s", one.args, out.String())
 		}
 	}

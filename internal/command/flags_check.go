@@ -27,7 +27,7 @@ func (f *runFlags) checkOutput(needed bool) error {
 // alone.
 func (f *runFlags) checkCluster() error {
 	if f.cluster == "" && f.all.Changed("cluster") {
-		return errors.New("--cluster= names no cluster: give the line that headrace hub prints, or write --cluster alone for a trial in this process")
+		return errors.New("--cluster= has no address: give the line that headrace hub prints, or write --cluster alone for a trial in this process")
 	}
 	return nil
 }
@@ -41,7 +41,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 func (f *runFlags) checkKeyEnv(env func(string) (string, bool)) error {
 	_, set := env(f.keyEnv)
 	if !variableName.MatchString(f.keyEnv) || !set && looksLikeKey(f.keyEnv) {
-		return errors.New("--api-key-env: it takes the name of a variable, not a key: put the key into the variable and name that")
+		return errors.New("--api-key-env takes the name of a variable, not a key: put the key into a variable and give its name")
 	}
 	return nil
 }
@@ -83,14 +83,14 @@ func (f *runFlags) checkPlanned() error {
 func checkLimits(l limiter.Limits, zero string) error {
 	faults := []error{atLeast("burst", l.Burst, 0)}
 	if l.Burst > limiter.MaxBurst {
-		faults = append(faults, fmt.Errorf("--burst: %v is too much: at most %v", l.Burst, limiter.MaxBurst))
+		faults = append(faults, fmt.Errorf("--burst: %v is too large: at most %v", l.Burst, limiter.MaxBurst))
 	}
 	for _, one := range []struct {
 		flag  string
 		value float64
 	}{{"rpm", l.RPM}, {"tpm", l.TPM}, {"input-tpm", l.InputTPM}, {"output-tpm", l.OutputTPM}} {
 		if (limiter.Limits{RPM: one.value}).Validate() != nil {
-			faults = append(faults, fmt.Errorf("--%s: %v is no limit: a limit is a number of 0 or more, and 0 %s", one.flag, one.value, zero))
+			faults = append(faults, fmt.Errorf("--%s: %v is not a limit: want a number of 0 or more; 0 %s", one.flag, one.value, zero))
 		}
 	}
 	return errors.Join(faults...)
@@ -151,14 +151,14 @@ func (f *runFlags) durability() saver.Durability {
 
 func atLeast[N int | time.Duration](flag string, n, least N) error {
 	if n < least {
-		return fmt.Errorf("--%s: %v is too little: at least %v", flag, n, least)
+		return fmt.Errorf("--%s: %v is too small: at least %v", flag, n, least)
 	}
 	return nil
 }
 
 func atMost(flag string, n, most int) error {
 	if n > most {
-		return fmt.Errorf("--%s: %d is too much: at most %d", flag, n, most)
+		return fmt.Errorf("--%s: %d is too large: at most %d", flag, n, most)
 	}
 	return nil
 }

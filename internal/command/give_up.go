@@ -21,14 +21,14 @@ func (b *failureBound) Set(text string) error {
 	if isShare {
 		p, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
 		if err != nil || !(p > 0 && p < 100) { // nor if it is NaN
-			return errors.New("a share is more than 0% and less than 100%")
+			return errors.New("want a share above 0% and below 100%")
 		}
 		*b = failureBound{share: p / 100}
 		return nil
 	}
 	n, err := strconv.Atoi(percent)
 	if err != nil || n < 0 {
-		return errors.New("it is a number of items, such as 20, or a share of them, such as 5%")
+		return errors.New("want a number of items, such as 20, or a share, such as 5%")
 	}
 	*b = failureBound{items: n}
 	return nil

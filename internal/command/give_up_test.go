@@ -77,7 +77,7 @@ func TestBoundsOfOneMachineAreNotForClusters(t *testing.T) {
 		var out strings.Builder
 		args := append([]string{"run", "in.jsonl", "-o", "o.jsonl", "--provider", "sim", "--cluster=nats://bus:4222"}, strings.Fields(one.args)...)
 		code := run(t.Context(), aWorld(&out, one.env, []Extra{{Cluster: joined(t)}}, args...))
-		if want := "headrace: " + one.names + ": for runs on one machine: a cluster decides by itself when to stop; leave them out\n"; code != ExitUsage || out.String() != want {
+		if want := "headrace: " + one.names + ": only for runs on one machine, as a cluster decides by itself when to stop: remove them\n"; code != ExitUsage || out.String() != want {
 			t.Errorf("%s %v: exit code %d: %s", one.args, one.env, code, out.String())
 		}
 	}

@@ -19,14 +19,14 @@ type flagGroup struct {
 // runGroups has each flag of run once.
 var runGroups = []flagGroup{
 	{"Files", "output errors timeline text filtered durable fresh retry-failed"},
-	{"Whom to call", "provider base-url api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
+	{"Provider", "provider base-url api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
 	{"Input", "format template system param max-tokens on-bad-line on-untranslatable order limit"},
-	{"What it costs", "price prices"},
+	{"Prices", "price prices"},
 	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},
 	{"When to give up", "max-attempts timeout item-timeout first-answer outage-patience max-failures keep-going deadline"},
-	{"What is shown", "progress verbose color long-wait log-level log-format log-file"},
+	{"Output on the terminal", "progress verbose color long-wait log-level log-format log-file"},
 	{"Many machines", "cluster"},
-	{"The rest", "config seed help"},
+	{"Other", "config seed help"},
 }
 
 // groupFlags shows a command's flags under headings, and of another command first those that
@@ -78,12 +78,12 @@ func (g flagGroup) of(all *pflag.FlagSet) *pflag.FlagSet {
 func newConfigTopic() *cobra.Command {
 	var text strings.Builder
 	writeConfigHelp(&text)
-	return &cobra.Command{Use: "config", Short: "What the file of --config may say", Long: strings.TrimRight(text.String(), "\n")}
+	return &cobra.Command{Use: "config", Short: "Settings of the --config file", Long: strings.TrimRight(text.String(), "\n")}
 }
 
-const configHelp = `The file of --config is YAML. A flag of headrace run is a line, without its dashes; a flag
-or a variable beats it. Nothing in it is executed, expanded or included, and no key
-belongs into it.
+const configHelp = `The file of --config is YAML. Each flag of headrace run is a line, without its dashes; a flag
+or a variable beats it. Nothing in it is executed, expanded or included, and keys are not
+allowed in it.
 
   base-url: http://127.0.0.1:8080/v1
   rpm: 600
@@ -93,11 +93,11 @@ belongs into it.
     target: 20
     duration: 5m
 
-What has no flag is about every model that is called. What is left out has its default,
-which is shown. rate, ramp and cooldown are parts of --law plain, where a lane without ramp
-climbs to the rate that it learned, within 10 s; of rate, --law model takes initial. Under
---law model a breaker without open and max-open is open for 2.3s at a time. --law none
-limits nothing but the calls in flight, and takes neither these nor error-window.
+The settings below have no flag and apply to every model. Each line shows the default. rate,
+ramp and cooldown belong to --law plain: without ramp, a model climbs within 10 s to the rate
+that headrace has learned. --law model takes rate.initial only, and its breaker, if open and
+max-open are not set, opens for 2.3s at a time. --law none limits only the calls in flight,
+and takes neither these nor error-window.
 `
 
 // writeConfigHelp lists the settings that have no flag, section by section.
@@ -123,3 +123,34 @@ func writeConfigHelp(out io.Writer) {
 		fmt.Fprintf(out, "    %-14s %-6s %s (%s)\n", key+":", s.shown(one.name), one.means, one.allowed())
 	}
 }
+
+// newTimeTopic explains the words of the sum of a run's time. It is no command: "headrace help
+// time" shows it.
+func newTimeTopic() *cobra.Command {
+	return &cobra.Command{Use: "time", Short: "The words in the time line of --verbose", Long: timeHelp}
+}
+
+const timeHelp = `With --verbose a run ends with a sum of its time: for each moment, the one thing that held
+it back most. Finding the limit is search, trial, brake and recovery together.
+
+  requests, tokens, input tokens, output tokens
+                limits of the provider on these, from headers, from flags or learned
+  search        the limit is not known yet: the pace rises until a call is refused
+  trial         going slower for a while to see whether refusals stop
+  brake         going at most twice as fast as the provider allowed a moment ago
+  neighbour     a pause, as another client uses the same limit
+  cooldown      a wait after a refusal: as long as the provider asked, or as estimated
+  recovery      a probe and a ramp after a cooldown, back to full speed
+  overload      the server says that it is too busy
+  breaker       an outage: calls fail, and one at a time tests whether the server is back
+  errors        slower, as a share of the calls fails
+  unanswered    calls that get no answer hold the places of others
+  window        the number of calls in flight that the server can take, as measured
+  concurrency   your -c: that many calls were in flight
+  backoff       all remaining items wait for their own retry
+  input         the input did not deliver items fast enough
+  output        results were written, or read by another program, too slowly
+  paused        you paused the run
+  draining      after Ctrl-C or a deadline: finishing the calls in flight
+  stopped       after the provider stopped the run: finishing the calls in flight
+  tail          the last calls: nothing is left to start`

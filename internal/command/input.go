@@ -30,15 +30,15 @@ type inputFlags struct {
 
 // registerInput registers what is said of the input alone.
 func (f *inputFlags) registerInput(fs *pflag.FlagSet, onBadLine string) {
-	fs.StringVar(&f.model, "model", "", "model of lines that name none")
-	fs.StringVar(&f.endpoint, "endpoint", prompts.ChatCompletions, "endpoint of lines that name none")
-	fs.StringVar(&f.format, "format", formatAuto, "how the input holds its items: jsonl, text (a prompt a line), csv (a row each), or auto (csv by the name's ending, else jsonl)")
-	fs.StringVar(&f.template, "template", "", "Go template that makes the prompt of an item's fields, such as \"Translate: {{.text}}\"")
-	fs.Var(&f.params, "param", "parameter of lines that do not say it, such as max_tokens=50 or stop=END; repeatable (see headrace help input)")
+	fs.StringVar(&f.model, "model", "", "model for lines that name none")
+	fs.StringVar(&f.endpoint, "endpoint", prompts.ChatCompletions, "endpoint for lines that name none")
+	fs.StringVar(&f.format, "format", formatAuto, "format of the input: jsonl, text (one prompt a line), csv (one item a row) or auto (csv if the name ends so, else jsonl)")
+	fs.StringVar(&f.template, "template", "", "Go template that makes the prompt from an item's fields, such as \"Translate: {{.text}}\"")
+	fs.Var(&f.params, "param", "parameter for lines that do not set it, such as max_tokens=50 or stop=END; repeatable (see headrace help input)")
 	fs.StringVar(&f.onBadLine, "on-bad-line", badLineFail, onBadLine)
-	fs.StringVar(&f.onUntranslatable, "on-untranslatable", badLineFail, "what becomes of a chat that cannot be said exactly in the provider's dialect: fail (nothing is called) or skip")
+	fs.StringVar(&f.onUntranslatable, "on-untranslatable", badLineFail, "when a chat cannot be converted to the provider's API: fail (nothing is called) or skip")
 	fs.StringVar(&f.system, "system", "", "system message for lines that are only a prompt")
-	fs.IntVar(&f.limit, "limit", 0, "only the first items; 0 is all")
+	fs.IntVar(&f.limit, "limit", 0, "run only the first N items; 0: all")
 	nameValues(fs, map[string]string{
 		"model": "NAME", "endpoint": "PATH", "format": "NAME", "template": "TEXT", "on-bad-line": "MODE", "on-untranslatable": "MODE", "system": "TEXT", "limit": "N",
 	})

@@ -11,7 +11,7 @@ import (
 // introduce says what the user should know before the first call.
 func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun promptfile.Begun, lowered string) {
 	if r.flags.law == lawNone {
-		r.console.Notice(event.Unlimited, fmt.Sprintf("nothing is limited, as --law none says: up to %s in flight, however many are refused",
+		r.console.Notice(event.Unlimited, fmt.Sprintf("--law none: at most %s in flight, and no other limit, however many are refused",
 			words.Count(r.flags.concurrency, "call")))
 	}
 	for _, text := range r.backend.notice {
@@ -19,17 +19,17 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 	}
 	switch {
 	case plan == nil && begun.Results > 0:
-		r.console.Notice(event.Resumed, fmt.Sprintf("going on: %s in %s already; what is asked again is left out", words.Count(begun.Results, "result"), r.flags.output))
+		r.console.Notice(event.Resumed, fmt.Sprintf("resuming: %s in %s already; items that have one are skipped", words.Count(begun.Results, "result"), r.flags.output))
 	case plan == nil:
 	case plan.Items == 0 && plan.Bad.All == 0 && plan.Untranslatable.All == 0:
-		r.console.Notice(event.EmptyInput, fmt.Sprintf("%s %s no items: there is nothing to do", src.Name, holdsOrHold(src)))
+		r.console.Notice(event.EmptyInput, fmt.Sprintf("%s %s no items: nothing to do", src.Name, holdsOrHold(src)))
 	case plan.Done+plan.Failed > 0:
-		r.console.Notice(event.Resumed, fmt.Sprintf("going on: of %s, %d %s in %s already%s: %d to do",
+		r.console.Notice(event.Resumed, fmt.Sprintf("resuming: of %s, %d %s in %s already%s: %d to do",
 			words.Count(plan.Items, "item"), plan.Done, isOrAre(plan.Done), r.flags.output, r.failedBefore(plan.Failed), plan.Left()))
 	}
 	if plan != nil && begun.Results > 0 && plan.Done == 0 && plan.Items > 0 {
-		r.console.Notice(event.OtherOutput, fmt.Sprintf("no result in %s (of %d) is of an item of %s as it is asked now: is it another file's, or was it made with another --model, --system or --template? "+
-			"%d to do; --fresh starts over and keeps the old file", r.flags.output, begun.Results, src.Name, plan.Left()))
+		r.console.Notice(event.OtherOutput, fmt.Sprintf("none of the %s in %s match %s: wrong file, or other --model, --system or --template? %s would be asked again; --fresh starts over and keeps the old file",
+			words.Count(begun.Results, "result"), r.flags.output, src.Name, words.Count(plan.Left(), "item")))
 	}
 	if plan != nil && plan.Bad.All > 0 {
 		r.console.Notice(event.BadLines, fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Bad.All, "bad line"), src.Name, r.flags.errorsPath()))
@@ -60,5 +60,5 @@ func (r *runner) failedBefore(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d failed for good (%s; --retry-failed tries them again)", n, r.flags.errorsPath())
+	return fmt.Sprintf(", %d failed for good (%s; --retry-failed retries them)", n, r.flags.errorsPath())
 }

@@ -20,7 +20,7 @@ const (
 )
 
 func registerLaw(fs *pflag.FlagSet, to *string) {
-	fs.StringVar(to, "law", lawModel, "how calls are paced: model (follows the provider's own limits), plain (told limits, trial and a ramp) or none (nothing is limited but the calls in flight)")
+	fs.StringVar(to, "law", lawModel, "how calls are paced: model (follows the provider's own limits), plain (given limits, trial and a ramp) or none (only -c limits calls)")
 	nameValues(fs, map[string]string{"law": "NAME"})
 }
 
@@ -30,11 +30,11 @@ func (f *runFlags) checkLaw(inCluster bool) error {
 	faults := []error{oneOf("law", f.law, lawModel, lawPlain, lawNone)}
 	if f.law == lawNone {
 		if inCluster {
-			faults = append(faults, errors.New("--law none has no use in a cluster, whose keeper keeps the limit: use model or plain"))
+			faults = append(faults, errors.New("--law none cannot be used in a cluster, which keeps one limit for all: use model or plain"))
 		}
 		for _, name := range []string{"rpm", "tpm", "input-tpm", "output-tpm", "burst", "latency-target"} {
 			if flag := f.all.Lookup(name); flag.Changed && strings.Trim(flag.Value.String(), "0s") != "" {
-				faults = append(faults, fmt.Errorf("--%s: %s has no use with --law none, which limits nothing: leave one of the two out", name, flag.Value))
+				faults = append(faults, fmt.Errorf("--%s: %s has no effect with --law none, which limits nothing: remove one of the two", name, flag.Value))
 			}
 		}
 	}

@@ -29,7 +29,7 @@ const (
 // checkLog refuses lines of text among those of JSON.
 func (f *runFlags) checkLog() error {
 	if f.logFile == "" && f.logFormat == logText && f.progress == progressJSON {
-		return errors.New("--log-format text: --progress json has standard error for lines of JSON: name a --log-file, or leave it out")
+		return errors.New("--log-format text: --progress json writes JSON to standard error: add a --log-file, or remove --log-format")
 	}
 	return oneOf("log-format", f.logFormat, logAuto, logText, logJSON)
 }
@@ -51,7 +51,7 @@ func (r *runner) openLog() (closed func(), err error) {
 	}
 	file, err := os.OpenFile(r.flags.logFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, refuse("--log-file: %s: %v: name another, or see to the permissions", r.flags.logFile, disk.Bare(err))
+		return nil, refuse("--log-file: %s: %v: choose another, or check the permissions", r.flags.logFile, disk.Bare(err))
 	}
 	r.log = slog.New(r.logHandler(logWriter{file, r.flags.logsJSON()})).With("run", r.runID())
 	return func() { _ = file.Close() }, nil // a log that cannot be written is lost
@@ -65,7 +65,7 @@ func (r *runner) checkLogFile() error {
 	}
 	for _, other := range append(r.files(), namedFile{"timeline", r.flags.timelinePath()}) {
 		if journal.SameFile(path, other.name) {
-			return refuse("--log-file: %s is the %s: name another file", path, other.what)
+			return refuse("--log-file: %s is the %s: choose another file", path, other.what)
 		}
 	}
 	return nil

@@ -67,7 +67,7 @@ func isNoFile(path string) bool {
 // of them, or because the disk will not have it.
 func (r *runner) outputFault(err error) error {
 	if errors.Is(err, journal.ErrLocked) && r.flags.errors == "" && r.flags.errorsPath() == stdoutErrors {
-		return refuse("%s, or another errors file by --errors", plainText(err))
+		return refuse("%s, or choose another errors file with --errors", plainText(err))
 	}
 	for _, choice := range []error{
 		journal.ErrForeign, journal.ErrDamaged, journal.ErrOtherKind, journal.ErrChanged,
@@ -81,9 +81,9 @@ func (r *runner) outputFault(err error) error {
 	if text := r.noFolder(); text != "" && errors.Is(err, fs.ErrNotExist) {
 		return refuse("%s", text)
 	}
-	advice := "see to the disk"
+	advice := "check the disk"
 	if errors.Is(err, fs.ErrPermission) {
-		advice = "see to the permissions of the file and of its folder"
+		advice = "check the permissions of the file and its folder"
 	}
 	return r.failAgain(ExitOutput, "%s: %s, then run:", plainText(err), advice)
 }
@@ -92,7 +92,7 @@ func (r *runner) outputFault(err error) error {
 func (r *runner) noFolder() string {
 	for _, path := range []string{r.flags.output, r.flags.errorsPath()} {
 		if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
-			return sayf("%s: there is no folder %s: make it first, or name another", path, filepath.Dir(path))
+			return sayf("%s: there is no folder %s: create it first, or choose another", path, filepath.Dir(path))
 		}
 	}
 	return ""
@@ -135,7 +135,7 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 		},
 		Renamed: r.sayRenamed(),
 		Broke: func(err error) {
-			r.console.Notice(event.InputBroke, plainText(err)+" (no further line is taken; the items before it are finished)")
+			r.console.Notice(event.InputBroke, plainText(err)+" (reading stops here; items before it are finished)")
 			var bad *prompts.LineError
 			if errors.As(err, &bad) {
 				for _, hint := range hintsFor([]*prompts.LineError{bad}) {
@@ -152,7 +152,7 @@ func (r *runner) sayRenamed() func(*prompts.Request, string) {
 	said := false
 	return func(req *prompts.Request, was string) {
 		if !said {
-			r.console.Notice(event.Renamed, fmt.Sprintf("%s has a result of another question under the id %q: that of %s is %s, and so on",
+			r.console.Notice(event.Renamed, fmt.Sprintf("%s has a result for a different question with the id %q: the result of %s gets the id %s, and so on",
 				r.flags.output, was, placeOf(req), req.ID))
 		}
 		said = true
@@ -171,9 +171,9 @@ func placeOf(req *prompts.Request) string {
 func (r *runner) sayOrder(s *promptfile.Sums) {
 	switch {
 	case s.Arranged:
-		r.console.Notice(event.Ordered, r.flags.output+": its lines were brought into the order of the input")
+		r.console.Notice(event.Ordered, r.flags.output+": its lines are now in the order of the input")
 	case s.Unordered:
-		r.console.Notice(event.Ordered, r.flags.output+": its lines may not stand in the order of the input yet: the run that gets to its end sees to that")
+		r.console.Notice(event.Ordered, r.flags.output+": its lines may not be in the order of the input yet: a run that reaches the end sorts them")
 	}
 }
 
@@ -205,7 +205,7 @@ func (r *runner) begin(job *promptfile.Job) (promptfile.Begun, error) {
 		r.console.Notice(event.StartingOver, fmt.Sprintf("starting over: the old %s is kept as %s", f.Name, f.As))
 	}
 	for _, f := range begun.Torn {
-		r.console.Notice(event.TornLine, fmt.Sprintf("%s ended in a line torn after %d bytes: it is cut off, its item is run again", f.Name, f.Bytes))
+		r.console.Notice(event.TornLine, fmt.Sprintf("%s ended in an incomplete line of %d bytes: it is removed, and its item is asked again", f.Name, f.Bytes))
 	}
 	if r.startedOver = begun.Fresh; errors.Is(err, promptfile.ErrHalted) {
 		return begun, r.haltedEarly()

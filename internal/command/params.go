@@ -80,7 +80,7 @@ func wrapped(words []string, indent string) string {
 	return out.String()
 }
 
-const inputHelp = `INPUT is JSONL, a text (--format text, a prompt a line) or a table (a name that ends in .csv,
+const inputHelp = `INPUT is JSONL, text (--format text, one prompt a line) or a table (a name that ends in .csv,
 or --format csv). Each line of JSONL has one of these forms. A line in two of them is refused.
 
 Several files, or a pattern in quotes such as 'part-*.jsonl', are one input, in their order. An id
@@ -94,20 +94,20 @@ A prompt: {"prompt":"…"}
   model              model (default: --model)
   metadata           an object that comes back with the result, and is not sent
   url, body, input   data of your own, if they are text or numbers: they come back as metadata
-  all others         are sent as they are, such as "temperature":0.2 or "max_tokens":50
+  all others         are sent unchanged, such as "temperature":0.2 or "max_tokens":50
 
 A request body: {"model":…,"messages":[…]} or {"model":…,"input":…}
-  id, custom_id and metadata as above; all others are sent as they are
+  id, custom_id and metadata as above; all others are sent unchanged
 
 A batch line: {"custom_id","url","body"} of OpenAI, {"custom_id","params"} of Anthropic,
 {"key","request"} of Gemini, {"recordId","modelInput"} of Bedrock
-  what is inside body, params, request or modelInput is sent byte for byte. A model, a system
-  message or a parameter beside body or params would not be sent: such a line is refused.
-  Beside request and modelInput a model is right, as it stands in the URL.
+  body, params, request or modelInput is sent byte for byte. A line with a model, a system
+  message or a parameter next to body or params is refused, as these would not be sent. Next
+  to request and modelInput a model is correct, as it is part of the URL.
 
 A row of a table
   prompt, id, custom_id, system and model mean what they mean in a prompt. These columns are
-  sent as parameters; an empty cell is not there:
+  sent as parameters; an empty cell counts as missing:
 %s
   All other columns come back as metadata. If a column has one of these names and another
   meaning, rename it, or use --template.
@@ -116,9 +116,9 @@ With --template TEXT
   id and custom_id name the result. All other fields and columns are data for the template, as
   in "Translate: {{.text}}": none is sent as a parameter, model or system message. Objects and
   lists are printed as JSON. A field that is null or missing fails the line where it is printed;
-  {{if .text}}…{{end}} asks for it first. metadata that are an object come back.
+  {{if .text}}…{{end}} tests for it first. metadata comes back if it is an object.
 
 With --param NAME=VALUE, as often as you like
-  the parameter is sent with every line that does not say it. VALUE is JSON where it reads as
-  such, and else a string: --param max_tokens=50 --param stop=END --param 'user="7"'
-  A variable or the file of --config may have several, a line each.`
+  the parameter is sent with every line that does not set it. VALUE is JSON if it parses as
+  JSON, else a string: --param max_tokens=50 --param stop=END --param 'user="7"'
+  A variable or the file of --config may have several, one a line.`

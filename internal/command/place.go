@@ -35,7 +35,7 @@ func (f *whomFlags) locate(env func(string) (string, bool)) error {
 	var part *vendor.PartError
 	switch {
 	case errors.Is(err, vendor.ErrNoAddress):
-		return fmt.Errorf("--provider %s has no address of its own: tell it with --base-url", f.provider)
+		return fmt.Errorf("--provider %s has no address of its own: set it with --base-url", f.provider)
 	case errors.As(err, &part):
 		return partFault(part)
 	case err != nil:
@@ -54,7 +54,7 @@ func (f *whomFlags) readsEndpoint() bool {
 func (f *whomFlags) locateAt(endpoint string) error {
 	at, err := url.Parse(endpoint)
 	if err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" {
-		return fmt.Errorf("%s: %q is no address: write it as in https://acme.openai.azure.com, or tell --resource", azureEndpoint, withoutKeys(endpoint))
+		return fmt.Errorf("%s: %q is not an address: write it as in https://acme.openai.azure.com, or set --resource", azureEndpoint, withoutKeys(endpoint))
 	}
 	row, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(f.vendor.Base))
 	if err != nil {
@@ -84,11 +84,11 @@ func (f *whomFlags) missing(parts []string) string {
 
 // partFault is what is wrong with a part of an address.
 func partFault(e *vendor.PartError) error {
-	advice := "it has letters, digits, - and _ alone, as in " + usualParts[e.Part]
+	advice := "only letters, digits, - and _ are allowed, as in " + usualParts[e.Part]
 	if strings.ContainsAny(e.Value, ".:/") {
-		advice += "; a whole address is told with --base-url"
+		advice += "; set a whole address with --base-url"
 	}
-	return fmt.Errorf("--%s (or %s): %q is none: %s", e.Part, strings.Join(vendor.Variables(e.Part), ", "), withoutKeys(e.Value), advice)
+	return fmt.Errorf("--%s (or %s): %q is invalid: %s", e.Part, strings.Join(vendor.Variables(e.Part), ", "), withoutKeys(e.Value), advice)
 }
 
 func (f *whomFlags) part(name string) string {
@@ -108,7 +108,7 @@ func dashed(flags []string) string {
 // is not put into lines that are sent as they are.
 func (r *runner) sayUnused(b *backend) {
 	if r.flags.maxTokensGiven && r.flags.isOpenAIShaped() {
-		b.note(event.Unused, fmt.Sprintf("--max-tokens: no use with --provider %s, and not used: give lines a max_tokens of their own", b.name))
+		b.note(event.Unused, fmt.Sprintf("--max-tokens: ignored with --provider %s: give lines their own max_tokens", b.name))
 	}
 	signs := r.flags.vendor.Auth == vendor.AWS // for a region, wherever it is
 	var unused []string
@@ -124,7 +124,7 @@ func (r *runner) sayUnused(b *backend) {
 	if r.flags.madeOf == "" && len(r.flags.vendor.Needs()) > 0 {
 		with = "--base-url"
 	}
-	b.note(event.Unused, fmt.Sprintf("%s: no use with %s, and not used", dashed(unused), with))
+	b.note(event.Unused, fmt.Sprintf("%s: ignored with %s", dashed(unused), with))
 }
 
 // whereFrom puts what the address is made of in place of --base-url, and what it usually is

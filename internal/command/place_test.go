@@ -77,17 +77,17 @@ func TestWhomIsToldInWordsThatHelp(t *testing.T) {
 		{"--provider Bedrock", nil, "--provider bedrock needs --region (or AWS_REGION, AWS_DEFAULT_REGION)"},
 		{"--provider azure", nil, "--provider azure needs --resource (or AZURE_RESOURCE_NAME, AZURE_OPENAI_ENDPOINT)"},
 		{"--provider azure-anthropic", map[string]string{azureEndpoint: "https://acme.openai.azure.com"}, "needs --resource (or AZURE_RESOURCE_NAME)"},
-		{"--provider azure", map[string]string{azureEndpoint: "acme"}, `AZURE_OPENAI_ENDPOINT: "acme" is no address: write it as in https://acme.openai.azure.com`},
-		{"--provider azure --resource https://acme.openai.azure.com", nil, "as in acme; a whole address is told with --base-url"},
-		{"--provider bedrock --region eu_west.1", nil, `--region (or AWS_REGION, AWS_DEFAULT_REGION): "eu_west.1" is none: it has letters, digits, - and _ alone, as in eu-west-1`},
-		{"--provider bedrock --base-url http://127.0.0.1:9", map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}, "--provider bedrock needs --region (or AWS_REGION, AWS_DEFAULT_REGION): requests are signed for it"},
-		{"--provider local", nil, "--provider local has no address of its own: tell it with --base-url"},
+		{"--provider azure", map[string]string{azureEndpoint: "acme"}, `AZURE_OPENAI_ENDPOINT: "acme" is not an address: write it as in https://acme.openai.azure.com`},
+		{"--provider azure --resource https://acme.openai.azure.com", nil, "as in acme; set a whole address with --base-url"},
+		{"--provider bedrock --region eu_west.1", nil, `--region (or AWS_REGION, AWS_DEFAULT_REGION): "eu_west.1" is invalid: only letters, digits, - and _ are allowed, as in eu-west-1`},
+		{"--provider bedrock --base-url http://127.0.0.1:9", map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}, "--provider bedrock needs --region (or AWS_REGION, AWS_DEFAULT_REGION) to sign requests"},
+		{"--provider local", nil, "--provider local has no address of its own: set it with --base-url"},
 		{"--provider generic --base-url localhost:8000", nil, "try http://localhost:8000"},
 		{"--provider generic --base-url example.test", nil, "try https://example.test"},
 		{"--provider gemini", nil, "none of GOOGLE_API_KEY, GEMINI_API_KEY is set"},
 		{"--provider anthropic --api-key-file gone.key", nil, "--api-key-file: gone.key: there is no such file: check its name"},
 		{"--provider anthropic --api-key-file " + none, nil, none + ": there is no key in it"},
-		{"--provider anthropic --api-key-file sk-ant-0123456789", nil, "it takes the name of a file, not a key"},
+		{"--provider anthropic --api-key-file sk-ant-0123456789", nil, "--api-key-file takes the name of a file, not a key"},
 		{"--provider vertex --project p --location global", map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": "gone.json"}, "(gone.json, which GOOGLE_APPLICATION_CREDENTIALS names, is not there): run gcloud auth application-default login"},
 	} {
 		t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", c.env["GOOGLE_APPLICATION_CREDENTIALS"]) // Google's own code looks there
@@ -119,17 +119,17 @@ func TestAzureEndpoint(t *testing.T) {
 // Flags that change nothing are said to, and what an address is made of is what to check.
 func TestUnusedPlaces(t *testing.T) {
 	for args, want := range map[string]string{
-		"--provider groq --region r":                                          "--region: no use with --provider groq, and not used",
-		"--provider azure --base-url http://127.0.0.1:9 --resource r":         "--resource: no use with --base-url, and not used",
+		"--provider groq --region r":                                          "--region: ignored with --provider groq",
+		"--provider azure --base-url http://127.0.0.1:9 --resource r":         "--resource: ignored with --base-url",
 		"--provider azure --resource r":                                       "",
 		"--provider bedrock --base-url http://127.0.0.1:9 --region r":         "",
-		"--provider vertex --project p --location l --region r --resource r":  "--region and --resource: no use with --provider vertex, and not used",
-		"--provider bedrock-openai --base-url http://127.0.0.1:9 --region r":  "--region: no use with --base-url, and not used",
-		"--provider groq --max-tokens 7":                                      "--max-tokens: no use with --provider groq, and not used: give lines a max_tokens of their own",
+		"--provider vertex --project p --location l --region r --resource r":  "--region and --resource: ignored with --provider vertex",
+		"--provider bedrock-openai --base-url http://127.0.0.1:9 --region r":  "--region: ignored with --base-url",
+		"--provider groq --max-tokens 7":                                      "--max-tokens: ignored with --provider groq: give lines their own max_tokens",
 		"--provider gemini --max-tokens 7":                                    "",
-		"--provider sim --region r":                                           "--region: no use with --provider sim, and not used",
-		"--provider openai --project p":                                       "--project: no use with --provider openai, and not used",
-		"--provider openai --base-url http://127.0.0.1:9 --location europe-w": "--location: no use with --provider openai, and not used",
+		"--provider sim --region r":                                           "--region: ignored with --provider sim",
+		"--provider openai --project p":                                       "--project: ignored with --provider openai",
+		"--provider openai --base-url http://127.0.0.1:9 --location europe-w": "--location: ignored with --provider openai",
 	} {
 		r := runnerWith(t, nil, append([]string{"-o", "x"}, strings.Fields(args)...)...)
 		b := &backend{name: r.flags.provider}
@@ -173,11 +173,11 @@ func TestKeyAdvice(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		{"--provider anthropic --base-url http://127.0.0.1:9", nil, "no key was sent: put that server's into ANTHROPIC_API_KEY, or name the variable that holds it: --api-key-env NAME"},
-		{"--provider anthropic --base-url http://example.test", map[string]string{"ANTHROPIC_API_KEY": testKey}, "no key was sent: if the one in ANTHROPIC_API_KEY is that server's, say so with --api-key-env ANTHROPIC_API_KEY"},
+		{"--provider anthropic --base-url http://127.0.0.1:9", nil, "no key was sent: put that server's key into ANTHROPIC_API_KEY, or name its variable with --api-key-env NAME"},
+		{"--provider anthropic --base-url http://example.test", map[string]string{"ANTHROPIC_API_KEY": testKey}, "no key was sent: if the key in ANTHROPIC_API_KEY is for that server, add --api-key-env ANTHROPIC_API_KEY"},
 		{"--provider anthropic --base-url http://127.0.0.1:9", map[string]string{"ANTHROPIC_API_KEY": testKey}, "put a valid key into ANTHROPIC_API_KEY, or ask for access to the model"},
-		{"--provider ollama", nil, "name the variable that holds that server's key: --api-key-env NAME"},
-		{"--base-url http://127.0.0.1:9", nil, "name the variable that holds that server's key: --api-key-env NAME"},
+		{"--provider ollama", nil, "name the variable with that server's key: --api-key-env NAME"},
+		{"--base-url http://127.0.0.1:9", nil, "name the variable with that server's key: --api-key-env NAME"},
 	} {
 		r := runnerWith(t, c.env, append([]string{"-o", "x"}, strings.Fields(c.args)...)...)
 		r.backend = &backend{name: r.flags.provider}
@@ -209,7 +209,7 @@ func TestKeyAdvice(t *testing.T) {
 	}
 	r := runnerWith(t, map[string]string{"OPENAI_API_KEY": testKey}, "-o", "x", "--provider", "vllm", "--base-url", "http://gpu.lan:8000/v1")
 	b := &backend{}
-	if err := r.prove(b); err != nil || !strings.Contains(strings.Join(texts(b), ""), "the key in OPENAI_API_KEY is OpenAI's and is not sent to gpu.lan") {
+	if err := r.prove(b); err != nil || !strings.Contains(strings.Join(texts(b), ""), "the key in OPENAI_API_KEY is for OpenAI and is not sent to gpu.lan") {
 		t.Errorf("%v, %q", err, texts(b))
 	}
 	if got := reasonOf(&provider.Error{Provider: "azure", Kind: provider.Unauthorized, Status: 401, Code: "401"}); got != "azure refuses the key: 401" {
@@ -225,7 +225,7 @@ func TestKeyFileBeatsVariable(t *testing.T) {
 	}
 	r := runnerWith(t, nil, "-o", "x", "--provider", "groq", "--api-key-file", path, "--api-key-env", "MINE")
 	b := &backend{}
-	if err := r.prove(b); err != nil || !slices.Equal(texts(b), []string{"--api-key-env is not used: the key is the one of --api-key-file"}) {
+	if err := r.prove(b); err != nil || !slices.Equal(texts(b), []string{"--api-key-env is ignored: --api-key-file has the key"}) {
 		t.Errorf("%v, %q", err, texts(b))
 	}
 }
@@ -242,7 +242,7 @@ func TestHintsOfOtherDialects(t *testing.T) {
 		{`{"recordId":"a","modelInput":{"messages":[]}}`, "openai", []string{"--provider bedrock takes lines for /converse\n"}},
 		{`{"messages":[{"role":"user","content":"hi"}]}`, "anthropic", []string{
 			"in.jsonl:1: max_completion_tokens is missing, and a bound is demanded: the line cannot be translated for lane anthropic/m (anthropic): add it, or choose",
-			"--max-tokens N bounds the answers to all chats that have no bound", "--on-untranslatable skip leaves out lines that cannot be translated",
+			"--max-tokens N sets max_tokens for chats that have none", "--on-untranslatable skip leaves out lines that cannot be translated",
 		}},
 		{`{"prompt":"hi","seed":1}`, "anthropic", []string{"seed cannot be translated for lane anthropic/m (anthropic): has no counterpart: remove it, or", "--on-untranslatable skip leaves out"}},
 	} {

@@ -14,23 +14,23 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-const planLong = `Say what a prompt file would cost and how long it would take. No call is made, and no
+const planLong = `Estimate what a prompt file would cost and how long it would take. No call is made, and no
 key is needed.
 
-Tokens are estimated from the text. The time comes from the coordinator itself, run in
-virtual time against a simulated provider with the limits that you tell; limits that you
-do not tell are learned in a run, and cannot be foreseen here. Of more than 100,000 items
-a sample is run.
+Tokens are estimated from the text. The time comes from the scheduler of headrace run, in
+virtual time, against a simulated provider with the limits that you give. A run learns limits
+that you do not give; they cannot be foreseen here. Of more than 100,000 items, plan runs a
+sample.
 
-The input is read and checked as run does it, by the same flags and the same file of
---config, and bad lines are listed in the same way. A law, its lanes' settings, a burst and
-a target of latency change the time as they do in a run.`
+plan reads and checks the input as run does, with the same flags and the same file of
+--config, and lists bad lines in the same way. A law, its lanes' settings, a burst and a
+latency target change the time as they do in a run.`
 
 func newPlanCommand(w *World) *cobra.Command {
 	flags := &planFlags{}
 	cmd := &cobra.Command{
 		Use:   "plan INPUT... [flags]",
-		Short: "Say what a prompt file would cost and how long it would take",
+		Short: "Estimate what a prompt file would cost and how long it would take",
 		Long:  planLong,
 		Example: `  headrace plan examples/prompts.jsonl --model gpt-6-luna --tier openai-build
   headrace plan prompts.jsonl --rpm 600 --tpm 200000 -c 64
@@ -85,17 +85,17 @@ func (f *planFlags) registerPlan(fs *pflag.FlagSet) {
 		}
 	})
 	for name, means := range map[string]string{
-		"provider": "whom run would call: openai, anthropic, … (see headrace help providers) or sim",
-		"base-url": "the server that run would call; of --provider openai it tells the preset",
-		"rpm":      "requests a minute that each model is allowed; 0 is not told",
-		"tpm":      "tokens a minute that each model is allowed; 0 is not told",
-		"seed":     "draws other latencies", "on-bad-line": "fail (there is no plan) or skip (bad lines are left out)",
+		"provider": "provider that run would call: openai, anthropic, … (see headrace help providers) or sim",
+		"base-url": "server that run would call; with --provider openai it decides the preset",
+		"rpm":      "requests a minute allowed for each model; 0: not known",
+		"tpm":      "tokens a minute allowed for each model; 0: not known",
+		"seed":     "seed for the latencies", "on-bad-line": "fail (there is no plan) or skip (bad lines are left out)",
 	} {
 		fs.Lookup(name).Usage = means
 	}
-	fs.StringVar(&f.tier, "tier", "", "published limits of a tier, for models that it lists: "+plan.TierNames())
-	fs.DurationVar(&f.latency, "latency", 0, "median time of a call; 0 is 0.5 s and 20 ms for each token written")
-	fs.Float64Var(&f.answer, "output-tokens", limiter.ExpectedOutput, "tokens of an answer that its line does not bound")
+	fs.StringVar(&f.tier, "tier", "", "published limits of a tier, for the models that it lists: "+plan.TierNames())
+	fs.DurationVar(&f.latency, "latency", 0, "median time of a call; 0: 0.5 s plus 20 ms for each token written")
+	fs.Float64Var(&f.answer, "output-tokens", limiter.ExpectedOutput, "tokens of an answer if its line has no max_tokens")
 	fs.BoolVar(&f.json, "json", false, "print JSON")
 	nameValues(fs, map[string]string{"tier": "NAME", "latency": "D", "output-tokens": "N"})
 }
@@ -136,7 +136,7 @@ func (w *World) planFiles(flags *planFlags, inputs []string) error {
 		return nil
 	}
 	if err := p.JSON(w.stdout); err != nil {
-		return &ending{code: ExitOutput, text: fmt.Sprintf("%v: the plan cannot be written", err)}
+		return &ending{code: ExitOutput, text: fmt.Sprintf("cannot write the plan: %v", err)}
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ var presets = []string{
 }
 
 func registerPreset(fs *pflag.FlagSet, to *string) {
-	fs.StringVar(to, "preset", presetAuto, "how the provider counts tokens: auto (by --provider, and of openai by the base URL), or "+strings.Join(presets, ", "))
+	fs.StringVar(to, "preset", presetAuto, "how the provider counts tokens: auto (by --provider, and for openai by the base URL), or "+strings.Join(presets, ", "))
 	nameValues(fs, map[string]string{"preset": "NAME"})
 }
 

@@ -71,7 +71,7 @@ func (r *runner) prove(b *backend) (err error) {
 	case v.Auth == vendor.AWS: // wherever it goes: a signature is of use to nobody but its host
 		return r.sign(b)
 	case v.Auth == vendor.Google && !r.mayGetKey():
-		b.note(event.Key, fmt.Sprintf("tokens of Google's credentials are not sent to %s: if that server takes one, keep it in a file and name that with --api-key-file", hostOf(r.flags.baseURL)))
+		b.note(event.Key, fmt.Sprintf("Google's token is not sent to %s: if that server takes one, put it into a file and name the file with --api-key-file", hostOf(r.flags.baseURL)))
 		return nil
 	case v.Auth == vendor.Google:
 		err = r.fetchTokens(b)
@@ -93,7 +93,7 @@ func (r *runner) useKeyFile(b *backend) error {
 	}
 	b.proof, b.proven = file, r.flags.keyFile
 	if r.flags.keyEnvGiven {
-		b.note(event.Unused, "--api-key-env is not used: the key is the one of --api-key-file")
+		b.note(event.Unused, "--api-key-env is ignored: --api-key-file has the key")
 	}
 	if text := auth.Exposed(r.flags.keyFile); text != "" {
 		b.note(event.Key, text)
@@ -106,7 +106,7 @@ func (r *runner) useKey(b *backend) error {
 	header, prefix := headerFor(&r.flags.vendor, text)
 	key, err := auth.NewKey(header, prefix, text)
 	if err != nil {
-		return refuse("%s: look at %s", configFault(err), r.flags.keyEnv)
+		return refuse("%s: check %s", configFault(err), r.flags.keyEnv)
 	}
 	b.proof, b.proven = key, r.flags.keyEnv
 	return nil
@@ -124,7 +124,7 @@ func (r *runner) keyInEnvironment(b *backend) string {
 		return key
 	}
 	if len(b.notice) == 0 {
-		b.note(event.Key, fmt.Sprintf("the key in %s is %s's and is not sent to %s: if it is that server's, say so with --api-key-env %[1]s",
+		b.note(event.Key, fmt.Sprintf("the key in %s is for %s and is not sent to %s: if it is for that server, add --api-key-env %[1]s",
 			r.flags.keyEnv, r.flags.whoseKey(), hostOf(r.flags.baseURL)))
 	}
 	return ""
@@ -163,11 +163,11 @@ func (f *runFlags) whoseKey() string {
 func keyFileFault(path string, err error) error {
 	switch {
 	case withoutKeys(path) != path:
-		return refuse("--api-key-file: it takes the name of a file, not a key: put the key into a file and name that")
+		return refuse("--api-key-file takes the name of a file, not a key: put the key into a file and give its name")
 	case errors.Is(err, fs.ErrNotExist):
 		return refuse("--api-key-file: %s: there is no such file: check its name", path)
 	case errors.Is(err, fs.ErrPermission):
-		return refuse("--api-key-file: %s: it may not be read: check its permissions", path)
+		return refuse("--api-key-file: %s: permission denied: check its permissions", path)
 	}
 	return refuse("--api-key-file: %s", strings.TrimPrefix(configFault(err), "key file "))
 }
@@ -183,20 +183,20 @@ func (r *runner) keyAdvice() string {
 		}
 		return "put a valid key into " + r.backend.proven + check + ", or ask for access to the model"
 	case strings.TrimSpace(set) != "" && r.flags.vendor.Auth != vendor.None:
-		return "no key was sent: if the one in " + r.flags.keyEnv + " is that server's, say so with --api-key-env " + r.flags.keyEnv
+		return "no key was sent: if the key in " + r.flags.keyEnv + " is for that server, add --api-key-env " + r.flags.keyEnv
 	case r.flags.provider != providerOpenAI && len(r.flags.vendor.Keys) > 0:
-		return "no key was sent: put that server's into " + r.flags.keyEnv + ", or name the variable that holds it: --api-key-env NAME"
+		return "no key was sent: put that server's key into " + r.flags.keyEnv + ", or name its variable with --api-key-env NAME"
 	}
-	return "name the variable that holds that server's key: --api-key-env NAME"
+	return "name the variable with that server's key: --api-key-env NAME"
 }
 
 // sayWhereKeyGoes says what a person may not have meant.
 func (r *runner) sayWhereKeyGoes(b *backend) {
 	if r.flags.configBaseURL {
-		b.note(event.Key, fmt.Sprintf("the key in %s goes to %s, as %s says", b.proven, r.flags.baseURL, r.flags.config))
+		b.note(event.Key, fmt.Sprintf("the key in %s is sent to %s, the base-url in %s", b.proven, r.flags.baseURL, r.flags.config))
 	}
 	if u, err := url.Parse(r.flags.baseURL); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) {
-		b.note(event.Key, "the key travels unencrypted: "+u.Hostname()+" is not this machine, and --base-url says http")
+		b.note(event.Key, "the key is sent unencrypted: "+u.Hostname()+" is not this machine, and --base-url says http")
 	}
 }
 
@@ -204,15 +204,15 @@ func (r *runner) sayWhereKeyGoes(b *backend) {
 func (r *runner) sign(b *backend) error {
 	credentials, err := sigv4.Environment(func(name string) string { value, _ := r.env(name); return value })
 	if err != nil {
-		return r.failAgain(ExitUsage, "%s is not set, and there is nothing to sign with: put your key into it, or set %s and %s\nthen run:",
+		return r.failAgain(ExitUsage, "%s is not set, so requests cannot be signed: put your key into it, or set %s and %s\nthen run:",
 			r.flags.keyEnv, sigv4.AccessKeyIDVariable, sigv4.SecretAccessKeyVariable)
 	}
 	if missing := r.flags.missing([]string{"region"}); missing != "" {
-		return refuse("--provider %s needs %s: requests are signed for it", b.name, missing)
+		return refuse("--provider %s needs %s to sign requests", b.name, missing)
 	}
 	signer, err := sigv4.New(credentials, r.flags.place.Region, r.flags.vendor.Service)
 	if err != nil {
-		return refuse("%s: look at --region and %s", configFault(err), sigv4.AccessKeyIDVariable)
+		return refuse("%s: check --region and %s", configFault(err), sigv4.AccessKeyIDVariable)
 	}
 	b.proof, b.proven = signer, sigv4.AccessKeyIDVariable
 	return nil
@@ -222,7 +222,7 @@ func (r *runner) sign(b *backend) error {
 func (r *runner) fetchTokens(b *backend) error {
 	tokens, _, err := google.Find(r.halt.ctx)
 	if err != nil {
-		return r.failAgain(ExitUsage, "there are no credentials of Google's%s: run gcloud auth application-default login, name a file of credentials in GOOGLE_APPLICATION_CREDENTIALS, or keep a token in a file (--api-key-file)\nthen run:",
+		return r.failAgain(ExitUsage, "no Google credentials were found%s: run gcloud auth application-default login, name a file of credentials in GOOGLE_APPLICATION_CREDENTIALS, or keep a token in a file (--api-key-file)\nthen run:",
 			r.googleFault(err))
 	}
 	b.proof, b.proven = tokens, "Google's credentials"

@@ -16,28 +16,28 @@ import (
 func newProvidersTopic() *cobra.Command {
 	var text strings.Builder
 	writeProviders(&text)
-	return &cobra.Command{Use: "providers", Short: "Whom --provider knows, and where each looks for its key", Long: strings.TrimRight(text.String(), "\n")}
+	return &cobra.Command{Use: "providers", Short: "The names that --provider takes, and where each looks for its key", Long: strings.TrimRight(text.String(), "\n")}
 }
 
-const providersHelp = `The names that --provider takes, the variable in which each looks for its key (the first
-that is set counts; --api-key-env names another, --api-key-file a file), the dialect that it
-speaks, and what else must be told. --base-url beats the address of any of them, and so the
-need for a resource, a project and a location.
+const providersHelp = `The names that --provider takes, the variable with the key of each (the first that is set
+counts; --api-key-env names another, --api-key-file a file), the API that it speaks, and what
+else must be set. --base-url replaces the address of any of them, so that no resource, project
+or location is needed.
 
 `
 
 const providersMore = `
-A line in the words of the dialect is sent byte for byte. A prompt is put into the words of
-whoever takes it. A chat in OpenAI's words goes to another dialect if every field of it can
-be said there exactly; else nothing is called (--on-untranslatable).
+A line in the provider's own form is sent byte for byte. A prompt is put into the form of the
+provider. A chat in OpenAI's form is converted for another API if every field has an exact
+counterpart there; otherwise nothing is called (--on-untranslatable).
 
-What an address needs may be in a variable, too: %s.
+Parts of an address may also be set in variables: %s.
 
-A server of one's own (%s) needs no key, and is sent the
-one that is set if it is on this machine. A key goes to the provider's own hosts and to this
-machine alone, but for one that --api-key-env or --api-key-file names.
+Your own server (%s) needs no key. If it is on this machine,
+it is sent the key that is set. A key goes only to the provider's own hosts and to this
+machine, unless --api-key-env or --api-key-file names it.
 
-What is known of each, and from where, stands in docs/providers.md.
+docs/providers.md has what is known about each provider, with sources.
 `
 
 func writeProviders(out io.Writer) {

@@ -104,13 +104,13 @@ func waitReason(w *batch.WaitError) string {
 	until := fmt.Sprintf("%s, until %s", words.Wait(w.Wait), moment(w.Until, w.Wait))
 	var used *batch.UsedUpError
 	if errors.As(w.Cause, &used) {
-		return fmt.Sprintf("%v: by the provider's headers they are all there again in %s", used, until)
+		return fmt.Sprintf("%v: the provider's headers say that they are renewed in %s", used, until)
 	}
 	text := "the provider asks to wait for " + until
 	if e := faultOf(w.Cause); e != nil {
 		text += fmt.Sprintf(" (%s)", shown(answerReason(e)))
 	}
-	return text + fmt.Sprintf("; at most %s is waited", words.Wait(w.Most))
+	return text + fmt.Sprintf("; a run waits %s at most", words.Wait(w.Most))
 }
 
 // alikeReason says what all items have met that were asked.
@@ -124,7 +124,7 @@ func alikeReason(a *batch.AlikeError) string {
 
 // outageReason says since when nothing was answered, and what waits for that.
 func outageReason(o *batch.OutageError) string {
-	text := fmt.Sprintf("nothing was answered since %s, and %s", moment(o.Since, -o.For), words.Count(o.Waiting, "item"))
+	text := fmt.Sprintf("nothing has been answered since %s, and %s", moment(o.Since, -o.For), words.Count(o.Waiting, "item"))
 	if o.Waiting == 1 {
 		text += " waits"
 	} else {
@@ -160,19 +160,19 @@ func toCheck(err error) string {
 	switch e := faultOf(err); {
 	case e == nil:
 	case errors.As(err, &redirect) && redirect.Foreign:
-		return "if you trust where it leads, make that --base-url"
+		return "if you trust that address, use it as --base-url"
 	case errors.As(err, &redirect):
-		return "check --base-url: what answers there is not the API, whose path often ends in /v1"
+		return "check --base-url: the address answers, but is not the API, whose path often ends in /v1"
 	case e.Kind == provider.Timeout:
 		return "raise --timeout, or check --base-url"
 	case e.Kind == provider.Misconfigured && e.Status == http.StatusBadRequest:
-		return "try https:// in --base-url: the server speaks no http there"
+		return "try https:// in --base-url: the server does not speak http there"
 	case e.Status == http.StatusForbidden:
-		return "check --base-url and the network: that is no answer of the provider's, but of a firewall or proxy on the way"
+		return "check --base-url and the network: this answer is not the provider's, but from a firewall or proxy on the way"
 	case e.Status/100 == 2:
-		return "check --base-url: what answers there is not the API, whose path often ends in /v1"
+		return "check --base-url: the address answers, but is not the API, whose path often ends in /v1"
 	case e.Status/100 == 5:
-		return "see whether the provider is down, and check --base-url"
+		return "check whether the provider is down, and check --base-url"
 	}
 	return connectionToCheck(err)
 }
@@ -185,13 +185,13 @@ func connectionToCheck(err error) string {
 	)
 	switch {
 	case errors.As(err, &op) && op.Op == "proxyconnect":
-		return "check the proxy that HTTPS_PROXY or HTTP_PROXY names; NO_PROXY takes a host out"
+		return "check the proxy in HTTPS_PROXY or HTTP_PROXY; NO_PROXY exempts a host"
 	case errors.As(err, &dns):
 		return fmt.Sprintf("check --base-url and the network: %s is not found", shown(dns.Name))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "check --base-url, and that the server runs: nobody listens there"
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		return "try http:// in --base-url: the server speaks no https there"
+		return "try http:// in --base-url: the server does not speak https there"
 	}
 	if text := certificateToCheck(err); text != "" {
 		return text
@@ -207,10 +207,10 @@ func plainHTTPToCheck(err error) string {
 		return ""
 	}
 	if strings.Contains(u.Err.Error(), `malformed HTTP response "\x15\x03`) {
-		return "; try https:// in --base-url: the server speaks no http there"
+		return "; try https:// in --base-url: the server does not speak http there"
 	}
 	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) {
-		return "; if the server speaks https, say so: https:// in --base-url"
+		return "; if the server speaks https, try https:// in --base-url"
 	}
 	return ""
 }
@@ -224,13 +224,13 @@ func certificateToCheck(err error) string {
 	)
 	switch {
 	case errors.As(err, &authority):
-		return "check --base-url; if the certificate is to be trusted, name the file of its authority in SSL_CERT_FILE"
+		return "check --base-url; if you trust the certificate, set SSL_CERT_FILE to the file of its authority"
 	case errors.As(err, &host):
-		return "check the host in --base-url: the certificate is for another"
+		return "check the host in --base-url: the certificate is for another host"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "the certificate has expired, or the clock here is wrong: tell who runs the server"
+		return "the certificate has expired, or the clock here is wrong: check both"
 	case errors.As(err, &unproven):
-		return "check --base-url and the certificate (SSL_CERT_FILE names those that are trusted)"
+		return "check --base-url and the certificate (SSL_CERT_FILE names trusted ones)"
 	}
 	return ""
 }

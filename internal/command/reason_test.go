@@ -51,7 +51,7 @@ func TestReasonsAndWhatToCheck(t *testing.T) {
 		reason, advice string
 	}{
 		{broken(refused), "dial tcp: connection refused", "nobody listens there"},
-		{broken(&net.OpError{Op: "proxyconnect", Net: "tcp", Err: refused}), "proxyconnect tcp: dial tcp: connection refused", "NO_PROXY takes a host out"},
+		{broken(&net.OpError{Op: "proxyconnect", Net: "tcp", Err: refused}), "proxyconnect tcp: dial tcp: connection refused", "NO_PROXY exempts a host"},
 		{broken(&net.DNSError{Err: "no such host", Name: "api.exmaple.com"}), "lookup api.exmaple.com: no such host", "api.exmaple.com is not found"},
 		{broken(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), "certificate signed by unknown authority", "SSL_CERT_FILE"},
 		{broken(&tls.CertificateVerificationError{Err: x509.HostnameError{Host: "h", Certificate: &x509.Certificate{}}}), "x509: ", "the certificate is for another"},
@@ -65,12 +65,12 @@ func TestReasonsAndWhatToCheck(t *testing.T) {
 		{&provider.Error{Kind: provider.Misconfigured, Status: 400, Message: "sent to HTTPS port"}, "sent to HTTPS port", "try https://"},
 		{errors.New("batch: oh"), "oh", "check --base-url"},
 		{&provider.Error{Kind: provider.ModelNotFound, Provider: "openai", Status: 404, Code: "model_not_found", Message: "there is no m"}, "openai: model_not_found: 404: there is no m", ""},
-		{redirected("http://h/v1", "https://h/v1", "POST"), "try https://h", "make that --base-url"},
-		{redirected("http://h/v1", "http://other/v1", "POST"), "http://other:80", "make that --base-url"},
+		{redirected("http://h/v1", "https://h/v1", "POST"), "try https://h", "use it as --base-url"},
+		{redirected("http://h/v1", "http://other/v1", "POST"), "http://other:80", "use it as --base-url"},
 		{redirected("http://h/v1", "http://h/login", "GET"), "redirect to /login, which drops the request's body, refused", "whose path often ends in /v1"},
-		{overHTTP(errors.New(`malformed HTTP response "\x15\x03\x01\x00\x02\x02P"`)), "malformed HTTP response", "try https:// in --base-url: the server speaks no http there"},
-		{overHTTP(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}), "connection reset by peer", "if the server speaks https, say so: https:// in --base-url"},
-		{overHTTP(io.EOF), "EOF", "if the server speaks https, say so: https:// in --base-url"},
+		{overHTTP(errors.New(`malformed HTTP response "\x15\x03\x01\x00\x02\x02P"`)), "malformed HTTP response", "try https:// in --base-url: the server does not speak http there"},
+		{overHTTP(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}), "connection reset by peer", "if the server speaks https, try https:// in --base-url"},
+		{overHTTP(io.EOF), "EOF", "if the server speaks https, try https:// in --base-url"},
 	} {
 		gone := fmt.Errorf("%w: %w", batch.ErrNoAnswer, c.err)
 		if got := reasonOf(c.err); !strings.Contains(got, c.reason) || strings.Contains(got, "https://h/v1") {

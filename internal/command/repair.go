@@ -17,10 +17,10 @@ func newRepairCommand(w *World) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair OUTPUT [flags]",
 		Short: "Keep every good line of a damaged output",
-		Long: `Make an output, and its errors file, usable again after a disk has damaged them: every
-good line is kept as it is, the rest is dropped and named. The file as it was is kept
-beside it, under a name that ends in .bak. A file that nothing is wrong with stays as it
-is. Then run the same command again: it asks only what was dropped.`,
+		Long: `Make an output and its errors file usable again after a disk has damaged them. Every good
+line is kept unchanged; the rest is dropped and listed. The original file is kept next to it,
+under a name that ends in .bak. A file without faults is not changed. Then run the same
+command again: it asks only the dropped items.`,
 		Example: `  headrace repair results.jsonl`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -33,7 +33,7 @@ is. Then run the same command again: it asks only what was dropped.`,
 			return w.repair(of)
 		},
 	}
-	cmd.Flags().StringVar(&of.errors, "errors", "", "where failed items are (default: OUTPUT with .errors before its ending)")
+	cmd.Flags().StringVar(&of.errors, "errors", "", "file of failed items (default: OUTPUT with .errors before its ending)")
 	nameValues(cmd.Flags(), map[string]string{"errors": "FILE"})
 	return cmd
 }
@@ -75,18 +75,18 @@ func repairFault(err error) error {
 			return refuse("%s", plainText(err))
 		}
 	}
-	return &ending{code: ExitOutput, text: plainText(err) + ": see to the disk or the permissions"}
+	return &ending{code: ExitOutput, text: plainText(err) + ": check the disk or the permissions"}
 }
 
 func (w *World) sayRepaired(name string, r *journal.Repaired) {
 	if r.As == "" {
-		fmt.Fprintf(w.stdout, "%s: nothing is wrong with its %s\n", name, words.Count(r.Kept, "line"))
+		fmt.Fprintf(w.stdout, "%s: all good, %s\n", name, words.Count(r.Kept, "line"))
 		return
 	}
-	fmt.Fprintf(w.stdout, "%s: %s kept, %d dropped; the file as it was is %s\n",
+	fmt.Fprintf(w.stdout, "%s: %s kept, %d dropped; the original file is %s\n",
 		name, words.Count(r.Kept, "good line"), len(r.Dropped)+r.More, r.As)
 	for _, d := range r.Dropped {
-		whose := "whose item cannot be read"
+		whose := "its item cannot be read"
 		if d.ID != "" {
 			whose = fmt.Sprintf("item %q", d.ID)
 		}
@@ -95,5 +95,5 @@ func (w *World) sayRepaired(name string, r *journal.Repaired) {
 	if r.More > 0 {
 		fmt.Fprintf(w.stdout, "  and %d more\n", r.More)
 	}
-	fmt.Fprintln(w.stdout, "run the same command again: it asks only what was dropped")
+	fmt.Fprintln(w.stdout, "run the same command again: it asks only the dropped items")
 }

@@ -48,7 +48,8 @@ func newRoot(w *World) *cobra.Command {
 		Use:   "headrace",
 		Short: "Run prompt files against rate-limited model APIs, every item exactly once",
 		Long: `headrace runs prompt files against rate-limited model APIs: as fast as the provider
-allows, without tripping its limits twice, without losing or repeating an item.`,
+allows, without running into its limits again and again, and without losing or repeating
+an item.`,
 		Example: `  headrace run examples/prompts.jsonl -o results.jsonl --provider sim
   headrace run prompts.jsonl -o results.jsonl --model gpt-4o-mini
   headrace run prompts.jsonl -o results.jsonl --provider anthropic --model claude-haiku-4-5`,
@@ -60,7 +61,7 @@ allows, without tripping its limits twice, without losing or repeating an item.`
 	root.Flags().Bool("version", false, "print the version and how it was built")
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(newHelpCommand())
-	root.AddCommand(newRunCommand(w), newPlanCommand(w), newStatusCommand(w), newRepairCommand(w), newSimCommand(w), newVersionCommand(), newConfigTopic(), newInputTopic(), newProvidersTopic())
+	root.AddCommand(newRunCommand(w), newPlanCommand(w), newStatusCommand(w), newRepairCommand(w), newSimCommand(w), newVersionCommand(), newConfigTopic(), newInputTopic(), newProvidersTopic(), newTimeTopic())
 	w.addExtras(root)
 	return root
 }
@@ -83,14 +84,14 @@ func flagFault(cmd *cobra.Command, err error) error {
 		typed := unknown.GetSpecifiedShortnames()
 		return refuse("unknown flag: -%s: %s%s", typed, didYouMean(nearestFlag(typed, cmd.Flags())), advice)
 	case errors.As(err, &unknown) && !isFlagName(unknown.GetSpecifiedName()):
-		return refuse("a flag is not known, and it is not repeated here, as a key may be in it: %s", keyAdvice)
+		return refuse("unknown flag (not shown, as it may contain a key): %s", keyAdvice)
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
-		return refuse("--%s: %s is no %s: %s", f.Name, quotedUnlessKey(invalid.GetValue()), kindOfFlag(f), advice)
+		return refuse("--%s: %s is not a %s: %s", f.Name, quotedUnlessKey(invalid.GetValue()), kindOfFlag(f), advice)
 	case errors.As(err, &missing):
 		return refuse("--%s needs a %s: %s", missing.GetFlag().Name, kindOfFlag(missing.GetFlag()), advice)
 	case unknown == nil:
-		return refuse("a flag is not written as flags are: %s", advice) // its text has the whole word
+		return refuse("malformed flag: %s", advice) // its text has the whole word
 	default:
 		advice = didYouMean(nearestFlag(unknown.GetSpecifiedName(), cmd.Flags())) + advice
 	}
@@ -110,7 +111,7 @@ func nearestFlag(name string, fs *pflag.FlagSet) string {
 // unknownCommand says that a word is no command, and what may have been meant.
 func unknownCommand(root *cobra.Command, word string) error {
 	if info, err := os.Stat(word); err == nil && info.Mode().IsRegular() {
-		return refuse("there is no command %q: to run that file: headrace run %s -o %s", word, shellQuote(word), resultsName)
+		return refuse("unknown command %q: to run that file: headrace run %s -o %s", word, shellQuote(word), resultsName)
 	}
 	var names []string
 	for _, c := range root.Commands() {
@@ -118,7 +119,7 @@ func unknownCommand(root *cobra.Command, word string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return refuse("there is no command %q: %ssee headrace --help", word, didYouMean(nearest(word, names)))
+	return refuse("unknown command %q: %ssee headrace --help", word, didYouMean(nearest(word, names)))
 }
 
 // newHelpCommand is cobra's, but what is no command is a mistake.
@@ -166,7 +167,7 @@ func withoutKeys(text string) string {
 
 func quotedUnlessKey(value string) string {
 	if withoutKeys(value) != value {
-		return "what it was given"
+		return "its value"
 	}
 	return strconv.Quote(value)
 }

@@ -19,47 +19,58 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-const runLong = `Run the items of a prompt file against a provider, each exactly once; calls that were in
+const runLong = `Run the items of a prompt file against a provider, each exactly once. Calls that were in
 flight when the process was killed are asked again.
 
-INPUT is JSONL, or a text or a table with --format ("-" reads standard input). Several files, or
-a pattern such as 'part-*.jsonl', make one run. Each line of JSONL is one of these, mixed as you like:
+INPUT is JSONL, or text or a table with --format ("-" reads standard input). Several files, or
+a pattern such as 'part-*.jsonl', make one run. Each line of JSONL has one of these forms, in
+any mix:
 
   {"prompt":"Name three rivers.","id":"rivers","max_tokens":50}
   {"model":"gpt-4o-mini","messages":[{"role":"user","content":"Hello"}],"metadata":{"row":7}}
   {"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{…}}
 
-or a batch line in the words of --provider: {"custom_id","params"} of Anthropic, {"key","request"}
-of Gemini, {"recordId","modelInput"} of Bedrock. headrace help providers says who goes by which name.
+or is a batch line of the provider: {"custom_id","params"} of Anthropic, {"key","request"}
+of Gemini, {"recordId","modelInput"} of Bedrock. headrace help input explains every field,
+headrace help providers lists the providers.
 
 Results are lines in the form of OpenAI's offline batches. Items that failed for good are
-in the errors file. Run the same command again after an interruption: it goes on where it
-was, and nothing that was saved is bought again. What was learned of the provider, and how
-long it asked to wait, is kept beside the output, in results.state.json for results.jsonl.
+in the errors file. After an interruption, run the same command again: it continues where it
+stopped, and nothing that was saved is bought again. For results.jsonl, results.state.json
+keeps what was learned about the provider, and how long it asked to wait.
 
-What an item has cost stands in its line, as cost_usd, where the price of its model is known:
-by a list that is built in, by --prices or by --price. Where it is not, nothing stands there.
-The list has the prices of each provider, from the data of genai-prices, on the day that
-headrace plan names: with reads and writes of caches, and steps by the length of the prompt.
+Each line has its cost in cost_usd if the price of its model is known: from the built-in
+list, from --prices or from --price. The list has the prices of all providers, from the data
+of genai-prices, on the day that headrace plan names: with cache reads and writes, and steps
+by the length of the prompt.
 
-The key is taken from the provider's usual variable, or from a file. Every flag can be given there too, --base-url as
-HEADRACE_BASE_URL, and in the YAML file of --config, as in "base-url: http://…"; a flag
-beats the environment, that beats the file. Two runs of yours on one machine with the same key
-say so: they find each other in $XDG_RUNTIME_DIR/headrace, by a short hash of the key.
+The key comes from the provider's usual variable, or from a file. Every flag can be set in
+the environment, --base-url as HEADRACE_BASE_URL, and in the YAML file of --config, as in
+"base-url: http://…". A flag beats the environment, which beats the file. Two runs of yours on
+one machine with the same key say so: they find each other in $XDG_RUNTIME_DIR/headrace, by a
+short hash of the key.
 
-Ctrl-C finishes what is in flight; a second one abandons it. Files are whole either way.
+Ctrl-C finishes the calls in flight; a second one abandons them. Files are whole either way.
 
-Exit codes: 0 every item succeeded; 1 some items failed, or a bad line came after calls were
-made (from standard input), or the input changed during the run; 2 usage, configuration or input is wrong, and nothing was called;
-3 stopped by the provider (quota, balance, key, never an answer, an outage that lasts) or by a mistake
-in every line; 4 stopped by a bound of yours (--deadline, --max-failures); 5 the output cannot be written, or could not for a while; 130 interrupted;
-141 nobody reads standard output any more, as in | head.`
+The last lines say what was answered, what failed, time, cost, and how to read the results.
+--verbose adds the proof that nothing was lost, and where the time went (headrace help time).
+
+Exit codes:
+  0    every item succeeded
+  1    some items failed, a bad line came after calls (standard input), or the input changed
+  2    usage, configuration or input is wrong, and nothing was called
+  3    stopped by the provider (quota, balance, key, no answer at all, a long outage), or by a
+       mistake in every line
+  4    stopped by a limit of yours (--deadline, --max-failures)
+  5    the output cannot be written, or could not for a while
+  130  interrupted
+  141  the reader of standard output has gone, as in | head`
 
 func newRunCommand(w *World) *cobra.Command {
 	flags := &runFlags{}
 	cmd := &cobra.Command{
 		Use:   "run INPUT... -o OUTPUT [flags]",
-		Short: "Run a prompt file or several, or go on with them",
+		Short: "Run a prompt file, or several, or resume it",
 		Long:  runLong,
 		Example: `  headrace run examples/prompts.jsonl -o results.jsonl --provider sim
   headrace run prompts.jsonl -o results.jsonl --model gpt-4o-mini
@@ -103,7 +114,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return refuse("%q is too much: %s takes no argument", args[0], cmd.CommandPath())
+	return refuse("unexpected argument %q: %s takes none", args[0], cmd.CommandPath())
 }
 
 // runner is one run of a file.
@@ -223,7 +234,7 @@ func (r *runner) run() error {
 
 func (r *runner) closeJob(job *promptfile.Job) {
 	if err := job.Close(); err != nil {
-		r.log.Warn("the lock is left", "error", err)
+		r.log.Warn("the lock file could not be removed", "error", err)
 	}
 }
 
@@ -262,7 +273,7 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	r.sayUnsaved(sums.SaveErr)
 	r.sayOrder(&sums)
 	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped+sums.Untranslatable == 0 {
-		r.console.Notice(event.EmptyInput, "the input held no items: there was nothing to do")
+		r.console.Notice(event.EmptyInput, "the input has no items: nothing to do")
 	}
 	if !isClosedPipe(sums.FilesErr) { // whoever read has gone: nobody asks how it went
 		r.report = r.reportOf(&sums, plan)

@@ -175,7 +175,7 @@ func TestGoogleTokensGoToGoogle(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, are := b.proof.(*auth.Tokens)
-		said := slices.ContainsFunc(b.notice, func(n notice) bool { return strings.Contains(n.text, "are not sent to") })
+		said := slices.ContainsFunc(b.notice, func(n notice) bool { return strings.Contains(n.text, "is not sent to") })
 		if are != tokens || said == tokens || b.proof != nil && !are || slices.Contains(b.secrets(), testKey) {
 			t.Errorf("%s: %v, %q", base, b.proof, b.notice)
 		}

@@ -34,7 +34,7 @@ func fromEnvironment(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 			return
 		}
 		if err := fs.Set(f.Name, value); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %q is no %s: correct or unset it", environmentName(f.Name), value, kindOfFlag(f)))
+			faults = append(faults, fmt.Errorf("%s: %q is not a %s: correct or unset it", environmentName(f.Name), value, kindOfFlag(f)))
 		}
 	})
 	return usage(faults...)
@@ -63,7 +63,7 @@ func (f *runFlags) fromFile() error {
 	c := configFile{name: f.config, flags: f.all, lanes: f.lanes}
 	for i, doc := range file.Docs {
 		if i > 0 {
-			c.complain(doc.Body, "a second document begins", "keep one, without a line of ---")
+			c.complain(doc.Body, "a second YAML document begins", "keep one, without a --- line")
 			break
 		}
 		c.settings(doc.Body)
@@ -149,15 +149,15 @@ func (c *configFile) setting(s *ast.MappingValueNode) {
 	}
 	switch {
 	case isKeyFlag(name):
-		c.complain(s.Key, "a key does not belong into a file", "put it into a variable, and name that with api-key-env")
+		c.complain(s.Key, "keys are not allowed in this file", "put it into a variable, and name the variable with api-key-env")
 		return
 	case f == nil || name == "help" || name == "config":
-		c.complain(s.Key, fmt.Sprintf("there is no setting %q", clipped(name)), didYouMean(nearest(name, c.names()))+"the settings are the flags of headrace run, without the dashes before them")
+		c.complain(s.Key, fmt.Sprintf("unknown setting %q", clipped(name)), didYouMean(nearest(name, c.names()))+"settings are the flags of headrace run, without their dashes")
 		return
 	}
 	value, ok := plainValue(s.Value)
 	if !ok {
-		c.complain(s.Key, name+" has no plain value", fmt.Sprintf("write it as in \"%s: …\"", name))
+		c.complain(s.Key, name+" needs a single value", fmt.Sprintf("write it as in \"%s: …\"", name))
 		return
 	}
 	if !f.Changed {
@@ -181,7 +181,7 @@ func (c *configFile) names() (names []string) {
 
 func (c *configFile) set(s *ast.MappingValueNode, f *pflag.Flag, value string) {
 	if err := c.flags.Set(f.Name, value); err != nil {
-		c.complain(s.Key, fmt.Sprintf("%s: %q is no %s", f.Name, clipped(value), kindOfFlag(f)), "correct it or take it out")
+		c.complain(s.Key, fmt.Sprintf("%s: %q is not a %s", f.Name, clipped(value), kindOfFlag(f)), "correct or remove it")
 	}
 	c.baseURL = c.baseURL || f.Name == "base-url"
 }

@@ -49,12 +49,12 @@ func (c *configFile) section(s *ast.MappingValueNode, name string, keys []string
 func (c *configFile) laneSetting(s *ast.MappingValueNode, name string) {
 	value, ok := plainValue(s.Value)
 	if !ok {
-		c.complain(s.Key, name+" has no plain value", "write a number or a length of time")
+		c.complain(s.Key, name+" needs a single value", "write a number or a length of time")
 		return
 	}
 	c.lanes.lines[name] = s.Key.GetToken().Position.Line
 	if err := c.lanes.fs.Set(name, value); err != nil {
-		c.complain(s.Key, fmt.Sprintf("%s: %q is no %s", name, clipped(value), kindOfFlag(c.lanes.fs.Lookup(name))), "correct it or take it out")
+		c.complain(s.Key, fmt.Sprintf("%s: %q is not a %s", name, clipped(value), kindOfFlag(c.lanes.fs.Lookup(name))), "correct or remove it")
 		return
 	}
 	for _, one := range c.lanes.table() {
@@ -71,12 +71,12 @@ func (s *laneSettings) check(law string) (faults []error) {
 	}
 	for _, part := range []string{"ramp", "cooldown", "rate.min", "rate.max", "rate.increase", "rate.decrease"} {
 		if s.given(part) && law != lawPlain {
-			faults = append(faults, s.fault(part, fmt.Sprintf("it is a part of the law plain, and the law is %s: add \"law: plain\", or take it out", law)))
+			faults = append(faults, s.fault(part, fmt.Sprintf("it needs \"law: plain\", and the law is %s: add that, or remove it", law)))
 		}
 	}
 	for _, part := range []string{"rate.initial", "error-window"} {
 		if s.given(part) && law == lawNone {
-			faults = append(faults, s.fault(part, "the law is none, and limits nothing: choose another law, or take it out"))
+			faults = append(faults, s.fault(part, "the law is none, which limits nothing: choose another law, or remove it"))
 		}
 	}
 	for _, pair := range [][2]string{

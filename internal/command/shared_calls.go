@@ -76,7 +76,7 @@ func (s *Settings) For(told map[string]string) (*Calls, error) {
 		theirs |= Whom
 	}
 	if theirs.has("provider") && len(s.Told(Keys)) > 0 {
-		return nil, refuse("a key is named, and not whom it is for: name --provider or --base-url beside it, so that no job sends it elsewhere")
+		return nil, refuse("a key needs its provider: add --provider or --base-url, so that no job sends it elsewhere")
 	}
 	j := NewSettings(s.r.World, s.flags|Whom|Input|Tries)
 	j.Register(&cobra.Command{})
@@ -98,7 +98,7 @@ func (s *Settings) For(told map[string]string) (*Calls, error) {
 func (s *Settings) take(told map[string]string, groups Flags) error {
 	for _, name := range slices.Sorted(maps.Keys(told)) {
 		if !(Whom | Input | Tries).has(name) {
-			return refuse("the settings of a job: there is no %q among them", name)
+			return refuse("unknown job setting %q", name)
 		}
 		if !groups.has(name) {
 			continue

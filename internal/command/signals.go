@@ -66,7 +66,7 @@ func (h *halt) first(w *World, deadline time.Duration, expired <-chan time.Time,
 		say(event.Stopping, fmt.Sprintf("stopping at the deadline of %v: calls in flight finish and are saved; Ctrl-C abandons them", deadline))
 	case h.why = <-h.full:
 		h.by = "a full disk"
-		say(event.Stopping, fmt.Sprintf("stopping: %s: calls in flight finish and are kept for another try; Ctrl-C abandons them", plainText(h.why)))
+		say(event.Stopping, fmt.Sprintf("stopping: %s: calls in flight finish, and their answers are kept until there is room; Ctrl-C abandons them", plainText(h.why)))
 	}
 	h.at = w.clock.Now()
 	close(h.drain)

@@ -243,7 +243,7 @@ func TestInputOrderAfterSecondSignal(t *testing.T) {
 		t.Errorf("exit code %d, last line %q", code, p.last)
 	}
 	p = start(t, nil, args...)
-	p.until(func(e shownEvent) bool { return strings.Contains(e.Message, "brought into the order of the input") })
+	p.until(func(e shownEvent) bool { return strings.Contains(e.Message, "now in the order of the input") })
 	if code, _ := p.end(); code != ExitOK {
 		t.Errorf("exit code %d, last line %q", code, p.last)
 	}

@@ -74,7 +74,7 @@ func (w *World) serve(ctx context.Context, addr string, cfg sim.Config) error {
 
 func simFault(addr string, err error) error {
 	if errors.Is(err, sim.ErrPublic) {
-		return refuse("%s: it listens on this machine only: use --addr 127.0.0.1:PORT", plainText(err))
+		return refuse("%s: the simulator listens on this machine only: use --addr 127.0.0.1:PORT", plainText(err))
 	}
 	var (
 		op *net.OpError

@@ -31,21 +31,21 @@ var modeWords = map[sim.Mode]string{sim.Never: "never", sim.Always: "always", si
 
 func (f *simFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
-	fs.StringVar(&f.addr, "addr", "127.0.0.1:8080", "where to listen; port 0 takes any that is free")
-	fs.StringVar(&f.dialect, "dialect", "openai", "whom it looks like: "+simDialectList()+" (Bedrock's is converse)")
-	fs.StringVar(&f.profile, "profile", profileDemo, "what the other flags change: demo (its headers say what its limit is), silent (only refusals show it) or fast (no limit)")
-	fs.Float64Var(&f.rpm, "rpm", 0, "requests granted a minute; 0 is no limit")
-	fs.Float64Var(&f.tpm, "tpm", 0, "tokens granted a minute; 0 is no limit")
-	fs.DurationVar(&f.burst, "burst", 0, "how much refill is saved up; 0 is a minute of it")
-	fs.DurationVar(&f.window, "window", 0, "grant the limit in fixed windows of this length; 0 refills continuously")
-	fs.DurationVar(&f.latency, "latency", 0, "time to an answer, in the median")
-	fs.Float64Var(&f.sigma, "sigma", 0, "spread of the latency (lognormal); 0.4 is usual, 0 is constant")
-	fs.BoolVar(&f.headers, "headers", false, "send headers with the state of the limit, where the dialect has some")
+	fs.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address to listen on; port 0 takes any free one")
+	fs.StringVar(&f.dialect, "dialect", "openai", "provider that it imitates: "+simDialectList()+" (Bedrock's is converse)")
+	fs.StringVar(&f.profile, "profile", profileDemo, "settings that the other flags change: demo (its headers say what its limit is), silent (only refusals show it) or fast (no limit)")
+	fs.Float64Var(&f.rpm, "rpm", 0, "requests granted a minute; 0: no limit")
+	fs.Float64Var(&f.tpm, "tpm", 0, "tokens granted a minute; 0: no limit")
+	fs.DurationVar(&f.burst, "burst", 0, "how much refill is saved up; 0: a minute of it")
+	fs.DurationVar(&f.window, "window", 0, "grant the limit in fixed windows of this length; 0: refill continuously")
+	fs.DurationVar(&f.latency, "latency", 0, "median time to an answer")
+	fs.Float64Var(&f.sigma, "sigma", 0, "spread of the latency (lognormal); 0.4 is usual, 0: constant")
+	fs.BoolVar(&f.headers, "headers", false, "send headers with the state of the limit, if the dialect has any")
 	fs.StringVar(&f.retryAfter, "retry-after", "never", "whether refusals name a wait: never, always or sometimes")
 	fs.StringVar(&f.errors, "errors", "", "shares of faults: 500=0.1,503=0.05,400=0.01,reset=0.01,hang=0.01,truncated=0.01,malformed=0.01")
-	fs.StringVar(&f.outage, "outage", "", "be down, as FROM+FOR or FROM+FOR:MODE (503, hang or reset), such as 10s+5s or 1m+30s:hang")
-	fs.IntVar(&f.quotaAfter, "quota-after", 0, "answers after which the balance is spent; 0 is never")
-	fs.Uint64Var(&f.seed, "seed", 0, "decides every draw")
+	fs.StringVar(&f.outage, "outage", "", "outage, as FROM+FOR or FROM+FOR:MODE (503, hang or reset), such as 10s+5s or 1m+30s:hang")
+	fs.IntVar(&f.quotaAfter, "quota-after", 0, "answers after which the balance is spent; 0: never")
+	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices")
 	nameValues(fs, map[string]string{
 		"addr": "HOST:PORT", "dialect": "NAME", "profile": "NAME", "rpm": "N", "tpm": "N", "burst": "D", "window": "D", "latency": "D",
 		"sigma": "S", "retry-after": "MODE", "errors": "KIND=SHARE", "outage": "SPAN", "quota-after": "N", "seed": "N",
@@ -130,7 +130,7 @@ func setRates(to *sim.Rates, words string) error {
 		rate, err := strconv.ParseFloat(value, 64)
 		field := fields[name]
 		if field == nil || err != nil {
-			return refuse("--errors: %q is not understood: write KIND=SHARE, such as 500=0.1, with KIND 400, 500, 503, reset, hang, truncated or malformed", word)
+			return refuse("--errors: %q is invalid: write KIND=SHARE, such as 500=0.1, with KIND 400, 500, 503, reset, hang, truncated or malformed", word)
 		}
 		*field = rate
 	}
@@ -142,7 +142,7 @@ func setOutages(to *[]sim.Outage, words string) error {
 	for word := range strings.SplitSeq(words, ",") {
 		o, err := outage(strings.TrimSpace(word))
 		if err != nil {
-			return refuse("--outage: %q is not understood: write FROM+FOR or FROM+FOR:MODE, such as 10s+5s:hang", word)
+			return refuse("--outage: %q is invalid: write FROM+FOR or FROM+FOR:MODE, such as 10s+5s:hang", word)
 		}
 		*to = append(*to, o)
 	}

@@ -18,7 +18,7 @@ func hintsFor(bad []*prompts.LineError) (hints []string) {
 		hints = append(hints, formatHint(printable.Line(bad[i].File)))
 	}
 	if slices.ContainsFunc(bad, lacksBound) {
-		hints = append(hints, "--max-tokens N bounds the answers to all chats that have no bound")
+		hints = append(hints, "--max-tokens N sets max_tokens for chats that have none")
 	}
 	if slices.ContainsFunc(bad, func(e *prompts.LineError) bool { return errors.Is(e, prompts.ErrUntranslatable) }) {
 		hints = append(hints, "--on-untranslatable skip leaves out lines that cannot be translated")
@@ -57,7 +57,7 @@ func speakersOf(endpoint string) (names []string) {
 }
 
 func formatHint(input string) string {
-	return input + " is read as JSONL, an object a line: --format text takes each line as a prompt, --format csv each row as an item"
+	return input + " is read as JSONL, one object a line: --format text reads each line as a prompt, --format csv each row as an item"
 }
 
 // isNoJSONL reports whether what was read as JSONL seems to be none: its first line is

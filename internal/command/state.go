@@ -69,7 +69,7 @@ func (r *runner) recall(begun promptfile.Begun) {
 	}
 	known, err := s.load()
 	if errors.Is(err, errNotOurs) || errors.Is(err, errUnread) {
-		r.console.Notice(event.State, fmt.Sprintf("%s is not used: %v", s.path, err))
+		r.console.Notice(event.State, fmt.Sprintf("%s is ignored: %v", s.path, err))
 		return
 	}
 	r.state = s
@@ -78,7 +78,7 @@ func (r *runner) recall(begun promptfile.Begun) {
 	case r.flags.forget:
 		_ = os.Remove(s.path) // if it stays, it is replaced, or too old one day
 	case err != nil:
-		r.console.Notice(event.State, fmt.Sprintf("%s is not used: %v; what it knew of the provider is learned again", s.path, err))
+		r.console.Notice(event.State, fmt.Sprintf("%s is ignored: %v; the run learns the provider's limits again", s.path, err))
 	default:
 		r.known = known
 	}
@@ -97,7 +97,7 @@ func (r *runner) stateOptions() []batch.Option {
 // sayUnsaved says that what was learned is not kept, and why.
 func (r *runner) sayUnsaved(err error) {
 	if err != nil {
-		r.console.Notice(event.State, fmt.Sprintf("%s is not up to date: %s; nothing but what was learned of the provider is lost", r.state.path, plainText(errors.Unwrap(err))))
+		r.console.Notice(event.State, fmt.Sprintf("%s is not up to date: %s; only what was learned about the provider is lost", r.state.path, plainText(errors.Unwrap(err))))
 	}
 }
 

@@ -76,8 +76,8 @@ type stateFile struct {
 
 // Why a state is not used.
 var (
-	errNotOurs = errors.New("it is not one that headrace has written: it is left alone, and what is learned is not saved")
-	errUnread  = errors.New("it is left alone, and what is learned is not saved")
+	errNotOurs = errors.New("headrace did not write this file, so it stays as it is, and what is learned is not saved")
+	errUnread  = errors.New("it stays as it is, and what is learned is not saved")
 	errDamaged = errors.New("it is damaged")
 	errOthers  = errors.New("it is about")
 )
@@ -139,7 +139,7 @@ func unseal(text []byte) (*savedState, error) {
 		return nil, errDamaged
 	}
 	if sealed.Version < 1 || sealed.Version > stateVersion {
-		return nil, fmt.Errorf("it has version %d, and this headrace reads up to version %d", sealed.Version, stateVersion)
+		return nil, fmt.Errorf("it has version %d; this headrace reads up to version %d", sealed.Version, stateVersion)
 	}
 	var saved savedState
 	if sealed.Sum != sumOf(sealed.State) || strictly(sealed.State, &saved) != nil {
@@ -170,7 +170,7 @@ func sumOf(text []byte) string {
 func (s *stateFile) check(saved *savedState) error {
 	switch ahead := saved.Saved.Sub(s.now()); {
 	case ahead > stateAhead:
-		return fmt.Errorf("by this machine's clock it will be saved in %s", words.Wait(ahead))
+		return fmt.Errorf("it was saved %s in the future by this machine's clock", words.Wait(ahead))
 	case saved.Server != s.server:
 		return fmt.Errorf("%w %s, and this run calls %s", errOthers, clipped(saved.Server), s.server)
 	case saved.Print != s.print:
@@ -181,7 +181,7 @@ func (s *stateFile) check(saved *savedState) error {
 			return errors.New(plainText(err))
 		}
 		if k.Law.Law != s.law {
-			return fmt.Errorf("it is of --law %s, and this run's is %s", clipped(k.Law.Law), s.law)
+			return fmt.Errorf("it is for --law %s, and this run uses %s", clipped(k.Law.Law), s.law)
 		}
 		// What was not used is saved again as it came: the file may be younger.
 		if s.now().Sub(k.Law.At) > stateKept {
@@ -210,7 +210,7 @@ func (s *stateFile) save(m batch.Memory) error {
 		return err
 	}
 	if len(text) >= maxState {
-		return fmt.Errorf("it would be longer than %d bytes", maxState)
+		return fmt.Errorf("it would exceed %d bytes", maxState)
 	}
 	return s.write(append(text, '\n'))
 }

@@ -34,23 +34,21 @@ func newStatusCommand(w *World) *cobra.Command {
 	flags := &statusFlags{}
 	cmd := &cobra.Command{
 		Use:   "status OUTPUT [flags]",
-		Short: "Tell how far an output is: done, failed, remaining, spent",
-		Long: `Tell what the result files of a run hold: how many items are done and failed, and what
-they have used and cost, as far as their lines say. Nothing is changed, and a run
-may be writing to them.
+		Short: "Show the state of an output: done, failed, remaining, spent",
+		Long: `Show what the result files of a run contain: how many items are done and failed, and what
+they used and cost, as far as their lines say. Nothing is changed, and a run may be writing
+to them. The number of remaining items needs the input: add --input.
 
-How many remain, only the input knows: name it with --input.
+status exits as the run did: with 0 if every item succeeded, 1 if some failed, 3 if the provider
+stopped it, 4 or 5 by a limit of yours or the disk, and with 130 if it was interrupted or killed.
+While the run goes on it exits with 0. An output that cannot be read, or a mistake, is 2.
 
-It exits as the run did: with 0 if every item succeeded, 1 if some failed, 3 if the provider
-stopped it, 4 or 5 by a bound or the disk, and with 130 if it was interrupted or killed. Of a run
-that goes on it exits with 0. An output that cannot be read, or a mistake, is 2.
-
-With --watch it shows how a run that goes on stands, as that shows itself, from any other
-terminal, until it ends or until Ctrl-C, which ends only the watching. On no terminal it
-prints a line when what holds the run back changes, or something fails, and each 5 s. With
---json it prints the latest progress event of the run, as --progress json does, and ends; of a
-run that was killed its state is "killed". Both read the timeline that a run keeps beside its
-output, in results.run.jsonl for results.jsonl, and tell of a run that was killed how it stood.`,
+--watch shows the panel of a running run from any other terminal, until the run ends or until
+Ctrl-C, which ends only the watching. Without a terminal it prints a line when the reason that
+holds the run back changes, when something fails, and every 5 s. --json prints the latest
+progress event of the run, as --progress json does, and ends; the state of a run that was killed
+is "killed". Both read the timeline of the run, results.run.jsonl for results.jsonl, and show the
+last state of a run that was killed.`,
 		Example: `  headrace status results.jsonl
   headrace status results.jsonl --input prompts.jsonl
   headrace status results.jsonl --watch
@@ -69,10 +67,10 @@ output, in results.run.jsonl for results.jsonl, and tell of a run that was kille
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&flags.errors, "errors", "", "where failed items are (default: OUTPUT with .errors before its ending)")
-	fs.StringArrayVar(&flags.input, "input", nil, "the prompt file, to tell what remains; of several files once for each, or a pattern")
-	fs.StringVar(&flags.format, "format", formatAuto, "how the input holds its items, as in headrace run")
-	fs.BoolVar(&flags.watch, "watch", false, "show how the run stands until it ends")
+	fs.StringVar(&flags.errors, "errors", "", "file of failed items (default: OUTPUT with .errors before its ending)")
+	fs.StringArrayVar(&flags.input, "input", nil, "the prompt file, to count what remains; once for each of several files, or a pattern")
+	fs.StringVar(&flags.format, "format", formatAuto, "format of the input, as in headrace run")
+	fs.BoolVar(&flags.watch, "watch", false, "show the run until it ends")
 	fs.BoolVar(&flags.json, "json", false, "print the latest progress event of the run")
 	fs.StringVar(&flags.timeline, "timeline", "", "the timeline that --watch and --json read, as in headrace run (default: OUTPUT with .run.jsonl for .jsonl)")
 	nameValues(fs, map[string]string{"errors": "FILE", "input": "FILE", "format": "NAME", "timeline": "FILE"})
@@ -82,7 +80,7 @@ output, in results.run.jsonl for results.jsonl, and tell of a run that was kille
 // follow shows a run by its timeline.
 func (w *World) follow(ctx context.Context, flags *statusFlags, output string) error {
 	if flags.watch && flags.json {
-		return refuse("--watch goes on and --json prints one event: give one of them")
+		return refuse("--watch and --json exclude each other: give one of them")
 	}
 	run, err := w.watched(flags, output)
 	if err != nil {
@@ -176,20 +174,20 @@ func printStatus(out io.Writer, of *runFlags, p *journal.Progress, input promptf
 	fmt.Fprintln(out, printable.Line(of.output))
 	row("done", "%d%s", p.Done, inBrackets(p.Models, ""))
 	if p.Filtered > 0 {
-		row("filtered", "%d of these: a content filter has cut them short or emptied them", p.Filtered)
+		row("filtered", "%d of these: a content filter cut them short or emptied them", p.Filtered)
 	}
 	row("failed", "%d%s", p.Failed, inBrackets(p.Failures, "see "+of.errorsPath()))
 	if p.Simulated > 0 {
-		row("simulated", "%d: made up, no provider was asked", p.Simulated)
+		row("simulated", "%d: no provider was asked", p.Simulated)
 	}
 	if items == unknownItems {
-		row("remaining", "not known without the input: name it with --input FILE%s", spanWords(p))
+		row("remaining", "unknown without the input: add --input FILE%s", spanWords(p))
 	} else {
-		row("remaining", "%d of %d in %s, if no line of %s was changed since", max(0, items-p.Done-p.Failed), items, input.Name, itOrThem(len(input.Files())))
+		row("remaining", "%d of %d in %s, if no line of %s has changed since", max(0, items-p.Done-p.Failed), items, input.Name, itOrThem(len(input.Files())))
 	}
 	row("spent", "%s", spentWords(p))
 	if p.Torn > 0 {
-		row("torn", "the last line, after %d bytes: a run was killed, or writes just now; the next one mends it", p.Torn)
+		row("torn", "the last line, after %d bytes: a run was killed, or is writing now; the next run repairs it", p.Torn)
 	}
 	if !p.Changed.IsZero() {
 		row("changed", "%s", p.Changed.Format("2006-01-02 15:04:05"))

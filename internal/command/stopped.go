@@ -35,7 +35,7 @@ func (r *runner) adviceFor(stopped error) string {
 	case errors.Is(stopped, batch.ErrNoAnswer):
 		return r.flags.whereFrom(toCheck(stopped))
 	case e == nil:
-		return "see what the provider asks for"
+		return "check what the provider asks for"
 	}
 	switch e.Kind {
 	case provider.QuotaExhausted:
@@ -53,7 +53,7 @@ func (r *runner) adviceFor(stopped error) string {
 	case provider.Misconfigured:
 		return r.flags.whereFrom(toCheck(stopped))
 	}
-	return "see what the provider asks for"
+	return "check what the provider asks for"
 }
 
 // alikeAdvice is what a person may do about items that all fail alike.
@@ -61,7 +61,7 @@ func (r *runner) alikeAdvice(stopped error) string {
 	if e := faultOf(stopped); e != nil && e.Kind.BreakerCounts() {
 		return r.flags.whereFrom(toCheck(e))
 	}
-	return "change what they share, or have each item asked with --keep-going"
+	return "fix what they have in common, or ask every item with --keep-going"
 }
 
 // outageAdvice is what a person may do about an outage that lasted too long. Items that always
@@ -69,11 +69,11 @@ func (r *runner) alikeAdvice(stopped error) string {
 func (r *runner) outageAdvice(e *provider.Error) string {
 	switch {
 	case e != nil && e.Kind.Cools():
-		return "see what the provider asks for, or wait longer with --outage-patience"
+		return "check what the provider asks for, or wait longer with --outage-patience"
 	case r.flags.keepGoing:
-		return "see whether the provider is down, or wait longer with --outage-patience"
+		return "check whether the provider is down, or wait longer with --outage-patience"
 	}
-	return "see whether the provider is down; if these items fail whenever they are asked, add --keep-going"
+	return "check whether the provider is down; if these items always fail, add --keep-going"
 }
 
 // troubles is what a run hears of breakers that open. It is the observer's, until the run
@@ -116,7 +116,7 @@ func (r *runner) noteFault(it *promptfile.Item, err error) {
 	r.noteFailing(it, e)
 	if e.OddWait != "" {
 		r.oddOnce.Do(func() {
-			r.console.Notice(event.OddWait, fmt.Sprintf("the provider names a wait that it cannot mean (%s): it counts as none", shown(r.redact(e.OddWait))))
+			r.console.Notice(event.OddWait, fmt.Sprintf("the provider asks for an absurd wait (%s), which is ignored", shown(r.redact(e.OddWait))))
 		})
 	}
 }

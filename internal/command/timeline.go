@@ -42,9 +42,9 @@ func (r *runner) placeTimeline() error {
 		switch {
 		case !journal.SameFile(path, other.name):
 		case r.flags.timeline != "":
-			return refuse("the timeline, %s, is the %s, %s: name another file", path, other.what, other.name)
+			return refuse("the timeline, %s, is the %s, %s: choose another file", path, other.what, other.name)
 		default:
-			r.sayTimeline(fmt.Sprintf("no timeline is kept: %s is the %s; --timeline names another file", path, other.what))
+			r.sayTimeline(fmt.Sprintf("no timeline is written: %s is the %s; choose another file with --timeline", path, other.what))
 			return nil
 		}
 	}
@@ -66,7 +66,7 @@ func (r *runner) openTimeline(s event.Start) {
 		})
 	}
 	if err != nil {
-		r.sayTimeline(fmt.Sprintf("no timeline is kept in %s: %s", r.timelineAt, plainText(err)))
+		r.sayTimeline(fmt.Sprintf("no timeline is written to %s: %s", r.timelineAt, plainText(err)))
 	}
 }
 

@@ -192,8 +192,8 @@ func TestStoppedByALongWait(t *testing.T) {
 	at := time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 	refusal := &provider.Error{Kind: provider.Throttled, Status: 429, Message: "come back later"}
 	for wait, want := range map[time.Duration]string{
-		3 * time.Hour:  "stopped: the provider asks to wait for 3.0 h, until 15:00:00 (throttled: 429: come back later); at most 15 min is waited\n",
-		20 * time.Hour: "stopped: the provider asks to wait for 20.0 h, until 2026-01-02 15:00:00 (throttled: 429: come back later); at most 15 min is waited\n",
+		3 * time.Hour:  "stopped: the provider asks to wait for 3.0 h, until 15:00:00 (throttled: 429: come back later); a run waits 15 min at most\n",
+		20 * time.Hour: "stopped: the provider asks to wait for 20.0 h, until 2026-01-02 15:00:00 (throttled: 429: come back later); a run waits 15 min at most\n",
 	} {
 		cause := fmt.Errorf("%w: %w", batch.ErrNotRun, &batch.WaitError{Lane: "openai/m", Wait: wait, Until: at, Most: machine.MaxDirected, Cause: refusal})
 		var end *ending
@@ -203,7 +203,7 @@ func TestStoppedByALongWait(t *testing.T) {
 	}
 	refusal.Message = strings.Repeat("long-winded ", 40)
 	w := &batch.WaitError{Lane: "openai/m", Wait: 3 * time.Hour, Until: at, Most: machine.MaxDirected, Cause: refusal}
-	if told := r.reason(w); !errors.Is(told, batch.ErrWaitTooLong) || !strings.HasSuffix(told.Error(), "…); at most 15 min is waited") {
+	if told := r.reason(w); !errors.Is(told, batch.ErrWaitTooLong) || !strings.HasSuffix(told.Error(), "…); a run waits 15 min at most") {
 		t.Error(told)
 	}
 }

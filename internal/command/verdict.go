@@ -80,7 +80,7 @@ func itOrThem(n int) string {
 // haltedEarly is the end of a run that had not begun.
 func (r *runner) haltedEarly() error {
 	code, why := r.whyHalted()
-	return r.failAgain(code, "%s before the first call: to start again, run:", why)
+	return r.failAgain(code, "%s before the first call. Start again with:", why)
 }
 
 // whyHalted is the exit code and the reason of a run that was told to stop.
@@ -95,7 +95,7 @@ func (r *runner) whyHalted() (code int, why string) {
 func (r *runner) verdict(s *promptfile.Sums) error {
 	switch {
 	case isClosedPipe(s.FilesErr):
-		return &ending{code: ExitPipe, text: "nobody reads the results any more: the run has ended"}
+		return &ending{code: ExitPipe, text: "the reader of the results has gone: the run has ended"}
 	case s.FilesErr != nil:
 		return r.unwritable(s.FilesErr)
 	case s.InputErr != nil:
@@ -103,22 +103,22 @@ func (r *runner) verdict(s *promptfile.Sums) error {
 	case s.Stopped != nil:
 		return r.stoppedBy(s)
 	case s.Full != nil && (s.RunErr != nil || s.Left || s.Unordered) && !r.halt.interrupted():
-		return r.failAgain(ExitOutput, "%s: there was room again for what was in flight\n%s: %s", plainText(s.Full), r.saved(s), r.goOn("the rest is left: see to the disk"))
+		return r.failAgain(ExitOutput, "%s: there was room again for calls in flight\n%s: %s", plainText(s.Full), r.saved(s), r.goOn("check the disk"))
 	case r.halt.called() && (s.RunErr != nil || s.Left || s.Unordered):
 		code, why := r.whyHalted()
-		return r.failAgain(code, "%s; %s: %s", why, r.saved(s), r.goOn("the rest is left"))
+		return r.failAgain(code, "%s, %s. %s", why, r.saved(s), r.goOn(""))
 	case errors.Is(s.RunErr, batch.ErrTooManyFailures):
-		return r.failAgain(ExitBound, "stopped: %d of %s failed in this run (--max-failures %s): %s\n%s: %s",
-			s.Failed, words.Count(s.Failed+s.Succeeded, "item"), r.flags.maxFailures.String(), r.failed.String(), r.saved(s), r.goOn("the rest is left"))
+		return r.failAgain(ExitBound, "stopped: %d of %s failed in this run (--max-failures %s): %s\n%s. %s",
+			s.Failed, words.Count(s.Failed+s.Succeeded, "item"), r.flags.maxFailures.String(), r.failed.String(), r.saved(s), r.goOn(""))
 	case errors.Is(s.RunErr, machine.ErrTooManyLanes):
-		return r.failAgain(ExitBound, "the input names more models than may be at once (max-lanes in the file of --config); %s: %s",
-			r.saved(s), r.goOn("raise it or see to the input"))
+		return r.failAgain(ExitBound, "the input has more models than allowed at once (max-lanes in the file of --config); %s: %s",
+			r.saved(s), r.goOn("raise it or check the input"))
 	case errors.Is(s.RunErr, batch.ErrConfig):
 		return refuse("%s", plainText(s.RunErr))
 	case s.RunErr != nil:
-		return r.failAgain(ExitItemsFailed, "%s; %s", plainText(s.RunErr), r.goOn(r.saved(s)))
+		return r.failAgain(ExitItemsFailed, "%s; %s. %s", plainText(s.RunErr), r.saved(s), r.goOn(""))
 	case s.Changed != nil:
-		return r.failAgain(ExitItemsFailed, "%s\n%s; %s", plainText(s.Changed), r.saved(s), r.goOn("ask what the input holds now"))
+		return r.failAgain(ExitItemsFailed, "%s\n%s; %s", plainText(s.Changed), r.saved(s), r.goOn("ask the changed items"))
 	}
 	return r.itemsFailed(s)
 }
@@ -136,34 +136,36 @@ func (r *runner) inputEnded(s *promptfile.Sums) error {
 		end.resume += r.withModel()
 		return end
 	}
-	return r.failAgain(code, "%s\n%s; %s", plainText(s.InputErr), sofar, r.goOn("the input ends there for now: correct it"))
+	return r.failAgain(code, "%s\n%s; %s", plainText(s.InputErr), sofar, r.goOn("correct the input, which is not read beyond that"))
 }
 
-// goOn leads to the line that resumes.
-func (r *runner) goOn(reason string) string {
-	var after []string
-	if r.flags.toStdout() {
-		after = append(after, "save what was written as "+resultsName)
+// goOn leads to the line that resumes; advice is what to do before, "" if nothing.
+func (r *runner) goOn(advice string) string {
+	lead := "Continue with:"
+	switch saved, again := r.flags.toStdout(), r.input == "-"; {
+	case saved && again:
+		lead = "Save what was written as " + resultsName + ", give the same input again and continue with:"
+	case saved:
+		lead = "Save what was written as " + resultsName + " and continue with:"
+	case again:
+		lead = "Give the same input again and continue with:"
 	}
-	if r.input == "-" {
-		after = append(after, "give it the same input")
+	if advice == "" {
+		return lead
 	}
-	if len(after) == 0 {
-		return reason + "; to go on, run:"
-	}
-	return reason + "; to go on, " + strings.Join(after, ", ") + " and run:"
+	return advice + ". " + lead
 }
 
 // unwritable is the end of a run whose results could not all be kept, or whose
 // files are not what was written.
 func (r *runner) unwritable(err error) error {
 	var unsaved *saver.Error
-	advice := "make room or see to the disk"
+	advice := "make room or check the disk"
 	switch {
 	case errors.Is(err, saver.ErrReplaced):
-		advice = "what is not in the file will be asked again"
+		advice = "items that are not in the file will be asked again"
 	case errors.As(err, &unsaved):
-		advice = "make room or see to the disk: only what is not saved is asked again"
+		advice = "make room or check the disk: only unsaved items are asked again"
 	}
 	return r.failAgain(ExitOutput, "%s\n%s", ownLines(plainText(err)), r.goOn(advice))
 }
@@ -209,7 +211,7 @@ func (r *runner) itemsFailed(s *promptfile.Sums) error {
 	}
 	text += string(r.whyFailed(s))
 	if !r.flags.retryFailed && !r.flags.toStdout() {
-		text += "\nthe same command with --retry-failed asks what failed once more"
+		text += "\nretry them with the same command and --retry-failed"
 	}
 	return &ending{code: ExitItemsFailed, text: text}
 }

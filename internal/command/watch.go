@@ -45,7 +45,7 @@ func (w *World) watched(flags *statusFlags, output string) (*watched, error) {
 	of := runFlags{output: output, timeline: flags.timeline}
 	path := of.timelinePath()
 	if path == "" {
-		return nil, refuse("%s has no timeline: name it with --timeline FILE, as the run was given it", output)
+		return nil, refuse("%s has no timeline: give --timeline FILE as for the run", output)
 	}
 	return &watched{World: w, output: output, reader: timeline.Reader{Path: path}, heard: w.clock.Now()}, nil
 }
@@ -90,7 +90,7 @@ func (w *watched) printProgress(ctx context.Context) error {
 		return err
 	}
 	if v.Progress == nil {
-		return refuse("%s does not say yet how the run stands: ask again in a second", w.reader.Path)
+		return refuse("%s has no state of the run yet: ask again in a second", w.reader.Path)
 	}
 	line := v.Line
 	if w.wasKilled(&v) {
@@ -188,7 +188,7 @@ func (w *watched) whyOver(v *timeline.View) string {
 	if w.clock.Now().Sub(w.heard) < longSilence {
 		return ""
 	}
-	return "nothing was heard of the run since " + latestOf(v)
+	return "no sign of the run since " + latestOf(v)
 }
 
 // isFile reports whether the output is a file, which a run locks.
@@ -199,7 +199,7 @@ func (w *watched) isFile() bool {
 
 // stoppedAt says that a run was killed.
 func (w *watched) stoppedAt(v *timeline.View) string {
-	return fmt.Sprintf("the run does not go on: it was killed, or its machine went down, after %s; the same command goes on with it", latestOf(v))
+	return fmt.Sprintf("the run has stopped: it was killed, or its machine went down, after %s; the same command resumes it", latestOf(v))
 }
 
 // latestOf says when something was heard of a run.

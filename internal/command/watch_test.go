@@ -116,7 +116,7 @@ func TestWatchOfASilentRun(t *testing.T) {
 					signals <- os.Interrupt
 				}
 				code, took := <-ended, time.Since(began)
-				said := strings.Contains(out.String(), "the run does not go on: it was killed, or its machine went down, after ")
+				said := strings.Contains(out.String(), "the run has stopped: it was killed, or its machine went down, after ")
 				if (code == ExitInterrupted) == locked || !locked && code != ExitInterrupted || said == locked || !strings.Contains(out.String(), "1 done") || !locked && took > silence+time.Second {
 					t.Errorf("exit code %d after %v:\n%s", code, took, out.String())
 				}
@@ -135,7 +135,7 @@ func TestWatchWithoutALock(t *testing.T) {
 		began := time.Now()
 		ended := watching(t, &out, nil, "-", "--timeline", timeline.Path(r.output))
 		code, took := <-ended, time.Since(began)
-		if code != ExitOK || !strings.Contains(out.String(), "nothing was heard of the run since ") || took < longSilence || took > longSilence+time.Second {
+		if code != ExitOK || !strings.Contains(out.String(), "no sign of the run since ") || took < longSilence || took > longSilence+time.Second {
 			t.Errorf("exit code %d after %v:\n%s", code, took, out.String())
 		}
 	})
@@ -171,7 +171,7 @@ func TestEventOfAKilledRun(t *testing.T) {
 		}{{time.Second, false}, {time.Hour, true}} {
 			time.Sleep(c.later)
 			code, out, errs := inWorld(t, nil, nil, "status", r.output, "--json")
-			said := strings.Contains(errs, "the run does not go on: it was killed")
+			said := strings.Contains(errs, "the run has stopped: it was killed")
 			state := strings.Contains(out, `"state":"killed"`)
 			if said != c.killed || state != c.killed || (code == ExitInterrupted) != c.killed || !c.killed && code != ExitOK || !strings.Contains(out, `"done":1`) {
 				t.Errorf("%v later: exit code %d: %s%s", c.later, code, out, errs)

@@ -156,7 +156,7 @@ func (r *runner) answerAsk() {
 	case <-r.watched:
 		r.console.ShowAll(r.stands())
 	default:
-		r.console.Notice(event.Asked, "no call was made yet")
+		r.console.Notice(event.Asked, "no call has been made yet")
 	}
 }
 

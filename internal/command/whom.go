@@ -45,11 +45,11 @@ const usualMaxTokens = 4096
 
 // registerWhom registers what says where somebody is called.
 func (f *whomFlags) registerWhom(fs *pflag.FlagSet) {
-	fs.StringVar(&f.place.Region, "region", "", "region of --provider bedrock and its other doors, such as eu-west-1 (default: AWS_REGION)")
+	fs.StringVar(&f.place.Region, "region", "", "region of --provider bedrock and its variants, such as eu-west-1 (default: AWS_REGION)")
 	fs.StringVar(&f.place.Project, "project", "", "project of --provider vertex (default: GOOGLE_CLOUD_PROJECT)")
 	fs.StringVar(&f.place.Location, "location", "", "location of --provider vertex, such as global (default: GOOGLE_CLOUD_LOCATION)")
-	fs.StringVar(&f.place.Resource, "resource", "", "resource of --provider azure and its other doors: the first part of its address (default: AZURE_RESOURCE_NAME, or the address in AZURE_OPENAI_ENDPOINT)")
-	fs.IntVar(&f.maxTokens, "max-tokens", usualMaxTokens, "bound on the answer to a prompt that has none, in tokens, where the provider demands one (anthropic); given, it is that of chats that are translated, too")
+	fs.StringVar(&f.place.Resource, "resource", "", "resource of --provider azure and its variants: the first part of its address (default: AZURE_RESOURCE_NAME, or the address in AZURE_OPENAI_ENDPOINT)")
+	fs.IntVar(&f.maxTokens, "max-tokens", usualMaxTokens, "max_tokens where the provider requires one and the line has none (anthropic); if set, translated chats get it, too")
 	nameValues(fs, map[string]string{
 		"provider": "NAME", "base-url": "URL", "region": "NAME", "project": "NAME", "location": "NAME", "resource": "NAME", "max-tokens": "N",
 	})
@@ -81,7 +81,7 @@ func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) 
 	}
 	var known bool
 	if f.vendor, known = vendor.Named(f.provider); !known {
-		return fmt.Errorf("--provider: %q is not known: %suse one of headrace help providers, or openai with --base-url for any server of its dialect",
+		return fmt.Errorf("--provider: %q is not known: %suse one of headrace help providers, or openai with --base-url for any compatible server",
 			typed, didYouMean(meant(f.provider)))
 	}
 	f.dialect = dialectNamed(f.vendor.Dialect)

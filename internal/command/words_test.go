@@ -122,49 +122,49 @@ type mistake struct {
 
 // mistakes are what a new user types. The files are those of writeMistakes.
 var mistakes = map[string]mistake{
-	"text read as JSONL":   {args: "run p.txt -o x.jsonl", says: []string{"p.txt is read as JSONL, an object a line: --format text takes each line as a prompt, --format csv each row as an item"}},
-	"one line of text":     {args: "run one.txt -o x.jsonl", says: []string{"--format text takes"}},
+	"text read as JSONL":   {args: "run p.txt -o x.jsonl", says: []string{"p.txt is read as JSONL, one object a line: --format text reads each line as a prompt, --format csv each row as an item"}},
+	"one line of text":     {args: "run one.txt -o x.jsonl", says: []string{"--format text reads"}},
 	"table read as JSONL":  {args: "run p.tsv -o x.jsonl", says: []string{"p.tsv is read as JSONL", "--format csv"}},
 	"csv read as JSONL":    {args: "run good.csv -o x.jsonl --format jsonl", says: []string{"good.csv is read as JSONL", "--format csv"}},
 	"one bad line":         {args: "run bad.jsonl -o x.jsonl", says: []string{"1 bad line in bad.jsonl"}, not: []string{"--format"}},
 	"an array":             {args: "run array.json -o x.jsonl", says: []string{"array.json:1: an array, not an object: write one object a line"}, not: []string{"--format"}},
-	"no column prompt":     {args: "run p.csv -o x.jsonl", says: []string{"headrace: p.csv:1: the header cannot be used: no column is named prompt, and the columns are name, text: name one so, or make prompts by a template"}},
-	"template, no column":  {args: "run p.csv -o x.jsonl --template {{.txt}}", says: []string{"p.csv:2: the template asks for {{.txt}}, and the columns are name, text"}},
+	"no column prompt":     {args: "run p.csv -o x.jsonl", says: []string{"headrace: p.csv:1: the header cannot be used: no column is named prompt; the columns are name, text: rename one, or make prompts with a template"}},
+	"template, no column":  {args: "run p.csv -o x.jsonl --template {{.txt}}", says: []string{"p.csv:2: the template asks for {{.txt}}, but the columns are name, text"}},
 	"template, not parsed": {args: "run p.csv -o x.jsonl --template {{.txt", says: []string{"headrace: --template: unclosed action: write fields as in {{.text}}"}},
 	"input is not there":   {args: "run none.jsonl -o x.jsonl", says: []string{"headrace: none.jsonl: there is no such file: check the name of the input"}},
 	"input is a folder":    {args: "run folder -o x.jsonl", says: []string{"headrace: folder: it is a directory: name a prompt file in it"}},
 	"output is a folder":   {args: "run p.jsonl -o folder", says: []string{"folder: it is a directory: name a file in it"}},
-	"output in no folder":  {args: "run p.jsonl -o none/x.jsonl", says: []string{"headrace: none/x.jsonl: there is no folder none: make it first, or name another"}},
-	"errors in no folder":  {args: "run p.jsonl -o x.jsonl --errors none/e.jsonl", says: []string{"headrace: none/e.jsonl: there is no folder none: make it first, or name another"}},
-	"output is the input":  {args: "run p.jsonl -o p.jsonl", says: []string{"headrace: the output is the input, p.jsonl: name another file"}},
-	"by a hard link":       {args: "run p.jsonl -o hard.jsonl", says: []string{"headrace: the output, hard.jsonl, is the input, p.jsonl: name another file"}},
-	"errors is the output": {args: "run p.jsonl -o x.jsonl --errors x.jsonl", says: []string{"headrace: the errors file is the output, x.jsonl: name another file"}},
-	"output is notes":      {args: "run p.jsonl -o p.txt", says: []string{"p.txt: it is not a result file of headrace: move it away, or name another file"}},
+	"output in no folder":  {args: "run p.jsonl -o none/x.jsonl", says: []string{"headrace: none/x.jsonl: there is no folder none: create it first, or choose another"}},
+	"errors in no folder":  {args: "run p.jsonl -o x.jsonl --errors none/e.jsonl", says: []string{"headrace: none/e.jsonl: there is no folder none: create it first, or choose another"}},
+	"output is the input":  {args: "run p.jsonl -o p.jsonl", says: []string{"headrace: the output is the input, p.jsonl: choose another file"}},
+	"by a hard link":       {args: "run p.jsonl -o hard.jsonl", says: []string{"headrace: the output, hard.jsonl, is the input, p.jsonl: choose another file"}},
+	"errors is the output": {args: "run p.jsonl -o x.jsonl --errors x.jsonl", says: []string{"headrace: the errors file is the output, x.jsonl: choose another file"}},
+	"output is notes":      {args: "run p.jsonl -o p.txt", says: []string{"p.txt: it is not a result file of headrace: move it away, or choose another file"}},
 	"first line damaged":   {args: "run p.jsonl -o damaged.jsonl", says: []string{"damaged.jsonl: line 1: the line is damaged: headrace repair keeps the good ones"}},
 	"status of notes":      {args: "status p.txt", says: []string{"p.txt: it is not a result file of headrace"}},
 	"status of a folder":   {args: "status folder", says: []string{"folder: it is a directory: name a file in it"}},
 	"repair of notes":      {args: "repair p.txt", says: []string{"p.txt: it is not a result file of headrace"}},
-	"repair of a ruin":     {args: "repair ruin.jsonl", says: []string{"ruin.jsonl: no line in it is good any more: restore it from a copy, or start over with --fresh, which keeps it"}},
-	"plan of a text":       {args: "plan p.txt --model m", says: []string{"p.txt is read as JSONL, an object a line: --format text takes"}},
+	"repair of a ruin":     {args: "repair ruin.jsonl", says: []string{"ruin.jsonl: it has no good line left: restore it from a copy, or start over with --fresh, which keeps it"}},
+	"plan of a text":       {args: "plan p.txt --model m", says: []string{"p.txt is read as JSONL, one object a line: --format text reads"}},
 	"plan of nothing":      {args: "plan none.jsonl --model m", says: []string{"headrace: none.jsonl: there is no such file: check the name of the input"}},
-	"plan, limit":          {args: "plan p.jsonl --model m --rpm -1", says: []string{"headrace: --rpm: -1 is no limit: a limit is a number of 0 or more, and 0 is not told"}},
+	"plan, limit":          {args: "plan p.jsonl --model m --rpm -1", says: []string{"headrace: --rpm: -1 is not a limit: want a number of 0 or more; 0 means not known"}},
 	"packed and cut":       {args: "run cut.jsonl.gz -o x.jsonl", says: []string{"headrace: read cut.jsonl.gz after line 0: the gzip data (unexpected EOF) is cut short or corrupt"}},
 	"flag misspelt":        {args: "run p.jsonl -o x.jsonl --modell m", says: []string{"headrace: unknown flag: --modell: did you mean --model? see headrace run --help"}},
 	"flag far off":         {args: "run p.jsonl -o x.jsonl --verbatim", says: []string{"headrace: unknown flag: --verbatim: see headrace run --help"}},
 	"flag without value":   {args: "run p.jsonl -o x.jsonl -c", says: []string{"headrace: --concurrency needs a whole number: see headrace run --help"}},
 	"word without value":   {args: "run p.jsonl -o x.jsonl --model", says: []string{"headrace: --model needs a value: see headrace run --help"}},
-	"negative limit":       {args: "run p.jsonl -o x.jsonl --tpm -1", says: []string{"headrace: --tpm: -1 is no limit: a limit is a number of 0 or more, and 0 learns it"}, not: []string{"--rpm"}},
-	"burst too long":       {args: "run p.jsonl -o x.jsonl --burst 2m", says: []string{"headrace: --burst: 2m0s is too much: at most 1m0s"}},
-	"command misspelt":     {args: "rnu p.jsonl", says: []string{`headrace: there is no command "rnu": did you mean run? see headrace --help`}},
-	"command forgotten":    {args: "p.jsonl -o x.jsonl", says: []string{`headrace: there is no command "p.jsonl": to run that file: headrace run p.jsonl -o results.jsonl`}},
-	"no such command":      {args: "walk", says: []string{`headrace: there is no command "walk": see headrace --help`}},
-	"no such topic":        {args: "help walk", says: []string{`headrace: there is no command "walk": see headrace --help`}},
+	"negative limit":       {args: "run p.jsonl -o x.jsonl --tpm -1", says: []string{"headrace: --tpm: -1 is not a limit: want a number of 0 or more; 0 learns it"}, not: []string{"--rpm"}},
+	"burst too long":       {args: "run p.jsonl -o x.jsonl --burst 2m", says: []string{"headrace: --burst: 2m0s is too large: at most 1m0s"}},
+	"command misspelt":     {args: "rnu p.jsonl", says: []string{`headrace: unknown command "rnu": did you mean run? see headrace --help`}},
+	"command forgotten":    {args: "p.jsonl -o x.jsonl", says: []string{`headrace: unknown command "p.jsonl": to run that file: headrace run p.jsonl -o results.jsonl`}},
+	"no such command":      {args: "walk", says: []string{`headrace: unknown command "walk": see headrace --help`}},
+	"no such topic":        {args: "help walk", says: []string{`headrace: unknown command "walk": see headrace --help`}},
 	"config is not there":  {args: "run p.jsonl -o x.jsonl --config none.yaml", says: []string{"headrace: --config: none.yaml: there is no such file: check the name"}},
 	"config is a folder":   {args: "run p.jsonl -o x.jsonl --config folder", says: []string{"headrace: --config: folder: it is a directory: name a YAML file of flags"}},
-	"config with a slip":   {args: "run p.jsonl -o x.jsonl --config slip.yaml", says: []string{`headrace: slip.yaml:1: there is no setting "modell": did you mean model?`, `headrace: slip.yaml:2: rpm: "lots" is no number`}},
-	"simulated on real":    {args: "run p.jsonl -o real.jsonl", says: []string{"real.jsonl: its answers are not simulated, and this run's are: start over with --fresh"}},
+	"config with a slip":   {args: "run p.jsonl -o x.jsonl --config slip.yaml", says: []string{`headrace: slip.yaml:1: unknown setting "modell": did you mean model?`, `headrace: slip.yaml:2: rpm: "lots" is not a number`}},
+	"simulated on real":    {args: "run p.jsonl -o real.jsonl", says: []string{"real.jsonl: its answers are not simulated, but this run's are: start over with --fresh"}},
 	"address taken":        {args: "sim --addr 127.0.0.1:99999", says: []string{"127.0.0.1:99999: invalid port: name another with --addr"}, not: []string{"listen tcp"}},
-	"address is public":    {args: "sim --addr 8.8.8.8:80", says: []string{"8.8.8.8:80: not a loopback address: it listens on this machine only: use --addr 127.0.0.1:PORT"}},
+	"address is public":    {args: "sim --addr 8.8.8.8:80", says: []string{"8.8.8.8:80: not a loopback address: the simulator listens on this machine only: use --addr 127.0.0.1:PORT"}},
 }
 
 // writeMistakes makes what the mistakes are made with.
@@ -264,7 +264,7 @@ func TestStopsAreSaidInWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind, says := range map[string]string{
-		"html": "what answers there is not the API", "empty": "what answers there is not the API", "shape": "no upstream", "fails": "the model did not load",
+		"html": "the address answers, but is not the API", "empty": "the address answers, but is not the API", "shape": "no upstream", "fails": "the model did not load",
 		"hangs": "raise --timeout", "closed": "nobody listens there", "elsewhere": "try https://", "wait": "wait until then",
 	} {
 		t.Run(kind, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestTextOnStandardInputNamesFormat(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, how := range []string{"fail", "skip"} {
 		_, _, errs := inWorld(t, strings.NewReader("hello\nthere\n"), nil, "run", "-", "-o", how+".jsonl", "--provider", "sim", "--progress", "plain", "--on-bad-line", how)
-		if strings.Count(errs, "standard input is read as JSONL, an object a line: --format text takes") != 1 {
+		if strings.Count(errs, "standard input is read as JSONL, one object a line: --format text reads") != 1 {
 			t.Errorf("%s: %s", how, errs)
 		}
 	}
@@ -309,7 +309,7 @@ func TestWhatFailedCanBeAskedOnceMore(t *testing.T) {
 	for n, args := range [][]string{{"-o", "o.jsonl"}, {"-o", "o.jsonl"}, {"-o", "o.jsonl", "--retry-failed"}, {"-o", "-"}} {
 		args = append([]string{"run", "-", "--base-url", base, "--model", "m", "--progress", "none"}, args...)
 		code, _, errs := inWorld(t, strings.NewReader(`{"prompt":"a","id":"a"}`), nil, args...)
-		if said := strings.Contains(errs, "\nheadrace: the same command with --retry-failed asks what failed once more\n"); code != ExitItemsFailed || said != (n < 2) {
+		if said := strings.Contains(errs, "\nheadrace: retry them with the same command and --retry-failed\n"); code != ExitItemsFailed || said != (n < 2) {
 			t.Errorf("%v: exit code %d: %s", args, code, errs)
 		}
 	}
@@ -349,9 +349,9 @@ func TestResultsAndHowToReadThem(t *testing.T) {
 	}
 	sim("p.jsonl", "-o", "r.jsonl")
 	for _, c := range []struct{ input, output, says string }{
-		{"p.jsonl", "r.jsonl", "headrace: going on: of 1 item, 1 is in r.jsonl already: 0 to do\n"},
-		{"none.jsonl", "n.jsonl", "headrace: none.jsonl holds no items: there is nothing to do\n"},
-		{"-", "s.jsonl", "headrace: the input held no items: there was nothing to do\n"},
+		{"p.jsonl", "r.jsonl", "headrace: resuming: of 1 item, 1 is in r.jsonl already: 0 to do\n"},
+		{"none.jsonl", "n.jsonl", "headrace: none.jsonl has no items: nothing to do\n"},
+		{"-", "s.jsonl", "headrace: the input has no items: nothing to do\n"},
 	} {
 		if got := sim(c.input, "-o", c.output); !strings.HasSuffix(got, c.says) || strings.Contains(got, "\nitems ") {
 			t.Errorf("%s: %s", c.input, got)

@@ -3,4 +3,4 @@ package disk
 import "errors"
 
 // ErrOwned says that somebody else owns an open file.
-var ErrOwned = errors.New("somebody else owns the file")
+var ErrOwned = errors.New("another user owns the file")

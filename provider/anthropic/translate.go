@@ -40,7 +40,7 @@ func fits(c *chat.Request, model []byte, bound int) error {
 	case c.Seed != nil:
 		return c.Refuse("seed", "has no counterpart")
 	case above1(c.Temperature):
-		return c.Refuse("temperature", "is above 1, the most there is")
+		return c.Refuse("temperature", "is above 1, the maximum")
 	case c.Format != nil && c.Format.Description != nil:
 		return c.Refuse("response_format.json_schema.description", "has no counterpart")
 	}

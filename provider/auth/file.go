@@ -160,7 +160,7 @@ func keyOf(text []byte) (string, error) {
 	case bytes.ContainsAny([]byte(key), "\r\n"):
 		return "", errors.New("it has more than one line")
 	case !fits(key):
-		return "", errors.New("the key in it has a character that no header may have")
+		return "", errors.New("the key in it has a character that headers cannot have")
 	}
 	return key, nil
 }
@@ -182,5 +182,5 @@ func Exposed(path string) string {
 	default:
 		return ""
 	}
-	return fmt.Sprintf("others may %s the key file %s (its mode is %04o): chmod 600 would keep it to you", may, path, mode)
+	return fmt.Sprintf("others can %s the key file %s (its mode is %04o): protect it with chmod 600", may, path, mode)
 }

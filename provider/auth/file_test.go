@@ -212,7 +212,7 @@ func TestExposed(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := auth.Exposed(path)
-		if (got == "") != (want == "") || !strings.HasPrefix(got, want) && !strings.HasPrefix(got, "others may "+want+" the key file "+path) {
+		if (got == "") != (want == "") || !strings.HasPrefix(got, want) && !strings.HasPrefix(got, "others can "+want+" the key file "+path) {
 			t.Errorf("%o: %q", mode, got)
 		}
 	}

@@ -39,7 +39,7 @@ func NewKey(header, prefix, key string) (*Key, error) {
 		return &Key{place: p}, nil
 	}
 	if !fits(key) {
-		return nil, misconfigured("the key has a character that no header may have")
+		return nil, misconfigured("the key has a character that headers cannot have")
 	}
 	return &Key{place: p, values: p.values(key), secrets: remember(nil, key)}, nil
 }
@@ -95,10 +95,10 @@ type place struct{ header, prefix string }
 
 func newPlace(header, prefix string) (place, error) {
 	if !isHeaderName(header) || slices.Contains(notForKeys, http.CanonicalHeaderKey(header)) {
-		return place{}, misconfigured("the header is none that a key can be in")
+		return place{}, misconfigured("this header cannot hold a key")
 	}
 	if !fits(prefix) {
-		return place{}, misconfigured("what stands before the key has a character that no header may have")
+		return place{}, misconfigured("the prefix of the key has a character that headers cannot have")
 	}
 	return place{header: http.CanonicalHeaderKey(header), prefix: prefix}, nil
 }

@@ -178,7 +178,7 @@ func check(token Token) error {
 	case token.Value == "":
 		return errors.New("it is empty")
 	case !fits(token.Value):
-		return errors.New("it has a character that no header may have")
+		return errors.New("it has a character that headers cannot have")
 	}
 	return nil
 }

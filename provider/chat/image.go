@@ -40,17 +40,17 @@ func (p *Part) dataURL(url []byte) *refusal {
 	inner := rawjson.Inner(url)
 	comma := bytes.IndexByte(inner[:min(len(inner), maxHead)], ',')
 	if comma < 0 {
-		return refuse("is no data URL")
+		return refuse("is not a data URL")
 	}
 	head := word(slices.Concat([]byte{'"'}, inner[:comma], []byte{'"'}))
 	media, isData := strings.CutPrefix(head, "data:")
 	media, isBase64 := strings.CutSuffix(media, ";base64")
 	if !isData || !isBase64 {
-		return refuse("is no data URL in base64")
+		return refuse("is not a data URL in base64")
 	}
 	at := slices.Index(mediaTypes, media)
 	if at <= 0 {
-		return refuse("is no png, jpeg, webp or gif")
+		return refuse("is not png, jpeg, webp or gif")
 	}
 	p.Kind, p.Media, p.Text = Image, Media(at), inner[comma+1:]
 	return base64(p.Text)
@@ -66,12 +66,12 @@ func base64(data []byte) *refusal {
 			i++
 		}
 		if !isBase64(data[i]) {
-			return refuse("is no plain base64")
+			return refuse("is not plain base64")
 		}
 		digits++
 	}
 	if padding > 2 || digits == padding || digits%4 != 0 {
-		return refuse("is no whole base64")
+		return refuse("is incomplete base64")
 	}
 	return nil
 }

@@ -33,10 +33,10 @@ func (r *reader) message(i int, value []byte) *refusal {
 func (r *reader) said(i int, m *message) *refusal {
 	role := word(m.role)
 	if m.callID != nil && role != "tool" {
-		return refuse("stands in what no tool says").in("tool_call_id")
+		return refuse("cannot be in a tool's message").in("tool_call_id")
 	}
 	if m.calls != nil && role != "assistant" {
-		return refuse("stands in what no model says").in("tool_calls")
+		return refuse("cannot be in a model's message").in("tool_calls")
 	}
 	if len(r.pending) > 0 && role != "tool" {
 		return refuse("comes before the results of all calls of tools").in("role")

@@ -39,11 +39,11 @@ type reader struct {
 func (r *reader) read(body []byte) *refusal {
 	p := rawjson.Parser{Skim: true}
 	if !p.Parse(body) {
-		return refuse("is no JSON: " + p.SyntaxError(body)).in("body")
+		return refuse("is not JSON: " + p.SyntaxError(body)).in("body")
 	}
 	body = rawjson.Trim(body)
 	if body[0] != '{' {
-		return refuse("is no object").in("body")
+		return refuse("is not an object").in("body")
 	}
 	if refused := object(body, fields, r.field); refused != nil {
 		return refused
@@ -120,7 +120,7 @@ func (r *reader) whole() *refusal {
 	case r.maxTokens > 0 && r.maxCompletionTokens > 0 && r.maxTokens != r.maxCompletionTokens:
 		return refuse("differs from max_completion_tokens").in("max_tokens")
 	case len(r.Turns) == 0:
-		return refuse("has nothing that a user says").in("messages")
+		return refuse("has no user message").in("messages")
 	}
 	r.MaxTokens = max(r.maxTokens, r.maxCompletionTokens)
 	if refused := r.lastTurn(); refused != nil {

@@ -152,7 +152,7 @@ func (k *Keywords) schema(value []byte, depth int) *refusal {
 // schemas looks at an object whose members are schemas under any name.
 func (k *Keywords) schemas(value []byte, depth int) *refusal {
 	if value[0] != '{' {
-		return refuse("is no object")
+		return refuse("is not an object")
 	}
 	seen := map[string]bool{}
 	for w := rawjson.WalkIn(value); w.Next(); {
@@ -199,7 +199,7 @@ func (k *Keywords) constant(value []byte) *refusal {
 		first = '0'
 	}
 	if !slices.Contains([]byte(k.Enum), first) {
-		return refuse("is no value that all know")
+		return refuse("is not a value that every dialect has")
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func types(value []byte) *refusal {
 
 func (k *Keywords) bound(name string, value []byte) *refusal {
 	if !isNumber(value) {
-		return refuse("is no number")
+		return refuse("is not a number")
 	}
 	if name == "minItems" && k.MinItems != "" && string(value) != "0" && string(value) != k.MinItems {
 		return refuse("is more than " + k.MinItems)

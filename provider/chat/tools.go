@@ -73,7 +73,7 @@ func functionOf(value []byte, known []string, take func(name string, value []byt
 // parameters looks at the schema of a function: one of an object.
 func parameters(value []byte) *refusal {
 	if value[0] != '{' {
-		return refuse("is no object")
+		return refuse("is not an object")
 	}
 	if word(rawjson.Lookup(value, "type")) != "object" {
 		return refuse("is not object").in("type")
@@ -132,7 +132,7 @@ func (r *reader) choose(value []byte) *refusal {
 	case said == "none" && r.Tools == nil, said == "auto" && r.Tools != nil:
 		return nil
 	case r.Tools == nil:
-		return refuse("is said where there are no tools")
+		return refuse("is set without tools")
 	case said == "none":
 		r.Choice = ChoiceNone
 	case said == "required":
@@ -155,7 +155,7 @@ func (r *reader) chooseOne(value []byte) *refusal {
 		refused = present(r.ChoiceName).in("name")
 	}
 	if refused == nil && r.Tools == nil {
-		return refuse("is said where there are no tools")
+		return refuse("is set without tools")
 	}
 	r.Choice = ChoiceNamed
 	return refused.in("function")
@@ -220,10 +220,10 @@ func (p *Part) arguments(value []byte) *refusal {
 	}
 	inner := rawjson.Trim(rawjson.Unquote(value))
 	if bytes.ContainsRune(inner, utf8.RuneError) { // half a surrogate pair
-		return refuse("has a character in it that is none")
+		return refuse("has an invalid character")
 	}
 	if !rawjson.Valid(inner) || inner[0] != '{' {
-		return refuse("is no JSON object")
+		return refuse("is not a JSON object")
 	}
 	p.Text = inner
 	return nestedOnce(inner, maxNested)
@@ -239,7 +239,7 @@ func (r *reader) result(i int, m *message) *refusal {
 		return refused.in("tool_call_id")
 	}
 	if !r.pending[string(p.Tool.ID)] {
-		return refuse("is of no call in the turn before").in("tool_call_id")
+		return refuse("belongs to no call in the turn before").in("tool_call_id")
 	}
 	delete(r.pending, string(p.Tool.ID))
 	if m.content == nil {

@@ -14,7 +14,7 @@ import (
 // is not known, or stands twice, is refused: readers differ in which of two they take.
 func object(value []byte, known []string, take func(name string, value []byte) *refusal) *refusal {
 	if value[0] != '{' {
-		return refuse("is no object")
+		return refuse("is not an object")
 	}
 	var seen uint64 // a bit for each of known, which are fewer than 64
 	for w := rawjson.WalkIn(value); w.Next(); {
@@ -38,7 +38,7 @@ func object(value []byte, known []string, take func(name string, value []byte) *
 // list goes through the elements of a value that must be a list with something in it.
 func list(value []byte, take func(i int, value []byte) *refusal) *refusal {
 	if value[0] != '[' {
-		return refuse("is no list")
+		return refuse("is not a list")
 	}
 	i := 0
 	for w := rawjson.WalkIn(value); w.Next(); i++ {
@@ -77,7 +77,7 @@ func text(to *[]byte, value []byte) *refusal {
 // str keeps a string.
 func str(to *[]byte, value []byte) *refusal {
 	if value[0] != '"' {
-		return refuse("is no string")
+		return refuse("is not a string")
 	}
 	*to = value
 	return nil
@@ -113,7 +113,7 @@ func isNumber(value []byte) bool { return value[0] == '-' || value[0] >= '0' && 
 // number keeps a number from 0 to most.
 func number(to *[]byte, value []byte, most float64) *refusal {
 	if !isNumber(value) {
-		return refuse("is no number")
+		return refuse("is not a number")
 	}
 	if n, err := strconv.ParseFloat(string(value), 64); err != nil || n < 0 || n > most {
 		return refuse("is not between 0 and " + strconv.FormatFloat(most, 'g', -1, 64))

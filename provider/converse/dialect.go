@@ -37,7 +37,7 @@ func (Dialect) Body(r provider.Request) ([]byte, error) {
 	return r.Body, nil
 }
 
-var errNoModel = errors.New("the model stands in the URL, and the request has none")
+var errNoModel = errors.New("the model belongs in the URL, and the request has none")
 
 // Answer reads a message and its counts. Claude's caches stand beside the input and those of
 // others in it, and the answer names no model: the total tells them apart. What is no
@@ -75,7 +75,7 @@ func find(answer []byte) (found provider.Found, ok bool) {
 // FromChat puts a chat request of OpenAI's into the dialect: see the function FromChat.
 func (Dialect) FromChat(r provider.Request, defaults provider.Defaults) ([]byte, error) {
 	if r.Model == "" {
-		return nil, &provider.Untranslatable{Dialect: name, Field: "model", Why: "is needed: it stands in the URL"}
+		return nil, &provider.Untranslatable{Dialect: name, Field: "model", Why: "is required: it is part of the URL"}
 	}
 	return FromChat(r, defaults)
 }

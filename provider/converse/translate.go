@@ -28,13 +28,13 @@ func fits(c *chat.Request) error {
 	case c.Seed != nil:
 		return c.Refuse("seed", "has no counterpart")
 	case n > 1:
-		return c.Refuse("temperature", "is above 1, the most there is")
+		return c.Refuse("temperature", "is above 1, the maximum")
 	case c.Choice == chat.ChoiceNone:
 		return c.Refuse("tool_choice", "has no counterpart")
 	case c.OneCall:
 		return c.Refuse("parallel_tool_calls", "has no counterpart")
 	case c.Format != nil && !utf8.Valid(c.Format.Schema):
-		return c.Refuse("response_format.json_schema.schema", "is no UTF-8")
+		return c.Refuse("response_format.json_schema.schema", "is not UTF-8")
 	}
 	if err := c.NeedParameters(); err != nil {
 		return err

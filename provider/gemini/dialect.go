@@ -39,7 +39,7 @@ func (Dialect) Body(r provider.Request) ([]byte, error) {
 	return r.Body, nil
 }
 
-var errNoModel = errors.New("the model stands in the URL, and the request has none")
+var errNoModel = errors.New("the model belongs in the URL, and the request has none")
 
 // words are Google's where those of the whole world do not have them.
 var words = provider.Wording{
@@ -106,7 +106,7 @@ func candidate(first []byte) (finish []byte, ok bool) {
 // FromChat puts a chat request of OpenAI's into the dialect: see the function FromChat.
 func (Dialect) FromChat(r provider.Request, defaults provider.Defaults) ([]byte, error) {
 	if r.Model == "" {
-		return nil, &provider.Untranslatable{Dialect: name, Field: "model", Why: "is needed: it stands in the URL"}
+		return nil, &provider.Untranslatable{Dialect: name, Field: "model", Why: "is required: it is part of the URL"}
 	}
 	return FromChat(r, defaults)
 }

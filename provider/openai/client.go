@@ -60,7 +60,7 @@ func New(cfg Config) (*Client, error) {
 	key, err := auth.Bearer(cfg.APIKey)
 	if err == nil && strings.ContainsFunc(cfg.Organization, func(r rune) bool { return r < ' ' || r > '~' }) {
 		err = &provider.Error{
-			Kind: provider.Misconfigured, Err: errors.New("the organization has a character that no header may have"),
+			Kind: provider.Misconfigured, Err: errors.New("the organization has a character that headers cannot have"),
 		}
 	}
 	if err != nil {

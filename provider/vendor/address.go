@@ -32,7 +32,7 @@ const maxPart = 63
 
 var (
 	// ErrNoAddress is of a vendor that is reached only where somebody says: it has no Base.
-	ErrNoAddress = errors.New("it has no address of its own: tell the base URL")
+	ErrNoAddress = errors.New("it has no address of its own: set the base URL")
 	// ErrPart is of a Place that lacks what the address needs, or has what no address may.
 	ErrPart = errors.New("not a part of an address")
 )

@@ -83,7 +83,7 @@ var makers = []Vendor{
 		Keys:         []string{"OPENAI_API_KEY"},
 		Wording:      provider.Wording{Kinds: map[string]provider.Kind{"resource_unavailable": provider.Overloaded}}, // no room in the flex tier, as a 429
 		Organisation: "Openai-Organization",
-		Note:         "Limits are of an organisation and a model, and some models share theirs. Flex tiers are slow: tell a longer timeout.",
+		Note:         "Limits are of an organisation and a model, and some models share theirs. Flex tiers are slow: set a longer timeout.",
 	},
 	{
 		Name: "anthropic", Title: "Anthropic", Dialect: anthropic,
@@ -114,7 +114,7 @@ var makers = []Vendor{
 		Hosts: []string{"aiplatform.googleapis.com", "*-aiplatform.googleapis.com", "aiplatform.*.rep.googleapis.com"},
 		Auth:  Google, Charge: byGemini,
 		Wording: provider.Wording{Kinds: billingOff, Phrases: []provider.Phrase{{Says: "resource exhausted. please try again later", Kind: provider.Overloaded}}},
-		Note:    "A 429 tells of a pool that all share, not of a quota of one's own: it is read as overload. No headers.",
+		Note:    "A 429 tells of a pool that all share, not of your own quota: it is read as overload. No headers.",
 	},
 	{
 		Name: "azure", Title: "Azure OpenAI", Dialect: openAI, Charge: greater,
@@ -126,7 +126,7 @@ var makers = []Vendor{
 		Name: "azure-deployments", Title: "Azure OpenAI, older addresses", Dialect: openAI, Charge: greater,
 		Base: "https://{resource}.openai.azure.com/openai", Path: "/deployments/{model}{path}?api-version=2024-10-21",
 		Auth: APIKey, Keys: []string{"AZURE_OPENAI_API_KEY", "AZURE_API_KEY"}, Timeout: slowAnswers,
-		Note: "The model is the name of a deployment and stands in the address; the body's is ignored.",
+		Note: "The model is the name of a deployment and is part of the address; the body's is ignored.",
 	},
 	{
 		Name: "azure-anthropic", Title: "Claude on Azure", Dialect: anthropic,
@@ -183,7 +183,7 @@ var makers = []Vendor{
 		Name: "moonshot", Title: "Moonshot AI (Kimi)", Dialect: openAI, Charge: greater,
 		Base: "https://api.moonshot.ai/v1", Hosts: []string{"api.moonshot.ai"},
 		Keys: []string{"MOONSHOT_API_KEY"}, ByAccount: true, InFlight: 1,
-		Note: "The smallest accounts have 1 call in flight and 3 a minute; from $10 on it is 50 and 200: tell them (second-hand).",
+		Note: "The smallest accounts have 1 call in flight and 3 a minute; from $10 on it is 50 and 200: set them (second-hand).",
 	},
 	{
 		Name: "perplexity", Title: "Perplexity", Dialect: openAI, Charge: greater,

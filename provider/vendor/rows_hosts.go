@@ -30,7 +30,7 @@ var hosts = []Vendor{
 		Base: "https://api.together.xyz/v1", Hosts: []string{"api.together.xyz", "api.together.ai"},
 		Keys:    []string{"TOGETHER_API_KEY"},
 		Periods: limiter.Periods{{Family: "plain", Per: second}},
-		Note:    "Limits follow live capacity and one's own recent use; 60 a minute are 1 a second. 503 means that the platform is full, below one's rate (headers second-hand).",
+		Note:    "Limits follow live capacity and your recent use; 60 a minute are 1 a second. 503 means that the platform is full, below your rate (headers second-hand).",
 	},
 	{
 		Name: "fireworks", Title: "Fireworks AI", Dialect: openAI, Charge: greater,

@@ -32,7 +32,7 @@ var own = []Vendor{
 		Note: "503 when its queue is full, if that is bounded.",
 	},
 	{
-		Name: "local", Title: "a server of one's own", Dialect: openAI, Charge: greater, Local: true,
+		Name: "local", Title: "your own server", Dialect: openAI, Charge: greater, Local: true,
 		Keys: []string{openAIKey},
 		Note: "Any server of OpenAI's shape without a quota.",
 	},

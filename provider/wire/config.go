@@ -103,7 +103,7 @@ func baseURL(s, root string) (string, error) {
 	case u.Hostname() == "":
 		return "", errors.New("base URL: it names no host")
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return "", errors.New("base URL: it may have no user, query or fragment; the key is given apart")
+		return "", errors.New("base URL: it must not have a user, query or fragment; the key is set separately")
 	}
 	if strings.Trim(u.Path, "/") == "" {
 		u.Path = root

@@ -108,7 +108,7 @@ func (x *Executor) delivered(d delivered, err error) {
 		return
 	}
 	x.step(claim.FetchEnded{Err: err})
-	x.putBack(claim.Return{Delivery: x.number, After: x.machine.Config().AckWait, Why: "it is no chunk: " + err.Error()})
+	x.putBack(claim.Return{Delivery: x.number, After: x.machine.Config().AckWait, Why: "it is not a chunk: " + err.Error()})
 }
 
 func nameOf(c *job.Chunk) claim.Chunk {
@@ -155,7 +155,7 @@ func (x *Executor) tellAll(d *desk, a claim.Tell) {
 			ctx, cancel := x.bounded(x.ctx, wordTime)
 			defer cancel()
 			if err := x.cfg.Peers.Tell(ctx, who, nameOf(&d.chunk), a.Name); err != nil {
-				x.cfg.Say(fmt.Sprintf("chunk %v is taken over from %s, who was not told: %v", &d.chunk, who, err))
+				x.cfg.Say(fmt.Sprintf("chunk %v is taken over from %s, which could not be informed: %v", &d.chunk, who, err))
 			}
 			return func() {}
 		})

@@ -14,19 +14,19 @@ import (
 	"github.com/headrace/headrace/internal/command"
 )
 
-const checkLong = `Try bus and store from this machine, and say of each thing whether it is safe, and why not.
+const checkLong = `Test bus and store from this machine, and show for each item whether it is safe, and why not.
 
-The bus: whether it is reached, lets us in (TLS, token), has JetStream, gives back what is stored, how long that takes,
-and how many hubs there are. The times that all processes of the cluster must have. The store: whether one of two
-writers of one name wins. No clocks are compared, nor need they be right.
+The bus: can it be reached, does it accept us (TLS, token), has it JetStream, does it return stored messages, how long
+does that take, and how many hubs are there? The times that all processes of the cluster must share. The store: does
+exactly one of two writers of one name win? Clocks are not compared and need not be right.
 
 Exit codes: 0 everything is safe; 1 something is not; 2 no cluster was named.`
 
 func newClusterCommand(w *command.World) *cobra.Command {
 	f, asJSON := &joinFlags{}, false
-	cmd := &cobra.Command{Use: "cluster COMMAND", Short: "Look whether bus and store are safe"}
+	cmd := &cobra.Command{Use: "cluster COMMAND", Short: "Check whether bus and store are safe"}
 	check := &cobra.Command{
-		Use: "check --cluster LINE", Short: "Try bus and store, and say what is not safe, and why", Long: checkLong, Args: noArguments,
+		Use: "check --cluster LINE", Short: "Test bus and store, and show what is not safe, and why", Long: checkLong, Args: noArguments,
 		Example: "  headrace cluster check --cluster 'nats://TOKEN@…'\n  headrace cluster check --store s3://bucket/headrace --json   # with HEADRACE_CLUSTER set",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.check(cmd.Context(), cmd, w, asJSON) },
 	}

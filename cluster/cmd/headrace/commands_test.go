@@ -33,8 +33,8 @@ func TestHelpAndRefusals(t *testing.T) {
 		"worker":                             "no cluster is named",
 		"jobs":                               "no cluster is named",
 		"cluster check":                      "no cluster is named",
-		"worker --join x":                    "no line to join by",
-		"worker extra --join x":              "is too much",
+		"worker --join x":                    "not a line to join by",
+		"worker extra --join x":              "unexpected argument",
 		"worker --max-attempts 3":            "unknown flag: --max-attempts",
 		"worker --color never":               "unknown flag: --color",
 		"worker --join nats://T@127.0.0.1:1": "name it with --store",
@@ -42,14 +42,14 @@ func TestHelpAndRefusals(t *testing.T) {
 		"limits reset":                       "accepts 1 arg",
 		"submit -o o.jsonl":                  "no input: name a prompt file",
 
-		"worker --keeper sometimes --join nats://T@h":            "none of may, never and prefer",
+		"worker --keeper sometimes --join nats://T@h":            "want may, never or prefer",
 		"submit {}/in.jsonl -o o.jsonl --provider sim":           "no cluster is named",
 		"run - -o o.jsonl --provider sim --cluster":              "other machines cannot read standard input",
 		"run {}/in.jsonl -o - --provider sim --cluster":          "nor write standard output",
 		"run {}/no.jsonl -o {}/o.jsonl --provider sim --cluster": "no such file",
 		"run {}/in.jsonl -o {}/o.jsonl --cluster":                "OPENAI_API_KEY is not set",
 
-		"run {}/in.jsonl -o {}/o.jsonl --provider sim --cluster --law none": "--law none has no use in a cluster",
+		"run {}/in.jsonl -o {}/o.jsonl --provider sim --cluster --law none": "--law none cannot be used in a cluster",
 	} {
 		h.must(command.ExitUsage, line, says)
 	}
@@ -224,7 +224,7 @@ func TestPictureOfAJob(t *testing.T) {
 		change func(*node.Standing)
 		says   string
 	}{
-		"the limit under which most wait": {func(*node.Standing) {}, "limit on requests of b that you told: 600 a minute"},
+		"the limit under which most wait": {func(*node.Standing) {}, "limit on requests of b that you set: 600 a minute"},
 		"no worker":                       {func(s *node.Standing) { s.Workers = nil }, "no worker"},
 		"no keeper":                       {func(s *node.Standing) { s.Keeper = "" }, "no keeper yet"},
 		"places of workers":               {func(s *node.Standing) { s.InFlight, s.Limits = 64, s.Limits[:0] }, "your -c 64"},

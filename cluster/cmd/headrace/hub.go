@@ -19,9 +19,9 @@ const readyWait = 2 * time.Minute
 
 const hubLong = `Serve the bus of a cluster: one of these, or three on machines of their own.
 
-Nothing that is lost with a hub is lost: what is to be done is made again from the store, and who
-works goes on when a hub is back. Others are let in with the token that the line to join by has
-in it, and only over TLS if they are on other machines; both are made at the first start.`
+A lost hub loses no data: its queue is made again from the store, and workers continue when a hub is
+back. Other machines join with the token in the line to join by, over TLS. Token and certificates are
+made at the first start.`
 
 // hubFlags are those of hub.
 type hubFlags struct {
@@ -45,7 +45,7 @@ func newHubCommand(w *command.World) *cobra.Command {
 	fs.StringVar(&f.home, "store", "", "the cluster's home: a folder that all machines share, or s3://bucket/prefix (it is in the line to join by)")
 	fs.StringVar(&f.listen, "listen", bus.DefaultListen, "address to listen on; port 0 picks one, and keeps it")
 	fs.StringVar(&f.advertise, "advertise", "", "host, or host:port, by which others reach this one (default: that of --listen, or this machine's name)")
-	fs.StringVar(&f.dir, "dir", "", "folder for the token, certificates and the queue, of this machine's own disk (default: headrace-hub beside the user's other caches)")
+	fs.StringVar(&f.dir, "dir", "", "folder for the token, certificates and the queue, of this machine's own disk (default: headrace-hub in the user's cache folder)")
 	fs.StringVar(&f.route, "route", "", "of three: address on which this one hears the others")
 	fs.StringSliceVar(&f.peers, "peers", nil, "of three: where all three hear each other, as a:6222,b:6222,c:6222")
 	fs.StringVar(&f.name, "name", "", "of three: a name that stays the same over restarts (default: of this machine)")
@@ -88,7 +88,7 @@ func (f *hubFlags) serve(ctx context.Context, cmd *cobra.Command, s *command.Set
 
 func (f *hubFlags) start(say *speaker) (*bus.Hub, error) {
 	if f.home == "" {
-		say.line("no --store: whoever joins must name it, as the line to join by does not")
+		say.line("no --store: each machine that joins must set it, as the join line does not have it")
 	}
 	dir := f.dir
 	if dir == "" {

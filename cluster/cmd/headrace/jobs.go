@@ -51,15 +51,15 @@ func newJobsCommand(w *command.World) *cobra.Command {
 	})
 	watch.Long = watchLong
 	faces.Register(watch)
-	about("cancel JOB", "End a job: what is in flight is saved, and what was saved stays", steer((*node.Node).Cancel))
-	about("resume JOB", "Go on with a job that was canceled or stopped", steer((*node.Node).Resume))
-	about("retry-failed JOB", "Try again what has failed for good in a job that is done", steer((*node.Node).RetryFailed))
+	about("cancel JOB", "End a job: calls in flight are saved, and saved results stay", steer((*node.Node).Cancel))
+	about("resume JOB", "Resume a job that was canceled or stopped", steer((*node.Node).Resume))
+	about("retry-failed JOB", "Retry the failed items of a job that is done", steer((*node.Node).RetryFailed))
 	add := about("add JOB INPUT…", "Add inputs to a job that was submitted with --open", f.add)
-	add.Flags().BoolVar(&f.close, "close", false, "no more will come")
+	add.Flags().BoolVar(&f.close, "close", false, "no further inputs will come")
 	fetch := about("fetch JOB", "Make the files of a job that headrace run would make", f.fetch)
 	fetch.Flags().StringVarP(&f.output, "output", "o", "", "where results go (default: as it was submitted)")
-	fetch.Flags().StringVar(&f.errors, "errors", "", "where failed items go (default: OUTPUT with .errors before its ending)")
-	fetch.Flags().BoolVar(&f.partial, "partial", false, "take what is there of a job that is not done")
+	fetch.Flags().StringVar(&f.errors, "errors", "", "file for failed items (default: OUTPUT with .errors before its ending)")
+	fetch.Flags().BoolVar(&f.partial, "partial", false, "take the finished parts of a job that is not done")
 	return cmd
 }
 
@@ -148,11 +148,11 @@ func (f *jobsFlags) status(ctx context.Context, cmd *cobra.Command, n *node.Node
 	return printStanding(cmd.OutOrStdout(), at)
 }
 
-const watchLong = `Show how a job stands, until it ends, or until Ctrl-C: to stop looking changes nothing.
+const watchLong = `Show a job until it ends, or until Ctrl-C, which ends only the watching.
 
-On a terminal it is the panel of headrace run, else a line now and then, as --progress says; both on standard error. How
-the job has ended is then printed on standard output. With --json each line there is how it stands, once a second:
-what the store says of its parts, the workers of their calls, and the keeper of its limits.`
+A terminal shows the panel of headrace run, else a line now and then, as --progress says; both on standard error. The
+end of the job is printed on standard output. With --json standard output has one line a second: parts from the store,
+calls from the workers, and limits from the keeper.`
 
 func (f *jobsFlags) watch(ctx context.Context, cmd *cobra.Command, s *command.Settings, n *node.Node, name string) error {
 	if err := s.Complete(); err != nil {

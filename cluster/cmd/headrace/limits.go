@@ -40,7 +40,7 @@ func newLimitsCommand(w *command.World) *cobra.Command {
 	fs.Float64Var(&lane.Limits.TPM, "tpm", 0, "tokens a minute; 0 learns it")
 	fs.Float64Var(&lane.Limits.InputTPM, "input-tpm", 0, "input tokens a minute, where they are counted apart")
 	fs.Float64Var(&lane.Limits.OutputTPM, "output-tpm", 0, "output tokens a minute, likewise")
-	fs.IntVar(&lane.Window, "concurrency", 0, "calls in flight of all workers together; 0 is no bound")
+	fs.IntVar(&lane.Window, "concurrency", 0, "calls in flight of all workers together; 0: no limit")
 	cmd.AddCommand(list, set, reset)
 	return cmd
 }

@@ -39,5 +39,5 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return command.End(command.ExitUsage, "%q is too much: %s takes no argument", args[0], cmd.CommandPath())
+	return command.End(command.ExitUsage, "unexpected argument %q: %s takes none", args[0], cmd.CommandPath())
 }

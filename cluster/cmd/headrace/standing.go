@@ -30,7 +30,7 @@ func printStanding(out io.Writer, s *node.Standing) error {
 // printOffice says who keeps the limits, how they stand, and who works.
 func printOffice(out io.Writer, keeper string, epoch uint64, limits []node.LimitPicture, workers []node.WorkerLook) error {
 	if keeper == "" {
-		fmt.Fprintln(out, "\nkeeper: none was heard of")
+		fmt.Fprintln(out, "\nkeeper: none found")
 	} else {
 		fmt.Fprintf(out, "\nkeeper: %s (number %d)\n", keeper, epoch)
 	}
@@ -38,7 +38,7 @@ func printOffice(out io.Writer, keeper string, epoch uint64, limits []node.Limit
 		return err
 	}
 	if len(workers) == 0 {
-		fmt.Fprintln(out, "\nworkers: none was heard of; start one with headrace worker")
+		fmt.Fprintln(out, "\nworkers: none found; start one with headrace worker")
 		return nil
 	}
 	fmt.Fprintln(out)

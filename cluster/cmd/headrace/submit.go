@@ -42,8 +42,8 @@ With --wait it ends when the job does, with the files and the exit code of headr
 	}
 	f.register(cmd.Flags(), "cluster")
 	fs := cmd.Flags()
-	fs.Float64Var(&f.weight, "weight", 1, "share of the limit beside other jobs: 2 is twice as much as 1")
-	fs.StringVar(&f.limitName, "limit-name", "", "limit that its calls are under, shared by all jobs that name it (default: one for each provider, address, model and account, which is told by a short hash of the key of whoever calls; two keys of one organisation are two accounts: name a limit for them)")
+	fs.Float64Var(&f.weight, "weight", 1, "share of the limit compared with other jobs: 2 is twice as much as 1")
+	fs.StringVar(&f.limitName, "limit-name", "", "limit that its calls are under, shared by all jobs that name it (default: one for each provider, address, model and account, which is recognised by a short hash of the key of the caller; two keys of one organisation are two accounts: name a limit for them)")
 	fs.IntVar(&f.chunkLines, "chunk-lines", 0, "most lines that a worker claims at once (default 1000)")
 	fs.BoolVar(&f.open, "open", false, "more inputs may come, by headrace jobs add")
 	fs.BoolVar(&f.wait, "wait", false, "wait for its end, and make the files that headrace run makes")
@@ -111,7 +111,7 @@ func waitFor(ctx context.Context, drain <-chan struct{}, n *node.Node, s *comman
 	defer stop()
 	status, err := say.watch(waiting, n, r.Job)
 	if err != nil {
-		return command.End(command.ExitInterrupted, "interrupted: the job goes on: to see how it stands, run:\nheadrace jobs status %s", r.Job)
+		return command.End(command.ExitInterrupted, "interrupted; the job continues. To see it, run:\nheadrace jobs status %s", r.Job)
 	}
 	return conclude(context.WithoutCancel(ctx), n, s, status, r, say)
 }
@@ -141,7 +141,7 @@ func conclude(ctx context.Context, n *node.Node, s *command.Settings, status nod
 
 // goOn is the end of a job that can go on: a trial's by the same command, as its cluster ends with it.
 func goOn(s *command.Settings, code int, why string, results int, name string) error {
-	const soFar = "%s\n%s in %s; what parts that are not whole have is kept in the store; to go on, run:"
+	const soFar = "%s\n%s in %s; answers of unfinished parts are kept in the store. Continue with:"
 	saved := words.Count(results, "result")
 	if s.Cluster() == command.ClusterTrial {
 		return s.GoOn(code, soFar, why, saved, s.Output())

@@ -88,7 +88,7 @@ func cutShort(ctx context.Context, n *node.Node, s *command.Settings, r job.Reco
 	if errors.Is(why, batch.ErrStopped) {
 		code, text = command.ExitStopped, why.Error()
 	}
-	return s.GoOn(code, "%s\n%s in %s; what parts that are not whole have is kept in the store; to go on, run:", text, words.Count(got.Done, "result"), s.Output())
+	return s.GoOn(code, "%s\n%s in %s; answers of unfinished parts are kept in the store. Continue with:", text, words.Count(got.Done, "result"), s.Output())
 }
 
 // trialJob is the job that an earlier trial to this output has begun, if it asks the same, or else a new one.

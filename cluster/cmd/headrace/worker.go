@@ -14,12 +14,12 @@ import (
 
 const workerLong = `Work for a cluster: claim parts of its jobs, call the provider, save the answers.
 
-The line to join by is what headrace hub and headrace run --cluster print. Whom to call and how lines
-are read is what a job says; the key is taken from this machine's environment, and goes to
-nobody else. Start as many workers as you like, on any number of machines, whenever you like: one
-that is killed has its work done by others, and what it saved is not bought again.
+headrace hub and headrace run --cluster print the line to join by. The job says which provider to
+call and how to read lines. The key comes from this machine's environment and stays here. Start any
+number of workers, on any number of machines, at any time. If one is killed, others do its work, and
+nothing that it saved is bought again.
 
-SIGTERM, or Ctrl-C, finishes what is in flight; a second one abandons it.`
+SIGTERM, or Ctrl-C, finishes the calls in flight; a second one abandons them.`
 
 // joinFlags are those of every command that joins a cluster.
 type joinFlags struct {
@@ -89,7 +89,7 @@ func newWorkerCommand(w *command.World) *cobra.Command {
 	s := command.NewSettings(w, command.Whom|command.Keys|command.Pace|command.Says|command.Config)
 	cmd := &cobra.Command{
 		Use:   "worker --join LINE [flags]",
-		Short: "Work for a cluster, until told to stop",
+		Short: "Work for a cluster until stopped",
 		Long:  workerLong,
 		Example: `  headrace worker --join 'nats://TOKEN@10.0.0.5:4222?ca=sha256:…&home=s3%3A%2F%2Fbucket%2Fheadrace'
   HEADRACE_CLUSTER='nats://…' headrace worker -c 256`,

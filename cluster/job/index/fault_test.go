@@ -273,10 +273,10 @@ func TestRefusedLinesOfSeveralFiles(t *testing.T) {
 	w.create()
 	w.index(rand.New(rand.NewPCG(1, 1)))
 	want := `promptfile: 4 bad lines, nothing was called
-b:4: custom_id "x" is used on line 1 of a already: give each line an id of its own
+b:4: custom_id "x" is already used on line 1 of a: give each line its own id
 b:5: not JSON: unexpected 'x' at byte 2: fix the line or remove it
 b:6: n cannot be translated for other: has no place there: remove it, or choose a provider that takes the line as it is
-b:7: custom_id "y" is used on line 3 already: give each line an id of its own`
+b:7: custom_id "y" is already used on line 3: give each line its own id`
 	if refused := w.merge(1); messageOf(refused) != want || !errors.Is(w.refused.First[2], prompts.ErrUntranslatable) {
 		t.Errorf("%v", refused)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrOtherResults says that a file holds results that are not this job's, and which would be lost.
-var ErrOtherResults = errors.New("it holds results that this job does not have: move it away, or name another file")
+var ErrOtherResults = errors.New("it holds results that this job does not have: move it away, or choose another file")
 
 // Files makes the files that a run writes with --order input: results at output, and, if there are
 // any, failures at failed. Each takes the place of what an earlier Files has left there, at once

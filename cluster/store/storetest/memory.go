@@ -80,7 +80,7 @@ func body(ctx context.Context, name string, in io.Reader, size int64) (string, e
 	case err != nil:
 		return "", fmt.Errorf("its body: %w", err)
 	case int64(len(content)) != size:
-		return "", fmt.Errorf("its body has %d, not more or fewer than the %d bytes that were told", len(content), size)
+		return "", fmt.Errorf("its body has %d, not more or fewer than the %d bytes that were announced", len(content), size)
 	}
 	return string(content), nil
 }

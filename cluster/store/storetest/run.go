@@ -175,7 +175,7 @@ func sizes(t *testing.T, s store.Store) {
 		} {
 			name := fmt.Sprintf("%d-for-%d", c.has, c.told)
 			err := s.Create(t.Context(), name, body, int64(c.told))
-			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("than the %d bytes that were told", c.told)) {
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("than the %d bytes that were announced", c.told)) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -46,7 +46,7 @@ func (s *scene) held(e *Progress) {
 	second := ""
 	if s.p.State != observe.Over && h.Second != observe.NoBound && h.Second != by {
 		if second = fmt.Sprintf("%s of the time it is %s", share(h.SecondShare), s.name(h.Second)); h.SecondShare > h.Share {
-			second = "of late it is " + s.name(h.Second) // which is not named until it has led for a while
+			second = "recently it was " + s.name(h.Second) // which is not named until it has led for a while
 		}
 	}
 	e.Bound, e.BoundShare = string(by), Round(h.Share)
@@ -67,9 +67,9 @@ func (s *scene) over() sentence {
 			most = by
 		}
 	}
-	w := sentence{by: []string{"nothing any more: it is over"}, short: []string{"nothing: it is over"}, lane: []string{"over"}}
+	w := sentence{by: []string{"nothing now: it is over"}, short: []string{"nothing: it is over"}, lane: []string{"over"}}
 	if most != observe.NoBound && all > 0 {
-		w.by = []string{"nothing any more; " + share(s.p.Ledger[most].Seconds()/all.Seconds()) + " of its time it was " + s.name(most), w.by[0]}
+		w.by = []string{"nothing now; " + share(s.p.Ledger[most].Seconds()/all.Seconds()) + " of its time it was " + s.name(most), w.by[0]}
 	}
 	return w
 }
@@ -221,7 +221,7 @@ func (s *scene) name(by observe.Bound) string {
 }
 
 var nouns = map[observe.Bound]string{
-	bySearch: "the search for the limit", byTrial: "a trial", byNeighbour: "a pause for another client", byBrake: "what was let in of late",
+	bySearch: "the search for the limit", byTrial: "a trial", byNeighbour: "a pause for another client", byBrake: "the recent pace",
 	byErrors: "calls that break", byWindow: "the calls that may be in flight", byCooldown: "a cooldown", byOverload: "an overload", byBreaker: "an outage",
 	byRecovery: "coming back", byBackoff: "items that wait for their own retry", byPaused: "a pause", byDraining: "the end", byStopped: "the end", byTail: "the last calls", byUnanswered: "calls that go unanswered",
 	bySlept: "this computer's sleep",

@@ -39,7 +39,7 @@ func (s *scene) limitFigures(w *sentence, v *limiter.LimitView, used float64, no
 	by, short, guess := w.by[0], noun+" limit: ", ""
 	switch {
 	case v.Source == limiter.Told:
-		by = "the limit on " + noun + s.ofModel() + " that you told"
+		by = "the limit on " + noun + s.ofModel() + " that you set"
 	case v.Source == limiter.Learned:
 		by, short, guess = "the limit on "+noun+s.ofModel()+", our guess so far", noun+": ", ", guess"
 	}
@@ -47,7 +47,7 @@ func (s *scene) limitFigures(w *sentence, v *limiter.LimitView, used float64, no
 	w.short = append([]string{short + figure + "/" + shortPer[per] + guess, short + amount(n) + "/" + shortPer[per] + guess}, w.short...)
 	switch {
 	case v.Level < 0:
-		w.more = append(w.more, fmt.Sprintf("it is overdrawn by %s, which flow in first", amount(-v.Level)))
+		w.more = append(w.more, fmt.Sprintf("it is overdrawn by %s, which refill first", amount(-v.Level)))
 	case used > burstWorth:
 		w.more = append(w.more, "faster for now: what was saved up is spent first")
 	}
@@ -100,7 +100,7 @@ func (s *scene) others(k int, noun string) string {
 	if k > 0 { // tokens are estimated, and the estimate may be wrong
 		return fmt.Sprintf("%s %s%s more are drawn than estimated", amount(n), noun, a[per])
 	}
-	return fmt.Sprintf("somebody else seems to draw %s %s%s of it", amount(n), noun, a[per])
+	return fmt.Sprintf("other clients seem to use %s %s%s of it", amount(n), noun, a[per])
 }
 
 // drawWorth is how many times what is used an item must draw for that to be said.
@@ -141,7 +141,7 @@ func calls(perSecond float64) string {
 
 // search says how fast the limit is felt for.
 func (s *scene) search() sentence {
-	w := sentence{by: []string{"nothing known yet: the pace rises until it is refused"}, short: []string{"feeling for the limit"}, lane: []string{"search"}}
+	w := sentence{by: []string{"nothing known yet: the pace rises until it is refused"}, short: []string{"finding the limit"}, lane: []string{"search"}}
 	if s.lane == nil {
 		w.more = []string{"--rpm and --tpm would skip this search"}
 		return w
@@ -153,7 +153,7 @@ func (s *scene) search() sentence {
 		if v.Over > 0 {
 			w.by = []string{"the limit is not known yet: " + pace + " are tried, " + calls(v.Over) + " were refused", "the limit is not known yet: " + pace + " are tried"}
 		}
-		w.short = []string{"feeling for the limit: " + strings.Replace(pace, " calls", "", 1), w.short[0]}
+		w.short = []string{"finding the limit: " + strings.Replace(pace, " calls", "", 1), w.short[0]}
 		w.lane = []string{"search " + strings.Replace(pace, " calls", "", 1), "search"}
 	}
 	w.more = []string{s.skipSearch(), s.beliefs("its limit is not known yet")}
@@ -164,9 +164,9 @@ func (s *scene) search() sentence {
 func (s *scene) skipSearch() string {
 	v := &s.lane.View
 	if v.Limits[1].Known() || v.Limits[2].Known() || v.Limits[3].Known() {
-		return "no header tells the limit on requests; --rpm would skip this search"
+		return "no header names the limit on requests; --rpm would skip this search"
 	}
-	return "no header tells a limit; --rpm and --tpm would skip this search"
+	return "no header names a limit; --rpm and --tpm would skip this search"
 }
 
 // beliefs is what the law believes, in its own words, but for those that begin so, and for
@@ -184,22 +184,22 @@ func (s *scene) beliefs(but ...string) string {
 
 func (s *scene) trial() sentence {
 	return sentence{
-		by: []string{"a trial" + s.ofModel() + ": slower for a while, to see whether refusals cease"}, more: []string{s.beliefs("going slower"), s.next()},
+		by: []string{"a trial" + s.ofModel() + ": slower for a while, to see whether refusals stop"}, more: []string{s.beliefs("going slower"), s.next()},
 		short: []string{"a trial: slower for a while"}, lane: []string{"trial"},
 	}
 }
 
 func (s *scene) neighbour() sentence {
 	return sentence{
-		by: []string{"a pause" + s.ofModel() + ", as somebody else calls at the same limit"}, more: []string{s.beliefs(), s.next()},
+		by: []string{"a pause" + s.ofModel() + ", as another client uses the same limit"}, more: []string{s.beliefs(), s.next()},
 		short: []string{"a pause for another client"}, lane: []string{"neighbour"},
 	}
 }
 
 func (s *scene) brake() sentence {
 	return sentence{
-		by: []string{"few calls" + s.ofModel() + " were let in of late: no faster than twice that"}, more: []string{s.beliefs(), s.next()},
-		short: []string{"few calls were let in of late"}, lane: []string{"few let in"},
+		by: []string{"few calls" + s.ofModel() + " were allowed recently: at most twice that"}, more: []string{s.beliefs(), s.next()},
+		short: []string{"few calls were allowed recently"}, lane: []string{"few let in"},
 	}
 }
 
@@ -236,8 +236,8 @@ func (s *scene) window() sentence {
 		w.short, w.lane = []string{fmt.Sprintf("--latency-target: %d in flight", n)}, []string{"latency target"}
 	case v.Cap > 0 && float64(s.lane.InFlight) < allFlying*float64(v.Cap):
 		n = 0 // it was, and has grown since
-		w.by = []string{"the server's own pace" + s.ofModel() + ": how many calls it bears is being felt for"}
-		w.by = append(w.by, "the server's own pace"+s.ofModel()+" is being felt for")
+		w.by = []string{"the server's own pace" + s.ofModel() + ": finding how many calls it can take"}
+		w.by = append(w.by, "the server's own pace"+s.ofModel()+" is being measured")
 	case v.Cap > 0 && !s.lane.Local:
 		n = v.Cap
 		w.by = []string{fmt.Sprintf("the server's own pace%s: %s at once, our guess so far", s.ofModel(), count(n, "call"))}
@@ -344,7 +344,7 @@ func (s *scene) output() sentence {
 // reader is who takes the results.
 func (s *scene) reader() string {
 	if s.c.Stdout {
-		return "whoever reads the output"
+		return "the reader of the output"
 	}
 	return "your disk"
 }

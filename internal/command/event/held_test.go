@@ -166,11 +166,11 @@ var scenes = []told{
 	{name: "a cap that refusals have taught", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {
 		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 2, 2, limiter.ByCap, 2
 	}},
-	{name: "a server of one's own", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {
+	{name: "your own server", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {
 		l.Local = true
 		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 8, 8, limiter.ByCap, 8
 	}},
-	{name: "a server of one's own, whose pace has grown since", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {
+	{name: "your own server, whose pace has grown since", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {
 		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 217, 217, limiter.ByCap, 9
 	}},
 	{name: "latency target", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {
@@ -186,7 +186,7 @@ var scenes = []told{
 		l.View.Cap = 96
 		p.Held.Next, p.Held.Factor, p.InFlight = byWindow, 1.5, 60
 	}},
-	{name: "concurrency, a server of one's own", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) {
+	{name: "concurrency, your own server", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) {
 		p.InFlight, l.Local, l.Latency = 64, true, 9700*time.Millisecond
 	}},
 	{name: "concurrency, few in flight by now", by: byConcurrency, p: func(p *observe.Picture, l *observe.Lane) {

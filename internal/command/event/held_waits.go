@@ -216,7 +216,7 @@ func (s *scene) draining() sentence {
 		short: []string{why + ": " + count(n, "call") + " to finish", count(n, "call") + " to finish", "stopping"}, lane: []string{"stopping"},
 	}
 	if n == 0 {
-		w.by, w.short = []string{why + ": nothing is in flight any more"}, []string{why, "stopping"}
+		w.by, w.short = []string{why + ": nothing is in flight"}, []string{why, "stopping"}
 	}
 	return w
 }
@@ -230,7 +230,7 @@ var refusals = []struct {
 	says string
 }{
 	{batch.ErrAlike, "all items failed alike"},
-	{batch.ErrOutage, "nothing is answered any more"},
+	{batch.ErrOutage, "nothing is answered"},
 	{provider.QuotaExhausted, "the quota is used up"},
 	{provider.Unauthorized, "the key is refused"},
 	{provider.ModelNotFound, "the model is not found"},

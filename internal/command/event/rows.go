@@ -113,7 +113,7 @@ func SpentRow(p *Progress) string {
 	case p.Simulated:
 		return row(gap, tokens, "(simulated: nothing is paid)")
 	case money == "":
-		return row(gap, tokens, "no price is known: --price tells one")
+		return row(gap, tokens, "no known price: set one with --price")
 	case p.Spent.Unpriced > 0:
 		return row(gap, money, count(p.Spent.Unpriced, "item")+" without a price", tokens)
 	}
@@ -161,7 +161,7 @@ func FailedRow(p *Progress) string {
 	}
 	again := ""
 	if p.Again > 0 {
-		again = number(p.Again) + " broke and were tried again"
+		again = number(p.Again) + " failed and were retried"
 	}
 	return row(gap, text, again, filtered(p), truncated(p))
 }

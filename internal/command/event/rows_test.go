@@ -29,7 +29,7 @@ func TestRows(t *testing.T) {
 			&steady,
 			"31 in flight of 64   p50 2.9 s  p95 6.1 s   1,024 wait   2 cooldowns",
 			"$5.21, about $10.00 in all (± $0.06)   18.2 M tokens in, 4.1 M out",
-			"31: 24 invalid (too long), 7 refused   112 broke and were tried again",
+			"31: 24 invalid (too long), 7 refused   112 failed and were retried",
 		},
 		"beginning": {
 			change(func(p *Progress) {
@@ -44,14 +44,14 @@ func TestRows(t *testing.T) {
 			change(func(p *Progress) { p.InAll = &InAll{USD: 10} }),
 			"31 in flight of 64   p50 2.9 s  p95 6.1 s   1,024 wait   2 cooldowns",
 			"$5.21, about $10.00 in all   18.2 M tokens in, 4.1 M out",
-			"31: 24 invalid (too long), 7 refused   112 broke and were tried again",
+			"31: 24 invalid (too long), 7 refused   112 failed and were retried",
 		},
 		"parked, unpriced, cut off": {
 			change(func(p *Progress) {
 				p.InFlight, p.Parked, p.Cooldowns, p.Spent.USD, p.InAll, p.Failed, p.Again, p.Answered, p.Truncated = 3, 9, 1, nil, nil, 0, 0, 8120, 312
 			}),
 			"3 in flight of 64   p50 2.9 s  p95 6.1 s   1,024 wait, 9 parked",
-			"18.2 M tokens in, 4.1 M out   no price is known: --price tells one",
+			"18.2 M tokens in, 4.1 M out   no known price: set one with --price",
 			"none   312 answers were cut off at their max_tokens (4 %)",
 		},
 		"breaker, some unpriced, many kinds": {

@@ -66,7 +66,7 @@ var panels = map[string]struct {
 	"1 ramping up": {steady().but(func(s *shown) {
 		s.ElapsedS, s.Done, s.Failed, s.InFlight, s.PerSecond = 11, 410, 0, 47, 58.1
 		s.Bound, s.HeldBy = "search", "nothing known yet: 64 calls/s, doubled every 2.5 s until refused"
-		s.HeldMore = "no header tells a limit; --rpm and --tpm would skip this search"
+		s.HeldMore = "no header names a limit; --rpm and --tpm would skip this search"
 		s.Ends, s.EndsWhy, s.EndsText = nil, "early", "too early to say"
 		s.Spent, s.InAll = event.Spent{USD: of(0.04), InputTokens: 142_000, OutputTokens: 31_000}, nil
 		s.Cooldowns, s.Again, s.P50MS, s.P95MS, s.Failures = 0, 0, of(int64(800)), of(int64(1600)), nil

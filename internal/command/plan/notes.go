@@ -34,7 +34,7 @@ func (p *Plan) notes() []string {
 		notes = append(notes, fmt.Sprintf("%s larger than a minute's limit on tokens: the provider would refuse them", p.atLeast(isAre(n, "item"))))
 	}
 	if free := p.unlimited(); free != "" {
-		notes = append(notes, "no limit is told for "+free+": a run learns it, and may take longer (--rpm, --tpm, --tier)")
+		notes = append(notes, "no limit is given for "+free+": a run learns it, and may take longer (--rpm, --tpm, --tier)")
 	}
 	if t := p.cfg.Tier; t.Name != "" {
 		notes = append(notes, "limits of "+t.Name+" as collected on "+t.AsOf+": see your account's own")
@@ -126,7 +126,7 @@ func (p *Plan) priceNote() string {
 		text = "list prices as collected on " + price.AsOf() + " (" + price.Source() + "): see your provider's page"
 	}
 	if unknown {
-		text = strings.TrimPrefix(text+"; ", "prices are yours; ") + "prices that are unknown can be told (--price, --prices)"
+		text = strings.TrimPrefix(text+"; ", "prices are yours; ") + "unknown prices can be set with --price or --prices"
 	}
 	return text
 }

@@ -65,8 +65,8 @@ func TierOf(name string) (Tier, error) {
 	case name == "":
 		return Tier{}, nil
 	case numbered.MatchString(lower):
-		return Tier{}, fmt.Errorf("--tier: %q is no more: on 2026-10-06 OpenAI replaced its five tiers: use openai-build, "+
+		return Tier{}, fmt.Errorf("--tier: %q no longer exists: on 2026-10-06 OpenAI replaced its five tiers: use openai-build, "+
 			"openai-launch or openai-grow, for accounts that have bought $5, $100 or $500 of credit", name)
 	}
-	return Tier{}, fmt.Errorf("--tier: %q is not known: use %s, or tell limits with --rpm and --tpm", name, TierNames())
+	return Tier{}, fmt.Errorf("--tier: %q is not known: use %s, or set limits with --rpm and --tpm", name, TierNames())
 }

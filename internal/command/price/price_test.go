@@ -70,19 +70,19 @@ func TestWhatIsTold(t *testing.T) {
 // What is not understood is refused: left out, it would be free.
 func TestRefusedPrices(t *testing.T) {
 	for _, others := range []string{"cheap", "1", "1,", ",1", "1,2,3,4,5", "1,2,3,-4", "1,NaN", "-1,2", "1,2,-3", "1,2,", "Inf,1", "1;2", "1e10,1", "1,1e308"} {
-		if _, err := Read("", others, "openai"); err == nil || !strings.Contains(err.Error(), strconv.Quote(others)+" is not understood: write IN,OUT, IN,OUT,CACHED or IN,OUT,CACHED,WRITE in USD per million tokens, such as 2.5,10, none of them above 1e9") {
+		if _, err := Read("", others, "openai"); err == nil || !strings.Contains(err.Error(), strconv.Quote(others)+" is invalid: write IN,OUT, IN,OUT,CACHED or IN,OUT,CACHED,WRITE in USD per million tokens, such as 2.5,10, none of them above 1e9") {
 			t.Errorf("--price %s: %v", others, err)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "p.json")
 	for file, why := range map[string]string{
-		`{"m":{"input":-1,"output":1}}`:                                 "m: a price is a number of 0 or more",
-		`{"m":{"input":1,"output":1,"cached":-1}}`:                      "m: a price is a number of 0 or more",
-		`{"m":{"input":1e10,"output":1}}`:                               "m: a price is a number of 0 or more, and at most 1e9",
-		`{"m":{"input":1}}`:                                             "m: its input or output is missing: write 0 for what is free",
+		`{"m":{"input":-1,"output":1}}`:                                 "m: want a number from 0 to 1e9",
+		`{"m":{"input":1,"output":1,"cached":-1}}`:                      "m: want a number from 0 to 1e9",
+		`{"m":{"input":1e10,"output":1}}`:                               "m: want a number from 0 to 1e9",
+		`{"m":{"input":1}}`:                                             "m: its input or output is missing: write 0 for free",
 		`{"m":{"output":1,"cached":1}}`:                                 "m: its input or output is missing",
 		`{"m":null}`:                                                    "m: its input or output is missing",
-		`{"m":{"input":1,"output":1,"cache_write":-1}}`:                 "m: a price is a number of 0 or more",
+		`{"m":{"input":1,"output":1,"cache_write":-1}}`:                 "m: want a number from 0 to 1e9",
 		`{"m":{"input":1,"output":1,"cache_wrote":2}}`:                  `unknown field "cache_wrote": write {"model":{"input":2.5,"output":10}}, in USD per million tokens`,
 		`{"m":{"input":1,"output":1,"above":[{"tokens":5,"input":2}]}}`: "m: above: its input or output is missing",
 		`{"m":{"input":1,"output":1,"above":[{"input":2,"output":2}]}}`: "m: above: tokens of 0: want more than 0",
@@ -90,7 +90,7 @@ func TestRefusedPrices(t *testing.T) {
 		`{"m":{"input":"1","output":1}}`:        "write {",
 		`[]`:                                    "write {",
 		``:                                      "write {",
-		`{"m":{"input":1,"output":1}} {"n":{}}`: "there is more behind its end: write {",
+		`{"m":{"input":1,"output":1}} {"n":{}}`: "there is more after its end: write {",
 		`{"m":{"input":1e999,"output":1}}`:      "write {",
 	} {
 		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {

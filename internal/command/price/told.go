@@ -54,7 +54,7 @@ func (e entry) price() (p Price, fault string) {
 // nothing, but for tokens of a cache: those are input.
 func (r rates) read() (out Rates, fault string) {
 	if r.Input == nil || r.Output == nil {
-		return out, "its input or output is missing: write 0 for what is free"
+		return out, "its input or output is missing: write 0 for free"
 	}
 	out = Rates{Input: *r.Input, Output: *r.Output, Cached: *r.Input, Write: *r.Input}
 	if r.Cached != nil {
@@ -64,13 +64,13 @@ func (r rates) read() (out Rates, fault string) {
 		out.Write = *r.Write
 	}
 	if !isPrice(out.Input) || !isPrice(out.Output) || !isPrice(out.Cached) || !isPrice(out.Write) {
-		return out, "a price is a number of 0 or more, and at most 1e9"
+		return out, "want a number from 0 to 1e9"
 	}
 	return out, ""
 }
 
-const fileHelp = `write {"model":{"input":2.5,"output":10}}, in USD per million tokens; input that is read from a cache or written to one ` +
-	`may have its own price, "cached":1.25 and "cache_write":3, and a long prompt its own prices, "above":[{"tokens":200000,"input":5,"output":20}]`
+const fileHelp = `write {"model":{"input":2.5,"output":10}}, in USD per million tokens; cached input and cache writes ` +
+	`may have prices of their own, "cached":1.25 and "cache_write":3, and a long prompt its own prices, "above":[{"tokens":200000,"input":5,"output":20}]`
 
 // readFile reads a file of prices. What it says and is not understood is refused, since it
 // would not be counted.
@@ -83,7 +83,7 @@ func readFile(file string) (own map[string]entry, err error) {
 	d.DisallowUnknownFields()
 	if err = d.Decode(&own); err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("there is more behind its end")
+			err = errors.New("there is more after its end")
 		}
 	}
 	if err != nil {
@@ -114,5 +114,5 @@ func parse(s string) (Price, error) {
 }
 
 func notUnderstood(s string) error {
-	return fmt.Errorf("--price: %q is not understood: write IN,OUT, IN,OUT,CACHED or IN,OUT,CACHED,WRITE in USD per million tokens, such as 2.5,10, none of them above 1e9", s)
+	return fmt.Errorf("--price: %q is invalid: write IN,OUT, IN,OUT,CACHED or IN,OUT,CACHED,WRITE in USD per million tokens, such as 2.5,10, none of them above 1e9", s)
 }

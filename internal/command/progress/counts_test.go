@@ -33,7 +33,7 @@ func TestSummaryTellsOfWaits(t *testing.T) {
 	for _, want := range []string{
 		"cooldowns      3  met by 41 calls together\n",
 		"parked         12  times an item waited behind a refusal, 11 given out again\n",
-		"delayed        5  times an item waited by itself: its call broke, or was refused alone\n",
+		"delayed        5  times an item waited alone: its call failed, or only it was refused\n",
 		"stragglers     7  of the throttled calls had left before the cooldown\n",
 	} {
 		if got := s.text(); !strings.Contains(got, want) {
@@ -89,16 +89,16 @@ func TestWaitStory(t *testing.T) {
 		"l: its limit on tokens is used up: nothing was let in for 5 min, the next call leaves at 15:01:08, in 30 min; 2 items wait": {
 			Why: "tokens", Since: in(-5 * time.Minute), Until: in(30 * time.Minute), Items: 2,
 		},
-		"l: few calls are allowed, and the next one has not its turn yet: nothing was let in for 5 min, until when is not known; 2 items wait": {
+		"l: few calls are allowed, and the next one waits for its turn: nothing was let in for 5 min, for how long is unknown; 2 items wait": {
 			Why: "rate", Since: in(-5 * time.Minute), Items: 2,
 		},
-		"l: it was told to wait: the next call leaves at 14:32:08, in 60.0 s; 2 items wait": {
+		"l: it was asked to wait: the next call leaves at 14:32:08, in 60.0 s; 2 items wait": {
 			Why: "hold", Since: at, Until: in(time.Minute), Items: 2,
 		},
-		"l: an item waits by itself: its call broke, and the provider named the wait: it is tried again at 14:41:08, in 10 min": {
+		"l: an item waits alone: its call failed, and the provider named the wait: it is tried again at 14:41:08, in 10 min": {
 			Own: true, Item: 3, Why: "backoff", Since: at, Until: in(10 * time.Minute), Items: 1,
 		},
-		"l: an item waits by itself: it was refused, and its lane was not held for that: it is tried again at 14:41:08, in 10 min": {
+		"l: an item waits alone: it alone was refused: it is tried again at 14:41:08, in 10 min": {
 			Own: true, Item: 3, Cause: machine.ByThrottle, Why: "refused", Since: at, Until: in(10 * time.Minute), Items: 1,
 		},
 	} {

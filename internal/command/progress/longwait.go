@@ -13,7 +13,7 @@ import (
 // waitStory tells a long wait in plain words: who waits, why, and until when.
 func waitStory(w batch.LongWait) string {
 	if w.Own {
-		return fmt.Sprintf("%s: an item waits by itself: %s: %s", w.Lane, whyAlone(w), untilWords(w, "it is tried again"))
+		return fmt.Sprintf("%s: an item waits alone: %s: %s", w.Lane, whyAlone(w), untilWords(w, "it is tried again"))
 	}
 	text := fmt.Sprintf("%s: %s: ", w.Lane, whyWaiting(w))
 	if waited := w.At.Sub(w.Since); waited >= time.Second {
@@ -31,9 +31,9 @@ func waitVerb(n int) string {
 
 func whyAlone(w batch.LongWait) string {
 	if w.Cause == machine.ByThrottle {
-		return "it was refused, and its lane was not held for that"
+		return "it alone was refused"
 	}
-	return "its call broke, and the provider named the wait"
+	return "its call failed, and the provider named the wait"
 }
 
 // whyWaiting names what a lane waits for: its latest cooldown, if it is not over that,
@@ -47,9 +47,9 @@ func whyWaiting(w batch.LongWait) string {
 	case "requests", "tokens", "input tokens", "output tokens":
 		return "its limit on " + w.Why + " is used up"
 	case "rate", "ramp":
-		return "few calls are allowed, and the next one has not its turn yet"
+		return "few calls are allowed, and the next one waits for its turn"
 	}
-	return "it was told to wait"
+	return "it was asked to wait"
 }
 
 // untilWords says when the wait ends, by the clock and from now on.
@@ -60,7 +60,7 @@ func untilWords(w batch.LongWait, what string) string {
 	case w.Phase == machine.Probing:
 		return "a probe is under way"
 	}
-	return "until when is not known"
+	return "for how long is unknown"
 }
 
 // LogAttrs are a long wait's attributes in the log.

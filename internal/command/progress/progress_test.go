@@ -111,7 +111,7 @@ func TestStory(t *testing.T) {
 		"l: the provider is overloaded: cooling for 500 ms (epoch 0)":                                 {To: machine.Cooling, Reason: machine.ByOverload, Until: in(500 * time.Millisecond)},
 		"l: cooled; 47 calls met that wave: sending one probe":                                        {To: machine.Probing, Wave: 47},
 		"l: stopped: machine: the server asks for too long a wait":                                    {To: machine.Stopped, Cause: batch.ErrWaitTooLong},
-		"l: stopped: the provider serves it no more (EOF)":                                            {To: machine.Stopped, Cause: io.EOF},
+		"l: stopped: the provider no longer serves it (EOF)":                                          {To: machine.Stopped, Cause: io.EOF},
 		"l: the probe passed: ramping up to 10.0/s over 10.0 s":                                       {To: machine.Ramping, Reason: machine.ByProbe, Rate: 10, Until: in(10 * time.Second)},
 		"l: cooled; 1 call met that wave; the limit is known, no probe needed: ramping up over 3 min": {To: machine.Ramping, Reason: machine.ByKnowledge, Wave: 1, Rate: math.Inf(1), Until: in(3 * time.Minute)},
 		"l: the ramp is over: flowing, at first at up to 250/s":                                       {From: machine.Ramping, To: machine.Flowing, Reason: machine.ByTime, Rate: 250},
@@ -122,7 +122,7 @@ func TestStory(t *testing.T) {
 		"l: as an earlier run left it: cooling (epoch 0)":                                             {To: machine.Cooling, Reason: machine.ByMemory},
 		"l: cooled: sending one probe":                                                                {To: machine.Probing},
 		"l: cooled; the limit is known, no probe needed: ramping up over 3 min":                       {To: machine.Ramping, Reason: machine.ByKnowledge, Rate: math.Inf(1), Until: in(3 * time.Minute)},
-		"l: stopped: the provider serves it no more":                                                  {To: machine.Stopped},
+		"l: stopped: the provider no longer serves it":                                                {To: machine.Stopped},
 	}
 	for want, tr := range tests {
 		tr.At, tr.Lane = at, "l"

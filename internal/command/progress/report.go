@@ -245,7 +245,8 @@ func (s *Report) costWords() string {
 	case without != "":
 		text = "unknown " + without
 	}
-	return text + fmt.Sprintf(", %s tokens in, %s out", words.Number(int(s.Usage.InputTokens)), words.Number(int(s.Usage.OutputTokens)))
+	in, out := s.Usage.InputTokens, s.Usage.OutputTokens
+	return text + fmt.Sprintf(", %s %s in, %s out", words.Number(int(in)), oneOr(uint64(in), "token"), words.Number(int(out)))
 }
 
 // markedWords say how many answers are not whole.
@@ -285,7 +286,7 @@ func (s *Report) waitRows() (rows []countRow) {
 	c := s.Counters
 	for _, r := range []countRow{
 		{"parked", c.Parked, fmt.Sprintf("%s an item waited behind a refusal, %d given out again", oneOr(c.Parked, "time"), c.Redistributed)},
-		{"delayed", c.Delayed, oneOr(c.Delayed, "time") + " an item waited by itself: its call broke, or was refused alone"},
+		{"delayed", c.Delayed, oneOr(c.Delayed, "time") + " an item waited alone: its call failed, or only it was refused"},
 		{"stragglers", c.Stragglers, "of the throttled calls had left before the cooldown"},
 	} {
 		if r.count > 0 {

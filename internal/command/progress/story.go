@@ -61,7 +61,7 @@ func whyStopped(cause error) string {
 			return cause.Error()
 		}
 	}
-	return "the provider serves it no more" + because(cause)
+	return "the provider no longer serves it" + because(cause)
 }
 
 // forHowLong says how long a lane cools, if it is at all: what an earlier run has left may

@@ -34,7 +34,7 @@ func TestSummaryOfOne(t *testing.T) {
 	}
 	text := s.text()
 	for _, want := range []string{
-		"met by 1 call\n", "1  time an item waited behind", "1  time an item waited by itself",
+		"met by 1 call\n", "1  time an item waited behind", "1  time an item waited alone",
 		"1 answered\n", ", 1 call, 1 refused by a rate limit\n", "\nresults        out.jsonl; to read them:\n  cat out.jsonl\n",
 	} {
 		if !strings.Contains(text, want) {

@@ -146,7 +146,7 @@ func (h head) line() []byte {
 
 // parseHead reads what line has written.
 func parseHead(line []byte) (h head, err error) {
-	bad := errors.New("it is no beginning of a run")
+	bad := errors.New("it is not the start of a run")
 	rest, ok := bytes.CutPrefix(line, []byte(mark))
 	if !ok || !json.Valid(line) {
 		return h, bad

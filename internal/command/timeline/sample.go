@@ -137,7 +137,7 @@ func decodeSample(line []byte) (*observe.Sample, error) {
 	return s, nil
 }
 
-var errNoSample = errors.New("it is no sample of a run")
+var errNoSample = errors.New("it is not a sample of a run")
 
 // bounds checks what else a sample must be, and reads what held the run back.
 func (l *sampleLine) bounds(s *observe.Sample) error {

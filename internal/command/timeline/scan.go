@@ -11,9 +11,9 @@ import (
 // Why a file is not written to, and stays as it is; errors.Is finds them in what Open
 // returns.
 var (
-	ErrForeign = errors.New("it is no timeline that headrace has written: it is left alone; move it away, or name another file by --timeline")
-	ErrDamaged = errors.New("it is left alone; move it away, or name another file by --timeline")
-	ErrInUse   = errors.New("another run writes to it: name another file by --timeline")
+	ErrForeign = errors.New("headrace did not write this timeline, so it stays as it is; move it away, or choose another file with --timeline")
+	ErrDamaged = errors.New("it stays as it is; move it away, or choose another file with --timeline")
+	ErrInUse   = errors.New("another run writes to it: choose another file with --timeline")
 )
 
 // contents are what a file holds that is one of ours.
@@ -84,7 +84,7 @@ func (c *contents) add(p *parsed, bytes int) {
 // progress, or a line that was not written to its end and at most a progress behind it, the
 // remains of the one before. Zeros are what the loss of power leaves.
 func (c *contents) ends(line []byte, whole bool, k kind, in *bufio.Reader) error {
-	damaged := fmt.Errorf("its line %d is none of a timeline: %w", c.lines+1, ErrDamaged)
+	damaged := fmt.Errorf("its line %d does not belong in a timeline: %w", c.lines+1, ErrDamaged)
 	text := bytes.TrimRight(line, "\x00")
 	if k == unknown && !isTorn(text, whole) {
 		return damaged

@@ -155,7 +155,7 @@ func (w *Writer) run() {
 
 func (w *Writer) sayEnded(err error) {
 	if err != nil {
-		w.say(fmt.Sprintf("%s is not written any more: %v; nothing but the timeline is lost", w.cfg.Path, err))
+		w.say(fmt.Sprintf("%s is no longer written: %v; only the timeline is lost", w.cfg.Path, err))
 	}
 }
 

@@ -76,9 +76,9 @@ func New(c Credentials, region, service string) (*Source, error) {
 	case !fits(c.AccessKeyID) || !fits(c.SecretAccessKey) || !fits(c.SessionToken):
 		return nil, misconfigured("the credentials have a character that no header may have")
 	case !isName(region):
-		return nil, misconfigured("the region is none: such as eu-central-1")
+		return nil, misconfigured("the region is missing or invalid: want one such as eu-central-1")
 	case !isName(service):
-		return nil, misconfigured("the service is none: such as bedrock")
+		return nil, misconfigured("the service is missing or invalid: want one such as bedrock")
 	}
 	s := &Source{
 		signer: v4.NewSigner(), region: region, service: service,
