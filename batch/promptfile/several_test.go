@@ -158,7 +158,7 @@ func TestBadLinesOfSeveralFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.ReplaceAll(cmp.Or(plan.Fatal(false, false), &BadLines{}).Error(), d.dir+string(filepath.Separator), "")
-	for _, want := range []string{"\nb.csv:2: 3 cells under 2 columns", "\nb.csv:3: custom_id \"a\" is used on line 1 of a.jsonl already"} {
+	for _, want := range []string{"\nb.csv:2: 3 cells under 2 columns", "\nb.csv:3: custom_id \"a\" is already used on line 1 of a.jsonl"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
 		}

@@ -99,10 +99,10 @@ func TestAnIDIsUsedOnceInAllFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		fmt.Sprintf(`a:%d: custom_id "0" is used on line 1 already`, NamedIDs+2),
-		fmt.Sprintf(`b:2: custom_id "late" is used on line %d of a already`, NamedIDs+1),
-		`b:3: custom_id "7" is used on line 8 of a already`,
-		fmt.Sprintf(`b:4: custom_id %q is used on line %d of a already`, LineID(NamedIDs+3), NamedIDs+3),
+		fmt.Sprintf(`a:%d: custom_id "0" is already used on line 1`, NamedIDs+2),
+		fmt.Sprintf(`b:2: custom_id "late" is already used on line %d of a`, NamedIDs+1),
+		`b:3: custom_id "7" is already used on line 8 of a`,
+		fmt.Sprintf(`b:4: custom_id %q is already used on line %d of a`, LineID(NamedIDs+3), NamedIDs+3),
 	}
 	if !slices.EqualFunc(bad, want, func(e *LineError, want string) bool { return strings.HasPrefix(e.Error(), want) }) {
 		t.Errorf("%v", bad)

@@ -67,7 +67,7 @@ func (f *runFlags) limits() limiter.Limits {
 
 func (f *runFlags) checkLimits() error {
 	if f.planned != nil {
-		return checkLimits(f.limits(), "is not told")
+		return checkLimits(f.limits(), "means not known")
 	}
 	return checkLimits(f.limits(), "learns it")
 }

@@ -150,6 +150,7 @@ it back most. Finding the limit is search, trial, brake and recovery together.
   backoff       all remaining items wait for their own retry
   input         the input did not deliver items fast enough
   output        results were written, or read by another program, too slowly
+  slept         this computer slept, or the process was stopped
   paused        you paused the run
   draining      after Ctrl-C or a deadline: finishing the calls in flight
   stopped       after the provider stopped the run: finishing the calls in flight

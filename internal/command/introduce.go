@@ -22,7 +22,7 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 		r.console.Notice(event.Resumed, fmt.Sprintf("resuming: %s in %s already; items that have one are skipped", words.Count(begun.Results, "result"), r.flags.output))
 	case plan == nil:
 	case plan.Items == 0 && plan.Bad.All == 0 && plan.Untranslatable.All == 0:
-		r.console.Notice(event.EmptyInput, fmt.Sprintf("%s %s no items: nothing to do", src.Name, holdsOrHold(src)))
+		r.console.Notice(event.EmptyInput, fmt.Sprintf("%s %s no items: nothing to do", src.Name, haveOrHas(src)))
 	case plan.Done+plan.Failed > 0:
 		r.console.Notice(event.Resumed, fmt.Sprintf("resuming: of %s, %d %s in %s already%s: %d to do",
 			words.Count(plan.Items, "item"), plan.Done, isOrAre(plan.Done), r.flags.output, r.failedBefore(plan.Failed), plan.Left()))
@@ -42,11 +42,11 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 	}
 }
 
-func holdsOrHold(src promptfile.Input) string {
+func haveOrHas(src promptfile.Input) string {
 	if src.Several() {
-		return "hold"
+		return "have"
 	}
-	return "holds"
+	return "has"
 }
 
 func isOrAre(n int) string {

@@ -104,7 +104,7 @@ func (f *planFlags) registerPlan(fs *pflag.FlagSet) {
 func (f *planFlags) check() (err error) {
 	f.ownTier, err = plan.TierOf(f.tier)
 	if f.tier != "" && f.law == lawNone {
-		err = fmt.Errorf("--tier: %s has no use with --law none, which limits nothing: leave one of the two out", f.tier)
+		err = fmt.Errorf("--tier: %s has no effect with --law none, which limits nothing: remove one of the two", f.tier)
 	}
 	return errors.Join(err, atLeast("latency", f.latency, 0), f.checkAnswer())
 }
@@ -116,7 +116,7 @@ func (f *planFlags) checkAnswer() error {
 	if f.answer >= 0 && f.answer <= mostAnswer { // NaN is not
 		return nil
 	}
-	return fmt.Errorf("--output-tokens: %v is no number of tokens: it may be from 0 to %s", f.answer, words.Thousands(mostAnswer))
+	return fmt.Errorf("--output-tokens: %v is not a number of tokens: it may be from 0 to %s", f.answer, words.Thousands(mostAnswer))
 }
 
 // planFiles reads the files, runs the forecast and prints what came of it.

@@ -88,7 +88,7 @@ func ownFolder(folder string) error {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("%s is no folder", folder)
+		return fmt.Errorf("%s is not a folder", folder)
 	}
 	return os.Chmod(folder, 0o700)
 }

@@ -141,7 +141,7 @@ func (w *World) howItEnded(flags *statusFlags, output string, p *journal.Progres
 	if who, runs := journal.LockedBy(output); runs {
 		fmt.Fprintf(w.stdout, "  %-10s goes on (%s)\n", "run", who)
 	} else if run.wasKilled(&v) {
-		fmt.Fprintf(w.stdout, "  %-10s was killed, or its machine went down: the same command goes on with it\n", "run")
+		fmt.Fprintf(w.stdout, "  %-10s was killed, or its machine went down: the same command resumes it\n", "run")
 	}
 	return run.exit(&v, p.Failed > 0)
 }

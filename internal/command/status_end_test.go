@@ -95,8 +95,8 @@ func TestStatusOfARunThatIsKilled(t *testing.T) {
 	}
 	_ = p.cmd.Wait()
 	for form, want := range map[string]string{
-		"": "run        was killed, or its machine went down: the same command goes on with it", "--timeline=none": "was killed",
-		"--json": `"state":"killed"`, "--json ": "the run does not go on: it was killed",
+		"": "run        was killed, or its machine went down: the same command resumes it", "--timeline=none": "was killed",
+		"--json": `"state":"killed"`, "--json ": "the run has stopped: it was killed",
 	} {
 		if code, said := status(strings.Fields(form)...); code != ExitInterrupted || !strings.Contains(said, want) {
 			t.Errorf("status %s of a run that was killed: exit code %d: %s", form, code, said)
