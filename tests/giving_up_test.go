@@ -38,7 +38,7 @@ func TestMaxFailures(t *testing.T) {
 				p.callsAgree()
 			} else {
 				p.ends(4, "--max-failures", s.bound)
-				p.hasSaid(s.says, `^headrace: \d+ results? saved, \d+ items? failed \(.*out\.errors\.jsonl\). Continue with:$`)
+				p.hasSaid(s.says, `^headrace: \d+ results? saved, \d+ items? failed \(.*out\.errors\.jsonl\), \d+ of \d+ not answered. Continue with:$`)
 				if n := len(p.lines(p.failures)); n < 1 || n > s.most {
 					p.faultf("%d items have failed, at most %d may", n, s.most)
 				}

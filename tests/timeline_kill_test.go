@@ -5,6 +5,7 @@ package tests
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -153,8 +154,10 @@ func (k *timelineKills) killLater(p *os.Process) (over chan struct{}) {
 // ask has the command read the timeline, once there is one that says how a run stood.
 func (k *timelineKills) ask() {
 	k.Helper()
-	text, err := exec.Command(k.args[0], "status", k.out, "--json").CombinedOutput()
-	if k.samples > 0 && (err != nil || !bytes.HasPrefix(text, []byte(`{"event":"progress",`))) {
+	const killed = 130 // the exit code of a run that was interrupted or killed
+	text, err := exec.Command(k.args[0], "status", k.out, "--json").Output()
+	ended, failed := errors.AsType[*exec.ExitError](err)
+	if k.samples > 0 && (!failed || ended.ExitCode() != killed || !bytes.HasPrefix(text, []byte(`{"event":"progress",`)) || !bytes.Contains(text, []byte(`"state":"killed"`))) {
 		k.Errorf("status: %v: %s", err, text)
 	}
 }
