@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A run whose news nobody reads is told none, and misses none.
+// A mute session gets no news, and misses none.
 func TestMutedRunHearsNothing(t *testing.T) {
 	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		s, other := open(t, c, machine.RunConfig{}), open(t, c, machine.RunConfig{})

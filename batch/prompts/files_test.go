@@ -109,7 +109,7 @@ func TestAnIDIsUsedOnceInAllFiles(t *testing.T) {
 	}
 }
 
-// A file that cannot be opened ends the input, by the words of whoever opens it.
+// A file that cannot be opened ends the input, with the error of the function that opens it.
 func TestAFileThatCannotBeOpened(t *testing.T) {
 	broken := errors.New("b: permission denied")
 	cfg := Config{DefaultModel: "m", More: func() (File, error) { return File{}, broken }}

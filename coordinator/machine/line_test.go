@@ -51,7 +51,7 @@ func TestNobodyPassesTheLine(t *testing.T) {
 	}
 }
 
-// Whoever sleeps on a lane that becomes ill, and may use another meanwhile, does so at once,
+// A pool that sleeps on a lane that becomes ill, and may use another meanwhile, does so at once,
 // and comes back once it is well.
 func TestAllInLineFallBack(t *testing.T) {
 	pools := []PoolConfig{{Name: "p", Lanes: []string{"first", "second"}, Fallback: true}}
