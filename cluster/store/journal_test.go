@@ -241,7 +241,7 @@ func TestPiecesOfTwoWriters(t *testing.T) {
 	for i, err := range []error{
 		<-done, j.Write(t.Context(), []byte("more")), j.Sync(t.Context()), j.Flush(t.Context()), j.Close(t.Context()),
 	} {
-		if !errors.Is(err, store.ErrExists) || !strings.Contains(err.Error(), "somebody else writes it") {
+		if !errors.Is(err, store.ErrExists) || !strings.Contains(err.Error(), "another process writes it") {
 			t.Errorf("%d: %v", i, err)
 		}
 	}

@@ -43,7 +43,7 @@ func TestProbeTellsWinners(t *testing.T) {
 		t.Errorf("%v: %+v", err, unsafe)
 	}
 	want := fmt.Sprintf("store: probe: the store is not safe: %s: in round 1 of the probe 5 of 5 writers of one name "+
-		"were told that they wrote it: exactly one may be", unsafe.Name)
+		"believed that they wrote it: exactly one may be", unsafe.Name)
 	if err.Error() != want {
 		t.Errorf("%v", err)
 	}

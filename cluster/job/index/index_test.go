@@ -182,7 +182,7 @@ func forgetLong(all []outcome) {
 	}
 }
 
-var places = regexp.MustCompile(`line (\d+) already`)
+var places = regexp.MustCompile(`used on line (\d+)`)
 
 // placeIn makes complaints about lines of all files, one behind the other, such of the files.
 func placeIn(all []outcome, starts []int) {
@@ -198,9 +198,9 @@ func placeIn(all []outcome, starts []int) {
 		rest = places.ReplaceAllStringFunc(rest, func(said string) string {
 			by, _ := strconv.Atoi(places.FindStringSubmatch(said)[1])
 			if of := file(by); of != in {
-				return fmt.Sprintf("line %d of f%d already", by-starts[of], of+1)
+				return fmt.Sprintf("used on line %d of f%d", by-starts[of], of+1)
 			}
-			return fmt.Sprintf("line %d already", by-starts[in])
+			return fmt.Sprintf("used on line %d", by-starts[in])
 		})
 		all[i].Bad = fmt.Sprintf("f%d:%d:%s", in+1, line-starts[in], rest)
 	}

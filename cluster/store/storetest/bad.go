@@ -15,8 +15,8 @@ import (
 func Bad() []BadStore {
 	m := NewMemory
 	return []BadStore{
-		{"looks, then writes", newLooks(m()), "told that they wrote it: exactly one may be"},
-		{"the last writer wins", &lastWins{m()}, "told that they wrote it: exactly one may be"},
+		{"looks, then writes", newLooks(m()), "believed that they wrote it: exactly one may be"},
+		{"the last writer wins", &lastWins{m()}, "believed that they wrote it: exactly one may be"},
 		{"the loser's words stay", &loserStays{m()}, "what is there is not what he wrote"},
 		{"who comes late writes", &late{Memory: m(), reads: make(chan string, 1)}, "so was one who came late"},
 		{"who comes late is refused, and writes", &refuses{Memory: m(), reads: make(chan string, 1)}, "but wrote all the same"},
