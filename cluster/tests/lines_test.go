@@ -199,12 +199,20 @@ func surplus(got, want []string) map[string]int {
 	return n
 }
 
-// sameFiles fails the test unless two outputs and their errors files are equal, but for what
-// is dropped. One process writes failures as they come; the cluster's stand in input order.
-func sameFiles(t *testing.T, got, want string) {
+// sameLines fails the test unless two outputs have the same lines in the same order, and their
+// errors files the same lines in any, but for what is dropped.
+func sameLines(t *testing.T, got, want string) {
 	t.Helper()
 	sameFile(t, got, want, func([]string) {})
 	sameFile(t, journal.ErrorsPath(got), journal.ErrorsPath(want), slices.Sort[[]string])
+}
+
+// sameFiles fails the test unless the output and the errors file of a cluster are equal to those
+// of one process, but for what is dropped. One process writes failures as they come; a cluster
+// writes them in the order of the input.
+func sameFiles(t *testing.T, got, want string) {
+	t.Helper()
+	sameLines(t, got, want)
 	if at := lineNumbers(t, journal.ErrorsPath(got)); !slices.IsSorted(at) {
 		t.Errorf("failures do not stand in the order of the input: lines %v", at[:min(shown, len(at))])
 	}

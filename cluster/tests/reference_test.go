@@ -36,7 +36,7 @@ func TestTwoRunsAreTheSame(t *testing.T) {
 			t.Errorf("once more: exit %d, %d calls", code, j.asked()-calls)
 		}
 	}
-	sameFiles(t, outputs[0], outputs[1])
+	sameLines(t, outputs[0], outputs[1])
 	lines, err := normalFile(outputs[0])
 	if bad := q.items / badEvery; err != nil || len(lines) < q.items-bad || len(lines) >= q.items {
 		t.Errorf("%d results of %d items: %v", len(lines), q.items, err)
