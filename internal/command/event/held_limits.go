@@ -199,7 +199,7 @@ func (s *scene) neighbour() sentence {
 func (s *scene) brake() sentence {
 	return sentence{
 		by: []string{"few calls" + s.ofModel() + " were allowed recently: at most twice that"}, more: []string{s.beliefs(), s.next()},
-		short: []string{"few calls were allowed recently"}, lane: []string{"few let in"},
+		short: []string{"few calls allowed recently"}, lane: []string{"few let in"},
 	}
 }
 

@@ -171,7 +171,7 @@ func (s *scene) backoff() sentence {
 		w.by = []string{text + ", the first goes in " + wait}
 		w.lane = []string{"backoff " + wait, "backoff"}
 	}
-	w.short = append([]string{count(n, "item") + waits(n) + " for a retry"}, w.short...)
+	w.short = append([]string{"retries of " + count(n, "item")}, w.short...)
 	return w
 }
 
