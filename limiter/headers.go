@@ -230,12 +230,16 @@ func (g *gauge) compare(k int, own *sends, sent, left float64, reset bool) {
 }
 
 // outgrown reports whether more flows in than the limit allows, and tries the next
-// shorter period. Where there is none the headers are wrong.
+// shorter period. Where there is none the headers are wrong. Calls that were counted and
+// never left look like that, too: a period that the resets prove stands against it.
 func (g *gauge) outgrown() (wrong bool) {
 	if g.shown == nil || g.lag < lagMost+lagSpread*g.refill || g.isFixed() {
 		return false
 	}
 	g.lag = 0
+	if !g.named && g.period.slope.proved() {
+		return false
+	}
 	return g.named || !g.period.shorten()
 }
 

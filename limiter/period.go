@@ -19,6 +19,9 @@ const (
 	// roundedMost is up to where a whole number of seconds is taken for a rounded one,
 	// which is too coarse to measure by.
 	roundedMost = 5 * time.Second
+	// slopeUsed is how many units two sightings differ by at least where they are held
+	// against each other: what is left is rounded to one, so the slope is good to a tenth.
+	slopeUsed = 10
 )
 
 // periodGuess finds out what period a limit is for, where the headers do not say:
@@ -32,7 +35,40 @@ type periodGuess struct {
 	candidate   float64
 	votes       int
 	least, most float64 // used, of the votes
+	slope       slopeProof
 }
+
+// slopeProof shows that resets agree with the period that is believed. In a bucket of any
+// depth each unit that is drawn delays the reset by the same time:
+//
+//	Δreset = −Δremaining / limit · period
+//
+// In a window both fall together, so that nothing is proved there.
+type slopeProof struct {
+	last  Sighting // that the next one is held against
+	votes int      // in a row
+}
+
+// see takes a sighting with a reset that is good to measure by.
+func (p *slopeProof) see(s *Sighting, period float64) {
+	drawn := p.last.Remaining - s.Remaining
+	if p.last.Limit != s.Limit {
+		*p = slopeProof{last: *s}
+		return
+	}
+	if math.Abs(drawn) < slopeUsed {
+		return
+	}
+	measured := (s.Reset - p.last.Reset).Seconds() * s.Limit / drawn
+	if p.last = *s; math.Abs(measured-period) > periodNear*period {
+		p.votes = 0
+		return
+	}
+	p.votes++
+}
+
+// proved reports whether resets have agreed with the period time and again.
+func (p *slopeProof) proved() bool { return p.votes >= periodVotes }
 
 // period is what is believed, in seconds.
 func (p *periodGuess) period() float64 {
@@ -48,9 +84,10 @@ func (p *periodGuess) learn(s Sighting) {
 	if !s.HasReset || used < 2 || s.Reset <= 0 || s.Reset < roundedMost && s.Reset%time.Second == 0 {
 		return
 	}
+	p.slope.see(&s, p.period())
 	near := nearest(s.Reset.Seconds() * s.Limit / used)
 	if near == 0 || near != p.candidate {
-		*p = periodGuess{found: p.found, candidate: near, least: used, most: used}
+		*p = periodGuess{found: p.found, candidate: near, least: used, most: used, slope: p.slope}
 	}
 	if near == 0 {
 		return

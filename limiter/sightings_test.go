@@ -130,3 +130,61 @@ func TestNewLimitBeginsAnew(t *testing.T) {
 	want(t, "others", g.others, 0)
 	want(t, "saved up", g.capacity, 9)
 }
+
+// Permits that are lost on the way are counted as calls and never arrive. What is then left
+// is more than a replay leaves, and resets that agree with the minute keep the limit by it.
+func TestCallsThatNeverLeftMakeNoShorterPeriod(t *testing.T) {
+	const limit, depth, refill = 9000, 750, 150.0
+	for name, proof := range map[string]bool{"with resets": true, "without": false} {
+		var own sends
+		g := gauge{}
+		level, now := float64(depth), 1.0
+		see := func(calls, lost int) {
+			now += 0.25
+			for range calls + lost {
+				own.add(now-0.1, Cost{Requests: 1})
+			}
+			level = min(depth, level+refill*0.25) - float64(calls)
+			s := Sighting{Limit: limit, Remaining: math.Floor(level), HasReset: proof}
+			if proof {
+				s.Reset = time.Duration((depth - level) / refill * 1e9)
+			}
+			g.see(dimRequests, s, &own, now, now, 0)
+			g.outgrown()
+		}
+		for range 8 {
+			see(60, 0)
+		}
+		for range 8 {
+			see(40, 20)
+		}
+		period := 60.0
+		if !proof {
+			period = 10
+		}
+		want(t, name+": the period", g.period.period(), period)
+	}
+}
+
+// Resets of another period than the believed one prove nothing, nor do those of a window,
+// nor sightings that are too near to each other.
+func TestResetsProveTheirOwnPeriodOnly(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		drawn, period float64
+		proved        bool
+	}{
+		{"a minute", 20, 60, true},
+		{"ten seconds", 20, 10, false},
+		{"a window", 20, -60, false},
+		{"too near", 4, 60, false},
+	} {
+		var p slopeProof
+		for i := range 6 {
+			drawn := float64(i%2) * c.drawn
+			reset := 30 + drawn/9000*c.period
+			p.see(&Sighting{Limit: 9000, Remaining: 500 - drawn, HasReset: true, Reset: time.Duration(reset * 1e9)}, 60)
+		}
+		want(t, c.name, p.proved(), c.proved)
+	}
+}
