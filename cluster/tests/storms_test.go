@@ -136,6 +136,7 @@ func TestEverybodyIsKilled(t *testing.T) {
 }
 
 // Refusals are all that tells the limit, so they are among the first news that a keeper hears of the calls of the one before.
+// A call of a worker that was killed is counted by the provider, and no keeper hears of it: each may cost one refusal more.
 func TestTheLimitIsUnknown(t *testing.T) {
 	provider, _ := silent(time.Second)
 	v := gale{
@@ -143,8 +144,8 @@ func TestTheLimitIsUnknown(t *testing.T) {
 		length: 30 * time.Second, struck: 3, untold: true,
 		habits: []habit{{aWorker, killing, seldom, brief}, {theKeeper, killing, 12 * time.Second, brief}},
 	}.goThrough(t)
-	if v.refused == 0 || v.refused > v.calls/20 {
-		t.Errorf("%d of %d calls refused, want some, and not one in twenty", v.refused, v.calls)
+	if v.refused == 0 || v.refused > v.calls/20+v.hands {
+		t.Errorf("%d of %d calls refused, want some, and not one in twenty beyond the %d that died with their workers", v.refused, v.calls, v.hands)
 	}
 }
 
