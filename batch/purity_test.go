@@ -110,7 +110,7 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		"coordinator":          {"coordinator/machine", "limiter"},
 		"provider/rawjson":     {},
 		"provider":             {"provider/rawjson"},
-		"provider/vendor":      {"limiter", "provider", "provider/rawjson"},
+		"provider/catalog":     {"limiter", "provider", "provider/rawjson"},
 		"provider/auth":        {"provider", "provider/rawjson"},
 		"provider/wire":        {"provider", "provider/auth", "provider/rawjson"},
 		"provider/fleet":       {"provider", "provider/rawjson"},
@@ -135,7 +135,7 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		},
 		"batch/promptfile": {
 			"batch", "internal/disk", "batch/internal/keys", "batch/internal/lines", "batch/journal", "batch/prompts", "batch/saver",
-			"coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson", "provider/vendor",
+			"coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson", "provider/catalog",
 		},
 
 		// The simulated provider shares nothing with the client's side.

@@ -77,7 +77,7 @@ func oneLine(s string) string {
 // ownPackages are those whose names begin errors that a user is shown, at the beginning
 // or behind what another has put before it.
 var ownPackages = regexp.MustCompile(
-	`(?m)(^|: |; |\()(?:(?:promptfile|prompts|journal|saver|disk|sim|node|job|index|parts|store|bus|claim|executor|keeper|permit|batch|coordinator|machine|limiter|provider|vendor|auth|fleet|wire|chat): )+`)
+	`(?m)(^|: |; |\()(?:(?:promptfile|prompts|journal|saver|disk|sim|node|job|index|parts|store|bus|claim|executor|keeper|permit|batch|coordinator|machine|limiter|provider|catalog|auth|fleet|wire|chat): )+`)
 
 // withoutPackages is a text without the names of packages, which tell a user nothing.
 func withoutPackages(text string) string { return ownPackages.ReplaceAllString(text, "$1") }

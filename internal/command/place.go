@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/headrace/headrace/internal/command/event"
-	"github.com/headrace/headrace/provider/vendor"
+	"github.com/headrace/headrace/provider/catalog"
 )
 
 // placeParts are the flags that say where of a vendor.
@@ -32,9 +32,9 @@ func (f *whomFlags) locate(env func(string) (string, bool)) error {
 		return fmt.Errorf("--provider %s needs %s", f.provider, missing)
 	}
 	base, err := f.vendor.Address(f.place)
-	var part *vendor.PartError
+	var part *catalog.PartError
 	switch {
-	case errors.Is(err, vendor.ErrNoAddress):
+	case errors.Is(err, catalog.ErrNoAddress):
 		return fmt.Errorf("--provider %s has no address of its own: set it with --base-url", f.provider)
 	case errors.As(err, &part):
 		return partFault(part)
@@ -73,7 +73,7 @@ func (f *whomFlags) missing(parts []string) string {
 		if f.part(part) != "" {
 			continue
 		}
-		variables := vendor.Variables(part)
+		variables := catalog.Variables(part)
 		if part == "resource" && f.readsEndpoint() {
 			variables = append(slices.Clone(variables), azureEndpoint)
 		}
@@ -83,12 +83,12 @@ func (f *whomFlags) missing(parts []string) string {
 }
 
 // partFault is what is wrong with a part of an address.
-func partFault(e *vendor.PartError) error {
+func partFault(e *catalog.PartError) error {
 	advice := "only letters, digits, - and _ are allowed, as in " + usualParts[e.Part]
 	if strings.ContainsAny(e.Value, ".:/") {
 		advice += "; set a whole address with --base-url"
 	}
-	return fmt.Errorf("--%s (or %s): %q is invalid: %s", e.Part, strings.Join(vendor.Variables(e.Part), ", "), withoutKeys(e.Value), advice)
+	return fmt.Errorf("--%s (or %s): %q is invalid: %s", e.Part, strings.Join(catalog.Variables(e.Part), ", "), withoutKeys(e.Value), advice)
 }
 
 func (f *whomFlags) part(name string) string {
@@ -110,7 +110,7 @@ func (r *runner) sayUnused(b *backend) {
 	if r.flags.maxTokensGiven && r.flags.isOpenAIShaped() {
 		b.note(event.Unused, fmt.Sprintf("--max-tokens: ignored with --provider %s: give lines their own max_tokens", b.name))
 	}
-	signs := r.flags.vendor.Auth == vendor.AWS // for a region, wherever it is
+	signs := r.flags.vendor.Auth == catalog.AWS // for a region, wherever it is
 	var unused []string
 	for _, part := range r.flags.placed {
 		if !slices.Contains(r.flags.vendor.Needs(), part) || r.flags.madeOf == "" && !(signs && part == "region") {
@@ -166,5 +166,5 @@ func meant(typed string) string {
 	if name := otherNames[typed]; name != "" {
 		return name
 	}
-	return nearest(typed, append(vendor.Names(), providerSim))
+	return nearest(typed, append(catalog.Names(), providerSim))
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/provider"
-	"github.com/headrace/headrace/provider/vendor"
+	"github.com/headrace/headrace/provider/catalog"
 )
 
 // The key in a vendor's usual variable goes to the vendor's own address, and nothing needs
 // to be said of it. Without one the variables are named, but for servers of one's own.
 func TestEveryVendorIsCalledWithItsKey(t *testing.T) {
 	place := []string{"--region", "eu-west-1", "--project", "p", "--location", "global", "--resource", "acme"}
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		if v.Base == "" || len(v.Keys) == 0 {
 			continue
 		}
@@ -32,7 +32,7 @@ func TestEveryVendorIsCalledWithItsKey(t *testing.T) {
 				t.Errorf("%s with %s: %v, %q, keys %q", v.Name, key, err, b.notice, b.secrets())
 			case key == "" && (err == nil) != v.Local:
 				t.Errorf("%s without a key: %v", v.Name, err)
-			case key == "" && err != nil && !strings.Contains(err.Error(), strings.Join(v.Keys, ", ")) && v.Auth != vendor.AWS:
+			case key == "" && err != nil && !strings.Contains(err.Error(), strings.Join(v.Keys, ", ")) && v.Auth != catalog.AWS:
 				t.Errorf("%s: %v", v.Name, err)
 			}
 		}
@@ -275,7 +275,7 @@ func TestPlanNeedsNoPlace(t *testing.T) {
 // Rows that have no address say so in the help.
 func TestProvidersHelp(t *testing.T) {
 	_, stdout, _ := inWorld(t, nil, nil, "help", "providers")
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		line := stdout[strings.Index(stdout, "\n  "+v.Name+" ")+1:]
 		line, _, _ = strings.Cut(line, "\n")
 		if strings.Contains(line, "--base-url") != (v.Base == "") {

@@ -16,24 +16,24 @@ import (
 	"github.com/headrace/headrace/provider/auth"
 	"github.com/headrace/headrace/provider/auth/google"
 	"github.com/headrace/headrace/provider/auth/sigv4"
-	"github.com/headrace/headrace/provider/vendor"
+	"github.com/headrace/headrace/provider/catalog"
 )
 
 // headerOf is where a vendor looks for the key, and what stands before it.
-func headerOf(a vendor.Auth) (header, prefix string) {
+func headerOf(a catalog.Auth) (header, prefix string) {
 	switch a {
-	case vendor.XAPIKey:
+	case catalog.XAPIKey:
 		return "X-Api-Key", ""
-	case vendor.APIKey:
+	case catalog.APIKey:
 		return "Api-Key", ""
-	case vendor.GoogAPIKey:
+	case catalog.GoogAPIKey:
 		return "X-Goog-Api-Key", ""
 	}
 	return auth.Authorization, auth.BearerPrefix
 }
 
 // headerFor is headerOf, but for a token of Azure's Entra: it is sent as a bearer's.
-func headerFor(v *vendor.Vendor, key string) (header, prefix string) {
+func headerFor(v *catalog.Vendor, key string) (header, prefix string) {
 	isWebToken := strings.HasPrefix(key, "eyJ") && strings.Count(key, ".") == 2 // as no key of Azure's is
 	if isWebToken && slices.Contains(v.Needs(), "resource") {
 		return auth.Authorization, auth.BearerPrefix
@@ -43,7 +43,7 @@ func headerFor(v *vendor.Vendor, key string) (header, prefix string) {
 
 // keyFile has the key or the token in a file sent as the vendor takes it. It stays one or the
 // other.
-func keyFile(v *vendor.Vendor, path string) (*auth.File, error) {
+func keyFile(v *catalog.Vendor, path string) (*auth.File, error) {
 	header, prefix := headerOf(v.Auth)
 	file, err := auth.NewFile(path, header, prefix)
 	if err != nil || len(file.Secrets()) == 0 {
@@ -62,18 +62,18 @@ func (r *runner) prove(b *backend) (err error) {
 	switch {
 	case r.flags.keyFile != "":
 		err = r.useKeyFile(b)
-	case v.Auth == vendor.None && !r.flags.keyEnvGiven:
+	case v.Auth == catalog.None && !r.flags.keyEnvGiven:
 		return nil
 	case r.keyInEnvironment(b) != "":
 		err = r.useKey(b)
 	case r.flags.keyEnvGiven:
 		return r.noKey()
-	case v.Auth == vendor.AWS: // wherever it goes: a signature is of use to nobody but its host
+	case v.Auth == catalog.AWS: // wherever it goes: a signature is of use to nobody but its host
 		return r.sign(b)
-	case v.Auth == vendor.Google && !r.mayGetKey():
+	case v.Auth == catalog.Google && !r.mayGetKey():
 		b.note(event.Key, fmt.Sprintf("Google's token is not sent to %s: if that server takes one, put it into a file and name the file with --api-key-file", hostOf(r.flags.baseURL)))
 		return nil
-	case v.Auth == vendor.Google:
+	case v.Auth == catalog.Google:
 		err = r.fetchTokens(b)
 	case r.isTheirs():
 		return r.noKey()
@@ -151,7 +151,7 @@ func (r *runner) noKey() error {
 
 // whoseKey is whom the variable of the key is known for: the first row that names it.
 func (f *runFlags) whoseKey() string {
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		if slices.Contains(v.Keys, f.keyEnv) {
 			return v.Title
 		}
@@ -182,7 +182,7 @@ func (r *runner) keyAdvice() string {
 			check = ", check " + r.flags.madeOf
 		}
 		return "put a valid key into " + r.backend.proven + check + ", or ask for access to the model"
-	case strings.TrimSpace(set) != "" && r.flags.vendor.Auth != vendor.None:
+	case strings.TrimSpace(set) != "" && r.flags.vendor.Auth != catalog.None:
 		return "no key was sent: if the key in " + r.flags.keyEnv + " is for that server, add --api-key-env " + r.flags.keyEnv
 	case r.flags.provider != providerOpenAI && len(r.flags.vendor.Keys) > 0:
 		return "no key was sent: put that server's key into " + r.flags.keyEnv + ", or name its variable with --api-key-env NAME"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/headrace/headrace/provider/vendor"
+	"github.com/headrace/headrace/provider/catalog"
 )
 
 // newProvidersTopic lists whom --provider knows. It is no command: "headrace help providers"
@@ -45,7 +45,7 @@ func writeProviders(out io.Writer) {
 	var rows strings.Builder
 	table := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "  NAME\tKEY\tDIALECT\tNEEDS")
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", v.Name, keysOf(&v), v.Dialect, needsOf(&v))
 	}
 	fmt.Fprintf(table, "  %s\t%s\t%s\t\n", providerSim, "none", "openai")
@@ -59,14 +59,14 @@ func writeProviders(out io.Writer) {
 // placeVariables are those in which the parts of an address may be.
 func placeVariables() (names []string) {
 	for _, part := range placeParts {
-		names = append(names, vendor.Variables(part)...)
+		names = append(names, catalog.Variables(part)...)
 	}
 	return append(names, azureEndpoint)
 }
 
 // ownServers are the names of servers of one's own.
 func ownServers() (names []string) {
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		if v.Local {
 			names = append(names, v.Name)
 		}
@@ -75,12 +75,12 @@ func ownServers() (names []string) {
 }
 
 // keysOf are the variables of a vendor's key.
-func keysOf(v *vendor.Vendor) string {
+func keysOf(v *catalog.Vendor) string {
 	keys := v.Keys
 	switch {
-	case v.Auth == vendor.AWS:
+	case v.Auth == catalog.AWS:
 		keys = append(keys[:len(keys):len(keys)], "AWS_ACCESS_KEY_ID")
-	case v.Auth == vendor.Google && len(keys) == 0:
+	case v.Auth == catalog.Google && len(keys) == 0:
 		return "Google's own credentials"
 	case len(keys) == 0:
 		return "none"
@@ -89,7 +89,7 @@ func keysOf(v *vendor.Vendor) string {
 }
 
 // needsOf are the flags that a vendor's address needs.
-func needsOf(v *vendor.Vendor) string {
+func needsOf(v *catalog.Vendor) string {
 	var flags []string
 	for _, part := range v.Needs() {
 		flags = append(flags, "--"+part)

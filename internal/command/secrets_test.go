@@ -20,7 +20,7 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth"
-	"github.com/headrace/headrace/provider/vendor"
+	"github.com/headrace/headrace/provider/catalog"
 )
 
 const testKey = "sk-proj-0123456789abcdefTHEKEY"
@@ -138,7 +138,7 @@ func TestKeyGoesToItsOwnHost(t *testing.T) {
 			World: &World{env: func(string) (string, bool) { return testKey, true }},
 			flags: &runFlags{inputFlags: inputFlags{whomFlags: whomFlags{provider: providerOpenAI, baseURL: c.base}}, keyEnv: defaultKeyEnv, keyEnvGiven: c.named},
 		}
-		r.flags.vendor, _ = vendor.Named(providerOpenAI)
+		r.flags.vendor, _ = catalog.Named(providerOpenAI)
 		b := &backend{}
 		if err := r.prove(b); err != nil {
 			t.Fatal(err)
@@ -169,7 +169,7 @@ func TestGoogleTokensGoToGoogle(t *testing.T) {
 			World: &World{env: func(string) (string, bool) { return testKey, true }}, halt: &halt{ctx: t.Context()},
 			flags: &runFlags{inputFlags: inputFlags{whomFlags: whomFlags{provider: "vertex", baseURL: base}}, keyEnv: defaultKeyEnv},
 		}
-		r.flags.vendor, _ = vendor.Named("vertex")
+		r.flags.vendor, _ = catalog.Named("vertex")
 		b := &backend{}
 		if err := r.prove(b); err != nil {
 			t.Fatal(err)

@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"github.com/headrace/headrace/provider/all"
+	"github.com/headrace/headrace/provider/catalog"
 	"github.com/headrace/headrace/provider/sim"
 	simface "github.com/headrace/headrace/provider/sim/face"
 	"github.com/headrace/headrace/provider/sim/openai"
-	"github.com/headrace/headrace/provider/vendor"
 )
 
 // dialectAzure is OpenAI's dialect at Azure's addresses.
@@ -49,13 +49,13 @@ func setFace(to *simface.Face, dialect string) error {
 
 // vendorOf is whom the simulated provider looks like: the first row of the face's dialect;
 // none, if that is OpenAI itself.
-func vendorOf(c sim.Config) (v vendor.Vendor) {
+func vendorOf(c sim.Config) (v catalog.Vendor) {
 	if c.Face == nil {
 		return v
 	}
 	name := dialectOf(c.Face)
-	rows := vendor.Rows()
-	return rows[slices.IndexFunc(rows, func(v vendor.Vendor) bool { return v.Name == name || v.Dialect == name })]
+	rows := catalog.Rows()
+	return rows[slices.IndexFunc(rows, func(v catalog.Vendor) bool { return v.Name == name || v.Dialect == name })]
 }
 
 // dialectOf is the word of --dialect for a face.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/printable"
-	"github.com/headrace/headrace/provider/vendor"
+	"github.com/headrace/headrace/provider/catalog"
 	"github.com/headrace/headrace/provider/wire"
 )
 
@@ -48,7 +48,7 @@ func elsewhere(bad []*prompts.LineError) (hints []string) {
 
 // speakersOf are the vendors whose dialect is about an endpoint before all others.
 func speakersOf(endpoint string) (names []string) {
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		if wire.Served(dialectNamed(v.Dialect))[0] == endpoint {
 			names = append(names, v.Name)
 		}

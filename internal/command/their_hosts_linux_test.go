@@ -30,8 +30,8 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/provider/all"
+	"github.com/headrace/headrace/provider/catalog"
 	"github.com/headrace/headrace/provider/sim"
-	"github.com/headrace/headrace/provider/vendor"
 )
 
 // theirHosts stands for the hosts of those names: a proxy that lets nobody out and answers
@@ -104,7 +104,7 @@ func certificateFor(t *testing.T, hosts []string) (tls.Certificate, string) {
 }
 
 // theirPlace is what addresses of vendors have in them, by the usual variables.
-var theirPlace = vendor.Place{Region: "eu-west-1", Project: "p", Location: "europe-west4", Resource: "me"}
+var theirPlace = catalog.Place{Region: "eu-west-1", Project: "p", Location: "europe-west4", Resource: "me"}
 
 func theirPlaceVariables() []string {
 	return []string{"AWS_REGION=eu-west-1", "GOOGLE_CLOUD_PROJECT=p", "GOOGLE_CLOUD_LOCATION=europe-west4", "AZURE_RESOURCE_NAME=me"}
@@ -112,7 +112,7 @@ func theirPlaceVariables() []string {
 
 // served answers as a vendor's dialect does below whatever path is the vendor's own. It
 // counts what bears that in the header.
-func served(t *testing.T, v *vendor.Vendor, header, bears string, calls *atomic.Int64) http.Handler {
+func served(t *testing.T, v *catalog.Vendor, header, bears string, calls *atomic.Int64) http.Handler {
 	entry, _ := all.Named(v.Dialect)
 	cfg := sim.Fast()
 	if cfg.Face = entry.Face; v.Dialect == "openai" {
@@ -134,7 +134,7 @@ func served(t *testing.T, v *vendor.Vendor, header, bears string, calls *atomic.
 	})
 }
 
-func theirHost(t *testing.T, v *vendor.Vendor) string {
+func theirHost(t *testing.T, v *catalog.Vendor) string {
 	t.Helper()
 	base, err := v.Address(theirPlace)
 	if err != nil {
@@ -153,8 +153,8 @@ const threePrompts = `{"prompt":"one"}` + "\n" + `{"prompt":"two"}` + "\n" + `{"
 // address has in it is found in the usual variables, too.
 func TestVendorAndKeyAreEnough(t *testing.T) {
 	in := writeLines(t, threePrompts)
-	for _, v := range vendor.Rows() {
-		if !strings.HasPrefix(v.Base, "https://") || v.Auth == vendor.Google {
+	for _, v := range catalog.Rows() {
+		if !strings.HasPrefix(v.Base, "https://") || v.Auth == catalog.Google {
 			continue
 		}
 		t.Run(v.Name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestVendorAndKeyAreEnough(t *testing.T) {
 func TestAzureEndpointIsEnough(t *testing.T) {
 	in := writeLines(t, threePrompts)
 	for _, name := range []string{"azure", "azure-deployments"} {
-		v, _ := vendor.Named(name)
+		v, _ := catalog.Named(name)
 		var calls atomic.Int64
 		env := theirHosts(t, served(t, &v, "Api-Key", "the-key-0123456789", &calls), "me.cognitiveservices.azure.com")
 		out := filepath.Join(t.TempDir(), "out.jsonl")
@@ -203,7 +203,7 @@ func TestAzureEndpointIsEnough(t *testing.T) {
 func TestSignedCalls(t *testing.T) {
 	in := writeLines(t, threePrompts)
 	for _, name := range []string{"bedrock", "bedrock-anthropic"} {
-		v, _ := vendor.Named(name)
+		v, _ := catalog.Named(name)
 		var calls atomic.Int64
 		signed := fmt.Sprintf("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE0123456/%s/eu-west-1/%s/aws4_request, SignedHeaders=", time.Now().UTC().Format("20060102"), v.Service)
 		env := append(theirHosts(t, served(t, &v, "Authorization", signed[:40], &calls), theirHost(t, &v)), theirPlaceVariables()...)
@@ -231,7 +231,7 @@ func TestTokensOfAnAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := writeLines(t, string(account))
-	v, _ := vendor.Named("vertex")
+	v, _ := catalog.Named("vertex")
 	var calls, tokens atomic.Int64
 	models := served(t, &v, "Authorization", "Bearer ya29.the-token-1", &calls)
 	env := theirHosts(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -252,7 +252,7 @@ func TestTokensOfAnAccount(t *testing.T) {
 // and then the run stops, though its headers look as those of others who count by the minute.
 func TestRequestsOfGroqAreADays(t *testing.T) {
 	const day, left = 8_640_000, 30 // a hundred come back each second, for whoever would wait for them
-	v, _ := vendor.Named("groq")
+	v, _ := catalog.Named("groq")
 	var calls atomic.Int64
 	answers := served(t, &v, "Authorization", "Bearer the-key-0123456789", &calls)
 	env := theirHosts(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,8 +18,8 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/catalog"
 	"github.com/headrace/headrace/provider/sim"
-	"github.com/headrace/headrace/provider/vendor"
 )
 
 // Where the limits are of an account all models have one lane, else each has its own.
@@ -59,7 +59,7 @@ func TestUseVendor(t *testing.T) {
 		if err := fs.Parse(tt.args); err != nil {
 			t.Fatal(err)
 		}
-		f.vendor, _ = vendor.Named(tt.name)
+		f.vendor, _ = catalog.Named(tt.name)
 		f.useVendor(fs, func(string) (string, bool) { return "", false })
 		if f.concurrency != tt.concurrency || f.timeout != tt.timeout || f.keyEnv != f.vendor.Keys[0] {
 			t.Errorf("%+v: %d calls, %v, %s", tt, f.concurrency, f.timeout, f.keyEnv)
@@ -82,9 +82,9 @@ func TestCostOf(t *testing.T) {
 	}
 }
 
-func whoAnswers(preset, name, base string) vendor.Vendor {
+func whoAnswers(preset, name, base string) catalog.Vendor {
 	f := whomFlags{provider: name, baseURL: base}
-	f.vendor, _ = vendor.Named(name)
+	f.vendor, _ = catalog.Named(name)
 	return f.whoAnswers(preset)
 }
 
@@ -108,7 +108,7 @@ func TestWhoAnswers(t *testing.T) {
 // What --preset names are vendors, and nobody is named twice.
 func TestPresetsAreVendors(t *testing.T) {
 	for i, name := range presets {
-		if v, ok := vendor.Named(name); !ok || v.Name != name || i > 0 && presets[i-1] >= name {
+		if v, ok := catalog.Named(name); !ok || v.Name != name || i > 0 && presets[i-1] >= name {
 			t.Errorf("%s: %v, %q", name, ok, v.Name)
 		}
 	}

@@ -13,19 +13,19 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/all"
-	"github.com/headrace/headrace/provider/vendor"
+	"github.com/headrace/headrace/provider/catalog"
 )
 
 // whomFlags say whom a command calls, or would: the vendor, its address, and what the
 // address has in it.
 type whomFlags struct {
 	provider, baseURL string
-	place             vendor.Place
+	place             catalog.Place
 
 	maxTokens      int
 	maxTokensGiven bool
 
-	vendor  vendor.Vendor    // of --provider; the zero value is the simulated one
+	vendor  catalog.Vendor   // of --provider; the zero value is the simulated one
 	dialect provider.Dialect // the vendor's
 
 	placed []string // flags of a place that were given
@@ -57,8 +57,8 @@ func (f *whomFlags) registerWhom(fs *pflag.FlagSet) {
 
 // completeProvider offers the names of providers to the shell.
 func completeProvider(cmd *cobra.Command) {
-	names := make([]cobra.Completion, 0, len(vendor.Rows())+1)
-	for _, v := range vendor.Rows() {
+	names := make([]cobra.Completion, 0, len(catalog.Rows())+1)
+	for _, v := range catalog.Rows() {
 		names = append(names, cobra.CompletionWithDesc(v.Name, v.Title))
 	}
 	names = append(names, cobra.CompletionWithDesc(providerSim, "simulated, needs no key"))
@@ -80,7 +80,7 @@ func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		return nil
 	}
 	var known bool
-	if f.vendor, known = vendor.Named(f.provider); !known {
+	if f.vendor, known = catalog.Named(f.provider); !known {
 		return fmt.Errorf("--provider: %q is not known: %suse one of headrace help providers, or openai with --base-url for any compatible server",
 			typed, didYouMean(meant(f.provider)))
 	}
@@ -103,9 +103,9 @@ func (f *whomFlags) demandsBound() bool {
 
 // fromUsual takes the parts of a place that were not told from the variables in which they
 // usually are.
-func fromUsual(p vendor.Place, env func(string) (string, bool)) vendor.Place {
+func fromUsual(p catalog.Place, env func(string) (string, bool)) catalog.Place {
 	for part, to := range map[string]*string{"region": &p.Region, "project": &p.Project, "location": &p.Location, "resource": &p.Resource} {
-		for _, name := range vendor.Variables(part) {
+		for _, name := range catalog.Variables(part) {
 			if value, _ := env(name); *to == "" {
 				*to = strings.TrimSpace(value)
 			}
@@ -122,16 +122,16 @@ func (f *whomFlags) isOpenAIShaped() bool { return f.dialect.Name() == providerO
 
 // whoAnswers is the vendor whose rules hold: that of --preset, else that of --provider, and
 // of openai whoever is at the base URL.
-func (f *whomFlags) whoAnswers(preset string) vendor.Vendor {
+func (f *whomFlags) whoAnswers(preset string) catalog.Vendor {
 	switch {
 	case preset != presetAuto:
-		return vendor.For(preset, "")
+		return catalog.For(preset, "")
 	case f.provider == providerSim:
-		return vendor.For("", "")
+		return catalog.For("", "")
 	case f.provider != providerOpenAI:
 		return f.vendor
 	}
-	return vendor.For("", f.baseURL)
+	return catalog.For("", f.baseURL)
 }
 
 // takes says what is wrong with a chat for the dialect of the provider; nil if nothing is.

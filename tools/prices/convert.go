@@ -12,7 +12,7 @@ import (
 )
 
 // byVendor names the provider of the data that holds a vendor's prices, by the vendor's row in
-// provider/vendor. A vendor without a provider has no prices. A server of an unknown name is
+// provider/catalog. A vendor without a provider has no prices. A server of an unknown name is
 // "generic": it may resell the closed models of three makers, and anybody may serve open ones.
 var byVendor = map[string][]string{
 	"openai": {"openai"}, "anthropic": {"anthropic"}, "generic": {"openai", "anthropic", "google"},

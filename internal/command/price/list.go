@@ -38,12 +38,12 @@ func AsOf() string { return list().AsOf }
 func Source() string { return list().Source }
 
 // of reads what a vendor asks for its models; nil: it is not known.
-func (l *builtIn) of(vendor string) []catalog {
-	var all []catalog
+func (l *builtIn) of(vendor string) []modelPrices {
+	var all []modelPrices
 	for _, source := range l.Vendors[vendor] {
 		var models []listed
 		must(json.Unmarshal(l.Models[source], &models))
-		all = append(all, catalogOf(models))
+		all = append(all, modelPricesOf(models))
 	}
 	return all
 }
@@ -55,8 +55,8 @@ type listed struct {
 	entry
 }
 
-// catalog finds the models of one source by their names. What has no price maps to nil.
-type catalog struct {
+// modelPrices finds the models of one source by their names. What has no price maps to nil.
+type modelPrices struct {
 	names    map[string]*Price
 	patterns []pattern // the longest first, as it says most
 }
@@ -71,8 +71,8 @@ func (p pattern) matches(name string) bool {
 		strings.Contains(name[len(p.start):len(name)-len(p.end)], p.middle)
 }
 
-func catalogOf(models []listed) catalog {
-	c := catalog{names: make(map[string]*Price, len(models))}
+func modelPricesOf(models []listed) modelPrices {
+	c := modelPrices{names: make(map[string]*Price, len(models))}
 	for _, m := range models {
 		var price *Price
 		if m.Input != nil {
@@ -90,7 +90,7 @@ func catalogOf(models []listed) catalog {
 }
 
 // add adds a name; of two models with one name, the first has it.
-func (c *catalog) add(name string, price *Price) {
+func (c *modelPrices) add(name string, price *Price) {
 	lower := strings.ToLower(name)
 	if parts := strings.Split(lower, "*"); len(parts) > 1 {
 		c.patterns = append(c.patterns, pattern{parts[0], strings.Join(parts[1:len(parts)-1], "*"), parts[len(parts)-1], price})
@@ -105,7 +105,7 @@ func (c *catalog) add(name string, price *Price) {
 
 // find finds a model by its name, in whatever case; or by that of which it is a dated build; or
 // by the longest pattern. Gemini's names may begin with models/.
-func (c *catalog) find(model string) (p *Price, known bool) {
+func (c *modelPrices) find(model string) (p *Price, known bool) {
 	if p, known = c.names[model]; known {
 		return p, true
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/provider"
-	"github.com/headrace/headrace/provider/vendor"
+	"github.com/headrace/headrace/provider/catalog"
 )
 
 // Each line of the list reads as a price, or has none. It is dated and credited, and its vendors
@@ -22,7 +22,7 @@ func TestBuiltInList(t *testing.T) {
 		t.Errorf("%+v, %v", credit, err)
 	}
 	for name, sources := range l.Vendors {
-		if v, ok := vendor.Named(name); !ok || v.Local || len(sources) == 0 {
+		if v, ok := catalog.Named(name); !ok || v.Local || len(sources) == 0 {
 			t.Errorf("%s: %v, %v", name, v.Name, sources)
 		}
 		for _, source := range sources {
@@ -105,9 +105,9 @@ func TestNamesWithoutAPrice(t *testing.T) {
 // A model without a price in a vendor's own data has none of another's either.
 func TestFirstSourceCounts(t *testing.T) {
 	one := 1.0
-	table := Table{listed: []catalog{
-		catalogOf([]listed{{Match: []string{"hears"}}}),
-		catalogOf([]listed{{Match: []string{"h*"}, entry: entry{rates: rates{Input: &one, Output: &one}}}}),
+	table := Table{listed: []modelPrices{
+		modelPricesOf([]listed{{Match: []string{"hears"}}}),
+		modelPricesOf([]listed{{Match: []string{"h*"}, entry: entry{rates: rates{Input: &one, Output: &one}}}}),
 	}}
 	if _, _, ok := table.Of("hears"); ok {
 		t.Error("hears has a price")
@@ -122,7 +122,7 @@ func TestPatterns(t *testing.T) {
 	priced := func(input float64, match ...string) listed {
 		return listed{Match: match, entry: entry{rates: rates{Input: &input, Output: &input}}}
 	}
-	table := Table{listed: []catalog{catalogOf([]listed{
+	table := Table{listed: []modelPrices{modelPricesOf([]listed{
 		priced(1, "flash*"), priced(2, "*flash-lite*", "Exact"), priced(3, "flash-lite-tts"), priced(4, "*@end"), priced(5, "exact"),
 	})}}
 	for model, want := range map[string]float64{

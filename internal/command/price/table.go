@@ -11,7 +11,7 @@ import (
 // many goroutines may ask it at once; to ask for a name in small letters allocates nothing.
 type Table struct {
 	told   map[string]Price // --prices
-	listed []catalog        // the built-in list's for one vendor, the first that knows a model counts
+	listed []modelPrices    // the built-in list's for one vendor, the first that knows a model counts
 	others *Price           // --price
 }
 

@@ -1,4 +1,4 @@
-package vendor
+package catalog
 
 import (
 	"errors"
@@ -79,7 +79,7 @@ func (v Vendor) Address(at Place) (string, error) {
 		base = own
 	}
 	if base == "" {
-		return "", fmt.Errorf("vendor: address of %s: %w", v.Name, ErrNoAddress)
+		return "", fmt.Errorf("catalog: address of %s: %w", v.Name, ErrNoAddress)
 	}
 	for _, p := range parts {
 		mark := "{" + p.name + "}"
@@ -88,7 +88,7 @@ func (v Vendor) Address(at Place) (string, error) {
 		}
 		value := p.of(at)
 		if !isPart(value) {
-			return "", fmt.Errorf("vendor: address of %s: %w", v.Name, &PartError{Part: p.name, Value: value})
+			return "", fmt.Errorf("catalog: address of %s: %w", v.Name, &PartError{Part: p.name, Value: value})
 		}
 		base = strings.ReplaceAll(base, mark, value)
 	}

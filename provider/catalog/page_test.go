@@ -1,4 +1,4 @@
-package vendor_test
+package catalog_test
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/limiter"
-	"github.com/headrace/headrace/provider/vendor"
+	"github.com/headrace/headrace/provider/catalog"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/providers.md anew")
@@ -41,20 +41,20 @@ func TestPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s is not what the rows say: go test ./provider/vendor -run TestPage -update", page)
+		t.Errorf("%s is not what the rows say: go test ./provider/catalog -run TestPage -update", page)
 	}
 }
 
 func where() string {
 	var b strings.Builder
 	b.WriteString("| name | who | key, in a variable | sent as | address | dialect |\n|---|---|---|---|---|---|\n")
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", v.Name, v.Title, cmp.Or(code(v.Keys...), "–"), v.Auth, address(v), v.Dialect)
 	}
 	return b.String()
 }
 
-func address(v vendor.Vendor) string {
+func address(v catalog.Vendor) string {
 	if v.Base == "" {
 		return "`--base-url`"
 	}
@@ -68,7 +68,7 @@ func address(v vendor.Vendor) string {
 func limits() string {
 	var b strings.Builder
 	b.WriteString("| name | headers | charge | in flight | of | attempt | words |\n|---|---|---|--:|---|--:|--:|\n")
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		own := len(v.Wording.Kinds) + len(v.Wording.Phrases) + len(v.Wording.Statuses)
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n",
 			v.Name, headers(v), charge(v), number(v.InFlight), whose(v), longest(v.Timeout), number(own))
@@ -77,7 +77,7 @@ func limits() string {
 }
 
 // headers says what periods the limits in headers are for.
-func headers(v vendor.Vendor) string {
+func headers(v catalog.Vendor) string {
 	var says []string
 	for _, p := range v.Periods {
 		switch {
@@ -101,7 +101,7 @@ func length(d time.Duration) string {
 	return map[time.Duration]string{time.Second: "second", time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}[d]
 }
 
-func charge(v vendor.Vendor) string {
+func charge(v catalog.Vendor) string {
 	if v.Local {
 		return "–"
 	}
@@ -120,7 +120,7 @@ func charge(v vendor.Vendor) string {
 	return says
 }
 
-func whose(v vendor.Vendor) string {
+func whose(v catalog.Vendor) string {
 	switch {
 	case v.Local:
 		return "server"
@@ -146,7 +146,7 @@ func number(n int) string {
 
 func notes() string {
 	var b strings.Builder
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		var says []string
 		if v.Note != "" {
 			says = append(says, v.Note)
@@ -166,7 +166,7 @@ func notes() string {
 
 func recorded() string {
 	var says []string
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		if len(recordedOf(v.Name)) > 0 {
 			says = append(says, v.Name)
 		}

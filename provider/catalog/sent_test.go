@@ -1,4 +1,4 @@
-package vendor_test
+package catalog_test
 
 import (
 	"io"
@@ -9,10 +9,10 @@ import (
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/all"
 	"github.com/headrace/headrace/provider/anthropic"
+	"github.com/headrace/headrace/provider/catalog"
 	"github.com/headrace/headrace/provider/converse"
 	"github.com/headrace/headrace/provider/gemini"
 	"github.com/headrace/headrace/provider/openai"
-	"github.com/headrace/headrace/provider/vendor"
 	"github.com/headrace/headrace/provider/wire"
 )
 
@@ -27,7 +27,7 @@ func (a *addressed) RoundTrip(r *http.Request) (*http.Response, error) {
 // A call goes where its vendor's documents say. What stands here is written out, and not
 // put together.
 func TestWhereCallsGo(t *testing.T) {
-	at := vendor.Place{Region: "eu-west-1", Project: "p", Location: "europe-west4", Resource: "me"}
+	at := catalog.Place{Region: "eu-west-1", Project: "p", Location: "europe-west4", Resource: "me"}
 	for name, want := range map[string]string{
 		"openai":            "https://api.openai.com/v1/chat/completions",
 		"anthropic":         "https://api.anthropic.com/v1/messages",
@@ -48,7 +48,7 @@ func TestWhereCallsGo(t *testing.T) {
 		"github-models":     "https://models.github.ai/inference/chat/completions",
 		"ollama":            "http://localhost:11434/v1/chat/completions",
 	} {
-		v, ok := vendor.Named(name)
+		v, ok := catalog.Named(name)
 		if !ok {
 			t.Fatal(name)
 		}
@@ -75,8 +75,8 @@ func TestWhereCallsGo(t *testing.T) {
 
 // A client of one dialect alone knows the same addresses as the rows.
 func TestClientsAndRowsAgree(t *testing.T) {
-	address := func(name string, at vendor.Place) string {
-		v, _ := vendor.Named(name)
+	address := func(name string, at catalog.Place) string {
+		v, _ := catalog.Named(name)
 		base, err := v.Address(at)
 		if err != nil {
 			t.Error(err)
@@ -84,17 +84,17 @@ func TestClientsAndRowsAgree(t *testing.T) {
 		return base
 	}
 	for _, region := range []string{"us-east-1", "eu-central-1"} {
-		if url, err := converse.RegionURL(region); err != nil || url != address("bedrock", vendor.Place{Region: region}) {
+		if url, err := converse.RegionURL(region); err != nil || url != address("bedrock", catalog.Place{Region: region}) {
 			t.Errorf("%s, %v", url, err)
 		}
 	}
 	for _, location := range []string{"global", "us", "eu", "europe-west4"} {
-		if url, err := gemini.VertexURL("p-1", location); err != nil || url != address("vertex", vendor.Place{Project: "p-1", Location: location}) {
+		if url, err := gemini.VertexURL("p-1", location); err != nil || url != address("vertex", catalog.Place{Project: "p-1", Location: location}) {
 			t.Errorf("%s, %v", url, err)
 		}
 	}
 	for name, url := range map[string]string{"openai": openai.DefaultBaseURL, "anthropic": anthropic.DefaultBaseURL, "gemini": gemini.DefaultBaseURL} {
-		if own := address(name, vendor.Place{}); own != url && own != url+"/v1" {
+		if own := address(name, catalog.Place{}); own != url && own != url+"/v1" {
 			t.Errorf("%s: %s, and its client %s", name, own, url)
 		}
 	}

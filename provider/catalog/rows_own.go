@@ -1,4 +1,4 @@
-package vendor
+package catalog
 
 // openAIKey is the variable of a key for servers without one of their own.
 const openAIKey = "OPENAI_API_KEY"

@@ -1,4 +1,4 @@
-package vendor_test
+package catalog_test
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider/all"
-	"github.com/headrace/headrace/provider/vendor"
+	"github.com/headrace/headrace/provider/catalog"
 )
 
 // A vendor is known by name, else by its host; what is at one's own address is
@@ -58,7 +58,7 @@ func TestFor(t *testing.T) {
 		{"auto", "://", "generic"},
 		{"nobody", "http://vllm:8000/v1", "local"},
 	} {
-		if got := vendor.For(tt.name, tt.base); got.Name != tt.want || got.Local != (tt.want == "local") {
+		if got := catalog.For(tt.name, tt.base); got.Name != tt.want || got.Local != (tt.want == "local") {
 			t.Errorf("%s %s: %s (local: %v), want %s", tt.name, tt.base, got.Name, got.Local, tt.want)
 		}
 	}
@@ -83,7 +83,7 @@ func TestCharge(t *testing.T) {
 		{"anthropic", 0, limiter.ExpectedOutput},
 		{"gemini", 100, 0},
 	} {
-		v := vendor.For(tt.name, "")
+		v := catalog.For(tt.name, "")
 		got := v.Charge.Of(limiter.Cost{Requests: 1, Input: 5, Output: tt.bound})
 		if want := (limiter.Cost{Requests: 1, Input: 5, Output: tt.draws}); got != want {
 			t.Errorf("%s with a bound of %v: %+v, want %+v", tt.name, tt.bound, got, want)
@@ -95,11 +95,11 @@ func TestCharge(t *testing.T) {
 func TestRows(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	variable := regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		if _, spoken := all.Named(v.Dialect); !name.MatchString(v.Name) || v.Title == "" || !spoken {
 			t.Errorf("%q, %q, dialect %q", v.Name, v.Title, v.Dialect)
 		}
-		if got, ok := vendor.Named(strings.ToUpper(v.Name)); !ok || got.Name != v.Name {
+		if got, ok := catalog.Named(strings.ToUpper(v.Name)); !ok || got.Name != v.Name {
 			t.Errorf("%s is not found by its name: %q", v.Name, got.Name)
 		}
 		for _, key := range v.Keys {
@@ -107,13 +107,13 @@ func TestRows(t *testing.T) {
 				t.Errorf("%s: variable %q", v.Name, key)
 			}
 		}
-		if needsKey := v.Auth != vendor.None && v.Auth != vendor.Google; needsKey != (len(v.Keys) > 0) {
+		if needsKey := v.Auth != catalog.None && v.Auth != catalog.Google; needsKey != (len(v.Keys) > 0) {
 			t.Errorf("%s: %v with keys %q", v.Name, v.Auth, v.Keys)
 		}
-		if (v.Auth == vendor.AWS) != (v.Service != "") {
+		if (v.Auth == catalog.AWS) != (v.Service != "") {
 			t.Errorf("%s: %v signs for %q", v.Name, v.Auth, v.Service)
 		}
-		if v.Auth > vendor.None || v.InFlight < 0 || v.Timeout < 0 || v.Charge.Rule == limiter.ChargeAsTold {
+		if v.Auth > catalog.None || v.InFlight < 0 || v.Timeout < 0 || v.Charge.Rule == limiter.ChargeAsTold {
 			t.Errorf("%s: %+v", v.Name, v)
 		}
 		if err := errors.Join(v.Charge.Validate(), v.Periods.Validate()); err != nil {
@@ -150,8 +150,8 @@ func TestRowsAreShort(t *testing.T) {
 			return false
 		})
 	}
-	if rows != len(vendor.Rows()) {
-		t.Errorf("%d rows were looked at, of %d", rows, len(vendor.Rows()))
+	if rows != len(catalog.Rows()) {
+		t.Errorf("%d rows were looked at, of %d", rows, len(catalog.Rows()))
 	}
 }
 
@@ -161,7 +161,7 @@ func FuzzFor(f *testing.F) {
 		f.Add(base)
 	}
 	f.Fuzz(func(t *testing.T, base string) {
-		v := vendor.For("", base)
+		v := catalog.For("", base)
 		if v.Name == "" {
 			t.Errorf("%q is nobody's", base)
 		}
@@ -170,7 +170,7 @@ func FuzzFor(f *testing.F) {
 			return
 		}
 		u.Host = strings.ToUpper(u.Host)
-		if w := vendor.For("", u.String()); w.Name != v.Name {
+		if w := catalog.For("", u.String()); w.Name != v.Name {
 			t.Errorf("%q is %s, and in capitals %s", base, v.Name, w.Name)
 		}
 	})
@@ -178,24 +178,24 @@ func FuzzFor(f *testing.F) {
 
 // Names are in order and there is one of each, so that a message can list them.
 func TestNames(t *testing.T) {
-	names := vendor.Names()
-	if !slices.IsSorted(names) || len(slices.Compact(names)) != len(vendor.Rows()) || len(names) < 30 {
+	names := catalog.Names()
+	if !slices.IsSorted(names) || len(slices.Compact(names)) != len(catalog.Rows()) || len(names) < 30 {
 		t.Errorf("%d: %q", len(names), names)
 	}
-	if _, ok := vendor.Named("nobody"); ok {
+	if _, ok := catalog.Named("nobody"); ok {
 		t.Error("nobody is a vendor")
 	}
 }
 
 // A host is one vendor's: whoever answers there means one thing by its words.
 func TestHostsDoNotOverlap(t *testing.T) {
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		for _, of := range v.Hosts {
 			host := strings.ReplaceAll(of, "*", "eu-west-1")
-			if got := vendor.For("", "https://"+host+"/v1"); got.Name != v.Name {
+			if got := catalog.For("", "https://"+host+"/v1"); got.Name != v.Name {
 				t.Errorf("%s of %s is taken for %s", host, v.Name, got.Name)
 			}
-			for _, w := range vendor.Rows() {
+			for _, w := range catalog.Rows() {
 				if w.Name == v.Name {
 					continue
 				}
@@ -212,13 +212,13 @@ func TestHostsDoNotOverlap(t *testing.T) {
 // Bases are URLs once their placeholders are filled in, and lie on a host of whom they are,
 // or of another door to it.
 func TestBases(t *testing.T) {
-	places := []vendor.Place{
+	places := []catalog.Place{
 		{Region: "eu-west-1", Project: "p-1", Location: "europe-west4", Resource: "me"},
 		{Region: "us-east-1", Project: "p", Location: "global", Resource: "me"},
 		{Region: "us-east-1", Project: "p", Location: "us", Resource: "me"},
 		{Region: "us-east-1", Project: "p", Location: "eu", Resource: "me"},
 	}
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		for _, at := range places {
 			base, err := v.Address(at)
 			if v.Base == "" {
@@ -235,7 +235,7 @@ func TestBases(t *testing.T) {
 			if !secure || u.Host == "" || u.User != nil || u.RawQuery != "" || strings.ContainsAny(base, "{}") || strings.HasSuffix(base, "/") {
 				t.Errorf("%s: %s", v.Name, base)
 			}
-			whose := vendor.For("", base)
+			whose := catalog.For("", base)
 			if v.Local {
 				if whose.Name != "local" {
 					t.Errorf("%s: %s is %s", v.Name, base, whose.Name)

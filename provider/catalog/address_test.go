@@ -1,4 +1,4 @@
-package vendor_test
+package catalog_test
 
 import (
 	"errors"
@@ -6,25 +6,25 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headrace/headrace/provider/vendor"
+	"github.com/headrace/headrace/provider/catalog"
 )
 
 // An address is that of its place.
 func TestAddress(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		at   vendor.Place
+		at   catalog.Place
 		want string
 	}{
-		{"openai", vendor.Place{}, "https://api.openai.com/v1"},
-		{"azure", vendor.Place{Resource: "acme-we"}, "https://acme-we.openai.azure.com/openai/v1"},
-		{"bedrock", vendor.Place{Region: "eu-west-1"}, "https://bedrock-runtime.eu-west-1.amazonaws.com"},
-		{"bedrock-openai", vendor.Place{Region: "eu-west-1"}, "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1"},
-		{"vertex", vendor.Place{Project: "p", Location: "asia-east1"}, "https://asia-east1-aiplatform.googleapis.com/v1/projects/p/locations/asia-east1/publishers/google"},
-		{"vertex", vendor.Place{Project: "p", Location: "global"}, "https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/google"},
-		{"vertex", vendor.Place{Project: "p", Location: "eu"}, "https://aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu/publishers/google"},
+		{"openai", catalog.Place{}, "https://api.openai.com/v1"},
+		{"azure", catalog.Place{Resource: "acme-we"}, "https://acme-we.openai.azure.com/openai/v1"},
+		{"bedrock", catalog.Place{Region: "eu-west-1"}, "https://bedrock-runtime.eu-west-1.amazonaws.com"},
+		{"bedrock-openai", catalog.Place{Region: "eu-west-1"}, "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1"},
+		{"vertex", catalog.Place{Project: "p", Location: "asia-east1"}, "https://asia-east1-aiplatform.googleapis.com/v1/projects/p/locations/asia-east1/publishers/google"},
+		{"vertex", catalog.Place{Project: "p", Location: "global"}, "https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/google"},
+		{"vertex", catalog.Place{Project: "p", Location: "eu"}, "https://aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu/publishers/google"},
 	} {
-		v, _ := vendor.Named(tt.name)
+		v, _ := catalog.Named(tt.name)
 		if got, err := v.Address(tt.at); got != tt.want || err != nil {
 			t.Errorf("%s %+v: %s, %v", tt.name, tt.at, got, err)
 		}
@@ -34,18 +34,18 @@ func TestAddress(t *testing.T) {
 // What would make another address of it is refused, by the name of the part: a key is sent
 // there.
 func TestAddressRefuses(t *testing.T) {
-	v, _ := vendor.Named("azure")
+	v, _ := catalog.Named("azure")
 	for _, resource := range []string{"", "evil.com/", "evil.com#", "a.b", "me@evil", "a b", "ä", "{region}", "..", "a:1", strings.Repeat("a", 64)} {
-		got, err := v.Address(vendor.Place{Resource: resource})
-		if !errors.Is(err, vendor.ErrPart) || !strings.Contains(err.Error(), "azure: its resource ") {
+		got, err := v.Address(catalog.Place{Resource: resource})
+		if !errors.Is(err, catalog.ErrPart) || !strings.Contains(err.Error(), "azure: its resource ") {
 			t.Errorf("%q: %q, %v", resource, got, err)
 		}
-		var part *vendor.PartError
+		var part *catalog.PartError
 		if !errors.As(err, &part) || part.Part != "resource" || part.Value != resource {
 			t.Errorf("%q: %+v", resource, part)
 		}
 	}
-	if _, err := vendor.For("generic", "").Address(vendor.Place{}); !errors.Is(err, vendor.ErrNoAddress) {
+	if _, err := catalog.For("generic", "").Address(catalog.Place{}); !errors.Is(err, catalog.ErrNoAddress) {
 		t.Errorf("generic: %v", err)
 	}
 }
@@ -55,17 +55,17 @@ func TestNeeds(t *testing.T) {
 	for name, want := range map[string][]string{
 		"openai": nil, "generic": nil, "azure": {"resource"}, "bedrock": {"region"}, "vertex": {"project", "location"},
 	} {
-		v, _ := vendor.Named(name)
+		v, _ := catalog.Named(name)
 		if got := v.Needs(); !slices.Equal(got, want) {
 			t.Errorf("%s needs %q, want %q", name, got, want)
 		}
 		for _, part := range want {
-			if len(vendor.Variables(part)) == 0 {
+			if len(catalog.Variables(part)) == 0 {
 				t.Errorf("no variable has the %s", part)
 			}
 		}
 	}
-	if got := vendor.Variables("planet"); got != nil {
+	if got := catalog.Variables("planet"); got != nil {
 		t.Errorf("the planet is in %q", got)
 	}
 }
@@ -74,8 +74,8 @@ func TestNeeds(t *testing.T) {
 // key is sent there without being asked about. Nobody answers elsewhere, and servers of
 // one's own have no address that is theirs alone.
 func TestAnswersAtItsOwnAddress(t *testing.T) {
-	at := vendor.Place{Region: "eu-west-1", Project: "p", Location: "asia-east1", Resource: "acme"}
-	for _, v := range vendor.Rows() {
+	at := catalog.Place{Region: "eu-west-1", Project: "p", Location: "asia-east1", Resource: "acme"}
+	for _, v := range catalog.Rows() {
 		if base, err := v.Address(at); err == nil && v.Answers(base) == v.Local {
 			t.Errorf("%s (local: %v): answers at %s: %v", v.Name, v.Local, base, v.Local)
 		}
@@ -94,11 +94,11 @@ func TestAnswersWhereItsKeyIsTaken(t *testing.T) {
 		"bedrock-openai":    "https://bedrock-runtime-fips.us-east-1.amazonaws.com/openai/v1",
 		"generic":           "https://api.openai.com/v1",
 	} {
-		if v, _ := vendor.Named(name); !v.Answers(at) {
+		if v, _ := catalog.Named(name); !v.Answers(at) {
 			t.Errorf("%s does not answer at %s", name, at)
 		}
 	}
-	if v, _ := vendor.Named("groq"); v.Answers("https://api.openai.com/v1") {
+	if v, _ := catalog.Named("groq"); v.Answers("https://api.openai.com/v1") {
 		t.Error("groq answers for openai")
 	}
 }

@@ -1,4 +1,4 @@
-package vendor_test
+package catalog_test
 
 import (
 	"slices"
@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/catalog"
 	"github.com/headrace/headrace/provider/providertest"
-	"github.com/headrace/headrace/provider/vendor"
 )
 
 // recordedOf are the recordings of a vendor's answers.
@@ -25,7 +25,7 @@ func recordedOf(name string) (cases []providertest.Case) {
 // is one of a vendor that there is.
 func TestVendorRecordings(t *testing.T) {
 	for _, c := range providertest.VendorCases() {
-		v, ok := vendor.Named(c.Vendor())
+		v, ok := catalog.Named(c.Vendor())
 		if !ok {
 			t.Errorf("%s: no such vendor", c.Name)
 			continue
@@ -40,7 +40,7 @@ func TestVendorRecordings(t *testing.T) {
 // A vendor's own words change no answer that everybody's give its due: all that was recorded of
 // it is read as it is without them.
 func TestWordingLeavesOthers(t *testing.T) {
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		for _, c := range providertest.Cases() {
 			if c.Fine || !c.Whole || c.Dialect != "" || c.Vendor() != v.Name {
 				continue // what only a dialect reads right is in the tests of provider/all
@@ -55,7 +55,7 @@ func TestWordingLeavesOthers(t *testing.T) {
 // Each word to which a row gives a meaning is in a recording of that vendor, and decides it:
 // without that word it is something else, or nobody else's words say so.
 func TestEachWordIsRecorded(t *testing.T) {
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		for what, only := range entries(v.Wording) {
 			decided := slices.ContainsFunc(recordedOf(v.Name), func(c providertest.Case) bool { return decides(only, c) })
 			if !decided {
@@ -103,7 +103,7 @@ func decides(only provider.Wording, c providertest.Case) bool {
 // a gateway that passes it on chose that.
 func TestWordsOfOneVendor(t *testing.T) {
 	body := []byte(`{"message":"Service tier capacity exceeded for this model.","type":"service_tier_capacity_exceeded"}`)
-	mistral, _ := vendor.Named("mistral")
+	mistral, _ := catalog.Named("mistral")
 	for status, kind := range map[int]provider.Kind{429: provider.Throttled, 503: provider.Overloaded} {
 		if e := provider.ClassifyIn(status, nil, body); e == nil || e.Kind != kind {
 			t.Errorf("%d of whomever: %v, want %v", status, e, kind)
@@ -137,7 +137,7 @@ func TestNeighboursKeepTheirKind(t *testing.T) {
 		{"huggingface", "unsupported_parameter", 400, provider.Invalid},
 		{"openai", "model_not_supported", 400, provider.Invalid},
 	} {
-		v, _ := vendor.Named(c.vendor)
+		v, _ := catalog.Named(c.vendor)
 		body := []byte(`{"error":{"code":"` + c.code + `","message":"m"}}`)
 		if e := provider.ClassifyIn(c.status, nil, body, &v.Wording); e.Kind != c.want {
 			t.Errorf("%s %d %s: %v, want %v", c.vendor, c.status, c.code, e.Kind, c.want)
@@ -147,7 +147,7 @@ func TestNeighboursKeepTheirKind(t *testing.T) {
 
 // What words are compared with is in small letters.
 func TestWordsAreSmall(t *testing.T) {
-	for _, v := range vendor.Rows() {
+	for _, v := range catalog.Rows() {
 		for word := range v.Wording.Kinds {
 			if word != strings.ToLower(word) {
 				t.Errorf("%s: %s", v.Name, word)

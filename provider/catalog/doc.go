@@ -1,4 +1,4 @@
-// Package vendor is what is known of those who answer: where each is reached, in which
+// Package catalog is what is known of those who answer: where each is reached, in which
 // dialect, with which key, how it counts, and what it means by its words. A vendor is a
 // row of data; a dialect is code, and is elsewhere.
 //
@@ -13,4 +13,4 @@
 //	       rows ──▶ └────────────────────────┘ ──Wording───▶ what an error means
 //
 // docs/providers.md shows all rows, and is made of them.
-package vendor
+package catalog
