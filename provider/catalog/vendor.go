@@ -57,8 +57,13 @@ type Vendor struct {
 
 	// SecondHand: its address or the variable of its key was found with others than its maker.
 	SecondHand bool
-	// Note is what a person should know beside all that, in a sentence or two.
+	// Note is what a person should know besides, in a sentence or two.
 	Note string
+
+	// Source names where the row's facts stand: a page of its maker, or an SDK and its version.
+	Source string
+	// Day is when they were read there, as 2026-11-26.
+	Day string
 }
 
 // Auth is how a vendor is told who calls.
