@@ -110,6 +110,7 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		"coordinator":          {"coordinator/machine", "limiter"},
 		"provider/rawjson":     {},
 		"provider":             {"provider/rawjson"},
+		"provider/estimate":    {"provider/rawjson"},
 		"provider/catalog":     {"limiter", "provider", "provider/rawjson"},
 		"provider/auth":        {"provider", "provider/rawjson"},
 		"provider/wire":        {"provider", "provider/auth", "provider/rawjson"},
@@ -135,7 +136,7 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		},
 		"batch/promptfile": {
 			"batch", "internal/disk", "batch/internal/keys", "batch/internal/lines", "batch/journal", "batch/prompts", "batch/saver",
-			"coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson", "provider/catalog",
+			"coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson", "provider/catalog", "provider/estimate",
 		},
 
 		// The simulated provider shares nothing with the client's side.

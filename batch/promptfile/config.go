@@ -15,6 +15,7 @@ import (
 	"github.com/headrace/headrace/batch/saver"
 	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/estimate"
 )
 
 // Config says what is run and where it goes. Input and Output, or Stdout, are needed; the
@@ -129,7 +130,7 @@ func (c Config) withDefaults() Config {
 		c.Lane = func(model string) string { return model }
 	}
 	if c.Cost == nil {
-		c.Cost, c.estimates = estimate, true
+		c.Cost, c.estimates = costOf, true
 	}
 	if c.Redact == nil {
 		c.Redact = func(s string) string { return s }
@@ -143,9 +144,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// estimate is what a request may cost, as its lane's rule wants to know it.
-func estimate(r *prompts.Request) batch.Cost {
-	input, output := provider.Estimate(r.Body)
+// costOf is what a request may cost, as its lane's rule wants to know it.
+func costOf(r *prompts.Request) batch.Cost {
+	input, output := estimate.Request(r.Body)
 	return batch.Cost{Requests: 1, Input: input, Output: output}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/estimate"
 )
 
 // options are how the calls are made.
@@ -59,7 +60,7 @@ func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply,
 
 // sayBound says once that a prompt has a bound on its answer that nobody told.
 func (r *runner) sayBound(it *promptfile.Item) {
-	if !r.bounds.Load() || !it.Form.IsPrompt() || provider.MaxOutput(it.Body) > 0 || !r.bounds.Swap(false) {
+	if !r.bounds.Load() || !it.Form.IsPrompt() || estimate.MaxOutput(it.Body) > 0 || !r.bounds.Swap(false) {
 		return
 	}
 	r.console.Notice(event.MaxTokens, fmt.Sprintf("prompts without max_tokens get %s, as %s requires a max_tokens: --max-tokens sets another",

@@ -6,13 +6,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/limiter"
-	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/estimate"
 )
 
 // estimateOf is what is known of a request before its lane is: its prompt, and the bound
 // on its output. The real usage puts it right after the call.
 func estimateOf(body []byte) limiter.Cost {
-	input, output := provider.Estimate(body)
+	input, output := estimate.Request(body)
 	return limiter.Cost{Requests: 1, Input: input, Output: output}
 }
 

@@ -180,6 +180,9 @@ func Number(value []byte) float64 {
 // IsString reports whether a valid value is a string; nil is none.
 func IsString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
 
+// IsObject reports whether a valid value is an object; nil is none.
+func IsObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
+
 // IsWord reports whether a value is that string.
 func IsWord(value []byte, word string) bool {
 	return len(value) >= len(word)+2 && value[0] == '"' && string(Unquote(value)) == word

@@ -20,6 +20,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/estimate"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/sim"
 )
@@ -202,7 +203,7 @@ func (s setting) options() []batch.Option {
 		batch.WithConcurrency(s.concurrency), batch.WithSeed(s.seed),
 		batch.WithCharge(batch.Charge{Rule: limiter.ChargeGreater}),
 		batch.WithCostOf(func(i int) batch.Cost {
-			input, output := provider.Estimate(s.body(i))
+			input, output := estimate.Request(s.body(i))
 			return batch.Cost{Requests: 1, Input: input, Output: output}
 		}),
 	}

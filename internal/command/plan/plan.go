@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/internal/command/forecast"
 	"github.com/headrace/headrace/internal/command/price"
 	"github.com/headrace/headrace/limiter"
-	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/estimate"
 )
 
 // Config is what is known before the prompts are read. Its values are checked before:
@@ -115,7 +115,7 @@ func New(cfg Config) *Plan {
 // Take counts one request. Nothing of its body is kept.
 func (p *Plan) Take(req prompts.Request) {
 	m := p.modelOf(req.Model)
-	input, output := provider.PromptTokens(req.Body), p.outputOf(req)
+	input, output := estimate.Prompt(req.Body), p.outputOf(req)
 	p.items++
 	m.items++
 	m.input += input
@@ -160,7 +160,7 @@ func (p *Plan) outputOf(req prompts.Request) float64 {
 	if req.Endpoint == prompts.Embeddings {
 		return 0
 	}
-	if most := provider.MaxOutput(req.Body); most > 0 {
+	if most := estimate.MaxOutput(req.Body); most > 0 {
 		return most
 	}
 	p.assumed++

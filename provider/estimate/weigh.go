@@ -1,4 +1,4 @@
-package provider
+package estimate
 
 import "encoding/binary"
 

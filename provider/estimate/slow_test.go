@@ -1,4 +1,4 @@
-package provider
+package estimate
 
 import (
 	"encoding/json"
@@ -105,10 +105,10 @@ func mostSlowly(body []byte) float64 {
 	return most * answers
 }
 
-// checkEstimate holds the estimate of a body to its slow twin's, to the last bit.
-func checkEstimate(t *testing.T, body []byte) {
+// checkRequest holds the estimate of a body to its slow twin's, to the last bit.
+func checkRequest(t *testing.T, body []byte) {
 	t.Helper()
-	prompt, most := Estimate(body)
+	prompt, most := Request(body)
 	if want := promptSlowly(body); prompt != want {
 		t.Fatalf("%s: a prompt of %v tokens, slowly %v", body, prompt, want)
 	}
@@ -162,16 +162,16 @@ func btoi(b bool) int {
 }
 
 // One walk over a body finds what one for each question found, on bodies of every shape.
-func TestEstimateAsSlowly(t *testing.T) {
+func TestRequestAsSlowly(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for range 100_000 {
-		checkEstimate(t, randomJSON(rng, nil, 5))
+		checkRequest(t, randomJSON(rng, nil, 5))
 	}
 }
 
-// FuzzEstimate: the walk agrees with its slow twin on valid bodies, and comes to an
+// FuzzRequest: the walk agrees with its slow twin on valid bodies, and comes to an
 // end with a sane answer on all others.
-func FuzzEstimate(f *testing.F) {
+func FuzzRequest(f *testing.F) {
 	for _, s := range []string{
 		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"u","detail":"low"}}]}],"n":2,"max_tokens":1e2}`,
 		`{"messages":{"a":"b"},"input":[[1],[2,"x"]],"tools":[{}],"prompt":"\ud83d\ude00"}`, `{"prompt":"a`, `{"a"`, `{"prompt":[}`,
@@ -180,10 +180,10 @@ func FuzzEstimate(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if gjson.ValidBytes(body) && utf8.Valid(body) {
-			checkEstimate(t, body)
+			checkRequest(t, body)
 			return
 		}
-		if prompt, most := Estimate(body); !(prompt >= 0 && most >= 0) {
+		if prompt, most := Request(body); !(prompt >= 0 && most >= 0) {
 			t.Errorf("%q: %v and %v", body, prompt, most)
 		}
 	})

@@ -1,4 +1,4 @@
-package provider
+package estimate
 
 import (
 	"math"
@@ -26,7 +26,7 @@ func TestTextTokensNearKnownCounts(t *testing.T) {
 		{"for i := range 3 { defer fmt.Println(i) }", 13},
 		{`{"id": 17, "name": "anna", "ok": true}`, 17},
 	} {
-		got := TextTokens([]byte(tt.text))
+		got := Text([]byte(tt.text))
 		if math.Abs(got-tt.want) > max(2, 0.3*tt.want) {
 			t.Errorf("%q: %.2f, want about %v", tt.text, got, tt.want)
 		}
@@ -55,7 +55,7 @@ func TestTextTokensOfWords(t *testing.T) {
 		{"мир", 1.27 + 2*0.17},
 		{"👍", 1.9},
 	} {
-		if got := TextTokens([]byte(tt.text)); math.Abs(got-tt.want) > 1e-9 {
+		if got := Text([]byte(tt.text)); math.Abs(got-tt.want) > 1e-9 {
 			t.Errorf("%q: %v, want %v", tt.text, got, tt.want)
 		}
 	}
@@ -68,7 +68,7 @@ func FuzzTextTokens(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		n := TextTokens(text)
+		n := Text(text)
 		if n < 0 || n > 2*float64(len(text)) {
 			t.Errorf("%q: %v", text, n)
 		}
@@ -90,7 +90,7 @@ func TestPromptTokensOfCookbook(t *testing.T) {
 		{"role":"system","name":"example_user","content":"Let's circle back when we have more bandwidth to touch base on opportunities for increased leverage."},
 		{"role":"system","name":"example_assistant","content":"Let's talk later when we're less busy about how to do better."},
 		{"role":"user","content":"This late pivot means we don't have time to boil the ocean for the client deliverable."}]}`
-	if got := PromptTokens([]byte(body)); got < 110 || got > 142 {
+	if got := Prompt([]byte(body)); got < 110 || got > 142 {
 		t.Errorf("%.1f tokens, want 124 give or take 15 %%", got)
 	}
 }
@@ -124,7 +124,7 @@ func TestPromptTokens(t *testing.T) {
 		{`{"input":` + strings.Repeat("[", 33) + `"cat"` + strings.Repeat("]", 33) + `}`, 0},
 		{`{"input":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, 0},
 	} {
-		if got := PromptTokens([]byte(tt.body)); math.Abs(got-tt.want) > 1e-9 {
+		if got := Prompt([]byte(tt.body)); math.Abs(got-tt.want) > 1e-9 {
 			t.Errorf("%.100s: %v, want %v", tt.body, got, tt.want)
 		}
 	}
@@ -164,7 +164,7 @@ func BenchmarkTextTokens(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				TextTokens(body)
+				Text(body)
 			}
 		})
 	}
@@ -176,6 +176,6 @@ func BenchmarkPromptTokens(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		PromptTokens(body)
+		Prompt(body)
 	}
 }

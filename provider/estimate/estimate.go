@@ -1,6 +1,6 @@
-package provider
+package estimate
 
-// TextTokens estimates how many tokens a model reads in a text, which should be
+// Text estimates how many tokens a model reads in a text, which should be
 // UTF-8 (stray bytes count as something rare). The answer is never negative, and
 // 0 only for a text without anything but single spaces.
 //
@@ -16,8 +16,8 @@ package provider
 // By the older cl100k_base, English, code and digits are the same within 2 %. All
 // else is more tokens there: other Latin scripts up to 1.5 times, CJK 1.2 to 1.4,
 // Cyrillic 1.3 to 1.6, Arabic, Greek and Thai 2, Indic scripts and Georgian 3 to 4.5.
-// Whoever learns the ratio of real to estimated for a model has both.
-func TextTokens(text []byte) float64 { return weigh(text) }
+// The ratio of real to estimated tokens of a model, once it is known, corrects both.
+func Text(text []byte) float64 { return weigh(text) }
 
 // What a request costs beside its text, in tokens.
 const (
@@ -37,25 +37,21 @@ const (
 	maxNesting = 32
 )
 
-// PromptTokens estimates what a request's body makes a model read: messages and
+// Prompt estimates what a request's body makes a model read: messages and
 // their parts, system text, instructions, input and prompt, tools and schemas, as
 // chat completions, completions, Responses, embeddings and Anthropic's messages
 // write them. Input that is token ids already is counted exactly. A picture counts
 // 765 tokens, 85 in low detail; a sound or a file 765. A body that is no JSON
 // object counts 0.
-func PromptTokens(body []byte) float64 {
-	prompt, _ := estimate(body)
+func Prompt(body []byte) float64 {
+	prompt, _ := Request(body)
 	return prompt
 }
-
-// Estimate is PromptTokens and MaxOutput in one walk over the body. What a provider draws
-// from its limits for such a call, the rule of its lane makes of the two.
-func Estimate(body []byte) (prompt, most float64) { return estimate(body) }
 
 // MaxOutput is the most tokens that a request's body lets the model write: its
 // max_tokens, by any of the names that it goes by, for each of n answers. It is 0
 // if the body does not say.
 func MaxOutput(body []byte) float64 {
-	_, most := estimate(body)
+	_, most := Request(body)
 	return most
 }

@@ -1,12 +1,14 @@
-package provider
+package estimate
 
 import "github.com/headrace/headrace/provider/rawjson"
 
-// estimate is what a body makes a model read, and what it lets it write at most, by
-// one walk over it. The walk trusts that the body is JSON: on anything else it comes
-// to an end somewhere, and no more.
-func estimate(body []byte) (prompt, most float64) {
-	if body = body[rawjson.SkipSpace(body, 0):]; !isObject(body) {
+// Request estimates Prompt and MaxOutput in one walk over the body. The rule of a lane makes
+// of the two what a provider draws from its limits for such a call.
+//
+// The walk trusts that the body is JSON: on anything else it comes to an end somewhere, and
+// no more.
+func Request(body []byte) (prompt, most float64) {
+	if body = body[rawjson.SkipSpace(body, 0):]; !rawjson.IsObject(body) {
 		return 0, 0
 	}
 	answers := 1.0
@@ -37,7 +39,7 @@ func estimate(body []byte) (prompt, most float64) {
 
 // nativeBound is what Gemini and Converse let a model write, in how many answers.
 func nativeBound(config []byte) (most, answers float64) {
-	if !isObject(config) {
+	if !rawjson.IsObject(config) {
 		return 0, 0
 	}
 	for m := rawjson.WalkIn(config); m.Next(); {
@@ -106,7 +108,7 @@ func part(w *rawjson.Walk, depth int) (n float64) {
 			in.Skip()
 			continue
 		case "inlineData", "inline_data", "fileData", "file_data", "image", "document", "video", "audio":
-			if isObject(in.Ahead()) { // Gemini's parts and Converse's blocks have no type
+			if rawjson.IsObject(in.Ahead()) { // Gemini's parts and Converse's blocks have no type
 				in.Skip()
 				n += pictureTokens
 				continue
