@@ -2,12 +2,11 @@ package provider
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // answer is a failed response taken apart: what the rules of classify.go look at.
@@ -40,9 +39,9 @@ const maxText = 8 << 10
 func read(status int, h http.Header, body []byte) *answer {
 	a := &answer{status: status, header: h}
 	body = bytes.TrimPrefix(bytes.TrimSpace(body), []byte("\xef\xbb\xbf"))
-	if len(body) > 0 && json.Valid(body) {
+	if rawjson.Valid(body) {
 		a.isJSON = true
-		a.readJSON(gjson.ParseBytes(body))
+		a.readJSON(rawjson.Trim(body))
 	} else {
 		a.message = prose(body)
 	}
@@ -54,32 +53,28 @@ func read(status int, h http.Header, body []byte) *answer {
 	return a
 }
 
-func (a *answer) readJSON(root gjson.Result) {
-	if root.IsArray() {
-		root = root.Get("0")
+func (a *answer) readJSON(root []byte) {
+	if isList(root) {
+		root = rawjson.First(root)
 	}
-	node := root.Get("error")
-	switch {
-	case node.IsObject():
+	if node := at(root, "error"); isObject(node) {
 		a.readNode(node)
-	case node.Type == gjson.String:
-		a.message = node.Str
-	case root.Type == gjson.String:
-		a.message = root.Str
+	} else {
+		a.message = either(text(node), text(root))
 	}
 	// What stands beside the error, or is itself the error where it is flat.
-	a.code = either(a.code, word(root.Get("code")))
+	a.code = either(a.code, word(at(root, "code")))
 	a.message = either(a.message, messageOf(root))
-	a.param = either(a.param, word(root.Get("param")))
-	a.id = word(root.Get("request_id")) // Anthropic
-	a.addWord(word(root.Get("code")))
-	a.addWord(word(root.Get("reason"))) // Novita
-	a.addWord(word(root.Get("error_type")))
-	if kind := word(root.Get("type")); kind != "error" { // Anthropic's envelope
+	a.param = either(a.param, word(at(root, "param")))
+	a.id = word(at(root, "request_id")) // Anthropic
+	a.addWord(word(at(root, "code")))
+	a.addWord(word(at(root, "reason"))) // Novita
+	a.addWord(word(at(root, "error_type")))
+	if kind := word(at(root, "type")); kind != "error" { // Anthropic's envelope
 		a.addWord(kind)
 		a.kind = either(a.kind, kind)
 	}
-	if name := word(root.Get("__type")); name != "" { // AWS: "namespace#Name"
+	if name := word(at(root, "__type")); name != "" { // AWS: "namespace#Name"
 		name = name[strings.LastIndexByte(name, '#')+1:]
 		a.addWord(name)
 		a.kind = either(a.kind, name)
@@ -87,24 +82,22 @@ func (a *answer) readJSON(root gjson.Result) {
 }
 
 // readNode reads an error object.
-func (a *answer) readNode(e gjson.Result) {
-	a.code, a.kind = word(e.Get("code")), either(word(e.Get("type")), word(e.Get("status")))
-	a.param, a.message = word(e.Get("param")), messageOf(e)
+func (a *answer) readNode(e []byte) {
+	a.code, a.kind = word(at(e, "code")), either(word(at(e, "type")), word(at(e, "status")))
+	a.param, a.message = word(at(e, "param")), messageOf(e)
 	for _, path := range [...]string{
 		"metadata.reason", "metadata.limit_source", // OpenRouter
 		"code", "innererror.code", "details.error_code", "type", "error_type", "metadata.error_type", "status",
 	} {
-		a.addWord(word(e.Get(path)))
+		a.addWord(word(at(e, path)))
 	}
-	a.readWait(e.Get("metadata"))
+	a.readWait(at(e, "metadata"))
 	// OpenRouter passes on what its upstream said.
-	if raw := e.Get("metadata.raw"); raw.Type == gjson.String {
-		a.text = raw.Str
-	}
-	if e.Get("metadata.reasons").IsArray() && e.Get("metadata.flagged_input").Exists() {
+	a.text = text(at(e, "metadata.raw"))
+	if isList(at(e, "metadata.reasons")) && at(e, "metadata.flagged_input") != nil {
 		a.addWord("moderation")
 	}
-	if details := e.Get("details"); details.IsArray() { // Anthropic's is an object
+	if details := at(e, "details"); isList(details) { // Anthropic's is an object
 		a.google = readGoogle(details)
 	}
 	for _, reason := range a.google.reasons {
@@ -114,20 +107,17 @@ func (a *answer) readNode(e gjson.Result) {
 
 // readWait reads the wait that OpenRouter puts into the body, and not always into a
 // header: in seconds, or as its upstream's header.
-func (a *answer) readWait(metadata gjson.Result) {
-	if a.wait, a.hasWait = waitIn(metadata.Get("retry_after_seconds")); a.hasWait {
-		return
-	}
-	metadata.Get("headers").ForEach(func(name, value gjson.Result) bool {
-		if strings.EqualFold(name.Str, "Retry-After") {
+func (a *answer) readWait(metadata []byte) {
+	a.wait, a.hasWait = waitIn(at(metadata, "retry_after_seconds"))
+	for w := rawjson.WalkIn(at(metadata, "headers")); !a.hasWait && w.Next(); {
+		if value := w.Skip(); strings.EqualFold(string(w.Name), "Retry-After") {
 			a.wait, a.hasWait = waitIn(value)
 		}
-		return !a.hasWait
-	})
+	}
 }
 
 // waitIn is a number of seconds, which may be written as a text.
-func waitIn(v gjson.Result) (time.Duration, bool) {
+func waitIn(v []byte) (time.Duration, bool) {
 	x, ok := number(word(v))
 	return bounded(x), ok && x >= 0
 }
@@ -161,26 +151,44 @@ func (a *answer) says(phrases ...string) bool {
 
 // messageOf finds the prose of an error object: providers call it message,
 // detail, or Message; FastAPI's detail is a list.
-func messageOf(e gjson.Result) string {
+func messageOf(e []byte) string {
 	for _, path := range [...]string{"message", "Message", "detail", "detail.0.msg", "msg", "error_description"} {
-		switch v := e.Get(path); {
-		case v.Type == gjson.String && v.Str != "":
-			return v.Str
-		case v.IsArray() && v.Get("0").Type == gjson.String:
-			return v.Get("0").Str
-		case v.IsObject() && v.Get("message").Type == gjson.String:
-			return v.Get("message").Str
+		v := at(e, path)
+		if said := either(text(v), either(text(rawjson.First(v)), text(at(v, "message")))); said != "" {
+			return said
 		}
 	}
 	return ""
 }
 
-// word reads a code or type, which may be a number.
-func word(v gjson.Result) string {
-	if v.Type != gjson.String && v.Type != gjson.Number {
+// at is the value at a path of names, in which 0 is the first of a list; nil if it is not there.
+func at(value []byte, path string) []byte {
+	for name := range strings.SplitSeq(path, ".") {
+		if name == "0" {
+			value = rawjson.First(value)
+		} else {
+			value = rawjson.Lookup(value, name)
+		}
+	}
+	return value
+}
+
+// text is what a string says; "" of any other value.
+func text(value []byte) string {
+	if !rawjson.IsString(value) {
 		return ""
 	}
-	return clip(v.String(), maxWord)
+	return string(rawjson.Unquote(value))
+}
+
+func isList(value []byte) bool { return len(value) > 0 && value[0] == '[' }
+
+// word reads a code or type, which may be a number.
+func word(v []byte) string {
+	if len(v) > 0 && (v[0] == '-' || v[0] >= '0' && v[0] <= '9') {
+		return clip(string(v), maxWord)
+	}
+	return clip(text(v), maxWord)
 }
 
 func either(a, b string) string {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // The forms in which messages describe the limit that was hit:
@@ -104,30 +104,30 @@ type googleDetails struct {
 // maxDetails bounds how many details and violations are read.
 const maxDetails = 32
 
-func readGoogle(details gjson.Result) googleDetails {
+func readGoogle(details []byte) googleDetails {
 	var g googleDetails
 	seen := 0
-	details.ForEach(func(_, d gjson.Result) bool {
-		switch kind := d.Get("@type").Str; {
+	for w := rawjson.WalkIn(details); w.Next() && seen < maxDetails; seen++ {
+		d := w.Skip()
+		switch kind := text(at(d, "@type")); {
 		case strings.HasSuffix(kind, "google.rpc.RetryInfo"):
-			g.retry, g.hasRetry = googleDelay(d.Get("retryDelay").Str)
+			g.retry, g.hasRetry = googleDelay(text(at(d, "retryDelay")))
 		case strings.HasSuffix(kind, "google.rpc.QuotaFailure"):
-			g.readQuota(d.Get("violations"))
+			g.readQuota(at(d, "violations"))
 		case strings.HasSuffix(kind, "google.rpc.ErrorInfo"):
-			g.reasons = append(g.reasons, word(d.Get("reason")))
+			g.reasons = append(g.reasons, word(at(d, "reason")))
 		}
-		seen++
-		return seen < maxDetails
-	})
+	}
 	return g
 }
 
-func (g *googleDetails) readQuota(violations gjson.Result) {
+func (g *googleDetails) readQuota(violations []byte) {
 	seen := 0
-	violations.ForEach(func(_, v gjson.Result) bool {
-		id := strings.ToLower(v.Get("quotaId").Str)
+	for w := rawjson.WalkIn(violations); w.Next() && seen < maxDetails; {
+		v := w.Skip()
+		id := strings.ToLower(text(at(v, "quotaId")))
 		if id == "" {
-			return true
+			continue
 		}
 		daily := strings.Contains(id, "perday") || strings.Contains(id, "daily")
 		if !g.quota || (daily && !g.daily) {
@@ -135,17 +135,16 @@ func (g *googleDetails) readQuota(violations gjson.Result) {
 		}
 		g.quota, g.daily = true, g.daily || daily
 		seen++
-		return seen < maxDetails
-	})
+	}
 }
 
-func googleNote(v gjson.Result, daily bool) QuotaNote {
+func googleNote(v []byte, daily bool) QuotaNote {
 	n := QuotaNote{Per: "min", On: Requests}
-	n.Limit, _ = quantity(v.Get("quotaValue").String())
+	n.Limit, _ = quantity(word(at(v, "quotaValue")))
 	if daily {
 		n.Per = "day"
 	}
-	if strings.Contains(v.Get("quotaMetric").Str, "token") {
+	if strings.Contains(text(at(v, "quotaMetric")), "token") {
 		n.On = InputTokens
 	}
 	return n

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/tidwall/gjson"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
 
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth"
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // Scope is what the tokens are for: Vertex has none of its own.
@@ -41,7 +41,7 @@ func find(ctx context.Context) (*google.Credentials, error) {
 	if err != nil {
 		return nil, fmt.Errorf("default credentials: %w", err)
 	}
-	if found.JSON != nil && gjson.GetBytes(found.JSON, "type").String() == "" {
+	if found.JSON != nil && rawjson.Lookup(rawjson.Trim(found.JSON), "type") == nil {
 		return nil, errors.New("default credentials: the file is of an application, which asks a person each time: " +
 			"a service account's is needed, or gcloud auth application-default login")
 	}

@@ -2,14 +2,14 @@ package google
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/tidwall/gjson"
 
 	"github.com/headrace/headrace/provider"
 )
@@ -98,11 +98,12 @@ func (w *witness) refusal() *provider.Error {
 	if w.status/100 == 4 && w.status != http.StatusRequestTimeout && w.status != http.StatusTooManyRequests {
 		e.Kind = provider.Unauthorized
 	}
-	if code := gjson.GetBytes(w.body, "error"); code.Type == gjson.String { // RFC 6749, 5.2
-		e.Code = code.String()
-		if said := gjson.GetBytes(w.body, "error_description").String(); said != "" {
-			e.Message = said
-		}
+	var told struct { // RFC 6749, 5.2
+		Error       string
+		Description string `json:"error_description"`
+	}
+	if json.Unmarshal(w.body, &told) == nil && told.Error != "" {
+		e.Code, e.Message = told.Error, cmp.Or(told.Description, e.Message)
 	}
 	return e
 }
