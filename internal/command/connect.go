@@ -100,7 +100,7 @@ func (r *runner) clientConfig(b *backend) wire.Config {
 		base = v.Base
 	}
 	return wire.Config{
-		Dialect: r.flags.dialect, Name: b.name, BaseURL: base, Path: v.Path, Auth: b.proof,
+		Dialect: r.flags.dialect, Name: b.name, BaseURL: base, Path: v.Path, Serves: v.Serves, Auth: b.proof,
 		Wording: &v.Wording, Text: r.flags.writesText(), Conns: r.flags.concurrency,
 		MaxBodies: int64(r.flags.maxBodies) * mebibyte, HoldBodies: true,
 	}

@@ -63,7 +63,7 @@ func (f *inputFlags) defaultModel() string {
 // serves lists the endpoints that a line may be for. Anthropic's is not among
 // OpenAI's own; servers at another address have it or say that they do not.
 func (f *inputFlags) serves() []string {
-	served := wire.Served(f.dialect)
+	served := wire.Served(f.dialect, f.vendor.Serves...)
 	if _, can := f.dialect.(provider.Translator); can {
 		served = append(served, provider.Chat)
 	}

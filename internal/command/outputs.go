@@ -193,7 +193,7 @@ func (r *runner) itemEnded(res *promptfile.Result) {
 // answeredAs is the operation in whose shape an item was answered.
 func (r *runner) answeredAs(res *promptfile.Result) string {
 	if res.Value.Translated {
-		return wire.Served(r.flags.dialect)[0]
+		return wire.Served(r.flags.dialect, r.flags.vendor.Serves...)[0]
 	}
 	return res.Item.Endpoint
 }

@@ -247,10 +247,13 @@ func isMissing(path string) bool {
 }
 
 // useVendor takes from the vendor what the user did not say: the variable of the key, how
-// long a call may take, and how many may be under way.
+// long a call may take, how many may be under way, and where lines go that do not say so.
 func (f *runFlags) useVendor(flags *pflag.FlagSet, env func(string) (string, bool)) {
 	if v := f.vendor.Timeout; v > 0 && !flags.Changed("timeout") {
 		f.timeout = v
+	}
+	if serves := f.vendor.Serves; len(serves) > 0 && !flags.Changed("endpoint") {
+		f.endpoint = serves[0]
 	}
 	if most := f.vendor.InFlight; most > 0 && most < f.concurrency && !flags.Changed("concurrency") {
 		f.concurrency, f.fewInFlight = most, true

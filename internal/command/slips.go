@@ -31,13 +31,16 @@ func lacksBound(e *prompts.LineError) bool {
 	return errors.Is(e, prompts.ErrUntranslatable) && e.Field == "max_completion_tokens" && strings.Contains(e.Reason, "is missing")
 }
 
+// mostSpeakers is how many providers a hint names at most: chats are taken by most of them.
+const mostSpeakers = 6
+
 // elsewhere names, for each endpoint that the provider does not have, those of whose dialect
 // it is.
 func elsewhere(bad []*prompts.LineError) (hints []string) {
 	said := map[string]bool{}
 	for _, e := range bad {
 		whom := speakersOf(e.Endpoint)
-		if said[e.Endpoint] || len(whom) == 0 {
+		if said[e.Endpoint] || len(whom) == 0 || len(whom) > mostSpeakers {
 			continue
 		}
 		said[e.Endpoint] = true

@@ -125,7 +125,7 @@ func served(t *testing.T, v *catalog.Vendor, header, bears string, calls *atomic
 		}
 		calls.Add(1)
 		r.Header.Set("X-Api-Key", "k") // for faces that know no signature
-		for door, path := range map[string]string{"/chat/completions": "/v1/chat/completions", "/v1/messages": "/v1/messages"} {
+		for door, path := range map[string]string{"/chat/completions": "/v1/chat/completions", "/v1/messages": "/v1/messages", "/responses": "/v1/responses"} {
 			if strings.HasSuffix(r.URL.Path, door) {
 				r.URL.Path = path
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/all"
 	"github.com/headrace/headrace/provider/catalog"
+	"github.com/headrace/headrace/provider/wire"
 )
 
 // whomFlags say whom a command calls, or would: the vendor, its address, and what the
@@ -80,6 +82,9 @@ func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		return nil
 	}
 	var known bool
+	if err := f.checkEnded(); err != nil {
+		return err
+	}
 	if f.vendor, known = catalog.Named(f.provider); !known {
 		return fmt.Errorf("--provider: %q is not known: %suse one of headrace help providers, or openai with --base-url for any compatible server",
 			typed, didYouMean(meant(f.provider)))
@@ -87,6 +92,17 @@ func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) 
 	f.dialect = dialectNamed(f.vendor.Dialect)
 	f.place = fromUsual(f.place, env)
 	return atLeast("max-tokens", f.maxTokens, 1)
+}
+
+// checkEnded refuses a vendor that answers no longer, by its name or by its address.
+func (f *whomFlags) checkEnded() error {
+	if why := catalog.Ended(cmp.Or(otherNames[f.provider], f.provider), ""); why != "" {
+		return fmt.Errorf("--provider %s answers no longer: %s: use one of headrace help providers", f.provider, why)
+	}
+	if why := catalog.Ended("", f.baseURL); why != "" {
+		return fmt.Errorf("--base-url: %s answers no longer: %s", hostOf(f.baseURL), why)
+	}
+	return nil
 }
 
 // dialectNamed is a dialect that this program speaks, as it does that of every vendor.
@@ -137,7 +153,7 @@ func (f *whomFlags) whoAnswers(preset string) catalog.Vendor {
 // takes says what is wrong with a chat for the dialect of the provider; nil if nothing is.
 // What a line is in already is found out by its operation.
 func (f *whomFlags) takes(r provider.Request) error {
-	if _, has := f.dialect.Path(r.Endpoint, r.Model); has {
+	if slices.Contains(wire.Served(f.dialect, f.vendor.Serves...), r.Endpoint) {
 		return nil
 	}
 	other, can := f.dialect.(provider.Translator)

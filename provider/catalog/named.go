@@ -42,6 +42,33 @@ func Named(name string) (Vendor, bool) {
 	return Vendor{}, false
 }
 
+// ended are vendors that answer no longer, by their names.
+var ended = map[string]struct {
+	hosts []string
+	why   string // half a sentence
+}{
+	"github-models": {[]string{"models.github.ai", "models.inference.ai.azure.com"}, "GitHub retired GitHub Models on 30 July 2026"}, // github.com/orgs/community/discussions/203602
+}
+
+// Ended says why a vendor answers no longer, by its name, in capitals or not, or by the host of
+// its address; "" if neither is of one that has ended.
+func Ended(name, baseURL string) (why string) {
+	if e, gone := ended[strings.ToLower(name)]; gone {
+		return e.why
+	}
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return ""
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	for _, e := range ended {
+		if slices.ContainsFunc(e.hosts, func(of string) bool { return isHost(host, of) }) {
+			return e.why
+		}
+	}
+	return ""
+}
+
 // For is the vendor of that name. A name that is not known ("", "auto") leaves it to the
 // base URL: a known host is its vendor's, a loopback or private address and a host without
 // a dot are local, no URL at all is openai, and anything else is generic. That says who

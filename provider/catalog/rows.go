@@ -126,7 +126,8 @@ var makers = []Vendor{
 		Name: "azure-deployments", Title: "Azure OpenAI, older addresses", Dialect: openAI, Charge: greater,
 		Base: "https://{resource}.openai.azure.com/openai", Path: "/deployments/{model}{path}?api-version=2024-10-21",
 		Auth: APIKey, Keys: []string{"AZURE_OPENAI_API_KEY", "AZURE_API_KEY"}, Timeout: slowAnswers,
-		Note: "The model is the name of a deployment and is part of the address; the body's is ignored.",
+		Serves: []string{provider.Chat, provider.Completions, provider.Embeddings},
+		Note:   "The model is the name of a deployment and is part of the address; the body's is ignored. It has no Responses: azure has.",
 	},
 	{
 		Name: "azure-anthropic", Title: "Claude on Azure", Dialect: anthropic,
@@ -188,8 +189,9 @@ var makers = []Vendor{
 	{
 		Name: "perplexity", Title: "Perplexity", Dialect: openAI, Charge: greater,
 		Base: "https://api.perplexity.ai/v1", Hosts: []string{"api.perplexity.ai"},
-		Keys: []string{"PERPLEXITY_API_KEY"},
-		Note: "Speaks Responses: its chat completions have ended (second-hand).",
+		Keys: []string{"PERPLEXITY_API_KEY"}, Serves: []string{provider.Responses},
+		Note:   "Speaks Responses alone: its chat completions ended on 27 September 2026 (second-hand).",
+		Source: "docs.perplexity.ai, OpenAI compatibility; the day of the end: docs.stigg.io, truefoundry.com", Day: "2026-11-26",
 	},
 	{
 		Name: "zai", Title: "Z.ai", Dialect: openAI, Charge: greater,

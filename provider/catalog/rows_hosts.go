@@ -88,10 +88,4 @@ var hosts = []Vendor{
 		Wording: provider.Wording{Kinds: map[string]provider.Kind{"model_not_supported": provider.ModelNotFound}},
 		Note:    "Passes on to other hosts; which, is chosen with the name of the model.",
 	},
-	{
-		Name: "github-models", Title: "GitHub Models", Dialect: openAI, Charge: greater,
-		Base: "https://models.github.ai/inference", Hosts: []string{"models.github.ai"},
-		Keys: []string{"GITHUB_TOKEN"},
-		Note: "For trying models, not for work: limits are small, and some are by the day.",
-	},
 }

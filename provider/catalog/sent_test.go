@@ -45,7 +45,7 @@ func TestWhereCallsGo(t *testing.T) {
 		"openrouter":        "https://openrouter.ai/api/v1/chat/completions",
 		"fireworks":         "https://api.fireworks.ai/inference/v1/chat/completions",
 		"deepinfra":         "https://api.deepinfra.com/v1/openai/chat/completions",
-		"github-models":     "https://models.github.ai/inference/chat/completions",
+		"perplexity":        "https://api.perplexity.ai/v1/responses",
 		"ollama":            "http://localhost:11434/v1/chat/completions",
 	} {
 		v, ok := catalog.Named(name)
@@ -61,12 +61,12 @@ func TestWhereCallsGo(t *testing.T) {
 		if !ok {
 			t.Fatal(v.Dialect)
 		}
-		c, err := wire.New(wire.Config{Dialect: entry.Dialect, Name: v.Name, BaseURL: base, Path: v.Path, Wording: &v.Wording, Transport: &sent})
+		c, err := wire.New(wire.Config{Dialect: entry.Dialect, Name: v.Name, BaseURL: base, Path: v.Path, Serves: v.Serves, Wording: &v.Wording, Transport: &sent})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if _, err = c.Do(t.Context(), provider.Request{Endpoint: wire.Served(entry.Dialect)[0], Model: "m", Body: []byte(`{}`)}); sent.url != want {
+		if _, err = c.Do(t.Context(), provider.Request{Endpoint: wire.Served(entry.Dialect, v.Serves...)[0], Model: "m", Body: []byte(`{}`)}); sent.url != want {
 			t.Errorf("%s: a call goes to %s, want %s (%v)", name, sent.url, want, err)
 		}
 		c.CloseIdle()

@@ -23,6 +23,9 @@ type Vendor struct {
 	// Path is where the model or a version stand elsewhere in the address, as wire.Config
 	// has it: {model} and {path} in it; "" is {path}.
 	Path string
+	// Serves are the operations of its dialect that it has, and the first is that of lines that
+	// name none; nil: it may have all of them, and the dialect's own comes first.
+	Serves []string
 	// Hosts are whose answers these are, by the end of their names; * stands for any name between
 	// two dots, or a part of one.
 	Hosts []string

@@ -16,6 +16,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider/all"
 	"github.com/headrace/headrace/provider/catalog"
+	"github.com/headrace/headrace/provider/wire"
 )
 
 // A vendor is known by name, else by its host; what is at one's own address is
@@ -60,6 +61,41 @@ func TestFor(t *testing.T) {
 	} {
 		if got := catalog.For(tt.name, tt.base); got.Name != tt.want || got.Local != (tt.want == "local") {
 			t.Errorf("%s %s: %s (local: %v), want %s", tt.name, tt.base, got.Name, got.Local, tt.want)
+		}
+	}
+}
+
+// A vendor that has ended is no vendor, and the reason is found by its name and by its host.
+func TestEnded(t *testing.T) {
+	for _, tt := range []struct {
+		name, base string
+		ends       bool
+	}{
+		{"github-models", "", true},
+		{"GitHub-Models", "", true},
+		{"", "https://models.github.ai/inference", true},
+		{"", "https://MODELS.github.ai.", true},
+		{"", "https://models.inference.ai.azure.com", true},
+		{"openai", "https://api.openai.com/v1", false},
+		{"", "https://models.github.ai.example.com", false},
+		{"", "://", false},
+		{"", "", false},
+	} {
+		if why := catalog.Ended(tt.name, tt.base); (why != "") != tt.ends {
+			t.Errorf("%q at %q: %q", tt.name, tt.base, why)
+		}
+	}
+	if _, known := catalog.Named("github-models"); known {
+		t.Error("a vendor that has ended has a row")
+	}
+}
+
+// A row that names its operations names some of its dialect's.
+func TestServes(t *testing.T) {
+	for _, v := range catalog.Rows() {
+		entry, _ := all.Named(v.Dialect)
+		if got := wire.Served(entry.Dialect, v.Serves...); v.Serves != nil && !slices.Equal(got, v.Serves) {
+			t.Errorf("%s serves %q, of which its dialect has %q", v.Name, v.Serves, got)
 		}
 	}
 }

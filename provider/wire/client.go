@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/headrace/headrace/provider"
@@ -20,7 +21,7 @@ import (
 type Client struct {
 	cfg     Config
 	dialect provider.Dialect
-	served  []string // the dialect's operations
+	served  []string // the operations that it has, of the dialect's
 	http    *http.Client
 	foreign bool // http is made of the user's parts: its transport may change what it is given
 	base    string
@@ -39,7 +40,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	cfg = cfg.withDefaults()
 	c := &Client{
-		cfg: cfg, dialect: cfg.Dialect, served: Served(cfg.Dialect), http: httpClient(cfg), foreign: cfg.HTTPClient != nil || cfg.Transport != nil,
+		cfg: cfg, dialect: cfg.Dialect, served: Served(cfg.Dialect, cfg.Serves...), http: httpClient(cfg), foreign: cfg.HTTPClient != nil || cfg.Transport != nil,
 		header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
 		room:   newRoom(cfg.MaxBodies, cfg.MaxBody),
 	}
@@ -158,7 +159,7 @@ func (c *Client) body(r *provider.Request, operation *string) (body []byte, tran
 	if len(r.Body) == 0 {
 		return nil, false, errors.New("the request has no body")
 	}
-	if _, has := c.dialect.Path(r.Endpoint, r.Model); has {
+	if slices.Contains(c.served, r.Endpoint) {
 		body, err = c.dialect.Body(*r)
 		return body, false, err
 	}
@@ -176,10 +177,14 @@ func (c *Client) notServed(operation string) error {
 }
 
 // Served are the operations that a dialect has, in the order of [provider.Operations]. Of a
-// [provider.Translator] the first is the one that chats are put into.
-func Served(d provider.Dialect) []string {
+// [provider.Translator] the first is the one that chats are put into. If any are named, they
+// are those of these alone, in their order.
+func Served(d provider.Dialect, only ...string) []string {
+	if only == nil {
+		only = provider.Operations()
+	}
 	var all []string
-	for _, operation := range provider.Operations() {
+	for _, operation := range only {
 		if _, has := d.Path(operation, "any"); has {
 			all = append(all, operation)
 		}

@@ -279,3 +279,24 @@ func (versioned) Path(operation, _ string) (string, bool) {
 	}
 	return "", false
 }
+
+// twofold is plain with a second operation.
+type twofold struct{ plain }
+
+func (twofold) Path(operation, _ string) (string, bool) {
+	return operation, operation == provider.Chat || operation == provider.Embeddings
+}
+
+// Whom is called may have some of the dialect's operations only: a request for another is
+// refused, and nothing is sent.
+func TestServesSomeOperations(t *testing.T) {
+	sent := &echo{status: http.StatusOK}
+	cfg := Config{Dialect: twofold{}, BaseURL: "http://h", Transport: sent, Serves: []string{provider.Embeddings}}
+	_, err := do(t, cfg, chatRequest)
+	if !errors.Is(err, provider.Invalid) || sent.calls != 0 || !strings.Contains(fmt.Sprint(err), `"/v1/chat/completions" is not one of /v1/embeddings`) {
+		t.Errorf("%d calls: %v", sent.calls, err)
+	}
+	if _, err := do(t, cfg, provider.Request{Endpoint: provider.Embeddings, Model: "m", Body: []byte(`{}`)}); sent.calls != 1 {
+		t.Errorf("%d calls: %v", sent.calls, err)
+	}
+}

@@ -35,6 +35,9 @@ type Config struct {
 	// Path makes a vendor's own address of the dialect's path: {path} stands for that, and
 	// {model} for the model, escaped. "" is {path}.
 	Path string
+	// Serves are the operations of the dialect that whom is called has; nil: all of them. A
+	// request for another is refused before it is sent.
+	Serves []string
 	// Auth proves who calls; nil: nobody asks.
 	Auth auth.Source
 	// Header has what every request bears beside that and its content type; nil: what the
