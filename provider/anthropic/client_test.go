@@ -61,6 +61,13 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// A dialect without a client sends the same version: a lane makes its client of the dialect alone.
+func TestHeader(t *testing.T) {
+	if got := (anthropic.Dialect{}).Header().Get("Anthropic-Version"); got != "2023-06-01" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // What cannot be one whole answer, or is not Anthropic's, is refused before it is sent.
 func TestRefusedBeforeItIsSent(t *testing.T) {
 	wire := &providertest.Wire{}
