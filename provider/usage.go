@@ -109,7 +109,7 @@ func UsageIn(object []byte) (Usage, bool) {
 // rarer reads the counts that one provider has, or two.
 func (c *counts) rarer(name string, value []byte) {
 	switch name {
-	case "prompt_cache_hit_tokens", "cachedContentTokenCount": // DeepSeek, Gemini
+	case "prompt_cache_hit_tokens", "cachedContentTokenCount", "cached_tokens": // DeepSeek, Gemini, Moonshot
 		c.cached = max(c.cached, tokenCount(value))
 	case "cache_read_input_tokens", "cacheReadInputTokens": // Anthropic, Converse
 		c.read = tokenCount(value)

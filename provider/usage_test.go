@@ -22,6 +22,8 @@ func TestUsage(t *testing.T) {
 		{`"usage":{"input_tokens":5,"output_tokens":2,"total_tokens":24,"cache_read_input_tokens":10,"output_tokens_details":{"reasoning_tokens":7}}`, &u{InputTokens: 15, OutputTokens: 9, CachedTokens: 10, ReasoningTokens: 7}},
 		{`"usage":{"input_tokens":9,"output_tokens":12,"input_tokens_details":{"cached_tokens":4},"output_tokens_details":{"reasoning_tokens":5}}`, &u{InputTokens: 9, OutputTokens: 12, CachedTokens: 4, ReasoningTokens: 5}},
 		{`"usage":{"prompt_tokens":10,"prompt_cache_hit_tokens":6,"prompt_tokens_details":{"cached_tokens":6},"completion_tokens":1}`, &u{InputTokens: 10, OutputTokens: 1, CachedTokens: 6}},
+		{`"usage":{"prompt_tokens":19,"completion_tokens":13,"total_tokens":32,"cached_tokens":12}`, &u{InputTokens: 19, OutputTokens: 13, CachedTokens: 12}},
+		{`"usage":{"prompt_tokens":19,"completion_tokens":13,"cached_tokens":3,"prompt_tokens_details":{"cached_tokens":12}}`, &u{InputTokens: 19, OutputTokens: 13, CachedTokens: 12}},
 		{`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":14,"completion_tokens_details":{"reasoning_tokens":7}}`, &u{InputTokens: 5, OutputTokens: 9, ReasoningTokens: 7}},
 		{`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":14,"completion_tokens_details":{"reasoning_tokens":1}}`, &u{InputTokens: 5, OutputTokens: 2, ReasoningTokens: 1}},
 		{`"usage":{"inputTokens":18,"outputTokens":2,"totalTokens":20,"cacheReadInputTokens":10,"cacheWriteInputTokens":3}`, &u{InputTokens: 18, OutputTokens: 2, CachedTokens: 10, CacheWriteTokens: 3}},
