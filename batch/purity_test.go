@@ -105,13 +105,16 @@ func locksAndClocks(t *testing.T, name string, src any) (faults []string) {
 // but for the saver, which writes what is the journal's.
 func TestDependenciesPointOneWay(t *testing.T) {
 	allowed := map[string][]string{
-		"limiter":              {},
-		"coordinator/machine":  {"limiter"},
-		"coordinator":          {"coordinator/machine", "limiter"},
-		"provider/rawjson":     {},
-		"provider":             {"provider/rawjson"},
-		"provider/estimate":    {"provider/rawjson"},
-		"provider/catalog":     {"limiter", "provider", "provider/rawjson"},
+		"limiter":             {},
+		"coordinator/machine": {"limiter"},
+		"coordinator":         {"coordinator/machine", "limiter"},
+		"provider/rawjson":    {},
+		"provider":            {"provider/rawjson"},
+		"provider/estimate":   {"provider/rawjson"},
+		"provider/catalog": {
+			"limiter", "provider", "provider/anthropic", "provider/auth", "provider/chat", "provider/converse", "provider/gemini", "provider/openai",
+			"provider/rawjson", "provider/wire",
+		},
 		"provider/auth":        {"provider", "provider/rawjson"},
 		"provider/wire":        {"provider", "provider/auth", "provider/rawjson"},
 		"provider/fleet":       {"provider", "provider/rawjson"},
@@ -136,7 +139,7 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		},
 		"batch/promptfile": {
 			"batch", "internal/disk", "batch/internal/keys", "batch/internal/lines", "batch/journal", "batch/prompts", "batch/saver",
-			"coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson", "provider/catalog", "provider/estimate",
+			"coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson", "provider/estimate",
 		},
 
 		// The simulated provider shares nothing with the client's side.

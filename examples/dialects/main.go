@@ -15,46 +15,44 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/provider"
-	"github.com/headrace/headrace/provider/anthropic"
-	"github.com/headrace/headrace/provider/gemini"
+	"github.com/headrace/headrace/provider/catalog"
 	"github.com/headrace/headrace/provider/sim"
 	claude "github.com/headrace/headrace/provider/sim/anthropic"
 	"github.com/headrace/headrace/provider/sim/face"
 	google "github.com/headrace/headrace/provider/sim/gemini"
+	"github.com/headrace/headrace/provider/wire"
 )
 
-// chat is in OpenAI's words; MaxTokens is for dialects that demand a bound.
+// chat is in OpenAI's words. Some dialects demand MaxTokens.
 func chat(question, more string) provider.Request {
 	body := fmt.Sprintf(`{"messages":[{"role":"user","content":%q}]%s}`, question, more)
 	return provider.Request{Endpoint: provider.Chat, Model: "sim-1", Body: []byte(body), MaxTokens: 200}
 }
 
-func transport(of face.Face) *sim.Transport {
-	return sim.NewTransport(sim.New(sim.Config{Face: of}, clockwork.NewRealClock()))
-}
-
-func main() {
-	toClaude, err := anthropic.New(anthropic.Config{APIKey: "any", Text: true, Transport: transport(claude.Face{})})
-	check(err)
-	toGemini, err := gemini.New(gemini.Config{APIKey: "any", Text: true, Transport: transport(google.Face{})})
-	check(err)
-	questions := []provider.Request{chat("What is a headrace?", ""), chat("And a tailrace?", `,"seed":7`)}
-	for _, ask := range []func(context.Context, provider.Request) (provider.Reply, error){toClaude.Do, toGemini.Do} {
-		results, err := batch.Run(context.Background(), slices.Values(questions), ask)
-		check(err)
-		for _, r := range results {
-			if no := (*provider.Untranslatable)(nil); errors.As(r.Err, &no) {
-				fmt.Printf("%s was not asked: %s %s\n", no.Dialect, no.Field, no.Why)
-				continue
-			}
-			check(r.Err)
-			fmt.Printf("%s (%s): %s\n", r.Value.Dialect, r.Value.Finish, r.Value.Text)
-		}
+// simulated is an option for a client without the network. Text has answers in words.
+func simulated(as face.Face) func(*wire.Config) {
+	return func(c *wire.Config) {
+		c.Transport, c.Text = sim.NewTransport(sim.New(sim.Config{Face: as}, clockwork.NewRealClock())), true
 	}
 }
 
-func check(err error) {
-	if err != nil {
-		log.Fatal(err)
+func main() {
+	questions := []provider.Request{chat("What is a headrace?", ""), chat("And a tailrace?", `,"seed":7`)}
+	for _, as := range []face.Face{claude.Face{}, google.Face{}} {
+		client, err := catalog.Client(as.Name(), catalog.Place{}, "any-key", simulated(as)) // "anthropic", "gemini"
+		if err != nil {
+			log.Fatal(err)
+		}
+		results, err := batch.Run(context.Background(), slices.Values(questions), client.Do)
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, r := range results {
+			if no := new(provider.Untranslatable); errors.As(r.Err, &no) {
+				fmt.Printf("%s was not asked: %s %s\n", no.Dialect, no.Field, no.Why)
+			} else {
+				fmt.Printf("%s (%s): %s\n", r.Value.Dialect, r.Value.Finish, r.Value.Text)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,15 +96,10 @@ func (r *runner) aim(b *backend, cfg wire.Config) error {
 // taken over: the job says so.
 func (r *runner) clientConfig(b *backend) wire.Config {
 	v := &r.flags.vendor
-	base := r.flags.baseURL
-	if base == "" {
-		base = v.Base
-	}
-	return wire.Config{
-		Dialect: r.flags.dialect, Name: b.name, BaseURL: base, Path: v.Path, Serves: v.Serves, Auth: b.proof,
-		Wording: &v.Wording, Text: r.flags.writesText(), Conns: r.flags.concurrency,
-		MaxBodies: int64(r.flags.maxBodies) * mebibyte, HoldBodies: true,
-	}
+	cfg := v.Config(cmp.Or(r.flags.baseURL, v.Base))
+	cfg.Auth, cfg.Text, cfg.Conns = b.proof, r.flags.writesText(), r.flags.concurrency
+	cfg.MaxBodies, cfg.HoldBodies = int64(r.flags.maxBodies)*mebibyte, true
+	return cfg
 }
 
 // configFault is why a client cannot be made, in the words for people.

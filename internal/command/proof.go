@@ -19,37 +19,15 @@ import (
 	"github.com/headrace/headrace/provider/catalog"
 )
 
-// headerOf is where a vendor looks for the key, and what stands before it.
-func headerOf(a catalog.Auth) (header, prefix string) {
-	switch a {
-	case catalog.XAPIKey:
-		return "X-Api-Key", ""
-	case catalog.APIKey:
-		return "Api-Key", ""
-	case catalog.GoogAPIKey:
-		return "X-Goog-Api-Key", ""
-	}
-	return auth.Authorization, auth.BearerPrefix
-}
-
-// headerFor is headerOf, but for a token of Azure's Entra: it is sent as a bearer's.
-func headerFor(v *catalog.Vendor, key string) (header, prefix string) {
-	isWebToken := strings.HasPrefix(key, "eyJ") && strings.Count(key, ".") == 2 // as no key of Azure's is
-	if isWebToken && slices.Contains(v.Needs(), "resource") {
-		return auth.Authorization, auth.BearerPrefix
-	}
-	return headerOf(v.Auth)
-}
-
 // keyFile has the key or the token in a file sent as the vendor takes it. It stays one or the
 // other.
 func keyFile(v *catalog.Vendor, path string) (*auth.File, error) {
-	header, prefix := headerOf(v.Auth)
+	header, prefix := v.Header("")
 	file, err := auth.NewFile(path, header, prefix)
 	if err != nil || len(file.Secrets()) == 0 {
 		return file, err
 	}
-	if bears, before := headerFor(v, file.Secrets()[0]); bears != header {
+	if bears, before := v.Header(file.Secrets()[0]); bears != header {
 		return auth.NewFile(path, bears, before)
 	}
 	return file, nil
@@ -102,9 +80,7 @@ func (r *runner) useKeyFile(b *backend) error {
 }
 
 func (r *runner) useKey(b *backend) error {
-	text := r.keyInEnvironment(b)
-	header, prefix := headerFor(&r.flags.vendor, text)
-	key, err := auth.NewKey(header, prefix, text)
+	key, err := r.flags.vendor.Key(r.keyInEnvironment(b))
 	if err != nil {
 		return refuse("%s: check %s", configFault(err), r.flags.keyEnv)
 	}

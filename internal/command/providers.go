@@ -46,7 +46,7 @@ func writeProviders(out io.Writer) {
 	table := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "  NAME\tKEY\tDIALECT\tNEEDS")
 	for _, v := range catalog.Rows() {
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", v.Name, keysOf(&v), v.Dialect, needsOf(&v))
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", v.Name, keysOf(&v), v.Dialect.Name(), needsOf(&v))
 	}
 	fmt.Fprintf(table, "  %s\t%s\t%s\t\n", providerSim, "none", "openai")
 	_ = table.Flush() // to memory

@@ -55,7 +55,7 @@ func vendorOf(c sim.Config) (v catalog.Vendor) {
 	}
 	name := dialectOf(c.Face)
 	rows := catalog.Rows()
-	return rows[slices.IndexFunc(rows, func(v catalog.Vendor) bool { return v.Name == name || v.Dialect == name })]
+	return rows[slices.IndexFunc(rows, func(v catalog.Vendor) bool { return v.Name == name || v.Dialect.Name() == name })]
 }
 
 // dialectOf is the word of --dialect for a face.

@@ -52,7 +52,7 @@ func elsewhere(bad []*prompts.LineError) (hints []string) {
 // speakersOf are the vendors whose dialect is about an endpoint before all others.
 func speakersOf(endpoint string) (names []string) {
 	for _, v := range catalog.Rows() {
-		if wire.Served(dialectNamed(v.Dialect))[0] == endpoint {
+		if wire.Served(v.Dialect)[0] == endpoint {
 			names = append(names, v.Name)
 		}
 	}

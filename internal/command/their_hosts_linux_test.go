@@ -113,9 +113,9 @@ func theirPlaceVariables() []string {
 // served answers as a vendor's dialect does below whatever path is the vendor's own. It
 // counts what bears that in the header.
 func served(t *testing.T, v *catalog.Vendor, header, bears string, calls *atomic.Int64) http.Handler {
-	entry, _ := all.Named(v.Dialect)
+	entry, _ := all.Named(v.Dialect.Name())
 	cfg := sim.Fast()
-	if cfg.Face = entry.Face; v.Dialect == "openai" {
+	if cfg.Face = entry.Face; v.Dialect.Name() == "openai" {
 		cfg.Face = nil
 	}
 	server := sim.New(cfg, clockwork.NewRealClock())
@@ -159,7 +159,7 @@ func TestVendorAndKeyAreEnough(t *testing.T) {
 		}
 		t.Run(v.Name, func(t *testing.T) {
 			t.Parallel()
-			header, prefix := headerOf(v.Auth)
+			header, prefix := v.Header("")
 			var calls atomic.Int64
 			for _, variable := range v.Keys {
 				env := theirHosts(t, served(t, &v, header, prefix+"the-key-0123456789", &calls), theirHost(t, &v))

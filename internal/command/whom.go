@@ -89,7 +89,7 @@ func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		return fmt.Errorf("--provider: %q is not known: %suse one of headrace help providers, or openai with --base-url for any compatible server",
 			typed, didYouMean(meant(f.provider)))
 	}
-	f.dialect = dialectNamed(f.vendor.Dialect)
+	f.dialect = f.vendor.Dialect
 	f.place = fromUsual(f.place, env)
 	return atLeast("max-tokens", f.maxTokens, 1)
 }

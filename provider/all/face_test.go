@@ -12,44 +12,24 @@ import (
 
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/all"
-	"github.com/headrace/headrace/provider/anthropic"
-	"github.com/headrace/headrace/provider/auth"
-	"github.com/headrace/headrace/provider/converse"
-	"github.com/headrace/headrace/provider/gemini"
-	"github.com/headrace/headrace/provider/openai"
-	"github.com/headrace/headrace/provider/providertest"
+	"github.com/headrace/headrace/provider/catalog"
 	"github.com/headrace/headrace/provider/sim"
 	"github.com/headrace/headrace/provider/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clients are made as a user makes them, where the dialect has a way of its own.
-var clients = map[string]func(key string, t http.RoundTripper) (providertest.Doer, error){
-	"openai": func(key string, t http.RoundTripper) (providertest.Doer, error) {
-		return openai.New(openai.Config{APIKey: key, BaseURL: "http://sim", Transport: t, Text: true})
-	},
-	"anthropic": func(key string, t http.RoundTripper) (providertest.Doer, error) {
-		return anthropic.New(anthropic.Config{APIKey: key, BaseURL: "http://sim", Transport: t, Text: true})
-	},
-	"gemini": func(key string, t http.RoundTripper) (providertest.Doer, error) {
-		return gemini.New(gemini.Config{APIKey: key, BaseURL: "http://sim", Transport: t, Text: true})
-	},
-	"converse": func(key string, t http.RoundTripper) (providertest.Doer, error) {
-		return converse.New(converse.Config{APIKey: key, BaseURL: "http://sim", Transport: t, Text: true})
-	},
-}
-
-// clientOf is made by the engine alone where there is none: a key goes as most providers have it.
-func clientOf(d provider.Dialect, key string, t http.RoundTripper) (providertest.Doer, error) {
-	if own := clients[d.Name()]; own != nil {
-		return own(key, t)
+// clientOf has a key where the first vendor of the dialect looks for one.
+func clientOf(d provider.Dialect, key string, t http.RoundTripper) (*wire.Client, error) {
+	for _, v := range catalog.Rows() {
+		if v.Dialect != d {
+			continue
+		}
+		return catalog.Client(v.Name, catalog.Place{}, key, func(c *wire.Config) {
+			c.BaseURL, c.Transport, c.Text = "http://sim", t, true
+		})
 	}
-	bearer, err := auth.Bearer(key)
-	if err != nil {
-		return nil, err
-	}
-	return wire.New(wire.Config{Dialect: d, BaseURL: "http://sim", Auth: bearer, Transport: t, Text: true})
+	return wire.New(wire.Config{Dialect: d, BaseURL: "http://sim", Transport: t, Text: true})
 }
 
 // Every dialect has a face that speaks it, and a client that asks a chat of OpenAI's there

@@ -12,6 +12,14 @@ import (
 // name begins every error of this package.
 const name = "anthropic"
 
+// The header that Anthropic demands besides a key, and the version in it: the one that takes
+// what all bodies of prompt files have. From 2026-10-21 on, temperature and its like are
+// refused even at their defaults.
+const (
+	VersionHeader  = "Anthropic-Version"
+	DefaultVersion = "2023-06-01"
+)
+
 // Dialect is Anthropic's: messages.
 type Dialect struct{}
 

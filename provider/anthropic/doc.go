@@ -1,7 +1,6 @@
 // Package anthropic speaks Anthropic's dialect, messages: it says what is sent where and how
-// answers are read (Dialect), and makes a client of provider/wire for it (New). Claude on
-// Foundry and on Bedrock's Mantle speaks it at other addresses, and so do vLLM,
-// llama.cpp, Ollama and some gateways.
+// answers are read. Claude on Foundry and on Bedrock's Mantle speaks it at other addresses, and
+// so do vLLM, llama.cpp, Ollama and some gateways. catalog.Client makes a client for each.
 //
 //	                  POST /v1/messages
 //	Request ─▶ Body ─▶ x-api-key, anthropic-version ─▶ the provider

@@ -33,6 +33,8 @@ const maxPart = 63
 var (
 	// ErrNoAddress is of a vendor that is reached only where somebody says: it has no Base.
 	ErrNoAddress = errors.New("it has no address of its own: set the base URL")
+	// ErrUnknown is of a name that no vendor has.
+	ErrUnknown = errors.New("it is not known: use one of Names")
 	// ErrPart is of a Place that lacks what the address needs, or has what no address may.
 	ErrPart = errors.New("not a part of an address")
 )
@@ -74,10 +76,7 @@ func (v Vendor) Needs() (names []string) {
 // Address is the base URL with the place filled in. errors.Is finds ErrNoAddress or ErrPart
 // in what it returns.
 func (v Vendor) Address(at Place) (string, error) {
-	base := v.Base
-	if own := v.Bases[at.Location]; own != "" {
-		base = own
-	}
+	base := v.baseAt(at)
 	if base == "" {
 		return "", fmt.Errorf("catalog: address of %s: %w", v.Name, ErrNoAddress)
 	}
@@ -93,6 +92,16 @@ func (v Vendor) Address(at Place) (string, error) {
 		base = strings.ReplaceAll(base, mark, value)
 	}
 	return base, nil
+}
+
+// baseAt is the base of a place, before it is filled in.
+func (v Vendor) baseAt(at Place) string {
+	for of, base := range v.Bases {
+		if of == at.Location || strings.HasSuffix(of, "-") && strings.HasPrefix(at.Region, of) {
+			return base
+		}
+	}
+	return v.Base
 }
 
 // isPart refuses what would make another address of it: it comes from the environment,

@@ -1,10 +1,12 @@
-// Package catalog is what is known of those who answer: where each is reached, in which
-// dialect, with which key, how it counts, and what it means by its words. A vendor is a
-// row of data; a dialect is code, and is elsewhere.
+// Package catalog holds what is known of providers: where each is reached, in which dialect,
+// with which key, how it counts, and what it means by its words. A vendor is a row of data;
+// a dialect is code, and has a package of its own.
 //
 // It promises that a row says only what its maker documents or what others have published,
 // that each word which a row gives a meaning of its own is in a recorded answer of
 // provider/providertest, and that no two rows claim one host.
+//
+//	name, place, key ──Client──▶ a client of provider/wire that knows all of it
 //
 //	name ──Named──▶ ┌────────────────────────┐ ──Address──▶ base URL
 //	                │ Vendor                 │ ──Keys──────▶ environment

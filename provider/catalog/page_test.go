@@ -49,7 +49,7 @@ func where() string {
 	var b strings.Builder
 	b.WriteString("| name | who | key, in a variable | sent as | address | dialect |\n|---|---|---|---|---|---|\n")
 	for _, v := range catalog.Rows() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", v.Name, v.Title, cmp.Or(code(v.Keys...), "–"), v.Auth, address(v), v.Dialect)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", v.Name, v.Title, cmp.Or(code(v.Keys...), "–"), v.Auth, address(v), v.Dialect.Name())
 	}
 	return b.String()
 }

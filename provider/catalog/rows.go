@@ -7,14 +7,6 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Dialects that rows name.
-const (
-	openAI    = "openai"
-	anthropic = "anthropic"
-	gemini    = "gemini"
-	converse  = "converse"
-)
-
 // awsKey is the variable of Bedrock's keys, at all of its doors.
 const awsKey = "AWS_BEARER_TOKEN_BEDROCK"
 
@@ -137,8 +129,10 @@ var makers = []Vendor{
 	},
 	{
 		Name: "bedrock", Title: "Amazon Bedrock", Dialect: converse,
-		Base: "https://bedrock-runtime.{region}.amazonaws.com", Hosts: []string{"bedrock-runtime.*.amazonaws.com", "bedrock-runtime-fips.*.amazonaws.com"},
-		Auth: AWS, Service: "bedrock", Keys: []string{awsKey}, Charge: byBedrock, Settles: true, Wording: ofBedrock,
+		Base:  "https://bedrock-runtime.{region}.amazonaws.com",
+		Bases: map[string]string{"cn-": "https://bedrock-runtime.{region}.amazonaws.com.cn"},
+		Hosts: []string{"bedrock-runtime.*.amazonaws.com", "bedrock-runtime-fips.*.amazonaws.com", "bedrock-runtime.*.amazonaws.com.cn"},
+		Auth:  AWS, Service: "bedrock", Keys: []string{awsKey}, Charge: byBedrock, Settles: true, Wording: ofBedrock,
 		Note: "Many models are reached by the id of an inference profile only. Output burns faster than it is written with some: 5 times with Claude 3.7 and later (second-hand). No headers.",
 	},
 	{

@@ -7,11 +7,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/provider"
-	"github.com/headrace/headrace/provider/all"
-	"github.com/headrace/headrace/provider/anthropic"
 	"github.com/headrace/headrace/provider/catalog"
-	"github.com/headrace/headrace/provider/converse"
-	"github.com/headrace/headrace/provider/gemini"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/wire"
 )
@@ -48,54 +44,23 @@ func TestWhereCallsGo(t *testing.T) {
 		"perplexity":        "https://api.perplexity.ai/v1/responses",
 		"ollama":            "http://localhost:11434/v1/chat/completions",
 	} {
-		v, ok := catalog.Named(name)
-		if !ok {
-			t.Fatal(name)
-		}
-		base, err := v.Address(at)
+		var sent addressed
+		c, err := catalog.Client(name, at, "", func(cfg *wire.Config) { cfg.Transport = &sent })
 		if err != nil {
 			t.Fatal(err)
 		}
-		var sent addressed
-		entry, ok := all.Named(v.Dialect)
-		if !ok {
-			t.Fatal(v.Dialect)
-		}
-		c, err := wire.New(wire.Config{Dialect: entry.Dialect, Name: v.Name, BaseURL: base, Path: v.Path, Serves: v.Serves, Wording: &v.Wording, Transport: &sent})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if _, err = c.Do(t.Context(), provider.Request{Endpoint: wire.Served(entry.Dialect, v.Serves...)[0], Model: "m", Body: []byte(`{}`)}); sent.url != want {
+		v, _ := catalog.Named(name)
+		if _, err = c.Do(t.Context(), provider.Request{Endpoint: wire.Served(v.Dialect, v.Serves...)[0], Model: "m", Body: []byte(`{}`)}); sent.url != want {
 			t.Errorf("%s: a call goes to %s, want %s (%v)", name, sent.url, want, err)
 		}
 		c.CloseIdle()
 	}
 }
 
-// A client of one dialect alone knows the same addresses as the rows.
-func TestClientsAndRowsAgree(t *testing.T) {
-	address := func(name string, at catalog.Place) string {
-		v, _ := catalog.Named(name)
-		base, err := v.Address(at)
-		if err != nil {
-			t.Error(err)
-		}
-		return base
-	}
-	for _, region := range []string{"us-east-1", "eu-central-1"} {
-		if url, err := converse.RegionURL(region); err != nil || url != address("bedrock", catalog.Place{Region: region}) {
-			t.Errorf("%s, %v", url, err)
-		}
-	}
-	for _, location := range []string{"global", "us", "eu", "europe-west4"} {
-		if url, err := gemini.VertexURL("p-1", location); err != nil || url != address("vertex", catalog.Place{Project: "p-1", Location: location}) {
-			t.Errorf("%s, %v", url, err)
-		}
-	}
-	for name, url := range map[string]string{"openai": openai.DefaultBaseURL, "anthropic": anthropic.DefaultBaseURL, "gemini": gemini.DefaultBaseURL} {
-		if own := address(name, catalog.Place{}); own != url && own != url+"/v1" {
-			t.Errorf("%s: %s, and its client %s", name, own, url)
-		}
+// The client for users of go-openai knows the same address as OpenAI's row.
+func TestOpenAIsClientAndRowAgree(t *testing.T) {
+	v, _ := catalog.Named("openai")
+	if v.Base != openai.DefaultBaseURL {
+		t.Errorf("%s, and its client %s", v.Base, openai.DefaultBaseURL)
 	}
 }

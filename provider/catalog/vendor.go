@@ -13,11 +13,11 @@ import (
 type Vendor struct {
 	Name    string // in small letters, as --provider takes it
 	Title   string // as its maker writes it
-	Dialect string // Name of a provider.Dialect
+	Dialect provider.Dialect
 
 	// Base is the URL below which the dialect's paths are, as wire.Config has it, with the
 	// placeholders {region}, {project}, {location} and {resource}; "" must be told. Bases are those of places that
-	// have one of their own, by the value of {location}.
+	// have one of their own, by the value of {location} or by how {region} begins, as "cn-".
 	Base  string
 	Bases map[string]string
 	// Path is where the model or a version stand elsewhere in the address, as wire.Config

@@ -10,8 +10,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/auth"
 	"github.com/headrace/headrace/provider/converse"
 	"github.com/headrace/headrace/provider/providertest"
+	"github.com/headrace/headrace/provider/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,48 +23,52 @@ var hello = provider.Request{
 	Body: []byte(` {"messages":[{"role":"user","content":[{"text":"Say hello."}]}],"inferenceConfig":{"maxTokens":1e2}}`),
 }
 
+// client is one of this dialect, with one of Bedrock's keys.
+func client(t *testing.T, cfg wire.Config, key string) *wire.Client {
+	t.Helper()
+	who, err := auth.Bearer(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Dialect, cfg.Auth = converse.Dialect{}, who
+	c, err := wire.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // A client of this dialect understands what all answer and keeps every promise.
 func TestClient(t *testing.T) {
 	providertest.Subject{Dialect: "converse", Request: hello, Text: true}.Run(t, func(baseURL string) providertest.Doer {
-		client, err := converse.New(converse.Config{APIKey: providertest.Key, BaseURL: baseURL, Text: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return client
+		return client(t, wire.Config{BaseURL: baseURL, Text: true}, providertest.Key)
 	})
 }
 
 // What is sent, and where, is what Bedrock asks for; the body is the line's, byte for byte.
 func TestRequest(t *testing.T) {
-	for _, c := range []struct {
-		cfg                converse.Config
-		model, url, bearer string
-	}{
+	const frankfurt = "https://bedrock-runtime.eu-central-1.amazonaws.com"
+	for _, c := range []struct{ base, model, url, key string }{
+		{frankfurt, hello.Model, frankfurt + "/model/us.anthropic.claude-haiku-4-5-20251001-v1%3A0/converse", "key-1"},
 		{
-			converse.Config{APIKey: " key-1\n", Region: "eu-central-1"},
-			hello.Model,
-			"https://bedrock-runtime.eu-central-1.amazonaws.com/model/us.anthropic.claude-haiku-4-5-20251001-v1%3A0/converse", "Bearer key-1",
-		},
-		{
-			converse.Config{Region: "cn-north-1"},
+			frankfurt,
 			"arn:aws:bedrock:us-east-1:1:application-inference-profile/x",
-			"https://bedrock-runtime.cn-north-1.amazonaws.com.cn/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Aapplication-inference-profile%2Fx/converse", "",
+			frankfurt + "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Aapplication-inference-profile%2Fx/converse", "",
 		},
-		{converse.Config{BaseURL: "http://127.0.0.1:9"}, "..", "http://127.0.0.1:9/model/%2E%2E/converse", ""},
+		{"http://127.0.0.1:9", "..", "http://127.0.0.1:9/model/%2E%2E/converse", ""},
 	} {
-		wire := &providertest.Wire{Body: `{"output":{"message":{"role":"assistant","content":[{"text":"Hi"}]}},"stopReason":"end_turn","usage":{"inputTokens":5,"outputTokens":2,"totalTokens":7}}`}
-		c.cfg.Transport, c.cfg.Text = wire, true
-		client, err := converse.New(c.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sent := &providertest.Wire{Body: `{"output":{"message":{"role":"assistant","content":[{"text":"Hi"}]}},"stopReason":"end_turn","usage":{"inputTokens":5,"outputTokens":2,"totalTokens":7}}`}
 		r := hello
 		r.Model = c.model
-		reply, err := client.Do(t.Context(), r)
+		reply, err := client(t, wire.Config{BaseURL: c.base, Transport: sent, Text: true}, c.key).Do(t.Context(), r)
 		if err != nil || reply.Text != "Hi" || !reply.HasText || reply.Dialect != "converse" {
 			t.Errorf("%+v, %v", reply, err)
 		}
-		if got := wire.Last(); got.URL != c.url || got.Header.Get("Authorization") != c.bearer || got.Body != string(hello.Body) {
+		bearer := ""
+		if c.key != "" {
+			bearer = "Bearer " + c.key
+		}
+		if got := sent.Last(); got.URL != c.url || got.Header.Get("Authorization") != bearer || got.Body != string(hello.Body) {
 			t.Errorf("%+v, want %+v", got, c)
 		}
 	}
@@ -70,39 +76,20 @@ func TestRequest(t *testing.T) {
 
 // What names no model, or is not Converse's, is refused before it is sent.
 func TestRefusedBeforeItIsSent(t *testing.T) {
-	wire := &providertest.Wire{}
-	client, err := converse.New(converse.Config{Region: "us-east-1", Transport: wire})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sent := &providertest.Wire{}
+	c := client(t, wire.Config{BaseURL: "https://h.example", Transport: sent}, "")
 	for _, r := range []provider.Request{
 		{Endpoint: provider.Converse, Body: []byte(`{}`)},
 		{Endpoint: provider.Converse, Model: "m"},
 		{Endpoint: provider.Embeddings, Model: "m", Body: []byte(`{}`)},
 		{Endpoint: "/converse-stream", Model: "m", Body: []byte(`{}`)},
 	} {
-		if _, err := client.Do(t.Context(), r); !errors.Is(err, provider.Invalid) || !strings.HasPrefix(err.Error(), "converse: ") {
+		if _, err := c.Do(t.Context(), r); !errors.Is(err, provider.Invalid) || !strings.HasPrefix(err.Error(), "converse: ") {
 			t.Errorf("%s %s: %v", r.Endpoint, r.Body, err)
 		}
 	}
-	if got := wire.Last(); got.URL != "" {
+	if got := sent.Last(); got.URL != "" {
 		t.Errorf("sent %+v", got)
-	}
-}
-
-// A configuration that no call could be made with, or one that would go elsewhere, is
-// refused without its key.
-func TestMisconfigured(t *testing.T) {
-	for _, cfg := range []converse.Config{
-		{},
-		{Region: "us-east-1", APIKey: "sk-1\x00secret"},
-		{BaseURL: "https://user:secret@h"},
-		{Region: "secret.example/"},
-		{Region: "us-east-1@secret"},
-	} {
-		if _, err := converse.New(cfg); !errors.Is(err, provider.Misconfigured) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%+v: %v", cfg, err)
-		}
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package converse speaks the dialect of Bedrock's Converse, which is one for all of
-// Bedrock's models: it says what is sent where and how answers are read (Dialect), and makes
-// a client of provider/wire for it (New).
+// Bedrock's models: it says what is sent where and how answers are read. catalog.Client makes
+// a client.
 //
 //	                  POST /model/{model}/converse
 //	Request ─▶ Body ─▶ a bearer key, or a signature ─▶ the provider

@@ -1,6 +1,6 @@
 // Package gemini speaks Gemini's dialect, generateContent: it says what is sent where and how
-// answers are read (Dialect), and makes a client of provider/wire for it (New), at AI Studio
-// with a key or at Vertex with tokens.
+// answers are read. catalog.Client makes a client, at AI Studio with a key or at Vertex with
+// tokens.
 //
 //	                  POST …/models/{model}:generateContent
 //	Request ─▶ Body ─▶ x-goog-api-key, or a bearer token ─▶ the provider

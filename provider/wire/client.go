@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth"
@@ -70,6 +71,9 @@ func (c *Client) aim() (err error) {
 // CloseIdle closes the connections that no call uses. A program that ends needs
 // not do it; a test that looks for goroutines must.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
+
+// Timeout is how long a good answer may take where that is longer than usual; 0: it is not.
+func (c *Client) Timeout() time.Duration { return c.cfg.Timeout }
 
 // Base is the base URL as calls have it, complete.
 func (c *Client) Base() string { return c.base }
@@ -159,7 +163,7 @@ func (c *Client) body(r *provider.Request, operation *string) (body []byte, tran
 	if len(r.Body) == 0 {
 		return nil, false, errors.New("the request has no body")
 	}
-	if slices.Contains(c.served, r.Endpoint) {
+	if _, has := c.dialect.Path(r.Endpoint, r.Model); has && (c.cfg.Serves == nil || slices.Contains(c.served, r.Endpoint)) {
 		body, err = c.dialect.Body(*r)
 		return body, false, err
 	}

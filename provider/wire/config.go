@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth"
@@ -45,6 +46,9 @@ type Config struct {
 	Header http.Header
 	// Wording is the vendor's own; nil: it has none.
 	Wording *provider.Wording
+	// Timeout is how long a good answer may take where that is longer than usual; 0: it is not.
+	// Client.Timeout tells it to the caller that bounds calls, as with batch.WithAttemptTimeout.
+	Timeout time.Duration
 	// Text has what a good answer says in words read into Reply.Text.
 	Text bool
 

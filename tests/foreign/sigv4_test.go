@@ -137,7 +137,7 @@ func signing(t *testing.T, url, token string, over http.RoundTripper) *wire.Clie
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := converse.New(converse.Config{Auth: source, BaseURL: url, Transport: over})
+	c, err := wire.New(wire.Config{Dialect: converse.Dialect{}, Auth: source, BaseURL: url, Transport: over})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,86 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/headrace/headrace/provider"
+	anthropicdialect "github.com/headrace/headrace/provider/anthropic"
+	"github.com/headrace/headrace/provider/auth"
+	conversedialect "github.com/headrace/headrace/provider/converse"
+	geminidialect "github.com/headrace/headrace/provider/gemini"
+	openaidialect "github.com/headrace/headrace/provider/openai"
+	"github.com/headrace/headrace/provider/wire"
+)
+
+// Dialects that rows name.
+var (
+	openAI    = openaidialect.Dialect{}
+	anthropic = anthropicdialect.Dialect{}
+	gemini    = geminidialect.Dialect{}
+	converse  = conversedialect.Dialect{}
+)
+
+// Client makes a client of the vendor of that name: at its address for a place, in its
+// dialect, with its words for errors, and with a key where that vendor looks for one. Each
+// option changes what the client is made of. No call is made.
+//
+// "" sends no key, as servers of one's own like it. A key of Amazon Bedrock and a token of
+// Google are keys; an option that sets Auth signs, or fetches tokens, in their place. A vendor
+// without an address of its own needs an option that sets BaseURL.
+//
+// An error is of kind Misconfigured and does not contain the key. errors.Is finds
+// ErrUnknown, ErrNoAddress or ErrPart in it.
+func Client(name string, at Place, key string, options ...func(*wire.Config)) (*wire.Client, error) {
+	v, known := Named(name)
+	if !known {
+		return nil, misconfigured(fmt.Errorf("catalog: vendor %q: %w", name, ErrUnknown))
+	}
+	who, err := v.Key(key)
+	if err != nil {
+		return nil, err
+	}
+	base, fault := v.Address(at)
+	cfg := v.Config(base)
+	cfg.Auth = who
+	for _, option := range options {
+		option(&cfg)
+	}
+	if cfg.BaseURL == "" {
+		return nil, misconfigured(fault)
+	}
+	return wire.New(cfg)
+}
+
+func misconfigured(err error) error {
+	return &provider.Error{Kind: provider.Misconfigured, Err: err}
+}
+
+// Config says how calls of the vendor are made at a base URL, but for what proves who calls.
+func (v Vendor) Config(base string) wire.Config {
+	return wire.Config{
+		Dialect: v.Dialect, Name: v.Name, BaseURL: base, Path: v.Path, Serves: v.Serves, Wording: &v.Wording, Timeout: v.Timeout,
+	}
+}
+
+// Key sends a key where the vendor looks for one. An error does not contain the key.
+func (v Vendor) Key(key string) (*auth.Key, error) {
+	header, prefix := v.Header(key)
+	return auth.NewKey(header, prefix, key)
+}
+
+// Header is the header in which the vendor looks for a key, and what stands before the key.
+// A token of Azure's Entra is sent as a bearer's.
+func (v Vendor) Header(key string) (header, prefix string) {
+	isWebToken := strings.HasPrefix(key, "eyJ") && strings.Count(key, ".") == 2 // as no key of Azure's is
+	switch {
+	case isWebToken && strings.Contains(v.Base, "{resource}"):
+	case v.Auth == XAPIKey:
+		return "X-Api-Key", ""
+	case v.Auth == APIKey:
+		return "Api-Key", ""
+	case v.Auth == GoogAPIKey:
+		return "X-Goog-Api-Key", ""
+	}
+	return auth.Authorization, auth.BearerPrefix
+}

@@ -1,0 +1,109 @@
+package catalog_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/catalog"
+	"github.com/headrace/headrace/provider/providertest"
+	"github.com/headrace/headrace/provider/wire"
+)
+
+// A key goes where its vendor looks for it, and into no other header.
+func TestWhereKeysGo(t *testing.T) {
+	at := catalog.Place{Region: "eu-west-1", Project: "p", Location: "global", Resource: "me"}
+	for name, want := range map[string]string{
+		"openai": "Authorization: Bearer key-1", "anthropic": "X-Api-Key: key-1", "gemini": "X-Goog-Api-Key: key-1", "vertex": "Authorization: Bearer key-1",
+		"azure": "Api-Key: key-1", "azure-anthropic": "X-Api-Key: key-1", "bedrock": "Authorization: Bearer key-1", "bedrock-anthropic": "Authorization: Bearer key-1",
+		"ollama": "Authorization: Bearer key-1",
+	} {
+		if got := keySent(t, name, at, " key-1\n"); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		if got := keySent(t, name, at, ""); got != "" {
+			t.Errorf("%s without a key: %q", name, got)
+		}
+	}
+	const token = "eyJ0.eyJ1.c2ln" // of Entra
+	if got := keySent(t, "azure", at, token); got != "Authorization: Bearer "+token {
+		t.Errorf("azure: %q", got)
+	}
+	if got := keySent(t, "anthropic", at, token); got != "X-Api-Key: "+token {
+		t.Errorf("anthropic: %q", got)
+	}
+}
+
+// keySent is the header in which a call has a key; "" if none has.
+func keySent(t *testing.T, name string, at catalog.Place, key string) string {
+	t.Helper()
+	sent := &providertest.Wire{}
+	c, err := catalog.Client(name, at, key, func(cfg *wire.Config) { cfg.Transport = sent })
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, _ := catalog.Named(name)
+	_, _ = c.Do(t.Context(), provider.Request{Endpoint: wire.Served(v.Dialect)[0], Model: "m", Body: []byte(`{}`)})
+	found := ""
+	for _, header := range []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
+		if value := sent.Last().Header.Get(header); value != "" {
+			found += header + ": " + value
+		}
+	}
+	return found
+}
+
+// A client that no call could be made with, or that would call elsewhere, is refused without
+// its key.
+func TestClientIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		name, key string
+		at        catalog.Place
+		want      error
+	}{
+		{"nobody", "secret-1", catalog.Place{}, catalog.ErrUnknown},
+		{"generic", "secret-1", catalog.Place{}, catalog.ErrNoAddress},
+		{"bedrock", "secret-1", catalog.Place{}, catalog.ErrPart},
+		{"bedrock", "secret-1", catalog.Place{Region: "h.example/"}, catalog.ErrPart},
+		{"vertex", "secret-1", catalog.Place{Project: "..", Location: "global"}, catalog.ErrPart},
+		{"vertex", "secret-1", catalog.Place{Project: "p", Location: "x#"}, catalog.ErrPart},
+		{"anthropic", "sk-1\x00secret", catalog.Place{}, provider.Misconfigured},
+	} {
+		_, err := catalog.Client(c.name, c.at, c.key)
+		if !errors.Is(err, c.want) || !errors.Is(err, provider.Misconfigured) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+	c, err := catalog.Client("generic", catalog.Place{}, "", func(cfg *wire.Config) { cfg.BaseURL = "https://h.example" })
+	if err != nil || c.Base() != "https://h.example/v1" {
+		t.Errorf("%v, %v", c, err)
+	}
+}
+
+// What a vendor means by its words, and how long its answers may take, comes with its client.
+func TestClientKnowsItsRow(t *testing.T) {
+	full := &providertest.Wire{Status: http.StatusPreconditionFailed, Body: `{"error":"the account is suspended"}`}
+	c, err := catalog.Client("fireworks", catalog.Place{}, "key-1", func(cfg *wire.Config) { cfg.Transport = full })
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Do(t.Context(), provider.Request{Endpoint: provider.Chat, Model: "m", Body: []byte(`{}`)})
+	if !errors.Is(err, provider.QuotaExhausted) || c.Timeout() != 0 {
+		t.Errorf("%v, %v", err, c.Timeout())
+	}
+	slow, err := catalog.Client("deepseek", catalog.Place{}, "key-1")
+	if v, _ := catalog.Named("deepseek"); err != nil || slow.Timeout() != v.Timeout || v.Timeout == 0 {
+		t.Errorf("%v, %v", slow, err)
+	}
+}
+
+// China's regions of AWS have a domain of their own.
+func TestAddressInChina(t *testing.T) {
+	v, _ := catalog.Named("bedrock")
+	base, err := v.Address(catalog.Place{Region: "cn-north-1"})
+	if want := "https://bedrock-runtime.cn-north-1.amazonaws.com.cn"; err != nil || base != want || !v.Answers(base) {
+		t.Errorf("%s, %v, want %s", base, err, want)
+	}
+}
