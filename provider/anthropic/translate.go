@@ -16,6 +16,7 @@ func FromChat(r provider.Request, d provider.Defaults) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.LeaveOutOnes()
 	model := c.Model
 	if r.Model != "" {
 		model = rawjson.AppendString(nil, r.Model)

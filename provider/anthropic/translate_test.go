@@ -58,7 +58,16 @@ func TestFromChat(t *testing.T) {
 			`{"model":"claude","max_tokens":5,"system":[{"type":"text","text":"s"},{"type":"text","text":"d\u00e9\/"}],` +
 				`"messages":[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"user","content":[{"type":"text","text":"b"},{"type":"text","text":"c"}]},` +
 				`{"role":"assistant","content":[{"type":"text","text":"d"}]},{"role":"user","content":[{"type":"text","text":"e"}]}],` +
-				`"temperature":1.0,"top_p":0.50,"stop_sequences":["x"]}`,
+				`"top_p":0.50,"stop_sequences":["x"]}`,
+		},
+		"nothing but defaults": {
+			`{"messages":[{"role":"system","content":""},{"role":"user","content":"a"},{"role":"assistant","content":"b","tool_calls":[],"annotations":[],"refusal":null},{"role":"user","content":"c"}],
+			  "temperature":10e-1,"top_p":1.0,"stop":[],"service_tier":"auto","modalities":["text"],"metadata":{},"n":1,"tools":[],"logit_bias":{}}`,
+			`{"model":"claude","max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":[{"type":"text","text":"b"}]},{"role":"user","content":[{"type":"text","text":"c"}]}]}`,
+		},
+		"top_p alone is a default": {
+			`{"temperature":0.3,"top_p":1,"messages":[{"role":"user","content":"a"}]}`,
+			`{"model":"claude","max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"temperature":0.3}`,
 		},
 		"bound of the lane": {
 			`{"messages":[{"role":"user","content":"a"}]}`,
@@ -75,7 +84,7 @@ func TestFromChat(t *testing.T) {
 		},
 		"tools": {
 			`{"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"},"strict":true}}],"tool_choice":"required","parallel_tool_calls":false,
-			  "messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}},
+			  "messages":[{"role":"user","content":"a"},{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}},
 			  {"id":"2","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"2","content":"r2"},{"role":"tool","tool_call_id":"1","content":"r1"}]}`,
 			`{"model":"claude","max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"a"}]},` +
 				`{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":{"a": 1}},{"type":"tool_use","id":"2","name":"f","input":{}}]},` +

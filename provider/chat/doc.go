@@ -8,12 +8,21 @@
 //	       *provider.Untranslatable: messages[2].content[0].type: has no counterpart here
 //
 // It promises that nothing is lost and nothing is invented. A field has a counterpart that says
-// exactly the same, or says nothing (it is null, or n 1, stream, store or logprobs false, a
-// penalty of 0, an empty logit_bias or tools, response_format text, tool_choice as it is
-// without one, parallel_tool_calls true, an image's detail auto), or the body is refused by the
-// field's name. So is a name that is not known, and one that stands twice in an object.
+// exactly the same, or says nothing, or the body is refused by the field's name. So is a name
+// that is not known, and one that stands twice in an object.
 // Strings and numbers are carried over byte for byte, escapes as they stand. A body is read in
 // time that grows as its length does, and gone into to a depth that is bounded.
+//
+// # What says nothing
+//
+// Null; n 1; stream, store or logprobs false; a penalty of 0; an empty logit_bias, metadata,
+// tools or stop; response_format text; modalities text; service_tier auto; tool_choice as it is
+// without one; parallel_tool_calls true; an image's detail auto. In messages: an empty system
+// text, an empty text next to calls of tools, and tool_calls or annotations that are none.
+//
+// To Claude a temperature of 1 and a top_p of 1 say nothing, either: it begins there, and newer
+// models take at most one of the two. Gemini and other models of Converse begin elsewhere (Nova
+// at 0.7 and 0.9), so there both are sent.
 //
 // # What is exact, and what is not
 //

@@ -3,7 +3,7 @@ package chat
 // A message is one of OpenAI's, of which nothing has been looked at.
 type message struct{ role, content, calls, callID []byte }
 
-var messageFields = []string{"role", "content", "tool_calls", "tool_call_id", "name", "refusal", "audio", "function_call"}
+var messageFields = []string{"role", "content", "tool_calls", "tool_call_id", "name", "refusal", "audio", "function_call", "annotations"}
 
 // message takes the i-th.
 func (r *reader) message(i int, value []byte) *refusal {
@@ -19,6 +19,9 @@ func (r *reader) message(i int, value []byte) *refusal {
 		case "tool_call_id":
 			m.callID = value
 		default:
+			if name == "annotations" && noList(value) {
+				return nil
+			}
 			return refuse("has no counterpart")
 		}
 		return nil
@@ -26,7 +29,18 @@ func (r *reader) message(i int, value []byte) *refusal {
 	if refused != nil {
 		return refused
 	}
+	m.leaveOutEmpty()
 	return r.said(i, &m)
+}
+
+// leaveOutEmpty leaves out what says nothing: no calls, and no text before calls.
+func (m *message) leaveOutEmpty() {
+	if m.calls != nil && noList(m.calls) {
+		m.calls = nil
+	}
+	if m.calls != nil && string(m.content) == `""` {
+		m.content = nil
+	}
 }
 
 // said puts a message where it belongs.
@@ -57,6 +71,9 @@ func (r *reader) said(i int, m *message) *refusal {
 func (r *reader) system(i int, m *message) *refusal {
 	if len(r.Turns) > 0 {
 		return refuse("is " + word(m.role) + " after the conversation has begun").in("role")
+	}
+	if string(m.content) == `""` {
+		return nil
 	}
 	parts, refused := content(i, m.content, false)
 	r.System = append(r.System, parts...)

@@ -76,8 +76,10 @@ func (r *reader) field(name string, value []byte) *refusal {
 		return only(value, "false")
 	case "frequency_penalty", "presence_penalty":
 		return zero(value)
-	case "logit_bias":
+	case "logit_bias", "metadata":
 		return none(value)
+	case "service_tier":
+		return only(value, `"auto"`)
 	}
 	return r.shape(name, value)
 }
@@ -98,6 +100,8 @@ func (r *reader) shape(name string, value []byte) *refusal {
 	case "parallel_tool_calls":
 		r.parallel = value
 		return nil
+	case "modalities":
+		return list(value, func(_ int, value []byte) *refusal { return only(value, `"text"`) })
 	}
 	return refuse("has no counterpart")
 }
@@ -106,6 +110,9 @@ func (r *reader) stop(value []byte) *refusal {
 	if value[0] == '"' {
 		r.Stop = [][]byte{value}
 		return text(&r.Stop[0], value)
+	}
+	if noList(value) {
+		return nil
 	}
 	r.stopListed = true
 	return list(value, func(_ int, value []byte) *refusal {

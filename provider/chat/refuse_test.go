@@ -17,7 +17,7 @@ const hi = `{"role":"user","content":"hi"}`
 var refused = map[string][]string{
 	"body": {``, `[]`, `"a"`, `{`, `{"messages":[` + hi + `],}`, `{} {}`},
 	// The conversation.
-	"messages":                          {`{}`, `{"messages":[]}`, `{"messages":{}}`, `{"messages":null}`, `{"messages":[{"role":"system","content":"s"}]}`},
+	"messages":                          {`{}`, `{"messages":[]}`, `{"messages":{}}`, `{"messages":null}`, `{"messages":[{"role":"system","content":"s"}]}`, `{"messages":[{"role":"system","content":""}]}`},
 	"messages[0]":                       {`{"messages":["hi"]}`, `{"messages":[null]}`},
 	"messages[0].role":                  {`{"messages":[{"content":"a"}]}`, `{"messages":[{"role":"assistant","content":"a"},` + hi + `]}`, `{"messages":[{"role":"function","content":"a"}]}`, `{"messages":[{"role":7,"content":"a"}]}`},
 	"messages[1].role":                  {`{"messages":[` + hi + `,{"role":"assistant","content":"a"}]}`, `{"messages":[` + hi + `,{"role":"system","content":"a"},` + hi + `]}`, `{"messages":[` + hi + `,{"role":"developer","content":"a"}]}`},
@@ -72,9 +72,11 @@ var refused = map[string][]string{
 	"tools[0].function.strict":                  {tools(`{"type":"function","function":{"name":"f","strict":1}}`)},
 	"tool_choice":                               {`{"messages":[` + hi + `],"tools":[` + f + `],"tool_choice":"any"}`, `{"messages":[` + hi + `],"tool_choice":{"type":"function","function":{"name":"f"}}}`},
 	"tool_choice.type":                          {`{"messages":[` + hi + `],"tools":[` + f + `],"tool_choice":{"type":"allowed_tools","function":{"name":"f"}}}`},
-	"messages[0].tool_calls":                    {`{"messages":[{"role":"user","content":"a","tool_calls":[]}]}`},
+	"messages[0].tool_calls":                    {`{"messages":[{"role":"user","content":"a","tool_calls":[` + call + `]}]}`},
 	"messages[0].tool_call_id":                  {`{"messages":[{"role":"tool","content":"a","tool_call_id":"1"}]}`, `{"messages":[{"role":"tool","content":"a"}]}`},
-	"messages[1].tool_calls":                    {calls(``)},
+	"messages[1].content":                       {calls(``), strings.Replace(calls(call), `"tool_calls"`, `"content":[],"tool_calls"`, 1), strings.Replace(calls(``), `"tool_calls"`, `"content":"","tool_calls"`, 1)},
+	"messages[1].annotations":                   {`{"messages":[` + hi + `,{"role":"assistant","content":"a","annotations":[{"type":"url_citation"}]},` + hi + `]}`, `{"messages":[` + hi + `,{"role":"assistant","content":"a","annotations":{}},` + hi + `]}`},
+	"messages[1].tool_calls":                    {`{"messages":[` + hi + `,{"role":"assistant","content":"a","tool_calls":{}},` + hi + `]}`},
 	"messages[1].tool_calls[1].id":              {calls(call + "," + call)},
 	"messages[1].tool_calls[0].id":              {calls(`{"type":"function","function":{"name":"f","arguments":"{}"}}`), calls(`{"id":"a b","type":"function","function":{"name":"f","arguments":"{}"}}`)},
 	"messages[1].tool_calls[0].type":            {calls(`{"id":"1","function":{"name":"f","arguments":"{}"}}`)},

@@ -28,6 +28,17 @@ type Request struct {
 	stopListed bool // Stop stood in a list
 }
 
+// LeaveOutOnes leaves out a temperature and a top_p of 1, for models that do so unasked and
+// take at most one of the two.
+func (r *Request) LeaveOutOnes() {
+	if isOne(r.Temperature) {
+		r.Temperature = nil
+	}
+	if isOne(r.TopP) {
+		r.TopP = nil
+	}
+}
+
 // A Turn is what one side says before the other does.
 type Turn struct {
 	Role  Role

@@ -63,6 +63,9 @@ func isEmpty(value []byte) bool {
 	return !w.Next()
 }
 
+// noList says that a value is a list with nothing in it.
+func noList(value []byte) bool { return value[0] == '[' && isEmpty(value) }
+
 // text keeps a string that says something.
 func text(to *[]byte, value []byte) *refusal {
 	if r := str(to, value); r != nil {
@@ -106,6 +109,12 @@ func zero(value []byte) *refusal {
 		return refuse("is not 0")
 	}
 	return nil
+}
+
+// isOne says that a number is 1, however it is written.
+func isOne(value []byte) bool {
+	n, err := strconv.ParseFloat(string(value), 64)
+	return err == nil && n == 1
 }
 
 func isNumber(value []byte) bool { return value[0] == '-' || value[0] >= '0' && value[0] <= '9' }

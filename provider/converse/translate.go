@@ -2,6 +2,7 @@ package converse
 
 import (
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/headrace/headrace/provider"
@@ -15,6 +16,9 @@ func FromChat(r provider.Request, _ provider.Defaults) ([]byte, error) {
 	c, err := chat.Read("converse", r.Body)
 	if err != nil {
 		return nil, err
+	}
+	if strings.Contains(r.Model, "anthropic.claude") { // other models begin elsewhere: Nova at 0.7 and 0.9
+		c.LeaveOutOnes()
 	}
 	if err := fits(c); err != nil {
 		return nil, err

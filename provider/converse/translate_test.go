@@ -110,6 +110,21 @@ func TestFromChatRandomBodies(t *testing.T) {
 		func(field string) bool { return field == "seed" || field == "temperature" })
 }
 
+// Claude takes at most one of temperature and top_p, and both are 1 unless they are told. To other
+// models 1 is a value like any other.
+func TestFromChatOnes(t *testing.T) {
+	for model, config := range map[string]string{
+		"us.anthropic.claude-haiku-4-5-20251001-v1:0":       `"inferenceConfig":{"topP":0.5}`,
+		"arn:aws:bedrock:eu-west-1::model/anthropic.claude": `"inferenceConfig":{"topP":0.5}`,
+		"amazon.nova-lite-v1:0":                             `"inferenceConfig":{"temperature":1.0,"topP":0.5}`,
+	} {
+		sent, err := FromChat(provider.Request{Model: model, Body: []byte(`{"temperature":1.0,"top_p":0.5,"messages":[{"role":"user","content":"a"}]}`)}, provider.Defaults{})
+		if want := `{"messages":[{"role":"user","content":[{"text":"a"}]}],` + config + `}`; err != nil || string(sent) != want {
+			t.Errorf("%s: %v\n got %s\nwant %s", model, err, sent, want)
+		}
+	}
+}
+
 // FuzzFromChat: any text is refused by name or translated without loss.
 func FuzzFromChat(f *testing.F) {
 	chattest.Seeds(f)

@@ -3,6 +3,7 @@ package foreign
 import (
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // An allowance is one thing that Portkey adds, drops or says otherwise. It changes what both
@@ -35,6 +36,31 @@ var (
 	stopAloneInConfig = allowance{stopAlone.what, func(_, theirs map[string]any) bool {
 		return intoList(fields(theirs["inferenceConfig"]), "stopSequences") || intoList(fields(theirs["generationConfig"]), "stopSequences")
 	}}
+	noStop = allowance{"stops that are none are sent as such", func(_, theirs map[string]any) bool {
+		return drop(theirs, "stop_sequences", []any{}) || drop(fields(theirs["inferenceConfig"]), "stopSequences", []any{}) ||
+			drop(fields(theirs["generationConfig"]), "stopSequences", []any{})
+	}}
+	ones = allowance{"a temperature and a top_p of 1 are sent, and new models of Claude refuse both together", func(_, theirs map[string]any) bool {
+		temperature, topP := drop(theirs, "temperature", 1.0), drop(theirs, "top_p", 1.0)
+		return temperature || topP
+	}}
+	emptyText = allowance{"an empty text is sent, which Anthropic and Bedrock refuse", func(_, theirs map[string]any) bool {
+		system := dropEmpty(theirs, "system", "text")
+		instruction := fields(theirs["systemInstruction"])
+		if dropEmpty(instruction, "parts", "text") {
+			system = true
+			if len(list(instruction["parts"])) == 0 {
+				delete(theirs, "systemInstruction")
+			}
+		}
+		for _, m := range list(theirs["messages"]) {
+			system = dropEmpty(fields(m), "content", "text") || system
+		}
+		return system
+	}}
+	textAlone = allowance{"that text alone is wanted is sent, which says nothing", func(_, theirs map[string]any) bool {
+		return drop(fields(theirs["generationConfig"]), "responseModalities", []any{"TEXT"})
+	}}
 	nobody = allowance{"of a user that is null there are metadata with a user that is null", func(_, theirs map[string]any) bool {
 		return drop(theirs, "metadata", map[string]any{"user_id": nil})
 	}}
@@ -60,6 +86,16 @@ var (
 	// We leave to Gemini what it takes: turns of one role that follow each other.
 	oneTurn = allowance{"neighbours of one role are one turn", func(ours, _ map[string]any) bool {
 		return join(ours, "contents", "parts")
+	}}
+	// A loss, too: next to tool_calls that are none.
+	lostWords = allowance{"words of the model next to calls that are none are not sent", func(ours, theirs map[string]any) bool {
+		found, all := false, list(ours["contents"])
+		for i, turn := range list(theirs["contents"]) {
+			if i < len(all) && fields(turn)["role"] == "model" && len(list(fields(turn)["parts"])) == 0 {
+				fields(turn)["parts"], found = fields(all[i])["parts"], true
+			}
+		}
+		return found
 	}}
 	turnsOfResults = allowance{"what several tools gave back is a turn each", func(ours, theirs map[string]any) bool {
 		join(ours, "messages", "content")
@@ -102,6 +138,20 @@ func drop(o map[string]any, name string, value any) bool {
 		return false
 	}
 	delete(o, name)
+	return true
+}
+
+// dropEmpty takes out the parts of a list whose member is an empty string, and a list that is
+// empty then.
+func dropEmpty(o map[string]any, name, member string) bool {
+	all := list(o[name])
+	rest := slices.DeleteFunc(slices.Clone(all), func(part any) bool { return fields(part)[member] == "" })
+	if len(rest) == len(all) {
+		return false
+	}
+	if o[name] = rest; len(rest) == 0 {
+		delete(o, name)
+	}
 	return true
 }
 

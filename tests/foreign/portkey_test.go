@@ -29,9 +29,9 @@ var translators = []struct {
 	with          chattest.With
 	known         []allowance
 }{
-	{"anthropic", "anthropic", anthropic.FromChat, chattest.Images | chattest.Tools, []allowance{textAsString, noSystem, streamFalse, stopAlone, nobody, noTools, turnsOfResults, choiceAuto, noDefs, notStrict, openSchema}},
-	{"gemini", "google", gemini.FromChat, chattest.Images, []allowance{modelInBody, systemRole, oneSystem, oneTurn, stopAloneInConfig, noTools}},
-	{"converse", "bedrock", converse.FromChat, chattest.Images | chattest.Tools, []allowance{stopAloneInConfig, noTools, choiceAuto, notStrict}},
+	{"anthropic", "anthropic", anthropic.FromChat, chattest.Images | chattest.Tools, []allowance{textAsString, noSystem, emptyText, streamFalse, stopAlone, noStop, ones, nobody, noTools, turnsOfResults, choiceAuto, noDefs, notStrict, openSchema}},
+	{"gemini", "google", gemini.FromChat, chattest.Images, []allowance{modelInBody, systemRole, textAlone, emptyText, oneSystem, oneTurn, lostWords, stopAloneInConfig, noStop, noTools}},
+	{"converse", "bedrock", converse.FromChat, chattest.Images | chattest.Tools, []allowance{stopAloneInConfig, noStop, emptyText, noTools, choiceAuto, notStrict}},
 }
 
 const (

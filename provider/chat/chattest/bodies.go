@@ -110,6 +110,12 @@ func (g *generator) silent(said []string) (pairs []string) {
 		{"logit_bias", "{}"},
 		{"tools", "[]"},
 		{"response_format", `{"type":"text"}`},
+		{"service_tier", `"auto"`},
+		{"modalities", g.list(`"text"`)},
+		{"metadata", "{}"},
+		{"stop", g.list()},
+		{"temperature", g.pick("1", "1.0", "10e-1")},
+		{"top_p", "1"},
 		{"user", "null"},
 		{"stream_options", "null"},
 		{"seed", "null"},
@@ -131,6 +137,9 @@ func (g *generator) messages() string {
 	for g.maybe(40) && len(all) < 3 {
 		all = append(all, g.object("role", g.pick(`"system"`, `"developer"`), "content", g.content(false)))
 	}
+	if g.maybe(5) {
+		all = append(all, g.object("role", `"system"`, "content", `""`))
+	}
 	all = append(all, g.user())
 	for g.maybe(40) {
 		switch {
@@ -138,7 +147,11 @@ func (g *generator) messages() string {
 		case g.with&Tools != 0 && g.maybe(40):
 			all = append(all, g.turnOfTools()...)
 		default:
-			all = append(all, g.object("role", `"assistant"`, "content", g.content(false)))
+			pairs := []string{"role", `"assistant"`, "content", g.content(false)}
+			if g.maybe(10) {
+				pairs = append(pairs, "tool_calls", g.list(), "annotations", g.list())
+			}
+			all = append(all, g.object(pairs...))
 		}
 		all = append(all, g.user())
 	}

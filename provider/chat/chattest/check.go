@@ -39,7 +39,7 @@ func Check(t *testing.T, fromChat FromChat, read func(sent []byte) []string, bod
 	if want, got := Said(body), read(sent); len(want) == 0 || !slices.Equal(want, got) {
 		t.Fatalf("%q: sent %q\n says %q\nwant %q", body, sent, got, want)
 	}
-	for _, field := range []string{`"user":"u"`, `"seeds":1`, `"n":2`, `"metadata":{}`} {
+	for _, field := range []string{`"user":"u"`, `"seeds":1`, `"n":2`, `"metadata":{"a":"b"}`} {
 		worse := slices.Concat([]byte("{"+field+","), bytes.TrimSpace(body)[1:])
 		if _, err := fromChat(provider.Request{Model: "m", Body: worse}, bound); err == nil {
 			t.Fatalf("%q is not refused", worse)

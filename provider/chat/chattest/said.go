@@ -39,9 +39,12 @@ func Said(body []byte) []string {
 	return append(system, said...)
 }
 
-// Pieces are those of a content of OpenAI's: a string, or a list of parts.
+// Pieces are those of a content of OpenAI's: a string, or a list of parts. An empty string has none.
 func Pieces(role string, content any) (said []string) {
 	if s, ok := content.(string); ok {
+		if s == "" {
+			return nil
+		}
 		return []string{Text(role, s)}
 	}
 	parts, _ := content.([]any)

@@ -63,7 +63,7 @@ func (g *generator) turnOfTools() []string {
 	}
 	pairs := []string{"role", `"assistant"`, "tool_calls", g.list(calls...)}
 	if g.maybe(50) {
-		pairs = append(pairs, "content", g.pick("null", g.text()))
+		pairs = append(pairs, "content", g.pick("null", `""`, g.text()))
 	}
 	return append([]string{g.object(pairs...)}, results...)
 }
