@@ -111,6 +111,9 @@ func appendPart(out []byte, p *chat.Part) []byte {
 	case chat.Result:
 		out = chat.AppendMember(append(out, `{"type":"tool_result"`...), "tool_use_id", p.Tool.ID)
 		out = chat.AppendMember(out, "content", p.Text)
+		if p.Tool.Parts != nil {
+			out = appendParts(chat.AppendName(out, "content"), p.Tool.Parts)
+		}
 	default:
 		out = chat.AppendMember(append(out, `{"type":"text"`...), "text", p.Text)
 	}

@@ -12,10 +12,11 @@ import (
 // said reads what a Messages body says, as chattest.Said reads a chat.
 func said(sent []byte) (all []string) {
 	type block struct {
-		Type, Text, ID, Name, Content string
-		Input                         json.RawMessage
-		ToolUseID                     string `json:"tool_use_id"`
-		Source                        struct {
+		Type, Text, ID, Name string
+		Content              any
+		Input                json.RawMessage
+		ToolUseID            string `json:"tool_use_id"`
+		Source               struct {
 			MediaType string `json:"media_type"`
 			Data      string
 		}
@@ -85,10 +86,10 @@ func TestFromChat(t *testing.T) {
 		"tools": {
 			`{"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"},"strict":true}}],"tool_choice":"required","parallel_tool_calls":false,
 			  "messages":[{"role":"user","content":"a"},{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}},
-			  {"id":"2","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"2","content":"r2"},{"role":"tool","tool_call_id":"1","content":"r1"}]}`,
+			  {"id":"2","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"2","content":"r2"},{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"r1"},{"type":"text","text":"r\/"}]}]}`,
 			`{"model":"claude","max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"a"}]},` +
 				`{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":{"a": 1}},{"type":"tool_use","id":"2","name":"f","input":{}}]},` +
-				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"2","content":"r2"},{"type":"tool_result","tool_use_id":"1","content":"r1"}]}],` +
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"2","content":"r2"},{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"r1"},{"type":"text","text":"r\/"}]}]}],` +
 				`"tools":[{"name":"f","description":"d","input_schema":{"type":"object"},"strict":true}],"tool_choice":{"type":"any","disable_parallel_tool_use":true}}`,
 		},
 		"one tool": {
@@ -119,7 +120,7 @@ func TestFromChatModel(t *testing.T) {
 }
 
 func TestFromChatRandomBodies(t *testing.T) {
-	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Schemas|chattest.Tools|chattest.Extremes, FromChat, said,
+	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Schemas|chattest.Tools|chattest.Extremes|chattest.ResultParts, FromChat, said,
 		func(field string) bool { return field == "seed" || field == "temperature" })
 }
 

@@ -58,7 +58,7 @@
 // is carried over whole, as it tells the model what it may say; that of a strict tool, to which
 // its calls are held, must have only what an answer's may have.
 // A call's arguments, a string of JSON, become the object in it. Results of one turn's calls are
-// one turn of the user's. In Gemini's dialect tools are refused: its calls have signatures that
+// one turn of the user's, and a result in parts of text has as many blocks. In Gemini's dialect tools are refused: its calls have signatures that
 // must come back, its results must be objects, and it reads less of a schema than it is given.
 //
 // Images stand in the body as data URLs of png, jpeg, webp or (not for Gemini) gif, in plain

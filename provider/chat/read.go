@@ -32,8 +32,8 @@ type reader struct {
 	maxTokens, maxCompletionTokens int
 
 	choice   []byte
-	parallel []byte          // parallel_tool_calls
-	pending  map[string]bool // calls of the last turn whose results have not come yet
+	parallel []byte            // parallel_tool_calls
+	pending  map[string][]byte // names of the calls of the last turn whose results have not come yet
 }
 
 func (r *reader) read(body []byte) *refusal {

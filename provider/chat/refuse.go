@@ -102,6 +102,11 @@ func (r *Request) NoBlankText() error {
 func (r *Request) noBlank(parts []Part) error {
 	for i := range parts {
 		p := &parts[i]
+		if p.Tool != nil {
+			if err := r.noBlank(p.Tool.Parts); err != nil {
+				return err
+			}
+		}
 		if p.Kind != Text || !Blank(p.Text) {
 			continue
 		}

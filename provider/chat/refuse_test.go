@@ -86,10 +86,12 @@ var refused = map[string][]string{
 		calls(`{"id":"1","type":"function","function":{"name":"f","arguments":"[]"}}`), calls(`{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":}"}}`), calls(`{"id":"1","type":"function","function":{"name":"f","arguments":"{\"\ud800\":1}"}}`),
 	},
 	"messages[1].tool_calls[0].function.arguments.a": {calls(`{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":1,\"a\":2}"}}`)},
-	"messages[1]":              {calls(call)},
-	"messages[2].role":         {calls(call, hi)},
-	"messages[3].tool_call_id": {calls(call, result, result)},
-	"messages[2].content":      {calls(call, `{"role":"tool","tool_call_id":"1"}`), calls(call, `{"role":"tool","tool_call_id":"1","content":""}`), calls(call, `{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"a"}]}`)},
+	"messages[1]":                 {calls(call)},
+	"messages[2].role":            {calls(call, hi)},
+	"messages[3].tool_call_id":    {calls(call, result, result)},
+	"messages[2].content":         {calls(call, `{"role":"tool","tool_call_id":"1"}`), calls(call, `{"role":"tool","tool_call_id":"1","content":""}`), calls(call, `{"role":"tool","tool_call_id":"1","content":[]}`)},
+	"messages[2].content[1].type": {calls(call, `{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}`)},
+	"messages[2].content[0].text": {calls(call, `{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":""}]}`)},
 }
 
 const (
@@ -142,6 +144,7 @@ func TestRefusedByOne(t *testing.T) {
 		{"anthropic", strict(`"maximum":2`), "response_format.json_schema.schema.maximum"},
 		{"anthropic", tools(`{"type":"function","function":{"name":"f"}}`), "tools[0].function.parameters"},
 		{"anthropic", `{"messages":[` + hi + `],"stop":["a"," "]}`, "stop[1]"},
+		{"anthropic", calls(call, `{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"a"},{"type":"text","text":" "}]}`), "messages[2].content[1].text"},
 		{"converse", `{"messages":[` + hi + `],"tools":[` + f + `],"tool_choice":"none"}`, "tool_choice"},
 		{"converse", `{"messages":[` + hi + `],"tools":[` + f + `],"parallel_tool_calls":false}`, "parallel_tool_calls"},
 		{"anthropic", tools(f + `,{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object","oneOf":[]}}}`), "tools[1].function.parameters.oneOf"},

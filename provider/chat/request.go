@@ -58,10 +58,11 @@ const (
 type Part struct {
 	Kind  Kind
 	Media Media
-	// Text is the string of a Text or a Result; the data of an Image, base64 without quotes,
-	// where a slash may be escaped; the input of a Call, a JSON object.
+	// Text is the string of a Text, a Link or a Result; the data of an Image or a Document,
+	// base64 without quotes, where a slash may be escaped; the input of a Call, a JSON object.
 	Text []byte
 	Tool *ToolUse // of a Call or a Result
+	Name []byte   // the string that names a Document; nil if it has no name
 
 	message, index int // where it stands; index is -1 if it is the whole content
 }
@@ -71,15 +72,20 @@ type Kind uint8
 
 // The kinds.
 const (
-	Text   Kind = iota
-	Image       // in what a user says
-	Call        // of a tool, in what the model says
-	Result      // of a call, in a turn of the user's
+	Text     Kind = iota
+	Image         // in what a user says
+	Link          // an image at an address of the web, which begins with https://
+	Document      // a PDF in what a user says
+	Call          // of a tool, in what the model says
+	Result        // of a call, in a turn of the user's
 )
 
-// A ToolUse ties a call of a tool to what the tool gave back. Both are strings of letters,
-// digits, _ and -, in their quotes; a Result has no Name.
-type ToolUse struct{ ID, Name []byte }
+// A ToolUse ties a call of a tool to what the tool gave back. ID and Name are strings of
+// letters, digits, _ and -, in their quotes; a Result has the Name of its call.
+type ToolUse struct {
+	ID, Name []byte
+	Parts    []Part // of a Result that came in parts of text, and has no Text
+}
 
 // A Media is what an image is made of.
 type Media uint8
@@ -116,6 +122,10 @@ const (
 	ChoiceAny                 // at least one
 	ChoiceNamed               // the one that ChoiceName names
 )
+
+// Place is where a part of a message's content stands: in which message, and where in that,
+// both from 0.
+func (p *Part) Place() (message, index int) { return p.message, max(p.index, 0) }
 
 // path is where a part stands in the body.
 func (p *Part) path() string {

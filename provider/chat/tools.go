@@ -170,17 +170,17 @@ func (r *reader) calling(i int, m *message) *refusal {
 			return refused
 		}
 	}
-	r.pending = map[string]bool{}
+	r.pending = map[string][]byte{}
 	refused := list(m.calls, func(at int, value []byte) *refusal {
 		call := Part{Kind: Call, Tool: new(ToolUse), message: i, index: at}
 		if refused := call.call(value); refused != nil {
 			return refused
 		}
 		id := string(call.Tool.ID)
-		if r.pending[id] {
+		if _, twice := r.pending[id]; twice {
 			return refuse("stands twice").in("id")
 		}
-		r.pending[id] = true
+		r.pending[id] = call.Tool.Name
 		turn.Parts = append(turn.Parts, call)
 		return nil
 	})
@@ -238,15 +238,18 @@ func (r *reader) result(i int, m *message) *refusal {
 	if refused := name64(&p.Tool.ID, m.callID); refused != nil {
 		return refused.in("tool_call_id")
 	}
-	if !r.pending[string(p.Tool.ID)] {
+	name, called := r.pending[string(p.Tool.ID)]
+	if !called {
 		return refuse("belongs to no call in the turn before").in("tool_call_id")
 	}
+	p.Tool.Name = name
 	delete(r.pending, string(p.Tool.ID))
-	if m.content == nil {
-		return refuse("is missing").in("content")
+	parts, refused := content(i, m.content, false)
+	if refused != nil {
+		return refused
 	}
-	if refused := text(&p.Text, m.content); refused != nil {
-		return refused.in("content")
+	if p.Text = parts[0].Text; parts[0].index >= 0 {
+		p.Text, p.Tool.Parts = nil, parts
 	}
 	if last := &r.Turns[len(r.Turns)-1]; last.Parts[0].Kind == Result {
 		last.Parts = append(last.Parts, p)

@@ -123,8 +123,11 @@ func appendPart(out []byte, p *chat.Part) []byte {
 		return append(chat.AppendMember(out, "input", p.Text), '}')
 	case chat.Result:
 		out = chat.AppendMember(append(out, `"toolResult":{`...), "toolUseId", p.Tool.ID)
-		out = append(out, `,"content":[{`...)
-		return append(chat.AppendMember(out, "text", p.Text), "}]}"...)
+		parts := p.Tool.Parts
+		if parts == nil {
+			parts = []chat.Part{{Text: p.Text}}
+		}
+		return append(appendParts(append(chat.AppendName(out, "content"), '['), parts), "]}"...)
 	}
 	return chat.AppendMember(out, "text", p.Text)
 }

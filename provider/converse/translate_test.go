@@ -20,7 +20,7 @@ type block struct {
 	}
 	ToolResult *struct {
 		ToolUseID string
-		Content   []struct{ Text string }
+		Content   []any
 	}
 }
 
@@ -33,8 +33,8 @@ func (b *block) piece(role string) string {
 		return chattest.Image("image/"+b.Image.Format, b.Image.Source.Bytes)
 	case b.ToolUse != nil:
 		return chattest.Call(b.ToolUse.ToolUseID, b.ToolUse.Name, b.ToolUse.Input)
-	case b.ToolResult != nil && len(b.ToolResult.Content) == 1:
-		return chattest.Result(b.ToolResult.ToolUseID, b.ToolResult.Content[0].Text)
+	case b.ToolResult != nil:
+		return chattest.Result(b.ToolResult.ToolUseID, b.ToolResult.Content)
 	}
 	return "nothing"
 }
@@ -88,9 +88,11 @@ func TestFromChat(t *testing.T) {
 		"tools": {
 			`{"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"},"strict":true}}],"tool_choice":"required",
 			  "messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}}]},
-			  {"role":"tool","tool_call_id":"1","content":"r1"},{"role":"user","content":"c"}]}`,
+			  {"role":"tool","tool_call_id":"1","content":"r1"},{"role":"user","content":"c"},{"role":"assistant","tool_calls":[{"id":"2","type":"function","function":{"name":"f","arguments":"{}"}}]},
+			  {"role":"tool","tool_call_id":"2","content":[{"type":"text","text":"r2"},{"type":"text","text":"r3"}]}]}`,
 			`{"messages":[{"role":"user","content":[{"text":"a"}]},{"role":"assistant","content":[{"text":"b"},{"toolUse":{"toolUseId":"1","name":"f","input":{"a": 1}}}]},` +
-				`{"role":"user","content":[{"toolResult":{"toolUseId":"1","content":[{"text":"r1"}]}},{"text":"c"}]}],` +
+				`{"role":"user","content":[{"toolResult":{"toolUseId":"1","content":[{"text":"r1"}]}},{"text":"c"}]},` +
+				`{"role":"assistant","content":[{"toolUse":{"toolUseId":"2","name":"f","input":{}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"2","content":[{"text":"r2"},{"text":"r3"}]}}]}],` +
 				`"toolConfig":{"tools":[{"toolSpec":{"name":"f","description":"d","inputSchema":{"json":{"type":"object"}},"strict":true}}],"toolChoice":{"any":{}}}}`,
 		},
 		"one tool": {
@@ -106,7 +108,7 @@ func TestFromChat(t *testing.T) {
 }
 
 func TestFromChatRandomBodies(t *testing.T) {
-	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Schemas|chattest.Tools|chattest.Extremes, FromChat, said,
+	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Schemas|chattest.Tools|chattest.Extremes|chattest.ResultParts, FromChat, said,
 		func(field string) bool { return field == "seed" || field == "temperature" })
 }
 

@@ -29,9 +29,9 @@ var translators = []struct {
 	with          chattest.With
 	known         []allowance
 }{
-	{"anthropic", "anthropic", anthropic.FromChat, chattest.Images | chattest.Tools, []allowance{textAsString, noSystem, emptyText, streamFalse, stopAlone, noStop, ones, nobody, noTools, turnsOfResults, choiceAuto, noDefs, notStrict, openSchema}},
+	{"anthropic", "anthropic", anthropic.FromChat, chattest.Images | chattest.Tools | chattest.ResultParts, []allowance{textAsString, noSystem, emptyText, streamFalse, stopAlone, noStop, ones, nobody, noTools, turnsOfResults, choiceAuto, noDefs, notStrict, openSchema}},
 	{"gemini", "google", gemini.FromChat, chattest.Images, []allowance{modelInBody, systemRole, textAlone, emptyText, oneSystem, oneTurn, lostWords, stopAloneInConfig, noStop, noTools}},
-	{"converse", "bedrock", converse.FromChat, chattest.Images | chattest.Tools, []allowance{stopAloneInConfig, noStop, emptyText, noTools, choiceAuto, notStrict}},
+	{"converse", "bedrock", converse.FromChat, chattest.Images | chattest.Tools | chattest.ResultParts, []allowance{stopAloneInConfig, noStop, emptyText, noTools, choiceAuto, notStrict}},
 }
 
 const (

@@ -14,7 +14,8 @@ const (
 	Images With = 1 << iota
 	Schemas
 	Tools
-	Extremes // seeds, and temperatures above 1, which some dialects refuse
+	Extremes    // seeds, and temperatures above 1, which some dialects refuse
+	ResultParts // results of tools in parts
 )
 
 // Body is a random chat body of the subset that is translated: every member anywhere, fields at

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // Said is what a chat body says, piece by piece and in order, read by encoding/json: what
@@ -73,5 +74,17 @@ func Call(id, name string, input []byte) string {
 	return fmt.Sprintf("call %s %s: %s", id, name, compact.String())
 }
 
-// Result is what a tool gave back.
-func Result(id string, text any) string { return fmt.Sprintf("result %s: %v", id, text) }
+// Result is what a tool gave back: a string, or a list of parts of text, which is one if it is
+// alone.
+func Result(id string, content any) string {
+	parts, listed := content.([]any)
+	if !listed {
+		return fmt.Sprintf("result %s: %v", id, content)
+	}
+	var texts []string
+	for _, part := range parts {
+		p, _ := part.(map[string]any)
+		texts = append(texts, fmt.Sprint(p["text"]))
+	}
+	return fmt.Sprintf("result %s: %s", id, strings.Join(texts, " + "))
+}

@@ -51,6 +51,18 @@ func (g *generator) tools() []string {
 	return pairs
 }
 
+// result is a string or a list of texts.
+func (g *generator) result() string {
+	if g.with&ResultParts == 0 || g.maybe(50) {
+		return g.text()
+	}
+	var parts []string
+	for range 1 + g.IntN(3) {
+		parts = append(parts, g.object("type", `"text"`, "text", g.text()))
+	}
+	return g.list(parts...)
+}
+
 // turnOfTools is a call or two, and what came back.
 func (g *generator) turnOfTools() []string {
 	var calls, results []string
@@ -59,7 +71,7 @@ func (g *generator) turnOfTools() []string {
 		id := `"call_` + strconv.Itoa(g.calls) + `"`
 		arguments := g.pick(`"{}"`, `"{\"a\":[1,\"\\n\"]}"`, `" {\"é\" : null} "`)
 		calls = append(calls, g.object("id", id, "type", `"function"`, "function", g.object("name", `"tool_0"`, "arguments", arguments)))
-		results = append(results, g.object("role", `"tool"`, "tool_call_id", id, "content", g.text()))
+		results = append(results, g.object("role", `"tool"`, "tool_call_id", id, "content", g.result()))
 	}
 	pairs := []string{"role", `"assistant"`, "tool_calls", g.list(calls...)}
 	if g.maybe(50) {

@@ -24,10 +24,12 @@ func main() {
 	images := flag.Bool("images", false, "with images as data URLs")
 	schemas := flag.Bool("schemas", false, "with schemas for the answer")
 	tools := flag.Bool("tools", false, "with tools, calls and results")
+	parts := flag.Bool("parts", false, "with results of tools in parts")
 	flag.Parse()
 	var with chattest.With
 	for shape, wanted := range map[chattest.With]bool{
 		chattest.Extremes: *extremes, chattest.Images: *images, chattest.Schemas: *schemas, chattest.Tools: *tools,
+		chattest.ResultParts: *parts,
 	} {
 		if wanted {
 			with |= shape
