@@ -23,7 +23,7 @@ var refusedFields = map[string]string{
 	"logit_bias":                           `{"50256":-100}`,
 	"logprobs":                             `true`,
 	"metadata":                             `{"a":"b"}`,
-	"modalities":                           `["text","audio"]`,
+	"modalities[1]":                        `["text","audio"]`,
 	"n":                                    `2`,
 	"prediction":                           `{"type":"content","content":"a"}`,
 	"presence_penalty":                     `-0.5`,
@@ -51,10 +51,10 @@ var refusedFields = map[string]string{
 	"messages[0].content":                  `[{"role":"user","content":""}]`,
 	"messages[0].name":                     `[{"role":"user","content":"a","name":"n"}]`,
 	"messages[1].tool_call_id":             `[{"role":"user","content":"a"},{"role":"tool","content":"a","tool_call_id":"t"}]`,
-	"messages[0].content[0].image_url.url": `[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]`,
+	"messages[0].content[0].image_url.url": `[{"role":"user","content":[{"type":"image_url","image_url":{"url":"http://example.com/a.png"}}]}]`,
 	"messages[0].content[0].image_url.detail": `[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA","detail":"high"}}]}]`,
 	"messages[0].content[0].input_audio":      `[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}]}]`,
-	"messages[0].content[0].file":             `[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]`,
+	"messages[0].content[0].file.file_id":     `[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]`,
 }
 
 // refusedByOne are those that one dialect has no counterpart for, and the others may.

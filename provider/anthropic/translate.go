@@ -104,6 +104,13 @@ func appendPart(out []byte, p *chat.Part) []byte {
 		out = append(out, `{"type":"image","source":{"type":"base64","media_type":"image/`...)
 		out = append(append(out, p.Media.String()...), `","data":"`...)
 		return append(append(out, p.Text...), `"}}`...)
+	case chat.Link:
+		out = chat.AppendMember(append(out, `{"type":"image","source":{"type":"url"`...), "url", p.Text)
+		out = append(out, '}')
+	case chat.Document:
+		out = append(out, `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"`...)
+		out = append(append(out, p.Text...), `"}`...)
+		out = chat.AppendMember(out, "title", p.Name)
 	case chat.Call:
 		out = chat.AppendMember(append(out, `{"type":"tool_use"`...), "id", p.Tool.ID)
 		out = chat.AppendMember(out, "name", p.Tool.Name)

@@ -17,8 +17,8 @@ func said(sent []byte) (all []string) {
 		Input                json.RawMessage
 		ToolUseID            string `json:"tool_use_id"`
 		Source               struct {
-			MediaType string `json:"media_type"`
-			Data      string
+			Type, URL, Data string
+			MediaType       string `json:"media_type"`
 		}
 	}
 	var body struct {
@@ -38,7 +38,13 @@ func said(sent []byte) (all []string) {
 			case "text":
 				all = append(all, chattest.Text(m.Role, b.Text))
 			case "image":
+				if b.Source.Type == "url" {
+					all = append(all, chattest.Link(b.Source.URL))
+					continue
+				}
 				all = append(all, chattest.Image(b.Source.MediaType, b.Source.Data))
+			case "document":
+				all = append(all, chattest.File(b.Source.Data))
 			case "tool_use":
 				all = append(all, chattest.Call(b.ID, b.Name, b.Input))
 			case "tool_result":
@@ -77,6 +83,15 @@ func TestFromChat(t *testing.T) {
 		"image": {
 			`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"detail":"auto","url":"data:image\/png;base64,AA\/="}},{"type":"text","text":"a"}]}]}`,
 			`{"model":"claude","max_tokens":9,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA\/="}},{"type":"text","text":"a"}]}]}`,
+		},
+		"image of the web": {
+			`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https:\/\/example.com/a?b=1&c=\u00e9","detail":"auto"}}]}]}`,
+			`{"model":"claude","max_tokens":9,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https:\/\/example.com/a?b=1&c=\u00e9"}}]}]}`,
+		},
+		"files": {
+			`{"messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a \"b\".pdf","file_data":"data:application\/pdf;base64,JVBERi0="}},{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA"}}]}]}`,
+			`{"model":"claude","max_tokens":9,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0="},"title":"a \"b\".pdf"},` +
+				`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"AAAA"}}]}]}`,
 		},
 		"schema": {
 			`{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"object", "properties":{},"required":["a"]}}}}`,
@@ -120,7 +135,7 @@ func TestFromChatModel(t *testing.T) {
 }
 
 func TestFromChatRandomBodies(t *testing.T) {
-	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Schemas|chattest.Tools|chattest.Extremes|chattest.ResultParts, FromChat, said,
+	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Links|chattest.Files|chattest.Schemas|chattest.Tools|chattest.Extremes|chattest.ResultParts, FromChat, said,
 		func(field string) bool { return field == "seed" || field == "temperature" })
 }
 

@@ -62,8 +62,13 @@
 // must come back, its results must be objects, and it reads less of a schema than it is given.
 //
 // Images stand in the body as data URLs of png, jpeg, webp or (not for Gemini) gif, in plain
-// base64 with padding. What stands at an address of the web is refused, and a detail of low or
-// high: nobody else has it.
+// base64 with padding. Only Anthropic fetches one from an address of the web, which must begin
+// with https://. A detail of low or high is refused: nobody else has it.
+//
+// Files are PDFs in the body, as data URLs of application/pdf. They become Anthropic's document
+// with the file's name as title, Gemini's inlineData and Converse's document. Gemini has no place
+// for the name. Converse demands one that no other document has and that does not sway the model,
+// so it gets a number. A turn of Converse with a file must have text, too.
 //
 // The model's own refusals are the provider's: one that takes no temperature says so itself.
 package chat

@@ -8,10 +8,12 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-var imageFields = []string{"url", "detail"}
+var (
+	imageFields = []string{"url", "detail"}
+	fileFields  = []string{"filename", "file_data", "file_id"}
+)
 
-// image reads an image that stands in the body itself. One at an address of the web would
-// have to be fetched, by somebody else than whom the body was written for.
+// image reads an image that stands in the body itself, or at an address of the web.
 func (p *Part) image(value []byte) *refusal {
 	var url []byte
 	refused := object(value, imageFields, func(name string, value []byte) *refusal {
@@ -26,34 +28,82 @@ func (p *Part) image(value []byte) *refusal {
 	if url == nil {
 		return refuse("is missing").in("url")
 	}
-	return p.dataURL(url).in("url")
+	return p.imageAt(url).in("url")
 }
 
 // mediaTypes are what stands before the data, by Media.
 var mediaTypes = []string{PNG: "image/png", JPEG: "image/jpeg", WebP: "image/webp", GIF: "image/gif"}
 
-// maxHead bounds what stands before the data, in bytes: the longest type is 10, and each
-// character may be an escape of 6.
-const maxHead = 6 * len("data:image/jpeg;base64,")
-
-func (p *Part) dataURL(url []byte) *refusal {
-	inner := rawjson.Inner(url)
-	comma := bytes.IndexByte(inner[:min(len(inner), maxHead)], ',')
-	if comma < 0 {
-		return refuse("is not a data URL")
+func (p *Part) imageAt(url []byte) *refusal {
+	if isSecure(rawjson.Inner(url)) {
+		p.Kind, p.Text = Link, url
+		return nil
 	}
-	head := word(slices.Concat([]byte{'"'}, inner[:comma], []byte{'"'}))
-	media, isData := strings.CutPrefix(head, "data:")
-	media, isBase64 := strings.CutSuffix(media, ";base64")
-	if !isData || !isBase64 {
-		return refuse("is not a data URL in base64")
+	media, data, ok := dataURL(url)
+	if !ok {
+		return refuse("is neither a data URL in base64 nor an address that begins with https://")
 	}
 	at := slices.Index(mediaTypes, media)
 	if at <= 0 {
 		return refuse("is not png, jpeg, webp or gif")
 	}
-	p.Kind, p.Media, p.Text = Image, Media(at), inner[comma+1:]
-	return base64(p.Text)
+	p.Kind, p.Media, p.Text = Image, Media(at), data
+	return base64(data)
+}
+
+// isSecure says that a URL names a host behind TLS. Slashes may be escaped.
+func isSecure(url []byte) bool {
+	host, ok := bytes.CutPrefix(url, []byte("https://"))
+	if !ok {
+		host, ok = bytes.CutPrefix(url, []byte(`https:\/\/`))
+	}
+	return ok && len(host) > 0
+}
+
+// pdf is the media type of the files that others take, too.
+const pdf = "application/pdf"
+
+// file reads a file that stands in the body itself. One that OpenAI keeps has an id, and
+// nobody else has it.
+func (p *Part) file(value []byte) *refusal {
+	var data []byte
+	refused := object(value, fileFields, func(name string, value []byte) *refusal {
+		switch name {
+		case "filename":
+			return text(&p.Name, value)
+		case "file_data":
+			return text(&data, value)
+		}
+		return refuse("has no counterpart")
+	})
+	if refused != nil {
+		return refused
+	}
+	if data == nil {
+		return refuse("is missing").in("file_data")
+	}
+	media, inner, ok := dataURL(data)
+	if !ok || media != pdf {
+		return refuse("is not a data URL of " + pdf + " in base64").in("file_data")
+	}
+	p.Kind, p.Text = Document, inner
+	return base64(inner).in("file_data")
+}
+
+// maxHead bounds what stands before the data, in bytes: each character may be an escape of 6.
+const maxHead = 6 * len("data:"+pdf+";base64,")
+
+// dataURL takes a data URL in base64 apart. Its data have not been looked at.
+func dataURL(url []byte) (media string, data []byte, ok bool) {
+	inner := rawjson.Inner(url)
+	comma := bytes.IndexByte(inner[:min(len(inner), maxHead)], ',')
+	if comma < 0 {
+		return "", nil, false
+	}
+	head := word(slices.Concat([]byte{'"'}, inner[:comma], []byte{'"'}))
+	media, isData := strings.CutPrefix(head, "data:")
+	media, isBase64 := strings.CutSuffix(media, ";base64")
+	return media, inner[comma+1:], isData && isBase64
 }
 
 // base64 refuses what others would read otherwise: other alphabets, missing padding, and

@@ -110,9 +110,9 @@ func (r *reader) lastTurn() *refusal {
 	return why.at(last.Parts[0].message).in("messages")
 }
 
-// content reads what a message says: a string, or a list of parts. Images may be in what a
-// user says.
-func content(i int, value []byte, images bool) ([]Part, *refusal) {
+// content reads what a message says: a string, or a list of parts. Images and files may be in
+// what a user says.
+func content(i int, value []byte, user bool) ([]Part, *refusal) {
 	if value == nil {
 		return nil, refuse("is missing").in("content")
 	}
@@ -123,44 +123,44 @@ func content(i int, value []byte, images bool) ([]Part, *refusal) {
 	var parts []Part
 	refused := list(value, func(at int, value []byte) *refusal {
 		parts = append(parts, Part{message: i, index: at})
-		return part(&parts[at], value, images)
+		return part(&parts[at], value, user)
 	})
 	return parts, refused.in("content")
 }
 
 var partFields = []string{"type", "text", "image_url", "refusal", "input_audio", "file"}
 
-func part(p *Part, value []byte, images bool) *refusal {
-	var kind, said, image []byte
-	refused := object(value, partFields, func(name string, value []byte) *refusal {
-		switch name {
+// part reads one of a list: its type, and the member that has the name of the type.
+func part(p *Part, value []byte, user bool) *refusal {
+	var kind, member []byte
+	members, name := 0, ""
+	refused := object(value, partFields, func(field string, value []byte) *refusal {
+		switch field {
 		case "type":
 			return str(&kind, value)
-		case "text":
-			return text(&said, value)
-		case "image_url":
-			image = value
-		default:
-			return refuse("has no counterpart")
+		case "text", "image_url", "file":
+			members, name, member = members+1, field, value
+			return nil
 		}
-		return nil
+		return refuse("has no counterpart")
 	})
 	if refused != nil {
 		return refused
 	}
+	which := word(kind)
 	switch {
 	case kind == nil:
 		return refuse("is missing").in("type")
-	case word(kind) == "text" && image == nil:
-		p.Text = said
-		return present(said).in("text")
-	case word(kind) == "image_url" && said == nil && images:
-		if image == nil {
-			return refuse("is missing").in("image_url")
-		}
-		return p.image(image).in("image_url")
+	case members > 1, which != "text" && !(user && (which == "image_url" || which == "file")), members == 1 && name != which:
+		return refuse("has no counterpart here").in("type")
+	case members == 0:
+		return refuse("is missing").in(which)
+	case which == "image_url":
+		return p.image(member).in(which)
+	case which == "file":
+		return p.file(member).in(which)
 	}
-	return refuse("has no counterpart here").in("type")
+	return text(&p.Text, member).in(which)
 }
 
 func present(value []byte) *refusal {

@@ -26,19 +26,28 @@ var refused = map[string][]string{
 	`messages[0]."a.b"`:                 {`{"messages":[{"role":"user","content":"a","a.b":null}]}`},
 	"messages[0].role2":                 {`{"messages":[{"role2":"user"}]}`},
 	"messages[0].content":               {`{"messages":[{"role":"user"}]}`, `{"messages":[{"role":"user","content":null}]}`, `{"messages":[{"role":"user","content":""}]}`, `{"messages":[{"role":"user","content":[]}]}`, `{"messages":[{"role":"user","content":{}}]}`, `{"messages":[{"role":"user","content":"a","content":"b"}]}`},
-	"messages[0].content[0].type":       {`{"messages":[{"role":"user","content":[{"text":"a"}]}]}`, `{"messages":[{"role":"user","content":[{"type":"input_text","text":"a"}]}]}`, `{"messages":[{"role":"system","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]},` + hi + `]}`, `{"messages":[{"role":"user","content":[{"type":"text","text":"a","image_url":{}}]}]}`},
+	"messages[0].content[0].type":       {`{"messages":[{"role":"user","content":[{"text":"a"}]}]}`, `{"messages":[{"role":"user","content":[{"type":"input_text","text":"a"}]}]}`, `{"messages":[{"role":"system","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]},` + hi + `]}`, `{"messages":[{"role":"user","content":[{"type":"text","text":"a","image_url":{}}]}]}`, `{"messages":[{"role":"user","content":[{"type":"file","text":"a"}]}]}`, `{"messages":[{"role":"system","content":[{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA"}}]},` + hi + `]}`},
 	"messages[0].content[1].text":       {`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":""}]}]}`, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text"}]}]}`},
-	"messages[0].content[0].file":       {`{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}`},
 	"messages[0].content[0].annotation": {`{"messages":[{"role":"user","content":[{"type":"text","text":"a","annotation":[]}]}]}`},
 	"messages[1].refusal":               {`{"messages":[` + hi + `,{"role":"assistant","refusal":"no"},` + hi + `]}`},
 	"max_tokens":                        {`{"messages":[` + hi + `],"max_tokens":1,"max_completion_tokens":2}`},
 	"stop[1]":                           {`{"messages":[` + hi + `],"stop":["a",""]}`},
 	// Images.
 	"messages[0].content[0].image_url.url": {
-		image(`{"url":"https://example.com/a.png"}`), image(`{"url":"data:image/png;base64,"}`), image(`{"url":"data:image/png;base64,AAA"}`), image(`{"url":"data:image/png;base64,AA-_"}`),
+		image(`{"url":"http://example.com/a.png"}`), image(`{"url":"https://"}`), image(`{"url":"https:\/\/"}`), image(`{"url":"https:\\example.com"}`), image(`{"url":"data:image/png;base64,"}`), image(`{"url":"data:image/png;base64,AAA"}`), image(`{"url":"data:image/png;base64,AA-_"}`),
 		image(`{"url":"data:image/png;base64,AA\u0041A"}`), image(`{"url":"data:image/png;base64,AA\nAA"}`), image(`{"url":"data:image/png;base64,A==="}`), image(`{"url":"data:image/png;base64,===="}`),
 		image(`{"url":"data:image/png;base64,AA=A"}`), image(`{"url":"data:image/svg+xml;base64,AAAA"}`), image(`{"url":"data:image/png;charset=x;base64,AAAA"}`), image(`{"url":"data:image/png,AAAA"}`), image(`{"url":"data:;base64,AAAA"}`), image(`{}`),
 	},
+	"messages[0].content[0].image_url": {`{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`},
+	// Files.
+	"messages[0].content[0].file.file_id": {file(`"file_id":"f"`), file(`"file_data":"data:application/pdf;base64,AAAA","file_id":"f"`)},
+	"messages[0].content[0].file.file_data": {
+		file(`"filename":"a.pdf"`), file(`"file_data":"AAAA"`), file(`"file_data":"data:application/pdf;base64,AAA"`), file(`"file_data":"data:application/pdf,AAAA"`),
+		file(`"file_data":"data:image/png;base64,AAAA"`), file(`"file_data":"data:text/plain;base64,AAAA"`), file(`"file_data":""`), file(`"file_data":"https://example.com/a.pdf"`),
+	},
+	"messages[0].content[0].file.filename":    {file(`"file_data":"data:application/pdf;base64,AAAA","filename":""`)},
+	"messages[0].content[0].file":             {`{"messages":[{"role":"user","content":[{"type":"file"}]}]}`, `{"messages":[{"role":"user","content":[{"type":"file","file":"f"}]}]}`},
+	"messages[0].content[0].input_audio":      {`{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}]}]}`},
 	"messages[0].content[0].image_url.detail": {image(`{"url":"data:image/png;base64,AAAA","detail":"high"}`)},
 	// Schemas.
 	"response_format.type":                                              {answer(`"type":"grammar"`), answer(`"json_schema":null`), answer(`"type":"text","json_schema":{}`)},
@@ -104,6 +113,10 @@ func image(url string) string {
 	return `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":` + url + `}]}]}`
 }
 
+func file(members string) string {
+	return `{"messages":[{"role":"user","content":[{"type":"file","file":{` + members + `}}]}]}`
+}
+
 func answer(format string) string {
 	return `{"messages":[` + hi + `],"response_format":{` + format + `}}`
 }
@@ -135,6 +148,10 @@ func TestRefusedByOne(t *testing.T) {
 		{"anthropic", `{"messages":[{"role":"user","content":" \n"}]}`, "messages[0].content"},
 		{"converse", `{"messages":[{"role":"user","content":[{"type":"text","text":"\t"}]}]}`, "messages[0].content[0].text"},
 		{"gemini", image(`{"url":"data:image/gif;base64,AAAA"}`), "messages[0].content[0].image_url.url"},
+		{"gemini", image(`{"url":"https://example.com/a.png"}`), "messages[0].content[0].image_url.url"},
+		{"converse", image(`{"url":"https://example.com/a.png"}`), "messages[0].content[0].image_url.url"},
+		{"converse", file(`"file_data":"data:application/pdf;base64,AAAA"`), "messages[0].content[0].file"},
+		{"converse", `{"messages":[` + hi + `,{"role":"assistant","content":"a"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]},{"role":"user","content":[{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA"}}]}]}`, "messages[3].content[0].file"},
 		{"gemini", strict(`"$ref":"#"`), "response_format.json_schema.schema.$ref"},
 		{"gemini", strict(`"enum":[true]`), "response_format.json_schema.schema.enum[0]"},
 		{"gemini", schema(`"name":"n","strict":true,"description":"d","schema":{}`), "response_format.json_schema.description"},

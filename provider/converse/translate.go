@@ -1,6 +1,8 @@
 package converse
 
 import (
+	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -40,6 +42,9 @@ func fits(c *chat.Request) error {
 	case c.Format != nil && !utf8.Valid(c.Format.Schema):
 		return c.Refuse("response_format.json_schema.schema", "is not UTF-8")
 	}
+	if err := fitsParts(c); err != nil {
+		return err
+	}
 	if err := c.NeedParameters(); err != nil {
 		return err
 	}
@@ -47,6 +52,32 @@ func fits(c *chat.Request) error {
 		return err
 	}
 	return c.CheckSchemas(&chat.Structured)
+}
+
+// fitsParts refuses addresses of the web, and a document in a turn that has no text, without
+// which Bedrock takes none (API reference, Message).
+func fitsParts(c *chat.Request) error {
+	var document *chat.Part // the first in the turn
+	said := false
+	for i, turn := range c.Turns {
+		if i == 0 || c.Turns[i-1].Role != turn.Role {
+			document, said = nil, false
+		}
+		for k := range turn.Parts {
+			switch p := &turn.Parts[k]; p.Kind {
+			case chat.Link:
+				return c.RefusePart(p, "image_url.url", "is an address of the web, and the image must stand in the body")
+			case chat.Document:
+				document = cmp.Or(document, p)
+			case chat.Text:
+				said = true
+			}
+		}
+		if last := i == len(c.Turns)-1 || c.Turns[i+1].Role != turn.Role; last && document != nil && !said {
+			return c.RefusePart(document, "file", "is in a turn without text, which must have some")
+		}
+	}
+	return nil
 }
 
 func build(c *chat.Request, out []byte) []byte {
@@ -116,6 +147,12 @@ func appendPart(out []byte, p *chat.Part) []byte {
 	case chat.Image:
 		out = append(out, `"image":{"format":"`...)
 		out = append(append(out, p.Media.String()...), `","source":{"bytes":"`...)
+		return append(append(out, p.Text...), `"}}`...)
+	case chat.Document:
+		// The name is demanded, must be unlike all others', and may not have the dot of a file's;
+		// AWS recommends a neutral one, since the model might take it for an instruction.
+		message, index := p.Place()
+		out = fmt.Appendf(out, `"document":{"format":"pdf","name":"document-%d-%d","source":{"bytes":"`, message, index)
 		return append(append(out, p.Text...), `"}}`...)
 	case chat.Call:
 		out = chat.AppendMember(append(out, `"toolUse":{`...), "toolUseId", p.Tool.ID)

@@ -2,6 +2,8 @@ package converse
 
 import (
 	"encoding/json"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/headrace/headrace/provider"
@@ -14,6 +16,10 @@ type block struct {
 		Format string
 		Source struct{ Bytes string }
 	}
+	Document *struct {
+		Format, Name string
+		Source       struct{ Bytes string }
+	}
 	ToolUse *struct {
 		ToolUseID, Name string
 		Input           json.RawMessage
@@ -24,6 +30,9 @@ type block struct {
 	}
 }
 
+// documentName is what AWS allows.
+var documentName = regexp.MustCompile(`^[A-Za-z0-9()\[\]-]+( [A-Za-z0-9()\[\]-]+)*$`)
+
 // piece is a block as chattest.Said has it.
 func (b *block) piece(role string) string {
 	switch {
@@ -31,6 +40,8 @@ func (b *block) piece(role string) string {
 		return chattest.Text(role, *b.Text)
 	case b.Image != nil:
 		return chattest.Image("image/"+b.Image.Format, b.Image.Source.Bytes)
+	case b.Document != nil && b.Document.Format == "pdf" && documentName.MatchString(b.Document.Name):
+		return chattest.File(b.Document.Source.Bytes)
 	case b.ToolUse != nil:
 		return chattest.Call(b.ToolUse.ToolUseID, b.ToolUse.Name, b.ToolUse.Input)
 	case b.ToolResult != nil:
@@ -80,6 +91,12 @@ func TestFromChat(t *testing.T) {
 			`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/gif;base64,AAAA"}}]}]}`,
 			`{"messages":[{"role":"user","content":[{"image":{"format":"gif","source":{"bytes":"AAAA"}}}]}]}`,
 		},
+		"files": {
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AAAA"}}]},
+			  {"role":"user","content":[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AAAA"}}]}]}`,
+			`{"messages":[{"role":"user","content":[{"text":"a"},{"document":{"format":"pdf","name":"document-0-1","source":{"bytes":"AAAA"}}},` +
+				`{"document":{"format":"pdf","name":"document-1-0","source":{"bytes":"AAAA"}}}]}]}`,
+		},
 		"schema": {
 			`{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","strict":true,"schema":{"type":"object", "description":"\"é\u00e9"}}}}`,
 			`{"messages":[{"role":"user","content":[{"text":"a"}]}],"outputConfig":{"textFormat":{"type":"json_schema","structure":{"jsonSchema":` +
@@ -108,8 +125,10 @@ func TestFromChat(t *testing.T) {
 }
 
 func TestFromChatRandomBodies(t *testing.T) {
-	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Schemas|chattest.Tools|chattest.Extremes|chattest.ResultParts, FromChat, said,
-		func(field string) bool { return field == "seed" || field == "temperature" })
+	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Files|chattest.Schemas|chattest.Tools|chattest.Extremes|chattest.ResultParts, FromChat, said,
+		func(field string) bool {
+			return field == "seed" || field == "temperature" || strings.HasSuffix(field, ".file")
+		})
 }
 
 // Claude takes at most one of temperature and top_p, and both are 1 unless they are told. To other

@@ -64,6 +64,8 @@ func fitsPart(c *chat.Request, p *chat.Part) error {
 	switch {
 	case p.Kind == chat.Call || p.Kind == chat.Result:
 		return c.RefusePart(p, "", "is of a tool, which has no exact counterpart")
+	case p.Kind == chat.Link:
+		return c.RefusePart(p, "image_url.url", "is an address of the web, and the image must stand in the body")
 	case p.Media == chat.GIF:
 		return c.RefusePart(p, "image_url.url", "is a gif, which is not taken")
 	}
@@ -117,14 +119,21 @@ func appendParts(out []byte, parts []chat.Part) []byte {
 	for i := range parts {
 		p := &parts[i]
 		out = append(chat.AppendComma(out), '{')
-		if p.Kind == chat.Image {
-			out = append(out, `"inlineData":{"mimeType":"image/`...)
-			out = append(append(out, p.Media.String()...), `","data":"`...)
-			out = append(append(out, p.Text...), `"}`...)
-		} else {
+		switch p.Kind {
+		case chat.Image:
+			out = appendData(out, "image/"+p.Media.String(), p.Text)
+		case chat.Document:
+			out = appendData(out, "application/pdf", p.Text)
+		default:
 			out = chat.AppendMember(out, "text", p.Text)
 		}
 		out = append(out, '}')
 	}
 	return append(out, ']')
+}
+
+func appendData(out []byte, media string, data []byte) []byte {
+	out = append(append(out, `"inlineData":{"mimeType":"`...), media...)
+	out = append(append(out, `","data":"`...), data...)
+	return append(out, `"}`...)
 }

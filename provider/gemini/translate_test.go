@@ -27,7 +27,9 @@ func said(sent []byte) (all []string) {
 	body.SystemInstruction.Role = "system"
 	for _, c := range append([]content{body.SystemInstruction}, body.Contents...) {
 		for _, p := range c.Parts {
-			if p.InlineData != nil {
+			if p.InlineData != nil && p.InlineData.MimeType == "application/pdf" {
+				all = append(all, chattest.File(p.InlineData.Data))
+			} else if p.InlineData != nil {
 				all = append(all, chattest.Image(p.InlineData.MimeType, p.InlineData.Data))
 			} else {
 				all = append(all, chattest.Text(strings.Replace(c.Role, "model", "assistant", 1), p.Text))
@@ -53,6 +55,10 @@ func TestFromChat(t *testing.T) {
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/webp;base64,AAAA"}}]}]}`,
 			`{"contents":[{"role":"user","parts":[{"text":"a"},{"inlineData":{"mimeType":"image/webp","data":"AAAA"}}]}]}`,
 		},
+		"file": {
+			`{"messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AA\/="}}]}]}`,
+			`{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"application/pdf","data":"AA\/="}}]}]}`,
+		},
 		"schema": {
 			`{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"object","properties":{"a":{"type":"number","maximum":3}}}}}}`,
 			`{"contents":[{"role":"user","parts":[{"text":"a"}]}],"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"a":{"type":"number","maximum":3}}}}}`,
@@ -66,7 +72,7 @@ func TestFromChat(t *testing.T) {
 }
 
 func TestFromChatRandomBodies(t *testing.T) {
-	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Schemas|chattest.Extremes, FromChat, said, func(string) bool { return false })
+	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Files|chattest.Schemas|chattest.Extremes, FromChat, said, func(string) bool { return false })
 }
 
 // FuzzFromChat: any text is refused by name or translated without loss.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // An allowance is one thing that Portkey adds, drops or says otherwise. It changes what both
@@ -20,6 +21,34 @@ var (
 			if said, ok := fields(m)["content"].(string); ok {
 				fields(m)["content"] = []any{map[string]any{"type": "text", "text": said}}
 				found = true
+			}
+		}
+		return found
+	}}
+	// Two losses: what stands there is no base64, and Anthropic refuses it.
+	wholeURL = allowance{"the data URL of a file is sent where its data must stand, and its name is not", func(ours, theirs map[string]any) bool {
+		found, all := false, list(ours["messages"])
+		for i, m := range list(theirs["messages"]) {
+			for k, part := range list(fields(m)["content"]) {
+				source := fields(fields(part)["source"])
+				if data, ok := source["data"].(string); ok && fields(part)["type"] == "document" {
+					source["data"], found = strings.TrimPrefix(data, "data:application/pdf;base64,"), true
+					delete(fields(list(fields(all[i])["content"])[k]), "title")
+				}
+			}
+		}
+		return found
+	}}
+	anyName = allowance{"a file has a name of chance, and its data URL is sent where its data must stand", func(ours, theirs map[string]any) bool {
+		found, all := false, list(ours["messages"])
+		for i, m := range list(theirs["messages"]) {
+			for k, part := range list(fields(m)["content"]) {
+				if document := fields(fields(part)["document"]); document != nil {
+					source := fields(document["source"])
+					data, _ := source["bytes"].(string)
+					source["bytes"], found = strings.TrimPrefix(data, "data:application/pdf;base64,"), true
+					document["name"] = fields(fields(list(fields(all[i])["content"])[k])["document"])["name"]
+				}
 			}
 		}
 		return found

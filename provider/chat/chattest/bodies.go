@@ -16,6 +16,8 @@ const (
 	Tools
 	Extremes    // seeds, and temperatures above 1, which some dialects refuse
 	ResultParts // results of tools in parts
+	Links       // images at addresses of the web
+	Files       // PDFs
 )
 
 // Body is a random chat body of the subset that is translated: every member anywhere, fields at
@@ -161,15 +163,20 @@ func (g *generator) messages() string {
 
 func (g *generator) user() string { return g.object("role", `"user"`, "content", g.content(true)) }
 
-func (g *generator) content(images bool) string {
+func (g *generator) content(user bool) string {
 	if g.maybe(60) {
 		return g.text()
 	}
 	var parts []string
 	for range 1 + g.IntN(3) {
-		if images && g.with&Images != 0 && g.maybe(30) {
+		switch {
+		case user && g.with&Images != 0 && g.maybe(30):
 			parts = append(parts, g.object("type", `"image_url"`, "image_url", g.object("url", g.image())))
-		} else {
+		case user && g.with&Links != 0 && g.maybe(15):
+			parts = append(parts, g.object("type", `"image_url"`, "image_url", g.object("url", g.pick(`"https://example.com/a.png?b=1&c=%20"`, `"https:\/\/example.com\/\u00e9"`))))
+		case user && g.with&Files != 0 && g.maybe(15):
+			parts = append(parts, g.object("type", `"file"`, "file", g.object("filename", g.text(), "file_data", `"data:application/pdf;base64,`+g.pick("JVBERi0=", `AA\/=`)+`"`)))
+		default:
 			parts = append(parts, g.object("type", `"text"`, "text", g.text()))
 		}
 	}

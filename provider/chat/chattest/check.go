@@ -66,7 +66,7 @@ func CheckBodies(t *testing.T, n int, with With, fromChat FromChat, read func(se
 func Seeds(f *testing.F) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	for range 20 {
-		body := Body(rng, Images|Schemas|Tools|Extremes|ResultParts)
+		body := Body(rng, Images|Links|Files|Schemas|Tools|Extremes|ResultParts)
 		f.Add(body)
 		body = bytes.Clone(body)
 		body[rng.IntN(len(body))] = "{}[],:\"\\ \n\x01\xc3x0"[rng.IntN(14)]

@@ -51,9 +51,15 @@ func Pieces(role string, content any) (said []string) {
 	parts, _ := content.([]any)
 	for _, part := range parts {
 		p, _ := part.(map[string]any)
-		if image, ok := p["image_url"].(map[string]any); ok {
+		image, isImage := p["image_url"].(map[string]any)
+		file, isFile := p["file"].(map[string]any)
+		switch {
+		case isImage:
 			said = append(said, fmt.Sprintf("%s image: %v", role, image["url"]))
-		} else {
+		case isFile:
+			data, _ := file["file_data"].(string)
+			said = append(said, File(strings.TrimPrefix(data, "data:application/pdf;base64,")))
+		default:
 			said = append(said, Text(role, p["text"]))
 		}
 	}
@@ -61,11 +67,17 @@ func Pieces(role string, content any) (said []string) {
 }
 
 // Text is a piece with its role, as Said has it, for those who read what a dialect has made of
-// a body; Image, Call and Result are the others.
+// a body; Image, Link, File, Call and Result are the others.
 func Text(role string, text any) string { return fmt.Sprintf("%s text: %v", role, text) }
 
 // Image is a piece with its data.
 func Image(media, data string) string { return "user image: data:" + media + ";base64," + data }
+
+// Link is an image at an address of the web.
+func Link(url string) string { return "user image: " + url }
+
+// File is a PDF with its data.
+func File(data string) string { return "user file: " + data }
 
 // Call is a call of a tool, with its input in one form.
 func Call(id, name string, input []byte) string {

@@ -22,6 +22,8 @@ func main() {
 	seed := flag.Uint64("seed", 1, "of the random numbers")
 	extremes := flag.Bool("extremes", false, "with seeds, and temperatures above 1, which some dialects refuse")
 	images := flag.Bool("images", false, "with images as data URLs")
+	links := flag.Bool("links", false, "with images at addresses of the web")
+	files := flag.Bool("files", false, "with PDFs as data URLs")
 	schemas := flag.Bool("schemas", false, "with schemas for the answer")
 	tools := flag.Bool("tools", false, "with tools, calls and results")
 	parts := flag.Bool("parts", false, "with results of tools in parts")
@@ -30,6 +32,7 @@ func main() {
 	for shape, wanted := range map[chattest.With]bool{
 		chattest.Extremes: *extremes, chattest.Images: *images, chattest.Schemas: *schemas, chattest.Tools: *tools,
 		chattest.ResultParts: *parts,
+		chattest.Links:       *links, chattest.Files: *files,
 	} {
 		if wanted {
 			with |= shape
