@@ -90,6 +90,7 @@ var strongWords = map[string]Kind{
 	"modeltimeoutexception":                Timeout,
 	"modelerrorexception":                  Server,
 	"internalserverexception":              Server,
+	"generation":                           Server, // TGI, as a 424
 }
 
 // weakWords stand for a status. They are asked only where the status itself says
@@ -281,10 +282,16 @@ func forbidden(a *answer) Kind {
 // notFound tells a model, or an address, that is not there from an object that
 // the item names, such as a file.
 func notFound(a *answer) Kind {
-	if a.param != "" && a.param != "model" {
+	if a.param != "" && a.param != "model" || a.namesFile() {
 		return Invalid
 	}
 	return ModelNotFound
+}
+
+// namesFile finds Anthropic's words for a file that is not there. Whoever serves files says
+// the same of an address, but has no type for it.
+func (a *answer) namesFile() bool {
+	return len(a.words) > 0 && a.says("file not found", "file_01")
 }
 
 // badRequest is Invalid unless the type blames the server.

@@ -57,9 +57,28 @@ type Case struct {
 	Text *string
 	// Mark is what Finish marks a good answer as, Unknown if it does not.
 	Mark provider.Kind
+	// Source says where the answer was found.
+	Source Source
+	// Also names other doors of the same vendor that give the same answer.
+	Also []string
 
 	raw []byte
 }
+
+// Source is where a recording comes from. The zero value is of one that does not tell.
+type Source struct {
+	// How is Documented, SecondHand or Stated.
+	How string
+	// Where is an address, or a repository and a file in it.
+	Where string
+}
+
+// How a recording was found.
+const (
+	Documented = "documented"  // the maker's page or source shows the answer, or its status and words
+	SecondHand = "second-hand" // others have recorded or quoted it
+	Stated     = "stated"      // the maker says whose shape it has, or its status alone, and that is what it shows
+)
 
 // Again reports whether the item behind the answer is to be tried again.
 func (c Case) Again() bool { return !c.Fine && c.Kind.Again() }
@@ -153,6 +172,10 @@ func (c *Case) expect(key, value string) (err error) {
 		_, err = fmt.Sscanf(value, "%d/%d/%d/%d/%d", &u.InputTokens, &u.OutputTokens, &u.CachedTokens, &u.CacheWriteTokens, &u.ReasoningTokens)
 	case "note":
 		c.Note, err = noteOf(value)
+	case "source":
+		c.Source, err = sourceOf(value)
+	case "also":
+		c.Also = strings.Fields(value)
 	default:
 		err = fmt.Errorf("not an expectation")
 	}
@@ -169,6 +192,15 @@ func kindOf(word string) (kind provider.Kind, fine bool, err error) {
 		}
 	}
 	return provider.Unknown, false, fmt.Errorf("%q is no kind", word)
+}
+
+// sourceOf reads "documented: ADDRESS".
+func sourceOf(value string) (Source, error) {
+	how, where, _ := strings.Cut(value, ": ")
+	if how != Documented && how != SecondHand && how != Stated || strings.TrimSpace(where) == "" {
+		return Source{}, fmt.Errorf("%q is no source: want %s, %s or %s, a colon and a place", value, Documented, SecondHand, Stated)
+	}
+	return Source{How: how, Where: where}, nil
 }
 
 func noteOf(value string) (*provider.QuotaNote, error) {

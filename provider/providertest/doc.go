@@ -14,5 +14,7 @@
 //	                                        └──── compared ───────┘
 //
 // The texts are shortened from public documentation, SDK sources and issue
-// threads; names of organisations and ids are invented.
+// threads; names of organisations and ids are invented. A recording says with "source"
+// where it was found: documented by the maker, second-hand, or stated only. What is stated
+// has the maker's status and name for the error in the shape that the maker says it has.
 package providertest

@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"embed"
+	"slices"
 	"strings"
 )
 
@@ -18,3 +19,6 @@ func (c Case) Vendor() string {
 	name, _, _ := strings.Cut(c.Name, "_")
 	return name
 }
+
+// Of reports whether the recording is an answer of the vendor of that name.
+func (c Case) Of(name string) bool { return c.Vendor() == name || slices.Contains(c.Also, name) }
