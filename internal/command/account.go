@@ -20,11 +20,11 @@ const accountDigits = 6
 //	openai/llama@10.0.0.5:8000         a server of somebody else's, without a key
 //
 // It is the lane of a run, with the address where that is not the provider's own, and a hash of what else tells accounts
-// apart: the path of the address, which may name a project, and the key. Tokens that are fetched, and signatures, are
+// apart: the path of the address, which may name a project, the key, and what headers say of the organisation. Tokens that are fetched, and signatures, are
 // left out: they are others on each machine. Nor are words hashed that stand for no key, as "none" does.
 func (c *Calls) Limit(model string) string {
 	b := c.s.r.backend
-	return b.lane(model) + accountOf(c.s.r.flags.elsewhere(), staticKey(b.proof))
+	return b.lane(model) + accountOf(c.s.r.flags.elsewhere(), strings.Join(append([]string{staticKey(b.proof)}, b.told...), "\x00"))
 }
 
 // elsewhere is the address that is called, where it is not the one of a vendor for everybody; "" if it is.

@@ -46,6 +46,7 @@ func TestLimitsAreAnAccounts(t *testing.T) {
 	for name, got := range map[string]string{
 		"another key": limit(key(other)), "another address": limit(key(one), "--base-url", "https://proxy.example/v1"),
 		"another path": limit(key(one), "--base-url", "https://proxy.example/team-a"), "another path, another key": limit(key(other), "--base-url", "https://proxy.example/team-a", "--api-key-env", "K"),
+		"an organisation": limit(map[string]string{"OPENAI_API_KEY": one, "OPENAI_ORG_ID": "org-1"}), "a project": limit(map[string]string{"OPENAI_API_KEY": one, "OPENAI_PROJECT_ID": "org-1"}),
 		"no key": limit(nil, "--base-url", "http://127.0.0.1:8000/v1"),
 	} {
 		if before, is := seen[got]; is {

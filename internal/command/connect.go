@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/headrace/headrace/internal/command/event"
@@ -20,13 +22,15 @@ import (
 
 // backend is whom a run calls.
 type backend struct {
-	fleet  *fleet.Fleet
-	name   string           // of the provider, as its lanes begin
-	proof  auth.Source      // what proves who calls; nil: nothing does
-	proven string           // the name of the variable or file that it comes from
-	shared bool             // all models draw on one quota
-	books  func() sim.Books // the simulated provider's own; nil for a real one
-	notice []notice         // what the user should know of it
+	fleet   *fleet.Fleet
+	name    string           // of the provider, as its lanes begin
+	proof   auth.Source      // what proves who calls; nil: nothing does
+	proven  string           // the name of the variable or file that it comes from
+	told    []string         // what else tells accounts apart: the vendor's headers
+	counted string           // Google's project to which calls are counted, where its credentials name one
+	shared  bool             // all models draw on one quota
+	books   func() sim.Books // the simulated provider's own; nil for a real one
+	notice  []notice         // what the user should know of it
 }
 
 // notice is something that the user should know.
@@ -76,7 +80,12 @@ func (r *runner) connect() (*backend, error) {
 			b.name, words.Count(r.flags.concurrency, "call")))
 	}
 	r.sayUnused(b)
-	if err := r.aim(b, r.clientConfig(b)); err != nil {
+	cfg := r.clientConfig(b)
+	var err error
+	if cfg.Header, err = r.headers(b); err != nil {
+		return nil, err
+	}
+	if err := r.aim(b, cfg); err != nil {
 		return nil, r.addressFault(err)
 	}
 	return b, nil
@@ -102,6 +111,41 @@ func (r *runner) clientConfig(b *backend) wire.Config {
 	return cfg
 }
 
+// headers are what every call bears besides: the dialect's own, and what the vendor's variables
+// say, which goes to its own hosts alone.
+func (r *runner) headers(b *backend) (http.Header, error) {
+	all := http.Header{}
+	if own, has := r.flags.dialect.(interface{ Header() http.Header }); has {
+		all = own.Header()
+	}
+	if !r.isTheirs() {
+		return all, nil
+	}
+	if b.counted != "" {
+		all.Set(r.flags.vendor.Headers[quotaVariable], b.counted) // unless the variable says another
+	}
+	for variable, header := range r.flags.vendor.Headers {
+		value, _ := r.env(variable)
+		if value = strings.TrimSpace(value); value == "" {
+			continue
+		}
+		if strings.ContainsFunc(value, func(c rune) bool { return c <= ' ' || c > '~' }) {
+			return nil, refuse("%s has a character that headers cannot have: check it", variable)
+		}
+		all.Set(header, value)
+	}
+	for _, header := range r.flags.vendor.Headers {
+		if value := all.Get(header); value != "" {
+			b.told = append(b.told, header+": "+value)
+		}
+	}
+	slices.Sort(b.told)
+	return all, nil
+}
+
+// quotaVariable has Google's project to which calls are counted.
+const quotaVariable = "GOOGLE_CLOUD_QUOTA_PROJECT"
+
 // configFault is why a client cannot be made, in the words for people.
 func configFault(err error) string {
 	var e *provider.Error
@@ -113,15 +157,18 @@ func configFault(err error) string {
 
 // addressFault says what is wrong with the address.
 func (r *runner) addressFault(err error) error {
-	text := strings.TrimPrefix(configFault(err), "base URL: ")
+	text, where := strings.TrimPrefix(configFault(err), "base URL: "), "--base-url"
+	if r.flags.madeOf == openAIBaseURL {
+		where = openAIBaseURL
+	}
 	if !strings.Contains(r.flags.baseURL, "://") {
 		scheme := "https"
 		if isLoopback(hostOf("http://" + r.flags.baseURL)) {
 			scheme = "http"
 		}
-		return refuse("--base-url: %s: try %s://%s", text, scheme, withoutKeys(r.flags.baseURL))
+		return refuse("%s: %s: try %s://%s", where, text, scheme, withoutKeys(r.flags.baseURL))
 	}
-	return refuse("--base-url: %s", text)
+	return refuse("%s: %s", where, text)
 }
 
 // simDefaultModel is the model of lines that name none, on the simulated provider.

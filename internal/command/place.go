@@ -1,13 +1,16 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/provider/auth/google"
 	"github.com/headrace/headrace/provider/catalog"
 )
 
@@ -17,17 +20,25 @@ var placeParts = []string{"region", "project", "location", "resource"}
 // usualParts are examples of what those flags take.
 var usualParts = map[string]string{"region": "eu-west-1", "project": "my-project-123", "location": "global", "resource": "acme"}
 
-// azureEndpoint is where Azure's own tools look for an address.
-const azureEndpoint = "AZURE_OPENAI_ENDPOINT"
+// openAIBaseURL is where OpenAI's own clients look for an address.
+const openAIBaseURL = "OPENAI_BASE_URL"
+
+// locateOpenAI takes the address of OpenAI's variable, unless one was told.
+func (f *whomFlags) locateOpenAI(env func(string) (string, bool)) {
+	if base, _ := env(openAIBaseURL); f.provider == providerOpenAI && f.baseURL == "" && strings.TrimSpace(base) != "" {
+		f.baseURL, f.madeOf = strings.TrimSpace(base), openAIBaseURL
+	}
+}
 
 // locate makes the base URL of a vendor that is not openai, unless it was told.
 func (f *whomFlags) locate(env func(string) (string, bool)) error {
 	if f.baseURL != "" || f.provider == providerOpenAI || f.provider == providerSim {
 		return nil
 	}
-	if endpoint, _ := env(azureEndpoint); endpoint != "" && f.place.Resource == "" && f.readsEndpoint() {
-		return f.locateAt(strings.TrimSpace(endpoint))
+	if endpoint := f.endpointIn(env); endpoint != "" && f.place.Resource == "" {
+		return f.locateAt(endpoint)
 	}
+	f.findProject()
 	if missing := f.missing(f.vendor.Needs()); missing != "" {
 		return fmt.Errorf("--provider %s needs %s", f.provider, missing)
 	}
@@ -37,7 +48,7 @@ func (f *whomFlags) locate(env func(string) (string, bool)) error {
 	case errors.Is(err, catalog.ErrNoAddress):
 		return fmt.Errorf("--provider %s has no address of its own: set it with --base-url", f.provider)
 	case errors.As(err, &part):
-		return partFault(part)
+		return f.partFault(part)
 	case err != nil:
 		return fmt.Errorf("--provider %s: %s", f.provider, plainText(err))
 	}
@@ -45,24 +56,47 @@ func (f *whomFlags) locate(env func(string) (string, bool)) error {
 	return nil
 }
 
-// readsEndpoint reports whether Azure's variable may have the vendor's address.
-func (f *whomFlags) readsEndpoint() bool {
-	return slices.Contains(f.vendor.Needs(), "resource") && f.isOpenAIShaped()
+// endpointIn is the address in the vendor's own variable; "" if there is none.
+func (f *whomFlags) endpointIn(env func(string) (string, bool)) string {
+	if f.vendor.Endpoint == "" {
+		return ""
+	}
+	endpoint, _ := env(f.vendor.Endpoint)
+	return strings.TrimSpace(endpoint)
 }
 
-// locateAt takes the host of an address of Azure's, with or without what stands behind it.
-func (f *whomFlags) locateAt(endpoint string) error {
-	at, err := url.Parse(endpoint)
-	if err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" {
-		return fmt.Errorf("%s: %q is not an address: write it as in https://acme.openai.azure.com, or set --resource", azureEndpoint, withoutKeys(endpoint))
+// credentialsTimeout bounds the search for the project of Google's credentials: where no file
+// has them, the machine is asked whether it is one of Google's.
+const credentialsTimeout = 5 * time.Second
+
+// findProject takes the project that Google's credentials name, if the address needs one and
+// none was told.
+func (f *whomFlags) findProject() {
+	if f.vendor.Auth != catalog.Google || f.place.Project != "" || !slices.Contains(f.vendor.Needs(), "project") {
+		return
 	}
-	row, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(f.vendor.Base))
+	ctx, cancel := context.WithTimeout(context.Background(), credentialsTimeout)
+	defer cancel()
+	if found, err := google.Find(ctx); err == nil { // what is wrong with them is said when they are needed
+		f.place.Project = found.Project
+	}
+}
+
+// locateAt takes the host of an address in the vendor's variable, with or without what stands
+// behind it.
+func (f *whomFlags) locateAt(endpoint string) error {
+	row, err := url.Parse(strings.ReplaceAll(f.vendor.Base, "{resource}", "acme"))
 	if err != nil {
 		return fmt.Errorf("--provider %s: %w", f.provider, err)
 	}
-	before, _, _ := strings.Cut(strings.TrimRight(at.Path, "/")+"/", "/openai/")
+	at, err := url.Parse(endpoint)
+	if err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" {
+		return fmt.Errorf("%s: %q is not an address: write it as in %s, or set --resource", f.vendor.Endpoint, withoutKeys(endpoint), "https://"+row.Host)
+	}
+	door, _, _ := strings.Cut(strings.TrimPrefix(row.Path, "/"), "/")
+	before, _, _ := strings.Cut(strings.TrimRight(at.Path, "/")+"/", "/"+door+"/")
 	at.Path, at.RawQuery = strings.TrimRight(before, "/")+row.Path, ""
-	f.baseURL, f.madeOf = at.String(), azureEndpoint
+	f.baseURL, f.madeOf = at.String(), f.vendor.Endpoint
 	return nil
 }
 
@@ -73,22 +107,27 @@ func (f *whomFlags) missing(parts []string) string {
 		if f.part(part) != "" {
 			continue
 		}
-		variables := catalog.Variables(part)
-		if part == "resource" && f.readsEndpoint() {
-			variables = append(slices.Clone(variables), azureEndpoint)
-		}
-		list = append(list, fmt.Sprintf("--%s (or %s)", part, strings.Join(variables, ", ")))
+		list = append(list, fmt.Sprintf("--%s (or %s)", part, strings.Join(f.variables(part), ", ")))
 	}
 	return strings.Join(list, " and ")
 }
 
+// variables are those in which a part of the address may be, or the address itself.
+func (f *whomFlags) variables(part string) []string {
+	names := slices.Clone(f.vendor.Variables(part))
+	if part == "resource" && f.vendor.Endpoint != "" {
+		names = append(names, f.vendor.Endpoint)
+	}
+	return names
+}
+
 // partFault is what is wrong with a part of an address.
-func partFault(e *catalog.PartError) error {
+func (f *whomFlags) partFault(e *catalog.PartError) error {
 	advice := "only letters, digits, - and _ are allowed, as in " + usualParts[e.Part]
 	if strings.ContainsAny(e.Value, ".:/") {
 		advice += "; set a whole address with --base-url"
 	}
-	return fmt.Errorf("--%s (or %s): %q is invalid: %s", e.Part, strings.Join(catalog.Variables(e.Part), ", "), withoutKeys(e.Value), advice)
+	return fmt.Errorf("--%s (or %s): %q is invalid: %s", e.Part, strings.Join(f.vendor.Variables(e.Part), ", "), withoutKeys(e.Value), advice)
 }
 
 func (f *whomFlags) part(name string) string {

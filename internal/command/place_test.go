@@ -76,8 +76,8 @@ func TestWhomIsToldInWordsThatHelp(t *testing.T) {
 		{"--provider AIzaSyABCDEFGHIJKLM", nil, `"[redacted]" is not known`},
 		{"--provider Bedrock", nil, "--provider bedrock needs --region (or AWS_REGION, AWS_DEFAULT_REGION)"},
 		{"--provider azure", nil, "--provider azure needs --resource (or AZURE_RESOURCE_NAME, AZURE_OPENAI_ENDPOINT)"},
-		{"--provider azure-anthropic", map[string]string{azureEndpoint: "https://acme.openai.azure.com"}, "needs --resource (or AZURE_RESOURCE_NAME)"},
-		{"--provider azure", map[string]string{azureEndpoint: "acme"}, `AZURE_OPENAI_ENDPOINT: "acme" is not an address: write it as in https://acme.openai.azure.com`},
+		{"--provider azure-anthropic", map[string]string{"AZURE_OPENAI_ENDPOINT": "https://acme.openai.azure.com"}, "needs --resource (or ANTHROPIC_FOUNDRY_RESOURCE, AZURE_RESOURCE_NAME)"},
+		{"--provider azure", map[string]string{"AZURE_OPENAI_ENDPOINT": "acme"}, `AZURE_OPENAI_ENDPOINT: "acme" is not an address: write it as in https://acme.openai.azure.com`},
 		{"--provider azure --resource https://acme.openai.azure.com", nil, "as in acme; set a whole address with --base-url"},
 		{"--provider bedrock --region eu_west.1", nil, `--region (or AWS_REGION, AWS_DEFAULT_REGION): "eu_west.1" is invalid: only letters, digits, - and _ are allowed, as in eu-west-1`},
 		{"--provider bedrock --base-url http://127.0.0.1:9", map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}, "--provider bedrock needs --region (or AWS_REGION, AWS_DEFAULT_REGION) to sign requests"},
@@ -112,8 +112,8 @@ func TestAzureEndpoint(t *testing.T) {
 		"https://acme.openai.azure.com/openai/deployments/d/chat/completions?api-v=1": "https://acme.openai.azure.com/openai/v1",
 		"https://gateway.test/team-a/":                                                "https://gateway.test/team-a/openai/v1",
 	} {
-		r := runnerWith(t, map[string]string{azureEndpoint: endpoint}, "-o", "x", "--provider", "azure")
-		if r.flags.baseURL != want || r.flags.madeOf != azureEndpoint {
+		r := runnerWith(t, map[string]string{"AZURE_OPENAI_ENDPOINT": endpoint}, "-o", "x", "--provider", "azure")
+		if r.flags.baseURL != want || r.flags.madeOf != "AZURE_OPENAI_ENDPOINT" {
 			t.Errorf("%q: %s, of %s", endpoint, r.flags.baseURL, r.flags.madeOf)
 		}
 	}
@@ -153,7 +153,7 @@ func TestUnusedPlaces(t *testing.T) {
 	} {
 		env := map[string]string{}
 		if args == "--provider azure" {
-			env[azureEndpoint] = "https://gateway.test"
+			env["AZURE_OPENAI_ENDPOINT"] = "https://gateway.test"
 		}
 		r := runnerWith(t, env, append([]string{"-o", "x"}, strings.Fields(args)...)...)
 		if got := r.flags.whereFrom(advice); got != want {

@@ -22,12 +22,12 @@ import (
 // keyFile has the key or the token in a file sent as the vendor takes it. It stays one or the
 // other.
 func keyFile(v *catalog.Vendor, path string) (*auth.File, error) {
-	header, prefix := v.Header("")
+	header, prefix := v.Header("", "")
 	file, err := auth.NewFile(path, header, prefix)
 	if err != nil || len(file.Secrets()) == 0 {
 		return file, err
 	}
-	if bears, before := v.Header(file.Secrets()[0]); bears != header {
+	if bears, before := v.Header("", file.Secrets()[0]); bears != header {
 		return auth.NewFile(path, bears, before)
 	}
 	return file, nil
@@ -80,7 +80,9 @@ func (r *runner) useKeyFile(b *backend) error {
 }
 
 func (r *runner) useKey(b *backend) error {
-	key, err := r.flags.vendor.Key(r.keyInEnvironment(b))
+	text := r.keyInEnvironment(b)
+	header, prefix := r.flags.vendor.Header(r.flags.keyEnv, text)
+	key, err := auth.NewKey(header, prefix, text)
 	if err != nil {
 		return refuse("%s: check %s", configFault(err), r.flags.keyEnv)
 	}
@@ -196,12 +198,12 @@ func (r *runner) sign(b *backend) error {
 
 // fetchTokens has requests bear tokens of Google.
 func (r *runner) fetchTokens(b *backend) error {
-	tokens, _, err := google.Find(r.halt.ctx)
+	found, err := google.Find(r.halt.ctx)
 	if err != nil {
 		return r.failAgain(ExitUsage, "no Google credentials were found%s: run gcloud auth application-default login, name a file of credentials in GOOGLE_APPLICATION_CREDENTIALS, or keep a token in a file (--api-key-file)\nthen run:",
 			r.googleFault(err))
 	}
-	b.proof, b.proven = tokens, "Google's credentials"
+	b.proof, b.proven, b.counted = found.Tokens, "Google's credentials", found.QuotaProject
 	return nil
 }
 

@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -61,7 +62,16 @@ func placeVariables() (names []string) {
 	for _, part := range placeParts {
 		names = append(names, catalog.Variables(part)...)
 	}
-	return append(names, azureEndpoint)
+	for _, v := range catalog.Rows() {
+		for _, part := range v.Needs() {
+			names = append(names, v.Variables(part)...)
+		}
+		if v.Endpoint != "" {
+			names = append(names, v.Endpoint)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(append(names, openAIBaseURL))
 }
 
 // ownServers are the names of servers of one's own.

@@ -159,9 +159,9 @@ func TestVendorAndKeyAreEnough(t *testing.T) {
 		}
 		t.Run(v.Name, func(t *testing.T) {
 			t.Parallel()
-			header, prefix := v.Header("")
 			var calls atomic.Int64
 			for _, variable := range v.Keys {
+				header, prefix := v.Header(variable, "the-key-0123456789")
 				env := theirHosts(t, served(t, &v, header, prefix+"the-key-0123456789", &calls), theirHost(t, &v))
 				env = append(append(env, theirPlaceVariables()...), variable+"=the-key-0123456789")
 				out := filepath.Join(t.TempDir(), "out.jsonl")
@@ -217,14 +217,26 @@ func TestSignedCalls(t *testing.T) {
 }
 
 // Vertex is called with tokens of the account whose file Google's variable names: one for
-// all calls, from the place that the file names.
+// all calls, from the place that the file names, for the project that it names if no other is
+// told. Calls are counted to the quota project of the variable, else to that of the file.
 func TestTokensOfAnAccount(t *testing.T) {
+	for _, c := range []struct{ flag, variable, project, counted string }{
+		{"", "", "p", "of-the-file"},
+		{"", "example.com:of-the-variable", "p", "example.com:of-the-variable"},
+		{"example.com:told", "", "example.com:told", "of-the-file"},
+	} {
+		tokensOfAnAccount(t, c.flag, c.variable, c.project, c.counted)
+	}
+}
+
+func tokensOfAnAccount(t *testing.T, flag, variable, project, counted string) {
+	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
 	account, err := json.Marshal(map[string]string{
-		"type": "service_account", "client_email": "me@p.iam.gserviceaccount.com", "token_uri": "https://oauth2.googleapis.com/token", "project_id": "p",
+		"type": "service_account", "client_email": "me@p.iam.gserviceaccount.com", "token_uri": "https://oauth2.googleapis.com/token", "project_id": "p", "quota_project_id": "of-the-file",
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
 	})
 	if err != nil {
@@ -239,12 +251,37 @@ func TestTokensOfAnAccount(t *testing.T) {
 			says(http.StatusOK, "application/json", fmt.Sprintf(`{"access_token":"ya29.the-token-%d","expires_in":3599,"token_type":"Bearer"}`, tokens.Add(1)))(w, r)
 			return
 		}
+		if got := r.Header.Get("X-Goog-User-Project"); got != counted || !strings.HasPrefix(r.URL.Path, "/v1/projects/"+project+"/locations/europe-west4/") {
+			t.Errorf("%s, counted to %q, want projects %s and %q", r.URL.Path, got, project, counted)
+		}
 		models.ServeHTTP(w, r)
 	}), "oauth2.googleapis.com", theirHost(t, &v))
 	out := filepath.Join(t.TempDir(), "out.jsonl")
-	said := runs(t, append(append(env, theirPlaceVariables()...), "GOOGLE_APPLICATION_CREDENTIALS="+file), writeLines(t, threePrompts), "-o", out, "--provider", "vertex", "--model", "gemini-x")
+	args := []string{writeLines(t, threePrompts), "-o", out, "--provider", "vertex", "--model", "gemini-x"}
+	if flag != "" {
+		args = append(args, "--project", flag)
+	}
+	said := runs(t, append(env, "GOOGLE_CLOUD_LOCATION=europe-west4", "GOOGLE_APPLICATION_CREDENTIALS="+file, "GOOGLE_CLOUD_QUOTA_PROJECT="+variable), args...)
 	if results := resultsOf(t, out); len(results) != 3 || calls.Load() != 3 || tokens.Load() != 1 {
 		t.Errorf("%d results of %d calls with %d tokens: %s", len(results), calls.Load(), tokens.Load(), said)
+	}
+}
+
+// OpenAI is told the organisation and the project of its variables.
+func TestOrganisationOfOpenAI(t *testing.T) {
+	v, _ := catalog.Named("openai")
+	var calls, named atomic.Int64
+	answers := served(t, &v, "Authorization", "Bearer the-key-0123456789", &calls)
+	env := theirHosts(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("OpenAI-Organization") == "org-1" && r.Header.Get("OpenAI-Project") == "proj_1" {
+			named.Add(1)
+		}
+		answers.ServeHTTP(w, r)
+	}), theirHost(t, &v))
+	runs(t, append(env, "OPENAI_API_KEY=the-key-0123456789", "OPENAI_ORG_ID=org-1", "OPENAI_PROJECT_ID= proj_1 "),
+		writeLines(t, threePrompts), "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--model", "m")
+	if calls.Load() != 3 || named.Load() != 3 {
+		t.Errorf("%d of %d calls name both", named.Load(), calls.Load())
 	}
 }
 

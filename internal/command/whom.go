@@ -48,7 +48,7 @@ const usualMaxTokens = 4096
 // registerWhom registers what says where somebody is called.
 func (f *whomFlags) registerWhom(fs *pflag.FlagSet) {
 	fs.StringVar(&f.place.Region, "region", "", "region of --provider bedrock and its variants, such as eu-west-1 (default: AWS_REGION)")
-	fs.StringVar(&f.place.Project, "project", "", "project of --provider vertex (default: GOOGLE_CLOUD_PROJECT)")
+	fs.StringVar(&f.place.Project, "project", "", "project of --provider vertex (default: GOOGLE_CLOUD_PROJECT, or that of Google's credentials)")
 	fs.StringVar(&f.place.Location, "location", "", "location of --provider vertex, such as global (default: GOOGLE_CLOUD_LOCATION)")
 	fs.StringVar(&f.place.Resource, "resource", "", "resource of --provider azure and its variants: the first part of its address (default: AZURE_RESOURCE_NAME, or the address in AZURE_OPENAI_ENDPOINT)")
 	fs.IntVar(&f.maxTokens, "max-tokens", usualMaxTokens, "max_tokens where the provider requires one and the line has none (anthropic); if set, translated chats get it, too")
@@ -82,6 +82,7 @@ func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		return nil
 	}
 	var known bool
+	f.locateOpenAI(env)
 	if err := f.checkEnded(); err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) 
 			typed, didYouMean(meant(f.provider)))
 	}
 	f.dialect = f.vendor.Dialect
-	f.place = fromUsual(f.place, env)
+	f.place = fromUsual(f.place, f.vendor, env)
 	return atLeast("max-tokens", f.maxTokens, 1)
 }
 
@@ -100,7 +101,7 @@ func (f *whomFlags) checkEnded() error {
 		return fmt.Errorf("--provider %s answers no longer: %s: use one of headrace help providers", f.provider, why)
 	}
 	if why := catalog.Ended("", f.baseURL); why != "" {
-		return fmt.Errorf("--base-url: %s answers no longer: %s", hostOf(f.baseURL), why)
+		return fmt.Errorf("%s: %s answers no longer: %s", cmp.Or(f.madeOf, "--base-url"), hostOf(f.baseURL), why)
 	}
 	return nil
 }
@@ -119,9 +120,9 @@ func (f *whomFlags) demandsBound() bool {
 
 // fromUsual takes the parts of a place that were not told from the variables in which they
 // usually are.
-func fromUsual(p catalog.Place, env func(string) (string, bool)) catalog.Place {
+func fromUsual(p catalog.Place, v catalog.Vendor, env func(string) (string, bool)) catalog.Place {
 	for part, to := range map[string]*string{"region": &p.Region, "project": &p.Project, "location": &p.Location, "resource": &p.Resource} {
-		for _, name := range catalog.Variables(part) {
+		for _, name := range v.Variables(part) {
 			if value, _ := env(name); *to == "" {
 				*to = strings.TrimSpace(value)
 			}

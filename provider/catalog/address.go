@@ -10,7 +10,7 @@ import (
 // asked for.
 type Place struct {
 	Region   string // of AWS, such as eu-west-1
-	Project  string // of Google Cloud
+	Project  string // of Google Cloud, which may be of a domain, as in example.com:my-project
 	Location string // of Google Cloud: a region, "global", "us" or "eu"
 	Resource string // of Azure
 }
@@ -62,6 +62,15 @@ func Variables(part string) []string {
 	return nil
 }
 
+// Variables are the environment variables in which a part of the vendor's place may be; the
+// first that is set counts.
+func (v Vendor) Variables(part string) []string {
+	if own, has := v.Places[part]; has {
+		return own
+	}
+	return Variables(part)
+}
+
 // Needs names what a Place must have for the vendor's address: none, or some of region,
 // project, location and resource.
 func (v Vendor) Needs() (names []string) {
@@ -86,7 +95,7 @@ func (v Vendor) Address(at Place) (string, error) {
 			continue
 		}
 		value := p.of(at)
-		if !isPart(value) {
+		if !isPart(value) && !(p.name == "project" && isScoped(value)) {
 			return "", fmt.Errorf("catalog: address of %s: %w", v.Name, &PartError{Part: p.name, Value: value})
 		}
 		base = strings.ReplaceAll(base, mark, value)
@@ -118,4 +127,16 @@ func isPart(s string) bool {
 		}
 	}
 	return true
+}
+
+// isScoped reports whether it is a project of a domain, as in example.com:my-project. A project
+// stands in a path, never in the name of a host.
+func isScoped(s string) bool {
+	domain, project, _ := strings.Cut(s, ":")
+	for label := range strings.SplitSeq(domain, ".") {
+		if !isPart(label) {
+			return false
+		}
+	}
+	return isPart(project)
 }

@@ -31,6 +31,35 @@ func TestAddress(t *testing.T) {
 	}
 }
 
+// A project may be of a domain; nothing else may.
+func TestScopedProjects(t *testing.T) {
+	v, _ := catalog.Named("vertex")
+	for project, fine := range map[string]bool{
+		"example.com:my-project": true, "a.b.example.com:p-1": true, "my-project": true,
+		"example.com": false, "example.com:": false, ":p": false, "a..b:p": false, "..:p": false, "a:b:c": false, "example.com:p/x": false, "exa mple.com:p": false,
+	} {
+		got, err := v.Address(catalog.Place{Project: project, Location: "global"})
+		if (err == nil) != fine || fine && !strings.Contains(got, "/projects/"+project+"/") {
+			t.Errorf("%q: %q, %v", project, got, err)
+		}
+	}
+	if got, err := v.Address(catalog.Place{Project: "p", Location: "example.com:l"}); err == nil {
+		t.Errorf("a location of a domain: %s", got)
+	}
+}
+
+// A vendor's own variables stand in place of the usual ones.
+func TestVariablesOfVendors(t *testing.T) {
+	foundry, _ := catalog.Named("azure-anthropic")
+	azure, _ := catalog.Named("azure")
+	if got := foundry.Variables("resource"); !slices.Equal(got, []string{"ANTHROPIC_FOUNDRY_RESOURCE", "AZURE_RESOURCE_NAME"}) {
+		t.Errorf("%q", got)
+	}
+	if got := azure.Variables("resource"); !slices.Equal(got, catalog.Variables("resource")) {
+		t.Errorf("%q", got)
+	}
+}
+
 // What would make another address of it is refused, by the name of the part: a key is sent
 // there.
 func TestAddressRefuses(t *testing.T) {

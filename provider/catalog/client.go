@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/headrace/headrace/provider"
@@ -65,16 +66,17 @@ func (v Vendor) Config(base string) wire.Config {
 
 // Key sends a key where the vendor looks for one. An error does not contain the key.
 func (v Vendor) Key(key string) (*auth.Key, error) {
-	header, prefix := v.Header(key)
+	header, prefix := v.Header("", key)
 	return auth.NewKey(header, prefix, key)
 }
 
-// Header is the header in which the vendor looks for a key, and what stands before the key.
-// A token of Azure's Entra is sent as a bearer's.
-func (v Vendor) Header(key string) (header, prefix string) {
+// Header is the header in which the vendor looks for a key that was found in an environment
+// variable ("": elsewhere), and what stands before it. Tokens are sent as a bearer's: those in
+// a variable of Bearers, and those of Azure's Entra, whose form tells them.
+func (v Vendor) Header(variable, key string) (header, prefix string) {
 	isWebToken := strings.HasPrefix(key, "eyJ") && strings.Count(key, ".") == 2 // as no key of Azure's is
 	switch {
-	case isWebToken && strings.Contains(v.Base, "{resource}"):
+	case slices.Contains(v.Bearers, variable) || isWebToken && strings.Contains(v.Base, "{resource}"):
 	case v.Auth == XAPIKey:
 		return "X-Api-Key", ""
 	case v.Auth == APIKey:

@@ -10,6 +10,19 @@ import (
 // awsKey is the variable of Bedrock's keys, at all of its doors.
 const awsKey = "AWS_BEARER_TOKEN_BEDROCK"
 
+// Variables of tokens, which are sent as Bearer where keys have a header of their own.
+const (
+	anthropicToken = "ANTHROPIC_AUTH_TOKEN"
+	entraToken     = "AZURE_OPENAI_AD_TOKEN"
+)
+
+// azureKeys are at all of Azure OpenAI's doors. A token comes last: it ends within an hour or so.
+var azureKeys = []string{"AZURE_OPENAI_API_KEY", "AZURE_API_KEY", entraToken}
+
+// quotaProject is of Google's doors that take tokens: the project to which a call is counted,
+// where it is not that of the credentials.
+var quotaProject = map[string]string{"GOOGLE_CLOUD_QUOTA_PROJECT": "X-Goog-User-Project"}
+
 // slowAnswers is for vendors that keep a call before it begins, or let it think: Azure
 // speaks of 29 minutes, DeepSeek of 10 before it starts.
 const slowAnswers = 30 * time.Minute
@@ -73,14 +86,16 @@ var makers = []Vendor{
 		Name: "openai", Title: "OpenAI", Dialect: openAI, Charge: greater,
 		Base: "https://api.openai.com/v1", Hosts: []string{"api.openai.com"},
 		Keys:         []string{"OPENAI_API_KEY"},
-		Wording:      provider.Wording{Kinds: map[string]provider.Kind{"resource_unavailable": provider.Overloaded}}, // no room in the flex tier, as a 429
+		Headers:      map[string]string{"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}, // openai-go v3.98.0
+		Wording:      provider.Wording{Kinds: map[string]provider.Kind{"resource_unavailable": provider.Overloaded}},   // no room in the flex tier, as a 429
 		Organisation: "Openai-Organization",
 		Note:         "Limits are of an organisation and a model, and some models share theirs. Flex tiers are slow: set a longer timeout.",
 	},
 	{
 		Name: "anthropic", Title: "Anthropic", Dialect: anthropic,
 		Base: "https://api.anthropic.com", Hosts: []string{"api.anthropic.com"},
-		Auth: XAPIKey, Keys: []string{"ANTHROPIC_API_KEY"}, Charge: byAnthropic, Settles: true,
+		Auth: XAPIKey, Keys: []string{"ANTHROPIC_API_KEY", anthropicToken}, Bearers: []string{anthropicToken}, // anthropic-sdk-go v1.84.0
+		Charge: byAnthropic, Settles: true,
 		Periods:      limiter.Periods{{Family: "anthropic", Per: minute}},
 		Organisation: "Anthropic-Organization-Id",
 		Note:         "Models of a class share their limits. max_tokens is required.",
@@ -104,20 +119,20 @@ var makers = []Vendor{
 		Base:  "https://{location}-aiplatform.googleapis.com" + vertexPath,
 		Bases: map[string]string{"global": "https://aiplatform.googleapis.com" + vertexPath, "us": vertexOf("us"), "eu": vertexOf("eu")},
 		Hosts: []string{"aiplatform.googleapis.com", "*-aiplatform.googleapis.com", "aiplatform.*.rep.googleapis.com"},
-		Auth:  Google, Charge: byGemini,
+		Auth:  Google, Headers: quotaProject, Charge: byGemini,
 		Wording: provider.Wording{Kinds: billingOff, Phrases: []provider.Phrase{{Says: "resource exhausted. please try again later", Kind: provider.Overloaded}}},
 		Note:    "A 429 tells of a pool that all share, not of your own quota: it is read as overload. No headers.",
 	},
 	{
 		Name: "azure", Title: "Azure OpenAI", Dialect: openAI, Charge: greater,
 		Base: "https://{resource}.openai.azure.com/openai/v1", Hosts: []string{"openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"},
-		Auth: APIKey, Keys: []string{"AZURE_OPENAI_API_KEY", "AZURE_API_KEY"}, Timeout: slowAnswers,
+		Auth: APIKey, Keys: azureKeys, Bearers: []string{entraToken}, Endpoint: "AZURE_OPENAI_ENDPOINT", Timeout: slowAnswers,
 		Note: "The body's model is the name of a deployment. Limits of requests are enforced by 1 or 10 seconds; deployments of one subscription may share theirs.",
 	},
 	{
 		Name: "azure-deployments", Title: "Azure OpenAI, older addresses", Dialect: openAI, Charge: greater,
 		Base: "https://{resource}.openai.azure.com/openai", Path: "/deployments/{model}{path}?api-version=2024-10-21",
-		Auth: APIKey, Keys: []string{"AZURE_OPENAI_API_KEY", "AZURE_API_KEY"}, Timeout: slowAnswers,
+		Auth: APIKey, Keys: azureKeys, Bearers: []string{entraToken}, Endpoint: "AZURE_OPENAI_ENDPOINT", Timeout: slowAnswers,
 		Serves: []string{provider.Chat, provider.Completions, provider.Embeddings},
 		Note:   "The model is the name of a deployment and is part of the address; the body's is ignored. It has no Responses: azure has.",
 	},
@@ -125,7 +140,8 @@ var makers = []Vendor{
 		Name: "azure-anthropic", Title: "Claude on Azure", Dialect: anthropic,
 		Base: "https://{resource}.services.ai.azure.com/anthropic",
 		Auth: XAPIKey, Keys: []string{"ANTHROPIC_FOUNDRY_API_KEY"}, Charge: byAnthropic, Settles: true, Timeout: slowAnswers,
-		Note: "The model is the name of a deployment. No headers of limits.",
+		Places: map[string][]string{"resource": {"ANTHROPIC_FOUNDRY_RESOURCE", "AZURE_RESOURCE_NAME"}}, // anthropic-sdk-go v1.84.0
+		Note:   "The model is the name of a deployment. No headers of limits.",
 	},
 	{
 		Name: "bedrock", Title: "Amazon Bedrock", Dialect: converse,
@@ -150,7 +166,7 @@ var makers = []Vendor{
 	{
 		Name: "cohere", Title: "Cohere", Dialect: openAI, Charge: greater,
 		Base: "https://api.cohere.ai/compatibility/v1", Hosts: []string{"api.cohere.ai", "api.cohere.com"},
-		Keys: []string{"COHERE_API_KEY"}, ByAccount: true,
+		Keys: []string{"CO_API_KEY", "COHERE_API_KEY"}, ByAccount: true,
 		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "api calls / month", Kind: provider.QuotaExhausted}}},
 		Note:    "Its compatible door: no n, logit_bias, store or parallel_tool_calls. A trial key has 20 chats a minute and 1,000 calls a month. No headers.",
 	},

@@ -33,6 +33,14 @@ type Vendor struct {
 	Auth    Auth
 	Service string   // what AWS signs for, if Auth is AWS
 	Keys    []string // environment variables that may hold the key; the first that is set counts
+	Bearers []string // those of Keys that hold a token: it is sent as Bearer, whatever Auth is
+	// Headers are environment variables whose values are sent, each in the header that it has
+	// here: to the vendor's own hosts alone.
+	Headers map[string]string
+	// Endpoint is an environment variable that may hold the address, of which the host counts.
+	Endpoint string
+	// Places are environment variables of parts of a Place, in place of the usual ones.
+	Places map[string][]string
 
 	// Periods are those of the limits in its headers, by provider.RateLimit's families, where
 	// they are always the same.

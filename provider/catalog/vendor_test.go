@@ -129,7 +129,7 @@ func TestCharge(t *testing.T) {
 // Each row says who it is and how it is reached, in words that the command can take.
 func TestRows(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	variable := regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+	variableName := regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 	for _, v := range catalog.Rows() {
 		if _, spoken := all.Named(v.Dialect.Name()); !name.MatchString(v.Name) || v.Title == "" || !spoken {
 			t.Errorf("%q, %q, dialect %v", v.Name, v.Title, v.Dialect)
@@ -138,8 +138,18 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s is not found by its name: %q", v.Name, got.Name)
 		}
 		for _, key := range v.Keys {
-			if !variable.MatchString(key) {
+			if !variableName.MatchString(key) {
 				t.Errorf("%s: variable %q", v.Name, key)
+			}
+		}
+		for _, token := range v.Bearers {
+			if !slices.Contains(v.Keys, token) {
+				t.Errorf("%s: the token in %s is not among its keys", v.Name, token)
+			}
+		}
+		for variable, header := range v.Headers {
+			if !variableName.MatchString(variable) || header == "" {
+				t.Errorf("%s: %s in %q", v.Name, variable, header)
 			}
 		}
 		if needsKey := v.Auth != catalog.None && v.Auth != catalog.Google; needsKey != (len(v.Keys) > 0) {

@@ -20,20 +20,27 @@ const Scope = "https://www.googleapis.com/auth/cloud-platform"
 // name begins every error of this package.
 const name = "google"
 
-// Find finds the default credentials, and makes a source of their tokens. project is the one
-// that they belong to, "" if they do not say. Files are read, and where there is none the
+// Found are default credentials.
+type Found struct {
+	Tokens       *auth.Tokens
+	Project      string // that they belong to; "" if they do not say
+	QuotaProject string // to which calls are counted, as X-Goog-User-Project has it; "" if they do not say
+}
+
+// Find finds the default credentials, and makes a source of their tokens. Files are read, and where there is none the
 // machine is asked whether it is one of Google's, within a few seconds; no token is fetched.
 // An error is a *provider.Error of kind Misconfigured.
 //
 // Credentials are found anew for each token: a file that has changed is what counts, and a
 // token that was refused is not given out again.
-func Find(ctx context.Context) (source *auth.Tokens, project string, err error) {
+func Find(ctx context.Context) (Found, error) {
 	found, err := find(ctx)
 	if err != nil {
-		return nil, "", &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: err}
+		return Found{}, &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: err}
 	}
-	source, err = auth.NewTokens(auth.TokensConfig{Fetch: fetch})
-	return source, found.ProjectID, err
+	tokens, err := auth.NewTokens(auth.TokensConfig{Fetch: fetch})
+	counted := rawjson.AppendText(nil, rawjson.Lookup(rawjson.Trim(found.JSON), "quota_project_id"))
+	return Found{Tokens: tokens, Project: found.ProjectID, QuotaProject: string(counted)}, err
 }
 
 func find(ctx context.Context) (*google.Credentials, error) {

@@ -175,11 +175,11 @@ func credentials(t *testing.T, text string) (path string) {
 
 func find(t *testing.T) (*auth.Tokens, string) {
 	t.Helper()
-	s, project, err := google.Find(t.Context())
+	found, err := google.Find(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s, project
+	return found.Tokens, found.Project
 }
 
 func apply(t *testing.T, s *auth.Tokens) (*http.Request, error) {
@@ -219,6 +219,21 @@ func TestFind(t *testing.T) {
 				<-o.closed
 			}
 		})
+	}
+}
+
+// The project to which calls are counted stands in the credentials, beside the one to which they
+// belong.
+func TestQuotaProject(t *testing.T) {
+	o := newOffice(t)
+	for file, want := range map[string]string{
+		o.user(t): "",
+		strings.Replace(o.user(t), "{", `{"quota_project_id":"example.com:counted",`, 1): "example.com:counted",
+	} {
+		credentials(t, file)
+		if found, err := google.Find(t.Context()); err != nil || found.QuotaProject != want || found.Project != "" {
+			t.Errorf("%+v, want %q: %v", found, want, err)
+		}
 	}
 }
 
@@ -306,13 +321,13 @@ func TestNoCredentials(t *testing.T) {
 		"invalid character":       clientSecret,
 	} {
 		credentials(t, file)
-		s, _, err := google.Find(t.Context())
-		if s != nil || !errors.Is(err, provider.Misconfigured) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), clientSecret) {
+		found, err := google.Find(t.Context())
+		if found != (google.Found{}) || !errors.Is(err, provider.Misconfigured) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), clientSecret) {
 			t.Errorf("%s: %v", says, err)
 		}
 	}
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "none"))
-	if _, _, err := google.Find(t.Context()); !errors.Is(err, provider.Misconfigured) {
+	if _, err := google.Find(t.Context()); !errors.Is(err, provider.Misconfigured) {
 		t.Errorf("%v", err)
 	}
 }
