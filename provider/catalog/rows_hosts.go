@@ -63,7 +63,7 @@ var hosts = []Vendor{
 	{
 		Name: "nvidia", Title: "NVIDIA NIM", Dialect: openAI, Charge: greater,
 		Base: "https://integrate.api.nvidia.com/v1", Hosts: []string{"integrate.api.nvidia.com"},
-		Keys: []string{"NVIDIA_API_KEY"},
+		Keys:    []string{"NVIDIA_API_KEY"},
 		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "degraded function cannot be invoked", Kind: provider.Overloaded}}},
 	},
 	{

@@ -66,7 +66,7 @@ func fitsParts(c *chat.Request) error {
 		for k := range turn.Parts {
 			switch p := &turn.Parts[k]; p.Kind {
 			case chat.Link:
-				return c.RefusePart(p, "image_url.url", "is an address of the web, and the image must stand in the body")
+				return c.RefusePart(p, "image_url.url", "is an address of the web, and the image must be in the body")
 			case chat.Document:
 				document = cmp.Or(document, p)
 			case chat.Text:

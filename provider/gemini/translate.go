@@ -65,7 +65,7 @@ func fitsPart(c *chat.Request, p *chat.Part) error {
 	case p.Kind == chat.Call || p.Kind == chat.Result:
 		return c.RefusePart(p, "", "is of a tool, which has no exact counterpart")
 	case p.Kind == chat.Link:
-		return c.RefusePart(p, "image_url.url", "is an address of the web, and the image must stand in the body")
+		return c.RefusePart(p, "image_url.url", "is an address of the web, and the image must be in the body")
 	case p.Media == chat.GIF:
 		return c.RefusePart(p, "image_url.url", "is a gif, which is not taken")
 	}

@@ -163,7 +163,7 @@ func (c *Client) body(r *provider.Request, operation *string) (body []byte, tran
 	if len(r.Body) == 0 {
 		return nil, false, errors.New("the request has no body")
 	}
-	if _, has := c.dialect.Path(r.Endpoint, r.Model); has && (c.cfg.Serves == nil || slices.Contains(c.served, r.Endpoint)) {
+	if c.serves(r) {
 		body, err = c.dialect.Body(*r)
 		return body, false, err
 	}
@@ -174,6 +174,16 @@ func (c *Client) body(r *provider.Request, operation *string) (body []byte, tran
 	*operation = c.served[0]
 	body, err = other.FromChat(*r, provider.Defaults{MaxTokens: r.MaxTokens})
 	return body, true, err
+}
+
+// serves reports whether a request goes out in its own words. Where no operations are named the
+// dialect says so: it may know other spellings of one.
+func (c *Client) serves(r *provider.Request) bool {
+	if c.cfg.Serves != nil {
+		return slices.Contains(c.served, r.Endpoint)
+	}
+	_, has := c.dialect.Path(r.Endpoint, r.Model)
+	return has
 }
 
 func (c *Client) notServed(operation string) error {
