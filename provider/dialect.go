@@ -14,6 +14,7 @@ const (
 	Embeddings  = "/v1/embeddings"
 	Responses   = "/v1/responses"
 	Moderations = "/v1/moderations"
+	Rerank      = "/v1/rerank" // of Jina and Cohere, vLLM and others: OpenAI has none
 
 	Messages        = "/v1/messages"     // of Anthropic, which some servers have beside OpenAI's
 	GenerateContent = ":generateContent" // of Gemini
@@ -22,7 +23,13 @@ const (
 
 // Operations are all of them.
 func Operations() []string {
-	return []string{Chat, Completions, Embeddings, Responses, Moderations, Messages, GenerateContent, Converse}
+	return []string{Chat, Completions, Embeddings, Responses, Moderations, Rerank, Messages, GenerateContent, Converse}
+}
+
+// OnlyReads reports whether a model answers an operation without writing: with vectors,
+// verdicts or scores.
+func OnlyReads(operation string) bool {
+	return operation == Embeddings || operation == Moderations || operation == Rerank
 }
 
 // A Dialect is how a provider is spoken to: what is sent where, and how an answer is read.

@@ -12,7 +12,7 @@ import (
 // the thousand a second. An answer that came in good order and is an error all the same, as
 // an empty one is, has its usage beside that: it is paid for. A refusal has none.
 //
-// Usage is read in the spellings of chat completions, completions, embeddings, Responses,
+// Usage is read in the spellings of chat completions, completions, embeddings, rerank, Responses,
 // Anthropic's messages, Gemini's generateContent, Bedrock's Converse, Cohere and Ollama;
 // so is the reason for the end, in the provider's own word. A chat's message that stopped
 // with null for its content and says nothing else has the finish "no_content".
@@ -277,6 +277,23 @@ func (l *look) failure() (part []byte, failed bool) {
 func (l *look) answers() bool {
 	return holds(l.data) || holds(l.output) || holds(l.content) || holds(l.other) ||
 		isObject(l.message) && isPresent(l.message)
+}
+
+// onlyReads reports whether the model has written nothing: the answer has vectors, or
+// scores of documents.
+func (l *look) onlyReads() bool {
+	for _, list := range [...][]byte{l.data, l.other} {
+		if list == nil || list[0] != '[' {
+			continue
+		}
+		for w := rawjson.WalkIn(rawjson.First(list)); w.Next(); w.Skip() {
+			switch string(w.Name) {
+			case "embedding", "relevance_score":
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // end returns why a good answer ended, and noContent for one that stopped and says nothing.

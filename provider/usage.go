@@ -54,6 +54,9 @@ func (l *look) tokens() (Usage, bool) {
 	if !c.told {
 		c.readFrom(l.metadata)
 	}
+	if c.total > 0 && c.input+c.output == 0 && l.onlyReads() { // Jina, Voyage
+		c.input, c.told = c.total, true
+	}
 	if !c.told && l.count != nil { // Ollama; a prompt that was cached is not counted
 		c.input, c.output, c.told = tokenCount(l.promptCount), tokenCount(l.count), true
 	}

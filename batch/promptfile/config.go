@@ -146,7 +146,7 @@ func (c Config) withDefaults() Config {
 
 // costOf is what a request may cost, as its lane's rule wants to know it.
 func costOf(r *prompts.Request) batch.Cost {
-	input, output := estimate.Request(r.Body)
+	input, output := estimate.For(r.Endpoint, r.Body)
 	return batch.Cost{Requests: 1, Input: input, Output: output}
 }
 

@@ -69,7 +69,8 @@ func (r *Reader) buildBare(req *Request, text []byte, f *fields) (c *LineError) 
 	return r.finish(req, text, r.line.Members, f, notOfBody)
 }
 
-// bareEndpoint tells where a body without url belongs. messages are a chat. input
+// bareEndpoint tells where a body without url belongs. messages are a chat, and a query
+// with documents is for Rerank. input
 // is what embeddings, responses and moderations have: the default decides if it is one of
 // them, else what only one of them has: a setting of embeddings, or a model named so.
 func (r *Reader) bareEndpoint(f *fields) string {
@@ -77,6 +78,8 @@ func (r *Reader) bareEndpoint(f *fields) string {
 	switch {
 	case f.messages != nil:
 		return ChatCompletions
+	case f.input == nil && f.ranks():
+		return Rerank
 	case byDefault == Embeddings || byDefault == Responses || byDefault == Moderations:
 		return byDefault
 	case f.dimensions != nil || f.encodingForm != nil:
@@ -195,8 +198,8 @@ func anyOf(ms []rawjson.Member, drop func(rawjson.Member) bool) bool {
 }
 
 // buildPrompt makes the body that the endpoint wants of a prompt: messages for a
-// chat, instructions and input for a response, input for an embedding or a moderation,
-// and the prompt itself for a completion. Every field that is not the line's own goes
+// chat, instructions and input for a response, input for an embedding or a moderation, the
+// query for a rerank, and the prompt itself for a completion. Every field that is not the line's own goes
 // along as it stands.
 func (r *Reader) buildPrompt(req *Request, f *fields) (c *LineError) {
 	if req.Endpoint, c = endpoint(nil, r.cfg.DefaultEndpoint); c != nil {
@@ -212,11 +215,29 @@ func (r *Reader) buildPrompt(req *Request, f *fields) (c *LineError) {
 	if c != nil {
 		return c
 	}
-	if isChat := req.Endpoint == ChatCompletions; isChat && !rawjson.IsString(f.prompt) {
+	isRerank := req.Endpoint == Rerank
+	if isString := req.Endpoint == ChatCompletions || isRerank; isString && !rawjson.IsString(f.prompt) {
 		return complain(ErrShape, adviceFix, "prompt is %s, not a string", rawjson.KindOf(f.prompt))
+	}
+	if isRerank {
+		if c = r.checkRerank(f); c != nil {
+			return c
+		}
 	}
 	req.Body = r.promptBody(req, f.prompt, system)
 	r.addData(req)
+	return nil
+}
+
+// checkRerank looks at a prompt that is the query of a rerank: it needs documents, and is the
+// only query.
+func (r *Reader) checkRerank(f *fields) *LineError {
+	switch {
+	case f.query != nil || r.hasParam("query"):
+		return complain(ErrShape, "keep one of them", "both a prompt and a query")
+	case !isList(f.documents) && !r.hasParam("documents"):
+		return complain(ErrShape, "give the line a list of documents, or set one for all lines", "%s needs documents, and there is no list of them", Rerank)
+	}
 	return nil
 }
 
@@ -260,6 +281,8 @@ func appendQuestion(out []byte, endpoint string, prompt, system []byte) []byte {
 		return append(append(out, `"input":`...), prompt...)
 	case Completions:
 		return append(append(out, `"prompt":`...), prompt...)
+	case Rerank:
+		return append(append(out, `"query":`...), prompt...)
 	case Responses:
 		if system != nil {
 			out = append(append(append(out, `"instructions":`...), system...), ',')

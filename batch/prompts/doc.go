@@ -17,6 +17,7 @@
 //	{"custom_id":"a","method":"POST","url":"/v1/…","body":{…}}   FormOpenAIBatch
 //	{"custom_id":"a","params":{…}}                               FormAnthropicBatch
 //	{"model":"…","messages":[…]} or {"model":"…","input":…}      FormBody
+//	{"model":"…","query":"…","documents":[…]}                    FormBody
 //	{"prompt":"…","system":"…","temperature":0.2}                FormPrompt
 //	any fields, with a template that makes a prompt of them      FormTemplate
 //	{"key":"a","request":{"contents":[…]}}                       FormGeminiBatch

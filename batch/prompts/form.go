@@ -18,6 +18,7 @@ type fields struct {
 	key, request             []byte // the Gemini batch form
 	recordID, modelInput     []byte // the Bedrock batch form
 	messages, input          []byte // a bare body
+	query, documents         []byte // a bare body for Rerank, if both are there
 	prompt, system           []byte // a prompt
 	model                    []byte // any body
 	stream, background       []byte // any body: ways to answer that are not for files
@@ -59,6 +60,10 @@ func (f *fields) bodySlot(name []byte) *[]byte {
 		return &f.messages
 	case "input":
 		return &f.input
+	case "query":
+		return &f.query
+	case "documents":
+		return &f.documents
 	case "prompt":
 		return &f.prompt
 	case "system":
@@ -162,11 +167,19 @@ func (f *fields) form() (Form, *LineError) {
 	switch {
 	case one != nil:
 		return one.form, nil
+	case f.ranks():
+		return FormBody, nil
 	case f.prompt != nil:
 		return FormPrompt, nil // null, which is said
 	}
 	return 0, complain(ErrShape, adviceFix, "unknown shape: body, messages, input and prompt are all missing")
 }
+
+// ranks reports whether a line without any question asks for documents to be ranked. Where
+// there is a question the two names are parameters, or data.
+func (f *fields) ranks() bool { return rawjson.IsString(f.query) && isList(f.documents) }
+
+func isList(value []byte) bool { return len(value) > 0 && value[0] == '[' }
 
 // isData tells a column of a data set, such as a web address, from what a form of line has under
 // that name: an object or a list, or an endpoint.

@@ -35,7 +35,8 @@ func (r *Reader) convert(text []byte) ([]byte, *LineError) {
 }
 
 // fromFields makes a prompt line of fields, by the template if there is one. With a template
-// all fields are data, but for the id; metadata that are an object come back.
+// all fields are data, but for the id and the documents of a rerank; metadata that are an object
+// come back.
 func (r *Reader) fromFields(fields map[string]any) ([]byte, *LineError) {
 	line := fields
 	if r.cfg.Template != nil {
@@ -48,6 +49,9 @@ func (r *Reader) fromFields(fields map[string]any) ([]byte, *LineError) {
 			if value, there := fields[name]; there && (value != "" || r.cfg.Format != FormatCSV) {
 				line[name] = value
 			}
+		}
+		if documents, is := fields["documents"].([]any); is && r.cfg.DefaultEndpoint == Rerank {
+			line["documents"] = documents
 		}
 		if metadata, is := fields["metadata"].(map[string]any); is {
 			line["metadata"] = metadata

@@ -96,6 +96,11 @@ func valueOf(name, text string) (json.RawMessage, *LineError) {
 	return rawjson.AppendString(nil, text), nil
 }
 
+// hasParam reports whether a parameter of all lines has that name.
+func (r *Reader) hasParam(name string) bool {
+	return slices.ContainsFunc(r.cfg.Params, func(p Param) bool { return p.Name == name })
+}
+
 // appendMissing appends the parameters of all lines that ms do not say, each with a comma before it.
 func (r *Reader) appendMissing(out []byte, ms []rawjson.Member) []byte {
 	for _, p := range r.cfg.Params {

@@ -11,7 +11,7 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// The endpoints of OpenAI's that a line may name. Like those of the other forms, they are
+// The endpoints that a line may name, OpenAI's and Rerank. Like those of the other forms, they are
 // operations of package provider: which path they have is known where they are sent.
 const (
 	ChatCompletions = provider.Chat
@@ -19,6 +19,7 @@ const (
 	Responses       = provider.Responses
 	Completions     = provider.Completions
 	Moderations     = provider.Moderations
+	Rerank          = provider.Rerank
 )
 
 // The endpoints that no line names: each has a form of its own.
@@ -30,13 +31,13 @@ const (
 
 // endpoints is all that a line may name: what is not in it never becomes part of a URL, so
 // that no line of a file can direct a call, and the key it carries, to a host.
-var endpoints = []string{ChatCompletions, Embeddings, Responses, Completions, Moderations}
+var endpoints = []string{ChatCompletions, Embeddings, Responses, Completions, Moderations, Rerank}
 
-// KnownEndpoint reports whether path is one of OpenAI's five endpoints, exactly as
+// KnownEndpoint reports whether path is an endpoint that a line may name, exactly as
 // the constants spell them.
 func KnownEndpoint(path string) bool { return slices.Contains(endpoints, path) }
 
-// Endpoints are OpenAI's five, for [Config.Serves].
+// Endpoints are those that a line may name, for [Config.Serves].
 func Endpoints() []string { return slices.Clone(endpoints) }
 
 // Operations are all endpoints that lines can be for, whoever has them, for [Config.Serves].

@@ -60,15 +60,17 @@ func (f *inputFlags) defaultModel() string {
 	return f.model
 }
 
-// serves lists the endpoints that a line may be for. Anthropic's is not among
-// OpenAI's own; servers at another address have it or say that they do not.
+// serves lists the endpoints that a line may be for. Anthropic's and rerank are not among
+// OpenAI's own; servers at another address have them or say that they do not.
 func (f *inputFlags) serves() []string {
 	served := wire.Served(f.dialect, f.vendor.Serves...)
 	if _, can := f.dialect.(provider.Translator); can {
 		served = append(served, provider.Chat)
 	}
 	if f.provider == providerOpenAI && f.baseURL == "" {
-		served = slices.DeleteFunc(served, func(operation string) bool { return operation == provider.Messages })
+		served = slices.DeleteFunc(served, func(operation string) bool {
+			return operation == provider.Messages || operation == provider.Rerank
+		})
 	}
 	return served
 }

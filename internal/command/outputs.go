@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
@@ -110,7 +109,7 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 		MaxTokens: r.flags.boundOfChats(), MaxTokensOfPrompts: r.flags.maxTokens, Fields: r.flags.fields(),
 		FilteredFails: r.flags.filtered == filteredFail, RetryFailed: r.flags.retryFailed, Fresh: r.flags.fresh, InputOrder: r.flags.order == orderInput, Durability: r.flags.durability(),
 		Concurrency: r.flags.concurrency, Drain: r.halt.drain,
-		Lane: r.backend.lane, Cost: func(q *prompts.Request) batch.Cost { return estimateOf(q.Body) },
+		Lane: r.backend.lane, Cost: estimateOf,
 		Simulated: r.backend.books != nil,
 		Price:     r.flags.known.Cost,
 		Checked:   true, // the client lets nothing through as an answer but valid JSON

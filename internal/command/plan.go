@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/plan"
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/limiter"
@@ -150,7 +151,7 @@ func (f *planFlags) planOf(input string) plan.Config {
 	lane.Target = f.latencyTarget
 	return plan.Config{
 		Input: input, Row: f.rowOf, Quota: f.quotaOf, Limits: f.limits(), Tier: f.ownTier, Ramps: answers.Name == providerOpenAI && f.provider == providerOpenAI,
-		Cost: func(body []byte) limiter.Cost { return costOf(answers.Charge, body) }, Counts: answers.Name,
+		Cost: func(q *prompts.Request) limiter.Cost { return costOf(answers.Charge, q) }, Counts: answers.Name,
 		Concurrency: f.concurrency, Lane: lane, Latency: f.latency, Timeout: f.timeout, Deadline: f.deadline, Output: f.answer, Prices: f.known, Seed: f.seed,
 	}
 }

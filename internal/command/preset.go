@@ -5,19 +5,20 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider/estimate"
 )
 
 // estimateOf is what is known of a request before its lane is: its prompt, and the bound
 // on its output. The real usage puts it right after the call.
-func estimateOf(body []byte) limiter.Cost {
-	input, output := estimate.Request(body)
+func estimateOf(q *prompts.Request) limiter.Cost {
+	input, output := estimate.For(q.Endpoint, q.Body)
 	return limiter.Cost{Requests: 1, Input: input, Output: output}
 }
 
 // costOf is what a request draws when its provider lets it in.
-func costOf(c limiter.Charge, body []byte) limiter.Cost { return c.Of(estimateOf(body)) }
+func costOf(c limiter.Charge, q *prompts.Request) limiter.Cost { return c.Of(estimateOf(q)) }
 
 // presetAuto leaves the preset to the base URL.
 const presetAuto = "auto"

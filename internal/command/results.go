@@ -27,6 +27,7 @@ var answerAt = map[string]string{
 	prompts.Responses:       ".output[-1].content[0].text",
 	prompts.Embeddings:      ".data[0].embedding",
 	prompts.Moderations:     ".results[0].flagged",
+	prompts.Rerank:          ".results",
 	prompts.Messages:        ".content[0].text",
 	prompts.GenerateContent: ".candidates[0].content.parts[0].text",
 	prompts.Converse:        ".output.message.content[0].text",

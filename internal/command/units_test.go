@@ -15,6 +15,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
@@ -76,8 +77,19 @@ func TestCostOf(t *testing.T) {
 		"anthropic": {Requests: 1, Input: 3, Output: 10},
 		"gemini":    {Requests: 1, Input: 3},
 	} {
-		if got := costOf(whoAnswers(preset, providerOpenAI, "").Charge, []byte(body)); got != want {
+		if got := costOf(whoAnswers(preset, providerOpenAI, "").Charge, &prompts.Request{Body: []byte(body)}); got != want {
 			t.Errorf("%s: %+v, want %+v", preset, got, want)
+		}
+	}
+}
+
+// A call to a model that only reads draws no output that nobody bounds.
+func TestCostOfReading(t *testing.T) {
+	charge := whoAnswers("bedrock", providerOpenAI, "").Charge
+	for operation, most := range map[string]float64{prompts.ChatCompletions: 4096, prompts.Embeddings: 1, prompts.Rerank: 1} {
+		q := &prompts.Request{Endpoint: operation, Body: []byte(`{"input":[1,2,3]}`)}
+		if got := costOf(charge, q); got.Input != 3 || got.Output != most {
+			t.Errorf("%s: %+v, want output of %v", operation, got, most)
 		}
 	}
 }

@@ -166,7 +166,7 @@ var makers = []Vendor{
 	{
 		Name: "cohere", Title: "Cohere", Dialect: openAI, Charge: greater,
 		Base: "https://api.cohere.ai/compatibility/v1", Hosts: []string{"api.cohere.ai", "api.cohere.com"},
-		Keys: []string{"CO_API_KEY", "COHERE_API_KEY"}, ByAccount: true,
+		Keys: []string{"CO_API_KEY", "COHERE_API_KEY"}, ByAccount: true, Serves: []string{provider.Chat, provider.Embeddings},
 		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "api calls / month", Kind: provider.QuotaExhausted}}},
 		Note:    "Its compatible door: no n, logit_bias, store or parallel_tool_calls. A trial key has 20 chats a minute and 1,000 calls a month. No headers.",
 	},

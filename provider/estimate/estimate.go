@@ -1,5 +1,7 @@
 package estimate
 
+import "github.com/headrace/headrace/provider"
+
 // Text estimates how many tokens a model reads in a text, which should be
 // UTF-8 (stray bytes count as something rare). The answer is never negative, and
 // 0 only for a text without anything but single spaces.
@@ -38,14 +40,23 @@ const (
 )
 
 // Prompt estimates what a request's body makes a model read: messages and
-// their parts, system text, instructions, input and prompt, tools and schemas, as
-// chat completions, completions, Responses, embeddings and Anthropic's messages
-// write them. Input that is token ids already is counted exactly. A picture counts
+// their parts, system text, instructions, input and prompt, query and documents, tools
+// and schemas, as chat completions, completions, Responses, embeddings, rerank and
+// Anthropic's messages write them. Input that is token ids already is counted exactly. A picture counts
 // 765 tokens, 85 in low detail; a sound or a file 765. A body that is no JSON
 // object counts 0.
 func Prompt(body []byte) float64 {
 	prompt, _ := Request(body)
 	return prompt
+}
+
+// For is Request of a body for an operation. Where the model only reads, most is one
+// token: 0 would mean that nothing bounds the output, for which some rules assume thousands.
+func For(operation string, body []byte) (prompt, most float64) {
+	if prompt, most = Request(body); most == 0 && provider.OnlyReads(operation) {
+		most = 1
+	}
+	return prompt, most
 }
 
 // MaxOutput is the most tokens that a request's body lets the model write: its

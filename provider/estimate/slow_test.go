@@ -36,7 +36,7 @@ func promptSlowly(body []byte) float64 {
 				return true
 			})
 			n += chat
-		case "input", "prompt", "instructions", "system":
+		case "input", "prompt", "instructions", "system", "query", "documents":
 			n += contentSlowly(value, maxNesting)
 		case "tools", "functions", "response_format", "text":
 			n += weighSlowly([]byte(value.Raw))
@@ -121,7 +121,7 @@ func checkRequest(t *testing.T, body []byte) {
 var (
 	bodyNames = []string{
 		"messages", "input", "prompt", "instructions", "system", "tools", "text", "content", "role", "type",
-		"image_url", "detail", "max_tokens", "max_completion_tokens", "n", "best_of", "id", "mess\\u0061ges", "d\\u0065tail", "x",
+		"image_url", "detail", "max_tokens", "max_completion_tokens", "n", "best_of", "query", "documents", "id", "mess\\u0061ges", "d\\u0065tail", "x",
 	}
 	bodyScalars = []string{
 		`"cat"`, `"image_url"`, `"input_audio"`, `"low"`, `"l\u006fw"`, `"text"`, `"user"`, `""`, "1", "-2.5e1", "1e400", "12345678901234567890",

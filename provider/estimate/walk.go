@@ -16,7 +16,8 @@ func Request(body []byte) (prompt, most float64) {
 		switch string(m.Name) {
 		case "messages", "contents":
 			prompt += messages(&m)
-		case "input", "prompt", "instructions", "system", "systemInstruction", "system_instruction":
+		case "input", "prompt", "instructions", "system", "systemInstruction", "system_instruction",
+			"query", "documents":
 			prompt += content(&m, maxNesting)
 		case "tools", "functions", "response_format", "text", "toolConfig":
 			prompt += weigh(m.Skip())

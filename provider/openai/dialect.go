@@ -9,8 +9,8 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// Dialect is OpenAI's: chat, completions, embeddings, Responses and moderations, and the
-// messages of Anthropic, which vLLM and some gateways have beside them.
+// Dialect is OpenAI's: chat, completions, embeddings, Responses and moderations, and what
+// some servers of its shape have besides: rerank, and the messages of Anthropic.
 type Dialect struct{}
 
 // Name is "openai".
@@ -26,7 +26,7 @@ const apiPath = "/v1"
 // Path is the operation's without the version, which the base URL has.
 func (Dialect) Path(operation, _ string) (string, bool) {
 	switch path := strings.TrimPrefix(operation, apiPath); path {
-	case "/chat/completions", "/embeddings", "/responses", "/completions", "/moderations", "/messages":
+	case "/chat/completions", "/embeddings", "/responses", "/completions", "/moderations", "/rerank", "/messages":
 		return path, true
 	}
 	return "", false

@@ -16,7 +16,7 @@ func TestAbsurdAnswersTakeLong(t *testing.T) {
 	for _, tokens := range []string{"1000000000000", "1e300", "1e400"} {
 		p := New(Config{
 			Row: same, Quota: same, Concurrency: 2, Prices: price.Table{},
-			Cost: func([]byte) limiter.Cost { return limiter.Cost{Requests: 1, Input: 1} },
+			Cost: func(*prompts.Request) limiter.Cost { return limiter.Cost{Requests: 1, Input: 1} },
 		})
 		for range 5 {
 			p.Take(prompts.Request{Endpoint: prompts.ChatCompletions, Model: "m", Body: []byte(`{"max_tokens":` + tokens + `,"messages":[]}`)})

@@ -8,6 +8,7 @@ import (
 	"github.com/headrace/headrace/internal/command/forecast"
 	"github.com/headrace/headrace/internal/command/price"
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/estimate"
 )
 
@@ -19,7 +20,7 @@ type Config struct {
 	// in a run. Rows of one quota have the same limits.
 	Row, Quota func(model string) string
 	// Cost is what a call is expected to draw when it is let in, as in a run.
-	Cost   func(body []byte) limiter.Cost
+	Cost   func(*prompts.Request) limiter.Cost
 	Counts string // names the rule by which Cost counts tokens
 
 	Limits      limiter.Limits     // of every model; what is 0 is not told
@@ -155,9 +156,9 @@ func (p *Plan) quotaOf(model string) int {
 }
 
 // outputOf is how long the answer is taken to be: as long as it may, or else the
-// assumption. Embeddings have none.
+// assumption. A model that only reads writes none.
 func (p *Plan) outputOf(req prompts.Request) float64 {
-	if req.Endpoint == prompts.Embeddings {
+	if provider.OnlyReads(req.Endpoint) {
 		return 0
 	}
 	if most := estimate.MaxOutput(req.Body); most > 0 {
@@ -180,5 +181,5 @@ func (p *Plan) costOf(req prompts.Request, m *modelPlan, input, output float64) 
 	if m.limits.OutputTPM > 0 {
 		return limiter.Cost{Requests: 1, Input: input, Output: output}
 	}
-	return p.cfg.Cost(req.Body)
+	return p.cfg.Cost(&req)
 }

@@ -1,7 +1,7 @@
 // Package openai is the simulated provider's face in OpenAI's dialect.
 //
 // It answers POST /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/responses and
-// /v1/moderations, and GET /v1/models; also /v1/messages, for servers of OpenAI's shape that
+// /v1/moderations, and GET /v1/models; also /v1/rerank and /v1/messages, for servers of OpenAI's shape that
 // have it beside the others. Streams are refused with 400. It asks for no key unless the
 // server was told of some.
 //

@@ -19,6 +19,7 @@ const (
 	embeddings  = "/v1/embeddings"
 	responses   = "/v1/responses"
 	moderations = "/v1/moderations"
+	rerank      = "/v1/rerank"   // of servers of OpenAI's shape: OpenAI has none
 	messages    = "/v1/messages" // of Anthropic's dialect, which some servers speak as well
 	models      = "/v1/models"
 )
@@ -39,7 +40,7 @@ func (Face) Find(r *http.Request) face.Errand {
 
 func errand(operation, model string) face.Errand {
 	switch operation {
-	case chat, completions, embeddings, responses, moderations, messages:
+	case chat, completions, embeddings, responses, moderations, rerank, messages:
 		return face.Errand{Aim: face.Ask, Operation: operation, Model: model}
 	case models:
 		return face.Errand{Aim: face.List}

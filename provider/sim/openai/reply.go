@@ -21,6 +21,8 @@ func (r *request) answer(id string, now time.Time) []byte {
 		return r.embeddingBody()
 	case moderations:
 		return r.moderationBody(id)
+	case rerank:
+		return r.rerankBody(id)
 	case responses:
 		return r.responseBody(id, now)
 	case messages:

@@ -23,6 +23,9 @@ type request struct {
 	key       string
 	keyless   bool
 	base64    bool
+
+	query string // of a rerank, whose documents are Texts
+	top   int
 }
 
 // peek reads a body without building a tree of it. Whatever the body, it
@@ -50,7 +53,14 @@ func (r *request) field(key string, v gjson.Result) {
 		if !r.deployed {
 			r.Model = v.String()
 		}
-	case "messages", "input", "prompt":
+	case "query":
+		if r.operation == rerank {
+			r.query = v.String()
+			r.Hear(r.query)
+		}
+	case "top_n":
+		r.top = int(min(max(v.Num, 0), maxInputs))
+	case "messages", "input", "prompt", "documents":
 		if key == r.inputField() {
 			r.read(v)
 		}
@@ -71,6 +81,8 @@ func (r *request) inputField() string {
 		return "messages"
 	case completions:
 		return "prompt"
+	case rerank:
+		return "documents"
 	default:
 		return "input"
 	}
@@ -90,8 +102,10 @@ func (r *request) readMaxTokens(key string, v gjson.Result) {
 // read takes in the input. JSON keys may come twice; the last one counts, as
 // with most parsers.
 func (r *request) read(v gjson.Result) {
-	r.Texts, r.Chars = nil, 0
+	r.Texts, r.Chars = nil, utf8.RuneCountInString(r.query)
 	switch {
+	case r.operation == rerank:
+		r.readDocuments(v)
 	case r.operation == chat, r.operation == messages, r.operation == responses && v.IsArray():
 		r.readTurns(v)
 	case v.IsArray():
@@ -143,6 +157,9 @@ func (r *request) check() {
 	}
 	if r.Model == "" {
 		r.Complain("", "you must provide a model parameter")
+	}
+	if r.operation == rerank && r.query == "" {
+		r.Complain("query", "Missing required parameter: 'query'.")
 	}
 	if len(r.Texts) == 0 {
 		r.Complain(r.inputField(), fmt.Sprintf("Missing required parameter: '%s'.", r.inputField()))

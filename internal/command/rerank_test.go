@@ -1,0 +1,70 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Lines for /v1/rerank are run and planned in every form: by url, by the default, by a template,
+// and by a query with documents alone. Their usage and cost are those of what was read.
+func TestRerankFromTheInputToTheResults(t *testing.T) {
+	const asked = `"query":"which river?","documents":["Inn","Enns","Mur"]`
+	for how, c := range map[string]struct {
+		line string
+		args []string
+	}{
+		"by url":      {`{"custom_id":"a","method":"POST","url":"/v1/rerank","body":{` + asked + `,"top_n":2}}`, nil},
+		"bare":        {`{"custom_id":"a",` + asked + `,"top_n":2}`, nil},
+		"prompt":      {`{"custom_id":"a","prompt":"which river?","documents":["Inn","Enns","Mur"],"top_n":2}`, []string{"--endpoint", "/v1/rerank"}},
+		"by template": {`{"custom_id":"a","q":"river","documents":["Inn","Enns","Mur"]}`, []string{"--endpoint", "/v1/rerank", "--template", "which {{.q}}?", "--param", "top_n=2"}},
+	} {
+		in := writeLines(t, c.line+"\n")
+		out := filepath.Join(filepath.Dir(in), "out.jsonl")
+		flags := append([]string{in, "--provider", "sim", "--model", "m", "--price", "1000000,1"}, c.args...)
+		code, _, said := inWorld(t, nil, nil, append([]string{"run", "-o", out, "--sim-profile", "fast", "--progress", "plain"}, flags...)...)
+		if code != ExitOK || !strings.Contains(said, "jq -c '[.custom_id, .response.body.results]'") {
+			t.Errorf("%s: exit code %d: %s", how, code, said)
+			continue
+		}
+		var line struct {
+			Response struct {
+				Body struct{ Results []struct{ Index int } }
+			}
+			Headrace struct {
+				CostUSD float64 `json:"cost_usd"`
+				Usage   struct {
+					Input int `json:"input_tokens"`
+				}
+			}
+		}
+		if text := read(t, out); json.Unmarshal([]byte(text), &line) != nil || len(line.Response.Body.Results) != 2 || line.Headrace.Usage.Input != 6 || line.Headrace.CostUSD != 6 {
+			t.Errorf("%s: %s", how, text)
+		}
+		code, planned, said := inWorld(t, nil, nil, append([]string{"plan", "--json", "--rpm", "60"}, flags...)...)
+		var plan struct {
+			Items   int
+			Assumed int `json:"output_assumed"`
+			Models  []struct {
+				Input  float64 `json:"input_tokens"`
+				Output float64 `json:"output_tokens"`
+			}
+		}
+		if err := json.Unmarshal([]byte(planned), &plan); code != ExitOK || err != nil || plan.Items != 1 || plan.Assumed != 0 || len(plan.Models) != 1 || plan.Models[0].Input < 3 || plan.Models[0].Output != 0 {
+			t.Errorf("%s: exit code %d: %s%s", how, code, planned, said)
+		}
+	}
+}
+
+// Who has no rerank does not get such lines.
+func TestRerankIsRefusedWhereThereIsNone(t *testing.T) {
+	in := writeLines(t, `{"query":"q","documents":["a"]}`+"\n")
+	for _, provider := range []string{"openai", "anthropic", "cohere"} {
+		code, _, said := inWorld(t, nil, nil, "plan", in, "--provider", provider, "--model", "m", "--rpm", "60")
+		if want := fmt.Sprintf("%s:1: a line (request body) for /v1/rerank, which this provider does not have", in); code != ExitUsage || !strings.Contains(said, want) {
+			t.Errorf("%s: exit code %d: %s", provider, code, said)
+		}
+	}
+}
