@@ -30,13 +30,12 @@ var refusedFields = map[string]string{
 	"prompt_cache_key":                     `"k"`,
 	"prompt_cache_retention":               `"24h"`,
 	"reasoning_effort":                     `"low"`,
-	"response_format.type":                 `{"type":"json_object"}`,
+	"response_format.type":                 `{"type":"grammar"}`,
 	"safety_identifier":                    `"s"`,
 	"service_tier":                         `"flex"`,
 	"store":                                `true`,
 	"stream_options":                       `{"include_usage":true}`,
 	"top_logprobs":                         `3`,
-	"user":                                 `"u"`,
 	"verbosity":                            `"low"`,
 	"web_search_options":                   `{}`,
 	"a_field_of_tomorrow":                  `1`,
@@ -59,9 +58,9 @@ var refusedFields = map[string]string{
 
 // refusedByOne are those that one dialect has no counterpart for, and the others may.
 var refusedByOne = map[string]map[string]string{
-	"anthropic": {"seed": `7`, "temperature": `1.5`},
-	"bedrock":   {"seed": `7`, "temperature": `1.5`},
-	"gemini":    {"stop": `["a","b","c","d","e","f"]`},
+	"anthropic": {"seed": `7`, "temperature": `1.5`, "response_format.type": `{"type":"json_object"}`},
+	"bedrock":   {"seed": `7`, "temperature": `1.5`, "user": `"u"`, "response_format.type": `{"type":"json_object"}`},
+	"gemini":    {"user": `"u"`, "stop": `["a","b","c","d","e","f"]`},
 }
 
 // chatWith is a line with a chat that has the field of a path.

@@ -45,14 +45,10 @@ func fits(c *chat.Request, model []byte, bound int) error {
 	case c.Format != nil && c.Format.Description != nil:
 		return c.Refuse("response_format.json_schema.description", "has no counterpart")
 	}
-	if err := c.NoBlankStop(); err != nil {
-		return err
-	}
-	if err := c.NeedParameters(); err != nil {
-		return err
-	}
-	if err := c.NoBlankText(); err != nil {
-		return err
+	for _, check := range []func() error{c.NoEffort, c.NoFreeJSON, c.NoBlankStop, c.NeedParameters, c.NoBlankText} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	return c.CheckSchemas(&chat.Structured)
 }
@@ -82,6 +78,9 @@ func build(c *chat.Request, model []byte, bound int, out []byte) []byte {
 	out = chat.AppendMember(out, "top_p", c.TopP)
 	if len(c.Stop) > 0 {
 		out = chat.AppendStrings(chat.AppendName(out, "stop_sequences"), c.Stop)
+	}
+	if c.User != nil {
+		out = append(chat.AppendMember(append(chat.AppendName(out, "metadata"), '{'), "user_id", c.User), '}')
 	}
 	if c.Format != nil {
 		out = append(chat.AppendName(out, "output_config"), `{"format":{"type":"json_schema"`...)

@@ -84,6 +84,10 @@ func TestFromChat(t *testing.T) {
 			`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"detail":"auto","url":"data:image\/png;base64,AA\/="}},{"type":"text","text":"a"}]}]}`,
 			`{"model":"claude","max_tokens":9,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA\/="}},{"type":"text","text":"a"}]}]}`,
 		},
+		"user": {
+			`{"user":"u-\u0031","messages":[{"role":"user","content":"a"}]}`,
+			`{"model":"claude","max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"metadata":{"user_id":"u-\u0031"}}`,
+		},
 		"image of the web": {
 			`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https:\/\/example.com/a?b=1&c=\u00e9","detail":"auto"}}]}]}`,
 			`{"model":"claude","max_tokens":9,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https:\/\/example.com/a?b=1&c=\u00e9"}}]}]}`,
@@ -135,7 +139,7 @@ func TestFromChatModel(t *testing.T) {
 }
 
 func TestFromChatRandomBodies(t *testing.T) {
-	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Links|chattest.Files|chattest.Schemas|chattest.Tools|chattest.Extremes|chattest.ResultParts, FromChat, said,
+	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Links|chattest.Files|chattest.Schemas|chattest.Tools|chattest.Extremes|chattest.ResultParts|chattest.Users, FromChat, said,
 		func(field string) bool { return field == "seed" || field == "temperature" })
 }
 

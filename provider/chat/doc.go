@@ -48,6 +48,8 @@
 //     (ai.google.dev, GenerationConfig) says of all else that it is not supported, and no error
 //     tells so.
 //
+// Any JSON (json_object) is Gemini's responseMimeType alone. The others have no such thing.
+//
 // A schema's name is carried over where there is a place for it (Converse): elsewhere it is the
 // one thing left out that OpenAI demands, as it is a label of no effect on what may be answered.
 // Its description, which a model reads, is refused there.
@@ -69,6 +71,10 @@
 // with the file's name as title, Gemini's inlineData and Converse's document. Gemini has no place
 // for the name. Converse demands one that no other document has and that does not sway the model,
 // so it gets a number. A turn of Converse with a file must have text, too.
+//
+// Who asked (user) is Anthropic's metadata.user_id. How much to think (reasoning_effort) has a
+// counterpart where a maker says which: Gemini 2.5's thinkingBudget and Gemini 3's thinkingLevel
+// (ai.google.dev, "OpenAI compatibility"). Anthropic's own door in OpenAI's shape ignores it.
 //
 // The model's own refusals are the provider's: one that takes no temperature says so itself.
 package chat

@@ -70,6 +70,8 @@ func (r *reader) field(name string, value []byte) *refusal {
 		return whole(&r.Seed, value)
 	case "stop":
 		return r.stop(value)
+	case "user":
+		return text(&r.User, value)
 	case "n":
 		return only(value, "1")
 	case "stream", "store", "logprobs":
@@ -89,6 +91,11 @@ func (r *reader) shape(name string, value []byte) *refusal {
 	switch name {
 	case "response_format":
 		return r.format(value)
+	case "reasoning_effort":
+		if r.Effort = word(value); r.Effort == "" {
+			return refuse("is not a word")
+		}
+		return nil
 	case "tools":
 		if isEmpty(value) {
 			return nil

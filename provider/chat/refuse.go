@@ -58,6 +58,23 @@ func (r *Request) RefusePart(p *Part, field, why string) error {
 	return r.Refuse(joined(p.path(), field), why)
 }
 
+// NoEffort refuses to say how much a model is to think, for dialects whose makers do not tell
+// what OpenAI's words come to.
+func (r *Request) NoEffort() error {
+	if r.Effort == "" {
+		return nil
+	}
+	return r.Refuse("reasoning_effort", "has no counterpart")
+}
+
+// NoFreeJSON refuses an answer that is any JSON, for dialects that want a schema.
+func (r *Request) NoFreeJSON() error {
+	if r.Format == nil || r.Format.Schema != nil {
+		return nil
+	}
+	return r.Refuse("response_format.type", "is json_object, which has no counterpart; json_schema has one")
+}
+
 // NoBlankStop refuses stops that are white space and nothing else, for dialects whose
 // providers do.
 func (r *Request) NoBlankStop() error {

@@ -16,6 +16,8 @@ type Request struct {
 	Seed        []byte   // a whole number that fits into 64 bits
 	Stop        [][]byte // strings at which the answer ends, none of them empty
 
+	User   []byte  // a string that stands for who asked the caller
+	Effort string  // how much the model is to think: a word of OpenAI's; "" is its default
 	Format *Format // nil: text
 	Tools  []Tool
 	Choice Choice
@@ -102,7 +104,7 @@ const (
 func (m Media) String() string { return [...]string{"", "png", "jpeg", "webp", "gif"}[m] }
 
 // A Format is a schema to which the answer is held. Name and Description are strings;
-// Description is nil if it has none.
+// Description is nil if it has none. Without a Schema the answer is any JSON.
 type Format struct{ Name, Description, Schema []byte }
 
 // A Tool is a function that the model may call. Name and Description are strings, Parameters

@@ -28,6 +28,9 @@ func (r *reader) format(value []byte) *refusal {
 		return refuse("is missing").in("type")
 	case word(kind) == "text" && schema == nil:
 		return nil
+	case word(kind) == "json_object" && schema == nil:
+		r.Format = new(Format)
+		return nil
 	case word(kind) != "json_schema":
 		return refuse("has no counterpart").in("type")
 	case schema == nil:
@@ -113,7 +116,7 @@ const maxSchema = 32
 // CheckSchemas refuses what is held to a schema, an answer or the calls of a strict tool, that
 // has anything in it that is not among k.
 func (r *Request) CheckSchemas(k *Keywords) error {
-	if r.Format != nil {
+	if r.Format != nil && r.Format.Schema != nil {
 		if refused := k.schema(r.Format.Schema, maxSchema); refused != nil {
 			refused = refused.in("response_format.json_schema.schema")
 			return r.Refuse(refused.field, refused.why)

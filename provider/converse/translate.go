@@ -33,6 +33,8 @@ func fits(c *chat.Request) error {
 	switch n, _ := strconv.ParseFloat(string(c.Temperature), 64); {
 	case c.Seed != nil:
 		return c.Refuse("seed", "has no counterpart")
+	case c.User != nil:
+		return c.Refuse("user", "has no counterpart")
 	case n > 1:
 		return c.Refuse("temperature", "is above 1, the maximum")
 	case c.Choice == chat.ChoiceNone:
@@ -45,11 +47,10 @@ func fits(c *chat.Request) error {
 	if err := fitsParts(c); err != nil {
 		return err
 	}
-	if err := c.NeedParameters(); err != nil {
-		return err
-	}
-	if err := c.NoBlankText(); err != nil {
-		return err
+	for _, check := range []func() error{c.NoEffort, c.NoFreeJSON, c.NeedParameters, c.NoBlankText} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	return c.CheckSchemas(&chat.Structured)
 }

@@ -32,7 +32,11 @@ func FromChat(r provider.Request, _ provider.Defaults) ([]byte, error) {
 	if err := fits(c); err != nil {
 		return nil, err
 	}
-	return build(c, make([]byte, 0, len(r.Body)+256)), nil
+	thinks := thinking(r.Model, c.Effort)
+	if c.Effort != "" && thinks == "" {
+		return nil, c.Refuse("reasoning_effort", "is "+c.Effort+", which has no documented counterpart for the model "+strconv.Quote(r.Model))
+	}
+	return build(c, thinks, make([]byte, 0, len(r.Body)+256)), nil
 }
 
 // fits refuses what the dialect cannot say.
@@ -40,6 +44,8 @@ func fits(c *chat.Request) error {
 	switch {
 	case c.Tools != nil:
 		return c.Refuse("tools", "has no exact counterpart")
+	case c.User != nil:
+		return c.Refuse("user", "has no counterpart")
 	case len(c.Stop) > maxStops:
 		return c.Refuse("stop", "has more than "+strconv.Itoa(maxStops)+" strings")
 	case c.Format != nil && c.Format.Description != nil:
@@ -72,7 +78,7 @@ func fitsPart(c *chat.Request, p *chat.Part) error {
 	return nil
 }
 
-func build(c *chat.Request, out []byte) []byte {
+func build(c *chat.Request, thinks string, out []byte) []byte {
 	out = append(out, '{')
 	if len(c.System) > 0 {
 		out = append(chat.AppendName(out, "systemInstruction"), '{')
@@ -91,13 +97,13 @@ func build(c *chat.Request, out []byte) []byte {
 	before := len(out)
 	out = append(chat.AppendName(out, "generationConfig"), '{')
 	said := len(out)
-	if out = appendConfig(out, c); len(out) == said {
+	if out = appendConfig(out, c, thinks); len(out) == said {
 		return append(out[:before], '}')
 	}
 	return append(out, "}}"...)
 }
 
-func appendConfig(out []byte, c *chat.Request) []byte {
+func appendConfig(out []byte, c *chat.Request, thinks string) []byte {
 	if c.MaxTokens > 0 {
 		out = strconv.AppendInt(chat.AppendName(out, "maxOutputTokens"), int64(c.MaxTokens), 10)
 	}
@@ -110,6 +116,9 @@ func appendConfig(out []byte, c *chat.Request) []byte {
 	if c.Format != nil {
 		out = append(chat.AppendName(out, "responseMimeType"), `"application/json"`...)
 		out = chat.AppendMember(out, "responseJsonSchema", c.Format.Schema)
+	}
+	if thinks != "" {
+		out = append(append(append(chat.AppendName(out, "thinkingConfig"), '{'), thinks...), '}')
 	}
 	return out
 }

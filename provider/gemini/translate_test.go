@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -59,6 +60,10 @@ func TestFromChat(t *testing.T) {
 			`{"messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AA\/="}}]}]}`,
 			`{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"application/pdf","data":"AA\/="}}]}]}`,
 		},
+		"any JSON": {
+			`{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_object"}}`,
+			`{"contents":[{"role":"user","parts":[{"text":"a"}]}],"generationConfig":{"responseMimeType":"application/json"}}`,
+		},
 		"schema": {
 			`{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"object","properties":{"a":{"type":"number","maximum":3}}}}}}`,
 			`{"contents":[{"role":"user","parts":[{"text":"a"}]}],"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"a":{"type":"number","maximum":3}}}}}`,
@@ -71,8 +76,40 @@ func TestFromChat(t *testing.T) {
 	}
 }
 
+// reasoning_effort comes to what Google's table says, by the model. Elsewhere it is refused.
+func TestFromChatEffort(t *testing.T) {
+	efforts := []string{"none", "minimal", "low", "medium", "high", "xhigh"}
+	for model, want := range map[string]string{
+		"gemini-2.5-flash":              `0 1024 1024 8192 24576 -`,
+		"models/gemini-2.5-flash-lite":  `0 1024 1024 8192 24576 -`,
+		"gemini-2.5-pro":                `- 1024 1024 8192 24576 -`,
+		"gemini-3.1-pro-preview":        `- "LOW" "LOW" "MEDIUM" "HIGH" -`,
+		"gemini-3.1-flash-lite-preview": `- "MINIMAL" "LOW" "MEDIUM" "HIGH" -`,
+		"gemini-3-flash-preview":        `- "MINIMAL" "LOW" "MEDIUM" "HIGH" -`,
+		"gemini-2.0-flash":              `- - - - - -`,
+		"gemini-flash-latest":           `- - - - - -`,
+		"":                              `- - - - - -`,
+	} {
+		for i, value := range strings.Fields(want) {
+			member := "thinkingLevel"
+			if value[0] != '"' {
+				member = "thinkingBudget"
+			}
+			want := `{"contents":[{"role":"user","parts":[{"text":"a"}]}],"generationConfig":{"thinkingConfig":{"` + member + `":` + value + `}}}`
+			sent, err := FromChat(provider.Request{Model: model, Body: []byte(`{"reasoning_effort":"` + efforts[i] + `","messages":[{"role":"user","content":"a"}]}`)}, provider.Defaults{})
+			why := new(provider.Untranslatable)
+			switch refused := errors.As(err, &why) && why.Field == "reasoning_effort"; {
+			case refused != (value == "-"):
+				t.Errorf("%s: %s: %v", model, efforts[i], err)
+			case !refused && string(sent) != want:
+				t.Errorf("%s: %s: got %s, want %s", model, efforts[i], sent, want)
+			}
+		}
+	}
+}
+
 func TestFromChatRandomBodies(t *testing.T) {
-	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Files|chattest.Schemas|chattest.Extremes, FromChat, said, func(string) bool { return false })
+	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Files|chattest.FreeJSON|chattest.Schemas|chattest.Extremes, FromChat, said, func(string) bool { return false })
 }
 
 // FuzzFromChat: any text is refused by name or translated without loss.

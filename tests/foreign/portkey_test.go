@@ -31,8 +31,8 @@ var translators = []struct {
 	with          chattest.With
 	known         []allowance
 }{
-	{"anthropic", "anthropic", anthropic.FromChat, "", chattest.Images | chattest.Links | chattest.Files | chattest.Tools | chattest.ResultParts, []allowance{textAsString, noSystem, emptyText, streamFalse, stopAlone, noStop, ones, nobody, noTools, turnsOfResults, wholeURL, choiceAuto, noDefs, notStrict, openSchema}},
-	{"gemini", "google", gemini.FromChat, "", chattest.Images, []allowance{modelInBody, systemRole, textAlone, emptyText, oneSystem, oneTurn, lostWords, stopAloneInConfig, noStop, noTools}},
+	{"anthropic", "anthropic", anthropic.FromChat, "", chattest.Images | chattest.Links | chattest.Files | chattest.Tools | chattest.ResultParts | chattest.Users, []allowance{textAsString, noSystem, emptyText, streamFalse, stopAlone, noStop, ones, nobody, noTools, turnsOfResults, wholeURL, choiceAuto, noDefs, notStrict, openSchema}},
+	{"gemini", "google", gemini.FromChat, "", chattest.Images | chattest.FreeJSON, []allowance{modelInBody, systemRole, textAlone, emptyText, oneSystem, oneTurn, lostWords, stopAloneInConfig, noStop, noTools}},
 	{"converse", "bedrock", converse.FromChat, ".file", chattest.Images | chattest.Files | chattest.Tools | chattest.ResultParts, []allowance{stopAloneInConfig, noStop, emptyText, anyName, noTools, choiceAuto, notStrict}},
 }
 

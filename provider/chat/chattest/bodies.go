@@ -2,12 +2,13 @@ package chattest
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // With is what a random body may have besides text, numbers and stops.
-type With uint8
+type With uint16
 
 // The further shapes.
 const (
@@ -18,6 +19,8 @@ const (
 	ResultParts // results of tools in parts
 	Links       // images at addresses of the web
 	Files       // PDFs
+	Users       // who asked
+	FreeJSON    // answers that are any JSON
 )
 
 // Body is a random chat body of the subset that is translated: every member anywhere, fields at
@@ -83,6 +86,12 @@ func (g *generator) settings() []string {
 	}
 	if g.with&Schemas != 0 && g.maybe(50) {
 		pairs = append(pairs, "response_format", g.format())
+	}
+	if g.with&FreeJSON != 0 && !slices.Contains(pairs, "response_format") && g.maybe(30) {
+		pairs = append(pairs, "response_format", g.object("type", `"json_object"`))
+	}
+	if g.with&Users != 0 && g.maybe(20) {
+		pairs = append(pairs, "user", g.text())
 	}
 	if g.with&Tools != 0 && g.maybe(60) {
 		pairs = append(pairs, g.tools()...)

@@ -39,7 +39,7 @@ func Check(t *testing.T, fromChat FromChat, read func(sent []byte) []string, bod
 	if want, got := Said(body), read(sent); len(want) == 0 || !slices.Equal(want, got) {
 		t.Fatalf("%q: sent %q\n says %q\nwant %q", body, sent, got, want)
 	}
-	for _, field := range []string{`"user":"u"`, `"seeds":1`, `"n":2`, `"metadata":{"a":"b"}`} {
+	for _, field := range []string{`"verbosity":"low"`, `"seeds":1`, `"n":2`, `"metadata":{"a":"b"}`} {
 		worse := slices.Concat([]byte("{"+field+","), bytes.TrimSpace(body)[1:])
 		if _, err := fromChat(provider.Request{Model: "m", Body: worse}, bound); err == nil {
 			t.Fatalf("%q is not refused", worse)
@@ -66,7 +66,7 @@ func CheckBodies(t *testing.T, n int, with With, fromChat FromChat, read func(se
 func Seeds(f *testing.F) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	for range 20 {
-		body := Body(rng, Images|Links|Files|Schemas|Tools|Extremes|ResultParts)
+		body := Body(rng, Images|Links|Files|Schemas|Tools|Extremes|ResultParts|Users|FreeJSON)
 		f.Add(body)
 		body = bytes.Clone(body)
 		body[rng.IntN(len(body))] = "{}[],:\"\\ \n\x01\xc3x0"[rng.IntN(14)]

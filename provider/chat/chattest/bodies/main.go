@@ -24,6 +24,8 @@ func main() {
 	images := flag.Bool("images", false, "with images as data URLs")
 	links := flag.Bool("links", false, "with images at addresses of the web")
 	files := flag.Bool("files", false, "with PDFs as data URLs")
+	users := flag.Bool("users", false, "with who asked")
+	freeJSON := flag.Bool("json", false, "with answers that are any JSON")
 	schemas := flag.Bool("schemas", false, "with schemas for the answer")
 	tools := flag.Bool("tools", false, "with tools, calls and results")
 	parts := flag.Bool("parts", false, "with results of tools in parts")
@@ -33,6 +35,7 @@ func main() {
 		chattest.Extremes: *extremes, chattest.Images: *images, chattest.Schemas: *schemas, chattest.Tools: *tools,
 		chattest.ResultParts: *parts,
 		chattest.Links:       *links, chattest.Files: *files,
+		chattest.Users: *users, chattest.FreeJSON: *freeJSON,
 	} {
 		if wanted {
 			with |= shape
