@@ -60,8 +60,14 @@
 // is carried over whole, as it tells the model what it may say; that of a strict tool, to which
 // its calls are held, must have only what an answer's may have.
 // A call's arguments, a string of JSON, become the object in it. Results of one turn's calls are
-// one turn of the user's, and a result in parts of text has as many blocks. In Gemini's dialect tools are refused: its calls have signatures that
-// must come back, its results must be objects, and it reads less of a schema than it is given.
+// one turn of the user's, and a result in parts of text has as many blocks.
+//
+// In Gemini's dialect tools are functionDeclarations with parametersJsonSchema; tool_choice is
+// toolConfig's mode NONE or ANY, with a name if there is one. Tools that are all strict have
+// mode VALIDATED, which holds calls to their schemas as ANY does; some strict and others not are
+// refused, and so is parallel_tool_calls false. A result is the output of an object, one text.
+// From Gemini 3 on the first call of a turn must have a signature. A chat of OpenAI's has none,
+// so the call gets the word that Google documents for histories from elsewhere.
 //
 // Images stand in the body as data URLs of png, jpeg, webp or (not for Gemini) gif, in plain
 // base64 with padding. Only Anthropic fetches one from an address of the web, which must begin

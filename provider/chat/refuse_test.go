@@ -134,7 +134,7 @@ func TestRefusedByName(t *testing.T) {
 			for _, d := range dialects {
 				_, err := d.fromChat(provider.Request{Model: "m", Body: []byte(body)}, provider.Defaults{MaxTokens: 7})
 				why := new(provider.Untranslatable)
-				if !errors.As(err, &why) || why.Field != field && (d.name != "gemini" || why.Field != "tools") {
+				if !errors.As(err, &why) || why.Field != field {
 					t.Errorf("%s: %s: got %v, want %s", d.name, body, err, field)
 				}
 			}
@@ -155,7 +155,10 @@ func TestRefusedByOne(t *testing.T) {
 		{"gemini", strict(`"$ref":"#"`), "response_format.json_schema.schema.$ref"},
 		{"gemini", strict(`"enum":[true]`), "response_format.json_schema.schema.enum[0]"},
 		{"gemini", schema(`"name":"n","strict":true,"description":"d","schema":{}`), "response_format.json_schema.description"},
-		{"gemini", calls(call, result), "messages[1].tool_calls[0]"},
+		{"gemini", calls(call, `{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`), "messages[2].content"},
+		{"gemini", `{"messages":[` + hi + `],"tools":[` + f + `],"parallel_tool_calls":false}`, "parallel_tool_calls"},
+		{"gemini", tools(f + `,{"type":"function","function":{"name":"g","strict":true,"parameters":{"type":"object"}}}`), "tools[1].function.strict"},
+		{"gemini", tools(`{"type":"function","function":{"name":"g","strict":true,"parameters":{"type":"object","$ref":"#"}}}`), "tools[0].function.parameters.$ref"},
 		{"anthropic", schema(`"name":"n","strict":true,"description":"d","schema":{}`), "response_format.json_schema.description"},
 		{"anthropic", strict(`"minItems":2`), "response_format.json_schema.schema.minItems"},
 		{"anthropic", strict(`"maximum":2`), "response_format.json_schema.schema.maximum"},

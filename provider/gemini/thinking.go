@@ -31,3 +31,10 @@ func thinking(model, effort string) string {
 	}
 	return ""
 }
+
+// wantsSignature says that a model refuses a turn whose first call of a tool has no signature.
+// Gemini 3 was the first.
+func wantsSignature(model string) bool {
+	model = strings.TrimPrefix(model, "models/")
+	return !strings.HasPrefix(model, "gemini-1.") && !strings.HasPrefix(model, "gemini-2.")
+}

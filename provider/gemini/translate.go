@@ -36,14 +36,13 @@ func FromChat(r provider.Request, _ provider.Defaults) ([]byte, error) {
 	if c.Effort != "" && thinks == "" {
 		return nil, c.Refuse("reasoning_effort", "is "+c.Effort+", which has no documented counterpart for the model "+strconv.Quote(r.Model))
 	}
-	return build(c, thinks, make([]byte, 0, len(r.Body)+256)), nil
+	w := &writer{Request: c, thinks: thinks, signs: wantsSignature(r.Model)}
+	return w.build(make([]byte, 0, len(r.Body)+256)), nil
 }
 
 // fits refuses what the dialect cannot say.
 func fits(c *chat.Request) error {
 	switch {
-	case c.Tools != nil:
-		return c.Refuse("tools", "has no exact counterpart")
 	case c.User != nil:
 		return c.Refuse("user", "has no counterpart")
 	case len(c.Stop) > maxStops:
@@ -63,13 +62,16 @@ func fits(c *chat.Request) error {
 			}
 		}
 	}
+	if err := fitsTools(c); err != nil {
+		return err
+	}
 	return c.CheckSchemas(&schemaWords)
 }
 
 func fitsPart(c *chat.Request, p *chat.Part) error {
 	switch {
-	case p.Kind == chat.Call || p.Kind == chat.Result:
-		return c.RefusePart(p, "", "is of a tool, which has no exact counterpart")
+	case p.Kind == chat.Result && len(p.Tool.Parts) > 1:
+		return c.RefusePart(p, "", "has several parts, and there is a place for one text")
 	case p.Kind == chat.Link:
 		return c.RefusePart(p, "image_url.url", "is an address of the web, and the image must be in the body")
 	case p.Media == chat.GIF:
@@ -78,53 +80,61 @@ func fitsPart(c *chat.Request, p *chat.Part) error {
 	return nil
 }
 
-func build(c *chat.Request, thinks string, out []byte) []byte {
+// A writer writes what a chat says, which fits.
+type writer struct {
+	*chat.Request
+	thinks string // a member of thinkingConfig; "" is none
+	signs  bool   // the model wants a signature with the first call of a turn
+}
+
+func (w *writer) build(out []byte) []byte {
 	out = append(out, '{')
-	if len(c.System) > 0 {
+	if len(w.System) > 0 {
 		out = append(chat.AppendName(out, "systemInstruction"), '{')
-		out = append(appendParts(out, c.System), '}')
+		out = append(w.appendParts(out, w.System), '}')
 	}
 	out = append(chat.AppendName(out, "contents"), '[')
-	for _, turn := range c.Turns {
+	for _, turn := range w.Turns {
 		role := `{"role":"user"`
 		if turn.Role == chat.Assistant {
 			role = `{"role":"model"`
 		}
 		out = append(chat.AppendComma(out), role...)
-		out = append(appendParts(out, turn.Parts), '}')
+		out = append(w.appendParts(out, turn.Parts), '}')
 	}
-	out = append(out, ']')
+	out = w.appendTools(append(out, ']'))
 	before := len(out)
 	out = append(chat.AppendName(out, "generationConfig"), '{')
 	said := len(out)
-	if out = appendConfig(out, c, thinks); len(out) == said {
+	if out = w.appendConfig(out); len(out) == said {
 		return append(out[:before], '}')
 	}
 	return append(out, "}}"...)
 }
 
-func appendConfig(out []byte, c *chat.Request, thinks string) []byte {
-	if c.MaxTokens > 0 {
-		out = strconv.AppendInt(chat.AppendName(out, "maxOutputTokens"), int64(c.MaxTokens), 10)
+func (w *writer) appendConfig(out []byte) []byte {
+	if w.MaxTokens > 0 {
+		out = strconv.AppendInt(chat.AppendName(out, "maxOutputTokens"), int64(w.MaxTokens), 10)
 	}
-	out = chat.AppendMember(out, "temperature", c.Temperature)
-	out = chat.AppendMember(out, "topP", c.TopP)
-	out = chat.AppendMember(out, "seed", c.Seed)
-	if len(c.Stop) > 0 {
-		out = chat.AppendStrings(chat.AppendName(out, "stopSequences"), c.Stop)
+	out = chat.AppendMember(out, "temperature", w.Temperature)
+	out = chat.AppendMember(out, "topP", w.TopP)
+	out = chat.AppendMember(out, "seed", w.Seed)
+	if len(w.Stop) > 0 {
+		out = chat.AppendStrings(chat.AppendName(out, "stopSequences"), w.Stop)
 	}
-	if c.Format != nil {
+	if w.Format != nil {
 		out = append(chat.AppendName(out, "responseMimeType"), `"application/json"`...)
-		out = chat.AppendMember(out, "responseJsonSchema", c.Format.Schema)
+		out = chat.AppendMember(out, "responseJsonSchema", w.Format.Schema)
 	}
-	if thinks != "" {
-		out = append(append(append(chat.AppendName(out, "thinkingConfig"), '{'), thinks...), '}')
+	if w.thinks != "" {
+		out = append(append(append(chat.AppendName(out, "thinkingConfig"), '{'), w.thinks...), '}')
 	}
 	return out
 }
 
-func appendParts(out []byte, parts []chat.Part) []byte {
+func (w *writer) appendParts(out []byte, parts []chat.Part) []byte {
 	out = append(chat.AppendName(out, "parts"), '[')
+	called := false
 	for i := range parts {
 		p := &parts[i]
 		out = append(chat.AppendComma(out), '{')
@@ -133,6 +143,10 @@ func appendParts(out []byte, parts []chat.Part) []byte {
 			out = appendData(out, "image/"+p.Media.String(), p.Text)
 		case chat.Document:
 			out = appendData(out, "application/pdf", p.Text)
+		case chat.Call:
+			out, called = w.appendCall(out, p, !called), true
+		case chat.Result:
+			out = appendResult(out, p)
 		default:
 			out = chat.AppendMember(out, "text", p.Text)
 		}

@@ -15,6 +15,14 @@ type content struct {
 	Parts []struct {
 		Text       string
 		InlineData *struct{ MimeType, Data string }
+		Call       *struct {
+			ID, Name string
+			Args     json.RawMessage
+		} `json:"functionCall"`
+		Result *struct {
+			ID, Name string
+			Response struct{ Output string }
+		} `json:"functionResponse"`
 	}
 }
 
@@ -28,11 +36,16 @@ func said(sent []byte) (all []string) {
 	body.SystemInstruction.Role = "system"
 	for _, c := range append([]content{body.SystemInstruction}, body.Contents...) {
 		for _, p := range c.Parts {
-			if p.InlineData != nil && p.InlineData.MimeType == "application/pdf" {
+			switch {
+			case p.InlineData != nil && p.InlineData.MimeType == "application/pdf":
 				all = append(all, chattest.File(p.InlineData.Data))
-			} else if p.InlineData != nil {
+			case p.InlineData != nil:
 				all = append(all, chattest.Image(p.InlineData.MimeType, p.InlineData.Data))
-			} else {
+			case p.Call != nil:
+				all = append(all, chattest.Call(p.Call.ID, p.Call.Name, p.Call.Args))
+			case p.Result != nil && p.Result.Name != "":
+				all = append(all, chattest.Result(p.Result.ID, p.Result.Response.Output))
+			default:
 				all = append(all, chattest.Text(strings.Replace(c.Role, "model", "assistant", 1), p.Text))
 			}
 		}
@@ -60,6 +73,15 @@ func TestFromChat(t *testing.T) {
 			`{"messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AA\/="}}]}]}`,
 			`{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"application/pdf","data":"AA\/="}}]}]}`,
 		},
+		"tools": {
+			`{"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object", "oneOf":[]}}},{"type":"function","function":{"name":"_g"}}],
+			  "messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}},
+			  {"id":"2","type":"function","function":{"name":"_g","arguments":"{}"}}]},{"role":"tool","tool_call_id":"2","content":"{\"r\":2}"},{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"r1"}]},{"role":"user","content":"c"}]}`,
+			`{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":"b"},{"functionCall":{"id":"1","name":"f","args":{"a": 1}},"thoughtSignature":"skip_thought_signature_validator"},` +
+				`{"functionCall":{"id":"2","name":"_g","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"id":"2","name":"_g","response":{"output":"{\"r\":2}"}}},` +
+				`{"functionResponse":{"id":"1","name":"f","response":{"output":"r1"}}}]},{"role":"user","parts":[{"text":"c"}]}],` +
+				`"tools":[{"functionDeclarations":[{"name":"f","description":"d","parametersJsonSchema":{"type":"object", "oneOf":[]}},{"name":"_g"}]}]}`,
+		},
 		"any JSON": {
 			`{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_object"}}`,
 			`{"contents":[{"role":"user","parts":[{"text":"a"}]}],"generationConfig":{"responseMimeType":"application/json"}}`,
@@ -72,6 +94,42 @@ func TestFromChat(t *testing.T) {
 		sent, err := FromChat(provider.Request{Model: "gemini-3", Body: []byte(row.chat)}, provider.Defaults{MaxTokens: 9})
 		if err != nil || string(sent) != row.want {
 			t.Errorf("%s: %v\n got %s\nwant %s", name, err, sent, row.want)
+		}
+	}
+}
+
+// How tools are used: strict ones are held to their schemas. Only a named one is named.
+func TestFromChatToolChoice(t *testing.T) {
+	for choice, want := range map[string]string{
+		`"auto"`:     ``,
+		`"none"`:     `,"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}`,
+		`"required"`: `,"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}`,
+		`{"type":"function","function":{"name":"f"}}`: `,"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["f"]}}`,
+		`"auto","max_tokens":1`:                       `,"generationConfig":{"maxOutputTokens":1}`,
+	} {
+		for _, strict := range []string{"false", "true"} {
+			if strict == "true" && strings.HasPrefix(choice, `"auto"`) {
+				want = `,"toolConfig":{"functionCallingConfig":{"mode":"VALIDATED"}}` + want
+			}
+			want := `{"contents":[{"role":"user","parts":[{"text":"a"}]}],"tools":[{"functionDeclarations":[{"name":"f","parametersJsonSchema":{"type":"object"}}]}]` + want + `}`
+			body := `{"tools":[{"type":"function","function":{"name":"f","strict":` + strict + `,"parameters":{"type":"object"}}}],"messages":[{"role":"user","content":"a"}],"tool_choice":` + choice + `}`
+			if sent, err := FromChat(provider.Request{Model: "gemini-3", Body: []byte(body)}, provider.Defaults{}); err != nil || string(sent) != want {
+				t.Errorf("%s, strict %s: %v\n got %s\nwant %s", choice, strict, err, sent, want)
+			}
+		}
+	}
+}
+
+// Models before Gemini 3 want no signature with calls.
+func TestFromChatSignature(t *testing.T) {
+	body := `{"messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"r"}]}`
+	for model, want := range map[string]bool{
+		"gemini-3-pro-preview": true, "gemini-flash-latest": true, "gemini-4-argon": true, "models/gemini-3.1-pro": true,
+		"gemini-2.5-pro": false, "models/gemini-2.0-flash": false, "gemini-1.5-pro": false,
+	} {
+		sent, err := FromChat(provider.Request{Model: model, Body: []byte(body)}, provider.Defaults{})
+		if err != nil || strings.Contains(string(sent), "thoughtSignature") != want {
+			t.Errorf("%s: %s, %v", model, sent, err)
 		}
 	}
 }
@@ -108,8 +166,14 @@ func TestFromChatEffort(t *testing.T) {
 	}
 }
 
+// mayRefuse is what Gemini has no place for in random bodies: tools that are strict in part, and
+// results in several parts.
+func mayRefuse(field string) bool {
+	return strings.HasSuffix(field, ".function.strict") || strings.HasPrefix(field, "messages[") && strings.HasSuffix(field, "].content")
+}
+
 func TestFromChatRandomBodies(t *testing.T) {
-	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Files|chattest.FreeJSON|chattest.Schemas|chattest.Extremes, FromChat, said, func(string) bool { return false })
+	chattest.CheckBodies(t, 2000, chattest.Images|chattest.Files|chattest.FreeJSON|chattest.Schemas|chattest.Tools|chattest.ResultParts|chattest.Extremes, FromChat, said, mayRefuse)
 }
 
 // FuzzFromChat: any text is refused by name or translated without loss.
