@@ -19,17 +19,24 @@ const (
 	Messages        = "/v1/messages"     // of Anthropic, which some servers have beside OpenAI's
 	GenerateContent = ":generateContent" // of Gemini
 	Converse        = "/converse"        // of Bedrock
+
+	EmbedContent       = ":embedContent"       // of Gemini: a vector
+	BatchEmbedContents = ":batchEmbedContents" // of Gemini: several
 )
 
 // Operations are all of them.
 func Operations() []string {
-	return []string{Chat, Completions, Embeddings, Responses, Moderations, Rerank, Messages, GenerateContent, Converse}
+	return []string{Chat, Completions, Embeddings, Responses, Moderations, Rerank, Messages, GenerateContent, Converse, EmbedContent, BatchEmbedContents}
 }
 
 // OnlyReads reports whether a model answers an operation without writing: with vectors,
 // verdicts or scores.
 func OnlyReads(operation string) bool {
-	return operation == Embeddings || operation == Moderations || operation == Rerank
+	switch operation {
+	case Embeddings, Moderations, Rerank, EmbedContent, BatchEmbedContents:
+		return true
+	}
+	return false
 }
 
 // A Dialect is how a provider is spoken to: what is sent where, and how an answer is read.
@@ -73,6 +80,15 @@ type Translator interface {
 	FromChat(r Request, d Defaults) ([]byte, error)
 }
 
+// An Embedder is a Dialect into which requests for OpenAI's embeddings can be put.
+type Embedder interface {
+	Dialect
+
+	// FromEmbeddings puts a request for embeddings into the dialect, with r.Model as its model and
+	// as strictly as FromChat. It says of which of the dialect's operations the body is.
+	FromEmbeddings(r Request) (operation string, body []byte, err error)
+}
+
 // Defaults are what a translated request says where the original does not.
 type Defaults struct {
 	// MaxTokens bounds the output in tokens where the dialect demands a bound; 0: there is
@@ -80,7 +96,7 @@ type Defaults struct {
 	MaxTokens int
 }
 
-// Untranslatable says which field of a chat request has no exact counterpart, and why.
+// Untranslatable says which field of a request has no exact counterpart, and why.
 type Untranslatable struct {
 	Dialect string // its name
 	Field   string // as a path, such as messages[2].content[0].type

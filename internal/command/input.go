@@ -64,9 +64,7 @@ func (f *inputFlags) defaultModel() string {
 // OpenAI's own; servers at another address have them or say that they do not.
 func (f *inputFlags) serves() []string {
 	served := wire.Served(f.dialect, f.vendor.Serves...)
-	if _, can := f.dialect.(provider.Translator); can {
-		served = append(served, provider.Chat)
-	}
+	served = append(served, wire.Translates(f.dialect)...)
 	if f.provider == providerOpenAI && f.baseURL == "" {
 		served = slices.DeleteFunc(served, func(operation string) bool {
 			return operation == provider.Messages || operation == provider.Rerank

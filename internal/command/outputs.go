@@ -13,6 +13,7 @@ import (
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/wire"
 )
 
@@ -192,6 +193,9 @@ func (r *runner) itemEnded(res *promptfile.Result) {
 // answeredAs is the operation in whose shape an item was answered.
 func (r *runner) answeredAs(res *promptfile.Result) string {
 	if res.Value.Translated {
+		if res.Item.Endpoint == prompts.Embeddings {
+			return provider.EmbedContent // of one or of several: all are read alike
+		}
 		return wire.Served(r.flags.dialect, r.flags.vendor.Serves...)[0]
 	}
 	return res.Item.Endpoint

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/provider/auth"
 	"github.com/headrace/headrace/provider/auth/google"
@@ -230,7 +231,7 @@ func (f *runFlags) useVendor(flags *pflag.FlagSet, env func(string) (string, boo
 	if v := f.vendor.Timeout; v > 0 && !flags.Changed("timeout") {
 		f.timeout = v
 	}
-	if serves := f.vendor.Serves; len(serves) > 0 && !flags.Changed("endpoint") {
+	if serves := f.vendor.Serves; len(serves) > 0 && prompts.KnownEndpoint(serves[0]) && !flags.Changed("endpoint") {
 		f.endpoint = serves[0]
 	}
 	if most := f.vendor.InFlight; most > 0 && most < f.concurrency && !flags.Changed("concurrency") {

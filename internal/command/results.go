@@ -2,8 +2,10 @@ package command
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/provider"
 )
 
 // endpoints are those that the results of a run are of. They belong to the goroutine that
@@ -31,17 +33,22 @@ var answerAt = map[string]string{
 	prompts.Messages:        ".content[0].text",
 	prompts.GenerateContent: ".candidates[0].content.parts[0].text",
 	prompts.Converse:        ".output.message.content[0].text",
+	provider.EmbedContent:   " | .embedding // .embeddings",
 }
 
 // reading is a command that shows the results in a file, an id and its answer a line. Where
-// lines have the answer's text by itself, that is shown.
+// lines have the answer's text by itself, that is shown, but of a model that only reads.
 func (e *endpoints) reading(file string, text bool) string {
-	if text {
+	if text && (e.several || !provider.OnlyReads(e.first)) {
 		return "jq -c '[.custom_id, .headrace.text]' " + shellQuote(file)
 	}
 	at := ""
 	if !e.several {
 		at = answerAt[e.first]
 	}
-	return fmt.Sprintf("jq -c '[.custom_id, .response.body%s]' %s", at, shellQuote(file))
+	body := ".response.body" + at
+	if strings.Contains(at, "|") {
+		body = "(" + body + ")"
+	}
+	return fmt.Sprintf("jq -c '[.custom_id, %s]' %s", body, shellQuote(file))
 }

@@ -151,19 +151,18 @@ func (f *whomFlags) whoAnswers(preset string) catalog.Vendor {
 	return catalog.For("", f.baseURL)
 }
 
-// takes says what is wrong with a chat for the dialect of the provider; nil if nothing is.
-// What a line is in already is found out by its operation.
+// takes says what is wrong with a request that must be translated for the provider; nil if nothing
+// is. What a line is in already is found out by its operation.
 func (f *whomFlags) takes(r provider.Request) error {
-	if slices.Contains(wire.Served(f.dialect, f.vendor.Serves...), r.Endpoint) {
+	served := wire.Served(f.dialect, f.vendor.Serves...)
+	if slices.Contains(served, r.Endpoint) {
 		return nil
 	}
-	other, can := f.dialect.(provider.Translator)
-	if !can || r.Endpoint != provider.Chat {
-		return fmt.Errorf("%s does not have %s", f.name(), r.Endpoint)
-	}
-	_, err := other.FromChat(r, provider.Defaults{MaxTokens: r.MaxTokens})
+	operation, _, err := wire.Translate(f.dialect, served, r)
 	if why := new(provider.Untranslatable); errors.As(err, &why) {
 		why.Lane = laneOf(f.name(), r.Model, f.vendor.ByAccount)
+	} else if err != nil {
+		return fmt.Errorf("%s does not have %s", f.name(), operation)
 	}
 	return err
 }

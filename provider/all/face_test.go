@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/jonboulle/clockwork"
+	"github.com/tidwall/gjson"
 	"go.uber.org/goleak"
 
 	"github.com/headrace/headrace/provider"
@@ -46,6 +48,34 @@ func TestClientsAskTheirFaces(t *testing.T) {
 				askFace(t, e, c)
 			}
 		})
+	}
+}
+
+// An embedding of OpenAI's is answered by the face of each dialect into which it can be put, for
+// one text and for as many as the model takes, with what it used.
+func TestClientsEmbedAtTheirFaces(t *testing.T) {
+	for _, c := range []struct{ dialect, model, more, vectors string }{
+		{"openai", "m", `"input":["one","two"]`, "data.#.embedding"},
+		{"gemini", "m", `"input":"one"`, "embedding.values"},
+		{"gemini", "m", `"input":["one","two"]`, "embeddings.#.values"},
+	} {
+		entry, _ := all.Named(c.dialect)
+		client, err := clientOf(entry.Dialect, "key-1", sim.NewTransport(sim.New(sim.Config{Face: entry.Face, Keys: []string{"key-1"}}, clockwork.NewFakeClock())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := client.Do(t.Context(), provider.Request{Endpoint: provider.Embeddings, Model: c.model, Body: []byte(`{"model":"` + c.model + `",` + c.more + `}`)})
+		if err != nil || reply.Translated != (c.dialect != "openai") || reply.HasText {
+			t.Errorf("%+v: %+v, %v", c, reply, err)
+			continue
+		}
+		read := int64(1)
+		if strings.Contains(c.more, "two") {
+			read = 2
+		}
+		if reply.Usage != (provider.Usage{InputTokens: read}) || !gjson.GetBytes(reply.Body, c.vectors+"|0").Exists() {
+			t.Errorf("%+v: %+v %s", c, reply.Usage, reply.Body)
+		}
 	}
 }
 

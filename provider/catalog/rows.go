@@ -119,9 +119,9 @@ var makers = []Vendor{
 		Base:  "https://{location}-aiplatform.googleapis.com" + vertexPath,
 		Bases: map[string]string{"global": "https://aiplatform.googleapis.com" + vertexPath, "us": vertexOf("us"), "eu": vertexOf("eu")},
 		Hosts: []string{"aiplatform.googleapis.com", "*-aiplatform.googleapis.com", "aiplatform.*.rep.googleapis.com"},
-		Auth:  Google, Headers: quotaProject, Charge: byGemini,
+		Auth:  Google, Headers: quotaProject, Charge: byGemini, Serves: []string{provider.GenerateContent, provider.EmbedContent},
 		Wording: provider.Wording{Kinds: billingOff, Phrases: []provider.Phrase{{Says: "resource exhausted. please try again later", Kind: provider.Overloaded}}},
-		Note:    "A 429 tells of a pool that all share, not of your own quota: it is read as overload. No headers.",
+		Note:    "A 429 tells of a pool that all share, not of your own quota: it is read as overload. Embeddings are those of gemini-embedding-2 and later, one text a line. No headers.",
 	},
 	{
 		Name: "azure", Title: "Azure OpenAI", Dialect: openAI, Charge: greater,

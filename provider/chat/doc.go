@@ -1,5 +1,5 @@
-// Package chat reads a chat request of OpenAI's into what it says, for dialects that say the
-// same in other words.
+// Package chat reads a chat request of OpenAI's, or one for embeddings, into what it says, for
+// dialects that say the same in other words.
 //
 //	a chat body ── Read ──▶ Request ── FromChat of anthropic, gemini, converse ──▶ their body
 //	                 │                      │
@@ -81,6 +81,10 @@
 // Who asked (user) is Anthropic's metadata.user_id. How much to think (reasoning_effort) has a
 // counterpart where a maker says which: Gemini 2.5's thinkingBudget and Gemini 3's thinkingLevel
 // (ai.google.dev, "OpenAI compatibility"). Anthropic's own door in OpenAI's shape ignores it.
+//
+// Embeddings are read as strictly (ReadEmbeddings): one text or a list of them, the number of
+// dimensions, and vectors of numbers. What the texts are for (input_type) is no field of OpenAI's: a
+// body may have it for those who demand it, and others refuse it.
 //
 // The model's own refusals are the provider's: one that takes no temperature says so itself.
 package chat

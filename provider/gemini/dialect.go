@@ -12,7 +12,7 @@ import (
 // name begins every error of this package.
 const name = "gemini"
 
-// Dialect is Gemini's: generateContent, at AI Studio and at Vertex.
+// Dialect is Gemini's: generateContent and embeddings, at AI Studio and at Vertex.
 type Dialect struct{}
 
 // Name is "gemini".
@@ -23,10 +23,11 @@ func (Dialect) Root() string { return "/v1beta" }
 
 // Path has the model in it. Its name may begin with "models/", as Google's own lists have it.
 func (Dialect) Path(operation, model string) (string, bool) {
-	if operation != provider.GenerateContent {
-		return "", false
+	switch operation {
+	case provider.GenerateContent, provider.EmbedContent, provider.BatchEmbedContents:
+		return "/models/" + provider.Segment(strings.TrimPrefix(model, "models/")) + operation, true
 	}
-	return "/models/" + provider.Segment(strings.TrimPrefix(model, "models/")) + provider.GenerateContent, true
+	return "", false
 }
 
 // Body is the request's own. A body that names a model, too, is sent as it is: whether that

@@ -1,8 +1,8 @@
-// Package gemini speaks Gemini's dialect, generateContent: it says what is sent where and how
+// Package gemini speaks Gemini's dialect, generateContent and embeddings: it says what is sent where and how
 // answers are read. catalog.Client makes a client, at AI Studio with a key or at Vertex with
 // tokens.
 //
-//	                  POST …/models/{model}:generateContent
+//	                  POST …/models/{model}:generateContent, :embedContent, :batchEmbedContents
 //	Request ─▶ Body ─▶ x-goog-api-key, or a bearer token ─▶ the provider
 //	(no model: refused)                                          │
 //	                                                             ▼

@@ -85,10 +85,11 @@ func (c *Client) String() string { return c.cfg.Name + " client for " + c.base }
 func (c *Client) GoString() string { return c.String() }
 
 // Do sends a request and returns the answer's body as it came. A body in the dialect's own
-// words is sent as it is; a chat of OpenAI's is put into the dialect if it is another's. It
-// refuses, before anything is sent and with kind Invalid, an operation that the dialect does
-// not have, an empty body, one that asks for a stream or for a task in the background (a
-// line of results is one JSON value, and whole), and one that cannot be translated exactly.
+// words is sent as it is; a chat of OpenAI's, or a request for its embeddings, is put into the
+// dialect if it is another's. It refuses, before anything is sent and with kind Invalid, an
+// operation that the dialect does not have, an empty body, one that asks for a stream or for a
+// task in the background (a line of results is one JSON value, and whole), and one that cannot
+// be translated exactly.
 //
 // A request whose proof of who calls has ended meanwhile is sent once more, with what is
 // fresher: nothing was done for it, and a key that is replaced is no fault of the provider.
@@ -157,8 +158,8 @@ func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Req
 	return req, translated, err
 }
 
-// body is what is sent. What the dialect has no operation for may be a chat that can be put
-// into it: its operation is then the dialect's own.
+// body is what is sent. What the dialect has no operation for may be translated: its operation is
+// then the dialect's own.
 func (c *Client) body(r *provider.Request, operation *string) (body []byte, translated bool, err error) {
 	if len(r.Body) == 0 {
 		return nil, false, errors.New("the request has no body")
@@ -167,13 +168,38 @@ func (c *Client) body(r *provider.Request, operation *string) (body []byte, tran
 		body, err = c.dialect.Body(*r)
 		return body, false, err
 	}
-	other, can := c.dialect.(provider.Translator)
-	if !can || r.Endpoint != provider.Chat {
-		return nil, false, c.notServed(r.Endpoint)
-	}
-	*operation = c.served[0]
-	body, err = other.FromChat(*r, provider.Defaults{MaxTokens: r.MaxTokens})
+	*operation, body, err = Translate(c.dialect, c.served, *r)
 	return body, true, err
+}
+
+// Translates are the operations of OpenAI's that can be put into a dialect.
+func Translates(d provider.Dialect) (operations []string) {
+	if _, can := d.(provider.Translator); can {
+		operations = append(operations, provider.Chat)
+	}
+	if _, can := d.(provider.Embedder); can {
+		operations = append(operations, provider.Embeddings)
+	}
+	return operations
+}
+
+// Translate puts a request into a dialect of which so much is served, and says of which of its
+// operations the body is. It refuses what cannot be put into one of these.
+func Translate(d provider.Dialect, served []string, r provider.Request) (operation string, body []byte, err error) {
+	operation = r.Endpoint
+	if to, can := d.(provider.Translator); can && r.Endpoint == provider.Chat {
+		body, err = to.FromChat(r, provider.Defaults{MaxTokens: r.MaxTokens})
+		return served[0], body, err
+	}
+	if to, can := d.(provider.Embedder); can && r.Endpoint == provider.Embeddings {
+		if operation, body, err = to.FromEmbeddings(r); err != nil {
+			return operation, nil, err
+		}
+	}
+	if !slices.Contains(served, operation) {
+		return operation, nil, notServed(operation, served)
+	}
+	return operation, body, nil
 }
 
 // serves reports whether a request goes out in its own words. Where no operations are named the
@@ -186,8 +212,8 @@ func (c *Client) serves(r *provider.Request) bool {
 	return has
 }
 
-func (c *Client) notServed(operation string) error {
-	return fmt.Errorf("endpoint %.64q is not one of %s", operation, strings.Join(c.served, ", "))
+func notServed(operation string, served []string) error {
+	return fmt.Errorf("endpoint %.64q is not one of %s", operation, strings.Join(served, ", "))
 }
 
 // Served are the operations that a dialect has, in the order of [provider.Operations]. Of a
@@ -222,7 +248,7 @@ func (c *Client) blank(ctx context.Context, operation, model string) (*http.Requ
 func (c *Client) newBlank(ctx context.Context, operation, model string) (*http.Request, error) {
 	path, has := c.dialect.Path(operation, model)
 	if !has {
-		return nil, c.notServed(operation)
+		return nil, notServed(operation, c.served)
 	}
 	if version, _, below := strings.Cut(strings.TrimPrefix(path, "/"), "/"); below && isVersion(version) && strings.HasSuffix(c.base, "/"+version) {
 		path = strings.TrimPrefix(path, "/"+version) // both have it, the URL has it once

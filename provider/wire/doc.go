@@ -9,6 +9,7 @@
 //	provider.Request
 //	      │  the operation is the dialect's ──▶ Path, Body ──┐
 //	      │  a chat, and it can be put into it ─▶ FromChat ──┤
+//	      │  embeddings, likewise ─────────▶ FromEmbeddings ─┤
 //	      ▼                                                  ▼
 //	  refused: nothing is sent        auth.Source ─▶ one request ─▶ provider.Transport ─▶ the wire
 //	                                                             (a redirect: http.Client, │

@@ -4,7 +4,7 @@
 //	           GET  /v1beta/models
 //	           a key in x-goog-api-key (or ?key=, or Bearer)
 //	Vertex     POST /v1/projects/{p}/locations/{l}/publishers/google/models/{m}:generateContent
-//	           (and without projects and locations, for keys) Bearer or x-goog-api-key
+//	           and :embedContent (and without projects and locations, for keys) Bearer or x-goog-api-key
 //
 // The version in a path may be v1, v1beta, v1beta1 or v1alpha. A body may have its names in
 // camelCase or snake_case; a name that is not known is refused, and so is a model in the

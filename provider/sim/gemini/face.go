@@ -75,7 +75,7 @@ func addressOf(path string) (a address, ok bool) {
 }
 
 func (a address) serves() bool {
-	return a.operation == generate || !a.vertex && (a.operation == embed || a.operation == embedBatch)
+	return a.operation == generate || a.operation == embed || !a.vertex && a.operation == embedBatch
 }
 
 // Find knows both addresses.

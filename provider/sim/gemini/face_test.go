@@ -72,7 +72,7 @@ func TestModelInThePath(t *testing.T) {
 		studio: 200, "/v1beta/models/a%2Fb:generateContent": 200, "/v1alpha/models/a%3Ab:generateContent": 200, "/v1beta/models/a:b:generateContent": 200,
 		"/v1beta/models/a/b:generateContent": 404, "/v1beta/models/x:generateContent": 404, "/v2/models/m:generateContent": 404, "/v1beta/models/m": 404,
 		"/v1beta1/publishers/google/models/m:generateContent": 200, vertex: 200, strings.Replace(vertex, "google", "meta", 1): 404,
-		strings.Replace(vertex, ":generateContent", ":embedContent", 1): 404, "/v1beta/models/m%zz:generateContent": 0,
+		strings.Replace(vertex, ":generateContent", ":embedContent", 1): 400, strings.Replace(vertex, ":generateContent", ":batchEmbedContents", 1): 404, "/v1beta/models/m%zz:generateContent": 0,
 	} {
 		if status == 0 {
 			continue // no client can send it
@@ -184,6 +184,12 @@ func TestEmbeddings(t *testing.T) {
 	many := simtest.Ask(t, s, "/v1beta/models/m:batchEmbedContents", `{"requests":[{"model":"models/m","content":{"parts":[{"text":"b"}]}},{"model":"models/m","content":{"parts":[{"text":"a"}]}}]}`, "X-Goog-Api-Key", "k")
 	if one.Status != 200 || float32(one.Body.Get("embedding.values.0").Num) != sim.Embedding("a")[0] || many.Body.Get("embeddings.1.values").Raw != one.Body.Get("embedding.values").Raw {
 		t.Errorf("%s %s", one.Body.Raw, many.Body.Raw)
+	}
+	if one.Body.Get("usageMetadata.promptTokenCount").Num != 1 || many.Body.Get("usageMetadata.promptTokenCount").Num != 1 {
+		t.Errorf("%s %s", one.Body.Raw, many.Body.Raw)
+	}
+	if a := simtest.Ask(t, s, strings.Replace(vertex, ":generateContent", ":embedContent", 1), `{"content":{"parts":[{"text":"a"}]},"embedContentConfig":{"outputDimensionality":8}}`, "Authorization", "Bearer k"); a.Body.Get("embedding").Raw != one.Body.Get("embedding").Raw {
+		t.Errorf("%d %s", a.Status, a.Body.Raw)
 	}
 	for path, body := range map[string]string{":embedContent": `{}`, ":batchEmbedContents": `{"requests":[]}`} {
 		if a := simtest.Ask(t, s, "/v1beta/models/m"+path, body, "X-Goog-Api-Key", "k"); a.Status != 400 {

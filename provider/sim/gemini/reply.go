@@ -25,7 +25,7 @@ func answer(status int, body []byte) face.Reply {
 func (r *request) Answer(s face.Stamp) face.Reply {
 	switch r.operation {
 	case embed:
-		return answer(http.StatusOK, append(appendVector([]byte(`{"embedding":`), r.First()), '}'))
+		return answer(http.StatusOK, r.appendRead(appendVector([]byte(`{"embedding":`), r.First())))
 	case embedBatch:
 		b := []byte(`{"embeddings":[`)
 		for i, text := range r.Texts {
@@ -34,9 +34,14 @@ func (r *request) Answer(s face.Stamp) face.Reply {
 			}
 			b = appendVector(b, text)
 		}
-		return answer(http.StatusOK, append(b, `]}`...))
+		return answer(http.StatusOK, r.appendRead(append(b, ']')))
 	}
 	return answer(http.StatusOK, r.generated(s))
+}
+
+// appendRead ends an answer of vectors with what was read for them.
+func (r *request) appendRead(b []byte) []byte {
+	return fmt.Appendf(b, `,"usageMetadata":{"promptTokenCount":%d,"promptTokensDetails":[{"modality":"TEXT","tokenCount":%[1]d}]}}`, r.Read())
 }
 
 func appendVector(b []byte, text string) []byte {

@@ -1,0 +1,75 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// embedded are providers into whose words embeddings of OpenAI's are put.
+var embedded = []struct {
+	provider, dialect, model string
+	more                     string // of a body that is taken
+	shapes                   string // where the vectors are, of one text and of several
+	refused, field, why      string // of a body that is not
+}{
+	{"gemini", "gemini", "gemini-embedding-001", `,"dimensions":8`, `"embedding":{"values":[ "embeddings":[{"values":[`, `"encoding_format":"base64"`, "encoding_format", `is not "float"`},
+}
+
+// Lines for /v1/embeddings are translated where another dialect says the same, planned without a
+// call, and their answers stay as they came, with what they used and cost. The rest is refused by
+// file, line and field.
+func TestEmbeddingsGoToOtherDialects(t *testing.T) {
+	for _, c := range embedded {
+		t.Run(c.provider, func(t *testing.T) {
+			t.Parallel()
+			_, base := childSim(t, "--dialect", c.dialect)
+			lines := `{"custom_id":"one","url":"/v1/embeddings","body":{"input":"a river"` + c.more + `}}` + "\n"
+			if several := len(strings.Fields(c.shapes)) > 1; several {
+				lines += `{"custom_id":"two","input":["a river","a lake"],"encoding_format":"float"` + c.more + `}` + "\n"
+			}
+			in := writeLines(t, lines)
+			out := filepath.Join(filepath.Dir(in), "out.jsonl")
+			whom := []string{"--provider", c.provider, "--base-url", onHost(t, base, ""), "--model", c.model, "--price", "1000000,1"}
+			env := map[string]string{"A_KEY": "k"}
+			run := append([]string{"run", in, "-o", out, "--api-key-env", "A_KEY", "--progress", "plain"}, whom...)
+			code, _, said := inWorld(t, nil, env, run...)
+			if code != ExitOK || !strings.Contains(said, "jq -c '[.custom_id, (.response.body | .embedding // .embeddings)]'") {
+				t.Fatalf("exit code %d: %s", code, said)
+			}
+			text := read(t, out)
+			for _, shape := range append(strings.Fields(c.shapes), `"translated":true`, `"cost_usd":`, `"input_tokens":2`) {
+				if !strings.Contains(text, shape) {
+					t.Errorf("no %s in %s", shape, text)
+				}
+			}
+			code, planned, said := inWorld(t, nil, nil, append([]string{"plan", in, "--json", "--rpm", "60"}, whom...)...)
+			var plan struct {
+				Items   int
+				Assumed int `json:"output_assumed"`
+			}
+			if err := json.Unmarshal([]byte(planned), &plan); code != ExitOK || err != nil || plan.Items != strings.Count(lines, "\n") || plan.Assumed != 0 {
+				t.Errorf("exit code %d: %s%s", code, planned, said)
+			}
+			bad := writeLines(t, lines+`{"custom_id":"bad","url":"/v1/embeddings","body":{"input":"a",`+c.refused+`}}`+"\n")
+			code, _, said = inWorld(t, nil, nil, append([]string{"plan", bad, "--rpm", "60"}, whom...)...)
+			if code != ExitUsage || !strings.Contains(said, fmt.Sprintf("%s:%d: %s cannot be translated", bad, strings.Count(lines, "\n")+1, c.field)) || !strings.Contains(said, c.why) {
+				t.Errorf("exit code %d: %s", code, said)
+			}
+		})
+	}
+}
+
+// Vertex has no batch of embeddings: a line of several texts is refused, one of a single text is not.
+func TestVertexEmbedsOneTextALine(t *testing.T) {
+	args := []string{"--provider", "vertex", "--project", "p", "--model", "gemini-embedding-2", "--rpm", "60"}
+	one, two := writeLines(t, `{"input":["a"],"dimensions":8}`+"\n"), writeLines(t, `{"input":["a","b"],"dimensions":8}`+"\n")
+	if code, _, said := inWorld(t, nil, nil, append([]string{"plan", one}, args...)...); code != ExitOK {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	if code, _, said := inWorld(t, nil, nil, append([]string{"plan", two}, args...)...); code != ExitUsage || !strings.Contains(said, "vertex does not have :batchEmbedContents") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+}
