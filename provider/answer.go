@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -150,11 +151,11 @@ func (a *answer) says(phrases ...string) bool {
 }
 
 // messageOf finds the prose of an error object: providers call it message,
-// detail, or Message; FastAPI's detail is a list.
+// detail, or Message; FastAPI's detail is a list, DeepInfra's an object with an error.
 func messageOf(e []byte) string {
 	for _, path := range [...]string{"message", "Message", "detail", "detail.0.msg", "msg", "error_description"} {
 		v := at(e, path)
-		if said := either(text(v), either(text(rawjson.First(v)), text(at(v, "message")))); said != "" {
+		if said := cmp.Or(text(v), text(rawjson.First(v)), text(at(v, "message")), text(at(v, "error"))); said != "" {
 			return said
 		}
 	}

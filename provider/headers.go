@@ -109,7 +109,8 @@ var limitFamilies = []limitHeaders{
 	named("generic", Tokens, "ratelimit-*-tokens"),
 	named("fireworks", InputTokens, "x-ratelimit-*-tokens-prompt"),
 	named("fireworks", OutputTokens, "x-ratelimit-*-tokens-generated"),
-	lasting("minute", Requests, "x-ratelimit-*-req-minute"), // Mistral
+	lasting("minute", Requests, "x-ratelimit-*-req-minute"), // Mistral, as the next
+	lasting("minute", Requests, "x-ratelimit-*-req-60-second"),
 	lasting("minute", Requests, "x-ratelimit-*-requests-minute"),
 	lasting("minute", Tokens, "x-ratelimit-*-tokens-minute"),
 	lasting("hour", Requests, "x-ratelimit-*-requests-hour"),

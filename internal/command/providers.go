@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -21,9 +22,9 @@ func newProvidersTopic() *cobra.Command {
 }
 
 const providersHelp = `The names that --provider takes, the variable with the key of each (the first that is set
-counts; --api-key-env names another, --api-key-file a file), the API that it speaks, and what
-else must be set. --base-url replaces the address of any of them, so that no resource, project
-or location is needed.
+counts; --api-key-env names another, --api-key-file a file), the API that it speaks, the day
+on which its facts were read at their source, and what else must be set. --base-url replaces
+the address of any of them, so that no resource, project or location is needed.
 
 `
 
@@ -45,11 +46,11 @@ func writeProviders(out io.Writer) {
 	fmt.Fprint(out, providersHelp)
 	var rows strings.Builder
 	table := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "  NAME\tKEY\tDIALECT\tNEEDS")
+	fmt.Fprintln(table, "  NAME\tKEY\tDIALECT\tREAD ON\tNEEDS")
 	for _, v := range catalog.Rows() {
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", v.Name, keysOf(&v), v.Dialect.Name(), needsOf(&v))
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", v.Name, keysOf(&v), v.Dialect.Name(), cmp.Or(v.Day, "-"), needsOf(&v))
 	}
-	fmt.Fprintf(table, "  %s\t%s\t%s\t\n", providerSim, "none", "openai")
+	fmt.Fprintf(table, "  %s\t%s\t%s\t-\t\n", providerSim, "none", "openai")
 	_ = table.Flush() // to memory
 	for line := range strings.Lines(rows.String()) {
 		fmt.Fprintln(out, strings.TrimRight(line, " \n"))

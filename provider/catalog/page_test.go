@@ -12,6 +12,7 @@ import (
 
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider/catalog"
+	"github.com/headrace/headrace/provider/providertest"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/providers.md anew")
@@ -165,13 +166,17 @@ func notes() string {
 }
 
 func recorded() string {
-	var says []string
+	var b strings.Builder
+	b.WriteString("| name | facts from | read on | recorded answers | documented | second-hand | stated only |\n|---|---|---|--:|--:|--:|--:|\n")
 	for _, v := range catalog.Rows() {
-		if len(recordedOf(v.Name)) > 0 {
-			says = append(says, v.Name)
+		cases, how := recordedOf(v.Name), map[string]int{}
+		for _, c := range cases {
+			how[c.Source.How]++
 		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", v.Name, cmp.Or(v.Source, "–"), cmp.Or(v.Day, "–"),
+			number(len(cases)), number(how[providertest.Documented]), number(how[providertest.SecondHand]), number(how[providertest.Stated]))
 	}
-	return strings.Join(says, ", ") + ".\n"
+	return b.String()
 }
 
 func code(words ...string) string {

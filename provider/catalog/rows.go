@@ -90,6 +90,7 @@ var makers = []Vendor{
 		Wording:      provider.Wording{Kinds: map[string]provider.Kind{"resource_unavailable": provider.Overloaded}},   // no room in the flex tier, as a 429
 		Organisation: "Openai-Organization",
 		Note:         "Limits are of an organisation and a model, and some models share theirs. Flex tiers are slow: set a longer timeout.",
+		Source:       "github.com/openai/openai-go/v3 v3.96.0; https://developers.openai.com/docs/guides/error-codes", Day: "2026-11-26",
 	},
 	{
 		Name: "anthropic", Title: "Anthropic", Dialect: anthropic,
@@ -99,6 +100,7 @@ var makers = []Vendor{
 		Periods:      limiter.Periods{{Family: "anthropic", Per: minute}},
 		Organisation: "Anthropic-Organization-Id",
 		Note:         "Models of a class share their limits. max_tokens is required.",
+		Source:       "github.com/anthropics/anthropic-sdk-go v1.84.0; https://docs.anthropic.com/en/api/rate-limits", Day: "2026-11-26",
 	},
 	{
 		Name: "gemini", Title: "Gemini (AI Studio)", Dialect: gemini,
@@ -106,6 +108,7 @@ var makers = []Vendor{
 		Auth: GoogAPIKey, Keys: []string{"GOOGLE_API_KEY", "GEMINI_API_KEY"}, Charge: byGemini,
 		Wording: provider.Wording{Kinds: billingOff},
 		Note:    "Limits are of a project: more keys of one project give nothing. No headers. A refused prompt that is too long still counts (second-hand).",
+		Source:  "google.golang.org/genai v1.77.0; https://ai.google.dev/gemini-api/docs/rate-limits", Day: "2026-11-26",
 	},
 	{
 		Name: "google-openai", Title: "Gemini, OpenAI's shape", Dialect: openAI,
@@ -113,6 +116,7 @@ var makers = []Vendor{
 		Keys: []string{"GOOGLE_API_KEY", "GEMINI_API_KEY"}, Charge: byGemini,
 		Wording: provider.Wording{Kinds: billingOff},
 		Note:    "Labelled beta by its maker. No headers.",
+		Source:  "https://ai.google.dev/gemini-api/docs/openai", Day: "2026-10-18",
 	},
 	{
 		Name: "vertex", Title: "Gemini (Vertex AI)", Dialect: gemini,
@@ -122,12 +126,14 @@ var makers = []Vendor{
 		Auth:  Google, Headers: quotaProject, Charge: byGemini, Serves: []string{provider.GenerateContent, provider.EmbedContent},
 		Wording: provider.Wording{Kinds: billingOff, Phrases: []provider.Phrase{{Says: "resource exhausted. please try again later", Kind: provider.Overloaded}}},
 		Note:    "A 429 tells of a pool that all share, not of your own quota: it is read as overload. Embeddings are those of gemini-embedding-2 and later, one text a line. No headers.",
+		Source:  "google.golang.org/genai v1.77.0; https://cloud.google.com/vertex-ai/generative-ai/docs/error-code-429", Day: "2026-11-26",
 	},
 	{
 		Name: "azure", Title: "Azure OpenAI", Dialect: openAI, Charge: greater,
 		Base: "https://{resource}.openai.azure.com/openai/v1", Hosts: []string{"openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"},
 		Auth: APIKey, Keys: azureKeys, Bearers: []string{entraToken}, Endpoint: "AZURE_OPENAI_ENDPOINT", Timeout: slowAnswers,
-		Note: "The body's model is the name of a deployment. Limits of requests are enforced by 1 or 10 seconds; deployments of one subscription may share theirs.",
+		Note:   "The body's model is the name of a deployment. Limits of requests are enforced by 1 or 10 seconds; deployments of one subscription may share theirs.",
+		Source: "github.com/openai/openai-go/v3 v3.96.0, azure", Day: "2026-11-26",
 	},
 	{
 		Name: "azure-deployments", Title: "Azure OpenAI, older addresses", Dialect: openAI, Charge: greater,
@@ -135,6 +141,7 @@ var makers = []Vendor{
 		Auth: APIKey, Keys: azureKeys, Bearers: []string{entraToken}, Endpoint: "AZURE_OPENAI_ENDPOINT", Timeout: slowAnswers,
 		Serves: []string{provider.Chat, provider.Completions, provider.Embeddings},
 		Note:   "The model is the name of a deployment and is part of the address; the body's is ignored. It has no Responses: azure has.",
+		Source: "github.com/openai/openai-go/v3 v3.96.0, azure", Day: "2026-11-26",
 	},
 	{
 		Name: "azure-anthropic", Title: "Claude on Azure", Dialect: anthropic,
@@ -142,6 +149,7 @@ var makers = []Vendor{
 		Auth: XAPIKey, Keys: []string{"ANTHROPIC_FOUNDRY_API_KEY"}, Charge: byAnthropic, Settles: true, Timeout: slowAnswers,
 		Places: map[string][]string{"resource": {"ANTHROPIC_FOUNDRY_RESOURCE", "AZURE_RESOURCE_NAME"}}, // anthropic-sdk-go v1.84.0
 		Note:   "The model is the name of a deployment. No headers of limits.",
+		Source: "github.com/anthropics/anthropic-sdk-go v1.84.0, foundry", Day: "2026-11-26",
 	},
 	{
 		Name: "bedrock", Title: "Amazon Bedrock", Dialect: converse,
@@ -149,19 +157,22 @@ var makers = []Vendor{
 		Bases: map[string]string{"cn-": "https://bedrock-runtime.{region}.amazonaws.com.cn"},
 		Hosts: []string{"bedrock-runtime.*.amazonaws.com", "bedrock-runtime-fips.*.amazonaws.com", "bedrock-runtime.*.amazonaws.com.cn"},
 		Auth:  AWS, Service: "bedrock", Keys: []string{awsKey}, Charge: byBedrock, Settles: true, Wording: ofBedrock,
-		Note: "Many models are reached by the id of an inference profile only. Output burns faster than it is written with some: 5 times with Claude 3.7 and later (second-hand). No headers.",
+		Note:   "Many models are reached by the id of an inference profile only. Output burns faster than it is written with some: 5 times with Claude 3.7 and later (second-hand). No headers.",
+		Source: "https://docs.aws.amazon.com/bedrock/latest/userguide: Endpoints, API keys, Troubleshooting API error codes", Day: "2026-10-18",
 	},
 	{
 		Name: "bedrock-openai", Title: "Amazon Bedrock, OpenAI's shape", Dialect: openAI,
 		Base: "https://bedrock-runtime.{region}.amazonaws.com/openai/v1",
 		Keys: []string{awsKey}, Charge: byBedrock, Settles: true,
-		Note: "Application profiles are refused here. A short-lived key lives 12 hours at most. No headers.",
+		Note:   "Application profiles are refused here. A short-lived key lives 12 hours at most. No headers.",
+		Source: "github.com/openai/openai-go/v3 v3.96.0, bedrock", Day: "2026-11-26",
 	},
 	{
 		Name: "bedrock-anthropic", Title: "Claude on Amazon Bedrock", Dialect: anthropic,
 		Base: "https://bedrock-mantle.{region}.api.aws/anthropic", Hosts: []string{"bedrock-mantle.*.api.aws"},
 		Auth: AWS, Service: "bedrock-mantle", Keys: []string{awsKey}, Charge: byBedrock, Settles: true,
-		Note: "Models begin with anthropic. as in anthropic.claude-haiku-5. No limit on requests. No headers.",
+		Note:   "Models begin with anthropic. as in anthropic.claude-haiku-5. No limit on requests. No headers.",
+		Source: "github.com/anthropics/anthropic-sdk-go v1.84.0, bedrock", Day: "2026-11-26",
 	},
 	{
 		Name: "cohere", Title: "Cohere", Dialect: openAI, Charge: greater,
@@ -169,6 +180,7 @@ var makers = []Vendor{
 		Keys: []string{"CO_API_KEY", "COHERE_API_KEY"}, ByAccount: true, Serves: []string{provider.Chat, provider.Embeddings},
 		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "api calls / month", Kind: provider.QuotaExhausted}}},
 		Note:    "Its compatible door: no n, logit_bias, store or parallel_tool_calls. A trial key has 20 chats a minute and 1,000 calls a month. No headers.",
+		Source:  "https://docs.cohere.com: Compatibility API, Rate limits", Day: "2026-10-18",
 	},
 	{
 		Name: "mistral", Title: "Mistral", Dialect: openAI, Charge: greater,
@@ -177,24 +189,29 @@ var makers = []Vendor{
 		Periods: limiter.Periods{{Family: "minute", Per: minute}},
 		Wording: provider.Wording{Kinds: map[string]provider.Kind{"service_tier_capacity_exceeded": provider.Overloaded}},
 		Note:    "Requests are enforced by the second. A limit of 0 means that the model is not on the plan. random_seed instead of seed.",
+		Source:  "https://docs.mistral.ai", Day: "2026-10-18",
 	},
 	{
 		Name: "deepseek", Title: "DeepSeek", Dialect: openAI, Charge: greater,
 		Base: "https://api.deepseek.com/v1", Hosts: []string{"api.deepseek.com"},
 		Keys: []string{"DEEPSEEK_API_KEY"}, InFlight: 500, Timeout: slowAnswers,
-		Note: "Limits calls in flight, not their rate: 500 with Pro, 2,500 with Flash. A call may be kept for 10 minutes before it begins; temperature has no effect while the model thinks. No headers.",
+		Note:   "Limits calls in flight, not their rate: 500 with Pro, 2,500 with Flash. A call may be kept for 10 minutes before it begins; temperature has no effect while the model thinks. No headers.",
+		Source: "https://api-docs.deepseek.com/quick_start: error_codes, rate_limit", Day: "2026-11-26",
 	},
 	{
 		Name: "xai", Title: "xAI", Dialect: openAI, Charge: greater,
 		Base: "https://api.x.ai/v1", Hosts: []string{"api.x.ai"},
 		Keys: []string{"XAI_API_KEY"}, TellsCost: true,
-		Note: "Reasoning and cached tokens count against the limits, which are by second and minute. A prompt that is refused beforehand costs $0.05.",
+		Note:   "Reasoning and cached tokens count against the limits, which are by second and minute. A prompt that is refused beforehand costs $0.05.",
+		Source: "https://docs.x.ai/developers/debugging", Day: "2026-11-26",
 	},
 	{
 		Name: "moonshot", Title: "Moonshot AI (Kimi)", Dialect: openAI, Charge: greater,
 		Base: "https://api.moonshot.ai/v1", Hosts: []string{"api.moonshot.ai"},
 		Keys: []string{"MOONSHOT_API_KEY"}, ByAccount: true, InFlight: 1,
-		Note: "The smallest accounts have 1 call in flight and 3 a minute; from $10 on it is 50 and 200: set them (second-hand).",
+		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "tpd rate limit", Kind: provider.QuotaExhausted}}}, // by the day
+		Note:    "The smallest accounts have 1 call in flight and 3 a minute; from $10 on it is 50 and 200: set them (second-hand).",
+		Source:  "https://www.kimi.com/help/kimi-api: API rate limits, API troubleshooting", Day: "2026-11-26",
 	},
 	{
 		Name: "perplexity", Title: "Perplexity", Dialect: openAI, Charge: greater,
@@ -208,6 +225,7 @@ var makers = []Vendor{
 		Base: "https://api.z.ai/api/paas/v4", Hosts: []string{"api.z.ai"},
 		Keys: []string{"ZAI_API_KEY"}, SecondHand: true,
 		Wording: ofZai,
+		Source:  "https://docs.z.ai/api-reference/api-code", Day: "2026-11-26",
 	},
 }
 

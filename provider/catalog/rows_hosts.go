@@ -15,7 +15,8 @@ var hosts = []Vendor{
 		Name: "openrouter", Title: "OpenRouter", Dialect: openAI, Charge: greater,
 		Base: "https://openrouter.ai/api/v1", Hosts: []string{"openrouter.ai"},
 		Keys: []string{"OPENROUTER_API_KEY"}, TellsCost: true,
-		Note: "What is in flight reserves credit and gives it back: a 402 may mean to wait. Several providers are behind one model. Free models have 20 calls a minute, and 50 or 1,000 a day. Headers only on its own 429.",
+		Note:   "What is in flight reserves credit and gives it back: a 402 may mean to wait. Several providers are behind one model. Free models have 20 calls a minute, and 50 or 1,000 a day. Headers only on its own 429.",
+		Source: "https://openrouter.ai/docs, and a study with recorded answers", Day: "2026-10-02",
 	},
 	{
 		Name: "groq", Title: "Groq", Dialect: openAI,
@@ -24,6 +25,7 @@ var hosts = []Vendor{
 		Periods: limiter.Periods{{Family: "openai", On: limiter.Requests, Per: day}, {Family: "openai", On: limiter.Tokens, Per: minute}},
 		Charge:  limiter.Charge{Rule: limiter.ChargeGreater, CachedFree: true},
 		Note:    "The header of requests is always a day's. The flex tier answers 498 where it has no room.",
+		Source:  "https://console.groq.com/docs/errors", Day: "2026-11-26",
 	},
 	{
 		Name: "together", Title: "Together AI", Dialect: openAI, Charge: greater,
@@ -31,6 +33,7 @@ var hosts = []Vendor{
 		Keys:    []string{"TOGETHER_API_KEY"},
 		Periods: limiter.Periods{{Family: "plain", Per: second}},
 		Note:    "Limits follow live capacity and your recent use; 60 a minute are 1 a second. 503 means that the platform is full, below your rate (headers second-hand).",
+		Source:  "https://docs.together.ai/docs/rate-limits", Day: "2026-10-09",
 	},
 	{
 		Name: "fireworks", Title: "Fireworks AI", Dialect: openAI, Charge: greater,
@@ -39,13 +42,16 @@ var hosts = []Vendor{
 		Periods: limiter.Periods{{Family: "fireworks", Per: second}},
 		Wording: provider.Wording{Statuses: map[int]provider.Kind{http.StatusPreconditionFailed: provider.QuotaExhausted}},
 		Note:    "Three limits of tokens, by the second: all of the prompt, what of it is not cached, and output. x-session-affinity makes its caches hit.",
+		Source:  "https://docs.fireworks.ai: Serverless Inference Overview, Inference Error Codes", Day: "2026-10-18",
 	},
 	{
 		Name: "cerebras", Title: "Cerebras", Dialect: openAI,
 		Base: "https://api.cerebras.ai/v1", Hosts: []string{"api.cerebras.ai"},
 		Keys: []string{"CEREBRAS_API_KEY"}, Charge: limiter.Charge{Rule: limiter.ChargeBoth, Assumed: 16384},
 		Periods: limiter.Periods{{Family: "minute", Per: minute}, {Family: "hour", Per: time.Hour}, {Family: "day", Per: day}},
+		Wording: provider.Wording{Kinds: map[string]provider.Kind{"multimodal_not_enabled": provider.Invalid}}, // as a 403
 		Note:    "A call takes its prompt and its max_completion_tokens when it is let in, and gives nothing back; one without takes an estimate, or 16,384 (second-hand): always set it.",
+		Source:  "https://inference-docs.cerebras.ai/support/error, and recorded answers", Day: "2026-11-26",
 	},
 	{
 		Name: "sambanova", Title: "SambaNova", Dialect: openAI, Charge: greater,
@@ -53,34 +59,40 @@ var hosts = []Vendor{
 		Keys: []string{"SAMBANOVA_API_KEY"}, SecondHand: true,
 		Periods: byMinute,
 		Note:    "A second header of requests is a day's.",
+		Source:  "https://docs.sambanova.ai/docs/en/api-reference/using-the-api/api-error-codes", Day: "2026-11-26",
 	},
 	{
 		Name: "nebius", Title: "Nebius Token Factory", Dialect: openAI, Charge: greater,
 		Base: "https://api.tokenfactory.nebius.com/v1", Hosts: []string{"api.tokenfactory.nebius.com", "api.studio.nebius.ai"},
 		Keys: []string{"NEBIUS_API_KEY"}, Periods: byMinute,
-		Note: "Limits are adapted each 15 minutes to what is used.",
+		Note:   "Limits are adapted each 15 minutes to what is used.",
+		Source: "https://docs.studio.nebius.com/ai-models-inference/rate-limits", Day: "2026-11-26",
 	},
 	{
 		Name: "nvidia", Title: "NVIDIA NIM", Dialect: openAI, Charge: greater,
 		Base: "https://integrate.api.nvidia.com/v1", Hosts: []string{"integrate.api.nvidia.com"},
 		Keys:    []string{"NVIDIA_API_KEY"},
 		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "degraded function cannot be invoked", Kind: provider.Overloaded}}},
+		Source:  "https://docs.nvidia.com/nemo/microservices/25.4.0/troubleshooting/guardrails.html", Day: "2026-11-26",
 	},
 	{
 		Name: "deepinfra", Title: "DeepInfra", Dialect: openAI, Charge: greater,
 		Base: "https://api.deepinfra.com/v1/openai", Hosts: []string{"api.deepinfra.com"},
 		Keys: []string{"DEEPINFRA_TOKEN", "DEEPINFRA_API_KEY"}, InFlight: 200,
-		Note: "200 calls in flight for each model.",
+		Note:   "200 calls in flight for each model.",
+		Source: "https://deepinfra.com/docs", Day: "2026-10-18",
 	},
 	{
 		Name: "hyperbolic", Title: "Hyperbolic", Dialect: openAI, Charge: greater,
 		Base: "https://api.hyperbolic.xyz/v1", Hosts: []string{"api.hyperbolic.xyz"},
 		Keys: []string{"HYPERBOLIC_API_KEY"}, SecondHand: true,
+		Source: "https://www.lava.so/docs/reference/providers/hyperbolic", Day: "2026-11-26",
 	},
 	{
 		Name: "novita", Title: "Novita AI", Dialect: openAI, Charge: greater,
 		Base: "https://api.novita.ai/openai/v1", Hosts: []string{"api.novita.ai"},
 		Keys: []string{"NOVITA_API_KEY"}, SecondHand: true,
+		Source: "https://novita.ai/docs/api-reference/basic-error-code", Day: "2026-11-26",
 	},
 	{
 		Name: "huggingface", Title: "Hugging Face Inference Providers", Dialect: openAI, Charge: greater,
@@ -88,5 +100,6 @@ var hosts = []Vendor{
 		Keys:    []string{"HF_TOKEN", "HUGGINGFACE_API_KEY"},
 		Wording: provider.Wording{Kinds: map[string]provider.Kind{"model_not_supported": provider.ModelNotFound}},
 		Note:    "Passes on to other hosts; which, is chosen with the name of the model.",
+		Source:  "https://huggingface.co/docs/inference-providers", Day: "2026-10-18",
 	},
 }

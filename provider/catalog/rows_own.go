@@ -8,28 +8,33 @@ const openAIKey = "OPENAI_API_KEY"
 var own = []Vendor{
 	{
 		Name: "ollama", Title: "Ollama", Dialect: openAI, Charge: greater, Local: true, Auth: None,
-		Base: "http://localhost:11434/v1",
-		Note: "Cuts a prompt to the model's context silently, unless its file raises num_ctx (second-hand). 503 when 512 calls wait.",
+		Base:   "http://localhost:11434/v1",
+		Note:   "Cuts a prompt to the model's context silently, unless its file raises num_ctx (second-hand). 503 when 512 calls wait.",
+		Source: "github.com/ollama/ollama v0.17.4", Day: "2026-11-21",
 	},
 	{
 		Name: "vllm", Title: "vLLM", Dialect: openAI, Charge: greater, Local: true,
 		Base: "http://localhost:8000/v1", Keys: []string{openAIKey},
-		Note: "Queues without bound. Also has Anthropic's messages. 404 for a model that it does not serve.",
+		Note:   "Queues without bound. Also has Anthropic's messages. 404 for a model that it does not serve.",
+		Source: "https://docs.vllm.ai", Day: "2026-10-18",
 	},
 	{
 		Name: "llamacpp", Title: "llama.cpp", Dialect: openAI, Charge: greater, Local: true,
 		Base: "http://localhost:8080/v1", Keys: []string{openAIKey},
-		Note: "Calls wait for a slot. 503 while it loads the model. Also has Anthropic's messages.",
+		Note:   "Calls wait for a slot. 503 while it loads the model. Also has Anthropic's messages.",
+		Source: "https://github.com/ggml-org/llama.cpp, tools/server/README.md", Day: "2026-10-18",
 	},
 	{
 		Name: "lmstudio", Title: "LM Studio", Dialect: openAI, Charge: greater, Local: true,
 		Base: "http://localhost:1234/v1", Keys: []string{"LM_API_TOKEN"},
-		Note: "Loads a model on its first call, which takes minutes.",
+		Note:   "Loads a model on its first call, which takes minutes.",
+		Source: "https://lmstudio.ai/docs", Day: "2026-10-18",
 	},
 	{
 		Name: "sglang", Title: "SGLang", Dialect: openAI, Charge: greater, Local: true,
 		Base: "http://localhost:30000/v1", Keys: []string{"SGLANG_API_KEY"}, SecondHand: true,
-		Note: "503 when its queue is full, if that is bounded.",
+		Note:   "503 when its queue is full, if that is bounded.",
+		Source: "https://docs.sglang.ai", Day: "2026-10-18",
 	},
 	{
 		Name: "local", Title: "your own server", Dialect: openAI, Charge: greater, Local: true,

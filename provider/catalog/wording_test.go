@@ -14,7 +14,7 @@ import (
 // recordedOf are the recordings of a vendor's answers.
 func recordedOf(name string) (cases []providertest.Case) {
 	for _, c := range slices.Concat(providertest.Cases(), providertest.VendorCases()) {
-		if c.Vendor() == name && c.Whole {
+		if c.Of(name) && c.Whole {
 			cases = append(cases, c)
 		}
 	}
@@ -42,7 +42,7 @@ func TestVendorRecordings(t *testing.T) {
 func TestWordingLeavesOthers(t *testing.T) {
 	for _, v := range catalog.Rows() {
 		for _, c := range providertest.Cases() {
-			if c.Fine || !c.Whole || c.Dialect != "" || c.Vendor() != v.Name {
+			if c.Fine || !c.Whole || c.Dialect != "" || !c.Of(v.Name) {
 				continue // what only a dialect reads right is in the tests of provider/all
 			}
 			if e := provider.ClassifyIn(c.Status, c.Header, c.Body, &v.Wording); e == nil || e.Kind != c.Kind {
