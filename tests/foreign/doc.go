@@ -5,7 +5,7 @@
 //
 //	run       the script: fetches into a cache, builds, asks
 //	*_test.go what is asked of mocks, translators, checkers and servers
-//	clients   what the official clients ask of headrace sim
+//	clients   what the official clients ask of headrace sim, and know of what is sent
 //	part      where the script has put things, and how they are started
 //	node      what comes from npm: its versions, and the few lines that start it
 //	ollama    ollama's version

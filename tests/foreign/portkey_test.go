@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,7 +33,7 @@ var translators = []struct {
 	known         []allowance
 }{
 	{"anthropic", "anthropic", anthropic.FromChat, "", chattest.Images | chattest.Links | chattest.Files | chattest.Tools | chattest.ResultParts | chattest.Users, []allowance{textAsString, noSystem, emptyText, streamFalse, stopAlone, noStop, ones, nobody, noTools, turnsOfResults, wholeURL, choiceAuto, noDefs, notStrict, openSchema}},
-	{"gemini", "google", gemini.FromChat, "", chattest.Images | chattest.FreeJSON, []allowance{modelInBody, systemRole, textAlone, emptyText, oneSystem, oneTurn, lostWords, stopAloneInConfig, noStop, noTools}},
+	{"gemini", "google", gemini.FromChat, ".function.strict", chattest.Images | chattest.FreeJSON | chattest.Tools, slices.Concat([]allowance{modelInBody, systemRole, textAlone, emptyText, oneSystem, oneTurn, stopAloneInConfig, noStop, noTools}, geminiTools, []allowance{lostWords})},
 	{"converse", "bedrock", converse.FromChat, ".file", chattest.Images | chattest.Files | chattest.Tools | chattest.ResultParts, []allowance{stopAloneInConfig, noStop, emptyText, anyName, noTools, choiceAuto, notStrict}},
 }
 
@@ -82,6 +83,36 @@ func TestTranslationEqualsPortkeys(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The effort of Gemini 3 Flash is the level of the same name there, too. Portkey sends names of
+// levels to all models, also to Gemini 2.5, which refuses them: those are not compared.
+func TestEffortEqualsPortkeys(t *testing.T) {
+	efforts := []string{"minimal", "low", "medium", "high"}
+	bodies, theirs := make([][]byte, len(efforts)), make([][]byte, len(efforts))
+	for i, effort := range efforts {
+		bodies[i] = fmt.Appendf(nil, `{"model":%q,"reasoning_effort":%q,"max_tokens":9,"messages":[{"role":"user","content":"a"}]}`, thinkingModel, effort)
+	}
+	startPortkey(t).translate(t, "google", bodies, theirs)
+	for i, effort := range efforts {
+		sent, err := gemini.FromChat(provider.Request{Model: thinkingModel, Body: bodies[i]}, provider.Defaults{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := levelIn(t, sent), levelIn(t, theirs[i])
+		if a == "" || !strings.EqualFold(a, b) {
+			t.Errorf("%s: ours %q, theirs %q", effort, a, b)
+		}
+	}
+}
+
+// thinkingModel is one to which Portkey and Google's own door say the same.
+const thinkingModel = "gemini-3-flash-preview"
+
+func levelIn(t *testing.T, body []byte) string {
+	t.Helper()
+	level, _ := fields(fields(object(t, body)["generationConfig"])["thinkingConfig"])["thinkingLevel"].(string)
+	return level
 }
 
 // taken is the next body that is not refused, and what is sent for it. Only a field whose path

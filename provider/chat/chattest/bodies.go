@@ -184,7 +184,7 @@ func (g *generator) content(user bool) string {
 		case user && g.with&Links != 0 && g.maybe(15):
 			parts = append(parts, g.object("type", `"image_url"`, "image_url", g.object("url", g.pick(`"https://example.com/a.png?b=1&c=%20"`, `"https:\/\/example.com\/\u00e9"`))))
 		case user && g.with&Files != 0 && g.maybe(15):
-			parts = append(parts, g.object("type", `"file"`, "file", g.object("filename", g.text(), "file_data", `"data:application/pdf;base64,`+g.pick("JVBERi0=", `AA\/=`)+`"`)))
+			parts = append(parts, g.object("type", `"file"`, "file", g.object("filename", g.text(), "file_data", `"data:application/pdf;base64,`+g.pick("JVBERi0=", `JVBE\/i0=`)+`"`)))
 		default:
 			parts = append(parts, g.object("type", `"text"`, "text", g.text()))
 		}

@@ -6,5 +6,7 @@
 //	genai ──────────────┼─▶ headrace sim --dialect gemini     AI Studio's addresses, and Vertex's
 //	bedrockruntime ─────┴─▶ headrace sim --dialect converse   signed, and by a bearer key
 //
+//	a chat ─▶ FromChat ─▶ their own types of a request ─▶ the same body
+//
 // What they read without a complaint, headrace's own clients are tested with.
 package clients
