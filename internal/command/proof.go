@@ -122,6 +122,9 @@ func (r *runner) mayGetKey() bool { return r.isTheirs() || isLoopback(hostOf(r.f
 
 func (r *runner) noKey() error {
 	keys := r.flags.vendor.Keys
+	if !r.flags.keyEnvGiven && len(keys) == 0 {
+		return refuse("--provider %s needs a token, and no variable is known for it: put it into a file and name that with --api-key-file, or name a variable with --api-key-env", r.flags.provider)
+	}
 	if r.flags.keyEnvGiven || len(keys) < 2 {
 		return r.failAgain(ExitUsage, "%s is not set: put your key into it, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", r.flags.keyEnv)
 	}

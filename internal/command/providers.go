@@ -33,7 +33,8 @@ A line in the provider's own form is sent byte for byte. A prompt is put into th
 provider. A chat in OpenAI's form is converted for another API if every field has an exact
 counterpart there; otherwise nothing is called (--on-untranslatable).
 
-Parts of an address may also be set in variables: %s.
+Parts of an address may also be set in variables:
+%s.
 
 Your own server (%s) needs no key. If it is on this machine,
 it is sent the key that is set. A key goes only to the provider's own hosts and to this
@@ -55,7 +56,28 @@ func writeProviders(out io.Writer) {
 	for line := range strings.Lines(rows.String()) {
 		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
 	}
-	fmt.Fprintf(out, providersMore, strings.Join(placeVariables(), ", "), strings.Join(ownServers(), ", "))
+	fmt.Fprintf(out, providersMore, inLines(placeVariables()), strings.Join(ownServers(), ", "))
+}
+
+// inLines lists names in lines of the page's width.
+func inLines(names []string) string {
+	const width = 90
+	var text strings.Builder
+	used := 0
+	for i, name := range names {
+		switch {
+		case i == 0:
+		case used+len(name)+2 > width:
+			text.WriteString(",\n")
+			used = 0
+		default:
+			text.WriteString(", ")
+			used += 2
+		}
+		text.WriteString(name)
+		used += len(name)
+	}
+	return text.String()
 }
 
 // placeVariables are those in which the parts of an address may be.
@@ -93,6 +115,8 @@ func keysOf(v *catalog.Vendor) string {
 		keys = append(keys[:len(keys):len(keys)], "AWS_ACCESS_KEY_ID")
 	case v.Auth == catalog.Google && len(keys) == 0:
 		return "Google's own credentials"
+	case len(keys) == 0 && v.Auth != catalog.None:
+		return "--api-key-file"
 	case len(keys) == 0:
 		return "none"
 	}

@@ -107,7 +107,7 @@ func certificateFor(t *testing.T, hosts []string) (tls.Certificate, string) {
 var theirPlace = catalog.Place{Region: "eu-west-1", Project: "p", Location: "europe-west4", Resource: "me"}
 
 func theirPlaceVariables() []string {
-	return []string{"AWS_REGION=eu-west-1", "GOOGLE_CLOUD_PROJECT=p", "GOOGLE_CLOUD_LOCATION=europe-west4", "AZURE_RESOURCE_NAME=me"}
+	return []string{"AWS_REGION=eu-west-1", "GOOGLE_CLOUD_PROJECT=p", "GOOGLE_CLOUD_LOCATION=europe-west4", "AZURE_RESOURCE_NAME=me", "DATABRICKS_HOST=https://me.cloud.databricks.com/"}
 }
 
 // served answers as a vendor's dialect does below whatever path is the vendor's own. It

@@ -11,6 +11,29 @@ import (
 	"testing"
 )
 
+// A body goes without its model where the address names that: to Claude on Vertex with the version
+// in that place, to SageMaker with an empty one. The address has the model.
+func TestModelsInAddresses(t *testing.T) {
+	for _, c := range []struct{ provider, answer, path, body string }{
+		{"vertex-anthropic", aMessage, "/x/models/claude-haiku-4-5%4020251001:rawPredict", `{"anthropic_version":"vertex-2023-10-16","max_tokens":4096,"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}`},
+		{"sagemaker", aChat, "/x/claude-haiku-4-5%4020251001/openai/v1/chat/completions", `{"model":"","messages":[{"role":"user","content":"hi"}]}`},
+	} {
+		var path, body string
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			text, _ := io.ReadAll(r.Body)
+			path, body = r.URL.EscapedPath(), string(text)
+			says(http.StatusOK, "application/json", c.answer)(w, r)
+		}))
+		in := writeLines(t, `{"prompt":"hi"}`+"\n")
+		code, _, said := inWorld(t, nil, map[string]string{"K": "k"}, "run", in, "-o", filepath.Join(filepath.Dir(in), "out.jsonl"),
+			"--provider", c.provider, "--base-url", server.URL+"/x", "--api-key-env", "K", "--model", "claude-haiku-4-5@20251001")
+		server.Close()
+		if code != ExitOK || path != c.path || body != c.body {
+			t.Errorf("%s: exit code %d, %s with %s: %s", c.provider, code, path, body, said)
+		}
+	}
+}
+
 // heardFrom runs one prompt against a server on this machine, and gives the headers of its call.
 func heardFrom(t *testing.T, answer string, env map[string]string, args ...string) (h http.Header, code int, said string) {
 	t.Helper()
@@ -151,10 +174,15 @@ func TestPlacesOfVendors(t *testing.T) {
 	for _, c := range []struct{ provider, variable, want string }{
 		{"azure-anthropic", "ANTHROPIC_FOUNDRY_RESOURCE", "https://mine.services.ai.azure.com/anthropic"},
 		{"azure-anthropic", "AZURE_RESOURCE_NAME", "https://mine.services.ai.azure.com/anthropic"},
+		{"databricks", "DATABRICKS_HOST", "https://adb-1.2.azuredatabricks.net/serving-endpoints"},
+		{"vertex-anthropic", "ANTHROPIC_VERTEX_PROJECT_ID", "https://us-east5-aiplatform.googleapis.com/v1/projects/mine/locations/us-east5/publishers/anthropic"},
 		{"azure", "ANTHROPIC_FOUNDRY_RESOURCE", "https://other.openai.azure.com/openai/v1"},
 	} {
-		env := map[string]string{"AZURE_RESOURCE_NAME": "other"}
+		env := map[string]string{"AZURE_RESOURCE_NAME": "other", "GOOGLE_CLOUD_PROJECT": "other", "CLOUD_ML_REGION": "us-east5"}
 		env[c.variable] = "mine"
+		if c.provider == "databricks" {
+			env[c.variable] = "https://adb-1.2.azuredatabricks.net/serving-endpoints/"
+		}
 		if r := runnerWith(t, env, "-o", "x", "--provider", c.provider); r.flags.baseURL != c.want {
 			t.Errorf("%s with %s: %s", c.provider, c.variable, r.flags.baseURL)
 		}

@@ -60,7 +60,7 @@ func misconfigured(err error) error {
 // Config says how calls of the vendor are made at a base URL, but for what proves who calls.
 func (v Vendor) Config(base string) wire.Config {
 	return wire.Config{
-		Dialect: v.Dialect, Name: v.Name, BaseURL: base, Path: v.Path, Serves: v.Serves, Wording: &v.Wording, Timeout: v.Timeout,
+		Dialect: v.Dialect, Name: v.Name, BaseURL: base, Path: v.Path, InBody: v.InBody, Serves: v.Serves, Wording: &v.Wording, Timeout: v.Timeout,
 	}
 }
 

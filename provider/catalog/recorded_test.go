@@ -34,10 +34,9 @@ const (
 // missing are answers that no recording shows, and why.
 var missing = map[string]string{
 	"azure quota": billsLater, "azure-deployments quota": billsLater, "azure-anthropic quota": billsLater,
-	"bedrock-openai quota": billsLater, "bedrock-anthropic quota": billsLater,
+	"bedrock-openai quota": billsLater, "bedrock-anthropic quota": billsLater, "sagemaker quota": billsLater,
 	"sambanova quota": unknown, "nebius quota": unknown, "deepinfra quota": unknown,
 	"perplexity success": leaves, "perplexity rate limit": leaves, "perplexity quota": leaves, "perplexity key": leaves, "perplexity invalid": leaves,
-	"github-models success": leaves, "github-models rate limit": leaves, "github-models quota": leaves, "github-models key": leaves, "github-models invalid": leaves,
 }
 
 // Each hosted vendor is recorded with an answer, a rate limit, an empty account, a refused

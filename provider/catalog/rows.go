@@ -80,6 +80,32 @@ var ofZai = provider.Wording{Kinds: map[string]provider.Kind{
 	"1311": provider.ModelNotFound,  // the plan does not include the model
 }}
 
+// ofVertex: the phrase is of the pool that all share.
+var ofVertex = provider.Wording{
+	Kinds:   billingOff,
+	Phrases: []provider.Phrase{{Says: "resource exhausted. please try again later", Kind: provider.Overloaded}},
+}
+
+// ofDashScope: what others say of money is a minute's limit on tokens here, as a 429. Debts come
+// as a 400 and free quotas that are used up as a 403, or as that very 429.
+var ofDashScope = provider.Wording{
+	Kinds: map[string]provider.Kind{"arrearage": provider.QuotaExhausted, "allocationquota.freetieronly": provider.QuotaExhausted},
+	Phrases: []provider.Phrase{
+		{Says: "free allocated quota exceeded", Kind: provider.QuotaExhausted},
+		{Says: "allocated quota exceeded", Kind: provider.Throttled},
+		{Says: "exceeded your current quota", Kind: provider.Throttled},
+	},
+}
+
+// ofMiniMax: its numbers stand behind its prose. No balance comes as a 402, 429 or 500, and the
+// limit of a plan as a 429.
+var ofMiniMax = provider.Wording{Phrases: []provider.Phrase{
+	{Says: "(1008)", Kind: provider.QuotaExhausted},
+	{Says: "(2056)", Kind: provider.QuotaExhausted},
+	{Says: "(1026)", Kind: provider.Refused}, // the prompt is sensitive
+	{Says: "(1027)", Kind: provider.Refused}, // the answer is
+}}
+
 // makers serve models of their own, or are the door to those of one maker.
 var makers = []Vendor{
 	{
@@ -120,13 +146,37 @@ var makers = []Vendor{
 	},
 	{
 		Name: "vertex", Title: "Gemini (Vertex AI)", Dialect: gemini,
-		Base:  "https://{location}-aiplatform.googleapis.com" + vertexPath,
-		Bases: map[string]string{"global": "https://aiplatform.googleapis.com" + vertexPath, "us": vertexOf("us"), "eu": vertexOf("eu")},
+		Base: vertexBase + vertexGoogle, Bases: vertexBases(vertexGoogle),
 		Hosts: []string{"aiplatform.googleapis.com", "*-aiplatform.googleapis.com", "aiplatform.*.rep.googleapis.com"},
 		Auth:  Google, Headers: quotaProject, Charge: byGemini, Serves: []string{provider.GenerateContent, provider.EmbedContent},
-		Wording: provider.Wording{Kinds: billingOff, Phrases: []provider.Phrase{{Says: "resource exhausted. please try again later", Kind: provider.Overloaded}}},
+		Wording: ofVertex,
 		Note:    "A 429 tells of a pool that all share, not of your own quota: it is read as overload. Embeddings are those of gemini-embedding-2 and later, one text a line. No headers.",
 		Source:  "google.golang.org/genai v1.77.0; https://cloud.google.com/vertex-ai/generative-ai/docs/error-code-429", Day: "2026-11-26",
+	},
+	{
+		Name: "vertex-express", Title: "Gemini (Vertex AI in express mode)", Dialect: gemini,
+		Base: "https://aiplatform.googleapis.com/v1/publishers/google",
+		Auth: GoogAPIKey, Keys: []string{"GOOGLE_API_KEY"}, Charge: byGemini, Wording: ofVertex,
+		Note:   "A key and neither a project nor a location. No headers.",
+		Source: "cloud.google.com/vertex-ai, express mode REST reference; google.golang.org/genai v1.77.0", Day: "2026-11-26",
+	},
+	{
+		Name: "vertex-openai", Title: "Vertex AI, OpenAI's shape", Dialect: openAI, Charge: byGemini,
+		Base: vertexBase + vertexOpenAPI, Bases: vertexBases(vertexOpenAPI),
+		Auth: Google, Headers: quotaProject, Wording: ofVertex, Serves: []string{provider.Chat, provider.Embeddings},
+		Note:   "Models are named with their maker, as in google/gemini-2.5-flash. No headers.",
+		Source: "cloud.google.com/vertex-ai, Call Vertex AI models by using the OpenAI library", Day: "2026-11-26",
+	},
+	{
+		Name: "vertex-anthropic", Title: "Claude on Vertex AI", Dialect: anthropic, Charge: greater,
+		Base: vertexBase + vertexClaude, Bases: vertexBases(vertexClaude), Path: "/models/{model}:rawPredict", InBody: `"anthropic_version":"vertex-2023-10-16"`,
+		Places: map[string][]string{
+			"project":  {"ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT", "GOOGLE_VERTEX_PROJECT"},
+			"location": {"CLOUD_ML_REGION", "GOOGLE_CLOUD_LOCATION", "GOOGLE_VERTEX_LOCATION"},
+		},
+		Auth: Google, Headers: quotaProject, Wording: provider.Wording{Kinds: billingOff},
+		Note:   "The model is part of the address: a body is sent without its own, and with the version in that place. Quotas are of a model and a location, and may be 0. No headers.",
+		Source: "docs.anthropic.com, Claude on Vertex AI; anthropic-sdk-go v1.84.0", Day: "2026-11-26",
 	},
 	{
 		Name: "azure", Title: "Azure OpenAI", Dialect: openAI, Charge: greater,
@@ -142,6 +192,13 @@ var makers = []Vendor{
 		Serves: []string{provider.Chat, provider.Completions, provider.Embeddings},
 		Note:   "The model is the name of a deployment and is part of the address; the body's is ignored. It has no Responses: azure has.",
 		Source: "github.com/openai/openai-go/v3 v3.96.0, azure", Day: "2026-11-26",
+	},
+	{
+		Name: "azure-ai", Title: "Azure AI Foundry models", Dialect: openAI, Charge: greater,
+		Base: "https://{resource}.services.ai.azure.com/openai/v1",
+		Auth: APIKey, Keys: azureKeys, Bearers: []string{entraToken}, Timeout: slowAnswers,
+		Note:   "The body's model is the name of a deployment, of whichever maker. Serverless deployments have addresses of their own.",
+		Source: "learn.microsoft.com/azure, Foundry Models endpoints", Day: "2026-11-26",
 	},
 	{
 		Name: "azure-anthropic", Title: "Claude on Azure", Dialect: anthropic,
@@ -214,6 +271,41 @@ var makers = []Vendor{
 		Source:  "https://www.kimi.com/help/kimi-api: API rate limits, API troubleshooting", Day: "2026-11-26",
 	},
 	{
+		Name: "moonshot-cn", Title: "Moonshot AI (Kimi) in China", Dialect: openAI, Charge: greater,
+		Base: "https://api.moonshot.cn/v1", Hosts: []string{"api.moonshot.cn"},
+		Keys: []string{"MOONSHOT_API_KEY"}, ByAccount: true, InFlight: 1,
+		Note:   "Keys of platform.kimi.com. The smallest accounts have 1 call in flight and 3 a minute.",
+		Source: "platform.kimi.com/docs/api/overview", Day: "2026-11-26",
+	},
+	{
+		Name: "dashscope", Title: "Alibaba Cloud Model Studio (Qwen)", Dialect: openAI, Charge: greater,
+		Base:  "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+		Hosts: []string{"dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com", "ap-southeast-1.maas.aliyuncs.com", "eu-central-1.maas.aliyuncs.com"},
+		Keys:  []string{"DASHSCOPE_API_KEY"}, Wording: ofDashScope,
+		Note:   "Singapore. A key is valid in its region only; --base-url names that of another. Limits are of an account and a model, and are enforced by the second, too.",
+		Source: "alibabacloud.com/help/model-studio, base-url, rate-limit and error-code", Day: "2026-11-26",
+	},
+	{
+		Name: "dashscope-cn", Title: "Alibaba Cloud Model Studio in China", Dialect: openAI, Charge: greater,
+		Base: "https://dashscope.aliyuncs.com/compatible-mode/v1", Hosts: []string{"dashscope.aliyuncs.com", "cn-beijing.maas.aliyuncs.com"},
+		Keys: []string{"DASHSCOPE_API_KEY"}, Wording: ofDashScope,
+		Note:   "Beijing. Limits are of an account and a model, and are enforced by the second, too.",
+		Source: "help.aliyun.com/model-studio, base-url, rate-limit and error-code", Day: "2026-11-26",
+	},
+	{
+		Name: "minimax", Title: "MiniMax", Dialect: openAI, Charge: greater,
+		Base: "https://api.minimax.io/v1", Hosts: []string{"api.minimax.io"},
+		Keys: []string{"MINIMAX_API_KEY"}, Wording: ofMiniMax,
+		Note:   "A key of a plan does not draw on the balance, and the other way round. Thinking may be part of the answer, between <think> tags.",
+		Source: "platform.minimax.io/docs, OpenAI's shape and error codes", Day: "2026-11-26",
+	},
+	{
+		Name: "minimax-cn", Title: "MiniMax in China", Dialect: openAI, Charge: greater,
+		Base: "https://api.minimaxi.com/v1", Hosts: []string{"api.minimaxi.com"},
+		Keys: []string{"MINIMAX_API_KEY"}, Wording: ofMiniMax,
+		Source: "platform.minimaxi.com/docs/api-reference", Day: "2026-11-26",
+	},
+	{
 		Name: "perplexity", Title: "Perplexity", Dialect: openAI, Charge: greater,
 		Base: "https://api.perplexity.ai/v1", Hosts: []string{"api.perplexity.ai"},
 		Keys: []string{"PERPLEXITY_API_KEY"}, Serves: []string{provider.Responses},
@@ -227,12 +319,28 @@ var makers = []Vendor{
 		Wording: ofZai,
 		Source:  "https://docs.z.ai/api-reference/api-code", Day: "2026-11-26",
 	},
+	{
+		Name: "zai-cn", Title: "Zhipu AI (Z.ai in China)", Dialect: openAI, Charge: greater,
+		Base: "https://open.bigmodel.cn/api/paas/v4", Hosts: []string{"open.bigmodel.cn"},
+		Keys: []string{"ZHIPUAI_API_KEY", "ZAI_API_KEY"}, Wording: ofZai,
+		Source: "pypi.org/project/zhipuai 2.1.5", Day: "2026-11-26",
+	},
 }
 
-// vertexPath is what Google's models of a project and a place are below.
-const vertexPath = "/v1/projects/{project}/locations/{location}/publishers/google"
+// What Vertex has of whom, below the addresses of its places.
+const (
+	vertexBase    = "https://{location}-aiplatform.googleapis.com"
+	vertexPlace   = "/v1/projects/{project}/locations/{location}"
+	vertexGoogle  = vertexPlace + "/publishers/google"
+	vertexClaude  = vertexPlace + "/publishers/anthropic"
+	vertexOpenAPI = vertexPlace + "/endpoints/openapi"
+)
 
-// vertexOf is the address of a place that is many regions.
-func vertexOf(place string) string {
-	return "https://aiplatform." + place + ".rep.googleapis.com" + vertexPath
+// vertexBases are the addresses of places that are many regions, or all.
+func vertexBases(below string) map[string]string {
+	return map[string]string{
+		"global": "https://aiplatform.googleapis.com" + below,
+		"us":     "https://aiplatform.us.rep.googleapis.com" + below,
+		"eu":     "https://aiplatform.eu.rep.googleapis.com" + below,
+	}
 }

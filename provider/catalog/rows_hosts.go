@@ -102,4 +102,45 @@ var hosts = []Vendor{
 		Note:    "Passes on to other hosts; which, is chosen with the name of the model.",
 		Source:  "https://huggingface.co/docs/inference-providers", Day: "2026-10-18",
 	},
+	{
+		Name: "siliconflow", Title: "SiliconFlow", Dialect: openAI, Charge: greater,
+		Base: "https://api.siliconflow.com/v1", Hosts: []string{"api.siliconflow.com"},
+		Keys: []string{"SILICONFLOW_API_KEY"}, Wording: ofSiliconFlow,
+		Note:   "Limits are of an account and a model.",
+		Source: "siliconflow.com/blog, OpenAI SDK setup; docs.siliconflow.cn/en/faqs/error-code", Day: "2026-11-26",
+	},
+	{
+		Name: "siliconflow-cn", Title: "SiliconFlow in China", Dialect: openAI, Charge: greater,
+		Base: "https://api.siliconflow.cn/v1", Hosts: []string{"api.siliconflow.cn"},
+		Keys: []string{"SILICONFLOW_API_KEY"}, Wording: ofSiliconFlow,
+		Note:   "Limits are of an account and a model.",
+		Source: "docs.siliconflow.cn, quickstart, error-code and rate-limits", Day: "2026-11-26",
+	},
+	{
+		Name: "databricks", Title: "Databricks", Dialect: openAI, Charge: greater,
+		Base:  "https://{resource}.cloud.databricks.com/serving-endpoints",
+		Hosts: []string{"cloud.databricks.com", "azuredatabricks.net", "gcp.databricks.com"}, Places: map[string][]string{"resource": nil},
+		Endpoint: "DATABRICKS_HOST", Keys: []string{"DATABRICKS_TOKEN"},
+		Note:   "The resource is the workspace's, on AWS; of any cloud it may be in DATABRICKS_HOST. The model is the name of an endpoint. Input and output tokens have limits of their own. No headers.",
+		Source: "docs.databricks.com, Use foundation models, and Foundation Model APIs limits", Day: "2026-11-26",
+	},
+	{
+		Name: "ollama-cloud", Title: "Ollama's cloud", Dialect: openAI, Charge: greater,
+		Base: "https://ollama.com/v1", Hosts: []string{"ollama.com"},
+		Keys: []string{"OLLAMA_API_KEY"}, ByAccount: true,
+		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "usage limit", Kind: provider.QuotaExhausted}}},
+		Note:    "Plans bound the use of a session, a week or a month, and the calls in flight: set -c (second-hand).",
+		Source:  "docs.ollama.com/api/introduction", Day: "2026-11-26",
+	},
+	{
+		Name: "sagemaker", Title: "Amazon SageMaker", Dialect: openAI, Charge: greater,
+		Base: "https://runtime.sagemaker.{region}.amazonaws.com/endpoints", Hosts: []string{"runtime.sagemaker.*.amazonaws.com"},
+		Path: "/{model}/openai/v1{path}", InBody: `"model":""`, Serves: []string{provider.Chat},
+		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "received server error", Kind: provider.Server}}},
+		Note:    "The model is the name of your endpoint. A token lives 12 hours at most, and no variable is known for it: --api-key-file has it. A body's model is emptied, as containers know another (second-hand). No quota but the endpoint's own.",
+		Source:  "docs.aws.amazon.com/sagemaker, Invoke endpoints with OpenAI-compatible APIs", Day: "2026-11-26",
+	},
 }
+
+// ofSiliconFlow: no balance comes as a 403, and a model that is not there as a 400.
+var ofSiliconFlow = provider.Wording{Kinds: map[string]provider.Kind{"30001": provider.QuotaExhausted, "20012": provider.ModelNotFound}}

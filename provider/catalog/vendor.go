@@ -23,6 +23,8 @@ type Vendor struct {
 	// Path is where the model or a version stand elsewhere in the address, as wire.Config
 	// has it: {model} and {path} in it; "" is {path}.
 	Path string
+	// InBody is a member that bodies bear in place of the model, as wire.Config has it.
+	InBody string
 	// Serves are the operations of its dialect that it has, and the first is that of lines that
 	// name none; nil: it may have all of them, and the dialect's own comes first.
 	Serves []string

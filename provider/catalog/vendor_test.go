@@ -152,7 +152,7 @@ func TestRows(t *testing.T) {
 				t.Errorf("%s: %s in %q", v.Name, variable, header)
 			}
 		}
-		if needsKey := v.Auth != catalog.None && v.Auth != catalog.Google; needsKey != (len(v.Keys) > 0) {
+		if needsKey := v.Auth != catalog.None && v.Auth != catalog.Google && v.Name != "sagemaker"; needsKey != (len(v.Keys) > 0) {
 			t.Errorf("%s: %v with keys %q", v.Name, v.Auth, v.Keys)
 		}
 		if (v.Auth == catalog.AWS) != (v.Service != "") {
@@ -289,7 +289,7 @@ func TestBases(t *testing.T) {
 				t.Errorf("%s: %s is taken for %s", v.Name, base, whose.Name)
 			}
 		}
-		if strings.Contains(v.Path, "{") != strings.Contains(v.Path, "{path}") {
+		if strings.Contains(v.Path, "{") != (strings.Contains(v.Path, "{path}") || strings.Contains(v.Path, "{model}")) {
 			t.Errorf("%s: path %s", v.Name, v.Path)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth"
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // Client makes calls. It may be used by many goroutines at once and has none of
@@ -146,6 +147,9 @@ func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Req
 	if err != nil {
 		return nil, false, err
 	}
+	if c.cfg.InBody != "" {
+		body = inPlaceOfModel(body, c.cfg.InBody)
+	}
 	if req, err = c.blank(ctx, operation, r.Model); err != nil {
 		return nil, false, err
 	}
@@ -200,6 +204,23 @@ func Translate(d provider.Dialect, served []string, r provider.Request) (operati
 		return operation, nil, notServed(operation, served)
 	}
 	return operation, body, nil
+}
+
+// inPlaceOfModel is an object without its model and with a member in that place, unless it has one
+// of that name. The object itself stays as it is.
+func inPlaceOfModel(object []byte, member string) []byte {
+	object = rawjson.Trim(object)
+	name := rawjson.Members([]byte("{"+member+"}"), nil)[0].Name
+	out := append(make([]byte, 0, len(object)+len(member)+1), '{')
+	if own := rawjson.Lookup(object, string(name)); own == nil || string(name) == "model" {
+		out = append(append(out, member...), ',')
+	}
+	for _, m := range rawjson.Members(object, nil) {
+		if string(m.Name) != "model" {
+			out = append(append(out, m.Raw...), ',')
+		}
+	}
+	return append(bytes.TrimSuffix(out, []byte{','}), '}')
 }
 
 // serves reports whether a request goes out in its own words. Where no operations are named the

@@ -300,3 +300,23 @@ func TestServesSomeOperations(t *testing.T) {
 		t.Errorf("%d calls: %v", sent.calls, err)
 	}
 }
+
+// Where the address names the model, a body may bear something else in its place: what was asked
+// stays as it was, and a member of that name that the body has already is kept.
+func TestBodiesWithoutModel(t *testing.T) {
+	const version = `"anthropic_version":"v1"`
+	for _, c := range []struct{ member, body, want string }{
+		{version, `{"model":"m", "max_tokens" : 9}`, `{"anthropic_version":"v1","max_tokens" : 9}`},
+		{version, ` {"a":1,"model":"m","b":"\u00fc"} `, `{"anthropic_version":"v1","a":1,"b":"\u00fc"}`},
+		{version, `{"anthropic_version":"v2","model":"m"}`, `{"anthropic_version":"v2"}`},
+		{version, `{}`, `{"anthropic_version":"v1"}`},
+		{`"model":""`, `{"a":{"model":"n"},"model":"m"}`, `{"model":"","a":{"model":"n"}}`},
+		{"", `{"model":"m"}`, `{"model":"m"}`},
+	} {
+		asked := []byte(c.body)
+		got, err := do(t, Config{BaseURL: "http://h", InBody: c.member, Transport: &echo{status: http.StatusOK}}, provider.Request{Endpoint: provider.Chat, Model: "m", Body: asked})
+		if err != nil || !strings.HasSuffix(got, `"body":`+c.want+`}`) || string(asked) != c.body {
+			t.Errorf("%s in %s: %s, want %s: %v", c.member, c.body, got, c.want, err)
+		}
+	}
+}

@@ -36,6 +36,10 @@ type Config struct {
 	// Path makes a vendor's own address of the dialect's path: {path} stands for that, and
 	// {model} for the model, escaped. "" is {path}.
 	Path string
+	// InBody is a member of a JSON object, such as "a":"b", that a body bears in place of its model,
+	// where the address names that; "" leaves bodies as they are. A body with a member of that
+	// name of its own keeps it.
+	InBody string
 	// Serves are the operations of the dialect that whom is called has; nil: all of them. A
 	// request for another is refused before it is sent.
 	Serves []string

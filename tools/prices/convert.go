@@ -17,7 +17,8 @@ import (
 var byVendor = map[string][]string{
 	"openai": {"openai"}, "anthropic": {"anthropic"}, "generic": {"openai", "anthropic", "google"},
 	"gemini": {"google"}, "google-openai": {"google"}, "vertex": {"google"},
-	"azure": {"azure"}, "azure-deployments": {"azure"}, "azure-anthropic": {"azure"},
+	"vertex-express": {"google"}, "vertex-openai": {"google"}, "vertex-anthropic": {"google"},
+	"azure": {"azure"}, "azure-ai": {"azure"}, "azure-deployments": {"azure"}, "azure-anthropic": {"azure"},
 	"bedrock": {"aws"}, "bedrock-openai": {"aws"}, "bedrock-anthropic": {"aws"},
 	"cohere": {"cohere"}, "mistral": {"mistral"}, "deepseek": {"deepseek"}, "xai": {"x-ai"}, "moonshot": {"moonshotai"},
 	"perplexity": {"perplexity"}, "zai": {"zai"}, "openrouter": {"openrouter"}, "groq": {"groq"}, "together": {"together"},

@@ -55,6 +55,8 @@ func TestPricesByName(t *testing.T) {
 		input, output float64
 		cached, write float64
 	}{
+		{"vertex-anthropic", "claude-opus-4@20250514", 15, 75, 1.5, 18.75},
+		{"vertex-express", "gemini-2.5-flash", 0.3, 2.5, 0.03, 0.3},
 		{"openai", "gpt-4o", 2.5, 10, 1.25, 2.5},
 		{"openai", "gpt-4o-2024-08-06", 2.5, 10, 1.25, 2.5},
 		{"openai", "gpt-4o-2024-05-13", 5, 15, 5, 5},
