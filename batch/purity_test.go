@@ -110,9 +110,9 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		"coordinator":         {"coordinator/machine", "limiter"},
 		"provider/rawjson":    {},
 		"provider":            {"provider/rawjson"},
-		"provider/estimate":   {"provider/rawjson"},
+		"provider/estimate":   {"provider", "provider/rawjson"},
 		"provider/catalog": {
-			"limiter", "provider", "provider/anthropic", "provider/auth", "provider/chat", "provider/converse", "provider/gemini", "provider/openai",
+			"limiter", "provider", "provider/anthropic", "provider/auth", "provider/chat", "provider/cohere", "provider/converse", "provider/gemini", "provider/openai",
 			"provider/rawjson", "provider/wire",
 		},
 		"provider/auth":        {"provider", "provider/rawjson"},
@@ -133,8 +133,8 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		"batch/journal":        {"internal/disk", "batch/internal/keys", "batch/internal/lines", "provider/rawjson"},
 		"batch/saver":          {"internal/disk", "batch/internal/keys", "batch/internal/lines", "batch/journal", "provider/rawjson"},
 		"provider/all": {
-			"provider", "provider/anthropic", "provider/auth", "provider/chat", "provider/converse", "provider/gemini", "provider/openai",
-			"provider/rawjson", "provider/sim/anthropic", "provider/sim/converse", "provider/sim/face", "provider/sim/gemini",
+			"provider", "provider/anthropic", "provider/auth", "provider/chat", "provider/cohere", "provider/converse", "provider/gemini", "provider/openai",
+			"provider/rawjson", "provider/sim/anthropic", "provider/sim/cohere", "provider/sim/converse", "provider/sim/face", "provider/sim/gemini",
 			"provider/sim/openai", "provider/wire",
 		},
 		"batch/promptfile": {

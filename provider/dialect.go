@@ -22,18 +22,19 @@ const (
 
 	EmbedContent       = ":embedContent"       // of Gemini: a vector
 	BatchEmbedContents = ":batchEmbedContents" // of Gemini: several
+	CohereEmbed        = "/v2/embed"           // of Cohere
 )
 
 // Operations are all of them.
 func Operations() []string {
-	return []string{Chat, Completions, Embeddings, Responses, Moderations, Rerank, Messages, GenerateContent, Converse, EmbedContent, BatchEmbedContents}
+	return []string{Chat, Completions, Embeddings, Responses, Moderations, Rerank, Messages, GenerateContent, Converse, EmbedContent, BatchEmbedContents, CohereEmbed}
 }
 
 // OnlyReads reports whether a model answers an operation without writing: with vectors,
 // verdicts or scores.
 func OnlyReads(operation string) bool {
 	switch operation {
-	case Embeddings, Moderations, Rerank, EmbedContent, BatchEmbedContents:
+	case Embeddings, Moderations, Rerank, EmbedContent, BatchEmbedContents, CohereEmbed:
 		return true
 	}
 	return false

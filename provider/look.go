@@ -134,7 +134,7 @@ func (l *look) nativeField(key []byte) *[]byte {
 		return &l.candidates
 	case "promptFeedback":
 		return &l.feedback
-	case "usageMetadata":
+	case "usageMetadata", "meta": // Gemini's, Cohere's
 		return &l.metadata
 	case "stopReason":
 		return &l.stopCamel

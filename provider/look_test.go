@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -141,12 +142,36 @@ func tokensByPaths(body []byte) (Usage, bool) {
 	var c counts
 	countByPaths(&c, root.Get("usage"))
 	if !c.told {
-		countByPaths(&c, root.Get("usageMetadata"))
+		countByPaths(&c, earliestOf(root, "usageMetadata", "meta"))
+	}
+	if c.total > 0 && c.input+c.output == 0 && onlyReadsByPaths(root) {
+		c.input, c.told = c.total, true
 	}
 	if eval := root.Get("eval_count"); !c.told && eval.Exists() {
 		c.input, c.output, c.told = countSlowly(root.Get("prompt_eval_count")), countSlowly(eval), true
 	}
 	return c.settle(), c.told
+}
+
+// earliestOf is the value of the first of some names that stands in an object.
+func earliestOf(root gjson.Result, names ...string) (value gjson.Result) {
+	root.ForEach(func(name, v gjson.Result) bool {
+		if slices.Contains(names, name.Str) {
+			value = v
+			return false
+		}
+		return true
+	})
+	return value
+}
+
+func onlyReadsByPaths(root gjson.Result) bool {
+	for _, list := range []gjson.Result{root.Get("data"), earliestOf(root, "results", "embeddings", "embedding", "response", "completion", "text")} {
+		if first := list.Get("0"); list.IsArray() && first.IsObject() && (first.Get("embedding").Exists() || first.Get("relevance_score").Exists()) {
+			return true
+		}
+	}
+	return false
 }
 
 func countByPaths(c *counts, v gjson.Result) {
@@ -237,6 +262,8 @@ var oddAnswers = []string{
 	`[{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":9}}]`, `[]`, `[[1]]`, `{}`, `null`, `"x"`, `7`, ` {"data":[1]} `,
 	`{"candidates":[{"finishReason":"SAFETY","finish_reason":"x"}],"usageMetadata":{"promptTokenCount":5,"thoughtsTokenCount":7,"totalTokenCount":12}}`,
 	`{"output":{"message":{}},"stopReason":"end_turn","usage":{"inputTokens":5,"cacheReadInputTokens":1e1,"tokens":{"input_tokens":4},"billed_units":{"input_tokens":2}}}`,
+	`{"results":[{"index":1,"relevance_score":1}],"usage":{"total_tokens":5}}`, `{"data":[{"embedding":[1]}],"usage":{"total_tokens":5,"prompt_tokens":0}}`,
+	`{"embeddings":{"float":[[1]]},"meta":{"billed_units":{"input_tokens":2}}}`, `{"results":[[1]],"usage":{"total_tokens":5},"usageMetadata":{},"meta":{"tokens":{"input_tokens":3}}}`,
 	`{"promptFeedback":{"blockReason":"SAFETY"}}`, `{"message":{"content":"x"},"done_reason":"stop","eval_count":3,"prompt_eval_count":2}`,
 	`{"message":"gone"}`, `{"text":[],"results":[1]}`, `{"content":[],"stop_reason":"end_turn"}`, `{"choices":[{}],"candidates":[1]}`,
 	`{"object":"response","status":"completed","output":[{"type":"reasoning"},{"type":"function_call"}]}`,

@@ -16,6 +16,7 @@ var embedded = []struct {
 	refused, field, why      string // of a body that is not
 }{
 	{"gemini", "gemini", "gemini-embedding-001", `,"dimensions":8`, `"embedding":{"values":[ "embeddings":[{"values":[`, `"encoding_format":"base64"`, "encoding_format", `is not "float"`},
+	{"cohere-v2", "cohere", "embed-v4.0", `,"dimensions":256,"input_type":"search_document"`, `"embeddings":{"float":[[`, `"dimensions":256`, "input_type", "is missing, and one is demanded"},
 }
 
 // Lines for /v1/embeddings are translated where another dialect says the same, planned without a
@@ -55,7 +56,7 @@ func TestEmbeddingsGoToOtherDialects(t *testing.T) {
 			}
 			bad := writeLines(t, lines+`{"custom_id":"bad","url":"/v1/embeddings","body":{"input":"a",`+c.refused+`}}`+"\n")
 			code, _, said = inWorld(t, nil, nil, append([]string{"plan", bad, "--rpm", "60"}, whom...)...)
-			if code != ExitUsage || !strings.Contains(said, fmt.Sprintf("%s:%d: %s cannot be translated", bad, strings.Count(lines, "\n")+1, c.field)) || !strings.Contains(said, c.why) {
+			if code != ExitUsage || !strings.Contains(said, fmt.Sprintf("%s:%d: %s ", bad, strings.Count(lines, "\n")+1, c.field)) || !strings.Contains(said, c.why) {
 				t.Errorf("exit code %d: %s", code, said)
 			}
 		})

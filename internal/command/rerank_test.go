@@ -58,12 +58,23 @@ func TestRerankFromTheInputToTheResults(t *testing.T) {
 	}
 }
 
-// Who has no rerank does not get such lines.
+// Cohere's own door takes the same lines, as they are, and its searches are no tokens.
+func TestRerankAtCohere(t *testing.T) {
+	_, base := childSim(t, "--dialect", "cohere")
+	in := writeLines(t, `{"query":"which river?","documents":["Inn","Enns"],"top_n":1}`+"\n")
+	out := filepath.Join(filepath.Dir(in), "out.jsonl")
+	code, _, said := inWorld(t, nil, map[string]string{"A_KEY": "k"}, "run", in, "-o", out, "--provider", "cohere-v2", "--base-url", onHost(t, base, ""), "--api-key-env", "A_KEY", "--model", "rerank-v3.5", "--progress", "plain")
+	if text := read(t, out); code != ExitOK || !strings.Contains(text, `"results":[{"index":`) || !strings.Contains(text, `"input_tokens":0`) || strings.Contains(text, "cost_usd") || strings.Contains(text, "translated") {
+		t.Errorf("exit code %d: %s%s", code, said, text)
+	}
+}
+
+// Who has no rerank does not get such lines, and leads to who has.
 func TestRerankIsRefusedWhereThereIsNone(t *testing.T) {
 	in := writeLines(t, `{"query":"q","documents":["a"]}`+"\n")
 	for _, provider := range []string{"openai", "anthropic", "cohere"} {
 		code, _, said := inWorld(t, nil, nil, "plan", in, "--provider", provider, "--model", "m", "--rpm", "60")
-		if want := fmt.Sprintf("%s:1: a line (request body) for /v1/rerank, which this provider does not have", in); code != ExitUsage || !strings.Contains(said, want) {
+		if want := fmt.Sprintf("%s:1: a line (request body) for /v1/rerank, which this provider does not have", in); code != ExitUsage || !strings.Contains(said, want) || !strings.Contains(said, "--provider cohere-v2 takes lines for /v1/rerank") {
 			t.Errorf("%s: exit code %d: %s", provider, code, said)
 		}
 	}

@@ -47,15 +47,19 @@ func setFace(to *simface.Face, dialect string) error {
 	return nil
 }
 
-// vendorOf is whom the simulated provider looks like: the first row of the face's dialect;
-// none, if that is OpenAI itself.
+// vendorOf is whom the simulated provider looks like: the first row of the face's dialect, or of its
+// name; none, if that is OpenAI itself.
 func vendorOf(c sim.Config) (v catalog.Vendor) {
 	if c.Face == nil {
 		return v
 	}
 	name := dialectOf(c.Face)
 	rows := catalog.Rows()
-	return rows[slices.IndexFunc(rows, func(v catalog.Vendor) bool { return v.Name == name || v.Dialect.Name() == name })]
+	i := slices.IndexFunc(rows, func(v catalog.Vendor) bool { return v.Dialect.Name() == name })
+	if i < 0 {
+		i = slices.IndexFunc(rows, func(v catalog.Vendor) bool { return v.Name == name })
+	}
+	return rows[i]
 }
 
 // dialectOf is the word of --dialect for a face.

@@ -149,10 +149,12 @@ func theirHost(t *testing.T, v *catalog.Vendor) string {
 
 const threePrompts = `{"prompt":"one"}` + "\n" + `{"prompt":"two"}` + "\n" + `{"prompt":"three"}` + "\n"
 
+const threeReranks = `{"query":"one","documents":["a"]}` + "\n" + `{"query":"two","documents":["a"]}` + "\n" + `{"query":"three","documents":["a"]}` + "\n"
+
 // A vendor's name and a key in its usual variable are all that a prompt file needs; what an
 // address has in it is found in the usual variables, too.
 func TestVendorAndKeyAreEnough(t *testing.T) {
-	in := writeLines(t, threePrompts)
+	prompts, reranks := writeLines(t, threePrompts), writeLines(t, threeReranks)
 	for _, v := range catalog.Rows() {
 		if !strings.HasPrefix(v.Base, "https://") || v.Auth == catalog.Google {
 			continue
@@ -160,6 +162,10 @@ func TestVendorAndKeyAreEnough(t *testing.T) {
 		t.Run(v.Name, func(t *testing.T) {
 			t.Parallel()
 			var calls atomic.Int64
+			in, says := prompts, "Simulated answer "
+			if v.Dialect.Name() == "cohere" { // which has no chats
+				in, says = reranks, ""
+			}
 			for _, variable := range v.Keys {
 				header, prefix := v.Header(variable, "the-key-0123456789")
 				env := theirHosts(t, served(t, &v, header, prefix+"the-key-0123456789", &calls), theirHost(t, &v))
@@ -167,7 +173,7 @@ func TestVendorAndKeyAreEnough(t *testing.T) {
 				out := filepath.Join(t.TempDir(), "out.jsonl")
 				said := runs(t, env, in, "-o", out, "--provider", v.Name, "--model", "m", "--text", "always")
 				for _, line := range resultsOf(t, out) {
-					if !strings.HasPrefix(line.Headrace.Text, "Simulated answer ") || !strings.HasPrefix(line.Headrace.Lane, v.Name+"/") {
+					if !strings.HasPrefix(line.Headrace.Text, says) || !strings.HasPrefix(line.Headrace.Lane, v.Name+"/") {
 						t.Errorf("%s: %q in %q: %s", variable, line.Headrace.Text, line.Headrace.Lane, said)
 					}
 				}

@@ -115,7 +115,8 @@ func dialectNamed(name string) provider.Dialect {
 // demandsBound reports whether the dialect takes no chat without a bound on its answer.
 func (f *whomFlags) demandsBound() bool {
 	err := f.takes(provider.Request{Endpoint: provider.Chat, Model: "any", Body: []byte(`{"messages":[{"role":"user","content":"Hi"}]}`)})
-	return err != nil
+	_, refused := errors.AsType[*provider.Untranslatable](err)
+	return refused
 }
 
 // fromUsual takes the parts of a place that were not told from the variables in which they

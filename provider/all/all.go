@@ -5,10 +5,12 @@ import (
 
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/anthropic"
+	"github.com/headrace/headrace/provider/cohere"
 	"github.com/headrace/headrace/provider/converse"
 	"github.com/headrace/headrace/provider/gemini"
 	"github.com/headrace/headrace/provider/openai"
 	simanthropic "github.com/headrace/headrace/provider/sim/anthropic"
+	simcohere "github.com/headrace/headrace/provider/sim/cohere"
 	simconverse "github.com/headrace/headrace/provider/sim/converse"
 	"github.com/headrace/headrace/provider/sim/face"
 	simgemini "github.com/headrace/headrace/provider/sim/gemini"
@@ -27,6 +29,7 @@ var all = []Entry{
 	{Dialect: anthropic.Dialect{}, Face: simanthropic.Face{}},
 	{Dialect: gemini.Dialect{}, Face: simgemini.Face{}},
 	{Dialect: converse.Dialect{}, Face: simconverse.Face{}},
+	{Dialect: cohere.Dialect{}, Face: simcohere.Face{}},
 }
 
 // All is every dialect, OpenAI's first.

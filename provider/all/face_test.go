@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,7 +36,8 @@ func clientOf(d provider.Dialect, key string, t http.RoundTripper) (*wire.Client
 }
 
 // Every dialect has a face that speaks it, and a client that asks a chat of OpenAI's there
-// gets its answer in words, with what it used and why it ended, or the error that it is.
+// gets its answer in words, with what it used and why it ended, or the error that it is. One
+// without chats is asked for a rerank.
 func TestClientsAskTheirFaces(t *testing.T) {
 	for _, e := range all.All() {
 		name := e.Dialect.Name()
@@ -58,6 +60,7 @@ func TestClientsEmbedAtTheirFaces(t *testing.T) {
 		{"openai", "m", `"input":["one","two"]`, "data.#.embedding"},
 		{"gemini", "m", `"input":"one"`, "embedding.values"},
 		{"gemini", "m", `"input":["one","two"]`, "embeddings.#.values"},
+		{"cohere", "m", `"input":["one","two"],"input_type":"search_query"`, "embeddings.float"},
 	} {
 		entry, _ := all.Named(c.dialect)
 		client, err := clientOf(entry.Dialect, "key-1", sim.NewTransport(sim.New(sim.Config{Face: entry.Face, Keys: []string{"key-1"}}, clockwork.NewFakeClock())))
@@ -96,6 +99,11 @@ var asked = []struct {
 	{model: "another", want: provider.ModelNotFound},
 }
 
+// chats reports whether a dialect has chats, of its own or translated.
+func chats(d provider.Dialect) bool {
+	return slices.Contains(append(wire.Served(d), wire.Translates(d)...), provider.Chat)
+}
+
 func askFace(t *testing.T, e all.Entry, c struct {
 	cfg        sim.Config
 	key, model string
@@ -115,12 +123,15 @@ func askFace(t *testing.T, e all.Entry, c struct {
 		Endpoint: provider.Chat, Model: model, MaxTokens: 500,
 		Body: []byte(`{"model":"` + model + `","messages":[{"role":"user","content":"hello"}]}`),
 	}
+	if !chats(e.Dialect) {
+		r.Endpoint, r.Body = provider.Rerank, []byte(`{"model":"`+model+`","query":"hello","documents":["one","two"]}`)
+	}
 	_, _ = client.Do(context.Background(), r)
 	reply, err := client.Do(context.Background(), r)
 	if c.fine != (err == nil) || !c.fine && !errors.Is(err, c.want) {
 		t.Errorf("%+v: %v, want %v", c, err, c.want)
 	}
-	if !c.fine {
+	if !c.fine || !chats(e.Dialect) {
 		return
 	}
 	if reply.Text != sim.Answer("hello") || !reply.HasText || reply.Dialect != name || reply.Translated != (name != "openai") {

@@ -67,6 +67,9 @@ var ofBedrock = provider.Wording{
 	Phrases: []provider.Phrase{{Says: "with on-demand throughput isn", Kind: provider.ModelNotFound}},
 }
 
+// ofCohere: a trial key's calls of a month are used up, as a 429.
+var ofCohere = provider.Wording{Phrases: []provider.Phrase{{Says: "api calls / month", Kind: provider.QuotaExhausted}}}
+
 // ofZai holds Z.ai's error numbers, which Zhipu's own platform shares. 1211 and 1301 come as
 // a 400, all others as a 429.
 var ofZai = provider.Wording{Kinds: map[string]provider.Kind{
@@ -235,9 +238,17 @@ var makers = []Vendor{
 		Name: "cohere", Title: "Cohere", Dialect: openAI, Charge: greater,
 		Base: "https://api.cohere.ai/compatibility/v1", Hosts: []string{"api.cohere.ai", "api.cohere.com"},
 		Keys: []string{"CO_API_KEY", "COHERE_API_KEY"}, ByAccount: true, Serves: []string{provider.Chat, provider.Embeddings},
-		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "api calls / month", Kind: provider.QuotaExhausted}}},
-		Note:    "Its compatible door: no n, logit_bias, store or parallel_tool_calls. A trial key has 20 chats a minute and 1,000 calls a month. No headers.",
+		Wording: ofCohere,
+		Note:    "Its compatible door, of chats and embeddings: no n, logit_bias, store or parallel_tool_calls. A trial key has 20 chats a minute and 1,000 calls a month. No headers.",
 		Source:  "https://docs.cohere.com: Compatibility API, Rate limits", Day: "2026-10-18",
+	},
+	{
+		Name: "cohere-v2", Title: "Cohere, its own shape", Dialect: cohere, Charge: greater,
+		Base: "https://api.cohere.com",
+		Keys: []string{"CO_API_KEY", "COHERE_API_KEY"}, ByAccount: true,
+		Wording: ofCohere,
+		Note:    "Rerank and embeddings. Each text must say what it is for: --param input_type=search_document, search_query, classification or clustering. A rerank is billed by searches, so its cost is not known. No headers.",
+		Source:  "docs.cohere.com, API reference v2: Rerank, Embed", Day: "2026-11-26",
 	},
 	{
 		Name: "mistral", Title: "Mistral", Dialect: openAI, Charge: greater,

@@ -17,12 +17,14 @@
 //	 (loopback socket)        │          ▼               ▼
 //	                        Face       Books          in the face's words
 //	       openai (also Azure's),        │
-//	  anthropic, gemini, converse        └──▶ GET /sim/books
+//	  anthropic, gemini, converse,       │
+//	             cohere                  └──▶ GET /sim/books
 //
 // What may be asked, what is demanded of a request and how answers, faults and limits are
 // worded is the [face.Face]'s: see the folders beside this file. Without one it is
-// OpenAI's: POST /v1/chat/completions, /v1/embeddings, /v1/responses, /v1/completions and
-// /v1/moderations and /v1/rerank, and GET /v1/models. Beside every face are GET /sim/books and /healthz.
+// OpenAI's: POST /v1/chat/completions, /v1/embeddings, /v1/responses, /v1/completions,
+// /v1/moderations and /v1/rerank, and GET /v1/models. Beside every face are GET /sim/books and
+// /healthz.
 //
 // An answer is [Answer] of the prompt and carries its checksum, so that whoever holds a
 // prompt can prove that an answer belongs to it. With TrackBodies the books count each body
