@@ -351,3 +351,54 @@ func TestPlaceholdersAreNoSecrets(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A request that was signed with other credentials before bears nothing of them: not their
+// token after one without it has signed it anew.
+func TestSignedAnew(t *testing.T) {
+	first := sigv4.Credentials{AccessKeyID: "AKIDFIRST", SecretAccessKey: "first-secret", SessionToken: "first-token"}
+	second := sigv4.Credentials{AccessKeyID: "AKIDSECOND", SecretAccessKey: "second-secret", SessionToken: "second-token"}
+	third := sigv4.Credentials{AccessKeyID: "AKIDTHIRD", SecretAccessKey: "third-secret"}
+	body := []byte("{}")
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://host/model/m/converse", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []sigv4.Credentials{first, second, third, first} {
+		if err := newSource(t, c, "eu-central-1", sigv4.Bedrock).Apply(t.Context(), q, body); err != nil {
+			t.Fatal(err)
+		}
+		if _, has := q.Header["X-Amz-Security-Token"]; has != (c.SessionToken != "") {
+			t.Errorf("%s: token %q", c.AccessKeyID, q.Header.Values("X-Amz-Security-Token"))
+		}
+		sent := q.Clone(t.Context())
+		sent.Body = io.NopCloser(bytes.NewReader(body))
+		came, read := onTheWire(t, sent)
+		by := checker{id: c.AccessKeyID, secret: c.SecretAccessKey, token: c.SessionToken, region: "eu-central-1", service: sigv4.Bedrock}
+		if err := by.check(came, read, time.Now()); err != nil {
+			t.Errorf("%s: %v", c.AccessKeyID, err)
+		}
+	}
+}
+
+// A request without headers gets those of its signature.
+func TestNoHeaders(t *testing.T) {
+	u := &url.URL{Scheme: "https", Host: "host", Path: "/"}
+	q := &http.Request{Method: http.MethodGet, URL: u}
+	if err := newSource(t, suite, "us-east-1", "service").Apply(t.Context(), q, nil); err != nil || q.Header.Get("Authorization") == "" {
+		t.Errorf("%v, %v", err, q.Header)
+	}
+}
+
+// The last character that a header may have is one of a secret.
+func TestLastCharacter(t *testing.T) {
+	if _, err := sigv4.New(sigv4.Credentials{AccessKeyID: "AKID", SecretAccessKey: "a~!"}, "us-east-1", "service"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Credentials and sources say in %#v what they are, and nothing of what they hold.
+func TestGoString(t *testing.T) {
+	if got := fmt.Sprintf("%#v, %#v", suite, newSource(t, suite, "us-east-1", "service")); got != "credentials of AWS, signatures for service in us-east-1" {
+		t.Error(got)
+	}
+}
