@@ -243,8 +243,8 @@ func TestHintsOfOtherDialects(t *testing.T) {
 		line, provider string
 		want           []string
 	}{
-		{`{"custom_id":"a","params":{"model":"m","max_tokens":9,"messages":[]}}`, "gemini", []string{"--provider anthropic or azure-anthropic or bedrock-anthropic takes lines for /v1/messages\n"}},
-		{`{"key":"a","request":{"contents":[]}}`, "openai", []string{"--provider gemini or vertex takes lines for :generateContent\n"}},
+		{`{"custom_id":"a","params":{"model":"m","max_tokens":9,"messages":[]}}`, "gemini", []string{"--provider anthropic or vertex-anthropic or azure-anthropic or bedrock-anthropic takes lines for /v1/messages\n"}},
+		{`{"key":"a","request":{"contents":[]}}`, "openai", []string{"--provider gemini or vertex or vertex-express takes lines for :generateContent\n"}},
 		{`{"recordId":"a","modelInput":{"messages":[]}}`, "openai", []string{"--provider bedrock takes lines for /converse\n"}},
 		{`{"messages":[{"role":"user","content":"hi"}]}`, "anthropic", []string{
 			"in.jsonl:1: max_completion_tokens is missing, and a bound is demanded: the line cannot be translated for lane anthropic/m (anthropic): add it, or choose",

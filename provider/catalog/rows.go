@@ -119,7 +119,7 @@ var makers = []Vendor{
 		Wording:      provider.Wording{Kinds: map[string]provider.Kind{"resource_unavailable": provider.Overloaded}},   // no room in the flex tier, as a 429
 		Organisation: "Openai-Organization",
 		Note:         "Limits are of an organisation and a model, and some models share theirs. Flex tiers are slow: set a longer timeout.",
-		Source:       "github.com/openai/openai-go/v3 v3.96.0; https://developers.openai.com/docs/guides/error-codes", Day: "2026-11-26",
+		Source:       "github.com/openai/openai-go/v3 v3.96.0; https://developers.openai.com/docs/guides/error-codes; its limits of 2026-10-18", Day: "2026-11-26",
 	},
 	{
 		Name: "anthropic", Title: "Anthropic", Dialect: anthropic,
@@ -129,7 +129,7 @@ var makers = []Vendor{
 		Periods:      limiter.Periods{{Family: "anthropic", Per: minute}},
 		Organisation: "Anthropic-Organization-Id",
 		Note:         "Models of a class share their limits. max_tokens is required.",
-		Source:       "github.com/anthropics/anthropic-sdk-go v1.84.0; https://docs.anthropic.com/en/api/rate-limits", Day: "2026-11-26",
+		Source:       "github.com/anthropics/anthropic-sdk-go v1.84.0; its limits of 2026-10-18: https://docs.anthropic.com/en/api/rate-limits", Day: "2026-11-26",
 	},
 	{
 		Name: "gemini", Title: "Gemini (AI Studio)", Dialect: gemini,
@@ -137,7 +137,7 @@ var makers = []Vendor{
 		Auth: GoogAPIKey, Keys: []string{"GOOGLE_API_KEY", "GEMINI_API_KEY"}, Charge: byGemini,
 		Wording: provider.Wording{Kinds: billingOff},
 		Note:    "Limits are of a project: more keys of one project give nothing. No headers. A refused prompt that is too long still counts (second-hand).",
-		Source:  "google.golang.org/genai v1.77.0; https://ai.google.dev/gemini-api/docs/rate-limits", Day: "2026-11-26",
+		Source:  "google.golang.org/genai v1.77.0; its limits of 2026-10-18: https://ai.google.dev/gemini-api/docs/rate-limits", Day: "2026-11-26",
 	},
 	{
 		Name: "google-openai", Title: "Gemini, OpenAI's shape", Dialect: openAI,
@@ -154,7 +154,7 @@ var makers = []Vendor{
 		Auth:  Google, Headers: quotaProject, Charge: byGemini, Serves: []string{provider.GenerateContent, provider.EmbedContent},
 		Wording: ofVertex,
 		Note:    "A 429 tells of a pool that all share, not of your own quota: it is read as overload. Embeddings are those of gemini-embedding-2 and later, one text a line. No headers.",
-		Source:  "google.golang.org/genai v1.77.0; https://cloud.google.com/vertex-ai/generative-ai/docs/error-code-429", Day: "2026-11-26",
+		Source:  "google.golang.org/genai v1.77.0; its limits of 2026-10-18: https://cloud.google.com/vertex-ai/generative-ai/docs/error-code-429", Day: "2026-11-26",
 	},
 	{
 		Name: "vertex-express", Title: "Gemini (Vertex AI in express mode)", Dialect: gemini,
