@@ -56,28 +56,7 @@ func writeProviders(out io.Writer) {
 	for line := range strings.Lines(rows.String()) {
 		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
 	}
-	fmt.Fprintf(out, providersMore, inLines(placeVariables()), strings.Join(ownServers(), ", "))
-}
-
-// inLines lists names in lines of the page's width.
-func inLines(names []string) string {
-	const width = 90
-	var text strings.Builder
-	used := 0
-	for i, name := range names {
-		switch {
-		case i == 0:
-		case used+len(name)+2 > width:
-			text.WriteString(",\n")
-			used = 0
-		default:
-			text.WriteString(", ")
-			used += 2
-		}
-		text.WriteString(name)
-		used += len(name)
-	}
-	return text.String()
+	fmt.Fprintf(out, providersMore, wrapped(placeVariables(), "  "), strings.Join(ownServers(), ", "))
 }
 
 // placeVariables are those in which the parts of an address may be.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -125,7 +126,15 @@ func served(t *testing.T, v *catalog.Vendor, header, bears string, calls *atomic
 		}
 		calls.Add(1)
 		r.Header.Set("X-Api-Key", "k") // for faces that know no signature
-		for door, path := range map[string]string{"/chat/completions": "/v1/chat/completions", "/v1/messages": "/v1/messages", "/responses": "/v1/responses"} {
+		if v.InBody != "" {            // the face wants the model that the address names
+			body, _ := io.ReadAll(r.Body)
+			if !bytes.Contains(body, []byte(v.InBody)) {
+				t.Errorf("%s: %s is not in %s", v.Name, v.InBody, body)
+			}
+			body = bytes.Replace(body, []byte(v.InBody), []byte(`"model":"m"`), 1)
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		}
+		for door, path := range map[string]string{":rawPredict": "/v1/messages", "/chat/completions": "/v1/chat/completions", "/v1/messages": "/v1/messages", "/responses": "/v1/responses"} {
 			if strings.HasSuffix(r.URL.Path, door) {
 				r.URL.Path = path
 			}
@@ -226,16 +235,18 @@ func TestSignedCalls(t *testing.T) {
 // all calls, from the place that the file names, for the project that it names if no other is
 // told. Calls are counted to the quota project of the variable, else to that of the file.
 func TestTokensOfAnAccount(t *testing.T) {
-	for _, c := range []struct{ flag, variable, project, counted string }{
-		{"", "", "p", "of-the-file"},
-		{"", "example.com:of-the-variable", "p", "example.com:of-the-variable"},
-		{"example.com:told", "", "example.com:told", "of-the-file"},
+	for _, c := range []struct{ provider, flag, variable, project, counted string }{
+		{"vertex", "", "", "p", "of-the-file"},
+		{"vertex", "", "example.com:of-the-variable", "p", "example.com:of-the-variable"},
+		{"vertex", "example.com:told", "", "example.com:told", "of-the-file"},
+		{"vertex-openai", "", "", "p", "of-the-file"},
+		{"vertex-anthropic", "", "", "p", "of-the-file"},
 	} {
-		tokensOfAnAccount(t, c.flag, c.variable, c.project, c.counted)
+		tokensOfAnAccount(t, c.provider, c.flag, c.variable, c.project, c.counted)
 	}
 }
 
-func tokensOfAnAccount(t *testing.T, flag, variable, project, counted string) {
+func tokensOfAnAccount(t *testing.T, name, flag, variable, project, counted string) {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -249,7 +260,7 @@ func tokensOfAnAccount(t *testing.T, flag, variable, project, counted string) {
 		t.Fatal(err)
 	}
 	file := writeLines(t, string(account))
-	v, _ := catalog.Named("vertex")
+	v, _ := catalog.Named(name)
 	var calls, tokens atomic.Int64
 	models := served(t, &v, "Authorization", "Bearer ya29.the-token-1", &calls)
 	env := theirHosts(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -263,13 +274,25 @@ func tokensOfAnAccount(t *testing.T, flag, variable, project, counted string) {
 		models.ServeHTTP(w, r)
 	}), "oauth2.googleapis.com", theirHost(t, &v))
 	out := filepath.Join(t.TempDir(), "out.jsonl")
-	args := []string{writeLines(t, threePrompts), "-o", out, "--provider", "vertex", "--model", "gemini-x"}
+	args := []string{writeLines(t, threePrompts), "-o", out, "--provider", name, "--model", "gemini-x"}
 	if flag != "" {
 		args = append(args, "--project", flag)
 	}
 	said := runs(t, append(env, "GOOGLE_CLOUD_LOCATION=europe-west4", "GOOGLE_APPLICATION_CREDENTIALS="+file, "GOOGLE_CLOUD_QUOTA_PROJECT="+variable), args...)
 	if results := resultsOf(t, out); len(results) != 3 || calls.Load() != 3 || tokens.Load() != 1 {
-		t.Errorf("%d results of %d calls with %d tokens: %s", len(results), calls.Load(), tokens.Load(), said)
+		t.Errorf("%s: %d results of %d calls with %d tokens: %s", name, len(results), calls.Load(), tokens.Load(), said)
+	}
+}
+
+// SageMaker is called with a token in a file: no variable of its own is known.
+func TestTokenInAFile(t *testing.T) {
+	v, _ := catalog.Named("sagemaker")
+	var calls atomic.Int64
+	env := append(theirHosts(t, served(t, &v, "Authorization", "Bearer the-token-0123456789", &calls), theirHost(t, &v)), theirPlaceVariables()...)
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	runs(t, env, writeLines(t, threePrompts), "-o", out, "--provider", "sagemaker", "--model", "my-endpoint", "--api-key-file", writeLines(t, "the-token-0123456789\n"))
+	if results := resultsOf(t, out); len(results) != 3 || calls.Load() != 3 {
+		t.Errorf("%d results of %d calls", len(results), calls.Load())
 	}
 }
 

@@ -100,13 +100,12 @@ var ofDashScope = provider.Wording{
 	},
 }
 
-// ofMiniMax: its numbers stand behind its prose. No balance comes as a 402, 429 or 500, and the
-// limit of a plan as a 429.
+// ofMiniMax: its numbers stand behind its prose. No balance comes as a 402, 429 or 500, the
+// limit of a plan as a 429, and what is sensitive as a 422 or 500.
 var ofMiniMax = provider.Wording{Phrases: []provider.Phrase{
 	{Says: "(1008)", Kind: provider.QuotaExhausted},
 	{Says: "(2056)", Kind: provider.QuotaExhausted},
-	{Says: "(1026)", Kind: provider.Refused}, // the prompt is sensitive
-	{Says: "(1027)", Kind: provider.Refused}, // the answer is
+	{Says: "new_sensitive", Kind: provider.Refused}, // the prompt (1026) or the answer (1027) is
 }}
 
 // makers serve models of their own, or are the door to those of one maker.

@@ -105,14 +105,14 @@ var hosts = []Vendor{
 	{
 		Name: "siliconflow", Title: "SiliconFlow", Dialect: openAI, Charge: greater,
 		Base: "https://api.siliconflow.com/v1", Hosts: []string{"api.siliconflow.com"},
-		Keys: []string{"SILICONFLOW_API_KEY"}, Wording: ofSiliconFlow,
+		Keys: []string{"SILICONFLOW_API_KEY"}, Wording: ofSiliconFlow, SecondHand: true,
 		Note:   "Limits are of an account and a model.",
 		Source: "siliconflow.com/blog, OpenAI SDK setup; docs.siliconflow.cn/en/faqs/error-code", Day: "2026-11-26",
 	},
 	{
 		Name: "siliconflow-cn", Title: "SiliconFlow in China", Dialect: openAI, Charge: greater,
 		Base: "https://api.siliconflow.cn/v1", Hosts: []string{"api.siliconflow.cn"},
-		Keys: []string{"SILICONFLOW_API_KEY"}, Wording: ofSiliconFlow,
+		Keys: []string{"SILICONFLOW_API_KEY"}, Wording: ofSiliconFlow, SecondHand: true,
 		Note:   "Limits are of an account and a model.",
 		Source: "docs.siliconflow.cn, quickstart, error-code and rate-limits", Day: "2026-11-26",
 	},

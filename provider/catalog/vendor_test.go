@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/headrace/headrace/limiter"
@@ -141,6 +142,9 @@ func TestRows(t *testing.T) {
 			if !variableName.MatchString(key) {
 				t.Errorf("%s: variable %q", v.Name, key)
 			}
+		}
+		if _, err := time.Parse(time.DateOnly, v.Day); (v.Source != "") != (v.Day != "") || v.Day != "" && err != nil {
+			t.Errorf("%s: of %q on %q: %v", v.Name, v.Source, v.Day, err)
 		}
 		for _, token := range v.Bearers {
 			if !slices.Contains(v.Keys, token) {
