@@ -158,16 +158,16 @@ var makers = []Vendor{
 	{
 		Name: "vertex-express", Title: "Gemini (Vertex AI in express mode)", Dialect: gemini,
 		Base: "https://aiplatform.googleapis.com/v1/publishers/google",
-		Auth: GoogAPIKey, Keys: []string{"GOOGLE_API_KEY"}, Charge: byGemini, Wording: ofVertex,
-		Note:   "A key and neither a project nor a location. No headers.",
-		Source: "cloud.google.com/vertex-ai, express mode REST reference; google.golang.org/genai v1.77.0", Day: "2026-11-26",
+		Auth: GoogAPIKey, Keys: []string{"GOOGLE_API_KEY"}, Charge: byGemini, Wording: ofVertex, Serves: []string{provider.GenerateContent},
+		Note:   "A key and neither a project nor a location. It has no embeddings. No headers.",
+		Source: "https://cloud.google.com/vertex-ai/generative-ai/docs/start/express-mode/vertex-ai-express-mode-api-reference; google.golang.org/genai v1.77.0", Day: "2026-11-26",
 	},
 	{
 		Name: "vertex-openai", Title: "Vertex AI, OpenAI's shape", Dialect: openAI, Charge: byGemini,
 		Base: vertexBase + vertexOpenAPI, Bases: vertexBases(vertexOpenAPI),
 		Auth: Google, Headers: quotaProject, Wording: ofVertex, Serves: []string{provider.Chat, provider.Embeddings},
 		Note:   "Models are named with their maker, as in google/gemini-2.5-flash. No headers.",
-		Source: "cloud.google.com/vertex-ai, Call Vertex AI models by using the OpenAI library", Day: "2026-11-26",
+		Source: "https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/call-vertex-using-openai-library", Day: "2026-11-26",
 	},
 	{
 		Name: "vertex-anthropic", Title: "Claude on Vertex AI", Dialect: anthropic, Charge: greater,
@@ -178,7 +178,7 @@ var makers = []Vendor{
 		},
 		Auth: Google, Headers: quotaProject, Wording: provider.Wording{Kinds: billingOff},
 		Note:   "The model is part of the address: a body is sent without its own, and with the version in that place. Quotas are of a model and a location, and may be 0. No headers.",
-		Source: "docs.anthropic.com, Claude on Vertex AI; anthropic-sdk-go v1.84.0", Day: "2026-11-26",
+		Source: "https://docs.anthropic.com/en/api/claude-on-vertex-ai; github.com/anthropics/anthropic-sdk-go v1.84.0, vertex", Day: "2026-11-26",
 	},
 	{
 		Name: "azure", Title: "Azure OpenAI", Dialect: openAI, Charge: greater,
@@ -200,7 +200,7 @@ var makers = []Vendor{
 		Base: "https://{resource}.services.ai.azure.com/openai/v1",
 		Auth: APIKey, Keys: azureKeys, Bearers: []string{entraToken}, Timeout: slowAnswers,
 		Note:   "The body's model is the name of a deployment, of whichever maker. Serverless deployments have addresses of their own.",
-		Source: "learn.microsoft.com/azure, Foundry Models endpoints", Day: "2026-11-26",
+		Source: "https://learn.microsoft.com/en-us/azure/ai-foundry/foundry-models/concepts/endpoints", Day: "2026-11-26",
 	},
 	{
 		Name: "azure-anthropic", Title: "Claude on Azure", Dialect: anthropic,
@@ -285,7 +285,7 @@ var makers = []Vendor{
 		Base: "https://api.moonshot.cn/v1", Hosts: []string{"api.moonshot.cn"},
 		Keys: []string{"MOONSHOT_API_KEY"}, ByAccount: true, InFlight: 1,
 		Note:   "Keys of platform.kimi.com. The smallest accounts have 1 call in flight and 3 a minute.",
-		Source: "platform.kimi.com/docs/api/overview", Day: "2026-11-26",
+		Source: "https://platform.kimi.com/docs/api/overview", Day: "2026-11-26",
 	},
 	{
 		Name: "dashscope", Title: "Alibaba Cloud Model Studio (Qwen)", Dialect: openAI, Charge: greater,
@@ -293,34 +293,34 @@ var makers = []Vendor{
 		Hosts: []string{"dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com", "ap-southeast-1.maas.aliyuncs.com", "eu-central-1.maas.aliyuncs.com"},
 		Keys:  []string{"DASHSCOPE_API_KEY"}, Wording: ofDashScope,
 		Note:   "Singapore. A key is valid in its region only; --base-url names that of another. Limits are of an account and a model, and are enforced by the second, too.",
-		Source: "alibabacloud.com/help/model-studio, base-url, rate-limit and error-code", Day: "2026-11-26",
+		Source: "https://www.alibabacloud.com/help/model-studio/base-url; https://help.aliyun.com/en/model-studio/rate-limit; https://help.aliyun.com/en/model-studio/error-code", Day: "2026-11-26",
 	},
 	{
 		Name: "dashscope-cn", Title: "Alibaba Cloud Model Studio in China", Dialect: openAI, Charge: greater,
 		Base: "https://dashscope.aliyuncs.com/compatible-mode/v1", Hosts: []string{"dashscope.aliyuncs.com", "cn-beijing.maas.aliyuncs.com"},
 		Keys: []string{"DASHSCOPE_API_KEY"}, Wording: ofDashScope,
 		Note:   "Beijing. Limits are of an account and a model, and are enforced by the second, too.",
-		Source: "help.aliyun.com/model-studio, base-url, rate-limit and error-code", Day: "2026-11-26",
+		Source: "https://help.aliyun.com/model-studio/base-url; https://help.aliyun.com/en/model-studio/rate-limit; https://help.aliyun.com/en/model-studio/error-code", Day: "2026-11-26",
 	},
 	{
 		Name: "minimax", Title: "MiniMax", Dialect: openAI, Charge: greater,
 		Base: "https://api.minimax.io/v1", Hosts: []string{"api.minimax.io"},
 		Keys: []string{"MINIMAX_API_KEY"}, Wording: ofMiniMax,
 		Note:   "A key of a plan does not draw on the balance, and the other way round. Thinking may be part of the answer, between <think> tags.",
-		Source: "platform.minimax.io/docs, OpenAI's shape and error codes", Day: "2026-11-26",
+		Source: "https://platform.minimax.io/docs/api-reference/errorcode.md; the address: developersdigest.tech, API compatibility, which quotes the maker", Day: "2026-11-26",
 	},
 	{
 		Name: "minimax-cn", Title: "MiniMax in China", Dialect: openAI, Charge: greater,
 		Base: "https://api.minimaxi.com/v1", Hosts: []string{"api.minimaxi.com"},
 		Keys: []string{"MINIMAX_API_KEY"}, Wording: ofMiniMax,
-		Source: "platform.minimaxi.com/docs/api-reference", Day: "2026-11-26",
+		Source: "https://platform.minimaxi.com/docs/api-reference/responses-create", Day: "2026-11-26",
 	},
 	{
 		Name: "perplexity", Title: "Perplexity", Dialect: openAI, Charge: greater,
 		Base: "https://api.perplexity.ai/v1", Hosts: []string{"api.perplexity.ai"},
 		Keys: []string{"PERPLEXITY_API_KEY"}, Serves: []string{provider.Responses},
 		Note:   "Speaks Responses alone: its chat completions ended on 27 September 2026 (second-hand).",
-		Source: "docs.perplexity.ai, OpenAI compatibility; the day of the end: docs.stigg.io, truefoundry.com", Day: "2026-11-26",
+		Source: "https://docs.perplexity.ai/docs/grounded-llm/openai-compatibility; the day of the end: https://docs.stigg.io/documentation/ai-agents/providers/perplexity", Day: "2026-11-26",
 	},
 	{
 		Name: "zai", Title: "Z.ai", Dialect: openAI, Charge: greater,
@@ -333,7 +333,7 @@ var makers = []Vendor{
 		Name: "zai-cn", Title: "Zhipu AI (Z.ai in China)", Dialect: openAI, Charge: greater,
 		Base: "https://open.bigmodel.cn/api/paas/v4", Hosts: []string{"open.bigmodel.cn"},
 		Keys: []string{"ZHIPUAI_API_KEY", "ZAI_API_KEY"}, Wording: ofZai,
-		Source: "pypi.org/project/zhipuai 2.1.5", Day: "2026-11-26",
+		Source: "https://pypi.org/project/zhipuai/2.1.5.20250801", Day: "2026-11-26",
 	},
 }
 

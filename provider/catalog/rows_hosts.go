@@ -107,14 +107,14 @@ var hosts = []Vendor{
 		Base: "https://api.siliconflow.com/v1", Hosts: []string{"api.siliconflow.com"},
 		Keys: []string{"SILICONFLOW_API_KEY"}, Wording: ofSiliconFlow, SecondHand: true,
 		Note:   "Limits are of an account and a model.",
-		Source: "siliconflow.com/blog, OpenAI SDK setup; docs.siliconflow.cn/en/faqs/error-code", Day: "2026-11-26",
+		Source: "https://www.siliconflow.com/blog/openai-sdk-siliconflow-compatibility-checks; https://docs.siliconflow.cn/en/faqs/error-code", Day: "2026-11-26",
 	},
 	{
 		Name: "siliconflow-cn", Title: "SiliconFlow in China", Dialect: openAI, Charge: greater,
 		Base: "https://api.siliconflow.cn/v1", Hosts: []string{"api.siliconflow.cn"},
 		Keys: []string{"SILICONFLOW_API_KEY"}, Wording: ofSiliconFlow, SecondHand: true,
 		Note:   "Limits are of an account and a model.",
-		Source: "docs.siliconflow.cn, quickstart, error-code and rate-limits", Day: "2026-11-26",
+		Source: "https://docs.siliconflow.cn/docs/userguide/quickstart; https://docs.siliconflow.cn/faqs/error-code", Day: "2026-11-26",
 	},
 	{
 		Name: "databricks", Title: "Databricks", Dialect: openAI, Charge: greater,
@@ -122,7 +122,7 @@ var hosts = []Vendor{
 		Hosts: []string{"cloud.databricks.com", "azuredatabricks.net", "gcp.databricks.com"}, Places: map[string][]string{"resource": nil},
 		Endpoint: "DATABRICKS_HOST", Keys: []string{"DATABRICKS_TOKEN"},
 		Note:   "The resource is the workspace's, on AWS; of any cloud it may be in DATABRICKS_HOST. The model is the name of an endpoint. Input and output tokens have limits of their own. No headers.",
-		Source: "docs.databricks.com, Use foundation models, and Foundation Model APIs limits", Day: "2026-11-26",
+		Source: "https://docs.databricks.com/machine-learning/model-serving/score-model-serving-endpoints; https://docs.databricks.com/aws/machine-learning/foundation-model-apis/limits", Day: "2026-11-26",
 	},
 	{
 		Name: "ollama-cloud", Title: "Ollama's cloud", Dialect: openAI, Charge: greater,
@@ -130,7 +130,7 @@ var hosts = []Vendor{
 		Keys: []string{"OLLAMA_API_KEY"}, ByAccount: true,
 		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "usage limit", Kind: provider.QuotaExhausted}}},
 		Note:    "Plans bound the use of a session, a week or a month, and the calls in flight: set -c (second-hand).",
-		Source:  "docs.ollama.com/api/introduction", Day: "2026-11-26",
+		Source:  "https://docs.ollama.com/api/introduction", Day: "2026-11-26",
 	},
 	{
 		Name: "sagemaker", Title: "Amazon SageMaker", Dialect: openAI, Charge: greater,
@@ -138,7 +138,7 @@ var hosts = []Vendor{
 		Path: "/{model}/openai/v1{path}", InBody: `"model":""`, Serves: []string{provider.Chat},
 		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "received server error", Kind: provider.Server}}},
 		Note:    "The model is the name of your endpoint. A token lives 12 hours at most, and no variable is known for it: --api-key-file has it. A body's model is emptied, as containers know another (second-hand). No quota but the endpoint's own.",
-		Source:  "docs.aws.amazon.com/sagemaker, Invoke endpoints with OpenAI-compatible APIs", Day: "2026-11-26",
+		Source:  "https://docs.aws.amazon.com/sagemaker/latest/dg/realtime-endpoints-openai-compatible.html", Day: "2026-11-26",
 	},
 }
 
