@@ -23,18 +23,19 @@ const (
 	EmbedContent       = ":embedContent"       // of Gemini: a vector
 	BatchEmbedContents = ":batchEmbedContents" // of Gemini: several
 	CohereEmbed        = "/v2/embed"           // of Cohere
+	Invoke             = "/invoke"             // of Bedrock: embeddings, in the words of a model's maker
 )
 
 // Operations are all of them.
 func Operations() []string {
-	return []string{Chat, Completions, Embeddings, Responses, Moderations, Rerank, Messages, GenerateContent, Converse, EmbedContent, BatchEmbedContents, CohereEmbed}
+	return []string{Chat, Completions, Embeddings, Responses, Moderations, Rerank, Messages, GenerateContent, Converse, EmbedContent, BatchEmbedContents, CohereEmbed, Invoke}
 }
 
 // OnlyReads reports whether a model answers an operation without writing: with vectors,
 // verdicts or scores.
 func OnlyReads(operation string) bool {
 	switch operation {
-	case Embeddings, Moderations, Rerank, EmbedContent, BatchEmbedContents, CohereEmbed:
+	case Embeddings, Moderations, Rerank, EmbedContent, BatchEmbedContents, CohereEmbed, Invoke:
 		return true
 	}
 	return false

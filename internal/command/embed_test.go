@@ -16,7 +16,9 @@ var embedded = []struct {
 	refused, field, why      string // of a body that is not
 }{
 	{"gemini", "gemini", "gemini-embedding-001", `,"dimensions":8`, `"embedding":{"values":[ "embeddings":[{"values":[`, `"encoding_format":"base64"`, "encoding_format", `is not "float"`},
-	{"cohere-v2", "cohere", "embed-v4.0", `,"dimensions":256,"input_type":"search_document"`, `"embeddings":{"float":[[`, `"dimensions":256`, "input_type", "is missing, and one is demanded"},
+	{"bedrock", "converse", "amazon.titan-embed-text-v2:0", `,"dimensions":256`, `"embedding":[`, `"dimensions":0`, "dimensions", "is not a whole number"},
+	{"bedrock", "converse", "us.cohere.embed-v4:0", `,"dimensions":256,"input_type":"search_document"`, `"embeddings":{"float":[[ "embeddings":{"float":[[`, `"dimensions":256`, "input_type", "is missing, and one is demanded"},
+	{"cohere-v2", "cohere", "embed-v4.0", `,"dimensions":256,"input_type":"search_document"`, `"embeddings":{"float":[[ "meta":`, `"dimensions":256`, "input_type", "is missing, and one is demanded"},
 }
 
 // Lines for /v1/embeddings are translated where another dialect says the same, planned without a
@@ -24,7 +26,7 @@ var embedded = []struct {
 // file, line and field.
 func TestEmbeddingsGoToOtherDialects(t *testing.T) {
 	for _, c := range embedded {
-		t.Run(c.provider, func(t *testing.T) {
+		t.Run(c.provider+"/"+c.model, func(t *testing.T) {
 			t.Parallel()
 			_, base := childSim(t, "--dialect", c.dialect)
 			lines := `{"custom_id":"one","url":"/v1/embeddings","body":{"input":"a river"` + c.more + `}}` + "\n"

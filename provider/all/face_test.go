@@ -60,6 +60,8 @@ func TestClientsEmbedAtTheirFaces(t *testing.T) {
 		{"openai", "m", `"input":["one","two"]`, "data.#.embedding"},
 		{"gemini", "m", `"input":"one"`, "embedding.values"},
 		{"gemini", "m", `"input":["one","two"]`, "embeddings.#.values"},
+		{"converse", "amazon.titan-embed-text-v2:0", `"input":["one"]`, "embedding"},
+		{"converse", "cohere.embed-v4:0", `"input":["one","two"],"input_type":"search_query"`, "embeddings.float"},
 		{"cohere", "m", `"input":["one","two"],"input_type":"search_query"`, "embeddings.float"},
 	} {
 		entry, _ := all.Named(c.dialect)

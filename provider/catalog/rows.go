@@ -216,7 +216,7 @@ var makers = []Vendor{
 		Bases: map[string]string{"cn-": "https://bedrock-runtime.{region}.amazonaws.com.cn"},
 		Hosts: []string{"bedrock-runtime.*.amazonaws.com", "bedrock-runtime-fips.*.amazonaws.com", "bedrock-runtime.*.amazonaws.com.cn"},
 		Auth:  AWS, Service: "bedrock", Keys: []string{awsKey}, Charge: byBedrock, Settles: true, Wording: ofBedrock,
-		Note:   "Many models are reached by the id of an inference profile only. Output burns faster than it is written with some: 5 times with Claude 3.7 and later (second-hand). No headers.",
+		Note:   "Many models are reached by the id of an inference profile only. Output burns faster than it is written with some: 5 times with Claude 3.7 and later (second-hand). Embeddings: Titan 2, Cohere 3 and 4. No headers.",
 		Source: "https://docs.aws.amazon.com/bedrock/latest/userguide: Endpoints, API keys, Troubleshooting API error codes", Day: "2026-10-18",
 	},
 	{

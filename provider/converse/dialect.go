@@ -12,7 +12,7 @@ import (
 // name begins every error of this package.
 const name = "converse"
 
-// Dialect is that of Bedrock's Converse.
+// Dialect is that of Bedrock's Converse, and of its InvokeModel for embeddings.
 type Dialect struct{}
 
 // Name is "converse".
@@ -23,10 +23,11 @@ func (Dialect) Root() string { return "" }
 
 // Path has the model in it: its id, the id of an inference profile, or an ARN.
 func (Dialect) Path(operation, model string) (string, bool) {
-	if operation != provider.Converse {
-		return "", false
+	switch operation {
+	case provider.Converse, provider.Invoke:
+		return "/model/" + provider.Segment(model) + operation, true
 	}
-	return "/model/" + provider.Segment(model) + provider.Converse, true
+	return "", false
 }
 
 // Body is the request's own.
@@ -49,8 +50,11 @@ func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wordin
 		}
 	}
 	reply, e := provider.ReplyIn(status, h, body, w, &words)
-	if e != nil {
+	switch {
+	case e != nil:
 		refine(e, body)
+	case !reply.HasUsage:
+		reply.Usage, reply.HasUsage = readCount(h, body)
 	}
 	return reply, e
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// Face is Bedrock's, of the Converse API. The zero value is ready.
+// Face is Bedrock's, of Converse and of InvokeModel for embeddings. The zero value is ready.
 type Face struct{}
 
 // Name is the dialect's.
@@ -21,16 +21,23 @@ func (Face) Base() string { return "" }
 // Find takes the id of the model out of the path as it was sent, where a slash in it is
 // escaped.
 func (Face) Find(r *http.Request) face.Errand {
-	model, ok := modelOf(r.URL.EscapedPath())
-	if !ok {
-		return face.Errand{}
+	for _, operation := range []string{converse, invoke} {
+		if model, ok := modelOf(r.URL.EscapedPath(), operation); ok {
+			return face.Errand{Aim: face.Ask, Operation: operation, Model: model}.ByMethod(r, http.MethodPost)
+		}
 	}
-	return face.Errand{Aim: face.Ask, Operation: "Converse", Model: model}.ByMethod(r, http.MethodPost)
+	return face.Errand{}
 }
 
-func modelOf(path string) (string, bool) {
+// The operations, as paths end in them.
+const (
+	converse = "/converse"
+	invoke   = "/invoke"
+)
+
+func modelOf(path, operation string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, "/model/")
-	id, found := strings.CutSuffix(rest, "/converse")
+	id, found := strings.CutSuffix(rest, operation)
 	if !ok || !found || id == "" || strings.Contains(id, "/") {
 		return "", false
 	}
@@ -40,7 +47,7 @@ func modelOf(path string) (string, bool) {
 
 // Read reads a body as Bedrock does.
 func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
-	req := &request{}
+	req := &request{operation: e.Operation}
 	req.Model = e.Model
 	req.readKey(r.Header)
 	req.read(body)

@@ -77,7 +77,7 @@ func TestModelInThePath(t *testing.T) {
 	for path, status := range map[string]int{
 		"/model/anthropic.claude-v2:1/converse": 200, "/model/anthropic.claude-v2%3A1/converse": 200, "/model/m/converse": 400,
 		"/model/" + strings.NewReplacer(":", "%3A", "/", "%2F").Replace(arn) + "/converse": 200, "/model/" + arn + "/converse": 404,
-		"/model/m/converse-stream": 404, "/model/m/invoke": 404, "/model/converse": 404,
+		"/model/m/converse-stream": 404, "/model/m/invoke-with-response-stream": 404, "/model/converse": 404,
 	} {
 		if a := simtest.Ask(t, s, path, hello, "Authorization", "Bearer k"); a.Status != status || status == 404 && named(a) != "UnknownOperationException" {
 			t.Errorf("%s: %d %v %s", path, a.Status, a.Header, a.Body.Raw)
@@ -160,6 +160,7 @@ func FuzzRead(f *testing.F) {
 		hello, ``, `{}`, `[]`, `null`, `"`, with(`"inferenceConfig":{"maxTokens":1e300}`), `{"messages":{"a":1}}`, `{"messages":[[],null,{"role":"user"}]}`,
 		`{"messages":[{"role":"user","content":[[],null,{"text":{}},{"text":null}]}]}`, `{"messages":[{"role":"user","content":[{"text":"\ud800` + "\xff" + `"}]}]}`,
 		`{"messages":[{"role":"user","content":[{"image":{"source":1}}]}]}`, strings.Repeat(`{"messages":[`, 2000),
+		`{"inputText":"\ud800"}`, `{"inputText":[],"texts":{"a":1},"input_type":"clustering"}`, `{"texts":[[],null,"a"],"input_type":"clustering"}`,
 	} {
 		f.Add(body, "Bearer k")
 		f.Add(body, signature)
@@ -171,9 +172,12 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for _, s := range []*sim.Server{limited, free} {
-			a := simtest.Ask(t, s, address, body, "Authorization", auth, "X-Amz-Date", time.Time{}.String())
-			if fine := a.Status == 200 && a.Body.Get("output.message.content.#").Num == 1; !fine && named(a) == "" || !gjson.Valid(a.Body.Raw) {
-				t.Errorf("%d %s", a.Status, a.Body.Raw)
+			for _, path := range []string{address, "/model/titan/invoke", "/model/cohere/invoke"} {
+				a := simtest.Ask(t, s, path, body, "Authorization", auth, "X-Amz-Date", time.Time{}.String())
+				vectors := a.Body.Get("embedding").IsArray() || a.Body.Get("embeddings.float").IsArray()
+				if fine := a.Status == 200 && (a.Body.Get("output.message.content.#").Num == 1 || vectors); !fine && named(a) == "" || !gjson.Valid(a.Body.Raw) {
+					t.Errorf("%s: %d %s", path, a.Status, a.Body.Raw)
+				}
 			}
 		}
 	})

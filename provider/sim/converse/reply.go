@@ -12,7 +12,10 @@ import (
 // Call charges what is read and the most that may be written.
 func (r *request) Call() face.Call {
 	most := r.MaxTokens
-	if most == 0 {
+	switch {
+	case r.operation == invoke:
+		most = 0
+	case most == 0:
 		most = defaultMax
 	}
 	return face.Call{
@@ -21,8 +24,11 @@ func (r *request) Call() face.Call {
 	}
 }
 
-// Answer is a message, its usage, and how long it took.
+// Answer is a message, its usage, and how long it took; or vectors.
 func (r *request) Answer(s face.Stamp) face.Reply {
+	if r.operation == invoke {
+		return r.vectors(s)
+	}
 	text, whole := r.Write(r.First())
 	reason := "end_turn"
 	if !whole {

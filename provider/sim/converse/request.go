@@ -10,9 +10,10 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// request is a call of Converse.
+// request is a call of Converse, or of InvokeModel.
 type request struct {
 	face.Prompt
+	operation  string
 	key        string
 	signed     bool   // it is an access key's, with a signature
 	unsigned   string // not empty: why no key counts
@@ -29,6 +30,10 @@ func (r *request) read(body string) {
 	if !gjson.Valid(body) || !root.IsObject() {
 		r.unreadable = true
 		r.Complain("", "Unable to parse the request body as a JSON object")
+		return
+	}
+	if r.operation == invoke {
+		r.readInvoke(root)
 		return
 	}
 	if flaw, flawed := whole.Check(root); flawed {
