@@ -65,6 +65,27 @@ func TestEmbeddingsGoToOtherDialects(t *testing.T) {
 	}
 }
 
+// A prompt is the text of an embedding with --endpoint, a template makes one of a line's fields, and
+// --param says for all what they are for. No bound on an answer is spoken of.
+func TestPromptsAreEmbedded(t *testing.T) {
+	_, base := childSim(t, "--dialect", "cohere")
+	for _, c := range []struct {
+		line string
+		args []string
+	}{
+		{`{"custom_id":"a","prompt":"a river"}`, nil},
+		{`{"custom_id":"a","what":"river"}`, []string{"--template", "a {{.what}}"}},
+	} {
+		in := writeLines(t, c.line+"\n")
+		out := filepath.Join(filepath.Dir(in), "out.jsonl")
+		args := append([]string{"run", in, "-o", out, "--provider", "cohere-v2", "--base-url", onHost(t, base, ""), "--api-key-env", "A_KEY", "--model", "m", "--endpoint", "/v1/embeddings", "--param", "input_type=search_query", "--progress", "plain"}, c.args...)
+		code, _, said := inWorld(t, nil, map[string]string{"A_KEY": "k"}, args...)
+		if text := read(t, out); code != ExitOK || !strings.Contains(text, `"texts":["a river"]`) || strings.Contains(said, "max_tokens") {
+			t.Errorf("exit code %d: %s%s", code, said, text)
+		}
+	}
+}
+
 // Vertex has no batch of embeddings: a line of several texts is refused, one of a single text is not.
 func TestVertexEmbedsOneTextALine(t *testing.T) {
 	args := []string{"--provider", "vertex", "--project", "p", "--model", "gemini-embedding-2", "--rpm", "60"}

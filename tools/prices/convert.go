@@ -20,7 +20,7 @@ var byVendor = map[string][]string{
 	"vertex-express": {"google"}, "vertex-openai": {"google"}, "vertex-anthropic": {"google"},
 	"azure": {"azure"}, "azure-ai": {"azure"}, "azure-deployments": {"azure"}, "azure-anthropic": {"azure"},
 	"bedrock": {"aws"}, "bedrock-openai": {"aws"}, "bedrock-anthropic": {"aws"},
-	"cohere": {"cohere"}, "mistral": {"mistral"}, "deepseek": {"deepseek"}, "xai": {"x-ai"}, "moonshot": {"moonshotai"},
+	"cohere": {"cohere"}, "cohere-v2": {"cohere"}, "mistral": {"mistral"}, "deepseek": {"deepseek"}, "xai": {"x-ai"}, "moonshot": {"moonshotai"},
 	"perplexity": {"perplexity"}, "zai": {"zai"}, "openrouter": {"openrouter"}, "groq": {"groq"}, "together": {"together"},
 	"fireworks": {"fireworks"}, "cerebras": {"cerebras"}, "novita": {"novita"},
 }

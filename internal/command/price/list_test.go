@@ -63,6 +63,8 @@ func TestPricesByName(t *testing.T) {
 		{"openai", "GPT-4o-mini", 0.15, 0.6, 0.075, 0.15},
 		{"openai", "gpt-5.6-luna", 0.2, 1.2, 0.02, 0.25},
 		{"openai", "text-embedding-3-small", 0.02, 0, 0.02, 0.02},
+		{"cohere-v2", "embed-v4.0", 0.12, 0, 0.12, 0.12},
+		{"gemini", "gemini-embedding-2", 0.2, 0, 0.2, 0.2},
 		{"anthropic", "claude-sonnet-4-20250514", 3, 15, 0.3, 3.75},
 		{"anthropic", "claude-haiku-4-5-20251001", 1, 5, 0.1, 1.25},
 		{"anthropic", "claude-opus-5", 5, 25, 0.5, 6.25},
