@@ -34,7 +34,7 @@ var refused = map[string][]string{
 	"stop[1]":                           {`{"messages":[` + hi + `],"stop":["a",""]}`},
 	// Images.
 	"messages[0].content[0].image_url.url": {
-		image(`{"url":"http://example.com/a.png"}`), image(`{"url":"https://"}`), image(`{"url":"https:\/\/"}`), image(`{"url":"https:\\example.com"}`), image(`{"url":"data:image/png;base64,"}`), image(`{"url":"data:image/png;base64,AAA"}`), image(`{"url":"data:image/png;base64,AA-_"}`),
+		image(`{"url":"http://example.com/a.png"}`), image(`{"url":"https://"}`), image(`{"url":"image/png;base64,AAAA"}`), image(`{"url":"https:\/\/"}`), image(`{"url":"https:\\example.com"}`), image(`{"url":"data:image/png;base64,"}`), image(`{"url":"data:image/png;base64,AAA"}`), image(`{"url":"data:image/png;base64,AA-_"}`),
 		image(`{"url":"data:image/png;base64,AA\u0041A"}`), image(`{"url":"data:image/png;base64,AA\nAA"}`), image(`{"url":"data:image/png;base64,A==="}`), image(`{"url":"data:image/png;base64,===="}`),
 		image(`{"url":"data:image/png;base64,AA=A"}`), image(`{"url":"data:image/svg+xml;base64,AAAA"}`), image(`{"url":"data:image/png;charset=x;base64,AAAA"}`), image(`{"url":"data:image/png,AAAA"}`), image(`{"url":"data:;base64,AAAA"}`), image(`{}`),
 	},
@@ -150,7 +150,7 @@ func TestRefusedByOne(t *testing.T) {
 		{"gemini", image(`{"url":"data:image/gif;base64,AAAA"}`), "messages[0].content[0].image_url.url"},
 		{"gemini", image(`{"url":"https://example.com/a.png"}`), "messages[0].content[0].image_url.url"},
 		{"converse", image(`{"url":"https://example.com/a.png"}`), "messages[0].content[0].image_url.url"},
-		{"converse", file(`"file_data":"data:application/pdf;base64,AAAA"`), "messages[0].content[0].file"},
+		{"converse", strings.Replace(file(`"file_data":"data:application/pdf;base64,AAAA"`), "]}]", `,{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA"}}]}]`, 1), "messages[0].content[0].file"},
 		{"converse", `{"messages":[` + hi + `,{"role":"assistant","content":"a"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]},{"role":"user","content":[{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA"}}]}]}`, "messages[3].content[0].file"},
 		{"gemini", strict(`"$ref":"#"`), "response_format.json_schema.schema.$ref"},
 		{"gemini", strict(`"enum":[true]`), "response_format.json_schema.schema.enum[0]"},

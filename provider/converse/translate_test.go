@@ -91,11 +91,17 @@ func TestFromChat(t *testing.T) {
 			`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/gif;base64,AAAA"}}]}]}`,
 			`{"messages":[{"role":"user","content":[{"image":{"format":"gif","source":{"bytes":"AAAA"}}}]}]}`,
 		},
+		"file before text": {
+			`{"messages":[{"role":"user","content":[{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA"}}]},{"role":"user","content":"a"}]}`,
+			`{"messages":[{"role":"user","content":[{"document":{"format":"pdf","name":"document-0-0","source":{"bytes":"AAAA"}}},{"text":"a"}]}]}`,
+		},
 		"files": {
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AAAA"}}]},
-			  {"role":"user","content":[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AAAA"}}]}]}`,
+			  {"role":"user","content":[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AAAA"}}]},
+			  {"role":"assistant","content":"b"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}]}`,
 			`{"messages":[{"role":"user","content":[{"text":"a"},{"document":{"format":"pdf","name":"document-0-1","source":{"bytes":"AAAA"}}},` +
-				`{"document":{"format":"pdf","name":"document-1-0","source":{"bytes":"AAAA"}}}]}]}`,
+				`{"document":{"format":"pdf","name":"document-1-0","source":{"bytes":"AAAA"}}}]},{"role":"assistant","content":[{"text":"b"}]},` +
+				`{"role":"user","content":[{"image":{"format":"png","source":{"bytes":"AAAA"}}}]}]}`,
 		},
 		"schema": {
 			`{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","strict":true,"schema":{"type":"object", "description":"\"é\u00e9"}}}}`,
