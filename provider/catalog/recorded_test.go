@@ -28,7 +28,6 @@ var answers = []struct {
 const (
 	billsLater = "bills afterwards, and documents no refusal for money"
 	unknown    = "documents no answer for an account without money, and none was found"
-	leaves     = "is about to end"
 )
 
 // missing are answers that no recording shows, and why.
@@ -36,7 +35,6 @@ var missing = map[string]string{
 	"azure quota": billsLater, "azure-deployments quota": billsLater, "azure-anthropic quota": billsLater,
 	"bedrock-openai quota": billsLater, "bedrock-anthropic quota": billsLater, "sagemaker quota": billsLater,
 	"sambanova quota": unknown, "nebius quota": unknown, "deepinfra quota": unknown,
-	"perplexity success": leaves, "perplexity rate limit": leaves, "perplexity quota": leaves, "perplexity key": leaves, "perplexity invalid": leaves,
 }
 
 // Each hosted vendor is recorded with an answer, a rate limit, an empty account, a refused
@@ -80,7 +78,7 @@ func TestSharedRecordings(t *testing.T) {
 func TestRowsHaveSources(t *testing.T) {
 	for _, v := range catalog.Rows() {
 		switch v.Name {
-		case "local", "generic", "perplexity", "github-models": // nobody's facts, and rows that are about to end
+		case "local", "generic", "github-models": // nobody's facts, and a row of what has ended
 			continue
 		}
 		day, err := time.Parse(time.DateOnly, v.Day)
