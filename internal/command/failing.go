@@ -1,10 +1,13 @@
 package command
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/printable"
@@ -103,6 +106,36 @@ func (r *runner) noteFailed(res *promptfile.Result) {
 	r.failed.named = append(r.failed.named, r.failedAs(res.Item.ID, res.Calls, faultOf(res.Err)))
 }
 
+// faultIn is what a line of the errors file tells of the error from which it was written; nil
+// if no call has failed.
+func faultIn(l *journal.Line) *provider.Error {
+	e := &provider.Error{}
+	for e.Kind.String() != l.Error.Code {
+		if e.Kind++; e.Kind > provider.Misconfigured {
+			return nil
+		}
+	}
+	from, rest, ok := strings.Cut(l.Error.Message, l.Error.Code)
+	if !ok {
+		return nil
+	}
+	e.Provider, rest = strings.TrimSuffix(from, ": "), strings.TrimPrefix(rest, ": ")
+	if l.Response == nil {
+		if _, why, ok := strings.Cut(rest, `": `); ok && strings.HasPrefix(rest, `Post "`) { // as net/http begins: the address is no news
+			rest = why
+		}
+		e.Err = errors.New(rest)
+		return e
+	}
+	e.Status = l.Response.StatusCode
+	head, message, _ := strings.Cut(rest, ": ")
+	if code, ok := strings.CutPrefix(head, strconv.Itoa(e.Status)); ok {
+		e.Code, rest = strings.TrimSpace(code), message
+	}
+	e.Message = rest
+	return e
+}
+
 // String names them.
 func (f *failedItems) String() string {
 	text := strings.Join(f.named, ", ")
@@ -125,9 +158,9 @@ func (r *runner) failedAs(id string, calls int, e *provider.Error) string {
 		return fmt.Sprintf("%s (%s of %s each went unanswered; --timeout %s if it needs longer)",
 			name, words.Count(calls, "call"), span(r.flags.timeout.Seconds()), span(longer*r.flags.timeout.Seconds()))
 	case calls > 1:
-		return fmt.Sprintf("%s (%s, %s)", name, r.redact(reasonOf(e)), words.Count(calls, "call"))
+		return fmt.Sprintf("%s (%s, %s)", name, r.redactEarly(reasonOf(e)), words.Count(calls, "call"))
 	}
-	return fmt.Sprintf("%s (%s)", name, r.redact(reasonOf(e)))
+	return fmt.Sprintf("%s (%s)", name, r.redactEarly(reasonOf(e)))
 }
 
 // longer is how many times as long a call may take by the timeout that is suggested where

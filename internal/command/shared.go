@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/event"
@@ -256,6 +257,17 @@ func (s *Settings) Begin(input string, items *int) {
 func (s *Settings) Watch(ctx context.Context, say func(event.Code, string)) (drain <-chan struct{}, calls context.Context, closed func()) {
 	s.r.halt = s.r.watch(ctx, s.r.flags.deadline, say)
 	return s.r.halt.drain, s.r.halt.ctx, s.r.halt.close
+}
+
+// NameFailed tells the verdict which items have failed: the first of them by their lines in the
+// errors file, and how many there are.
+func (s *Settings) NameFailed(first []journal.Line, all int) {
+	f := &s.r.failed
+	for i := range first[:min(len(first), mostNamed)] {
+		l := &first[i]
+		f.named = append(f.named, s.r.failedAs(l.CustomID, l.Headrace.Calls, faultIn(l)))
+	}
+	f.unsaid = all - len(f.named)
 }
 
 // Verdict is how a run with these sums ends, as headrace run does: the code, the words, and

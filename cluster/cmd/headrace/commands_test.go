@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,6 +53,27 @@ func TestHelpAndRefusals(t *testing.T) {
 		"run {}/in.jsonl -o {}/o.jsonl --provider sim --cluster --law none": "--law none cannot be used in a cluster",
 	} {
 		h.must(command.ExitUsage, line, says)
+	}
+}
+
+// A run in a cluster of this process names the items that failed, as a run without one does.
+func TestTrialNamesWhatFailed(t *testing.T) {
+	t.Parallel()
+	h := newHere(t)
+	bad := func(n int) string {
+		return fmt.Sprintf(`{"custom_id":"bad%d","method":"POST","url":"/v1/chat/completions","body":{"model":"sim","messages":[]}}`+"\n", n)
+	}
+	for file, c := range map[string]struct{ text, says string }{
+		"one.jsonl": {
+			questions(9) + bad(1),
+			"10 % of the items failed and the rest were answered: bad1 (openai: invalid: 400 invalid_request_error: Missing required parameter: 'messages'.)\n",
+		},
+		"four.jsonl": {questions(6) + bad(1) + bad(2) + bad(3) + bad(4), ", bad3 (openai: invalid: 400 invalid_request_error: Missing required parameter: 'messages'.), …\n"},
+	} {
+		h.write(file, c.text)
+		flags := " --provider sim --sim-profile fast --seed 7 --concurrency 1"
+		h.must(command.ExitItemsFailed, "run {}/"+file+" -o {}/alone-"+file+flags, c.says)
+		h.must(command.ExitItemsFailed, "run {}/"+file+" -o {}/cluster-"+file+" --cluster"+flags, c.says)
 	}
 }
 

@@ -136,6 +136,7 @@ func conclude(ctx context.Context, n *node.Node, s *command.Settings, status nod
 		return goOn(s, command.ExitInterrupted, "the job was canceled", got.Done, r.Job)
 	}
 	say.line(fmt.Sprintf("%s in %s%s", words.Count(got.Done, "result"), s.Output(), costOf(&got)))
+	s.NameFailed(got.First, got.Failed)
 	return s.Verdict(sumsOf(got))
 }
 

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"slices"
 
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store"
 )
@@ -30,6 +32,28 @@ type Fetch struct {
 type Fetched struct {
 	Sums
 	Chunks int // that have a part
+	// First are the lines of the first items that failed, in the order of the input and without
+	// the answers: as many as a sentence names.
+	First []journal.Line
+}
+
+// firstFailures is how many lines First holds at most.
+const firstFailures = 3
+
+// name keeps the line of a failure that is among the first.
+func (f *Fetched) name(l *Line) error {
+	if !l.Failed || skipped(&l.Entry) || len(f.First) == firstFailures {
+		return nil
+	}
+	var line journal.Line
+	if err := json.Unmarshal(l.Text, &line); err != nil {
+		return err
+	}
+	if line.Response != nil {
+		line.Response.Body = nil
+	}
+	f.First = append(f.First, line)
+	return nil
 }
 
 // To writes all results to one writer and all failures to another, which may be nil, in the order of
@@ -58,6 +82,9 @@ func (f *Fetch) each(ctx context.Context, visit func(*Line) error) (Fetched, err
 			all.Chunks++
 			err = p.each(func(l *Line) error {
 				all.add(&l.Entry)
+				if err := all.name(l); err != nil {
+					return err
+				}
 				return visit(l)
 			})
 			p.close()

@@ -9,11 +9,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store/storetest"
 )
@@ -59,6 +61,25 @@ func TestFetchTo(t *testing.T) {
 	}
 	if _, err := f.To(t.Context(), io.Discard, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// The first failures come with the sums, in the order of the input: of the last round, and no line that was never asked.
+func TestFetchNamesTheFirstFailures(t *testing.T) {
+	s := storetest.NewMemory()
+	write(t, s, 0, 0, text(1, "timeout", "first"), text(2, "timeout", "answered later"), text(3, promptfile.CodeInvalidLine, "bad"), text(4, "server", "once"))
+	write(t, s, 0, 1, text(1, "timeout", "again"), text(2, "", "yes"))
+	write(t, s, 1, 0, text(5, "server", "five"), text(6, "server", "six"))
+	all, err := (&Fetch{Store: s, Job: "j", Chunks: 2}).To(t.Context(), io.Discard, nil)
+	if err != nil || all.Failed != 4 {
+		t.Fatalf("%+v, %v", all.Sums, err)
+	}
+	var got []string
+	for i := range all.First {
+		got = append(got, all.First[i].CustomID+" "+all.First[i].Error.Message)
+	}
+	if want := []string{prompts.LineID(1) + " again", prompts.LineID(4) + " once", prompts.LineID(5) + " five"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
