@@ -169,6 +169,16 @@ func (s *scene) skipSearch() string {
 	return "no header names a limit; --rpm and --tpm would skip this search"
 }
 
+// believed is what the law believes of a lane, with no more calls in flight than the run
+// may have: the server may take more.
+func (s *scene) believed(l *observe.Lane) limiter.View {
+	v := l.View
+	if n := s.p.Concurrency; n > 0 {
+		v.Cap, v.Window = min(v.Cap, n), min(v.Window, n)
+	}
+	return v
+}
+
 // beliefs is what the law believes, in its own words, but for those that begin so, and for
 // headers that it goes by: what holds the run back is something else.
 func (s *scene) beliefs(but ...string) string {
@@ -176,7 +186,7 @@ func (s *scene) beliefs(but ...string) string {
 		return ""
 	}
 	but = append(but, "its headers say", "its refusals say")
-	said := slices.DeleteFunc(s.lane.View.Words(), func(text string) bool {
+	said := slices.DeleteFunc(s.believed(s.lane).Words(), func(text string) bool {
 		return !strings.HasSuffix(text, "wrong") && slices.ContainsFunc(but, func(b string) bool { return strings.HasPrefix(text, b) })
 	})
 	return row("; ", said...)

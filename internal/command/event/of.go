@@ -148,7 +148,7 @@ func (s *scene) laneEvent(l *observe.Lane) Lane {
 		MeanMS: l.Latency.Milliseconds(), P95MS: l.LaneStatus.P95.Milliseconds(), P50MS: milli(l.P50),
 		Bound: string(s.laneBound(l)), HeldShort: s.laneHeld(l), Limits: limits(l),
 		Answered: l.Answered, Throttled: l.Throttled, Broke: l.Broke, Failed: l.Failed, DonePerS: Round(l.Speed),
-		Errors: Round(l.Errors), Slowed: Round(l.Slowed), Belief: l.View.String(), Breaker: l.Breaker.String(), Failures: l.Failures,
+		Errors: Round(l.Errors), Slowed: Round(l.Slowed), Belief: s.believed(l).String(), Breaker: l.Breaker.String(), Failures: l.Failures,
 		FirstS: Until(s.p.At, l.FirstDue), LastS: Until(s.p.At, l.LastDue),
 		Level: Levels{Finite(l.Level.Requests), Finite(l.Level.Tokens), Finite(l.Level.InputTokens), Finite(l.Level.OutputTokens)},
 	}

@@ -32,6 +32,23 @@ func TestLanePictureForPrograms(t *testing.T) {
 	}
 }
 
+// What is believed of calls in flight is told by the number that binds: the concurrency where
+// that is less.
+func TestBeliefIsWhatBinds(t *testing.T) {
+	for most, want := range map[int]string{0: "", 8: "no more than 8 in flight", 64: "no more than 64 in flight", 256: "no more than 64 in flight"} {
+		p := steady(byBrake)
+		p.Lanes[0].View = limiter.View{At: noon, Cap: most}
+		e := Of(&p, here)
+		if e.Lanes[0].Belief != want || want != "" && !strings.Contains(e.HeldMore, want) || strings.Contains(e.HeldMore, "256") {
+			t.Errorf("of %d calls: %q, and %q", most, e.Lanes[0].Belief, e.HeldMore)
+		}
+		p.Concurrency = 0 // not known
+		if got := Of(&p, here).Lanes[0].Belief; most > 0 && got != "no more than "+number(most)+" in flight" {
+			t.Errorf("of %d calls with no concurrency: %q", most, got)
+		}
+	}
+}
+
 // What is counted is told as programs know it: what earlier runs have ended is done, bad
 // lines failed, and a call that ended its item was not tried again.
 func TestFigures(t *testing.T) {
