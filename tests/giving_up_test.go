@@ -105,12 +105,31 @@ func TestAFailingPromptIsNamed(t *testing.T) {
 	p := staged(t, buildCommand(t), "failing", among(bad), resets, "-c", "2", configured(t, quick))
 	report(t, []*play{p.begin(func(p *play) {
 		p.ends(1)
-		notice := regexp.MustCompile(`(?m)^headrace: \d\.\d % of the items fail and the rest are answered: ` + bad[0] + ` \(connection reset by peer, 3 calls\)$`)
+		notice := regexp.MustCompile(`(?m)^headrace: 1 item keeps failing so far while the rest are answered: ` + bad[0] + ` \(connection reset by peer, 3 calls\)$`)
 		if n := len(notice.FindAllString(p.said[0], -1)); n != 1 {
 			p.faultf("the notice was said %d times:\n%s", n, p.said[0])
 		}
 		p.hasNotSaid("seems to be down")
 		p.failedAlone(bad, "transport")
+	})})
+}
+
+// A prompt that is answered in its fourth call is named as one that keeps failing so far, and
+// never as one that has failed.
+func TestAnAnsweredPromptIsNotNamedAsFailed(t *testing.T) {
+	t.Parallel()
+	late, calls := row(sceneRows/2), 0
+	p := staged(t, buildCommand(t), "late", func(row string, _ int) bool {
+		if row == late {
+			calls++
+		}
+		return row == late && calls <= 3
+	}, resets, "-c", "2", configured(t, quick))
+	report(t, []*play{p.begin(func(p *play) {
+		p.ends(0)
+		p.hasSaid(`1 item keeps failing so far while the rest are answered: ` + late)
+		p.hasNotSaid(`of the items fail`)
+		p.failed(nil)
 	})})
 }
 

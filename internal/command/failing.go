@@ -83,12 +83,21 @@ func (r *runner) noteFailing(it *promptfile.Item, e *provider.Error) {
 	}
 	p := r.recorder.Look(r.clock.Now())
 	if n, now := r.failing.say(&p); now {
-		text := fmt.Sprintf("%s fail and the rest are answered: %s", shareOf(n, p.Answered+p.Failed+n), r.failedAs(it.ID, failingCalls, e))
+		text := fmt.Sprintf("%s so far while the rest are answered: %s", keepFailing(n), r.failedAs(it.ID, failingCalls, e))
 		if n > 1 {
 			text += ", and so on"
 		}
 		r.console.Notice(event.Failing, text)
 	}
+}
+
+// keepFailing says of items that have not ended that their calls break. A later call may still be
+// answered.
+func keepFailing(items int) string {
+	if items == 1 {
+		return "1 item keeps failing"
+	}
+	return words.Count(items, "item") + " keep failing"
 }
 
 // failedItems are the first items of a run that failed, and how. They belong to the goroutine
