@@ -123,7 +123,7 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		"provider/auth/google": {"provider", "provider/auth", "provider/rawjson"},
 		"provider/anthropic":   {"provider", "provider/auth", "provider/chat", "provider/rawjson", "provider/wire"},
 		"provider/gemini":      {"provider", "provider/auth", "provider/chat", "provider/rawjson", "provider/wire"},
-		"provider/converse":    {"provider", "provider/auth", "provider/chat", "provider/rawjson", "provider/wire"},
+		"provider/converse":    {"provider", "provider/auth", "provider/chat", "provider/cohere", "provider/rawjson", "provider/wire"},
 		"batch":                {"coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson"},
 		"internal/disk":        {},
 		"observe":              {"batch", "coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson"},
