@@ -49,3 +49,27 @@ func TestFunctionThatTakesSoManyAtATime(t *testing.T) {
 		}
 	}
 }
+
+// A server of one's own that queues is asked more and more. One that refuses beyond so many
+// calls is found out with no more refusals than any other.
+func TestLocalServerThatTakesSoManyAtATime(t *testing.T) {
+	for _, n := range []int{8, 20, 64, 150} {
+		for _, takes := range []time.Duration{30 * time.Millisecond, 300 * time.Millisecond, time.Second} {
+			t.Run(fmt.Sprintf("%d of %v", n, takes), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					const each = 125
+					refused, ideal := 0, each*takes
+					var sum Summary
+					_, err := Run(t.Context(), numbers(each*n), slots(n, takes, &refused), WithConcurrency(max(64, 4*n)), WithLocalServer(time.Minute), WithSummary(&sum))
+					t.Logf("%d refused, %v of %v", refused, sum.Elapsed, ideal)
+					if err != nil || sum.Succeeded != each*n {
+						t.Errorf("%v, %+v", err, sum)
+					}
+					if refused > 3*n+each*n/100 {
+						t.Errorf("%d refused", refused)
+					}
+				})
+			})
+		}
+	}
+}

@@ -12,7 +12,7 @@ const (
 	localStart  = 16 // calls in flight to begin with: what one GPU batches without a thought
 	localMost   = 1 << 16
 	localGrow   = 1.5 // while the server has never been near its target, at least
-	localLeap   = 16  // at most
+	localLeap   = 3   // at most: where the server refuses beyond some number, the first to be refused are twice that number
 	localCreep  = 0.04
 	localCut    = 0.9 // when the 90th percentile is over the target
 	localFault  = 0.7 // when a call timed out, or the server said that it is too busy
@@ -126,10 +126,10 @@ func (w *LocalWindow) judge() {
 // leap is how many times as many calls may be in flight, where latency is that share
 // of the target. Of a server that takes one call at a time, n times as many take n
 // times as long, and of every other less: what leaves even that one under the easy
-// share is no risk. The half is for calls that began together: the first half to end,
-// which is judged, has waited half as long as the last.
+// share is no risk. Calls that began together are judged by the first half to end, which has
+// waited half as long as the last; the rest of the 2.2 is for answers from before a leap.
 func leap(share float64) float64 {
-	return min(localLeap, max(localGrow, localEasy/2/share))
+	return min(localLeap, max(localGrow, localEasy/2.2/share))
 }
 
 // Faulted shrinks the window for a timeout or an overload, once per ten seconds:

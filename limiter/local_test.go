@@ -63,7 +63,7 @@ func TestLocalWindowFaultsOncePerMoment(t *testing.T) {
 }
 
 // A server that answers at once is not kept waiting: its first ten answers open the
-// window sixteen times as wide.
+// window three times as wide.
 func TestLocalWindowLeapsWhereAnswersAreFast(t *testing.T) {
 	w := LocalWindow{Target: time.Minute}
 	for range localStart {
