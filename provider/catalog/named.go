@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"net"
 	"net/url"
 	"regexp"
@@ -111,7 +112,7 @@ func nameByHost(host string) string {
 }
 
 // Answers reports whether a URL's host is the vendor's own: one of its Hosts, that of its
-// Base in any place, or one of another door that takes the same key. A server of one's own
+// address in any place, or one of another door that takes the same key. A server of one's own
 // has none.
 func (v Vendor) Answers(baseURL string) bool {
 	u, err := url.Parse(baseURL)
@@ -120,7 +121,7 @@ func (v Vendor) Answers(baseURL string) bool {
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	is := func(of string) bool { return isHost(host, of) }
-	return slices.ContainsFunc(v.Hosts, is) || v.Base != "" && is(v.hostOfBase()) || v.sharesKey(nameByHost(host))
+	return slices.ContainsFunc(v.Hosts, is) || slices.ContainsFunc(v.hostsOfBases(), is) || v.sharesKey(nameByHost(host))
 }
 
 // sharesKey reports whether the vendor of that name looks for its key in a variable in which
@@ -133,13 +134,14 @@ func (v Vendor) sharesKey(name string) bool {
 // placeholder is a part of a Base that is filled in.
 var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
 
-// hostOfBase is the host of Base as Hosts are written; "" if there is no Base.
-func (v Vendor) hostOfBase() string {
-	u, err := url.Parse(placeholder.ReplaceAllString(v.Base, "*"))
-	if err != nil {
-		return ""
+// hostsOfBases are the hosts of Base and Bases as Hosts are written; none if there is no Base.
+func (v Vendor) hostsOfBases() (hosts []string) {
+	for _, base := range slices.AppendSeq([]string{v.Base}, maps.Values(v.Bases)) {
+		if u, err := url.Parse(placeholder.ReplaceAllString(base, "*")); err == nil && u.Host != "" {
+			hosts = append(hosts, u.Hostname())
+		}
 	}
-	return u.Hostname()
+	return hosts
 }
 
 // isHost reports whether a host is the one of a row, or below it.

@@ -266,6 +266,7 @@ func TestBases(t *testing.T) {
 		{Region: "us-east-1", Project: "p", Location: "global", Resource: "me"},
 		{Region: "us-east-1", Project: "p", Location: "us", Resource: "me"},
 		{Region: "us-east-1", Project: "p", Location: "eu", Resource: "me"},
+		{Region: "cn-north-1", Project: "p", Location: "us-east5", Resource: "me"},
 	}
 	for _, v := range catalog.Rows() {
 		for _, at := range places {
@@ -283,6 +284,9 @@ func TestBases(t *testing.T) {
 			secure := u.Scheme == "https" || v.Local && u.Scheme == "http"
 			if !secure || u.Host == "" || u.User != nil || u.RawQuery != "" || strings.ContainsAny(base, "{}") || strings.HasSuffix(base, "/") {
 				t.Errorf("%s: %s", v.Name, base)
+			}
+			if v.Answers(base) == v.Local {
+				t.Errorf("%s: %s is its own: %v", v.Name, base, v.Local)
 			}
 			whose := catalog.For("", base)
 			if v.Local {
