@@ -122,12 +122,18 @@ func TestAnswersWhereItsKeyIsTaken(t *testing.T) {
 		"azure-deployments": "https://acme.cognitiveservices.azure.com/openai",
 		"bedrock-openai":    "https://bedrock-runtime-fips.us-east-1.amazonaws.com/openai/v1",
 		"generic":           "https://api.openai.com/v1",
+		"zai":               "https://open.bigmodel.cn/api/paas/v4",
 	} {
 		if v, _ := catalog.Named(name); !v.Answers(at) {
 			t.Errorf("%s does not answer at %s", name, at)
 		}
 	}
-	if v, _ := catalog.Named("groq"); v.Answers("https://api.openai.com/v1") {
-		t.Error("groq answers for openai")
+	for name, at := range map[string]string{
+		"groq":   "https://api.openai.com/v1",
+		"zai-cn": "https://api.z.ai/api/paas/v4", // which does not take a key of ZHIPUAI_API_KEY
+	} {
+		if v, _ := catalog.Named(name); v.Answers(at) {
+			t.Errorf("%s answers at %s", name, at)
+		}
 	}
 }

@@ -112,7 +112,7 @@ func nameByHost(host string) string {
 }
 
 // Answers reports whether a URL's host is the vendor's own: one of its Hosts, that of its
-// address in any place, or one of another door that takes the same key. A server of one's own
+// address in any place, or one of another door that takes the same keys. A server of one's own
 // has none.
 func (v Vendor) Answers(baseURL string) bool {
 	u, err := url.Parse(baseURL)
@@ -124,11 +124,12 @@ func (v Vendor) Answers(baseURL string) bool {
 	return slices.ContainsFunc(v.Hosts, is) || slices.ContainsFunc(v.hostsOfBases(), is) || v.sharesKey(nameByHost(host))
 }
 
-// sharesKey reports whether the vendor of that name looks for its key in a variable in which
-// v does.
+// sharesKey reports whether the vendor of that name looks for its key in all variables in which
+// v does: any key of v's may be sent there.
 func (v Vendor) sharesKey(name string) bool {
 	other, _ := Named(name)
-	return slices.ContainsFunc(other.Keys, func(key string) bool { return slices.Contains(v.Keys, key) })
+	isElsewhere := func(key string) bool { return !slices.Contains(other.Keys, key) }
+	return len(v.Keys) > 0 && !slices.ContainsFunc(v.Keys, isElsewhere)
 }
 
 // placeholder is a part of a Base that is filled in.
