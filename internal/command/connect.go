@@ -157,10 +157,7 @@ func configFault(err error) string {
 
 // addressFault says what is wrong with the address.
 func (r *runner) addressFault(err error) error {
-	text, where := strings.TrimPrefix(configFault(err), "base URL: "), "--base-url"
-	if r.flags.madeOf == openAIBaseURL {
-		where = openAIBaseURL
-	}
+	text, where := strings.TrimPrefix(configFault(err), "base URL: "), r.flags.toldBy()
 	if !strings.Contains(r.flags.baseURL, "://") {
 		scheme := "https"
 		if isLoopback(hostOf("http://" + r.flags.baseURL)) {

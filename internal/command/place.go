@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,12 +128,19 @@ func (f *whomFlags) partFault(e *catalog.PartError) error {
 	if strings.ContainsAny(e.Value, ".:/") {
 		advice += "; set a whole address with --base-url"
 	}
-	return fmt.Errorf("--%s (or %s): %q is invalid: %s", e.Part, strings.Join(f.vendor.Variables(e.Part), ", "), withoutKeys(e.Value), advice)
+	where := "--" + e.Part
+	if variables := f.vendor.Variables(e.Part); len(variables) > 0 {
+		where += " (or " + strings.Join(variables, ", ") + ")"
+	}
+	return fmt.Errorf("%s: %q is invalid: %s", where, withoutKeys(e.Value), advice)
 }
 
 func (f *whomFlags) part(name string) string {
 	return map[string]string{"region": f.place.Region, "project": f.place.Project, "location": f.place.Location, "resource": f.place.Resource}[name]
 }
+
+// toldBy names the flags, or the variable, that the address was told with.
+func (f *whomFlags) toldBy() string { return cmp.Or(f.madeOf, "--base-url") }
 
 // dashed lists flags; "" for none.
 func dashed(flags []string) string {

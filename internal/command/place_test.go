@@ -86,6 +86,8 @@ func TestWhomIsToldInWordsThatHelp(t *testing.T) {
 		{"--base-url https://models.github.ai/inference", nil, "--base-url: models.github.ai answers no longer: GitHub retired GitHub Models on 30 July 2026"},
 		{"--provider databricks", nil, "--provider databricks needs --resource (or DATABRICKS_HOST)"},
 		{"--provider databricks", map[string]string{"DATABRICKS_HOST": "dbc-1.cloud.databricks.com"}, "DATABRICKS_HOST: \"dbc-1.cloud.databricks.com\" is not an address: write it as in https://acme.cloud.databricks.com, or set --resource"},
+		{"--provider databricks --resource adb-1.2", nil, `--resource: "adb-1.2" is invalid: only letters, digits, - and _ are allowed, as in acme; set a whole address with --base-url`},
+		{"--provider databricks", map[string]string{"DATABRICKS_HOST": "https://dbc-1.cloud.databricks.com/#x", "DATABRICKS_TOKEN": "k"}, "DATABRICKS_HOST: it must not have a user, query or fragment"},
 		{"--provider sagemaker --region eu-west-1", map[string]string{"OPENAI_API_KEY": "k"}, "--provider sagemaker needs a token, and no variable is known for it"},
 		{"--provider local", nil, "--provider local has no address of its own: set it with --base-url"},
 		{"--provider generic --base-url localhost:8000", nil, "try http://localhost:8000"},
@@ -220,6 +222,21 @@ func TestKeyAdvice(t *testing.T) {
 	}
 	if got := reasonOf(&provider.Error{Provider: "azure", Kind: provider.Unauthorized, Status: 401, Code: "401"}); got != "azure refuses the key: 401" {
 		t.Error(got)
+	}
+}
+
+// A key that goes out unencrypted is said to, and whether a flag or a variable says http.
+func TestUnencryptedKeys(t *testing.T) {
+	for _, c := range []struct{ provider, variable, key, want string }{
+		{"azure", "HEADRACE_BASE_URL", "AZURE_API_KEY", "openai.azure.com is not this machine, and --base-url says http"},
+		{"azure", "AZURE_OPENAI_ENDPOINT", "AZURE_API_KEY", "openai.azure.com is not this machine, and AZURE_OPENAI_ENDPOINT says http"},
+		{"openai", "OPENAI_BASE_URL", "OPENAI_API_KEY", "openai.azure.com is not this machine, and OPENAI_BASE_URL says http"},
+	} {
+		r := runnerWith(t, map[string]string{c.variable: "http://acme.openai.azure.com", c.key: testKey}, "-o", "x", "--provider", c.provider, "--api-key-env", c.key)
+		b := &backend{}
+		if err := r.prove(b); err != nil || !strings.HasSuffix(strings.Join(texts(b), "|"), c.want) {
+			t.Errorf("%s: %v, %q", c.variable, err, texts(b))
+		}
 	}
 }
 

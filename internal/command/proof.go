@@ -178,7 +178,7 @@ func (r *runner) sayWhereKeyGoes(b *backend) {
 		b.note(event.Key, fmt.Sprintf("the key in %s is sent to %s, the base-url in %s", b.proven, r.flags.baseURL, r.flags.config))
 	}
 	if u, err := url.Parse(r.flags.baseURL); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) {
-		b.note(event.Key, "the key is sent unencrypted: "+u.Hostname()+" is not this machine, and --base-url says http")
+		b.note(event.Key, fmt.Sprintf("the key is sent unencrypted: %s is not this machine, and %s says http", u.Hostname(), r.flags.toldBy()))
 	}
 }
 

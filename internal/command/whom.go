@@ -101,7 +101,7 @@ func (f *whomFlags) checkEnded() error {
 		return fmt.Errorf("--provider %s answers no longer: %s: use one of headrace help providers", f.provider, why)
 	}
 	if why := catalog.Ended("", f.baseURL); why != "" {
-		return fmt.Errorf("%s: %s answers no longer: %s", cmp.Or(f.madeOf, "--base-url"), hostOf(f.baseURL), why)
+		return fmt.Errorf("%s: %s answers no longer: %s", f.toldBy(), hostOf(f.baseURL), why)
 	}
 	return nil
 }
