@@ -245,10 +245,12 @@ func (f *runFlags) useVendor(flags *pflag.FlagSet, env func(string) (string, boo
 	}
 	f.keyEnv = defaultKeyEnv
 	for i, name := range f.vendor.Keys {
-		if value, _ := env(name); i == 0 || value != "" {
+		value, _ := env(name)
+		isSet := strings.TrimSpace(value) != "" // as where the key is taken
+		if isSet || i == 0 {
 			f.keyEnv = name
 		}
-		if value, _ := env(name); value != "" {
+		if isSet {
 			return
 		}
 	}

@@ -75,6 +75,7 @@ func TestTokensInVariables(t *testing.T) {
 		{"azure", aChat, "Api-Key", "", map[string]string{"AZURE_API_KEY": "the-one-0123456789", "AZURE_OPENAI_AD_TOKEN": "another"}},
 		{"azure-deployments", aChat, "Authorization", "Bearer ", map[string]string{"AZURE_OPENAI_AD_TOKEN": "the-one-0123456789"}},
 		{"cohere", aChat, "Authorization", "Bearer ", map[string]string{"CO_API_KEY": "the-one-0123456789"}},
+		{"cohere", aChat, "Authorization", "Bearer ", map[string]string{"CO_API_KEY": " ", "COHERE_API_KEY": "the-one-0123456789"}},
 	} {
 		h, code, said := heardFrom(t, c.answer, c.env, "--provider", c.provider, "--base-url", "SERVER/x")
 		for _, header := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
