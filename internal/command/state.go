@@ -40,8 +40,8 @@ func (r *runner) stateFile() *stateFile {
 	return s
 }
 
-// serverOf says whom the run calls, for people, and gives a print of the whole address
-// and the key, by which another is known.
+// serverOf says whom the run calls, for people, and gives a print of the whole address, the
+// key and the organisation, by which another is known.
 //
 // The print is one byte. Of any list of keys that somebody might try one in 256 has the
 // same, so it confirms no guess; and a state that is mistaken for one's own, as seldom,
@@ -103,8 +103,9 @@ func (r *runner) sayUnsaved(err error) {
 
 // identity tells one account from another, as far as that is known without asking.
 func (r *runner) identity() string {
+	known := []string{r.backend.proven}
 	if key, is := r.backend.proof.(*auth.Key); is {
-		return strings.Join(key.Secrets(), "\n")
+		known = key.Secrets()
 	}
-	return r.backend.proven
+	return strings.Join(slices.Concat(known, r.backend.told), "\n")
 }

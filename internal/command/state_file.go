@@ -174,7 +174,7 @@ func (s *stateFile) check(saved *savedState) error {
 	case saved.Server != s.server:
 		return fmt.Errorf("%w %s, and this run calls %s", errOthers, clipped(saved.Server), s.server)
 	case saved.Print != s.print:
-		return fmt.Errorf("%w another address or key", errOthers)
+		return fmt.Errorf("%w another address, key or organisation", errOthers)
 	}
 	for name, k := range saved.Lanes {
 		if err := k.Validate(); err != nil {

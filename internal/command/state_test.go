@@ -99,7 +99,7 @@ func TestStateThatIsNotUsed(t *testing.T) {
 		"of a clock put back": {later(-stateAhead), ""},
 		"from the future":     {later(-time.Hour), "it was saved 60 min in the future by this machine's clock"},
 		"another server":      {func(_ *testing.T, s *stateFile) { s.server = "openai at http://b" }, "it is about openai at http://a, and this run calls openai at http://b"},
-		"another key":         {func(_ *testing.T, s *stateFile) { s.print = "ac" }, "it is about another address or key"},
+		"another key":         {func(_ *testing.T, s *stateFile) { s.print = "ac" }, "it is about another address, key or organisation"},
 		"another law":         {func(_ *testing.T, s *stateFile) { s.law = "plain" }, "it is for --law model, and this run uses plain"},
 		"another version":     {rewritten(`"headrace_state":2`, `"headrace_state":3`), "it has version 3; this headrace reads up to version 2"},
 		"a newer law":         {saved(newer), "lane memory: memory: version 2 is newer than 1: it was saved by a later headrace"},
@@ -296,6 +296,22 @@ func TestFingerprintOfAKeyFile(t *testing.T) {
 	}
 	if len(prints) < 8 {
 		t.Errorf("16 files have %d fingerprints", len(prints))
+	}
+}
+
+// The limits of one organisation, or project, are not those of another with the same key.
+func TestFingerprintOfAnOrganisation(t *testing.T) {
+	prints := map[string]bool{}
+	for i := range 16 {
+		b := backendWith(t, testKey)
+		if b.told = []string{fmt.Sprint("OpenAI-Organization: org-", i)}; i == 0 {
+			b.told = nil
+		}
+		_, mark := (&runner{flags: &runFlags{}, backend: b}).serverOf()
+		prints[mark] = true
+	}
+	if len(prints) < 8 {
+		t.Errorf("16 organisations have %d fingerprints", len(prints))
 	}
 }
 
