@@ -66,6 +66,9 @@ func (c *Client) aim() (err error) {
 	if c.base, err = baseURL(c.cfg.BaseURL, c.dialect.Root()); err != nil {
 		return err
 	}
+	if m := c.cfg.InBody; m != "" && !isMember(m) {
+		return fmt.Errorf(`in bodies: %q is not one member of an object, such as "a":"b"`, m)
+	}
 	return c.makeBlanks()
 }
 
@@ -204,6 +207,12 @@ func Translate(d provider.Dialect, served []string, r provider.Request) (operati
 		return operation, nil, notServed(operation, served)
 	}
 	return operation, body, nil
+}
+
+// isMember reports whether a text is one member of an object.
+func isMember(text string) bool {
+	object := []byte("{" + text + "}")
+	return rawjson.Valid(object) && len(rawjson.Members(object, nil)) == 1
 }
 
 // inPlaceOfModel is an object without its model and with a member in that place, unless it has one

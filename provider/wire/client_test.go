@@ -319,4 +319,10 @@ func TestBodiesWithoutModel(t *testing.T) {
 			t.Errorf("%s in %s: %s, want %s: %v", c.member, c.body, got, c.want, err)
 		}
 	}
+	for _, member := range []string{"v1", `"a"`, `"a":`, `"a":1,"b":2`, `"a":1}`, "{}"} {
+		_, err := New(Config{Dialect: plain{}, BaseURL: "http://h", InBody: member})
+		if !errors.Is(err, provider.Misconfigured) || !strings.Contains(err.Error(), "is not one member of an object") {
+			t.Errorf("%s in bodies: %v", member, err)
+		}
+	}
 }
