@@ -150,7 +150,7 @@ func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Req
 	if err != nil {
 		return nil, false, err
 	}
-	if c.cfg.InBody != "" {
+	if c.cfg.InBody != "" && rawjson.IsObject(rawjson.Trim(body)) {
 		body = inPlaceOfModel(body, c.cfg.InBody)
 	}
 	if req, err = c.blank(ctx, operation, r.Model); err != nil {

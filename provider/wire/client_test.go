@@ -310,6 +310,7 @@ func TestBodiesWithoutModel(t *testing.T) {
 		{version, ` {"a":1,"model":"m","b":"\u00fc"} `, `{"anthropic_version":"v1","a":1,"b":"\u00fc"}`},
 		{version, `{"anthropic_version":"v2","model":"m"}`, `{"anthropic_version":"v2"}`},
 		{version, `{}`, `{"anthropic_version":"v1"}`},
+		{version, `[{"model":"m"},2]`, `[{"model":"m"},2]`}, // it is no object: the server says so
 		{`"model":""`, `{"a":{"model":"n"},"model":"m"}`, `{"model":"","a":{"model":"n"}}`},
 		{"", `{"model":"m"}`, `{"model":"m"}`},
 	} {
