@@ -65,7 +65,7 @@ func (f *inputFlags) defaultModel() string {
 func (f *inputFlags) serves() []string {
 	served := wire.Served(f.dialect, f.vendor.Serves...)
 	served = append(served, wire.Translates(f.dialect)...)
-	if f.provider == providerOpenAI && f.baseURL == "" {
+	if f.provider == providerOpenAI && isOpenAI(f.baseURL) {
 		served = slices.DeleteFunc(served, func(operation string) bool {
 			return operation == provider.Messages || operation == provider.Rerank
 		})

@@ -5,9 +5,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/headrace/headrace/provider"
 )
 
 // A prompt goes to the operation that its provider has before all others. A line for one that
@@ -49,6 +52,18 @@ func TestLinesGoWhereTheProviderServes(t *testing.T) {
 		}
 		if strings.Contains(said, " or mistral or ") {
 			t.Errorf("a hint names half of all providers: %s", said)
+		}
+	}
+}
+
+// OpenAI has neither messages nor rerank, also where a flag or a variable says its own address.
+func TestOpenAIServesItsOwnAtEachOfItsAddresses(t *testing.T) {
+	for base, has := range map[string]bool{"": false, "https://api.openai.com/v1": false, "https://eu.api.openai.com/v1": false, "https://gateway.example.test/v1": true} {
+		for _, variable := range []string{"HEADRACE_BASE_URL", "OPENAI_BASE_URL"} {
+			served := runnerWith(t, map[string]string{variable: base}, "-o", "x").flags.serves()
+			if slices.Contains(served, provider.Messages) != has || slices.Contains(served, provider.Rerank) != has || !slices.Contains(served, provider.Chat) {
+				t.Errorf("%s=%s: %q", variable, base, served)
+			}
 		}
 	}
 }
