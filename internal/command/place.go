@@ -36,7 +36,7 @@ func (f *whomFlags) locate(env func(string) (string, bool)) error {
 	if f.baseURL != "" || f.provider == providerOpenAI || f.provider == providerSim {
 		return nil
 	}
-	if endpoint := f.endpointIn(env); endpoint != "" && f.place.Resource == "" {
+	if endpoint := f.endpointIn(env); endpoint != "" && (f.place.Resource == "" || !f.needsResource()) {
 		return f.locateAt(endpoint)
 	}
 	f.findProject()
@@ -56,6 +56,8 @@ func (f *whomFlags) locate(env func(string) (string, bool)) error {
 	f.baseURL, f.madeOf = base, dashed(f.vendor.Needs())
 	return nil
 }
+
+func (f *whomFlags) needsResource() bool { return slices.Contains(f.vendor.Needs(), "resource") }
 
 // endpointIn is the address in the vendor's own variable; "" if there is none.
 func (f *whomFlags) endpointIn(env func(string) (string, bool)) string {
@@ -83,8 +85,7 @@ func (f *whomFlags) findProject() {
 	}
 }
 
-// locateAt takes the host of an address in the vendor's variable, with or without what stands
-// behind it.
+// locateAt takes an address in the vendor's variable, with or without the path of the row's.
 func (f *whomFlags) locateAt(endpoint string) error {
 	row, err := url.Parse(strings.ReplaceAll(f.vendor.Base, "{resource}", "acme"))
 	if err != nil {
@@ -92,7 +93,11 @@ func (f *whomFlags) locateAt(endpoint string) error {
 	}
 	at, err := url.Parse(endpoint)
 	if err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" {
-		return fmt.Errorf("%s: %q is not an address: write it as in %s, or set --resource", f.vendor.Endpoint, withoutKeys(endpoint), "https://"+row.Host)
+		advice := "write it as in https://" + row.Host
+		if f.needsResource() {
+			advice += ", or set --resource"
+		}
+		return fmt.Errorf("%s: %q is not an address: %s", f.vendor.Endpoint, withoutKeys(endpoint), advice)
 	}
 	door, _, _ := strings.Cut(strings.TrimPrefix(row.Path, "/"), "/")
 	before, _, _ := strings.Cut(strings.TrimRight(at.Path, "/")+"/", "/"+door+"/")

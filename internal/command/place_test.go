@@ -88,6 +88,7 @@ func TestWhomIsToldInWordsThatHelp(t *testing.T) {
 		{"--provider databricks", map[string]string{"DATABRICKS_HOST": "dbc-1.cloud.databricks.com"}, "DATABRICKS_HOST: \"dbc-1.cloud.databricks.com\" is not an address: write it as in https://acme.cloud.databricks.com, or set --resource"},
 		{"--provider databricks --resource adb-1.2", nil, `--resource: "adb-1.2" is invalid: only letters, digits, - and _ are allowed, as in acme; set a whole address with --base-url`},
 		{"--provider databricks", map[string]string{"DATABRICKS_HOST": "https://dbc-1.cloud.databricks.com/#x", "DATABRICKS_TOKEN": "k"}, "DATABRICKS_HOST: it must not have a user, query or fragment"},
+		{"--provider anthropic", map[string]string{"ANTHROPIC_BASE_URL": "gateway.test"}, "ANTHROPIC_BASE_URL: \"gateway.test\" is not an address: write it as in https://api.anthropic.com\n"},
 		{"--provider sagemaker --region eu-west-1", map[string]string{"OPENAI_API_KEY": "k"}, "--provider sagemaker needs a token, and no variable is known for it"},
 		{"--provider local", nil, "--provider local has no address of its own: set it with --base-url"},
 		{"--provider generic --base-url localhost:8000", nil, "try http://localhost:8000"},

@@ -137,6 +137,23 @@ func TestKeyAndBaseURLOfOpenAI(t *testing.T) {
 	}
 }
 
+// A token for the server in Anthropic's own variable does not go to Anthropic, and to that server
+// only if its variable is named.
+func TestTokenAndBaseURLOfAnthropic(t *testing.T) {
+	env := map[string]string{"ANTHROPIC_BASE_URL": "https://gateway.example.test", "ANTHROPIC_AUTH_TOKEN": testKey}
+	for _, c := range []struct {
+		args []string
+		sent bool
+	}{{nil, false}, {[]string{"--api-key-env", "ANTHROPIC_AUTH_TOKEN"}, true}} {
+		r := runnerWith(t, env, append([]string{"-o", "x", "--provider", "anthropic"}, c.args...)...)
+		b := &backend{name: "anthropic"}
+		err := r.prove(b)
+		if hostOf(r.flags.baseURL) != "gateway.example.test" || err != nil || slices.Contains(b.secrets(), testKey) != c.sent {
+			t.Errorf("%q: keys %q to %s, %q: %v", c.args, b.secrets(), r.flags.baseURL, texts(b), err)
+		}
+	}
+}
+
 // The organisation and the project of OpenAI's variables are told to OpenAI alone.
 func TestOrganisationStaysAtOpenAI(t *testing.T) {
 	env := map[string]string{"OPENAI_ORG_ID": "org-1", "OPENAI_PROJECT_ID": "proj_1", "GOOGLE_CLOUD_QUOTA_PROJECT": "counted"}
@@ -178,11 +195,15 @@ func TestPlacesOfVendors(t *testing.T) {
 		{"databricks", "DATABRICKS_HOST", "https://adb-1.2.azuredatabricks.net/serving-endpoints"},
 		{"vertex-anthropic", "ANTHROPIC_VERTEX_PROJECT_ID", "https://us-east5-aiplatform.googleapis.com/v1/projects/mine/locations/us-east5/publishers/anthropic"},
 		{"azure", "ANTHROPIC_FOUNDRY_RESOURCE", "https://other.openai.azure.com/openai/v1"},
+		{"anthropic", "ANTHROPIC_BASE_URL", "https://gateway.example.test/team-a"},
+		{"azure-anthropic", "ANTHROPIC_BASE_URL", "https://other.services.ai.azure.com/anthropic"},
 	} {
 		env := map[string]string{"AZURE_RESOURCE_NAME": "other", "GOOGLE_CLOUD_PROJECT": "other", "CLOUD_ML_REGION": "us-east5"}
-		env[c.variable] = "mine"
-		if c.provider == "databricks" {
+		switch env[c.variable] = "mine"; c.variable {
+		case "DATABRICKS_HOST":
 			env[c.variable] = "https://adb-1.2.azuredatabricks.net/serving-endpoints/"
+		case "ANTHROPIC_BASE_URL":
+			env[c.variable] = "https://gateway.example.test/team-a/"
 		}
 		if r := runnerWith(t, env, "-o", "x", "--provider", c.provider); r.flags.baseURL != c.want {
 			t.Errorf("%s with %s: %s", c.provider, c.variable, r.flags.baseURL)

@@ -124,7 +124,7 @@ var makers = []Vendor{
 		Name: "anthropic", Title: "Anthropic", Dialect: anthropic,
 		Base: "https://api.anthropic.com", Hosts: []string{"api.anthropic.com"},
 		Auth: XAPIKey, Keys: []string{"ANTHROPIC_API_KEY", anthropicToken}, Bearers: []string{anthropicToken}, // anthropic-sdk-go v1.84.0
-		Charge: byAnthropic, Settles: true,
+		Endpoint: "ANTHROPIC_BASE_URL", Charge: byAnthropic, Settles: true, // the token is often that server's
 		Periods:      limiter.Periods{{Family: "anthropic", Per: minute}},
 		Organisation: "Anthropic-Organization-Id",
 		Note:         "Models of a class share their limits. max_tokens is required.",

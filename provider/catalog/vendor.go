@@ -39,7 +39,8 @@ type Vendor struct {
 	// Headers are environment variables whose values are sent, each in the header that it has
 	// here: to the vendor's own hosts alone.
 	Headers map[string]string
-	// Endpoint is an environment variable that may hold the address, of which the host counts.
+	// Endpoint is an environment variable that may hold the address, with or without the path of
+	// Base.
 	Endpoint string
 	// Places are environment variables of parts of a Place, in place of the usual ones.
 	Places map[string][]string
