@@ -50,7 +50,7 @@ func (f *whomFlags) registerWhom(fs *pflag.FlagSet) {
 	fs.StringVar(&f.place.Region, "region", "", "region of --provider bedrock, its variants and sagemaker, such as eu-west-1 (default: AWS_REGION)")
 	fs.StringVar(&f.place.Project, "project", "", "project of --provider vertex and its variants (default: GOOGLE_CLOUD_PROJECT, or that of Google's credentials)")
 	fs.StringVar(&f.place.Location, "location", "", "location of --provider vertex and its variants, such as global (default: GOOGLE_CLOUD_LOCATION)")
-	fs.StringVar(&f.place.Resource, "resource", "", "resource of --provider azure, its variants and databricks: the first part of its address (default: AZURE_RESOURCE_NAME, or the address in AZURE_OPENAI_ENDPOINT)")
+	fs.StringVar(&f.place.Resource, "resource", "", "resource of --provider azure, its variants and databricks: the first part of its address (default: AZURE_RESOURCE_NAME or the address in AZURE_OPENAI_ENDPOINT; of databricks, the address in DATABRICKS_HOST)")
 	fs.IntVar(&f.maxTokens, "max-tokens", usualMaxTokens, "max_tokens where the provider requires one and the line has none (anthropic); if set, translated chats get it, too")
 	nameValues(fs, map[string]string{
 		"provider": "NAME", "base-url": "URL", "region": "NAME", "project": "NAME", "location": "NAME", "resource": "NAME", "max-tokens": "N",
