@@ -2,6 +2,7 @@ package prompts
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -97,7 +98,7 @@ func (r *Reader) bareEndpoint(f *fields) string {
 
 // finish checks what every body must keep to, and copies it out of the read buffer.
 func (r *Reader) finish(req *Request, obj []byte, ms []rawjson.Member, f *fields, drop func(rawjson.Member) bool) *LineError {
-	if c := f.checkStream(); c != nil {
+	if c := cmp.Or(f.checkStream(), f.checkTwice(req.Endpoint)); c != nil {
 		return c
 	}
 	model, supplied, c := r.model(f)
@@ -235,6 +236,8 @@ func (r *Reader) checkRerank(f *fields) *LineError {
 	switch {
 	case f.query != nil || r.hasParam("query"):
 		return complain(ErrShape, "keep one of them", "both a prompt and a query")
+	case f.twice != nil:
+		return appearsTwice(f.twice)
 	case !isList(f.documents) && !r.hasParam("documents"):
 		return complain(ErrShape, "give the line a list of documents, or set one for all lines", "%s needs documents, and there is no list of them", Rerank)
 	}

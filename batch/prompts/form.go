@@ -19,6 +19,7 @@ type fields struct {
 	recordID, modelInput     []byte // the Bedrock batch form
 	messages, input          []byte // a bare body
 	query, documents         []byte // a bare body for Rerank, if both are there
+	twice                    []byte // which of these two appears twice; elsewhere they are anybody's names
 	prompt, system           []byte // a prompt
 	model                    []byte // any body
 	stream, background       []byte // any body: ways to answer that are not for files
@@ -83,19 +84,36 @@ func (f *fields) bodySlot(name []byte) *[]byte {
 }
 
 // sort puts each member into its slot. A deciding name that comes twice is
-// refused: which of the two a server would read is anyone's guess.
+// refused: which of the two a server would read is anyone's guess. A query and documents decide
+// nothing but in a rerank, which checkTwice looks at.
 func (f *fields) sort(ms []rawjson.Member) *LineError {
 	for _, m := range ms {
 		at := f.slot(m.Name)
 		if at == nil {
 			continue
 		}
-		if *at != nil {
-			return complain(ErrShape, adviceFix, "field %q appears twice", m.Name)
+		switch {
+		case *at == nil:
+			*at = m.Value
+		case at == &f.query || at == &f.documents:
+			f.twice = m.Name
+		default:
+			return appearsTwice(m.Name)
 		}
-		*at = m.Value
 	}
 	return nil
+}
+
+func appearsTwice(name []byte) *LineError {
+	return complain(ErrShape, adviceFix, "field %q appears twice", name)
+}
+
+// checkTwice holds a rerank to one query and one list of documents.
+func (f *fields) checkTwice(endpoint string) *LineError {
+	if endpoint != Rerank || f.twice == nil {
+		return nil
+	}
+	return appearsTwice(f.twice)
 }
 
 // recognise tells the form of the line that was parsed, and makes the request of it,

@@ -36,6 +36,30 @@ func TestQueryAndDocumentsBesideAQuestion(t *testing.T) {
 	}
 }
 
+// Only a rerank is held to one query: other lines may say such a name twice, and are sent as they are.
+func TestQueryTwice(t *testing.T) {
+	for line, body := range map[string]string{
+		`{"model":"m","messages":[],"query":1,"query":2}`:                                  `{"model":"m","messages":[],"query":1,"query":2}`,
+		`{"url":"/v1/chat/completions","body":{"model":"m","documents":1,"documents":[]}}`: `{"model":"m","documents":1,"documents":[]}`,
+		`{"custom_id":"a","params":{"model":"m","query":1,"query":2}}`:                     `{"model":"m","query":1,"query":2}`,
+		`{"model":"m","prompt":"x","query":1,"query":2}`:                                   `{"model":"m","messages":[{"role":"user","content":"x"}],"query":1,"query":2}`,
+	} {
+		if req := one(t, line, Config{Serves: []string{ChatCompletions, Messages}}); string(req.Body) != body {
+			t.Errorf("%s: %s", line, req.Body)
+		}
+	}
+	for _, line := range []string{
+		`{"query":"q","documents":["a"],"documents":["b"]}`,
+		`{"url":"/v1/rerank","body":{"query":"q","query":"r","documents":["a"]}}`,
+		`{"prompt":"q","documents":["a"],"documents":["b"]}`,
+	} {
+		_, bad := read(t, line, Config{DefaultModel: "m", DefaultEndpoint: Rerank})
+		if len(bad) != 1 || !strings.Contains(bad[0].Reason, "appears twice") {
+			t.Errorf("%s: %v", line, bad)
+		}
+	}
+}
+
 // A template makes the query; the documents are the line's, or those of all lines.
 func TestRerankByTemplate(t *testing.T) {
 	tmpl, err := ParseTemplate("Which is about {{.topic}}?")
