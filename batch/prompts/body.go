@@ -71,16 +71,16 @@ func (r *Reader) buildBare(req *Request, text []byte, f *fields) (c *LineError) 
 }
 
 // bareEndpoint tells where a body without url belongs. messages are a chat, and a query
-// with documents is for Rerank. input
+// with documents and nothing else to ask is for Rerank. input
 // is what embeddings, responses and moderations have: the default decides if it is one of
 // them, else what only one of them has: a setting of embeddings, or a model named so.
 func (r *Reader) bareEndpoint(f *fields) string {
 	byDefault := r.cfg.DefaultEndpoint
 	switch {
+	case rawjson.IsNull(f.messages) && rawjson.IsNull(f.input) && f.ranks():
+		return Rerank
 	case f.messages != nil:
 		return ChatCompletions
-	case f.input == nil && f.ranks():
-		return Rerank
 	case byDefault == Embeddings || byDefault == Responses || byDefault == Moderations:
 		return byDefault
 	case f.dimensions != nil || f.encodingForm != nil:

@@ -13,6 +13,8 @@ func TestRerank(t *testing.T) {
 		`{"url":"/v1/rerank","body":{"query":"q","documents":["a","b"]}}`: {DefaultModel: "m"},
 		`{"model":"m","query":"q","documents":["a","b"],"id":"i"}`:        {},
 		`{"query":"q","documents":["a","b"],"prompt":null}`:               {DefaultModel: "m", DefaultEndpoint: Embeddings},
+		`{"query":"q","documents":["a","b"],"messages":null}`:             {DefaultModel: "m"},
+		`{"query":"q","documents":["a","b"],"input":null}`:                {DefaultModel: "m", DefaultEndpoint: Embeddings},
 		`{"prompt":"q","documents":["a","b"]}`:                            {DefaultModel: "m", DefaultEndpoint: Rerank, System: "unused"},
 	} {
 		req := one(t, line, cfg)
