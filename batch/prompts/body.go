@@ -233,12 +233,16 @@ func (r *Reader) buildPrompt(req *Request, f *fields) (c *LineError) {
 // checkRerank looks at a prompt that is the query of a rerank: it needs documents, and is the
 // only query.
 func (r *Reader) checkRerank(f *fields) *LineError {
+	documents := f.documents
+	if documents == nil {
+		documents = r.param("documents")
+	}
 	switch {
-	case f.query != nil || r.hasParam("query"):
+	case f.query != nil || r.param("query") != nil:
 		return complain(ErrShape, "keep one of them", "both a prompt and a query")
 	case f.twice != nil:
 		return appearsTwice(f.twice)
-	case !isList(f.documents) && !r.hasParam("documents"):
+	case !isList(documents):
 		return complain(ErrShape, "give the line a list of documents, or set one for all lines", "%s needs documents, and there is no list of them", Rerank)
 	}
 	return nil

@@ -96,9 +96,14 @@ func valueOf(name, text string) (json.RawMessage, *LineError) {
 	return rawjson.AppendString(nil, text), nil
 }
 
-// hasParam reports whether a parameter of all lines has that name.
-func (r *Reader) hasParam(name string) bool {
-	return slices.ContainsFunc(r.cfg.Params, func(p Param) bool { return p.Name == name })
+// param is the value of the parameter of all lines that has that name, nil if there is none.
+func (r *Reader) param(name string) []byte {
+	for _, p := range r.cfg.Params {
+		if p.Name == name {
+			return p.Value
+		}
+	}
+	return nil
 }
 
 // appendMissing appends the parameters of all lines that ms do not say, each with a comma before it.

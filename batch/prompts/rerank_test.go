@@ -82,6 +82,25 @@ func TestRerankByTemplate(t *testing.T) {
 	}
 }
 
+// Documents of all lines stand in for none, and must be a list as those of a line must.
+func TestDocumentsOfAllLines(t *testing.T) {
+	of := func(documents string) Config {
+		return Config{DefaultModel: "m", DefaultEndpoint: Rerank, Params: []Param{{Name: "documents", Value: []byte(documents)}}}
+	}
+	if req := one(t, `{"prompt":"q"}`, of(`["c"]`)); string(req.Body) != `{"model":"m","query":"q","documents":["c"]}` {
+		t.Errorf("%s", req.Body)
+	}
+	for line, cfg := range map[string]Config{
+		`{"prompt":"q"}`:                    of(`"c"`),
+		`{"prompt":"q","documents":null}`:   of(`["c"]`),
+		`{"prompt":"q","documents":"text"}`: of(`["c"]`),
+	} {
+		if _, bad := read(t, line, cfg); len(bad) != 1 || !strings.Contains(bad[0].Reason, "needs documents") {
+			t.Errorf("%s: %v", line, bad)
+		}
+	}
+}
+
 // What cannot be ranked is named.
 func TestBadRerank(t *testing.T) {
 	cfg := Config{DefaultModel: "m", DefaultEndpoint: Rerank}
