@@ -93,10 +93,19 @@ func nestedOnce(value []byte, depth int) *refusal {
 	if depth == 0 {
 		return refuse("nests too deep")
 	}
+	if value[0] == '[' {
+		i := 0
+		for w := rawjson.WalkIn(value); w.Next(); i++ {
+			if refused := nestedOnce(w.Skip(), depth-1); refused != nil {
+				return refused.at(i)
+			}
+		}
+		return nil
+	}
 	seen := map[string]bool{}
 	for w := rawjson.WalkIn(value); w.Next(); {
 		name := string(w.Name)
-		if value[0] == '{' && seen[name] {
+		if seen[name] {
 			return refuse("stands twice").in(shown(w.Name))
 		}
 		seen[name] = true
