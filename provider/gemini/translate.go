@@ -34,7 +34,7 @@ func FromChat(r provider.Request, _ provider.Defaults) ([]byte, error) {
 	}
 	thinks := thinking(r.Model, c.Effort)
 	if c.Effort != "" && thinks == "" {
-		return nil, c.Refuse("reasoning_effort", "is "+c.Effort+", which has no documented counterpart for the model "+strconv.Quote(r.Model))
+		return nil, c.Refuse("reasoning_effort", "is "+strconv.QuoteToASCII(c.Effort)+", which has no documented counterpart for the model "+strconv.Quote(r.Model))
 	}
 	w := &writer{Request: c, thinks: thinks, signs: wantsSignature(r.Model)}
 	return w.build(make([]byte, 0, len(r.Body)+256)), nil

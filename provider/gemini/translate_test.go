@@ -134,6 +134,14 @@ func TestFromChatSignature(t *testing.T) {
 	}
 }
 
+// A word that is not known stands in quotes in the error: it is whatever somebody wrote.
+func TestUnknownEffortIsQuoted(t *testing.T) {
+	_, err := FromChat(provider.Request{Model: "gemini-2.5-pro", Body: []byte(`{"reasoning_effort":"\u001b[31mhigh","messages":[{"role":"user","content":"a"}]}`)}, provider.Defaults{})
+	if want := `reasoning_effort: is "\x1b[31mhigh", which`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %q, want %q in it", err, want)
+	}
+}
+
 // reasoning_effort comes to what Google's table says, by the model. Elsewhere it is refused.
 func TestFromChatEffort(t *testing.T) {
 	efforts := []string{"none", "minimal", "low", "medium", "high", "xhigh"}
