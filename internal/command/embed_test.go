@@ -86,14 +86,21 @@ func TestPromptsAreEmbedded(t *testing.T) {
 	}
 }
 
-// Vertex has no batch of embeddings: a line of several texts is refused, one of a single text is not.
+// Vertex has no batch of embeddings: a line of several texts is refused by its field, one of a
+// single text is not. Vertex's express mode has no embeddings.
 func TestVertexEmbedsOneTextALine(t *testing.T) {
-	args := []string{"--provider", "vertex", "--project", "p", "--model", "gemini-embedding-2", "--rpm", "60"}
+	args := []string{"--project", "p", "--model", "gemini-embedding-2", "--rpm", "60"}
 	one, two := writeLines(t, `{"input":["a"],"dimensions":8}`+"\n"), writeLines(t, `{"input":["a","b"],"dimensions":8}`+"\n")
-	if code, _, said := inWorld(t, nil, nil, append([]string{"plan", one}, args...)...); code != ExitOK {
+	if code, _, said := inWorld(t, nil, nil, append([]string{"plan", one, "--provider", "vertex"}, args...)...); code != ExitOK {
 		t.Errorf("exit code %d: %s", code, said)
 	}
-	if code, _, said := inWorld(t, nil, nil, append([]string{"plan", two}, args...)...); code != ExitUsage || !strings.Contains(said, "vertex does not have :batchEmbedContents") {
+	want := two + ":1: input cannot be translated for lane vertex/gemini-embedding-2 (gemini): has more than 1 text"
+	if code, _, said := inWorld(t, nil, nil, append([]string{"plan", two, "--provider", "vertex"}, args...)...); code != ExitUsage || !strings.Contains(said, want) {
 		t.Errorf("exit code %d: %s", code, said)
+	}
+	for _, in := range []string{one, two} {
+		if code, _, said := inWorld(t, nil, nil, "plan", in, "--provider", "vertex-express", "--model", "m", "--rpm", "60"); code != ExitUsage || !strings.Contains(said, "vertex-express does not have /v1/embeddings") {
+			t.Errorf("exit code %d: %s", code, said)
+		}
 	}
 }

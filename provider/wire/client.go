@@ -193,20 +193,22 @@ func Translates(d provider.Dialect) (operations []string) {
 // Translate puts a request into a dialect of which so much is served, and says of which of its
 // operations the body is. It refuses what cannot be put into one of these.
 func Translate(d provider.Dialect, served []string, r provider.Request) (operation string, body []byte, err error) {
-	operation = r.Endpoint
 	if to, can := d.(provider.Translator); can && r.Endpoint == provider.Chat {
 		body, err = to.FromChat(r, provider.Defaults{MaxTokens: r.MaxTokens})
 		return served[0], body, err
 	}
 	if to, can := d.(provider.Embedder); can && r.Endpoint == provider.Embeddings {
-		if operation, body, err = to.FromEmbeddings(r); err != nil {
-			return operation, nil, err
-		}
+		operation, body, err = to.FromEmbeddings(r)
 	}
-	if !slices.Contains(served, operation) {
-		return operation, nil, notServed(operation, served)
+	switch {
+	case err != nil:
+		return operation, nil, err
+	case slices.Contains(served, operation):
+		return operation, body, nil
+	case operation == provider.BatchEmbedContents && slices.Contains(served, provider.EmbedContent):
+		return operation, nil, &provider.Untranslatable{Dialect: d.Name(), Field: "input", Why: "has more than 1 text"}
 	}
-	return operation, body, nil
+	return r.Endpoint, nil, notServed(r.Endpoint, served)
 }
 
 // isMember reports whether a text is one member of an object.
