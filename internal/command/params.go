@@ -96,7 +96,8 @@ A prompt: {"prompt":"…"}
   url, body, input   data of your own, if they are text or numbers: they come back as metadata
   all others         are sent unchanged, such as "temperature":0.2 or "max_tokens":50
 
-A request body: {"model":…,"messages":[…]} or {"model":…,"input":…}
+A request body: {"model":…,"messages":[…]}, {"model":…,"input":…} or, to have documents
+ranked, {"model":…,"query":…,"documents":[…]}
   id, custom_id and metadata as above; all others are sent unchanged
 
 A batch line: {"custom_id","url","body"} of OpenAI, {"custom_id","params"} of Anthropic,
@@ -117,6 +118,10 @@ With --template TEXT
   in "Translate: {{.text}}": none is sent as a parameter, model or system message. Objects and
   lists are printed as JSON. A field that is null or missing fails the line where it is printed;
   {{if .text}}…{{end}} tests for it first. metadata comes back if it is an object.
+
+With --endpoint /v1/rerank
+  a prompt, also one of a template, is the query. Its line has a list of documents, or
+  --param 'documents=["…","…"]' gives one to all lines.
 
 With --param NAME=VALUE, as often as you like
   the parameter is sent with every line that does not set it. VALUE is JSON if it parses as

@@ -79,3 +79,13 @@ func TestRerankIsRefusedWhereThereIsNone(t *testing.T) {
 		}
 	}
 }
+
+// The help on lines has both ways to a rerank.
+func TestHelpInputHasReranks(t *testing.T) {
+	_, help, _ := inWorld(t, nil, nil, "help", "input")
+	for _, way := range []string{`{"model":…,"query":…,"documents":[…]}`, "With --endpoint /v1/rerank"} {
+		if !strings.Contains(help, way) {
+			t.Errorf("no %s in %s", way, help)
+		}
+	}
+}
