@@ -42,7 +42,8 @@ const (
 // Prompt estimates what a request's body makes a model read: messages and
 // their parts, system text, instructions, input and prompt, query and documents, tools
 // and schemas, as chat completions, completions, Responses, embeddings, rerank and
-// Anthropic's messages write them. Input that is token ids already is counted exactly. A picture counts
+// Anthropic's messages write them. The query of a rerank counts with each document, as
+// rerankers read it. Input that is token ids already is counted exactly. A picture counts
 // 765 tokens, 85 in low detail; a sound or a file 765. A body that is no JSON
 // object counts 0.
 func Prompt(body []byte) float64 {

@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"encoding/json"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"unicode/utf8"
@@ -26,24 +27,32 @@ func weighSlowly(text []byte) float64 {
 
 // promptSlowly and mostSlowly say what estimate does, with a walk for each question.
 func promptSlowly(body []byte) float64 {
-	var n float64
+	var n, query, ranked float64
 	gjson.ParseBytes(body).ForEach(func(name, value gjson.Result) bool {
 		switch name.Str {
+		case "query":
+			query += contentSlowly(value, maxNesting)
+		case "documents":
+			n += contentSlowly(value, maxNesting)
+			if ranked++; value.IsArray() {
+				ranked += float64(len(value.Array())) - 1
+			}
 		case "messages":
+			ranked = math.Inf(-1)
 			var chat float64
 			value.ForEach(func(_, message gjson.Result) bool {
 				chat += messageTokens + contentSlowly(message, maxNesting)
 				return true
 			})
 			n += chat
-		case "input", "prompt", "instructions", "system", "query", "documents":
+		case "input", "prompt", "instructions", "system":
 			n += contentSlowly(value, maxNesting)
 		case "tools", "functions", "response_format", "text":
 			n += weighSlowly([]byte(value.Raw))
 		}
 		return true
 	})
-	return n
+	return n + query*max(1, ranked)
 }
 
 func contentSlowly(v gjson.Result, depth int) float64 {

@@ -1,6 +1,10 @@
 package estimate
 
-import "github.com/headrace/headrace/provider/rawjson"
+import (
+	"math"
+
+	"github.com/headrace/headrace/provider/rawjson"
+)
 
 // Request estimates Prompt and MaxOutput in one walk over the body. The rule of a lane makes
 // of the two what a provider draws from its limits for such a call.
@@ -11,14 +15,19 @@ func Request(body []byte) (prompt, most float64) {
 	if body = body[rawjson.SkipSpace(body, 0):]; !rawjson.IsObject(body) {
 		return 0, 0
 	}
-	answers := 1.0
+	answers, query, ranked := 1.0, 0.0, 0.0
 	for m := rawjson.WalkIn(body); m.Next(); {
 		switch string(m.Name) {
 		case "messages", "contents":
 			prompt += messages(&m)
-		case "input", "prompt", "instructions", "system", "systemInstruction", "system_instruction",
-			"query", "documents":
+			ranked = math.Inf(-1) // a chat, in which query and documents are anything
+		case "input", "prompt", "instructions", "system", "systemInstruction", "system_instruction":
 			prompt += content(&m, maxNesting)
+		case "query":
+			query += content(&m, maxNesting)
+		case "documents":
+			n, many := documents(&m)
+			prompt, ranked = prompt+n, ranked+many
 		case "tools", "functions", "response_format", "text", "toolConfig":
 			prompt += weigh(m.Skip())
 		case "generationConfig", "generation_config", "inferenceConfig":
@@ -32,6 +41,7 @@ func Request(body []byte) (prompt, most float64) {
 			m.Skip()
 		}
 	}
+	prompt += query * max(1, ranked) // a reranker reads the query with each document
 	if most == 0 {
 		return prompt, 0 // also for infinitely many answers
 	}
@@ -67,6 +77,19 @@ func messages(w *rawjson.Walk) (n float64) {
 	}
 	w.Leave(&in)
 	return n
+}
+
+// documents are what a model reads of those, and how many they are.
+func documents(w *rawjson.Walk) (n, many float64) {
+	if w.Ahead()[0] != '[' {
+		return content(w, maxNesting), 1
+	}
+	in := w.Into()
+	for ; in.Next(); many++ {
+		n += content(&in, maxNesting-1)
+	}
+	w.Leave(&in)
+	return n, many
 }
 
 // content is what a value holds for a model to read: all its strings, but for the
