@@ -8,8 +8,8 @@
 //	       *provider.Untranslatable: messages[2].content[0].type: has no counterpart here
 //
 // It promises that nothing is lost and nothing is invented. A field has a counterpart that says
-// exactly the same, or says nothing, or the body is refused by the field's name. So is a name
-// that is not known, and one that stands twice in an object.
+// exactly the same, or says nothing, or the body is refused by the field's name. A body is also
+// refused for a name that is not known, or that stands twice in an object.
 // Strings and numbers are carried over byte for byte, escapes as they stand. A body is read in
 // time that grows as its length does, and gone into to a depth that is bounded.
 //
@@ -20,9 +20,9 @@
 // without one; parallel_tool_calls true; an image's detail auto. In messages: an empty system
 // text, an empty text next to calls of tools, and tool_calls or annotations that are none.
 //
-// To Claude a temperature of 1 and a top_p of 1 say nothing, either: it begins there, and newer
-// models take at most one of the two. Gemini and other models of Converse begin elsewhere (Nova
-// at 0.7 and 0.9), so there both are sent.
+// For Claude a temperature of 1 and a top_p of 1 say nothing either: they are its defaults, and
+// newer models take at most one of the two. Gemini and other models of Converse have other
+// defaults (Nova 0.7 and 0.9), so both are sent there.
 //
 // # What is exact, and what is not
 //
@@ -48,11 +48,11 @@
 //     (ai.google.dev, GenerationConfig) says of all else that it is not supported, and no error
 //     tells so.
 //
-// Any JSON (json_object) is Gemini's responseMimeType alone. The others have no such thing.
+// Any JSON (json_object) is Gemini's responseMimeType alone. The others have no counterpart.
 //
-// A schema's name is carried over where there is a place for it (Converse): elsewhere it is the
-// one thing left out that OpenAI demands, as it is a label of no effect on what may be answered.
-// Its description, which a model reads, is refused there.
+// A schema's name is carried over where there is a place for it (Converse). Elsewhere it is left
+// out, though OpenAI demands it: it is a label of no effect on what may be answered. A schema's
+// description, which a model reads, is refused there.
 //
 // Tools: Anthropic tools with input_schema, tool_choice auto, none, any, tool, and
 // disable_parallel_tool_use for parallel_tool_calls false; Converse toolConfig with inputSchema,
@@ -64,27 +64,27 @@
 //
 // In Gemini's dialect tools are functionDeclarations with parametersJsonSchema; tool_choice is
 // toolConfig's mode NONE or ANY, with a name if there is one. Tools that are all strict have
-// mode VALIDATED, which holds calls to their schemas as ANY does; some strict and others not are
-// refused, and so is parallel_tool_calls false. A result is the output of an object, one text.
-// From Gemini 3 on the first call of a turn must have a signature. A chat of OpenAI's has none,
-// so the call gets the word that Google documents for histories from elsewhere.
+// mode VALIDATED, which holds calls to their schemas as ANY does. A mix of strict tools and others
+// is refused, and so is parallel_tool_calls false. A result is one text, the member output of the
+// response. From Gemini 3 on the first call of a turn must have a signature. A chat of OpenAI's has
+// none, so the call gets the word that Google documents for histories from elsewhere.
 //
 // Images stand in the body as data URLs of png, jpeg, webp or (not for Gemini) gif, in plain
 // base64 with padding. Only Anthropic fetches one from an address of the web, which must begin
-// with https://. A detail of low or high is refused: nobody else has it.
+// with https://. A detail of low or high is refused, as only OpenAI has it.
 //
 // Files are PDFs in the body, as data URLs of application/pdf. They become Anthropic's document
-// with the file's name as title, Gemini's inlineData and Converse's document. Gemini has no place
-// for the name. Converse demands one that no other document has and that does not sway the model,
-// so it gets a number. A turn of Converse with a file must have text, too.
+// with the file's name as title, Gemini's inlineData and Converse's document. The name is left out
+// for Gemini, which has no place for it, and for Converse. There a document's name must be unique
+// and neutral to the model, so it is a number. A turn of Converse with a file must also have text.
 //
-// Who asked (user) is Anthropic's metadata.user_id. How much to think (reasoning_effort) has a
-// counterpart where a maker says which: Gemini 2.5's thinkingBudget and Gemini 3's thinkingLevel
+// The field user is Anthropic's metadata.user_id. The field reasoning_effort has a counterpart
+// where a maker names one: Gemini 2.5's thinkingBudget and Gemini 3's thinkingLevel
 // (ai.google.dev, "OpenAI compatibility"). Anthropic's own door in OpenAI's shape ignores it.
 //
 // Embeddings are read as strictly (ReadEmbeddings): one text or a list of them, the number of
-// dimensions, and vectors of numbers. What the texts are for (input_type) is no field of OpenAI's: a
-// body may have it for those who demand it, and others refuse it.
+// dimensions, and vectors of numbers. OpenAI has no input_type, which says what the texts are for:
+// a body may have it for a dialect that demands it, and other dialects refuse it.
 //
 // The model's own refusals are the provider's: one that takes no temperature says so itself.
 package chat
