@@ -69,12 +69,13 @@ func TestRerankAtCohere(t *testing.T) {
 	}
 }
 
-// Who has no rerank does not get such lines, and leads to who has.
+// A provider without rerank gets no such lines. The complaint names one that has it, and the way for
+// those whose data have these names.
 func TestRerankIsRefusedWhereThereIsNone(t *testing.T) {
 	in := writeLines(t, `{"query":"q","documents":["a"]}`+"\n")
 	for _, provider := range []string{"openai", "anthropic", "cohere"} {
 		code, _, said := inWorld(t, nil, nil, "plan", in, "--provider", provider, "--model", "m", "--rpm", "60")
-		if want := fmt.Sprintf("%s:1: a line (request body) for /v1/rerank, which this provider does not have", in); code != ExitUsage || !strings.Contains(said, want) || !strings.Contains(said, "--provider cohere-v2 takes lines for /v1/rerank") {
+		if want := fmt.Sprintf("%s:1: a line (request body) for /v1/rerank, which this provider does not have", in); code != ExitUsage || !strings.Contains(said, want) || !strings.Contains(said, "--provider cohere-v2 takes lines for /v1/rerank") || !strings.Contains(said, "a template makes prompts of them") {
 			t.Errorf("%s: exit code %d: %s", provider, code, said)
 		}
 	}

@@ -23,6 +23,9 @@ func hintsFor(bad []*prompts.LineError) (hints []string) {
 	if slices.ContainsFunc(bad, func(e *prompts.LineError) bool { return errors.Is(e, prompts.ErrUntranslatable) }) {
 		hints = append(hints, "--on-untranslatable skip leaves out lines that cannot be translated")
 	}
+	if slices.ContainsFunc(bad, func(e *prompts.LineError) bool { return e.Endpoint == prompts.Rerank }) {
+		hints = append(hints, "if query and documents are data, a template makes prompts of them, as in --template '{{.query}}'")
+	}
 	return append(hints, elsewhere(bad)...)
 }
 
