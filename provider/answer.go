@@ -35,14 +35,19 @@ type answer struct {
 // ones stand in the first few hundred.
 const maxText = 8 << 10
 
+// maxRead is how long a JSON error may be whose members are looked at, in bytes: each of some
+// twenty names is looked for in all of it. No provider's errors have a hundredth of it.
+const maxRead = 1 << 20
+
 // read takes a failed response apart. It accepts the error as an object, a
 // string, the first of an array, or flat at the top; prose otherwise.
 func read(status int, h http.Header, body []byte) *answer {
 	a := &answer{status: status, header: h}
 	body = bytes.TrimPrefix(bytes.TrimSpace(body), []byte("\xef\xbb\xbf"))
 	if rawjson.Valid(body) {
-		a.isJSON = true
-		a.readJSON(rawjson.Trim(body))
+		if a.isJSON = true; len(body) <= maxRead {
+			a.readJSON(rawjson.Trim(body))
+		}
 	} else {
 		a.message = prose(body)
 	}

@@ -443,3 +443,16 @@ func TestOtherWhiteSpaceIsNotJSON(t *testing.T) {
 		}
 	}
 }
+
+// An error that is longer than any provider's is judged by its status alone.
+func TestLongErrorsAreNotRead(t *testing.T) {
+	for _, c := range []struct {
+		padding int
+		want    Kind
+	}{{100, QuotaExhausted}, {1 << 21, Throttled}} {
+		body := `{"error":{"code":"insufficient_quota"},"x":"` + strings.Repeat("y", c.padding) + `"}`
+		if e := Classify(http.StatusTooManyRequests, nil, []byte(body)); e.Kind != c.want {
+			t.Errorf("with %d bytes more: %v, want %v", c.padding, e.Kind, c.want)
+		}
+	}
+}
