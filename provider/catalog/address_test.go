@@ -137,3 +137,44 @@ func TestAnswersWhereItsKeyIsTaken(t *testing.T) {
 		}
 	}
 }
+
+// A part of a host's name is a region of AWS or a location of Google Cloud, and not the rest of
+// somebody's bucket: a key would go to whoever owns that.
+func TestBucketsAreNotTheirs(t *testing.T) {
+	for host, name := range map[string]string{
+		"bedrock-runtime.eu-west-1.amazonaws.com":           "bedrock",
+		"bedrock-runtime.us-gov-west-1.amazonaws.com":       "bedrock",
+		"bedrock-runtime-fips.us-east-2.amazonaws.com":      "bedrock",
+		"bedrock-runtime.cn-north-1.amazonaws.com.cn":       "bedrock",
+		"bedrock-runtime.eusc-de-east-1.amazonaws.com":      "bedrock",
+		"bedrock-mantle.ap-southeast-2.api.aws":             "bedrock-anthropic",
+		"runtime.sagemaker.us-west-2.amazonaws.com":         "sagemaker",
+		"europe-west4-aiplatform.googleapis.com":            "vertex",
+		"northamerica-northeast1-aiplatform.googleapis.com": "vertex",
+		"aiplatform.eu.rep.googleapis.com":                  "vertex",
+		"aiplatform.me-central2.rep.googleapis.com":         "vertex",
+
+		"bedrock-runtime.s3.amazonaws.com":                   "generic",
+		"bedrock-runtime-fips.s3.amazonaws.com":              "generic",
+		"bedrock-runtime.s3-eu-west-1.amazonaws.com":         "generic",
+		"bedrock-runtime.s3-website-eu-west-1.amazonaws.com": "generic",
+		"bedrock-runtime.s3.amazonaws.com.cn":                "generic",
+		"bedrock-runtime.s3.eu-west-1.amazonaws.com":         "generic",
+		"bedrock-mantle.s3.api.aws":                          "generic",
+		"runtime.sagemaker.s3.amazonaws.com":                 "generic",
+		"runtime.sagemaker.s3-us-west-2.amazonaws.com":       "generic",
+		"my.storage-aiplatform.googleapis.com":               "generic",
+		"my_own-aiplatform.googleapis.com":                   "generic",
+		"aiplatform.storage.us-east1.rep.googleapis.com":     "generic",
+		"bedrock-runtime..amazonaws.com":                     "generic",
+	} {
+		if got := catalog.For("", "https://"+host); got.Name != name {
+			t.Errorf("%s is of %s, want %s", host, got.Name, name)
+		}
+		for _, v := range catalog.Rows() {
+			if name == "generic" && v.Answers("https://"+host) {
+				t.Errorf("%s answers at %s", v.Name, host)
+			}
+		}
+	}
+}

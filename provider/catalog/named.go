@@ -132,14 +132,23 @@ func (v Vendor) sharesKey(name string) bool {
 	return len(v.Keys) > 0 && !slices.ContainsFunc(v.Keys, isElsewhere)
 }
 
-// placeholder is a part of a Base that is filled in.
+// placeholder is a part of a host that is filled in.
 var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
+
+// filledIn are what placeholders of hosts stand for. A bucket may have any name that is free on
+// its maker's domain: bedrock-runtime.s3.amazonaws.com is one of somebody's.
+var filledIn = map[string]*regexp.Regexp{
+	"{region}":   regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+){1,2}-[0-9]{1,2}$`), // eu-west-1, us-gov-west-1
+	"{location}": regexp.MustCompile(`^[a-z]+(-[a-z]+[0-9]{1,2})?$`),          // europe-west4, eu
+	"{resource}": regexp.MustCompile(`^[a-z0-9_-]+$`),
+}
 
 // hostsOfBases are the hosts of Base and Bases as Hosts are written; none if there is no Base.
 func (v Vendor) hostsOfBases() (hosts []string) {
 	for _, base := range slices.AppendSeq([]string{v.Base}, maps.Values(v.Bases)) {
-		if u, err := url.Parse(placeholder.ReplaceAllString(base, "*")); err == nil && u.Host != "" {
-			hosts = append(hosts, u.Hostname())
+		_, rest, _ := strings.Cut(base, "://")
+		if host, _, _ := strings.Cut(rest, "/"); host != "" {
+			hosts = append(hosts, host)
 		}
 	}
 	return hosts
@@ -147,13 +156,14 @@ func (v Vendor) hostsOfBases() (hosts []string) {
 
 // isHost reports whether a host is the one of a row, or below it.
 func isHost(host, of string) bool {
-	head, tail, wild := strings.Cut(of, "*")
-	if !wild {
+	mark := placeholder.FindString(of)
+	if mark == "" {
 		return host == of || strings.HasSuffix(host, "."+of)
 	}
+	head, tail, _ := strings.Cut(of, mark)
 	part, begins := strings.CutPrefix(host, head)
 	part, ends := strings.CutSuffix(part, tail)
-	return begins && ends && part != "" && !strings.Contains(part, ".") // a bucket's name may have dots
+	return begins && ends && filledIn[mark].MatchString(part)
 }
 
 // isPrivate reports whether a host can only be one's own: an address that no

@@ -149,7 +149,7 @@ var makers = []Vendor{
 	{
 		Name: "vertex", Title: "Gemini (Vertex AI)", Dialect: gemini,
 		Base: vertexBase + vertexGoogle, Bases: vertexBases(vertexGoogle),
-		Hosts: []string{"aiplatform.googleapis.com", "*-aiplatform.googleapis.com", "aiplatform.*.rep.googleapis.com"},
+		Hosts: []string{"aiplatform.googleapis.com", "{location}-aiplatform.googleapis.com", "aiplatform.{location}.rep.googleapis.com"},
 		Auth:  Google, Headers: quotaProject, Charge: byGemini, Serves: []string{provider.GenerateContent, provider.EmbedContent},
 		Wording: ofVertex,
 		Note:    "A 429 tells of a pool that all share, not of your own quota: it is read as overload. Embeddings are those of gemini-embedding-2 and later, one text a line. No headers.",
@@ -214,7 +214,7 @@ var makers = []Vendor{
 		Name: "bedrock", Title: "Amazon Bedrock", Dialect: converse,
 		Base:  "https://bedrock-runtime.{region}.amazonaws.com",
 		Bases: map[string]string{"cn-": "https://bedrock-runtime.{region}.amazonaws.com.cn"},
-		Hosts: []string{"bedrock-runtime.*.amazonaws.com", "bedrock-runtime-fips.*.amazonaws.com", "bedrock-runtime.*.amazonaws.com.cn"},
+		Hosts: []string{"bedrock-runtime.{region}.amazonaws.com", "bedrock-runtime-fips.{region}.amazonaws.com", "bedrock-runtime.{region}.amazonaws.com.cn"},
 		Auth:  AWS, Service: "bedrock", Keys: []string{awsKey}, Charge: byBedrock, Settles: true, Wording: ofBedrock,
 		Note:   "Many models are reached by the id of an inference profile only. Output burns faster than it is written with some: 5 times with Claude 3.7 and later (second-hand). Embeddings: Titan 2, Cohere 3 and 4. No headers.",
 		Source: "https://docs.aws.amazon.com/bedrock/latest/userguide: Endpoints, API keys, Troubleshooting API error codes", Day: "2026-10-18",
@@ -228,7 +228,7 @@ var makers = []Vendor{
 	},
 	{
 		Name: "bedrock-anthropic", Title: "Claude on Amazon Bedrock", Dialect: anthropic,
-		Base: "https://bedrock-mantle.{region}.api.aws/anthropic", Hosts: []string{"bedrock-mantle.*.api.aws"},
+		Base: "https://bedrock-mantle.{region}.api.aws/anthropic", Hosts: []string{"bedrock-mantle.{region}.api.aws"},
 		Auth: AWS, Service: "bedrock-mantle", Keys: []string{awsKey}, Charge: byBedrock, Settles: true,
 		Note:   "Models begin with anthropic. as in anthropic.claude-haiku-5. No limit on requests. No headers.",
 		Source: "github.com/anthropics/anthropic-sdk-go v1.84.0, bedrock", Day: "2026-11-26",

@@ -134,7 +134,7 @@ var hosts = []Vendor{
 	},
 	{
 		Name: "sagemaker", Title: "Amazon SageMaker", Dialect: openAI, Charge: greater,
-		Base: "https://runtime.sagemaker.{region}.amazonaws.com/endpoints", Hosts: []string{"runtime.sagemaker.*.amazonaws.com"},
+		Base: "https://runtime.sagemaker.{region}.amazonaws.com/endpoints", Hosts: []string{"runtime.sagemaker.{region}.amazonaws.com"},
 		Path: "/{model}/openai/v1{path}", InBody: `"model":""`, Serves: []string{provider.Chat},
 		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "received server error", Kind: provider.Server}}},
 		Note:    "The model is the name of your endpoint. A token lives 12 hours at most, and no variable is known for it: --api-key-file has it. A body's model is emptied, as containers know another (second-hand). No quota but the endpoint's own.",

@@ -28,8 +28,8 @@ type Vendor struct {
 	// Serves are the operations of its dialect that it has, and the first is that of lines that
 	// name none; nil: it may have all of them, and the dialect's own comes first.
 	Serves []string
-	// Hosts are whose answers these are, by the end of their names; * stands for any name between
-	// two dots, or a part of one.
+	// Hosts are whose answers these are, by the end of their names. A placeholder stands for what
+	// looks like such a part of a Place, and for nothing else.
 	Hosts []string
 
 	Auth    Auth
