@@ -132,6 +132,9 @@ func (r *runner) headers(b *backend) (http.Header, error) {
 		if strings.ContainsFunc(value, func(c rune) bool { return c <= ' ' || c > '~' }) {
 			return nil, refuse("%s has a character that headers cannot have: check it", variable)
 		}
+		if r.flags.isInClear() {
+			return nil, refuse("%v", r.flags.inClear("what is in "+variable))
+		}
 		all.Set(header, value)
 	}
 	for _, header := range r.flags.vendor.Headers {

@@ -35,6 +35,7 @@ var doors = map[string]struct {
 	"timeline":          {"--timeline {}/t.jsonl", []string{"timeline={}/t.jsonl"}, ""},
 	"provider":          {"--provider sim", []string{"lane=sim/all-models", "job.Simulated=true", "job.Reader.DefaultModel=sim-1"}, ""},
 	"base-url":          {"--base-url http://127.0.0.1:9/v1", []string{"client.BaseURL=http://127.0.0.1:9/v1", "job.Reader.Serves=/v1/messages", "server=openai at http://127.0.0.1:9", "option WithLocalServer(1m0s)"}, ""},
+	"insecure-http":     {"--insecure-http --base-url http://api.openai.com/v1", []string{"client.BaseURL=http://api.openai.com/v1"}, ""},
 	"preset":            {"--preset groq", []string{"option WithCharge({Rule:greater CachedFree:true OutputFactor:0 Assumed:0})", "option WithPeriods([{Family:openai On:requests Per:24h0m0s} {Family:openai On:tokens Per:1m0s} {Family: On:none Per:0s} {Family: On:none Per:0s}])"}, ""},
 	"law":               {"--law plain", []string{"option WithPlainLaw()", "state.law=plain"}, ""},
 	"region":            {"--provider bedrock --region eu-west-9 --api-key-env OTHER_KEY", []string{"client.BaseURL=https://bedrock-runtime.eu-west-9.amazonaws.com"}, ""},

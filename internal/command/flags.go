@@ -128,6 +128,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.timeline, "timeline", "", "record of the run, one line a second, read by headrace status --watch (default: OUTPUT with .run.jsonl for .jsonl); none turns it off")
 	fs.StringVar(&f.provider, "provider", providerOpenAI, "provider to call: openai, anthropic, gemini, azure, bedrock, groq, … (see headrace help providers); sim is simulated and needs no key")
 	fs.StringVar(&f.baseURL, "base-url", "", "another server that speaks the provider's dialect, such as http://127.0.0.1:8080/v1")
+	fs.BoolVar(&f.insecureHTTP, "insecure-http", false, "let a --base-url with http:// send the provider's usual key unencrypted to the provider's own hosts")
 	f.registerWhom(fs)
 	registerPreset(fs, &f.preset)
 	registerLaw(fs, &f.law)
@@ -241,6 +242,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		f.checkTimeline(),
 		whom,
 		f.checkKeyEnv(env),
+		f.checkInClear(),
 		oneOf("text", f.text, textAuto, textAlways, textNever),
 		oneOf("on-untranslatable", f.onUntranslatable, badLineFail, badLineSkip),
 		checkPreset(f.preset),

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -44,6 +46,33 @@ func (f *runFlags) checkKeyEnv(env func(string) (string, bool)) error {
 		return errors.New("--api-key-env takes the name of a variable, not a key: put the key into a variable and give its name")
 	}
 	return nil
+}
+
+// checkInClear refuses to send unencrypted to the vendor's own hosts a key that the user has not
+// named. It holds also where others have the key, as workers do.
+func (f *runFlags) checkInClear() error {
+	if f.planned != nil || f.keyEnvGiven || f.keyFile != "" || !f.isInClear() {
+		return nil
+	}
+	return f.inClear("what proves who calls")
+}
+
+// isInClear reports whether calls go unencrypted to the vendor's own hosts, and nobody has allowed
+// that.
+func (f *runFlags) isInClear() bool {
+	u, err := url.Parse(f.baseURL)
+	return err == nil && u.Scheme == "http" && !f.insecureHTTP && f.vendor.Answers(f.baseURL)
+}
+
+// inClear is the fault of an address to which that would be sent unencrypted.
+func (f *runFlags) inClear(what string) error {
+	u, err := url.Parse(f.baseURL)
+	if err != nil {
+		return err
+	}
+	safe := url.URL{Scheme: "https", Host: strings.TrimSuffix(u.Host, ":80"), Path: u.Path}
+	return fmt.Errorf("%s: it says http, so %s would be sent unencrypted to %s: try %s, or add --insecure-http to allow that",
+		cmp.Or(f.madeOf, "--base-url"), what, u.Hostname(), withoutKeys(safe.String()))
 }
 
 // leastKey is how long a text must be to look like a key by its letters alone: the shortest

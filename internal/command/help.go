@@ -19,7 +19,7 @@ type flagGroup struct {
 // runGroups has each flag of run once.
 var runGroups = []flagGroup{
 	{"Files", "output errors timeline text filtered durable fresh retry-failed"},
-	{"Provider", "provider base-url api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
+	{"Provider", "provider base-url insecure-http api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
 	{"Input", "format template system param max-tokens on-bad-line on-untranslatable order limit"},
 	{"Prices", "price prices"},
 	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},

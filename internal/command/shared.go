@@ -40,7 +40,7 @@ const (
 
 // flagsIn names the flags of each group.
 var flagsIn = map[Flags]string{
-	Whom:   "provider base-url region project location resource preset sim-profile text",
+	Whom:   "provider base-url insecure-http region project location resource preset sim-profile text",
 	Keys:   "api-key-env api-key-file",
 	Input:  "model endpoint format template system param max-tokens on-bad-line on-untranslatable limit filtered",
 	Files:  "output errors timeline order retry-failed fresh forget durable",

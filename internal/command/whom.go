@@ -22,6 +22,7 @@ import (
 // address has in it.
 type whomFlags struct {
 	provider, baseURL string
+	insecureHTTP      bool
 	place             catalog.Place
 
 	maxTokens      int

@@ -43,8 +43,12 @@ func TestHelpAndRefusals(t *testing.T) {
 		"limits reset":                       "accepts 1 arg",
 		"submit -o o.jsonl":                  "no input: name a prompt file",
 
-		"worker --keeper sometimes --join nats://T@h":            "want may, never or prefer",
-		"submit {}/in.jsonl -o o.jsonl --provider sim":           "no cluster is named",
+		"worker --keeper sometimes --join nats://T@h":                                       "want may, never or prefer",
+		"submit {}/in.jsonl -o o.jsonl --provider sim":                                      "no cluster is named",
+		"submit {}/in.jsonl -o o.jsonl --base-url http://api.openai.com/v1":                 "try https://api.openai.com/v1, or add --insecure-http",
+		"worker --join nats://T@h --base-url http://api.openai.com/v1":                      "try https://api.openai.com/v1, or add --insecure-http",
+		"submit {}/in.jsonl -o o.jsonl --insecure-http --base-url http://api.openai.com/v1": "no cluster is named",
+
 		"run - -o o.jsonl --provider sim --cluster":              "other machines cannot read standard input",
 		"run {}/in.jsonl -o - --provider sim --cluster":          "nor write standard output",
 		"run {}/no.jsonl -o {}/o.jsonl --provider sim --cluster": "no such file",

@@ -1,0 +1,101 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What proves who calls goes unencrypted to the vendor's own hosts only if that was allowed: not
+// from its usual variable, whatever says where, and not the headers of an account either.
+func TestNothingOfTheirsInClear(t *testing.T) {
+	credentials := filepath.Join(t.TempDir(), "credentials.json")
+	if err := os.WriteFile(credentials, []byte(`{"type":"authorized_user","client_id":"i","client_secret":"s","refresh_token":"r"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", credentials)
+	for _, c := range []struct {
+		args string
+		env  map[string]string
+		says string
+	}{
+		{"--base-url http://api.openai.com/v1", nil, "so what proves"}, // with a key or not
+		{
+			"--base-url http://api.openai.com/v1",
+			map[string]string{"OPENAI_API_KEY": testKey},
+			"--base-url: it says http, so what proves who calls would be sent unencrypted to api.openai.com: try https://api.openai.com/v1, or add --insecure-http",
+		},
+		{"--base-url HTTP://API.OpenAI.com.:80/v1", map[string]string{"OPENAI_API_KEY": testKey}, "try https://API.OpenAI.com./v1"},
+		{"--base-url http://api.openai.com:8080/v1", map[string]string{"OPENAI_API_KEY": testKey}, "try https://api.openai.com:8080/v1, or"},
+		{"", map[string]string{"OPENAI_API_KEY": testKey, "OPENAI_BASE_URL": "http://api.openai.com/v1"}, "OPENAI_BASE_URL: it says http, so what proves who calls would"},
+		{"--provider azure", map[string]string{"AZURE_API_KEY": testKey, "AZURE_OPENAI_ENDPOINT": "http://acme.openai.azure.com"}, "AZURE_OPENAI_ENDPOINT: it says http, so what proves who calls would"},
+		{"--provider vertex --base-url http://aiplatform.googleapis.com/v1", map[string]string{}, "so what proves who calls would be sent unencrypted"},
+		{"--provider bedrock --region eu-west-1 --base-url http://bedrock-runtime.eu-west-1.amazonaws.com", map[string]string{"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": testKey}, "so what proves who calls would be sent unencrypted"},
+		{"--base-url http://api.openai.com/v1 --api-key-env MINE", map[string]string{"MINE": testKey, "OPENAI_ORG_ID": "org-1"}, "so what is in OPENAI_ORG_ID would be sent unencrypted"},
+	} {
+		in := writeLines(t, `{"prompt":"hi"}`+"\n")
+		out := filepath.Join(filepath.Dir(in), "out.jsonl")
+		code, _, said := inWorld(t, nil, c.env, append([]string{"run", in, "-o", out, "--model", "m"}, strings.Fields(c.args)...)...)
+		if code != ExitUsage || !strings.Contains(said, c.says) || strings.Contains(said, testKey) {
+			t.Errorf("%s: exit code %d: %s", c.args, code, said)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%s: there is an output", c.args)
+		}
+		if c.env == nil {
+			continue
+		}
+		r := runnerWith(t, c.env, append([]string{"-o", "x", "--insecure-http"}, strings.Fields(c.args)...)...)
+		r.halt = &halt{ctx: t.Context()}
+		b, err := r.connect()
+		if err != nil || slices.ContainsFunc(texts(b), isInClear) == strings.Contains(c.args, "bedrock") { // a signature has no key in it
+			t.Errorf("%s with --insecure-http: %v", c.args, err)
+		}
+	}
+}
+
+func isInClear(text string) bool { return strings.Contains(text, "the key is sent unencrypted") }
+
+// The file of --config and the environment allow it, too.
+func TestInClearByFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run.yaml")
+	if err := os.WriteFile(file, []byte("base-url: http://api.openai.com/v1\ninsecure-http: true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := runnerWith(t, map[string]string{"OPENAI_API_KEY": testKey}, "-o", "x", "--config", file)
+	if b, err := r.connect(); err != nil || !slices.ContainsFunc(texts(b), isInClear) {
+		t.Error(err)
+	}
+}
+
+// A key that was named, a server of one's own and this machine are as they were: over http
+// nothing is refused.
+func TestWhatMayBeInClear(t *testing.T) {
+	for args, noted := range map[string]bool{
+		"--base-url http://api.openai.com/v1 --api-key-env OPENAI_API_KEY": true,
+		"--base-url http://gpu.lan:8000/v1 --api-key-env OPENAI_API_KEY":   true,
+		"--base-url http://gpu.lan:8000/v1":                                false, // no key goes there
+		"--base-url http://127.0.0.1:8000/v1":                              false,
+		"--base-url http://localhost:8000/v1":                              false,
+		"--base-url https://api.openai.com/v1":                             false,
+		"":                                                                 false,
+	} {
+		r := runnerWith(t, map[string]string{"OPENAI_API_KEY": testKey}, append([]string{"-o", "x"}, strings.Fields(args)...)...)
+		b, err := r.connect()
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+		} else if slices.ContainsFunc(texts(b), isInClear) != noted {
+			t.Errorf("%s: %q", args, texts(b))
+		}
+	}
+}
+
+// A plan calls nobody: it may be made of such an address.
+func TestPlanSendsNothing(t *testing.T) {
+	in := writeLines(t, `{"prompt":"hi"}`+"\n")
+	if code, _, said := inWorld(t, nil, nil, "plan", in, "--model", "m", "--rpm", "60", "--base-url", "http://api.openai.com/v1"); code != ExitOK {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+}
