@@ -70,6 +70,8 @@ var strongWords = map[string]Kind{
 	"unrecognizedclientexception":          Unauthorized,
 	"expiredtokenexception":                Unauthorized,
 	"invalidsignatureexception":            Unauthorized,
+	"requestexpired":                       Unauthorized, // AWS, as a 400: the clock is wrong
+	"requestexpiredexception":              Unauthorized,
 	"model_not_found":                      ModelNotFound,
 	"deploymentnotfound":                   ModelNotFound, // Azure
 	"invalid_model":                        ModelNotFound, // Mistral, as a 400

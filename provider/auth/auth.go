@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"net/http"
+
+	"github.com/headrace/headrace/provider"
 )
 
 // A Source proves who sends a request. It may be used by many goroutines at once.
@@ -19,6 +21,15 @@ type Source interface {
 	// Secrets are the keys and tokens that are or were in use, the latest few: they are
 	// taken out of whatever is shown to anybody, and out of answers; see IsPlaceholder.
 	Secrets() []string
+}
+
+// Dated is a Source that proves with the time, too: a clock that is wrong has it refused.
+type Dated interface {
+	Source
+
+	// RefusedFor is Refused with what came in answer to the request: the error, and the headers
+	// with the provider's own time. It is called in place of Refused.
+	RefusedFor(r *http.Request, why *provider.Error, answer http.Header) bool
 }
 
 // Fixed is a Source whose headers are the same for every request: whoever sends many may

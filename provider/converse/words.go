@@ -39,8 +39,6 @@ var words = provider.Wording{
 		"missingauthenticationtokenexception": provider.Unauthorized,
 		"invalidclienttokenid":                provider.Unauthorized,
 		"notauthorized":                       provider.Unauthorized, // as a 400
-		"requestexpired":                      provider.Unauthorized, // as a 400: the clock is wrong
-		"requestexpiredexception":             provider.Unauthorized,
 		"ftuformnotfilled":                    provider.Unauthorized, // as a 404: a form of the account's is not filled in
 		"ftuformnotfilledexception":           provider.Unauthorized,
 		"resourcenotfound":                    provider.ModelNotFound,

@@ -10,6 +10,7 @@ import (
 	"net/url"
 
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/auth"
 )
 
 // firstRead is up to which length a body gets its memory before it has come, and without
@@ -156,10 +157,18 @@ func (c *Client) Read(ctx context.Context, x *Exchange) (provider.Reply, *provid
 	if own.RequestID == "" {
 		own.RequestID = c.quietText(provider.RequestID(x.Header))
 	}
-	if own.Kind == provider.Unauthorized && c.cfg.Auth.Refused(x.req) {
+	if own.Kind == provider.Unauthorized && c.mayPass(x, own) {
 		own.Kind, x.stale = provider.Server, true // with what is fresher another try may pass
 	}
 	return provider.Reply{Usage: reply.Usage, HasUsage: reply.HasUsage}, own
+}
+
+// mayPass asks what proves who calls whether another try may fare better.
+func (c *Client) mayPass(x *Exchange, why *provider.Error) bool {
+	if dated, is := c.cfg.Auth.(auth.Dated); is {
+		return dated.RefusedFor(x.req, why, x.Header)
+	}
+	return c.cfg.Auth.Refused(x.req)
 }
 
 // named is an error of this client's, without secrets. The given one may be the redirect

@@ -4,7 +4,8 @@
 // It promises that what is signed is what is sent: the path goes out as AWS's own clients
 // send it, so that a model's id with ":" or "/" in it, or an ARN, is read alike by whoever
 // checks the signature. The signing itself is done by AWS's own signer; nothing else of its
-// SDK is in use.
+// SDK is in use. A signature that is refused because the clock is wrong puts the clock right, by
+// the date of the answer, and the call is sent once more.
 //
 //	                          ┌── body, its hash
 //	request ──▶ path, escaped ┼── host, content type, time, session token

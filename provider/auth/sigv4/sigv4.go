@@ -63,9 +63,10 @@ type Source struct {
 	credentials     aws.Credentials
 	region, service string
 	secrets         []string
+	clock           clock
 }
 
-var _ auth.Source = (*Source)(nil)
+var _ auth.Dated = (*Source)(nil)
 
 // New makes a source. An error is of kind Misconfigured and has no credentials in it: one is
 // not given, or has a character that no header may have.
@@ -107,7 +108,7 @@ func (s *Source) Apply(ctx context.Context, r *http.Request, body []byte) error 
 		delete(bare.Header, name)
 	}
 	hash := sha256.Sum256(body)
-	err := s.signer.SignHTTP(ctx, s.credentials, bare, hex.EncodeToString(hash[:]), s.service, s.region, time.Now())
+	err := s.signer.SignHTTP(ctx, s.credentials, bare, hex.EncodeToString(hash[:]), s.service, s.region, s.clock.now())
 	if err != nil {
 		return &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: fmt.Errorf("sign: %w", err)}
 	}
@@ -152,8 +153,25 @@ func escape(s string) string {
 	return out.String()
 }
 
-// Refused is false: the credentials are what they are.
+// Refused is false: the credentials are what they are. See RefusedFor.
 func (s *Source) Refused(*http.Request) bool { return false }
+
+// RefusedFor is true if the clock is why the provider did not accept a signature, and the next
+// one will have another time: that of the answer, or one that was put right since.
+func (s *Source) RefusedFor(r *http.Request, why *provider.Error, answer http.Header) bool {
+	if !blamesClock(why) {
+		return false
+	}
+	theirs, err := http.ParseTime(answer.Get("Date"))
+	if err != nil {
+		return false
+	}
+	signed, err := time.Parse(dateForm, r.Header.Get("X-Amz-Date"))
+	if err != nil || theirs.Sub(signed).Abs() <= farOff {
+		return false
+	}
+	return s.clock.putRight(theirs)
+}
 
 // Secrets are the credentials, but for placeholders.
 func (s *Source) Secrets() []string { return s.secrets }
