@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/auth/sigv4"
 	"github.com/headrace/headrace/provider/catalog"
 	"github.com/headrace/headrace/provider/providertest"
 	"github.com/headrace/headrace/provider/wire"
@@ -96,6 +98,40 @@ func TestClientKnowsItsRow(t *testing.T) {
 	slow, err := catalog.Client("deepseek", catalog.Place{}, "key-1")
 	if v, _ := catalog.Named("deepseek"); err != nil || slow.Timeout() != v.Timeout || v.Timeout == 0 {
 		t.Errorf("%v, %v", slow, err)
+	}
+}
+
+// ahead is a server whose clock is an hour ahead of this machine's.
+type ahead struct{ calls int }
+
+func (a *ahead) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.calls++
+	theirs := time.Now().Add(time.Hour)
+	signed, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	answer := &providertest.Wire{Header: http.Header{"Date": {theirs.UTC().Format(http.TimeFormat)}}, Body: `{"output":{"message":{"role":"assistant","content":[{"text":"Hi"}]}},"stopReason":"end_turn"}`}
+	if err != nil || theirs.Sub(signed).Abs() > 5*time.Minute {
+		answer.Status, answer.Body = http.StatusBadRequest, `{"message":"Request has expired."}`
+		answer.Header.Set("X-Amzn-Errortype", "RequestExpired")
+	}
+	return answer.RoundTrip(r)
+}
+
+// A clock that is wrong is put right also where the row has words of its own for it.
+func TestBedrockAndAWrongClock(t *testing.T) {
+	signer, err := sigv4.New(sigv4.Credentials{AccessKeyID: "AKID0123456789", SecretAccessKey: "secret-0123456789"}, "eu-west-1", sigv4.Bedrock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &ahead{}
+	c, err := catalog.Client("bedrock", catalog.Place{Region: "eu-west-1"}, "", func(cfg *wire.Config) { cfg.Auth, cfg.Transport = signer, server })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for calls := 2; calls < 4; calls++ {
+		_, err = c.Do(t.Context(), provider.Request{Endpoint: provider.Converse, Model: "m", Body: []byte(`{}`)})
+		if err != nil || server.calls != calls {
+			t.Errorf("%v after %d calls, want %d", err, server.calls, calls)
+		}
 	}
 }
 

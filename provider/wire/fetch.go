@@ -157,18 +157,23 @@ func (c *Client) Read(ctx context.Context, x *Exchange) (provider.Reply, *provid
 	if own.RequestID == "" {
 		own.RequestID = c.quietText(provider.RequestID(x.Header))
 	}
-	if own.Kind == provider.Unauthorized && c.mayPass(x, own) {
+	if c.mayPass(x, own) {
 		own.Kind, x.stale = provider.Server, true // with what is fresher another try may pass
 	}
 	return provider.Reply{Usage: reply.Usage, HasUsage: reply.HasUsage}, own
 }
 
-// mayPass asks what proves who calls whether another try may fare better.
+// mayPass asks what proves who calls whether another try may fare better. Some vendors call a
+// wrong clock a wrong configuration.
 func (c *Client) mayPass(x *Exchange, why *provider.Error) bool {
-	if dated, is := c.cfg.Auth.(auth.Dated); is {
+	dated, is := c.cfg.Auth.(auth.Dated)
+	switch {
+	case is && (why.Kind == provider.Unauthorized || why.Kind == provider.Misconfigured):
 		return dated.RefusedFor(x.req, why, x.Header)
+	case !is && why.Kind == provider.Unauthorized:
+		return c.cfg.Auth.Refused(x.req)
 	}
-	return c.cfg.Auth.Refused(x.req)
+	return false
 }
 
 // named is an error of this client's, without secrets. The given one may be the redirect
