@@ -6,22 +6,8 @@ import (
 	"strings"
 
 	"github.com/headrace/headrace/provider"
-	anthropicdialect "github.com/headrace/headrace/provider/anthropic"
 	"github.com/headrace/headrace/provider/auth"
-	coheredialect "github.com/headrace/headrace/provider/cohere"
-	conversedialect "github.com/headrace/headrace/provider/converse"
-	geminidialect "github.com/headrace/headrace/provider/gemini"
-	openaidialect "github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/wire"
-)
-
-// Dialects that rows name.
-var (
-	openAI    = openaidialect.Dialect{}
-	anthropic = anthropicdialect.Dialect{}
-	gemini    = geminidialect.Dialect{}
-	converse  = conversedialect.Dialect{}
-	cohere    = coheredialect.Dialect{}
 )
 
 // Client makes a client of the vendor of that name: at its address for a place, in its

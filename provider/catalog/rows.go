@@ -5,6 +5,11 @@ import (
 
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/anthropic"
+	"github.com/headrace/headrace/provider/cohere"
+	"github.com/headrace/headrace/provider/converse"
+	"github.com/headrace/headrace/provider/gemini"
+	"github.com/headrace/headrace/provider/openai"
 )
 
 // awsKey is the variable of Bedrock's keys, at all of its doors.
@@ -111,7 +116,7 @@ var ofMiniMax = provider.Wording{Phrases: []provider.Phrase{
 // makers serve models of their own, or are the door to those of one maker.
 var makers = []Vendor{
 	{
-		Name: "openai", Title: "OpenAI", Dialect: openAI, Charge: greater,
+		Name: "openai", Title: "OpenAI", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.openai.com/v1", Hosts: []string{"api.openai.com"},
 		Keys:         []string{"OPENAI_API_KEY"},
 		Headers:      map[string]string{"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}, // openai-go v3.98.0
@@ -121,7 +126,7 @@ var makers = []Vendor{
 		Source:       "github.com/openai/openai-go/v3 v3.96.0; https://developers.openai.com/docs/guides/error-codes; its limits of 2026-10-18", Day: "2026-11-26",
 	},
 	{
-		Name: "anthropic", Title: "Anthropic", Dialect: anthropic,
+		Name: "anthropic", Title: "Anthropic", Dialect: anthropic.Dialect{},
 		Base: "https://api.anthropic.com", Hosts: []string{"api.anthropic.com"},
 		Auth: XAPIKey, Keys: []string{"ANTHROPIC_API_KEY", anthropicToken}, Bearers: []string{anthropicToken}, // anthropic-sdk-go v1.84.0
 		Endpoint: "ANTHROPIC_BASE_URL", Charge: byAnthropic, Settles: true, // the token is often that server's
@@ -131,7 +136,7 @@ var makers = []Vendor{
 		Source:       "github.com/anthropics/anthropic-sdk-go v1.84.0; its limits of 2026-10-18: https://docs.anthropic.com/en/api/rate-limits", Day: "2026-11-26",
 	},
 	{
-		Name: "gemini", Title: "Gemini (AI Studio)", Dialect: gemini,
+		Name: "gemini", Title: "Gemini (AI Studio)", Dialect: gemini.Dialect{},
 		Base: "https://generativelanguage.googleapis.com/v1beta", Hosts: []string{"generativelanguage.googleapis.com"},
 		Auth: GoogAPIKey, Keys: []string{"GOOGLE_API_KEY", "GEMINI_API_KEY"}, Charge: byGemini,
 		Wording: provider.Wording{Kinds: billingOff},
@@ -139,7 +144,7 @@ var makers = []Vendor{
 		Source:  "google.golang.org/genai v1.77.0; its limits of 2026-10-18: https://ai.google.dev/gemini-api/docs/rate-limits", Day: "2026-11-26",
 	},
 	{
-		Name: "google-openai", Title: "Gemini, OpenAI's shape", Dialect: openAI,
+		Name: "google-openai", Title: "Gemini, OpenAI's shape", Dialect: openai.Dialect{},
 		Base: "https://generativelanguage.googleapis.com/v1beta/openai",
 		Keys: []string{"GOOGLE_API_KEY", "GEMINI_API_KEY"}, Charge: byGemini,
 		Wording: provider.Wording{Kinds: billingOff},
@@ -147,7 +152,7 @@ var makers = []Vendor{
 		Source:  "https://ai.google.dev/gemini-api/docs/openai", Day: "2026-10-18",
 	},
 	{
-		Name: "vertex", Title: "Gemini (Vertex AI)", Dialect: gemini,
+		Name: "vertex", Title: "Gemini (Vertex AI)", Dialect: gemini.Dialect{},
 		Base: vertexBase + vertexGoogle, Bases: vertexBases(vertexGoogle),
 		Hosts: []string{"aiplatform.googleapis.com", "{location}-aiplatform.googleapis.com", "aiplatform.{location}.rep.googleapis.com"},
 		Auth:  Google, Headers: quotaProject, Charge: byGemini, Serves: []string{provider.GenerateContent, provider.EmbedContent},
@@ -156,21 +161,21 @@ var makers = []Vendor{
 		Source:  "google.golang.org/genai v1.77.0; its limits of 2026-10-18: https://cloud.google.com/vertex-ai/generative-ai/docs/error-code-429", Day: "2026-11-26",
 	},
 	{
-		Name: "vertex-express", Title: "Gemini (Vertex AI in express mode)", Dialect: gemini,
+		Name: "vertex-express", Title: "Gemini (Vertex AI in express mode)", Dialect: gemini.Dialect{},
 		Base: "https://aiplatform.googleapis.com/v1/publishers/google",
 		Auth: GoogAPIKey, Keys: []string{"GOOGLE_API_KEY"}, Charge: byGemini, Wording: ofVertex, Serves: []string{provider.GenerateContent},
 		Note:   "A key and neither a project nor a location. It has no embeddings. No headers.",
 		Source: "https://cloud.google.com/vertex-ai/generative-ai/docs/start/express-mode/vertex-ai-express-mode-api-reference; google.golang.org/genai v1.77.0", Day: "2026-11-26",
 	},
 	{
-		Name: "vertex-openai", Title: "Vertex AI, OpenAI's shape", Dialect: openAI, Charge: byGemini,
+		Name: "vertex-openai", Title: "Vertex AI, OpenAI's shape", Dialect: openai.Dialect{}, Charge: byGemini,
 		Base: vertexBase + vertexOpenAPI, Bases: vertexBases(vertexOpenAPI),
 		Auth: Google, Headers: quotaProject, Wording: ofVertex, Serves: []string{provider.Chat, provider.Embeddings},
 		Note:   "Models are named with their maker, as in google/gemini-2.5-flash. No headers.",
 		Source: "https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/call-vertex-using-openai-library", Day: "2026-11-26",
 	},
 	{
-		Name: "vertex-anthropic", Title: "Claude on Vertex AI", Dialect: anthropic, Charge: greater,
+		Name: "vertex-anthropic", Title: "Claude on Vertex AI", Dialect: anthropic.Dialect{}, Charge: greater,
 		Base: vertexBase + vertexClaude, Bases: vertexBases(vertexClaude), Path: "/models/{model}:rawPredict", InBody: `"anthropic_version":"vertex-2023-10-16"`,
 		Places: map[string][]string{
 			"project":  {"ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT", "GOOGLE_VERTEX_PROJECT"},
@@ -181,14 +186,14 @@ var makers = []Vendor{
 		Source: "https://docs.anthropic.com/en/api/claude-on-vertex-ai; github.com/anthropics/anthropic-sdk-go v1.84.0, vertex", Day: "2026-11-26",
 	},
 	{
-		Name: "azure", Title: "Azure OpenAI", Dialect: openAI, Charge: greater,
+		Name: "azure", Title: "Azure OpenAI", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://{resource}.openai.azure.com/openai/v1", Hosts: []string{"openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"},
 		Auth: APIKey, Keys: azureKeys, Bearers: []string{entraToken}, Endpoint: "AZURE_OPENAI_ENDPOINT", Timeout: slowAnswers,
 		Note:   "The body's model is the name of a deployment. Limits of requests are enforced by 1 or 10 seconds; deployments of one subscription may share theirs.",
 		Source: "github.com/openai/openai-go/v3 v3.96.0, azure", Day: "2026-11-26",
 	},
 	{
-		Name: "azure-deployments", Title: "Azure OpenAI, older addresses", Dialect: openAI, Charge: greater,
+		Name: "azure-deployments", Title: "Azure OpenAI, older addresses", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://{resource}.openai.azure.com/openai", Path: "/deployments/{model}{path}?api-version=2024-10-21",
 		Auth: APIKey, Keys: azureKeys, Bearers: []string{entraToken}, Endpoint: "AZURE_OPENAI_ENDPOINT", Timeout: slowAnswers,
 		Serves: []string{provider.Chat, provider.Completions, provider.Embeddings},
@@ -196,14 +201,14 @@ var makers = []Vendor{
 		Source: "github.com/openai/openai-go/v3 v3.96.0, azure", Day: "2026-11-26",
 	},
 	{
-		Name: "azure-ai", Title: "Azure AI Foundry models", Dialect: openAI, Charge: greater,
+		Name: "azure-ai", Title: "Azure AI Foundry models", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://{resource}.services.ai.azure.com/openai/v1",
 		Auth: APIKey, Keys: azureKeys, Bearers: []string{entraToken}, Timeout: slowAnswers,
 		Note:   "The body's model is the name of a deployment, of whichever maker. Serverless deployments have addresses of their own.",
 		Source: "https://learn.microsoft.com/en-us/azure/ai-foundry/foundry-models/concepts/endpoints", Day: "2026-11-26",
 	},
 	{
-		Name: "azure-anthropic", Title: "Claude on Azure", Dialect: anthropic,
+		Name: "azure-anthropic", Title: "Claude on Azure", Dialect: anthropic.Dialect{},
 		Base: "https://{resource}.services.ai.azure.com/anthropic",
 		Auth: XAPIKey, Keys: []string{"ANTHROPIC_FOUNDRY_API_KEY"}, Charge: byAnthropic, Settles: true, Timeout: slowAnswers,
 		Places: map[string][]string{"resource": {"ANTHROPIC_FOUNDRY_RESOURCE", "AZURE_RESOURCE_NAME"}}, // anthropic-sdk-go v1.84.0
@@ -211,7 +216,7 @@ var makers = []Vendor{
 		Source: "github.com/anthropics/anthropic-sdk-go v1.84.0, foundry", Day: "2026-11-26",
 	},
 	{
-		Name: "bedrock", Title: "Amazon Bedrock", Dialect: converse,
+		Name: "bedrock", Title: "Amazon Bedrock", Dialect: converse.Dialect{},
 		Base:  "https://bedrock-runtime.{region}.amazonaws.com",
 		Bases: map[string]string{"cn-": "https://bedrock-runtime.{region}.amazonaws.com.cn"},
 		Hosts: []string{"bedrock-runtime.{region}.amazonaws.com", "bedrock-runtime-fips.{region}.amazonaws.com", "bedrock-runtime.{region}.amazonaws.com.cn"},
@@ -220,21 +225,21 @@ var makers = []Vendor{
 		Source: "https://docs.aws.amazon.com/bedrock/latest/userguide: Endpoints, API keys, Troubleshooting API error codes", Day: "2026-10-18",
 	},
 	{
-		Name: "bedrock-openai", Title: "Amazon Bedrock, OpenAI's shape", Dialect: openAI,
+		Name: "bedrock-openai", Title: "Amazon Bedrock, OpenAI's shape", Dialect: openai.Dialect{},
 		Base: "https://bedrock-runtime.{region}.amazonaws.com/openai/v1",
 		Keys: []string{awsKey}, Charge: byBedrock, Settles: true,
 		Note:   "Application profiles are refused here. A short-lived key lives 12 hours at most. No headers.",
 		Source: "github.com/openai/openai-go/v3 v3.96.0, bedrock", Day: "2026-11-26",
 	},
 	{
-		Name: "bedrock-anthropic", Title: "Claude on Amazon Bedrock", Dialect: anthropic,
+		Name: "bedrock-anthropic", Title: "Claude on Amazon Bedrock", Dialect: anthropic.Dialect{},
 		Base: "https://bedrock-mantle.{region}.api.aws/anthropic", Hosts: []string{"bedrock-mantle.{region}.api.aws"},
 		Auth: AWS, Service: "bedrock-mantle", Keys: []string{awsKey}, Charge: byBedrock, Settles: true,
 		Note:   "Models begin with anthropic. as in anthropic.claude-haiku-5. No limit on requests. No headers.",
 		Source: "github.com/anthropics/anthropic-sdk-go v1.84.0, bedrock", Day: "2026-11-26",
 	},
 	{
-		Name: "cohere", Title: "Cohere", Dialect: openAI, Charge: greater,
+		Name: "cohere", Title: "Cohere", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.cohere.ai/compatibility/v1", Hosts: []string{"api.cohere.ai", "api.cohere.com"},
 		Keys: []string{"CO_API_KEY", "COHERE_API_KEY"}, ByAccount: true, Serves: []string{provider.Chat, provider.Embeddings},
 		Wording: ofCohere,
@@ -242,7 +247,7 @@ var makers = []Vendor{
 		Source:  "https://docs.cohere.com: Compatibility API, Rate limits", Day: "2026-10-18",
 	},
 	{
-		Name: "cohere-v2", Title: "Cohere, its own shape", Dialect: cohere, Charge: greater,
+		Name: "cohere-v2", Title: "Cohere, its own shape", Dialect: cohere.Dialect{}, Charge: greater,
 		Base: "https://api.cohere.com",
 		Keys: []string{"CO_API_KEY", "COHERE_API_KEY"}, ByAccount: true,
 		Wording: ofCohere,
@@ -250,7 +255,7 @@ var makers = []Vendor{
 		Source:  "docs.cohere.com, API reference v2: Rerank, Embed", Day: "2026-11-26",
 	},
 	{
-		Name: "mistral", Title: "Mistral", Dialect: openAI, Charge: greater,
+		Name: "mistral", Title: "Mistral", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.mistral.ai/v1", Hosts: []string{"api.mistral.ai"},
 		Keys: []string{"MISTRAL_API_KEY"}, ByAccount: true,
 		Periods: limiter.Periods{{Family: "minute", Per: minute}},
@@ -259,21 +264,21 @@ var makers = []Vendor{
 		Source:  "https://docs.mistral.ai", Day: "2026-10-18",
 	},
 	{
-		Name: "deepseek", Title: "DeepSeek", Dialect: openAI, Charge: greater,
+		Name: "deepseek", Title: "DeepSeek", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.deepseek.com/v1", Hosts: []string{"api.deepseek.com"},
 		Keys: []string{"DEEPSEEK_API_KEY"}, InFlight: 500, Timeout: slowAnswers,
 		Note:   "Limits calls in flight, not their rate: 500 with Pro, 2,500 with Flash. A call may be kept for 10 minutes before it begins; temperature has no effect while the model thinks. No headers.",
 		Source: "https://api-docs.deepseek.com/quick_start: error_codes, rate_limit", Day: "2026-11-26",
 	},
 	{
-		Name: "xai", Title: "xAI", Dialect: openAI, Charge: greater,
+		Name: "xai", Title: "xAI", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.x.ai/v1", Hosts: []string{"api.x.ai"},
 		Keys: []string{"XAI_API_KEY"}, TellsCost: true,
 		Note:   "Reasoning and cached tokens count against the limits, which are by second and minute. A prompt that is refused beforehand costs $0.05.",
 		Source: "https://docs.x.ai/developers/debugging", Day: "2026-11-26",
 	},
 	{
-		Name: "moonshot", Title: "Moonshot AI (Kimi)", Dialect: openAI, Charge: greater,
+		Name: "moonshot", Title: "Moonshot AI (Kimi)", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.moonshot.ai/v1", Hosts: []string{"api.moonshot.ai"},
 		Keys: []string{"MOONSHOT_API_KEY"}, ByAccount: true, InFlight: 1,
 		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "tpd rate limit", Kind: provider.QuotaExhausted}}}, // by the day
@@ -281,14 +286,14 @@ var makers = []Vendor{
 		Source:  "https://www.kimi.com/help/kimi-api: API rate limits, API troubleshooting", Day: "2026-11-26",
 	},
 	{
-		Name: "moonshot-cn", Title: "Moonshot AI (Kimi) in China", Dialect: openAI, Charge: greater,
+		Name: "moonshot-cn", Title: "Moonshot AI (Kimi) in China", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.moonshot.cn/v1", Hosts: []string{"api.moonshot.cn"},
 		Keys: []string{"MOONSHOT_API_KEY"}, ByAccount: true, InFlight: 1,
 		Note:   "Keys of platform.kimi.com. The smallest accounts have 1 call in flight and 3 a minute.",
 		Source: "https://platform.kimi.com/docs/api/overview", Day: "2026-11-26",
 	},
 	{
-		Name: "dashscope", Title: "Alibaba Cloud Model Studio (Qwen)", Dialect: openAI, Charge: greater,
+		Name: "dashscope", Title: "Alibaba Cloud Model Studio (Qwen)", Dialect: openai.Dialect{}, Charge: greater,
 		Base:  "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
 		Hosts: []string{"dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com", "ap-southeast-1.maas.aliyuncs.com", "eu-central-1.maas.aliyuncs.com"},
 		Keys:  []string{"DASHSCOPE_API_KEY"}, Wording: ofDashScope,
@@ -296,41 +301,41 @@ var makers = []Vendor{
 		Source: "https://www.alibabacloud.com/help/model-studio/base-url; https://help.aliyun.com/en/model-studio/rate-limit; https://help.aliyun.com/en/model-studio/error-code", Day: "2026-11-26",
 	},
 	{
-		Name: "dashscope-cn", Title: "Alibaba Cloud Model Studio in China", Dialect: openAI, Charge: greater,
+		Name: "dashscope-cn", Title: "Alibaba Cloud Model Studio in China", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://dashscope.aliyuncs.com/compatible-mode/v1", Hosts: []string{"dashscope.aliyuncs.com", "cn-beijing.maas.aliyuncs.com"},
 		Keys: []string{"DASHSCOPE_API_KEY"}, Wording: ofDashScope,
 		Note:   "Beijing. Limits are of an account and a model, and are enforced by the second, too.",
 		Source: "https://help.aliyun.com/model-studio/base-url; https://help.aliyun.com/en/model-studio/rate-limit; https://help.aliyun.com/en/model-studio/error-code", Day: "2026-11-26",
 	},
 	{
-		Name: "minimax", Title: "MiniMax", Dialect: openAI, Charge: greater,
+		Name: "minimax", Title: "MiniMax", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.minimax.io/v1", Hosts: []string{"api.minimax.io"},
 		Keys: []string{"MINIMAX_API_KEY"}, Wording: ofMiniMax,
 		Note:   "A key of a plan does not draw on the balance, and the other way round. Thinking may be part of the answer, between <think> tags.",
 		Source: "https://platform.minimax.io/docs/api-reference/errorcode.md; the address: developersdigest.tech, API compatibility, which quotes the maker", Day: "2026-11-26",
 	},
 	{
-		Name: "minimax-cn", Title: "MiniMax in China", Dialect: openAI, Charge: greater,
+		Name: "minimax-cn", Title: "MiniMax in China", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.minimaxi.com/v1", Hosts: []string{"api.minimaxi.com"},
 		Keys: []string{"MINIMAX_API_KEY"}, Wording: ofMiniMax,
 		Source: "https://platform.minimaxi.com/docs/api-reference/responses-create", Day: "2026-11-26",
 	},
 	{
-		Name: "perplexity", Title: "Perplexity", Dialect: openAI, Charge: greater,
+		Name: "perplexity", Title: "Perplexity", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.perplexity.ai/v1", Hosts: []string{"api.perplexity.ai"},
 		Keys: []string{"PERPLEXITY_API_KEY"}, Serves: []string{provider.Responses},
 		Note:   "Speaks Responses alone: its chat completions ended on 27 September 2026 (second-hand).",
 		Source: "https://docs.perplexity.ai/docs/grounded-llm/openai-compatibility; the day of the end: https://docs.stigg.io/documentation/ai-agents/providers/perplexity", Day: "2026-11-26",
 	},
 	{
-		Name: "zai", Title: "Z.ai", Dialect: openAI, Charge: greater,
+		Name: "zai", Title: "Z.ai", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.z.ai/api/paas/v4", Hosts: []string{"api.z.ai"},
 		Keys: []string{"ZAI_API_KEY"}, SecondHand: true,
 		Wording: ofZai,
 		Source:  "https://docs.z.ai/api-reference/api-code", Day: "2026-11-26",
 	},
 	{
-		Name: "zai-cn", Title: "Zhipu AI (Z.ai in China)", Dialect: openAI, Charge: greater,
+		Name: "zai-cn", Title: "Zhipu AI (Z.ai in China)", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://open.bigmodel.cn/api/paas/v4", Hosts: []string{"open.bigmodel.cn"},
 		Keys: []string{"ZHIPUAI_API_KEY", "ZAI_API_KEY"}, Wording: ofZai,
 		Source: "https://pypi.org/project/zhipuai/2.1.5.20250801", Day: "2026-11-26",

@@ -6,20 +6,21 @@ import (
 
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/openai"
 )
 
 // hosts serve the models of many makers, or pass on to those who do. They all speak
 // OpenAI's dialect.
 var hosts = []Vendor{
 	{
-		Name: "openrouter", Title: "OpenRouter", Dialect: openAI, Charge: greater,
+		Name: "openrouter", Title: "OpenRouter", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://openrouter.ai/api/v1", Hosts: []string{"openrouter.ai"},
 		Keys: []string{"OPENROUTER_API_KEY"}, TellsCost: true,
 		Note:   "What is in flight reserves credit and gives it back: a 402 may mean to wait. Several providers are behind one model. Free models have 20 calls a minute, and 50 or 1,000 a day. Headers only on its own 429.",
 		Source: "https://openrouter.ai/docs, and a study with recorded answers", Day: "2026-10-02",
 	},
 	{
-		Name: "groq", Title: "Groq", Dialect: openAI,
+		Name: "groq", Title: "Groq", Dialect: openai.Dialect{},
 		Base: "https://api.groq.com/openai/v1", Hosts: []string{"api.groq.com"},
 		Keys:    []string{"GROQ_API_KEY"},
 		Periods: limiter.Periods{{Family: "openai", On: limiter.Requests, Per: day}, {Family: "openai", On: limiter.Tokens, Per: minute}},
@@ -28,7 +29,7 @@ var hosts = []Vendor{
 		Source:  "https://console.groq.com/docs/errors", Day: "2026-11-26",
 	},
 	{
-		Name: "together", Title: "Together AI", Dialect: openAI, Charge: greater,
+		Name: "together", Title: "Together AI", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.together.xyz/v1", Hosts: []string{"api.together.xyz", "api.together.ai"},
 		Keys:    []string{"TOGETHER_API_KEY"},
 		Periods: limiter.Periods{{Family: "plain", Per: second}},
@@ -36,7 +37,7 @@ var hosts = []Vendor{
 		Source:  "https://docs.together.ai/docs/rate-limits", Day: "2026-10-09",
 	},
 	{
-		Name: "fireworks", Title: "Fireworks AI", Dialect: openAI, Charge: greater,
+		Name: "fireworks", Title: "Fireworks AI", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.fireworks.ai/inference/v1", Hosts: []string{"api.fireworks.ai"},
 		Keys:    []string{"FIREWORKS_API_KEY"},
 		Periods: limiter.Periods{{Family: "fireworks", Per: second}},
@@ -45,7 +46,7 @@ var hosts = []Vendor{
 		Source:  "https://docs.fireworks.ai: Serverless Inference Overview, Inference Error Codes", Day: "2026-10-18",
 	},
 	{
-		Name: "cerebras", Title: "Cerebras", Dialect: openAI,
+		Name: "cerebras", Title: "Cerebras", Dialect: openai.Dialect{},
 		Base: "https://api.cerebras.ai/v1", Hosts: []string{"api.cerebras.ai"},
 		Keys: []string{"CEREBRAS_API_KEY"}, Charge: limiter.Charge{Rule: limiter.ChargeBoth, Assumed: 16384},
 		Periods: limiter.Periods{{Family: "minute", Per: minute}, {Family: "hour", Per: time.Hour}, {Family: "day", Per: day}},
@@ -54,7 +55,7 @@ var hosts = []Vendor{
 		Source:  "https://inference-docs.cerebras.ai/support/error, and recorded answers", Day: "2026-11-26",
 	},
 	{
-		Name: "sambanova", Title: "SambaNova", Dialect: openAI, Charge: greater,
+		Name: "sambanova", Title: "SambaNova", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.sambanova.ai/v1", Hosts: []string{"api.sambanova.ai"},
 		Keys: []string{"SAMBANOVA_API_KEY"}, SecondHand: true,
 		Periods: byMinute,
@@ -62,40 +63,40 @@ var hosts = []Vendor{
 		Source:  "https://docs.sambanova.ai/docs/en/api-reference/using-the-api/api-error-codes", Day: "2026-11-26",
 	},
 	{
-		Name: "nebius", Title: "Nebius Token Factory", Dialect: openAI, Charge: greater,
+		Name: "nebius", Title: "Nebius Token Factory", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.tokenfactory.nebius.com/v1", Hosts: []string{"api.tokenfactory.nebius.com", "api.studio.nebius.ai"},
 		Keys: []string{"NEBIUS_API_KEY"}, Periods: byMinute,
 		Note:   "Limits are adapted each 15 minutes to what is used.",
 		Source: "https://docs.studio.nebius.com/ai-models-inference/rate-limits", Day: "2026-11-26",
 	},
 	{
-		Name: "nvidia", Title: "NVIDIA NIM", Dialect: openAI, Charge: greater,
+		Name: "nvidia", Title: "NVIDIA NIM", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://integrate.api.nvidia.com/v1", Hosts: []string{"integrate.api.nvidia.com"},
 		Keys:    []string{"NVIDIA_API_KEY"},
 		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "degraded function cannot be invoked", Kind: provider.Overloaded}}},
 		Source:  "https://docs.nvidia.com/nemo/microservices/25.4.0/troubleshooting/guardrails.html", Day: "2026-11-26",
 	},
 	{
-		Name: "deepinfra", Title: "DeepInfra", Dialect: openAI, Charge: greater,
+		Name: "deepinfra", Title: "DeepInfra", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.deepinfra.com/v1/openai", Hosts: []string{"api.deepinfra.com"},
 		Keys: []string{"DEEPINFRA_TOKEN", "DEEPINFRA_API_KEY"}, InFlight: 200,
 		Note:   "200 calls in flight for each model.",
 		Source: "https://deepinfra.com/docs", Day: "2026-10-18",
 	},
 	{
-		Name: "hyperbolic", Title: "Hyperbolic", Dialect: openAI, Charge: greater,
+		Name: "hyperbolic", Title: "Hyperbolic", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.hyperbolic.xyz/v1", Hosts: []string{"api.hyperbolic.xyz"},
 		Keys: []string{"HYPERBOLIC_API_KEY"}, SecondHand: true,
 		Source: "https://www.lava.so/docs/reference/providers/hyperbolic", Day: "2026-11-26",
 	},
 	{
-		Name: "novita", Title: "Novita AI", Dialect: openAI, Charge: greater,
+		Name: "novita", Title: "Novita AI", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.novita.ai/openai/v1", Hosts: []string{"api.novita.ai"},
 		Keys: []string{"NOVITA_API_KEY"}, SecondHand: true,
 		Source: "https://novita.ai/docs/api-reference/basic-error-code", Day: "2026-11-26",
 	},
 	{
-		Name: "huggingface", Title: "Hugging Face Inference Providers", Dialect: openAI, Charge: greater,
+		Name: "huggingface", Title: "Hugging Face Inference Providers", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://router.huggingface.co/v1", Hosts: []string{"router.huggingface.co"},
 		Keys:    []string{"HF_TOKEN", "HUGGINGFACE_API_KEY"},
 		Wording: provider.Wording{Kinds: map[string]provider.Kind{"model_not_supported": provider.ModelNotFound}},
@@ -103,21 +104,21 @@ var hosts = []Vendor{
 		Source:  "https://huggingface.co/docs/inference-providers", Day: "2026-10-18",
 	},
 	{
-		Name: "siliconflow", Title: "SiliconFlow", Dialect: openAI, Charge: greater,
+		Name: "siliconflow", Title: "SiliconFlow", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.siliconflow.com/v1", Hosts: []string{"api.siliconflow.com"},
 		Keys: []string{"SILICONFLOW_API_KEY"}, Wording: ofSiliconFlow, SecondHand: true,
 		Note:   "Limits are of an account and a model.",
 		Source: "https://www.siliconflow.com/blog/openai-sdk-siliconflow-compatibility-checks; https://docs.siliconflow.cn/en/faqs/error-code", Day: "2026-11-26",
 	},
 	{
-		Name: "siliconflow-cn", Title: "SiliconFlow in China", Dialect: openAI, Charge: greater,
+		Name: "siliconflow-cn", Title: "SiliconFlow in China", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.siliconflow.cn/v1", Hosts: []string{"api.siliconflow.cn"},
 		Keys: []string{"SILICONFLOW_API_KEY"}, Wording: ofSiliconFlow, SecondHand: true,
 		Note:   "Limits are of an account and a model.",
 		Source: "https://docs.siliconflow.cn/docs/userguide/quickstart; https://docs.siliconflow.cn/faqs/error-code", Day: "2026-11-26",
 	},
 	{
-		Name: "databricks", Title: "Databricks", Dialect: openAI, Charge: greater,
+		Name: "databricks", Title: "Databricks", Dialect: openai.Dialect{}, Charge: greater,
 		Base:  "https://{resource}.cloud.databricks.com/serving-endpoints",
 		Hosts: []string{"cloud.databricks.com", "azuredatabricks.net", "gcp.databricks.com"}, Places: map[string][]string{"resource": nil},
 		Endpoint: "DATABRICKS_HOST", Keys: []string{"DATABRICKS_TOKEN"},
@@ -125,7 +126,7 @@ var hosts = []Vendor{
 		Source: "https://docs.databricks.com/machine-learning/model-serving/score-model-serving-endpoints; https://docs.databricks.com/aws/machine-learning/foundation-model-apis/limits", Day: "2026-11-26",
 	},
 	{
-		Name: "ollama-cloud", Title: "Ollama's cloud", Dialect: openAI, Charge: greater,
+		Name: "ollama-cloud", Title: "Ollama's cloud", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://ollama.com/v1", Hosts: []string{"ollama.com"},
 		Keys: []string{"OLLAMA_API_KEY"}, ByAccount: true,
 		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "usage limit", Kind: provider.QuotaExhausted}}},
@@ -133,7 +134,7 @@ var hosts = []Vendor{
 		Source:  "https://docs.ollama.com/api/introduction", Day: "2026-11-26",
 	},
 	{
-		Name: "sagemaker", Title: "Amazon SageMaker", Dialect: openAI, Charge: greater,
+		Name: "sagemaker", Title: "Amazon SageMaker", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://runtime.sagemaker.{region}.amazonaws.com/endpoints", Hosts: []string{"runtime.sagemaker.{region}.amazonaws.com"},
 		Path: "/{model}/openai/v1{path}", InBody: `"model":""`, Serves: []string{provider.Chat},
 		Wording: provider.Wording{Phrases: []provider.Phrase{{Says: "received server error", Kind: provider.Server}}},

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/headrace/headrace/provider"
-	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // Embeddings is what a body for OpenAI's embeddings says. Its slices point into the body.
@@ -33,15 +32,7 @@ func ReadEmbeddings(dialect string, body []byte) (*Embeddings, error) {
 }
 
 func (e *Embeddings) read(body []byte) *refusal {
-	p := rawjson.Parser{Skim: true}
-	if !p.Parse(body) {
-		return refuse("is not JSON: " + p.SyntaxError(body)).in("body")
-	}
-	body = rawjson.Trim(body)
-	if body[0] != '{' {
-		return refuse("is not an object").in("body")
-	}
-	if refused := object(body, embeddingFields, e.field); refused != nil {
+	if refused := bodyOf(body, embeddingFields, e.field); refused != nil {
 		return refused
 	}
 	if len(e.Inputs) == 0 {

@@ -36,7 +36,8 @@ type reader struct {
 	pending  map[string][]byte // names of the calls of the last turn whose results have not come yet
 }
 
-func (r *reader) read(body []byte) *refusal {
+// bodyOf checks a body, which is to be one object of these fields, and gives each to take.
+func bodyOf(body []byte, known []string, take func(name string, value []byte) *refusal) *refusal {
 	p := rawjson.Parser{Skim: true}
 	if !p.Parse(body) {
 		return refuse("is not JSON: " + p.SyntaxError(body)).in("body")
@@ -45,7 +46,11 @@ func (r *reader) read(body []byte) *refusal {
 	if body[0] != '{' {
 		return refuse("is not an object").in("body")
 	}
-	if refused := object(body, fields, r.field); refused != nil {
+	return object(body, known, take)
+}
+
+func (r *reader) read(body []byte) *refusal {
+	if refused := bodyOf(body, fields, r.field); refused != nil {
 		return refused
 	}
 	return r.whole()
