@@ -127,7 +127,7 @@ func (w *LocalWindow) judge() {
 // of the target. Of a server that takes one call at a time, n times as many take n
 // times as long, and of every other less: what leaves even that one under the easy
 // share is no risk. Calls that began together are judged by the first half to end, which has
-// waited half as long as the last; the rest of the 2.2 is for answers from before a leap.
+// waited half as long as the last. The rest of the 2.2 covers answers from before a leap.
 func leap(share float64) float64 {
 	return min(localLeap, max(localGrow, localEasy/2.2/share))
 }

@@ -111,8 +111,8 @@ func (r *runner) clientConfig(b *backend) wire.Config {
 	return cfg
 }
 
-// headers are what every call bears besides: the dialect's own, and what the vendor's variables
-// say, which goes to its own hosts alone.
+// headers lists the further headers of every call: those of the dialect, and those of the
+// vendor's variables. The latter go to the vendor's own hosts only.
 func (r *runner) headers(b *backend) (http.Header, error) {
 	all := http.Header{}
 	if own, has := r.flags.dialect.(interface{ Header() http.Header }); has {
@@ -146,7 +146,7 @@ func (r *runner) headers(b *backend) (http.Header, error) {
 	return all, nil
 }
 
-// quotaVariable has Google's project to which calls are counted.
+// quotaVariable names the Google project whose quota the calls draw on.
 const quotaVariable = "GOOGLE_CLOUD_QUOTA_PROJECT"
 
 // configFault is why a client cannot be made, in the words for people.

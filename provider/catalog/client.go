@@ -45,7 +45,7 @@ func misconfigured(err error) error {
 	return &provider.Error{Kind: provider.Misconfigured, Err: err}
 }
 
-// Config says how calls of the vendor are made at a base URL, but for what proves who calls.
+// Config returns the configuration of a client at a base URL, without its credentials.
 func (v Vendor) Config(base string) wire.Config {
 	return wire.Config{
 		Dialect: v.Dialect, Name: v.Name, BaseURL: base, Path: v.Path, InBody: v.InBody, Serves: v.Serves, Wording: &v.Wording, Timeout: v.Timeout,
@@ -58,9 +58,9 @@ func (v Vendor) Key(key string) (*auth.Key, error) {
 	return auth.NewKey(header, prefix, key)
 }
 
-// Header is the header in which the vendor looks for a key that was found in an environment
-// variable ("": elsewhere), and what stands before it. Tokens are sent as a bearer's: those in
-// a variable of Bearers, and those of Azure's Entra, whose form tells them.
+// Header returns the header for a key and the prefix before it. variable names the environment
+// variable that held the key; "" means another place. Tokens are sent as Bearer: those from a
+// variable of Bearers, and those of Azure's Entra, which are known by their form.
 func (v Vendor) Header(variable, key string) (header, prefix string) {
 	isWebToken := strings.HasPrefix(key, "eyJ") && strings.Count(key, ".") == 2 // as no key of Azure's is
 	switch {

@@ -16,8 +16,8 @@ var (
 	}
 )
 
-// thinking is how a model is told to think that much; "" is where nothing is documented. Pro
-// models cannot be kept from thinking, and know no minimal level.
+// thinking maps an effort to a member of thinkingConfig; "" means that Google documents none for
+// the model. Pro models always think, and have no minimal level.
 func thinking(model, effort string) string {
 	model = strings.TrimPrefix(model, "models/")
 	pro := strings.Contains(model, "-pro")
@@ -32,7 +32,7 @@ func thinking(model, effort string) string {
 	return ""
 }
 
-// wantsSignature says that a model refuses a turn whose first call of a tool has no signature.
+// wantsSignature reports whether a model refuses a turn whose first tool call has no signature.
 // Gemini 3 was the first.
 func wantsSignature(model string) bool {
 	model = strings.TrimPrefix(model, "models/")

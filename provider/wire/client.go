@@ -76,7 +76,7 @@ func (c *Client) aim() (err error) {
 // not do it; a test that looks for goroutines must.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 
-// Timeout is how long a good answer may take where that is longer than usual; 0: it is not.
+// Timeout returns that of the configuration, for batch.WithAttemptTimeout.
 func (c *Client) Timeout() time.Duration { return c.cfg.Timeout }
 
 // Base is the base URL as calls have it, complete.

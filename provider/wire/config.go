@@ -50,8 +50,8 @@ type Config struct {
 	Header http.Header
 	// Wording is the vendor's own; nil: it has none.
 	Wording *provider.Wording
-	// Timeout is how long a good answer may take where that is longer than usual; 0: it is not.
-	// Client.Timeout tells it to the caller that bounds calls, as with batch.WithAttemptTimeout.
+	// Timeout is the longest time that a good answer takes, if it is longer than usual; 0: it is not.
+	// The client does not enforce it: pass Client.Timeout to batch.WithAttemptTimeout.
 	Timeout time.Duration
 	// Text has what a good answer says in words read into Reply.Text.
 	Text bool
