@@ -46,7 +46,8 @@ func poolOption(p machine.PoolConfig, format string) Option {
 
 // WithPoolOf says in which pool an item waits. A pool that no option describes
 // has one lane of its own name. It is called once for each item, by the goroutine that
-// reads the input.
+// reads the input. A run ends once each lane that it knows has stopped: [WithPool] names the
+// lanes of items that were not read yet.
 func WithPoolOf[In any](pool func(In) string) Option {
 	return runOption(func(c *config) {
 		c.poolOf = pool
