@@ -89,7 +89,11 @@ func (x *indexer) beat(ctx context.Context, d *bus.Delivery) {
 }
 
 func (x *indexer) write(ctx context.Context, seg index.Segment) error {
-	o, err := x.jobs.open(ctx, seg.Job)
+	last := -1 // the inputs of a segment follow one another
+	if n := len(seg.Stretches); n > 0 {
+		last = seg.Stretches[n-1].Input
+	}
+	o, err := x.jobs.openWith(ctx, seg.Job, last)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (o *opened) limitOf(model string) string {
 }
 
 // jobs are those that this process has met, each opened once: its caller, and how its lines are read,
-// stay what they are while the process lives.
+// stay what they are while the process lives. Its inputs may become more.
 type jobs struct {
 	node *Node
 	call func(*job.Record) (*Caller, error)
@@ -38,6 +38,7 @@ type jobs struct {
 
 type jobsAsk struct {
 	name  string
+	input int // that its record must name; -1: none
 	reply chan jobsReply
 }
 
@@ -52,9 +53,14 @@ func (n *Node) newJobs(load func(*job.Record) (*Caller, error)) *jobs {
 
 // open gives a job, opened before or now.
 func (j *jobs) open(ctx context.Context, name string) (*opened, error) {
+	return j.openWith(ctx, name, -1)
+}
+
+// openWith gives a job whose record names an input. It may have been added after the job was opened.
+func (j *jobs) openWith(ctx context.Context, name string, input int) (*opened, error) {
 	reply := make(chan jobsReply, 1)
 	select {
-	case j.asks <- jobsAsk{name, reply}:
+	case j.asks <- jobsAsk{name, input, reply}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -80,8 +86,11 @@ func (j *jobs) run(ctx context.Context) {
 			return
 		case q := <-j.asks:
 			o, err := known[q.name], error(nil)
-			if o == nil {
+			switch {
+			case o == nil:
 				o, err = j.load(ctx, q.name)
+			case q.input >= len(o.record.Inputs):
+				o, err = j.reload(ctx, o)
 			}
 			if err == nil {
 				known[q.name] = o
@@ -106,4 +115,15 @@ func (j *jobs) load(ctx context.Context, name string) (*opened, error) {
 	lines.Lane = func(model string) string { return laneOf(o.limitOf(model), name) }
 	o.maker = promptfile.NewMaker(lines)
 	return o, nil
+}
+
+// reload is a job with the record that it has now. Readers that began before go on with the one that they have.
+func (j *jobs) reload(ctx context.Context, before *opened) (*opened, error) {
+	r, err := job.Load(ctx, j.node.home, before.record.Job)
+	if err != nil {
+		return nil, err
+	}
+	o := *before
+	o.record, o.source = r, j.node.sourceOf(&r, o.caller)
+	return &o, nil
 }

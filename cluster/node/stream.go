@@ -88,7 +88,7 @@ func (w *worker) openJob(ctx context.Context, name string) (*executor.Job, error
 		return nil, err
 	}
 	return &executor.Job{
-		Read: func(ctx context.Context, c job.Chunk) iter.Seq2[prompt, error] { return w.read(ctx, o, &c) },
+		Read: func(ctx context.Context, c job.Chunk) iter.Seq2[prompt, error] { return w.read(ctx, &c) },
 		Again: func(ctx context.Context, c job.Chunk) (func(string) bool, error) {
 			return w.failedBefore(ctx, c)
 		},
@@ -100,8 +100,13 @@ func (w *worker) openJob(ctx context.Context, name string) (*executor.Job, error
 }
 
 // read reads a chunk. An input that has changed stops its job: it would be read in vain for ever.
-func (w *worker) read(ctx context.Context, o *opened, c *job.Chunk) iter.Seq2[prompt, error] {
+func (w *worker) read(ctx context.Context, c *job.Chunk) iter.Seq2[prompt, error] {
 	return func(yield func(prompt, error) bool) {
+		o, err := w.jobs.openWith(ctx, c.Job, c.Input)
+		if err != nil {
+			yield(prompt{}, err)
+			return
+		}
 		for r, err := range o.source.Read(ctx, c) {
 			if errors.Is(err, store.ErrChanged) {
 				w.stopJob(ctx, c.Job, err.Error())

@@ -140,9 +140,16 @@ func (c *cluster) submit(n *Node, path string, weight float64) job.Record {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	r := job.Record{Inputs: []job.Input{{Name: path, Format: job.JSONL, Objects: []job.Object{o}}}, Reading: job.Reading{Model: "m"}, Weight: weight, Cut: job.Cut{ChunkLines: 50}}
+	return c.submitRecord(n, job.Record{Inputs: []job.Input{{Name: path, Format: job.JSONL, Objects: []job.Object{o}}}, Weight: weight})
+}
+
+// submitRecord submits a job of small chunks.
+func (c *cluster) submitRecord(n *Node, r job.Record) job.Record {
+	c.t.Helper()
+	r.Reading, r.Cut = job.Reading{Model: "m"}, job.Cut{ChunkLines: 50}
 	caller, _ := opening(nil)(nil)
-	if r, err = n.Submit(c.t.Context(), r, caller, 0); err != nil {
+	r, err := n.Submit(c.t.Context(), r, caller, 0)
+	if err != nil {
 		c.t.Fatal(err)
 	}
 	return r

@@ -328,3 +328,20 @@ func TestIndexed(t *testing.T) {
 		t.Errorf("%v, %v, of %d", got, err, want)
 	}
 }
+
+// A segment or a chunk of an input that was added after the record was read is an error, and no worker dies of it.
+func TestRecordIsOlderThanAnInput(t *testing.T) {
+	w := steady(t, 20)
+	for _, st := range []Stretch{{Input: 1, Bytes: 5}, {Piece: 1, Bytes: 5}, {Input: -1, Bytes: 5}, {Piece: -1, Bytes: 5}} {
+		want := fmt.Sprintf("version 0 of the job's record names no object %d of input %d", st.Piece, st.Input)
+		_, err := w.src.Write(t.Context(), Segment{Job: "j", Number: 99, Stretches: []Stretch{st}}, "w")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("segment of %+v: %v", st, err)
+		}
+		for _, err = range w.src.Read(t.Context(), &job.Chunk{Job: "j", Input: st.Input, Piece: st.Piece, Lines: 1, Bytes: 5}) {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("chunk of %+v: %v", st, err)
+			}
+		}
+	}
+}

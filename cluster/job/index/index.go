@@ -100,6 +100,9 @@ func (s *Source) Write(ctx context.Context, seg Segment, who string) (Index, err
 // all reads a segment through.
 func (w *scan) all(seg Segment) error {
 	for _, st := range seg.Stretches {
+		if err := w.names(st.Input, st.Piece); err != nil {
+			return err
+		}
 		if err := w.stretch(st); err != nil {
 			return fault(w.inputOf(st), err)
 		}

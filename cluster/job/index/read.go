@@ -64,8 +64,8 @@ func (s *Source) read(ctx context.Context, c *job.Chunk, marks func(int) prompts
 }
 
 func (s *Source) reader(ctx context.Context, c *job.Chunk, marks func(int) prompts.Mark) (*prompts.Reader, func() error, error) {
-	if c.Input >= len(s.Record.Inputs) || c.Piece >= len(s.Record.Inputs[c.Input].Objects) {
-		return nil, nil, fmt.Errorf("the record of the job is older than it: input %d, object %d", c.Input, c.Piece)
+	if err := s.names(c.Input, c.Piece); err != nil {
+		return nil, nil, err
 	}
 	in := &s.Record.Inputs[c.Input]
 	cfg, err := s.config(in)

@@ -27,6 +27,14 @@ type Source struct {
 	pieceBytes, heldBytes         int64
 }
 
+// names checks that the record has an object of an input: an older record lacks what was added later.
+func (s *Source) names(input, object int) error {
+	if all := s.Record.Inputs; input < 0 || input >= len(all) || object < 0 || object >= len(all[input].Objects) {
+		return fmt.Errorf("version %d of the job's record names no object %d of input %d", s.Record.Version, object, input)
+	}
+	return nil
+}
+
 // storeOf is the store in which an object lies.
 func (s *Source) storeOf(ctx context.Context, o *job.Object) (store.Store, error) {
 	switch {
