@@ -151,16 +151,32 @@ func (s *streams) consumer(kind Kind) string { return kind.String() + "-" + s.li
 func (b *Bus) ensureConsumer(ctx context.Context, k Kind, known *streams) error {
 	ctx, cancel := b.limited(ctx, RequestWait)
 	defer cancel()
-	// Or update: what it was made as may be damaged.
-	_, err := b.js.CreateOrUpdateConsumer(ctx, b.workStream(), jetstream.ConsumerConfig{
+	config := jetstream.ConsumerConfig{
 		Durable: known.consumer(k), FilterSubject: under(b.space, k.String()),
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: b.config.AckWait,
 		MaxDeliver: -1, MaxAckPending: maxAckPending, MaxWaiting: maxFetches,
-	})
+	}
+	// Or update: what it was made as may be damaged.
+	_, err := b.js.CreateOrUpdateConsumer(ctx, b.workStream(), config)
+	if isBroken(err) {
+		if err = b.js.DeleteConsumer(ctx, b.workStream(), config.Durable); err == nil {
+			_, err = b.js.CreateOrUpdateConsumer(ctx, b.workStream(), config)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("bus: consumer of %s: %w", k, kind(err))
 	}
 	return nil
+}
+
+// codeNotStored is the server's number for a consumer that it cannot write down.
+const codeNotStored jetstream.ErrorCode = 10012
+
+// isBroken reports whether a server has a consumer without a folder, and can never change it. It deletes the folder of a
+// consumer late: if somebody makes one of the same name meanwhile, the new one loses its folder.
+func isBroken(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeNotStored
 }
 
 var _ nats.CustomDialer = (*dialer)(nil)

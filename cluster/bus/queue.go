@@ -81,6 +81,50 @@ func (b *Bus) Queue(ctx context.Context, w Work, body []byte) (fresh bool, err e
 	return fresh, nil
 }
 
+// QueuedAtOnce is how many works [Bus.QueueAll] takes at most: what a bus has room for on its way.
+const QueuedAtOnce = 512
+
+// QueueAll puts several works into the queue, in their order, and waits once for all of them. One that is there
+// already stays as it is. After an error some may be in the queue.
+func (b *Bus) QueueAll(ctx context.Context, works []Work, bodies [][]byte) error {
+	if len(works) > QueuedAtOnce {
+		return fmt.Errorf("bus: queue %d works: %d are the most", len(works), QueuedAtOnce)
+	}
+	ctx, cancel := b.limited(ctx, RequestWait)
+	defer cancel()
+	sent := make([]jetstream.PubAckFuture, len(works))
+	for i, w := range works {
+		err := w.check()
+		if err == nil {
+			sent[i], err = b.js.PublishAsync(w.subject(b.space), bodies[i], jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(b.workStream()))
+		}
+		if err != nil {
+			return fmt.Errorf("bus: queue %v: %w", w, kind(err))
+		}
+	}
+	for i, f := range sent {
+		if err := acknowledged(ctx, f); err != nil {
+			return fmt.Errorf("bus: queue %v: %w", works[i], kind(err))
+		}
+	}
+	return nil
+}
+
+// acknowledged waits until a message is in its stream, or was there before.
+func acknowledged(ctx context.Context, f jetstream.PubAckFuture) error {
+	select {
+	case <-f.Ok():
+		return nil
+	case err := <-f.Err():
+		if isTwice(err) {
+			return nil
+		}
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // codeTwice is the server's number for one more message on a subject that has as many as it may.
 const codeTwice jetstream.ErrorCode = 10077
 
@@ -88,11 +132,16 @@ func (b *Bus) queue(ctx context.Context, w Work, body []byte) (bool, error) {
 	ctx, cancel := b.limited(ctx, RequestWait)
 	defer cancel()
 	_, err := b.js.Publish(ctx, w.subject(b.space), body, jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(b.workStream()))
-	var api *jetstream.APIError
-	if errors.As(err, &api) && api.ErrorCode == codeTwice && strings.Contains(api.Description, "per subject") {
+	if isTwice(err) {
 		return false, nil
 	}
 	return err == nil, kind(err)
+}
+
+// isTwice reports whether the server refused a message as its subject has one.
+func isTwice(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeTwice && strings.Contains(api.Description, "per subject")
 }
 
 // Queued counts what is in the queue, given out or not: of one job, or of all if job is "".

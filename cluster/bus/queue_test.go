@@ -47,6 +47,60 @@ func TestQueueTwice(t *testing.T) {
 	}
 }
 
+// Works that are queued together come out in their order. One that is there already, given out or not, stays as it is.
+func TestQueueAll(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	b := connect(t, hub.JoinURL(), "w1")
+	ctx := testContext(t)
+	mustQueue(t, b, chunk(0), "first")
+	held := mustFetch(t, b, Chunks)
+	var works []Work
+	var bodies [][]byte
+	for n := range QueuedAtOnce {
+		works, bodies = append(works, chunk(n)), append(bodies, []byte("second"))
+	}
+	for range 2 {
+		if err := b.QueueAll(ctx, works, bodies); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := b.Queued(ctx, Chunks, "j"); n != QueuedAtOnce || err != nil {
+			t.Fatalf("%d are queued, want %d: %v", n, QueuedAtOnce, err)
+		}
+	}
+	for n := 1; n < 5; n++ {
+		if d := mustFetch(t, b, Chunks); d.Work != chunk(n) || string(d.Body) != "second" {
+			t.Errorf("got %v with %q, want %v", d.Work, d.Body, chunk(n))
+		}
+	}
+	if string(held.Body) != "first" {
+		t.Error("the second took the place of the first")
+	}
+	if err := b.QueueAll(ctx, append(works, chunk(9999)), append(bodies, nil)); err == nil {
+		t.Error("more than QueuedAtOnce were taken")
+	}
+}
+
+// A queue that is gone, and a name that none may have, are errors of all works that are queued together.
+func TestQueueAllErrors(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	b := connect(t, hub.JoinURL(), "w1")
+	ctx := testContext(t)
+	if err := b.QueueAll(ctx, []Work{{Chunks, "", "1"}}, [][]byte{nil}); !errors.Is(err, ErrName) {
+		t.Errorf("a job without a name: %v", err)
+	}
+	if err := b.QueueAll(ctx, []Work{chunk(1)}, [][]byte{nil}); !errors.Is(err, ErrGone) {
+		t.Errorf("no queue was made yet: %v", err)
+	}
+	if err := b.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.QueueAll(ctx, []Work{chunk(1)}, [][]byte{nil}); err != nil {
+		t.Error(err)
+	}
+}
+
 // Who says nothing for AckWait loses the work to somebody else; who says that he is at it does not.
 func TestRedelivery(t *testing.T) {
 	t.Parallel()

@@ -59,7 +59,10 @@ type overseen struct {
 
 // forePerson runs a foreman beside a keeper, until ctx ends.
 func (n *Node) forePerson(ctx context.Context, k *keeping) {
+	var hearing tasks
+	hearing.start(func() { n.hearLimits(ctx, k) })
 	newForeman(n, k).run(ctx)
+	hearing.wait()
 }
 
 func newForeman(n *Node, k *keeping) *foreman {
@@ -122,7 +125,7 @@ func (f *foreman) next(ctx context.Context, w words, ticker clockwork.Ticker) bo
 		return open
 	case said, open := <-w.status.C:
 		if open {
-			f.hearStatus(ctx, said)
+			f.seen[said.About] = f.clock.Now()
 		}
 		return open
 	case s := <-f.keep.stops:
@@ -166,36 +169,17 @@ func (f *foreman) hearDone(w bus.Word) {
 	}
 }
 
-// hearNews looks at a job of which somebody says that it has changed, or passes a person's word on to the keeper.
+// hearNews looks at a job of which somebody says that it has changed. Words about limits are the keeper's.
 func (f *foreman) hearNews(ctx context.Context, w bus.Word) {
 	var n newsWord
-	if json.Unmarshal(w.Body, &n) != nil {
+	if json.Unmarshal(w.Body, &n) != nil || n.Reset != "" || n.Set != nil {
 		return
 	}
-	switch {
-	case n.Reset != "":
-		f.keep.tell(ctx, resetOrder(n.Reset))
-	case n.Set != nil:
-		f.keep.tell(ctx, setOrder(n.Set.Name, n.Set.Lane))
-	default:
-		if o := f.jobs[w.About]; o != nil {
-			o.stale, o.untold = true, false
-		}
-		f.meet(ctx, w.About)
-		f.look(ctx)
+	if o := f.jobs[w.About]; o != nil {
+		o.stale, o.untold = true, false
 	}
-}
-
-// hearStatus takes what limits are like of who works under them.
-func (f *foreman) hearStatus(ctx context.Context, w bus.Word) {
-	var s WorkerStatus
-	if json.Unmarshal(w.Body, &s) != nil {
-		return
-	}
-	f.seen[w.About] = f.clock.Now()
-	for name, lane := range s.Limits {
-		f.keep.tell(ctx, limitOrder(name, lane))
-	}
+	f.meet(ctx, w.About)
+	f.look(ctx)
 }
 
 // meet begins to oversee a job.

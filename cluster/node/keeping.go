@@ -195,7 +195,11 @@ func (k *keeping) next(ctx context.Context, asks *bus.Feed[permit.Ask]) (now tim
 
 // hear tells the keeper an ask. One that it does not hear is answered by silence: the worker that
 // sent it speaks another version, or is one too many, and stops by itself.
-func (k *keeping) hear(now time.Time, a permit.Ask) { _ = k.keeper.Heard(now, a) }
+func (k *keeping) hear(now time.Time, a permit.Ask) {
+	if k.knows(&a) {
+		_ = k.keeper.Heard(now, a)
+	}
+}
 
 func (k *keeping) absorb(now time.Time, asks *bus.Feed[permit.Ask]) {
 	for range asksAtOnce {

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/job"
 )
 
 // QueuedAhead is how many chunks of a job are in the queue at most: a job that is canceled leaves no
@@ -33,6 +34,7 @@ func (f *foreman) fill(ctx context.Context, o *overseen) error {
 
 // queue puts the first chunks that have no part into the queue. One that is there is refused by it.
 func (f *foreman) queue(ctx context.Context, o *overseen) error {
+	var some []job.Chunk
 	put := 0
 	for n := range o.ledger.Missing(0) {
 		if put++; put > QueuedAhead {
@@ -43,15 +45,26 @@ func (f *foreman) queue(ctx context.Context, o *overseen) error {
 			return err
 		}
 		c.Round = o.record.Round
-		body, err := json.Marshal(c)
+		if some = append(some, c); len(some) == bus.QueuedAtOnce {
+			if err := f.queueChunks(ctx, some); err != nil {
+				return err
+			}
+			some = some[:0]
+		}
+	}
+	return f.queueChunks(ctx, some)
+}
+
+func (f *foreman) queueChunks(ctx context.Context, chunks []job.Chunk) error {
+	works, bodies := make([]bus.Work, len(chunks)), make([][]byte, len(chunks))
+	for i := range chunks {
+		body, err := json.Marshal(&chunks[i])
 		if err != nil {
 			return err
 		}
-		if _, err := f.bus.Queue(ctx, workOf(claimOf(&c)), body); err != nil {
-			return f.unqueued(ctx, err)
-		}
+		works[i], bodies[i] = workOf(claimOf(&chunks[i])), body
 	}
-	return nil
+	return f.unqueued(ctx, f.bus.QueueAll(ctx, works, bodies))
 }
 
 // unqueued makes the queue again if it is gone.
