@@ -61,6 +61,7 @@ type Recorder struct {
 	heard   *Reply // what Transport read from good answers, nil if nothing
 	secrets []string
 	room    [1]string // for secrets: nearly every request has one
+	hidden  []string  // further secrets, that a client has named
 }
 
 type recorderKey struct{}
@@ -147,12 +148,25 @@ func (r *Recorder) Snapshot() Record {
 	if r.heard != nil {
 		rec.take(r.heard)
 	}
-	if len(rec.ErrorBody) > 0 {
-		rec.ErrorBody = bytes.Clone(bound(Redact(rec.ErrorBody, r.secrets...)))
+	for _, secrets := range [...][]string{r.secrets, r.hidden} {
+		if len(rec.ErrorBody) > 0 {
+			rec.ErrorBody = bytes.Clone(bound(Redact(rec.ErrorBody, secrets...)))
+		}
+		rec.RequestID = RedactText(rec.RequestID, secrets...)
+		rec.Finish = RedactText(rec.Finish, secrets...)
 	}
-	rec.RequestID = RedactText(rec.RequestID, r.secrets...)
-	rec.Finish = RedactText(rec.Finish, r.secrets...)
 	return rec
+}
+
+// Hide names secrets that no record may have. Those in the usual headers of a request, such as
+// Authorization, need not be named.
+func (r *Recorder) Hide(secrets ...string) {
+	if r == nil || len(secrets) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hidden = secrets
 }
 
 // hears records what Transport has read from a good answer.

@@ -21,15 +21,33 @@ const redacted = "[redacted]"
 // numbers, are left.
 func Redact(body []byte, secrets ...string) []byte {
 	for _, s := range secrets {
-		if mayHold(body, s) && isSecret(s) {
-			body = replaceSecret(body, s)
+		body = redactOne(body, s)
+		if !strings.ContainsAny(s, `"\`) {
+			continue
 		}
-		if mayEndIn(body, s) && isSecret(s) {
-			body = cutBeginning(body, s)
+		for range maxNested { // JSON must escape these two, and JSON within JSON once more
+			s = escapedOnce.Replace(s)
+			body = redactOne(body, s)
 		}
 	}
 	return body
 }
+
+func redactOne(body []byte, secret string) []byte {
+	if mayHold(body, secret) && isSecret(secret) {
+		body = replaceSecret(body, secret)
+	}
+	if mayEndIn(body, secret) && isSecret(secret) {
+		body = cutBeginning(body, secret)
+	}
+	return body
+}
+
+// maxNested is how deep JSON within JSON is looked into: as deep as maxSlashes.
+const maxNested = 3
+
+// escapedOnce writes a text as JSON does within a string.
+var escapedOnce = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 
 // RedactText is Redact for short texts, which hold no secret nearly always.
 func RedactText(text string, secrets ...string) string {

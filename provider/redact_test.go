@@ -44,6 +44,15 @@ func TestRedact(t *testing.T) {
 		{`"\\n1234567x"`, `"\\[redacted]x"`, "n1234567"},
 		{`"\u006e1234567x"`, `"[redacted]x"`, "n1234567"},
 
+		// A quote and a backslash, which JSON must escape.
+		{`{"a":1} {"key":"k-01"}`, `{"a":1} [redacted]`, `{"key":"k-01"}`},
+		{`"is {\"key\":\"k-01\"}."`, `"is [redacted]."`, `{"key":"k-01"}`},
+		{`"{\"e\":\"{\\\"key\\\":\\\"k-01\\\"}\"}"`, `"{\"e\":\"[redacted]\"}"`, `{"key":"k-01"}`},
+		{`"{\u0022key\u0022:\u0022k-01\u0022}"`, `"[redacted]"`, `{"key":"k-01"}`},
+		{`"pass\\word-01"`, `"[redacted]"`, `pass\word-01`},
+		{`pass\word-01`, `[redacted]`, `pass\word-01`},
+		{`"x {\"key\":\"k-`, `"x `, `{"key":"k-01"}`},
+
 		{"seven77", "seven77", "seven77"},                                // too short
 		{`{"created":1712345678}`, `{"created":1712345678}`, "12345678"}, // could be a number
 		{`[1.5e+12]`, `[1.5e+12]`, "1.5e+1234"},

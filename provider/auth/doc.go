@@ -11,6 +11,7 @@
 //	None ────┘       ▲                                                   │
 //	                 └───────────────── Refused ◀── 401, 403 ────────────┘
 //
-// Each is a Source. Signatures for AWS are in provider/auth/sigv4 and tokens of Google in
+// Each is a Source, and Join makes one of several, as a gateway needs a key of its own.
+// Signatures for AWS are in provider/auth/sigv4 and tokens of Google in
 // provider/auth/google, for what they import.
 package auth

@@ -2,8 +2,11 @@ package auth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -148,13 +151,56 @@ func isHeaderName(s string) bool {
 // a token of before those has ended long ago.
 const remembered = 4
 
-// remember puts a secret in front of those that are known, and leaves these as they are:
-// somebody may be reading them.
+// remember puts a secret, and what of it is one by itself, in front of those that are known. It
+// leaves these as they are: somebody may be reading them.
 func remember(known []string, secret string) []string {
-	if IsPlaceholder(secret) || slices.Contains(known, secret) {
-		return known
+	var all []string
+	for _, s := range secretsIn(secret) {
+		if !IsPlaceholder(s) && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
 	}
-	return append([]string{secret}, known[:min(len(known), remembered-1)]...)
+	for _, s := range known {
+		if len(all) < remembered && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// secretsIn are a header's value and its parts that an echo may have alone: of "Bearer KEY" the key,
+// and of an object of JSON, as gateways take it, the members with a key's name. The parts come first:
+// without them an object that is echoed is still one.
+func secretsIn(value string) (all []string) {
+	if _, key, has := strings.Cut(value, " "); has {
+		all = append(all, strings.TrimSpace(key))
+	}
+	var object any
+	if strings.HasPrefix(value, "{") && json.Unmarshal([]byte(value), &object) == nil {
+		all = append(all, secretMembers(object)...)
+	}
+	return append(all, value)
+}
+
+// secretMember ends the names of members that are secrets.
+var secretMember = regexp.MustCompile(`(?i)(?:key|token|secret|password|authorization|auth)$`)
+
+// secretMembers are the texts with such names in a value of JSON.
+func secretMembers(value any) (all []string) {
+	switch value := value.(type) {
+	case []any:
+		for _, one := range value {
+			all = append(all, secretMembers(one)...)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			if text, is := value[name].(string); is && secretMember.MatchString(name) {
+				all = append(all, text)
+			}
+			all = append(all, secretMembers(value[name])...)
+		}
+	}
+	return all
 }
 
 // IsPlaceholder tells the keys that servers which check none are given, such as

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"net/url"
@@ -63,6 +64,9 @@ type Config struct {
 	// Transport is used if HTTPClient is nil. If it is nil too,
 	// provider.NewHTTPTransport(Conns) is.
 	Transport http.RoundTripper
+	// TLS says which authorities the client's own transport trusts, and which certificates it
+	// shows; nil: those of the system, and none. It is for no other transport.
+	TLS *tls.Config
 	// Conns is how many idle connections are kept (default DefaultConns): as
 	// many as there are calls in flight.
 	Conns int
@@ -131,7 +135,9 @@ func httpClient(cfg Config) *http.Client {
 	} else {
 		h.Transport = cfg.Transport
 		if h.Transport == nil {
-			h.Transport = provider.NewHTTPTransport(cfg.Conns)
+			own := provider.NewHTTPTransport(cfg.Conns)
+			own.TLSClientConfig = cfg.TLS.Clone()
+			h.Transport = own
 		}
 	}
 	h.Transport = &provider.Transport{Base: h.Transport, HeadersOnly: true}

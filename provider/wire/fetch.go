@@ -144,6 +144,7 @@ func (c *Client) Keep(body []byte) []byte {
 // Read is what an exchange comes to, a good answer or an error, and tells the attempt's
 // Recorder what it says of itself: one that is an error all the same may say what it used.
 func (c *Client) Read(ctx context.Context, x *Exchange) (provider.Reply, *provider.Error) {
+	provider.RecorderFrom(ctx).Hide(c.cfg.Auth.Secrets()...)
 	reply, e := c.judge(ctx, x)
 	note(ctx, &reply)
 	if e == nil {
