@@ -24,7 +24,7 @@ const accountDigits = 6
 // left out: they are others on each machine. Nor are words hashed that stand for no key, as "none" does.
 func (c *Calls) Limit(model string) string {
 	b := c.s.r.backend
-	return b.lane(model) + accountOf(c.s.r.flags.elsewhere(), strings.Join(append([]string{staticKey(b.proof)}, b.told...), "\x00"))
+	return b.lane(model) + accountOf(c.s.r.flags.elsewhere(), strings.Join(append([]string{b.key()}, b.told...), "\x00"))
 }
 
 // elsewhere is the address that is called, where it is not the one of a vendor for everybody; "" if it is.

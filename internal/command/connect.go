@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -23,14 +24,19 @@ import (
 // backend is whom a run calls.
 type backend struct {
 	fleet   *fleet.Fleet
-	name    string           // of the provider, as its lanes begin
-	proof   auth.Source      // what proves who calls; nil: nothing does
-	proven  string           // the name of the variable or file that it comes from
-	told    []string         // what else tells accounts apart: the vendor's headers
-	counted string           // Google's project to which calls are counted, where its credentials name one
-	shared  bool             // all models draw on one quota
-	books   func() sim.Books // the simulated provider's own; nil for a real one
-	notice  []notice         // what the user should know of it
+	name    string      // of the provider, as its lanes begin
+	proof   auth.Source // what proves who calls; nil: nothing does
+	proven  string      // the name of the variable or file that it comes from
+	told    []string    // what else tells accounts apart: the vendor's headers
+	counted string      // Google's project to which calls are counted, where its credentials name one
+	shared  bool        // all models draw on one quota
+
+	tls       *tls.Config   // the authorities to trust and the certificate to show; nil: the usual ones
+	added     []auth.Source // further secrets in headers
+	addedFrom []string      // the variables and files that they come from
+
+	books  func() sim.Books // the simulated provider's own; nil for a real one
+	notice []notice         // what the user should know of it
 }
 
 // notice is something that the user should know.
@@ -48,11 +54,24 @@ func (b *backend) do(ctx context.Context, r provider.Request) (provider.Reply, e
 }
 
 // secrets are what is shown to nobody.
-func (b *backend) secrets() []string {
-	if b.proof == nil {
-		return nil
+func (b *backend) secrets() []string { return b.auth().Secrets() }
+
+// auth is all that proves who calls. The provider's own comes last: a signature is about the rest.
+func (b *backend) auth() auth.Source { return auth.Join(append(slices.Clone(b.added), b.proof)...) }
+
+// key is the key that is the same for days and on each machine: the provider's, or else those that
+// the user has put into headers; "" if there is none.
+func (b *backend) key() string {
+	if key := staticKey(b.proof); key != "" {
+		return key
 	}
-	return b.proof.Secrets()
+	var all []string
+	for _, source := range b.added {
+		if key := staticKey(source); key != "" {
+			all = append(all, key)
+		}
+	}
+	return strings.Join(all, "\x00")
 }
 
 // lane names the quota that a call of a model draws on. Most hosted quotas are counted
@@ -72,6 +91,9 @@ func (r *runner) connect() (*backend, error) {
 		return r.simulate()
 	}
 	b := &backend{name: r.flags.name(), shared: r.flags.vendor.ByAccount}
+	if err := r.useNetwork(b); err != nil {
+		return nil, err
+	}
 	if err := r.prove(b); err != nil {
 		return nil, err
 	}
@@ -85,6 +107,7 @@ func (r *runner) connect() (*backend, error) {
 	if cfg.Header, err = r.headers(b); err != nil {
 		return nil, err
 	}
+	cfg.Auth = b.auth()
 	if err := r.aim(b, cfg); err != nil {
 		return nil, r.addressFault(err)
 	}
@@ -106,20 +129,21 @@ func (r *runner) aim(b *backend, cfg wire.Config) error {
 func (r *runner) clientConfig(b *backend) wire.Config {
 	v := &r.flags.vendor
 	cfg := v.Config(cmp.Or(r.flags.baseURL, v.Base))
-	cfg.Auth, cfg.Text, cfg.Conns = b.proof, r.flags.writesText(), r.flags.concurrency
+	cfg.TLS, cfg.Text, cfg.Conns = b.tls, r.flags.writesText(), r.flags.concurrency
 	cfg.MaxBodies, cfg.HoldBodies = int64(r.flags.maxBodies)*mebibyte, true
 	return cfg
 }
 
-// headers lists the further headers of every call: those of the dialect, and those of the
-// vendor's variables. The latter go to the vendor's own hosts only.
+// headers lists the further headers of every call: those of the dialect, those of the vendor's
+// variables, and the user's, which beat both. Those of variables go to the vendor's own hosts only.
 func (r *runner) headers(b *backend) (http.Header, error) {
 	all := http.Header{}
 	if own, has := r.flags.dialect.(interface{ Header() http.Header }); has {
 		all = own.Header()
 	}
+	all.Set("User-Agent", userAgent())
 	if !r.isTheirs() {
-		return all, nil
+		return all, r.addHeaders(b, all)
 	}
 	if b.counted != "" {
 		all.Set(r.flags.vendor.Headers[quotaVariable], b.counted) // unless the variable says another
@@ -136,6 +160,9 @@ func (r *runner) headers(b *backend) (http.Header, error) {
 			return nil, refuse("%v", r.flags.inClear("what is in "+variable))
 		}
 		all.Set(header, value)
+	}
+	if err := r.addHeaders(b, all); err != nil {
+		return nil, err
 	}
 	for _, header := range r.flags.vendor.Headers {
 		if value := all.Get(header); value != "" {
@@ -199,6 +226,7 @@ func (r *runner) simulate() (*backend, error) {
 	if r.flags.baseURL != "" {
 		b.note(event.Unused, "--base-url: ignored with --provider sim")
 	}
+	r.flags.sayUnusedNetwork(b)
 	return b, nil
 }
 

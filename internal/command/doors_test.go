@@ -1,6 +1,7 @@
 package command
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +48,10 @@ var doors = map[string]struct {
 	"api-key-file":      {"--api-key-file {}/key", []string{"key=[the-key-in-a-file-123]", "proven={}/key"}, ""},
 	"on-untranslatable": {"--on-untranslatable skip", []string{"job.SkipUntranslatable=true"}, ""},
 	"api-key-env":       {"--api-key-env OTHER_KEY", []string{"key=[the-other-key-123]", "proven=OTHER_KEY", "redacted=[redacted]"}, ""},
+	"header":            {"--header x-gateway-key=env:OTHER_KEY", []string{"key=[the-other-key-123 the-key-of-openai-123]"}, ""},
+	"ca-file":           {"--ca-file {}/client.pem", []string{"client.TLS=set"}, ""},
+	"client-cert":       {"--client-cert {}/client.pem --client-key {}/client.key", []string{"client.TLS=set", "certificates=1"}, ""},
+	"client-key":        {"--client-cert {}/client.pem --client-key {}/client.key", []string{"client.TLS=set", "certificates=1"}, ""},
 	"model":             {"--model m2", []string{"job.Reader.DefaultModel=m2"}, ""},
 	"endpoint":          {"--endpoint /v1/embeddings", []string{"job.Reader.DefaultEndpoint=/v1/embeddings"}, ""},
 	"format":            {"--format csv", []string{"job.Reader.Format=" + fmt.Sprint(prompts.FormatCSV)}, ""},
@@ -96,6 +101,7 @@ var doors = map[string]struct {
 func TestEveryFlagIsPassedOn(t *testing.T) {
 	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	new(runFlags).register(fs)
+	client := newAuthority(t)
 	fs.VisitAll(func(f *pflag.Flag) {
 		row, ok := doors[f.Name]
 		if !ok || row.in == "" && !strings.Contains(row.given, "--"+f.Name) {
@@ -107,6 +113,8 @@ func TestEveryFlagIsPassedOn(t *testing.T) {
 		}
 		dir := t.TempDir()
 		here := func(s string) string { return strings.ReplaceAll(s, "{}", dir) }
+		client.dir = dir
+		client.pair("client", x509.ExtKeyUsageClientAuth)
 		if err := os.WriteFile(filepath.Join(dir, "run.yaml"), []byte("rpm: 16\nidle-lanes: 17m\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +179,11 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 	}
 	job, state := r.job(promptfile.Input{Name: r.input}), r.stateFile()
 	lines = append(lines, fields("job", job)...)
-	lines = append(lines, fields("client", r.clientConfig(r.backend))...)
+	cfg := r.clientConfig(r.backend)
+	lines = append(lines, fields("client", cfg)...)
+	if cfg.TLS != nil {
+		say("certificates=%d", len(cfg.TLS.Certificates))
+	}
 	lines = append(lines, fields("sim", sim)...)
 	say("lane=%s", job.Lane("m"))
 	say("cost=%v", job.Cost(&prompts.Request{Body: []byte(`{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"Hi"}]}`)}))

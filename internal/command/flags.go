@@ -16,6 +16,7 @@ import (
 // runFlags are the flags of run, by name. The names are a promise.
 type runFlags struct {
 	inputFlags
+	networkFlags
 	priceFlags
 	output, errors string
 	timeline       string
@@ -132,8 +133,9 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	f.registerWhom(fs)
 	registerPreset(fs, &f.preset)
 	registerLaw(fs, &f.law)
-	fs.StringVar(&f.keyEnv, "api-key-env", "", "environment variable that holds the key (default: the provider's own, such as OPENAI_API_KEY)")
+	fs.StringVar(&f.keyEnv, "api-key-env", "", "environment variable that holds the key (default: the provider's own, such as OPENAI_API_KEY); none: send no key")
 	fs.StringVar(&f.keyFile, "api-key-file", "", "file that holds the key, instead of a variable; read again when it changes")
+	f.registerNetwork(fs)
 	fs.StringVar(&f.text, "text", textAuto, "add the answer's text to result lines, as headrace.text: always, never, or auto (if answers are not in OpenAI's shape)")
 	f.registerInput(fs, "fail (nothing is called) or skip (bad lines go to the errors file)")
 	f.registerPrices(fs)
@@ -243,6 +245,8 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		whom,
 		f.checkKeyEnv(env),
 		f.checkInClear(),
+		f.checkHeaders(),
+		f.checkNetwork(),
 		oneOf("text", f.text, textAuto, textAlways, textNever),
 		oneOf("on-untranslatable", f.onUntranslatable, badLineFail, badLineSkip),
 		checkPreset(f.preset),

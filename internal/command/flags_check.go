@@ -42,11 +42,20 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // neither is repeated.
 func (f *runFlags) checkKeyEnv(env func(string) (string, bool)) error {
 	_, set := env(f.keyEnv)
+	if f.sendsNoKey() && f.keyFile != "" {
+		return errors.New("--api-key-env none sends no key, and --api-key-file names one: remove one of the two")
+	}
 	if !variableName.MatchString(f.keyEnv) || !set && looksLikeKey(f.keyEnv) {
 		return errors.New("--api-key-env takes the name of a variable, not a key: put the key into a variable and give its name")
 	}
 	return nil
 }
+
+// keyEnvNone is the value of --api-key-env with which no key is sent: no header of the user's is
+// then in its way.
+const keyEnvNone = "none"
+
+func (f *runFlags) sendsNoKey() bool { return f.keyEnvGiven && f.keyEnv == keyEnvNone }
 
 // checkInClear refuses to send unencrypted to the vendor's own hosts a key that the user has not
 // named. It holds also where others have the key, as workers do.

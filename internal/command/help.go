@@ -20,6 +20,7 @@ type flagGroup struct {
 var runGroups = []flagGroup{
 	{"Files", "output errors timeline text filtered durable fresh retry-failed"},
 	{"Provider", "provider base-url insecure-http api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
+	{"Network", "header ca-file client-cert client-key"},
 	{"Input", "format template system param max-tokens on-bad-line on-untranslatable order limit"},
 	{"Prices", "price prices"},
 	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},
@@ -83,10 +84,13 @@ func newConfigTopic() *cobra.Command {
 
 const configHelp = `The file of --config is YAML. Each flag of headrace run is a line, without its dashes; a flag
 or a variable beats it. Nothing in it is executed, expanded or included, and keys are not
-allowed in it.
+allowed in it: a secret of headers is named by its variable or file (headrace help network).
 
   base-url: http://127.0.0.1:8080/v1
   rpm: 600
+  headers:
+    X-Title: nightly
+    x-portkey-api-key: env:PORTKEY_API_KEY
   law: plain
   ramp:
     initial: 5

@@ -80,7 +80,7 @@ func (f *whomFlags) findProject() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), credentialsTimeout)
 	defer cancel()
-	if found, err := google.Find(ctx); err == nil { // what is wrong with them is said when they are needed
+	if found, err := google.Find(ctx, nil); err == nil { // what is wrong with them is said when they are needed
 		f.place.Project = found.Project
 	}
 }

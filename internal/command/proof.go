@@ -39,6 +39,8 @@ func keyFile(v *catalog.Vendor, path string) (*auth.File, error) {
 func (r *runner) prove(b *backend) (err error) {
 	v := &r.flags.vendor
 	switch {
+	case r.flags.sendsNoKey():
+		return nil
 	case r.flags.keyFile != "":
 		err = r.useKeyFile(b)
 	case v.Auth == catalog.None && !r.flags.keyEnvGiven:
@@ -68,7 +70,7 @@ func (r *runner) prove(b *backend) (err error) {
 func (r *runner) useKeyFile(b *backend) error {
 	file, err := keyFile(&r.flags.vendor, r.flags.keyFile)
 	if err != nil {
-		return keyFileFault(r.flags.keyFile, err)
+		return keyFileFault("--api-key-file", r.flags.keyFile, err)
 	}
 	b.proof, b.proven = file, r.flags.keyFile
 	if r.flags.keyEnvGiven {
@@ -142,16 +144,16 @@ func (f *runFlags) whoseKey() string {
 }
 
 // keyFileFault is why there is no key in a file. What was typed in its place may be one.
-func keyFileFault(path string, err error) error {
+func keyFileFault(flag, path string, err error) error {
 	switch {
 	case withoutKeys(path) != path:
-		return refuse("--api-key-file takes the name of a file, not a key: put the key into a file and give its name")
+		return refuse("%s takes the name of a file, not a key: put the key into a file and give its name", flag)
 	case errors.Is(err, fs.ErrNotExist):
-		return refuse("--api-key-file: %s: there is no such file: check its name", path)
+		return refuse("%s: %s: there is no such file: check its name", flag, path)
 	case errors.Is(err, fs.ErrPermission):
-		return refuse("--api-key-file: %s: permission denied: check its permissions", path)
+		return refuse("%s: %s: permission denied: check its permissions", flag, path)
 	}
-	return refuse("--api-key-file: %s", strings.TrimPrefix(configFault(err), "key file "))
+	return refuse("%s: %s", flag, strings.TrimPrefix(configFault(err), "key file "))
 }
 
 // keyAdvice is what a person may do about a call that was refused for its key.
@@ -164,6 +166,10 @@ func (r *runner) keyAdvice() string {
 			check = ", check " + r.flags.madeOf
 		}
 		return "put a valid key into " + r.backend.proven + check + ", or ask for access to the model"
+	case len(r.backend.addedFrom) > 0:
+		return "put a valid key into " + strings.Join(r.backend.addedFrom, " and ") + ", or ask for access to the model"
+	case r.flags.sendsNoKey():
+		return "no key was sent, as --api-key-env is none: name the variable with the key there, or add --header NAME=env:VARIABLE"
 	case strings.TrimSpace(set) != "" && r.flags.vendor.Auth != catalog.None:
 		return "no key was sent: if the key in " + r.flags.keyEnv + " is for that server, add --api-key-env " + r.flags.keyEnv
 	case r.flags.provider != providerOpenAI && len(r.flags.vendor.Keys) > 0:
@@ -202,7 +208,7 @@ func (r *runner) sign(b *backend) error {
 
 // fetchTokens has requests bear tokens of Google.
 func (r *runner) fetchTokens(b *backend) error {
-	found, err := google.Find(r.halt.ctx)
+	found, err := google.Find(r.halt.ctx, b.tls)
 	if err != nil {
 		return r.failAgain(ExitUsage, "no Google credentials were found%s: run gcloud auth application-default login, name a file of credentials in GOOGLE_APPLICATION_CREDENTIALS, or keep a token in a file (--api-key-file)\nthen run:",
 			r.googleFault(err))

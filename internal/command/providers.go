@@ -38,8 +38,9 @@ Parts of an address may also be set in variables:
 
 Your own server (%s) needs no key. If it is on this machine,
 it is sent the key that is set. A key goes only to the provider's own hosts and to this
-machine, unless --api-key-env or --api-key-file names it. Over http:// the key in a usual
-variable goes to this machine only, unless --insecure-http is given.
+machine, unless --api-key-env or --api-key-file names it; --api-key-env none sends none. Over
+http:// the key in a usual variable goes to this machine only, unless --insecure-http is given.
+headrace help network explains proxies, certificates and further headers.
 
 docs/providers.md has what is known about each provider, with sources.
 `

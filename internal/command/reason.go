@@ -193,6 +193,9 @@ func connectionToCheck(err error) string {
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		return "try http:// in --base-url: the server does not speak https there"
 	}
+	if wantsCertificate(err) {
+		return "the server wants a certificate that it trusts: check --client-cert and --client-key"
+	}
 	if text := certificateToCheck(err); text != "" {
 		return text
 	}
@@ -215,6 +218,21 @@ func plainHTTPToCheck(err error) string {
 	return ""
 }
 
+// wantsCertificate reports whether the server has refused the client's certificate, or that it has
+// none. crypto/tls has no type for such an alert.
+func wantsCertificate(err error) bool {
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "remote error" {
+		return false
+	}
+	for _, alert := range []string{"certificate required", "bad certificate", "unknown certificate", "unsupported certificate", "expired certificate", "revoked certificate", "unknown certificate authority"} {
+		if strings.HasSuffix(op.Err.Error(), alert) {
+			return true
+		}
+	}
+	return false
+}
+
 func certificateToCheck(err error) string {
 	var (
 		authority x509.UnknownAuthorityError
@@ -224,13 +242,13 @@ func certificateToCheck(err error) string {
 	)
 	switch {
 	case errors.As(err, &authority):
-		return "check --base-url; if you trust the certificate, set SSL_CERT_FILE to the file of its authority"
+		return "check --base-url; if you trust the certificate, name the file of its authority with --ca-file"
 	case errors.As(err, &host):
 		return "check the host in --base-url: the certificate is for another host"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "the certificate has expired, or the clock here is wrong: check both"
 	case errors.As(err, &unproven):
-		return "check --base-url and the certificate (SSL_CERT_FILE names trusted ones)"
+		return "check --base-url and the certificate (--ca-file names authorities to trust)"
 	}
 	return ""
 }

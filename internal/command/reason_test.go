@@ -53,7 +53,7 @@ func TestReasonsAndWhatToCheck(t *testing.T) {
 		{broken(refused), "dial tcp: connection refused", "nobody listens there"},
 		{broken(&net.OpError{Op: "proxyconnect", Net: "tcp", Err: refused}), "proxyconnect tcp: dial tcp: connection refused", "NO_PROXY exempts a host"},
 		{broken(&net.DNSError{Err: "no such host", Name: "api.exmaple.com"}), "lookup api.exmaple.com: no such host", "api.exmaple.com is not found"},
-		{broken(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), "certificate signed by unknown authority", "SSL_CERT_FILE"},
+		{broken(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), "certificate signed by unknown authority", "--ca-file"},
 		{broken(&tls.CertificateVerificationError{Err: x509.HostnameError{Host: "h", Certificate: &x509.Certificate{}}}), "x509: ", "the certificate is for another"},
 		{broken(invalid), "x509: certificate has expired", "the clock here is wrong"},
 		{broken(tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}), "first record", "try http://"},

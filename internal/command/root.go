@@ -61,7 +61,7 @@ an item.`,
 	root.Flags().Bool("version", false, "print the version and how it was built")
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(newHelpCommand())
-	root.AddCommand(newRunCommand(w), newPlanCommand(w), newStatusCommand(w), newRepairCommand(w), newSimCommand(w), newVersionCommand(), newConfigTopic(), newInputTopic(), newProvidersTopic(), newTimeTopic())
+	root.AddCommand(newRunCommand(w), newPlanCommand(w), newStatusCommand(w), newRepairCommand(w), newSimCommand(w), newVersionCommand(), newConfigTopic(), newInputTopic(), newNetworkTopic(), newProvidersTopic(), newTimeTopic())
 	w.addExtras(root)
 	return root
 }

@@ -139,7 +139,7 @@ func (n *neighbours) leave() {
 // meetNeighbours says so once if another process on this machine calls with the same key, now or
 // until leave is called, and lets that one know of this run. It never keeps a run from going on.
 func (r *runner) meetNeighbours() (leave func()) {
-	key := cmp.Or(staticKey(r.backend.proof), r.identity())
+	key := cmp.Or(r.backend.key(), r.identity())
 	if key == "" || r.runtime == "" {
 		return func() {}
 	}

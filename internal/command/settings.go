@@ -33,6 +33,9 @@ func fromEnvironment(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 		if f.Changed || !ok || value == "" || f.Name == "help" {
 			return
 		}
+		if f.Name == "header" {
+			value = headersInLines(value)
+		}
 		if err := fs.Set(f.Name, value); err != nil {
 			faults = append(faults, fmt.Errorf("%s: %q is not a %s: correct or unset it", environmentName(f.Name), value, kindOfFlag(f)))
 		}
@@ -60,7 +63,7 @@ func (f *runFlags) fromFile() error {
 		return configSyntax(f.config, err)
 	}
 	f.lanes = newLaneSettings(f.config)
-	c := configFile{name: f.config, flags: f.all, lanes: f.lanes}
+	c := configFile{name: f.config, flags: f.all, lanes: f.lanes, headers: &f.headers}
 	for i, doc := range file.Docs {
 		if i > 0 {
 			c.complain(doc.Body, "a second YAML document begins", "keep one, without a --- line")
@@ -114,8 +117,11 @@ type configFile struct {
 	name    string
 	flags   *pflag.FlagSet
 	lanes   *laneSettings
+	headers *headerTexts
 	faults  []error
 	baseURL bool // it says whom to call
+
+	ownHeaders []string // those that the file has set
 }
 
 func (c *configFile) complain(at ast.Node, what, advice string) {
@@ -144,6 +150,10 @@ func (c *configFile) settings(body ast.Node) {
 func (c *configFile) setting(s *ast.MappingValueNode) {
 	name := s.Key.GetToken().Value
 	f := c.flags.Lookup(name)
+	if name == "headers" {
+		c.headersSection(s)
+		return
+	}
 	if f == nil && c.lane(s) {
 		return
 	}
@@ -172,6 +182,7 @@ func (c *configFile) names() (names []string) {
 			names = append(names, f.Name)
 		}
 	})
+	names = append(names, "headers")
 	for _, one := range c.lanes.table() {
 		section, _, _ := strings.Cut(one.name, ".")
 		names = append(names, section)

@@ -18,9 +18,9 @@ func (o origins) note(fs *pflag.FlagSet, from string) {
 	})
 }
 
-// isHidden names the flags whose values are shown nowhere: parts of prompts, and an address
-// that may have a token in it.
-var isHidden = map[string]bool{"system": true, "template": true, "param": true, "cluster": true}
+// isHidden names the flags whose values are shown nowhere: parts of prompts, headers, and an
+// address that may have a token in it.
+var isHidden = map[string]bool{"system": true, "template": true, "param": true, "header": true, "cluster": true}
 
 // settings lists the flags that were set, for whoever wants to know how a run was made.
 // Nothing in them looks like a key.

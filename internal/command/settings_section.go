@@ -26,13 +26,7 @@ func (c *configFile) lane(s *ast.MappingValueNode) (taken bool) {
 
 // section takes the settings of one section.
 func (c *configFile) section(s *ast.MappingValueNode, name string, keys []string) {
-	var body []*ast.MappingValueNode
-	switch v := s.Value.(type) {
-	case *ast.MappingValueNode:
-		body = []*ast.MappingValueNode{v}
-	case *ast.MappingNode:
-		body = v.Values
-	}
+	body := sectionOf(s)
 	if len(body) == 0 {
 		c.complain(s.Key, name+" has no settings", fmt.Sprintf("write them below it, indented, as in \"%s: …\": there are %s", keys[0], strings.Join(keys, ", ")))
 	}
@@ -44,6 +38,17 @@ func (c *configFile) section(s *ast.MappingValueNode, name string, keys []string
 		}
 		c.laneSetting(one, name+"."+key)
 	}
+}
+
+// sectionOf are the lines of a section; none if it is not one.
+func sectionOf(s *ast.MappingValueNode) []*ast.MappingValueNode {
+	switch v := s.Value.(type) {
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{v}
+	case *ast.MappingNode:
+		return v.Values
+	}
+	return nil
 }
 
 func (c *configFile) laneSetting(s *ast.MappingValueNode, name string) {

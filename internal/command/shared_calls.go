@@ -68,15 +68,17 @@ func (c *Calls) Bound(lane *machine.LaneConfig) {
 // For are the calls of a job of which other settings have told: whom to call, unless this
 // command's own flags say anything of that, how lines are read, and when an item is given up. How
 // fast and with which key is as here. A name that is no flag of Whom, Input or Tries is refused, and so is what
-// its flag refuses. A key that the command names goes to nobody whom a job names: where it does
+// its flag refuses. A key, header or certificate that the command names goes to nobody whom a job names: where it does
 // not say itself whom to call, that is refused. No call is made.
 func (s *Settings) For(told map[string]string) (*Calls, error) {
 	theirs := Input | Tries
 	if len(s.Told(Whom)) == 0 {
 		theirs |= Whom
 	}
-	if theirs.has("provider") && len(s.Told(Keys)) > 0 {
-		return nil, refuse("a key needs its provider: add --provider or --base-url, so that no job sends it elsewhere")
+	own := s.Told(Keys | Network)
+	delete(own, "ca-file") // which gives nothing away
+	if theirs.has("provider") && len(own) > 0 {
+		return nil, refuse("%s: add --provider or --base-url, so that no job sends what is yours elsewhere", dashed(slices.Sorted(maps.Keys(own))))
 	}
 	j := NewSettings(s.r.World, s.flags|Whom|Input|Tries)
 	j.Register(&cobra.Command{})

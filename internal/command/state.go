@@ -107,5 +107,10 @@ func (r *runner) identity() string {
 	if key, is := r.backend.proof.(*auth.Key); is {
 		known = key.Secrets()
 	}
+	for _, source := range r.backend.added {
+		if key, is := source.(*auth.Key); is {
+			known = slices.Concat(known, key.Secrets())
+		}
+	}
 	return strings.Join(slices.Concat(known, r.backend.told), "\n")
 }

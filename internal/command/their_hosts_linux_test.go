@@ -59,27 +59,6 @@ func theirHosts(t *testing.T, answer http.Handler, hosts ...string) (env []strin
 	return []string{"HTTPS_PROXY=" + proxy.URL, "SSL_CERT_FILE=" + authority}
 }
 
-// tunnel carries what comes on a connection to a server, and back, until either ends.
-func tunnel(t *testing.T, w http.ResponseWriter, to string, tunnels *sync.WaitGroup) {
-	far, err := net.Dial("tcp", to)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	near, _, err := w.(http.Hijacker).Hijack()
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	_, _ = io.WriteString(near, "HTTP/1.1 200 Connection established\r\n\r\n") // who is gone asks for nothing
-	carry := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from)
-		_, _ = to.Close(), from.Close()
-	}
-	tunnels.Go(func() { carry(far, near) })
-	tunnels.Go(func() { carry(near, far) })
-}
-
 // certificateFor is one that is its own authority, and the file of that.
 func certificateFor(t *testing.T, hosts []string) (tls.Certificate, string) {
 	t.Helper()

@@ -2,6 +2,7 @@ package google
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -33,12 +34,14 @@ type Found struct {
 //
 // Credentials are found anew for each token: a file that has changed is what counts, and a
 // token that was refused is not given out again.
-func Find(ctx context.Context) (Found, error) {
+//
+// cfg says which authorities are trusted where tokens are fetched; nil: the system's.
+func Find(ctx context.Context, cfg *tls.Config) (Found, error) {
 	found, err := find(ctx)
 	if err != nil {
 		return Found{}, &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: err}
 	}
-	tokens, err := auth.NewTokens(auth.TokensConfig{Fetch: fetch})
+	tokens, err := auth.NewTokens(auth.TokensConfig{Fetch: func(ctx context.Context) (auth.Token, error) { return fetch(ctx, cfg) }})
 	counted := rawjson.AppendText(nil, rawjson.Lookup(rawjson.Trim(found.JSON), "quota_project_id"))
 	return Found{Tokens: tokens, Project: found.ProjectID, QuotaProject: string(counted)}, err
 }
@@ -56,8 +59,9 @@ func find(ctx context.Context) (*google.Credentials, error) {
 }
 
 // fetch gets one token. Connections are not kept: the next one is asked for in an hour.
-func fetch(ctx context.Context) (auth.Token, error) {
+func fetch(ctx context.Context, cfg *tls.Config) (auth.Token, error) {
 	transport := provider.NewHTTPTransport(1)
+	transport.TLSClientConfig = cfg.Clone()
 	defer transport.CloseIdleConnections()
 	w := &witness{ctx: ctx, base: transport}
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: w})

@@ -5,12 +5,15 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -175,7 +178,7 @@ func credentials(t *testing.T, text string) (path string) {
 
 func find(t *testing.T) (*auth.Tokens, string) {
 	t.Helper()
-	found, err := google.Find(t.Context())
+	found, err := google.Find(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +234,7 @@ func TestQuotaProject(t *testing.T) {
 		strings.Replace(o.user(t), "{", `{"quota_project_id":"example.com:counted",`, 1): "example.com:counted",
 	} {
 		credentials(t, file)
-		if found, err := google.Find(t.Context()); err != nil || found.QuotaProject != want || found.Project != "" {
+		if found, err := google.Find(t.Context(), nil); err != nil || found.QuotaProject != want || found.Project != "" {
 			t.Errorf("%+v, want %q: %v", found, want, err)
 		}
 	}
@@ -321,13 +324,13 @@ func TestNoCredentials(t *testing.T) {
 		"invalid character":       clientSecret,
 	} {
 		credentials(t, file)
-		found, err := google.Find(t.Context())
+		found, err := google.Find(t.Context(), nil)
 		if found != (google.Found{}) || !errors.Is(err, provider.Misconfigured) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), clientSecret) {
 			t.Errorf("%s: %v", says, err)
 		}
 	}
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "none"))
-	if _, err := google.Find(t.Context()); !errors.Is(err, provider.Misconfigured) {
+	if _, err := google.Find(t.Context(), nil); !errors.Is(err, provider.Misconfigured) {
 		t.Errorf("%v", err)
 	}
 }
@@ -361,5 +364,28 @@ func TestMachine(t *testing.T) {
 	}
 	if scopes, _ := paths.Load("/computeMetadata/v1/instance/service-accounts/default/token"); scopes != google.Scope {
 		t.Errorf("scopes %v", scopes)
+	}
+}
+
+// Tokens are fetched from a server of an authority that the caller trusts, as behind a company's
+// proxy that has its own certificates; without that authority there is none.
+func TestTokensOfATrustedAuthority(t *testing.T) {
+	o := newOffice(t)
+	secure := httptest.NewUnstartedServer(http.HandlerFunc(o.serve))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that fails
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	o.URL = secure.URL
+	credentials(t, o.user(t))
+	pool := x509.NewCertPool()
+	pool.AddCert(secure.Certificate())
+	for trusted, cfg := range map[bool]*tls.Config{true: {RootCAs: pool, MinVersion: tls.VersionTLS12}, false: nil} {
+		found, err := google.Find(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := apply(t, found.Tokens); (err == nil) != trusted || (r.Header.Get("Authorization") != "") != trusted {
+			t.Errorf("%v: %v", trusted, err)
+		}
 	}
 }

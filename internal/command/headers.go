@@ -1,0 +1,270 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/provider/auth"
+)
+
+// headerTexts are the values of --header, as they were given.
+type headerTexts []string
+
+// betweenHeaders separates several in one text: no argument, variable or header may have it.
+const betweenHeaders = "\x00"
+
+// Set adds one header, or those that String has listed.
+func (h *headerTexts) Set(value string) error {
+	*h = append(*h, strings.Split(value, betweenHeaders)...)
+	return nil
+}
+
+// String gives what Set reads as the same.
+func (h *headerTexts) String() string { return strings.Join(*h, betweenHeaders) }
+
+// Type is what the help shows.
+func (h *headerTexts) Type() string { return "NAME=VALUE" }
+
+// headersInLines is the value of HEADRACE_HEADER for Set: the variable has one header a line.
+func headersInLines(value string) string {
+	var list []string
+	for line := range strings.Lines(value) {
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			list = append(list, line)
+		}
+	}
+	return strings.Join(list, betweenHeaders)
+}
+
+// has reports whether a header of that name was given.
+func (h *headerTexts) has(name string) bool {
+	return slices.ContainsFunc(*h, func(text string) bool {
+		given, _, _ := strings.Cut(text, "=")
+		return http.CanonicalHeaderKey(given) == http.CanonicalHeaderKey(name)
+	})
+}
+
+// An addedHeader is a header that the user adds to every call.
+type addedHeader struct {
+	name     string // in the form of net/http
+	prefix   string // before a secret, such as "Bearer "
+	variable string // that has the secret; "" else
+	file     string // that has the secret; "" else
+	value    string // of a header that is no secret
+}
+
+func (h *addedHeader) isSecret() bool { return h.variable != "" || h.file != "" }
+
+// from names the variable or the file that has the secret.
+func (h *addedHeader) from() string { return h.variable + h.file }
+
+// wantHeader is the form of --header. Nothing typed in its place is repeated: it may have a key in it.
+const wantHeader = "want NAME=VALUE, such as HTTP-Referer=https://example.com"
+
+// secretForm is a secret by the place where it is, and what stands before it in the header.
+var secretForm = regexp.MustCompile(`^(?:([A-Za-z]+) )?(env|file):(.*)$`)
+
+// parseHeader reads one header. An error does not have its value in it.
+func parseHeader(text string) (h addedHeader, err error) {
+	name, value, found := strings.Cut(text, "=")
+	switch {
+	case !found || name == "":
+		return h, errors.New("it has no name and value: " + wantHeader)
+	case !isHeaderName(name):
+		return h, errors.New("its name has a character that no header's name may have: " + wantHeader)
+	}
+	h.name = http.CanonicalHeaderKey(name)
+	if why := notForUsers[h.name]; why != "" {
+		return h, fmt.Errorf("%s cannot be set: %s", name, why)
+	}
+	value = strings.Trim(value, " ")
+	switch {
+	case value == "":
+		return h, fmt.Errorf("%s has no value: give one, or remove it", name)
+	case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' }):
+		return h, fmt.Errorf("%s has a character that headers cannot have: only printable ASCII is allowed, on one line", name)
+	}
+	if parts := secretForm.FindStringSubmatch(value); parts != nil {
+		if parts[1] != "" {
+			h.prefix = parts[1] + " "
+		}
+		return h, h.take(name, parts[2], parts[3])
+	}
+	if looksSecret(h.name, value) {
+		return h, fmt.Errorf("%s seems to have a key in its value: put the key into a variable or a file, and write %[1]s=env:VARIABLE or %[1]s=file:PATH", name)
+	}
+	h.value = value
+	return h, nil
+}
+
+// take keeps the place of a secret, or refuses it.
+func (h *addedHeader) take(name, kind, place string) error {
+	switch {
+	case kind == "file" && (place == "" || withoutKeys(place) != place):
+		return fmt.Errorf("%s=file: needs the name of a file", name)
+	case kind == "file":
+		h.file = place
+	case !variableName.MatchString(place) || looksLikeKey(place) && strings.ToUpper(place) != place:
+		return fmt.Errorf("%s=env: needs the name of a variable, not a key", name)
+	default:
+		h.variable = place
+	}
+	return nil
+}
+
+// isHeaderName knows RFC 9110's token.
+func isHeaderName(name string) bool {
+	return !strings.ContainsFunc(name, func(c rune) bool {
+		return c <= ' ' || c > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
+	})
+}
+
+const ofConnection = "it is about a connection, which many calls share"
+
+// notForUsers are the headers that would break every call, and why.
+var notForUsers = map[string]string{
+	"Content-Type": "bodies are JSON, and calls say so", "Content-Length": "it is the length of each body", "Content-Encoding": "bodies are sent unpacked",
+	"Transfer-Encoding": ofConnection, "Connection": ofConnection, "Keep-Alive": ofConnection, "Proxy-Connection": ofConnection,
+	"Te": ofConnection, "Trailer": ofConnection, "Upgrade": ofConnection, "Http2-Settings": ofConnection, "Expect": ofConnection,
+	"Host": "--base-url names the host", "Accept-Encoding": "answers would come packed and stay so",
+	"Proxy-Authorization": "user and password of a proxy are a part of its address in HTTPS_PROXY",
+	"Idempotency-Key":     "each call would get the answer to the first", "X-Idempotency-Key": "each call would get the answer to the first",
+}
+
+// ofKeys are the headers in which the provider's key, or its signature, goes out.
+var ofKeys = []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Amz-Date", "X-Amz-Security-Token"}
+
+// secretName is a header's name in small letters that has a word for a secret in it. Portkey is a
+// company.
+var secretName = regexp.MustCompile(`(?:^|[-_.])(?:key|auth|[a-z0-9]*(?:apikey|token|secret|password|authorization|credentials?|cookie))(?:$|[-_.])`)
+
+// secretStart is how values begin that prove who calls.
+var secretStart = regexp.MustCompile(`(?i)^(?:bearer|basic|token|apikey) |^eyJ`)
+
+// memberName finds the names in a value that is JSON.
+var memberName = regexp.MustCompile(`"([^"]*)" *:`)
+
+// looksSecret reports whether a value that stands on a command line seems to be a secret, by the
+// name of its header, by a name in it or by how it begins.
+func looksSecret(name, value string) bool {
+	names := []string{name}
+	for _, member := range memberName.FindAllStringSubmatch(value, -1) {
+		names = append(names, member[1])
+	}
+	return slices.ContainsFunc(names, func(name string) bool { return secretName.MatchString(strings.ToLower(name)) }) ||
+		secretStart.MatchString(value) || withoutKeys(value) != value
+}
+
+// checkHeaders reads the headers, and refuses those that have the key's place.
+func (f *runFlags) checkHeaders() error {
+	var faults []error
+	given := map[string]bool{}
+	f.added = nil
+	for _, text := range f.headers {
+		h, err := parseHeader(text)
+		switch {
+		case err != nil:
+			faults = append(faults, fmt.Errorf("--header: %w", err))
+		case given[h.name]:
+			faults = append(faults, fmt.Errorf("--header: %s is set twice: keep one", h.name))
+		case slices.Contains(ofKeys, h.name) && !f.sendsNoKey():
+			faults = append(faults, fmt.Errorf("--header: %s has the provider's key, which --api-key-env names: to send another, add --api-key-env none", h.name))
+		}
+		given[h.name] = true
+		f.added = append(f.added, h)
+	}
+	return errors.Join(faults...)
+}
+
+// headersSection sets the headers of the file's section that no flag or variable sets.
+func (c *configFile) headersSection(s *ast.MappingValueNode) {
+	const advice = `write one a line below it, indented, as in "HTTP-Referer: https://example.com"`
+	body := sectionOf(s)
+	if len(body) == 0 {
+		c.complain(s.Key, "headers has no headers", advice)
+	}
+	for _, one := range body {
+		name := one.Key.GetToken().Value
+		value, ok := plainValue(one.Value)
+		if !ok {
+			c.complain(one.Key, clipped(withoutKeys(name))+" needs a single value", advice)
+			continue
+		}
+		if c.headers.has(name) && !slices.Contains(c.ownHeaders, http.CanonicalHeaderKey(name)) {
+			continue // a flag beats the file
+		}
+		text := name + "=" + value
+		if _, err := parseHeader(text); err != nil {
+			c.complain(one.Key, "headers", err.Error())
+			continue
+		}
+		c.ownHeaders = append(c.ownHeaders, http.CanonicalHeaderKey(name))
+		_ = c.flags.Set("header", text) // it takes every text
+	}
+}
+
+// addHeaders puts the user's headers into those of every call. Secrets become sources, so that
+// they are redacted like keys.
+func (r *runner) addHeaders(b *backend, all http.Header) error {
+	for i := range r.flags.added {
+		h := &r.flags.added[i]
+		if !h.isSecret() {
+			all.Set(h.name, h.value)
+			continue
+		}
+		if r.flags.isInClear() {
+			return refuse("%v", r.flags.inClear("what is in "+h.from()))
+		}
+		source, err := r.secretHeader(b, h)
+		if err != nil {
+			return err
+		}
+		b.added, b.addedFrom = append(b.added, source), append(b.addedFrom, h.from())
+		r.sayWhereHeaderGoes(b, h)
+	}
+	return nil
+}
+
+// secretHeader finds the secret of a header.
+func (r *runner) secretHeader(b *backend, h *addedHeader) (auth.Source, error) {
+	if h.file != "" {
+		file, err := auth.NewFile(h.file, h.name, h.prefix)
+		if err != nil {
+			return nil, keyFileFault("--header "+h.name, h.file, err)
+		}
+		if text := auth.Exposed(h.file); text != "" {
+			b.note(event.Key, text)
+		}
+		return file, nil
+	}
+	text, _ := r.env(h.variable)
+	if strings.TrimSpace(text) == "" {
+		return nil, r.failAgain(ExitUsage, "%s is not set, and --header %s has its value there: set it\nthen run:", h.variable, h.name)
+	}
+	key, err := auth.NewKey(h.name, h.prefix, text)
+	if err != nil {
+		return nil, refuse("%s: check %s", configFault(err), h.variable)
+	}
+	return key, nil
+}
+
+// sayWhereHeaderGoes says where a secret goes that the user may not expect, as with a key.
+func (r *runner) sayWhereHeaderGoes(b *backend, h *addedHeader) {
+	if r.flags.configBaseURL {
+		b.note(event.Key, fmt.Sprintf("what is in %s is sent to %s, the base-url in %s", h.from(), r.flags.baseURL, r.flags.config))
+	}
+	if u, err := url.Parse(r.flags.baseURL); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) {
+		b.note(event.Key, fmt.Sprintf("what is in %s is sent unencrypted: %s is not this machine, and %s says http", h.from(), u.Hostname(), r.flags.toldBy()))
+	}
+}
+
+// userAgent is how calls name this program.
+func userAgent() string { return "headrace/" + strings.Trim(version(), "()") }

@@ -1,0 +1,531 @@
+package command
+
+import (
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/provider"
+)
+
+// A header is a name and a value, or the place of a secret. A refusal says what helps, and does not
+// repeat the value.
+func TestHeadersAreRead(t *testing.T) {
+	for text, want := range map[string]addedHeader{
+		"anthropic-beta=context-1m-2025-08-07":               {name: "Anthropic-Beta", value: "context-1m-2025-08-07"},
+		"HTTP-Referer=https://example.com/?a=b&c=d":          {name: "Http-Referer", value: "https://example.com/?a=b&c=d"},
+		"X-Title=A title, with spaces":                       {name: "X-Title", value: "A title, with spaces"},
+		"x-portkey-api-key=env:PORTKEY_API_KEY":              {name: "X-Portkey-Api-Key", variable: "PORTKEY_API_KEY"},
+		"x-portkey-api-key=file:/run/secrets/portkey":        {name: "X-Portkey-Api-Key", file: "/run/secrets/portkey"},
+		"Helicone-Auth=Bearer env:HELICONE_API_KEY":          {name: "Helicone-Auth", prefix: "Bearer ", variable: "HELICONE_API_KEY"},
+		"x-portkey-config=pc-prod-1234":                      {name: "X-Portkey-Config", value: "pc-prod-1234"},
+		"Helicone-User-Id=alice@example.com":                 {name: "Helicone-User-Id", value: "alice@example.com"},
+		"X-Max-Tokens=5":                                     {name: "X-Max-Tokens", value: "5"},
+		"X-Author=keyword":                                   {name: "X-Author", value: "keyword"},
+		"User-Agent=acme-batch/2.0 (ops@example.com)":        {name: "User-Agent", value: "acme-batch/2.0 (ops@example.com)"},
+		"anthropic-beta=files-api-2025-04-14,other-2026-1-2": {name: "Anthropic-Beta", value: "files-api-2025-04-14,other-2026-1-2"},
+		"X-Env=production environment":                       {name: "X-Env", value: "production environment"},
+		`x-gateway={"keyword":"key"}`:                        {name: "X-Gateway", value: `{"keyword":"key"}`},
+	} {
+		if h, err := parseHeader(text); err != nil || h != want {
+			t.Errorf("%s: %+v, %v", text, h, err)
+		}
+	}
+	const secret = "0123456789abcdefXYZ"
+	for text, want := range map[string]string{
+		"":                                        "it has no name and value: want NAME=VALUE",
+		"X-A: " + secret:                          "it has no name and value: want NAME=VALUE",
+		"X-A: a=" + secret:                        "a character that no header's name may have",
+		"=" + secret:                              "it has no name and value",
+		"X A=" + secret:                           "a character that no header's name may have",
+		"X-A\r\nX-B=" + secret:                    "a character that no header's name may have",
+		"X-Ä=" + secret:                           "a character that no header's name may have",
+		"X-A=":                                    "X-A has no value: give one, or remove it",
+		"X-A=  ":                                  "X-A has no value",
+		"X-A=1\r\nX-B: " + secret:                 "only printable ASCII is allowed, on one line",
+		"X-A=1\nX-B=" + secret:                    "only printable ASCII is allowed, on one line",
+		"X-A=env:A\nX-B=" + secret:                "only printable ASCII is allowed, on one line",
+		"X-A=ä" + secret:                          "only printable ASCII is allowed",
+		"x-portkey-api-key=" + secret:             "x-portkey-api-key seems to have a key in its value: put the key into a variable or a file, and write x-portkey-api-key=env:VARIABLE or x-portkey-api-key=file:PATH",
+		"Helicone-Auth=" + secret:                 "Helicone-Auth seems to have a key",
+		"X-AuthToken=" + secret:                   "seems to have a key",
+		"x_session_token=" + secret:               "seems to have a key",
+		"cf-aig-authorization=" + secret:          "seems to have a key",
+		"Cookie=a=" + secret:                      "seems to have a key",
+		"X-Client-Secret=" + secret:               "seems to have a key",
+		"X-Password=" + secret:                    "seems to have a key",
+		"X-A=Bearer " + secret:                    "seems to have a key",
+		"X-A=basic " + secret:                     "seems to have a key",
+		"X-A=sk-" + secret:                        "seems to have a key",
+		"X-A=eyJ" + secret:                        "seems to have a key",
+		`X-Config={"api_key":"sk-` + secret + `"`: "seems to have a key",
+		`X-Config={"retry":3, "virtual_key" : "` + secret + `"}`: "seems to have a key",
+		"X-A=env:":                      "X-A=env: needs the name of a variable, not a key",
+		"X-A=env:sk-" + secret:          "X-A=env: needs the name of a variable, not a key",
+		"X-A=Bearer env:9" + secret:     "X-A=env: needs the name of a variable, not a key",
+		"X-A=file:":                     "X-A=file: needs the name of a file",
+		"X-A=file:sk-" + secret:         "X-A=file: needs the name of a file",
+		"content-type=text/" + secret:   "content-type cannot be set: bodies are JSON",
+		"Content-Length=" + secret:      "cannot be set",
+		"Content-Encoding=" + secret:    "cannot be set",
+		"transfer-encoding=" + secret:   "cannot be set",
+		"CONNECTION=" + secret:          "cannot be set: it is about a connection, which many calls share",
+		"Keep-Alive=" + secret:          "cannot be set",
+		"Proxy-Connection=" + secret:    "cannot be set",
+		"TE=" + secret:                  "cannot be set",
+		"Trailer=" + secret:             "cannot be set",
+		"Upgrade=" + secret:             "cannot be set",
+		"HTTP2-Settings=" + secret:      "cannot be set",
+		"Expect=" + secret:              "cannot be set",
+		"Host=" + secret:                "cannot be set: --base-url names the host",
+		"Accept-Encoding=" + secret:     "cannot be set: answers would come packed",
+		"Proxy-Authorization=" + secret: "cannot be set: user and password of a proxy are a part of its address",
+		"Idempotency-Key=" + secret:     "cannot be set: each call would get the answer to the first",
+		"x-idempotency-key=env:" + "A":  "cannot be set: each call would get the answer to the first",
+	} {
+		if h, err := parseHeader(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "0123456789") {
+			t.Errorf("%q: %+v, %v", text, h, err)
+		}
+	}
+}
+
+// came is a server that answers well, and keeps the headers of each call.
+type came struct {
+	*httptest.Server
+	mu      sync.Mutex // for what follows
+	headers []http.Header
+}
+
+func newCame(t *testing.T) *came {
+	t.Helper()
+	c := &came{}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.mu.Lock()
+		c.headers = append(c.headers, r.Header.Clone())
+		c.mu.Unlock()
+		says(http.StatusOK, "application/json", goodAnswer)(w, r)
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// latest are the headers of the latest call.
+func (c *came) latest(t *testing.T) http.Header {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.headers) == 0 {
+		t.Fatal("no call came")
+	}
+	return c.headers[len(c.headers)-1]
+}
+
+func (c *came) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.headers)
+}
+
+// Headers of the user go out with every call: from flags, from a variable and from the file of
+// --config, in which those have a section. A flag beats the file, for each header by itself.
+func TestHeadersGoOut(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	config := file("run.yaml", "headers:\n  anthropic-beta: one-2025-01-01\n  x-portkey-api-key: env:PORTKEY_API_KEY\n  X-N: 5\n")
+	single := file("single.yaml", "headers:\n  X-Title: from a file\n")
+	flat := file("flat.yaml", "header: X-Title=flat\n")
+	secret := file("secret", "pk-file-0123456789\n")
+	env := map[string]string{
+		"PORTKEY_API_KEY": "pk-env-0123456789", "HELICONE_API_KEY": "sk-helicone-0123456789\n", "HELICONE": "Bearer sk-helicone-0123456789", "OPENAI_API_KEY": testKey,
+	}
+	own := "headrace/" + strings.Trim(version(), "()")
+	if !regexp.MustCompile(`^headrace/[!-'*-~]+$`).MatchString(own) {
+		t.Errorf("%q is no product of RFC 9110", own)
+	}
+	s := newCame(t)
+	for _, c := range []struct {
+		args []string
+		env  map[string]string
+		want map[string]string // "": it is not there
+	}{
+		{nil, nil, map[string]string{"User-Agent": own, "Authorization": "Bearer " + testKey}},
+		{[]string{"--header", "user-agent=acme/1"}, nil, map[string]string{"User-Agent": "acme/1"}},
+		{[]string{"--header", "HTTP-Referer=https://example.com/?a=b", "--header", "X-Title=My app"}, nil, map[string]string{"Http-Referer": "https://example.com/?a=b", "X-Title": "My app", "User-Agent": own}},
+		{[]string{"--header", "x-portkey-api-key=env:PORTKEY_API_KEY"}, nil, map[string]string{"X-Portkey-Api-Key": "pk-env-0123456789", "Authorization": "Bearer " + testKey}},
+		{[]string{"--header", "x-portkey-api-key=file:" + secret}, nil, map[string]string{"X-Portkey-Api-Key": "pk-file-0123456789"}},
+		{[]string{"--header", "Helicone-Auth=Bearer env:HELICONE_API_KEY"}, nil, map[string]string{"Helicone-Auth": "Bearer sk-helicone-0123456789"}},
+		{[]string{"--header", "Helicone-Auth=env:HELICONE"}, nil, map[string]string{"Helicone-Auth": "Bearer sk-helicone-0123456789"}},
+		{[]string{"--config", config}, nil, map[string]string{"Anthropic-Beta": "one-2025-01-01", "X-Portkey-Api-Key": "pk-env-0123456789", "X-N": "5"}},
+		{[]string{"--config", config, "--header", "Anthropic-Beta=two-2025-01-01"}, nil, map[string]string{"Anthropic-Beta": "two-2025-01-01", "X-N": "5"}},
+		{[]string{"--config", single}, nil, map[string]string{"X-Title": "from a file"}},
+		{[]string{"--config", flat}, nil, map[string]string{"X-Title": "flat"}},
+		{[]string{"--config", single}, map[string]string{"HEADRACE_HEADER": "X-Title=from a variable\nX-B=2\n"}, map[string]string{"X-Title": "from a variable", "X-B": "2"}},
+		{[]string{"--header", "X-B=3"}, map[string]string{"HEADRACE_HEADER": "X-Title=from a variable"}, map[string]string{"X-Title": "", "X-B": "3"}},
+		{[]string{"--api-key-env", "none"}, nil, map[string]string{"Authorization": ""}},
+		{[]string{"--api-key-env", "none", "--header", "authorization=Bearer env:PORTKEY_API_KEY"}, nil, map[string]string{"Authorization": "Bearer pk-env-0123456789"}},
+		{[]string{"--api-key-env", "none", "--header", "api-key=env:PORTKEY_API_KEY"}, nil, map[string]string{"Api-Key": "pk-env-0123456789", "Authorization": ""}},
+	} {
+		all := map[string]string{}
+		for _, from := range []map[string]string{env, c.env} {
+			for name, value := range from {
+				all[name] = value
+			}
+		}
+		in := writeLines(t, `{"prompt":"hi"}`+"\n")
+		code, _, said := inWorld(t, nil, all, append([]string{"run", in, "-o", filepath.Join(filepath.Dir(in), "out.jsonl"), "--base-url", s.URL, "--model", "m"}, c.args...)...)
+		if code != ExitOK {
+			t.Fatalf("%q: exit code %d: %s", c.args, code, said)
+		}
+		for name, want := range c.want {
+			if got := s.latest(t).Get(name); got != want {
+				t.Errorf("%q: %s is %q, not %q", c.args, name, got, want)
+			}
+		}
+	}
+}
+
+// Headers that would leak a secret or break every call end the command with 2 before any call, and
+// no value is repeated.
+func TestHeadersThatAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const secret = "0123456789abcdefXYZ"
+	empty, two := file("empty", "\n"), file("two", "a\nb\n")
+	wrong := file("wrong.yaml", "limit: 3\nheaders:\n  X-Api-Token: "+secret+"\n  X-A: [1, 2]\n  X-B: env:NOT_SET_9\n  Host: h\n")
+	none := file("none.yaml", "headers: "+secret+"\n")
+	key := file("key", secret)
+	s := newCame(t)
+	for _, c := range []struct{ args, says string }{
+		{"--header x-gateway-key=" + secret, "--header: x-gateway-key seems to have a key in its value: put the key into a variable or a file"},
+		{"--header Authorization=" + secret, "--header: Authorization seems to have a key"},
+		{"--header Authorization=env:K", "--header: Authorization has the provider's key, which --api-key-env names: to send another, add --api-key-env none"},
+		{"--header X-API-KEY=env:K", "--header: X-Api-Key has the provider's key"},
+		{"--header api-key=file:" + key, "--header: Api-Key has the provider's key"},
+		{"--header x-goog-api-key=env:K", "--header: X-Goog-Api-Key has the provider's key"},
+		{"--header x-amz-security-token=env:K", "--header: X-Amz-Security-Token has the provider's key"},
+		{"--header X-A=1 --header x-a=2", "--header: X-A is set twice: keep one"},
+		{"--header Content-Type=text/plain --header Host=h", "--header: Content-Type cannot be set: bodies are JSON"},
+		{"--header X-A=env:NOT_SET_9", "NOT_SET_9 is not set, and --header X-A has its value there: set it"},
+		{"--header X-A=env:EMPTY", "EMPTY is not set, and --header X-A has its value there"},
+		{"--header X-A=env:CONTROL", "the key has a character that headers cannot have: check CONTROL"},
+		{"--header X-A=file:" + dir + "/not-there", "--header X-A: " + dir + "/not-there: there is no such file: check its name"},
+		{"--header X-A=file:" + empty, "--header X-A: " + empty + ": there is no key in it"},
+		{"--header X-A=file:" + two, "--header X-A: " + two + ": it has more than one line"},
+		{"--header X-A=file:" + dir, "--header X-A: " + dir + ": it is not a regular file"},
+		{"--api-key-env none --api-key-file " + key, "--api-key-env none sends no key, and --api-key-file names one: remove one of the two"},
+		{"--config " + wrong, wrong + ":3: headers: X-Api-Token seems to have a key in its value"},
+		{"--config " + wrong, wrong + ":4: X-A needs a single value: write one a line below it"},
+		{"--config " + wrong, wrong + ":6: headers: Host cannot be set"},
+		{"--config " + none, none + ":1: headers has no headers: write one a line below it"},
+	} {
+		in := writeLines(t, `{"prompt":"hi"}`+"\n")
+		out := filepath.Join(filepath.Dir(in), "out.jsonl")
+		env := map[string]string{"K": secret, "EMPTY": " ", "CONTROL": secret + "\x01z"}
+		code, stdout, said := inWorld(t, nil, env, append([]string{"run", in, "-o", out, "--base-url", s.URL, "--model", "m"}, strings.Fields(c.args)...)...)
+		first, _, _ := strings.Cut(said, "then run:")
+		if code != ExitUsage || !strings.Contains(said, c.says) || strings.Contains(stdout+first, secret) {
+			t.Errorf("%s: exit code %d: %s", c.args, code, said)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%s: there is an output", c.args)
+		}
+	}
+	if s.count() > 0 {
+		t.Errorf("%d calls were made", s.count())
+	}
+	code, _, said := inWorld(t, nil, nil, "run", "in.jsonl", "-o", "x", "--header", "X-User=a\r\nX-Evil: 1")
+	if code != ExitUsage || !strings.Contains(said, "X-User has a character that headers cannot have") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+}
+
+// A secret of a header is in nothing that is printed or written: not when all goes well, not when
+// it is refused, and not when the server repeats it, with what stands before it or without.
+func TestSecretOfAHeaderIsNowhere(t *testing.T) {
+	const secret = "0123456789-abcdef-THESECRET"
+	answers := map[string]func(w http.ResponseWriter, key string){
+		"well": func(w http.ResponseWriter, _ string) { fmt.Fprint(w, goodAnswer) },
+		"echoed well": func(w http.ResponseWriter, key string) {
+			w.Header().Set("X-Request-Id", key)
+			escaped := strings.ReplaceAll(key, "-", `\u002d`)
+			fmt.Fprintf(w, `{"choices":[{"message":{"content":"%s and %s"},"finish_reason":"%s"}],"%s":1}`, escaped, key, escaped, escaped)
+		},
+		"echo": func(w http.ResponseWriter, key string) {
+			w.Header().Set("X-Request-Id", key)
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error":{"message":"bad header: %s, %s","code":"%s"}}`, key, secret, key)
+		},
+		"refused": func(w http.ResponseWriter, key string) {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprintf(w, `{"error":{"message":"no such key: %s","code":"invalid_api_key"}}`, key)
+		},
+		"limited": func(w http.ResponseWriter, key string) {
+			w.Header().Set("Retry-After", "7200")
+			w.WriteHeader(http.StatusTooManyRequests)
+			fmt.Fprintf(w, `{"error":{"message":"too many calls by %s"}}`, key)
+		},
+		"html": func(w http.ResponseWriter, key string) { fmt.Fprintf(w, "<html>%s</html>", key) },
+		"moved": func(w http.ResponseWriter, key string) {
+			w.Header().Set("Location", "http://example.invalid/"+secret)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		},
+	}
+	inFile := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(inFile, []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, answer := range answers {
+		for how, sent := range map[string]string{"env:K": secret, "Bearer env:K": "Bearer " + secret, "env:BEARS": "Bearer " + secret, "file:" + inFile: secret} {
+			progress := map[bool]string{true: progressJSON, false: progressPlain}[strings.HasPrefix(how, "env")]
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				if got := r.Header.Get("X-Gateway-Key"); got != sent {
+					t.Errorf("%s: %q came", how, got)
+				}
+				answer(w, sent)
+			}))
+			in := writeLines(t, `{"prompt":"hi"}`+"\n")
+			dir := filepath.Dir(in)
+			out := filepath.Join(dir, "out.jsonl")
+			_, stdout, stderr := inWorld(t, nil, map[string]string{"K": secret, "BEARS": "Bearer " + secret}, "run", in, "-o", out, "--base-url", server.URL, "--model", "m",
+				"--header", "X-Gateway-Key="+how, "--log-level", "debug", "--progress", progress, "--max-attempts", "1", "--log-file", filepath.Join(dir, "out.log"), "--verbose")
+			keeps(t, map[bool]string{true: stderr}[progress == progressJSON])
+			everything := stdout + stderr
+			_, stdout, stderr = inWorld(t, nil, nil, "status", out)
+			everything += stdout + stderr
+			files, _ := filepath.Glob(filepath.Join(dir, "out*"))
+			for _, f := range files {
+				everything += read(t, f)
+			}
+			everything = strings.NewReplacer(`\u002d`, "-", `\\u002d`, "-").Replace(everything)
+			if i := strings.Index(everything, secret[:12]); i >= 0 || len(files) < 2 {
+				t.Errorf("%s, %s: there is the secret in %d files: …%s…", name, how, len(files), everything[max(0, i-80):min(len(everything), max(0, i)+80)])
+			}
+			server.Close()
+		}
+	}
+}
+
+// A secret goes to the vendor's own hosts unencrypted only if that was allowed, and to others with
+// a notice. Notices say that others can read its file, and where a file of --config sends it.
+func TestSecretHeadersInClear(t *testing.T) {
+	env := map[string]string{"K": "pk-0123456789abcdef", "OPENAI_API_KEY": testKey}
+	in := writeLines(t, `{"prompt":"hi"}`+"\n")
+	const openly = "--base-url http://api.openai.com/v1 --api-key-env none --header X-Gateway-Key=env:K"
+	code, _, said := inWorld(t, nil, env, append([]string{"run", in, "-o", in + ".out", "--model", "m"}, strings.Fields(openly)...)...)
+	if code != ExitUsage || !strings.Contains(said, "it says http, so what is in K would be sent unencrypted to api.openai.com: try https://api.openai.com/v1, or add --insecure-http") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	exposed := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(exposed, []byte("pk-0123456789abcdef"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(exposed, 0o644); err != nil { //nolint:gosec // it is what is tested
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "run.yaml")
+	if err := os.WriteFile(config, []byte("base-url: http://127.0.0.1:9\nheaders:\n  X-Gateway-Key: env:K\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		openly + " --insecure-http":                                                "what is in K is sent unencrypted: api.openai.com is not this machine, and --base-url says http",
+		"--base-url http://gateway.lan/v1 --header X-Gateway-Key=env:K":            "what is in K is sent unencrypted: gateway.lan is not this machine",
+		"--base-url https://gateway.lan/v1 --header X-Gateway-Key=file:" + exposed: "others can read the key file " + exposed,
+		"--config " + config: "what is in K is sent to http://127.0.0.1:9, the base-url in " + config,
+	} {
+		b, err := runnerWith(t, env, append([]string{"-o", "x"}, strings.Fields(args)...)...).connect()
+		if err != nil || !slices.ContainsFunc(texts(b), func(text string) bool { return strings.Contains(text, want) }) {
+			t.Errorf("%s: %v, %q", args, err, texts(b))
+		}
+	}
+	for _, args := range []string{"--base-url http://127.0.0.1:9 --header X-Gateway-Key=env:K", "--base-url http://gateway.lan/v1 --header X-Title=t", "--header X-Gateway-Key=env:K"} {
+		b, err := runnerWith(t, env, append([]string{"-o", "x"}, strings.Fields(args)...)...).connect()
+		if err != nil || slices.ContainsFunc(texts(b), func(text string) bool { return strings.Contains(text, "unencrypted") }) {
+			t.Errorf("%s: %v, %q", args, err, texts(b))
+		}
+	}
+}
+
+// Headers follow a redirect at home, and none to another host.
+func TestHeadersStayAtHome(t *testing.T) {
+	elsewhere, home := newCame(t), newCame(t)
+	away := true
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if away {
+			http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusTemporaryRedirect)
+			return
+		}
+		if strings.HasPrefix(r.URL.Path, "/there") {
+			home.Config.Handler.ServeHTTP(w, r)
+			return
+		}
+		http.Redirect(w, r, "/there"+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	defer server.Close()
+	for _, away = range []bool{true, false} {
+		in := writeLines(t, `{"prompt":"hi"}`+"\n")
+		code, _, said := inWorld(t, nil, map[string]string{"K": "pk-0123456789abcdef"}, "run", in, "-o", in+".out", "--base-url", server.URL, "--model", "m", "--header", "X-Gateway-Key=env:K", "--header", "X-Title=t")
+		if (code == ExitOK) == away {
+			t.Errorf("exit code %d: %s", code, said)
+		}
+	}
+	if elsewhere.count() > 0 || home.latest(t).Get("X-Gateway-Key") != "pk-0123456789abcdef" || home.latest(t).Get("X-Title") != "t" {
+		t.Errorf("%d calls elsewhere, %v at home", elsewhere.count(), home.latest(t))
+	}
+}
+
+// Other headers make no other items: what was answered is not asked again.
+func TestHeadersAreNotInKeys(t *testing.T) {
+	s := newCame(t)
+	in := writeLines(t, `{"prompt":"hi"}`+"\n")
+	out := filepath.Join(filepath.Dir(in), "out.jsonl")
+	for _, header := range []string{"X-Title=one", "X-Title=two", "X-Gateway-Key=env:K"} {
+		if code, _, said := inWorld(t, nil, map[string]string{"K": "pk-0123456789abcdef"}, "run", in, "-o", out, "--base-url", s.URL, "--model", "m", "--header", header); code != ExitOK {
+			t.Errorf("exit code %d: %s", code, said)
+		}
+	}
+	if s.count() != 1 {
+		t.Errorf("%d calls", s.count())
+	}
+}
+
+// A signature is made as without other headers, and signs those of Amazon's among them. With
+// --api-key-env none there is none, wherever keys come from.
+func TestHeadersNextToASignature(t *testing.T) {
+	s := newCame(t)
+	run := func(args ...string) http.Header {
+		t.Helper()
+		in := writeLines(t, `{"prompt":"hi"}`+"\n")
+		env := map[string]string{"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": testKey, "K": "pk-0123456789abcdef"}
+		_, _, _ = inWorld(t, nil, env, append([]string{"run", in, "-o", in + ".out", "--provider", "bedrock", "--region", "eu-west-1", "--base-url", s.URL, "--model", "m"}, args...)...)
+		return s.latest(t)
+	}
+	h := run("--header", "X-Gateway-Key=env:K", "--header", "x-amz-meta-team=env:K", "--header", "x-amz-meta-step=1", "--header", "X-Title=t")
+	if signed := h.Get("Authorization"); !strings.Contains(signed, "SignedHeaders=content-type;host;x-amz-date;x-amz-meta-step;x-amz-meta-team,") || h.Get("X-Gateway-Key") == "" || h.Get("X-Title") != "t" || h.Get("X-Amz-Meta-Team") == "" {
+		t.Errorf("%v", h)
+	}
+	if h = run("--api-key-env", "none", "--header", "X-Gateway-Key=env:K"); h.Get("Authorization") != "" || h.Get("X-Gateway-Key") == "" {
+		t.Errorf("with none: %v", h)
+	}
+}
+
+// The settings of a run, as its timeline has them, say that there are headers, and not which.
+func TestHeadersAreNotShown(t *testing.T) {
+	for _, one := range runnerWith(t, nil, "-o", "x", "--header", "X-Tenant=acme").flags.given {
+		if one.Name == "header" && one.Value == nil {
+			return
+		}
+	}
+	t.Error("a header is shown, or there is none")
+}
+
+// The advice for a refused key names the variable that has it.
+func TestAdviceNamesTheHeadersSecret(t *testing.T) {
+	for args, want := range map[string]string{
+		"--api-key-env none --header X-Gateway-Key=env:K": "put a valid key into K, or ask for access to the model",
+		"--api-key-env none":                              "no key was sent, as --api-key-env is none: name the variable with the key there, or add --header NAME=env:VARIABLE",
+		"--header X-Gateway-Key=env:K":                    "put a valid key into OPENAI_API_KEY, or ask for access to the model",
+	} {
+		r := runnerWith(t, map[string]string{"K": "pk-0123456789abcdef", "OPENAI_API_KEY": testKey}, append([]string{"-o", "x"}, strings.Fields(args)...)...)
+		var err error
+		if r.backend, err = r.connect(); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.keyAdvice(); got != want {
+			t.Errorf("%s: %q", args, got)
+		}
+	}
+}
+
+// The simulated provider gets no header, and a run says so.
+func TestHeadersOfASimulation(t *testing.T) {
+	r := runnerWith(t, nil, "-o", "x", "--provider", "sim", "--header", "X-A=1", "--ca-file", "a.pem")
+	r.clock = clockwork.NewRealClock()
+	b, err := r.connect()
+	if err != nil || !slices.Contains(texts(b), "--header and --ca-file: ignored with --provider sim") {
+		t.Errorf("%v, %q", err, texts(b))
+	}
+}
+
+// A worker's headers, also those of its file and its variable, go only to a provider that the worker
+// names, and to none that a job names. An authority that it trusts gives nothing away.
+func TestHeadersOfAWorker(t *testing.T) {
+	s, a := newCame(t), newAuthority(t)
+	config := filepath.Join(t.TempDir(), "run.yaml")
+	if err := os.WriteFile(config, []byte("headers:\n  X-Gateway-Key: env:K\n  X-Title: t\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"K": "pk-0123456789abcdef"}
+	job := map[string]string{"base-url": s.URL, "model": "m"}
+	_, certificate, key := a.pair("client", x509.ExtKeyUsageClientAuth)
+	for args, sent := range map[string]bool{
+		"--header X-Gateway-Key=env:K --header X-Title=t":                       false,
+		"--header X-Title=t":                                                    false,
+		"--config " + config:                                                    false,
+		"--client-cert " + certificate + " --client-key " + key:                 false,
+		"--ca-file " + a.file:                                                   true,
+		"--config " + config + " --base-url " + s.URL:                           true,
+		"--base-url " + s.URL + " --header X-Gateway-Key=env:K --header X-B=b":  true,
+		"--provider groq --base-url " + s.URL + " --header X-Gateway-Key=env:K": true,
+	} {
+		calls, err := settingsWith(t, env, Whom|Keys|Network|Pace|Config, strings.Fields(args)...).For(job)
+		if err == nil != sent {
+			t.Errorf("%s: %v", args, err)
+		}
+		if err != nil {
+			continue
+		}
+		_, err = calls.s.r.backend.do(t.Context(), provider.Request{Endpoint: provider.Chat, Model: "m", Lane: calls.s.r.backend.name, Body: []byte(`{"model":"m","messages":[]}`)})
+		if h := s.latest(t); err != nil || strings.Contains(args, "--base-url") && h.Get("X-Gateway-Key") != "pk-0123456789abcdef" || strings.Contains(args, "X-B") && h.Get("X-B") != "b" {
+			t.Errorf("%s: %v, %v", args, err, h)
+		}
+		calls.Close()
+	}
+}
+
+// Keys in headers tell accounts apart where there is no other key.
+func TestHeadersTellAccountsApart(t *testing.T) {
+	limit := func(key, own, args string) string {
+		t.Helper()
+		calls, err := settingsWith(t, map[string]string{"K": key, "OPENAI_API_KEY": own}, Whom|Keys|Network|Pace|Config, strings.Fields(args)...).Connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer calls.Close()
+		return calls.Limit("m") + " " + calls.s.r.identity()
+	}
+	const none = "--api-key-env none --header X-Gateway-Key=env:K"
+	one, other := limit("pk-one-0123456789", "", none), limit("pk-other-0123456789", "", none)
+	if one == other || one != limit("pk-one-0123456789", testKey, none+" --header X-Title=t") {
+		t.Errorf("%s and %s", one, other)
+	}
+	name := func(limit string) string { before, _, _ := strings.Cut(limit, " "); return before }
+	const both = "--header X-Gateway-Key=env:K"
+	if name(limit("pk-one-0123456789", testKey, both)) != name(limit("pk-other-0123456789", testKey, both)) || name(one) == name(other) {
+		t.Error("an account is the provider's if its key is known, and else the gateway's")
+	}
+}

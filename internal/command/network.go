@@ -1,0 +1,210 @@
+package command
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/provider/auth"
+)
+
+// networkFlags say how this machine reaches the provider.
+type networkFlags struct {
+	headers               headerTexts
+	added                 []addedHeader // headers, as they were read
+	caFile                string
+	clientCert, clientKey string
+}
+
+func (f *networkFlags) registerNetwork(fs *pflag.FlagSet) {
+	fs.Var(&f.headers, "header", "header of every call, such as HTTP-Referer=https://example.com; repeatable. A secret is in a variable or a file: x-portkey-api-key=env:PORTKEY_API_KEY or =file:PATH (see headrace help network)")
+	fs.StringVar(&f.caFile, "ca-file", "", "certificates (PEM) of authorities to trust in addition to the system's, such as a company's own")
+	fs.StringVar(&f.clientCert, "client-cert", "", "certificate (PEM) that is shown to servers that ask for one")
+	fs.StringVar(&f.clientKey, "client-key", "", "private key (PEM) of --client-cert")
+	nameValues(fs, map[string]string{"ca-file": "FILE", "client-cert": "FILE", "client-key": "FILE"})
+}
+
+// checkNetwork refuses a certificate without its key, and a key without its certificate.
+func (f *networkFlags) checkNetwork() error {
+	switch {
+	case f.clientCert != "" && f.clientKey == "":
+		return errors.New("--client-cert needs --client-key: the file with its private key")
+	case f.clientKey != "" && f.clientCert == "":
+		return errors.New("--client-key needs --client-cert: the file with its certificate")
+	}
+	return nil
+}
+
+// useNetwork reads the certificates of the flags. It refuses a wrong file, and a wrong address of a
+// proxy, before any call.
+func (r *runner) useNetwork(b *backend) error {
+	f := &r.flags.networkFlags
+	if err := r.checkProxy(); err != nil {
+		return err
+	}
+	if f.caFile == "" && f.clientCert == "" {
+		return nil
+	}
+	b.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.caFile != "" {
+		pool, err := authoritiesIn(f.caFile)
+		if err != nil {
+			return err
+		}
+		b.tls.RootCAs = pool
+	}
+	if f.clientCert == "" {
+		return nil
+	}
+	pair, err := f.clientPair()
+	if err != nil {
+		return err
+	}
+	b.tls.Certificates = []tls.Certificate{pair}
+	if text := auth.Exposed(f.clientKey); text != "" {
+		b.note(event.Key, text)
+	}
+	return nil
+}
+
+// maxPEM bounds a file of certificates, in bytes. The authorities of a system take some 250 KiB.
+const maxPEM = 4 << 20
+
+// readPEM reads a file that a flag names.
+func readPEM(flag, path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, refuse("--%s: %s: it is not a regular file: name a file in PEM form", flag, path)
+	}
+	file, err := os.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, refuse("--%s: %s: there is no such file: check its name", flag, path)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, refuse("--%s: %s: permission denied: check its permissions", flag, path)
+	case err != nil:
+		return nil, refuse("--%s: %s: %v: check the file", flag, path, disk.Bare(err))
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(file, maxPEM+1))
+	switch {
+	case err != nil:
+		return nil, refuse("--%s: %s: %v: check the file", flag, path, disk.Bare(err))
+	case len(text) > maxPEM:
+		return nil, refuse("--%s: %s: it has more than %d bytes: name a file in PEM form", flag, path, maxPEM)
+	}
+	return text, nil
+}
+
+const isPEM = "name a file in PEM form, which begins with -----BEGIN"
+
+// authoritiesIn are those of the system and those of a file.
+func authoritiesIn(path string) (*x509.CertPool, error) {
+	rest, err := readPEM("ca-file", path)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil { // a system without any
+		pool = x509.NewCertPool()
+	}
+	found := 0
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		found++
+		one, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, refuse("--ca-file: %s: certificate %d is damaged: %v", path, found, err)
+		}
+		pool.AddCert(one)
+	}
+	switch {
+	case bytes.Contains(rest, []byte("-----BEGIN ")):
+		return nil, refuse("--ca-file: %s: certificate %d is damaged or cut off: copy the file again", path, found+1)
+	case found == 0:
+		return nil, refuse("--ca-file: %s: there is no certificate in it: %s", path, isPEM)
+	}
+	return pool, nil
+}
+
+// clientPair is the certificate that is shown, with its key. No error has a part of the key.
+func (f *networkFlags) clientPair() (pair tls.Certificate, err error) {
+	certificate, err := readPEM("client-cert", f.clientCert)
+	if err != nil {
+		return pair, err
+	}
+	key, err := readPEM("client-key", f.clientKey)
+	if err != nil {
+		return pair, err
+	}
+	switch {
+	case !bytes.Contains(certificate, []byte("-----BEGIN CERTIFICATE-----")):
+		return pair, refuse("--client-cert: %s: there is no certificate in it: %s", f.clientCert, isPEM)
+	case bytes.Contains(key, []byte("ENCRYPTED")):
+		return pair, refuse("--client-key: %s: the key is encrypted: decrypt it first, as in openssl pkey -in FILE -out NEWFILE", f.clientKey)
+	case !bytes.Contains(key, []byte("PRIVATE KEY-----")):
+		return pair, refuse("--client-key: %s: there is no private key in it: %s", f.clientKey, isPEM)
+	}
+	if pair, err = tls.X509KeyPair(certificate, key); err != nil {
+		return pair, refuse("--client-cert and --client-key: %s and %s: %s", f.clientCert, f.clientKey, strings.TrimPrefix(err.Error(), "tls: "))
+	}
+	return pair, nil
+}
+
+// proxySchemes are how proxies can be spoken to.
+var proxySchemes = []string{"http", "https", "socks5", "socks5h"}
+
+// checkProxy refuses the address of a proxy that net/http would ignore without a word. It may have
+// a password in it, so it is not repeated.
+func (r *runner) checkProxy() error {
+	variable := "HTTPS_PROXY"
+	if u, err := url.Parse(r.flags.baseURL); err == nil && u.Scheme == "http" {
+		variable = "HTTP_PROXY"
+	}
+	for _, name := range []string{variable, strings.ToLower(variable)} {
+		value, _ := r.env(name)
+		if value == "" {
+			continue
+		}
+		if !isProxy(value) {
+			return refuse("%s is not the address of a proxy: want http://[USER:PASSWORD@]HOST:PORT, with %% as %%25 in a password", name)
+		}
+		break // the first counts
+	}
+	return nil
+}
+
+// isProxy reports whether net/http takes that for a proxy's address.
+func isProxy(value string) bool {
+	if !strings.Contains(value, "://") { // host:port alone
+		value = "http://" + value
+	}
+	u, err := url.Parse(value)
+	return err == nil && u.Hostname() != "" && slices.Contains(proxySchemes, u.Scheme)
+}
+
+// sayUnusedNetwork says which flags have no meaning where nothing is sent.
+func (f *runFlags) sayUnusedNetwork(b *backend) {
+	if unused := f.setOf(Network); len(unused) > 0 {
+		b.note(event.Unused, fmt.Sprintf("%s: ignored with --provider sim", dashed(unused)))
+	}
+}

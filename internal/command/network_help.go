@@ -1,0 +1,84 @@
+package command
+
+import "github.com/spf13/cobra"
+
+// newNetworkTopic explains how calls reach the provider. It is no command: "headrace help network"
+// shows it.
+func newNetworkTopic() *cobra.Command {
+	return &cobra.Command{Use: "network", Short: "Proxies, certificates, headers, HTTP/2 and timeouts", Long: networkHelp}
+}
+
+const networkHelp = `How calls reach the provider. Each flag may also be a line in the file of
+--config, or a variable: HEADRACE_CA_FILE for --ca-file.
+
+Proxies
+  HTTPS_PROXY   the proxy for https:// addresses. Its address may have a user
+                and a password: http://USER:PASSWORD@proxy.example:3128. In a
+                password write % as %25, @ as %40 and / as %2F.
+  HTTP_PROXY    the proxy for http:// addresses
+  NO_PROXY      hosts, domains and networks that are called directly, separated
+                by commas: gpu.lan,.example.com,10.0.0.0/8
+  The names may be in small letters. The proxy itself may speak http, https or
+  socks5. This machine is never called through a proxy. An address that is not
+  one of a proxy ends the command with exit code 2.
+
+Certificates
+  --ca-file FILE       authorities that are trusted in addition to the
+                       system's: a company's own, or that of a proxy which
+                       reads https. The file is in PEM form and may have
+                       several. It counts for the fetching of Google's tokens,
+                       too. On Linux, SSL_CERT_FILE replaces the system's.
+  --client-cert FILE   certificate that is shown to a server that asks for one,
+                       with those of its issuers below it
+  --client-key FILE    private key of that certificate, not encrypted
+  A file that is missing or wrong ends the command with exit code 2, before any
+  call.
+
+Headers
+  --header NAME=VALUE  adds a header to every call. The flag is repeatable;
+                       HEADRACE_HEADER has one header a line, and the file of
+                       --config has a section:
+
+                         headers:
+                           HTTP-Referer: https://example.com
+                           anthropic-beta: context-1m-2025-08-07
+                           x-portkey-api-key: env:PORTKEY_API_KEY
+                           Helicone-Auth: Bearer env:HELICONE_API_KEY
+
+  Secrets come only from a variable (env:NAME) or a file (file:PATH, which is
+  read again when it changes). They are removed from errors, logs and results
+  like the key. So a value that is written out is refused if
+    - a word of the header's name is key, auth, or ends in apikey, token,
+      secret, password, authorization, credential(s) or cookie, or
+    - it is JSON with such a name in it, begins with Bearer, Basic, Token,
+      ApiKey or eyJ, or has a known form of a key in it, such as sk-….
+  A header that carries the provider's key (Authorization, x-api-key, api-key,
+  x-goog-api-key, x-amz-date, x-amz-security-token) needs --api-key-env none:
+  then no key is sent and nothing is signed.
+  Headers that would break calls are refused: those of the body (Content-Type,
+  Content-Length, Content-Encoding), of the connection (Connection, Keep-Alive,
+  Proxy-Connection, Transfer-Encoding, TE, Trailer, Upgrade, HTTP2-Settings,
+  Expect), Host, Accept-Encoding, Proxy-Authorization and Idempotency-Key.
+  User-Agent is headrace/VERSION unless you set another. Headers follow a
+  redirect on the same host, and none to another. Other headers make no other
+  items: what was answered is not asked again. A signature for AWS covers
+  x-amz-… headers; others are sent unsigned.
+
+HTTP/2
+  A server that offers HTTP/2 over https gets it, also through a proxy: many
+  calls share a connection. A connection on which nothing arrives is tested,
+  and calls on a dead one are tried again. Over http:// calls use HTTP/1.1.
+
+Timeouts
+  --timeout D       one call, from sending to the end of its answer; waiting to
+                    be sent does not count
+  --item-timeout D  one item, with all its attempts
+  --deadline D      the run
+  Connecting may take 10 s, and so may the TLS handshake. --first-answer and
+  --outage-patience say when a run stops that gets no answers.
+
+Keys without encryption
+  Over http:// the key in a provider's usual variable, and secrets of --header,
+  are not sent to the provider's own hosts, unless --insecure-http is given.
+  This machine may be called over http://. A server of your own gets over
+  http:// what you name for it, and a notice says that it is not encrypted.`
