@@ -274,6 +274,36 @@ func TestHeldBodiesAreBoundedToo(t *testing.T) {
 	})
 }
 
+// All of the room is used. As many answers of one piece are held at once as half of the room has
+// places, and one more for each of the longest answers that the other half holds; the next waits.
+func TestAllOfTheRoomIsUsed(t *testing.T) {
+	const places, leaves = 24, 3
+	const bodies = 2 * places * piece
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{body: func(string) io.Reader { return strings.NewReader(answerOf(firstRead + 1)) }}
+		c := roomyClient(t, Config{Transport: w, HoldBodies: true, MaxBodies: bodies, MaxBody: bodies / 2 / leaves})
+		replies := make(chan provider.Reply, 2*(places+leaves))
+		for range cap(replies) {
+			go func() {
+				reply, err := c.Do(t.Context(), provider.Request{Endpoint: "/v1/chat/completions", Body: []byte("{}")})
+				if err != nil || reply.Done == nil {
+					t.Errorf("%d bytes, %v", len(reply.Body), err)
+					reply.Done = func() {}
+				}
+				replies <- reply
+			}()
+		}
+		time.Sleep(time.Minute) // of the bubble's: nothing more comes
+		if held := len(replies); held != places+leaves {
+			t.Errorf("%d answers are held; want %d with a place each, and %d with a leave", held, places, leaves)
+		}
+		for range cap(replies) {
+			reply := <-replies
+			reply.Done()
+		}
+	})
+}
+
 // What is no answer holds nothing, and neither does one that is short.
 func TestOnlyLongAnswersAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
