@@ -64,11 +64,14 @@ const (
 	// idleTimeout is under the 120 s after which common load balancers drop an
 	// idle connection without a word.
 	idleTimeout = 90 * time.Second
-	// An HTTP/2 connection carries many calls: when nothing came for pingAfter
-	// it is asked whether it lives, and given up after pingTimeout, rather than
-	// that all its calls hang to their timeouts.
-	pingAfter   = 30 * time.Second
-	pingTimeout = 15 * time.Second
+	// A dead HTTP/2 connection takes many calls with it, and has to be found within half a minute:
+	// pingAfter and pingTimeout together are less. pingAfter is how long nothing has come when the
+	// server is asked for a sign of life. A model that thinks is silent for longer, and its server
+	// answers all the same; much less would bother servers that count pings.
+	pingAfter = 15 * time.Second
+	// pingTimeout is how long the answer may take. It is a few bytes, which come within a second on
+	// any way that works; ten outlast a lost packet that is sent four times.
+	pingTimeout = 10 * time.Second
 	// maxUnread is how much of an answer HTTP/2 takes in, in bytes, that its call has not
 	// read: calls that wait for room leave it lying. Go's default is 4 MiB, for each of
 	// them. Over a distance of 100 ms it lets in 10 MB a second for each call.

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 // An answer whose headers are longer than a megabyte is a fault of the transport, and is
@@ -47,6 +48,15 @@ func get(t *testing.T, tr *http.Transport, url string) error {
 		_ = resp.Body.Close() // nothing of it is wanted
 	}
 	return err
+}
+
+// A dead HTTP/2 connection is found within half a minute, and a living one has time to answer.
+func TestPingsFindADeadConnection(t *testing.T) {
+	const within, roundTrip = 30 * time.Second, 5 * time.Second
+	h := NewHTTPTransport(1).HTTP2
+	if h.SendPingTimeout+h.PingTimeout > within || h.SendPingTimeout < roundTrip || h.PingTimeout < roundTrip {
+		t.Errorf("a ping after %v, and %v for its answer", h.SendPingTimeout, h.PingTimeout)
+	}
 }
 
 // What lies about of an HTTP/2 answer that nobody reads is bounded: the client says so to
