@@ -62,7 +62,7 @@ type Config struct {
 	// If nil, one is made over Transport.
 	HTTPClient *http.Client
 	// Transport is used if HTTPClient is nil. If it is nil too,
-	// provider.NewHTTPTransport(Conns) is.
+	// provider.NewHTTPTransport(Conns) is, and calls share connections of HTTP/2.
 	Transport http.RoundTripper
 	// TLS says which authorities the client's own transport trusts, and which certificates it
 	// shows; nil: those of the system, and none. It is for no other transport.
@@ -137,7 +137,7 @@ func httpClient(cfg Config) *http.Client {
 		if h.Transport == nil {
 			own := provider.NewHTTPTransport(cfg.Conns)
 			own.TLSClientConfig = cfg.TLS.Clone()
-			h.Transport = own
+			h.Transport = newPool(own, cfg.BaseURL)
 		}
 	}
 	h.Transport = &provider.Transport{Base: h.Transport, HeadersOnly: true}

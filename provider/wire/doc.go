@@ -11,7 +11,7 @@
 //	      │  a chat, and it can be put into it ─▶ FromChat ──┤
 //	      │  embeddings, likewise ─────────▶ FromEmbeddings ─┤
 //	      ▼                                                  ▼
-//	  refused: nothing is sent        auth.Source ─▶ one request ─▶ provider.Transport ─▶ the wire
+//	  refused: nothing is sent        auth.Source ─▶ one request ─▶ provider.Transport ─▶ pool ─▶ the wire
 //	                                                             (a redirect: http.Client, │
 //	                                                              none to another host)    ▼
 //	                                                                        the Recorder of the
