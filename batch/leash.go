@@ -85,6 +85,29 @@ type callContext struct {
 	provider.Attempt
 	lane   string
 	number int // of its item's calls, from 1
+
+	leash   *leash
+	started time.Time
+	expires time.Time     // when its item's time is up; zero: never
+	limit   time.Duration // how long it may take; 0: for ever
+	cause   error         // with which it ends then
+	begun   bool          // its answer has begun: the clock of the attempt is stopped
+}
+
+// AnswerBegins stops the clock of the attempt: its answer is on the way, and as long as it
+// comes it is not too late. The time of the item goes on. The timer runs the function that it
+// was made with, so another cause needs another timer.
+func (c *callContext) AnswerBegins() {
+	if c.cause == ErrItemTimeout || c.leash.timer == nil || !c.leash.timer.Stop() { //nolint:errorlint // identity: the cause is ours, unwrapped
+		return // of the item already, or none, or it has fired
+	}
+	c.begun, c.limit = true, 0
+	if c.expires.IsZero() {
+		return
+	}
+	c.cause, c.limit = ErrItemTimeout, c.expires.Sub(c.started)
+	cancel := c.leash.cancel
+	c.leash.timer = c.leash.clock.AfterFunc(max(1, c.expires.Sub(c.leash.clock.Now())), func() { cancel(ErrItemTimeout) })
 }
 
 type laneKey struct{}

@@ -162,9 +162,12 @@ func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant) (value O
 	if !came.IsZero() {
 		e.gated = begun.Sub(came)
 	}
-	limit, cause := bound(begun, j.Expires, cmp.Or(g.Config.AttemptTimeout, r.attemptTimeout))
-	ctx := &callContext{lane: g.Lane, number: j.Calls}
-	ctx.Context = l.take(limit, cause)
+	ctx := &callContext{lane: g.Lane, number: j.Calls, leash: l, started: begun, expires: j.Expires}
+	ctx.limit, ctx.cause = bound(begun, j.Expires, cmp.Or(g.Config.AttemptTimeout, r.attemptTimeout))
+	ctx.Context = l.take(ctx.limit, ctx.cause)
+	if ctx.limit > 0 {
+		ctx.Recorder.SetClock(ctx)
+	}
 	value, e.err = protect(ctx, r.fn, j.result.Item)
 	e.latency = r.clock.Now().Sub(begun)
 	e.record = ctx.Recorder.Snapshot()
@@ -173,10 +176,10 @@ func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant) (value O
 	}
 	e.left = l.parent.Err() != nil
 	if e.err != nil {
-		cut := context.Cause(ctx) == cause //nolint:errorlint // identity: the cause is ours, unwrapped
-		r.explain(&e, cut, limit, cause)
+		cut := context.Cause(ctx) == ctx.cause //nolint:errorlint // identity: the cause is ours, unwrapped
+		r.explain(&e, cut, ctx.limit, ctx.cause)
 	}
-	l.put(limit, e.err != nil)
+	l.put(ctx.limit, e.err != nil || ctx.begun) // its timer is another's, or stopped
 	return value, e
 }
 
@@ -222,11 +225,12 @@ func timedOut(err error, limit time.Duration) error {
 
 // protect calls the function, and makes an error of its panic. The answer's own word on
 // its usage is asked for in here, as it is the caller's code too.
-func protect[In, Out any](ctx context.Context, fn Func[In, Out], in In) (value Out, err error) {
+func protect[In, Out any](ctx *callContext, fn Func[In, Out], in In) (value Out, err error) {
+	defer ctx.Recorder.Close() // also where the function does not return
 	panicked := guarded(func() {
 		value, err = fn(ctx, in)
 		if m, ok := any(value).(Measured); ok && err == nil {
-			if recorder := provider.RecorderFrom(ctx); !recorder.Snapshot().HasUsage {
+			if recorder := &ctx.Recorder; !recorder.Snapshot().HasUsage {
 				recorder.Usage(m.Usage())
 			}
 		}

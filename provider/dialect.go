@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/headrace/headrace/provider/stream"
 )
 
 // The operations that a request may name as its Endpoint. OpenAI's are spelled as its
@@ -89,6 +91,23 @@ type Embedder interface {
 	// FromEmbeddings puts a request for embeddings into the dialect, with r.Model as its model and
 	// as strictly as FromChat. It says of which of the dialect's operations the body is.
 	FromEmbeddings(r Request) (operation string, body []byte, err error)
+}
+
+// A Streamer is a Dialect whose answers may come as streams of events. A stream is put together
+// into the body that the plain endpoint would have sent, and Answer reads that.
+type Streamer interface {
+	Dialect
+
+	// StreamPath is where a stream of an operation is asked for, as Path has it. It is false
+	// of an operation that is answered in one piece only.
+	StreamPath(operation, model string) (path string, ok bool)
+
+	// StreamBody is a body that asks for a stream, of one that does not. With counts it also
+	// asks for the usage at the end, where that must be asked for. It never changes body.
+	StreamBody(operation string, body []byte, counts bool) []byte
+
+	// Stream returns what puts one answer of an operation together.
+	Stream(operation string) (stream.Splitter, stream.Assembler)
 }
 
 // Defaults are what a translated request says where the original does not.

@@ -29,7 +29,8 @@ type Request struct {
 }
 
 // Reply is the provider's answer. If Do fails after an answer came, Status,
-// RequestID and Body (at most MaxErrorBody bytes of it) are set all the same.
+// RequestID and Body (at most MaxErrorBody bytes of it) are set all the same, and so is what
+// the answer said of its usage.
 type Reply struct {
 	Status    int
 	RequestID string

@@ -62,6 +62,13 @@ type Recorder struct {
 	secrets []string
 	room    [1]string // for secrets: nearly every request has one
 	hidden  []string  // further secrets, that a client has named
+	clock   Clock     // of the attempt; nil: it has none, or runs no more
+}
+
+// A Clock ends an attempt that has no answer in time.
+type Clock interface {
+	// AnswerBegins stops the clock. It is called at most once.
+	AnswerBegins()
 }
 
 type recorderKey struct{}
@@ -134,6 +141,31 @@ func (r *Recorder) Finish(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.record.Finish = clip(reason, maxWord)
+}
+
+// SetClock gives the attempt a clock, before its function runs.
+func (r *Recorder) SetClock(c Clock) { r.clock = c }
+
+// AnswerBegins stops the attempt's clock: the first byte of a stream has come. From then on
+// the stream's own silence ends it, and its length does not.
+func (r *Recorder) AnswerBegins() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.clock != nil {
+		r.clock.AnswerBegins()
+		r.clock = nil
+	}
+}
+
+// Close takes the clock away at the end of an attempt: a goroutine that the attempt left
+// behind would stop the clock of the next one.
+func (r *Recorder) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.clock = nil
 }
 
 // Snapshot returns what has been recorded so far. It stays as it is while the

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/words"
@@ -131,7 +132,16 @@ func (r *runner) clientConfig(b *backend) wire.Config {
 	cfg := v.Config(cmp.Or(r.flags.baseURL, v.Base))
 	cfg.TLS, cfg.Text, cfg.Conns = b.tls, r.flags.writesText(), r.flags.concurrency
 	cfg.MaxBodies, cfg.HoldBodies = int64(r.flags.maxBodies)*mebibyte, true
+	cfg.Stream, cfg.StreamIdle = r.flags.streams()
 	return cfg
+}
+
+// streams says which answers are taken as streams, and how long one may be silent.
+func (f *runFlags) streams() (when wire.StreamWhen, idle time.Duration) {
+	if idle = f.streamIdle; idle == 0 {
+		idle = -1 // for ever, where 0 is the default
+	}
+	return map[string]wire.StreamWhen{streamAlways: wire.StreamAlways, streamAuto: wire.StreamAuto}[f.stream], idle
 }
 
 // headers lists the further headers of every call: those of the dialect, those of the vendor's
@@ -209,9 +219,10 @@ func (r *runner) simulate() (*backend, error) {
 		return nil, err
 	}
 	server := sim.New(cfg, r.clock)
+	when, idle := r.flags.streams()
 	b := &backend{name: providerSim, shared: true, books: server.Books}
 	err = r.aim(b, wire.Config{
-		Dialect: r.flags.dialect, Text: r.flags.writesText(),
+		Dialect: r.flags.dialect, Text: r.flags.writesText(), Stream: when, StreamIdle: idle,
 		BaseURL:   "http://simulated.invalid/v1", // no such host can exist: nothing is sent there
 		Transport: sim.NewTransport(server),
 	})

@@ -71,6 +71,8 @@ var doors = map[string]struct {
 	"max-attempts":      {"--max-attempts 8", []string{"option WithMaxAttempts(8)"}, ""},
 	"max-bodies":        {"--max-bodies 9", []string{"client.MaxBodies=9437184"}, ""},
 	"timeout":           {"--timeout 10s --base-url http://localhost", []string{"option WithAttemptTimeout(10s)", "option WithLocalServer(5s)"}, ""},
+	"stream":            {"--stream always", []string{"client.Stream=2"}, ""},
+	"stream-idle":       {"--stream-idle 9s", []string{"client.StreamIdle=9s"}, ""},
 	"first-answer":      {"--first-answer 11s", []string{"option WithFirstAnswer(11s)"}, ""},
 	"outage-patience":   {"--outage-patience 20s", []string{"option WithOutagePatience(20s)"}, ""},
 	"max-failures":      {"--max-failures 5%", []string{"option WithMaxFailureShare(0.05)"}, ""},

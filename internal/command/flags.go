@@ -11,6 +11,7 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/provider/openai"
+	"github.com/headrace/headrace/provider/wire"
 )
 
 // runFlags are the flags of run, by name. The names are a promise.
@@ -36,6 +37,8 @@ type runFlags struct {
 	maxBodies      int // MiB
 	latencyTarget  time.Duration
 	timeout        time.Duration
+	stream         string
+	streamIdle     time.Duration
 	itemTimeout    time.Duration
 	deadline       time.Duration
 	longWait       time.Duration
@@ -115,6 +118,13 @@ const (
 	filteredFail = "fail"
 )
 
+// Values of --stream.
+const (
+	streamAuto   = "auto"
+	streamAlways = "always"
+	streamNever  = "never"
+)
+
 // Values of --text.
 const (
 	textAuto   = "auto"
@@ -149,6 +159,8 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.maxAttempts, "max-attempts", batch.DefaultMaxAttempts, "attempts per item; rate-limit refusals do not count")
 	fs.IntVar(&f.maxBodies, "max-bodies", openai.DefaultMaxBodies/mebibyte, "MiB of long answers held in memory, all calls together; further ones wait (the first 64 KiB of each do not count)")
 	fs.DurationVar(&f.timeout, "timeout", batch.DefaultAttemptTimeout, "time limit of one call; waiting to be sent does not count; 0: none")
+	fs.StringVar(&f.stream, "stream", streamAuto, "take answers as streams, so that --timeout bounds only the wait for their first byte: always, never, or auto (where the provider wants streams for long answers)")
+	fs.DurationVar(&f.streamIdle, "stream-idle", wire.DefaultStreamIdle, "longest silence of a stream after its first byte; 0: no limit")
 	fs.DurationVar(&f.firstAnswer, "first-answer", batch.DefaultFirstAnswer, "give up (exit 3) if every call failed alike for this long and none was answered; 0: never")
 	fs.DurationVar(&f.outagePatience, "outage-patience", batch.DefaultOutagePatience, "give up (exit 3) if a model that answered before has answered nothing for this long; 0: never")
 	fs.BoolVar(&f.keepGoing, "keep-going", false, "never stop because items fail alike; in an outage, good items then fail, too")
@@ -177,7 +189,7 @@ func (f *runFlags) register(fs *pflag.FlagSet) {
 		"cluster": "ADDRESS",
 		"output":  "FILE", "errors": "FILE", "timeline": "FILE", "api-key-env": "NAME", "api-key-file": "FILE", "text": "WHEN",
 		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
-		"timeout": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "outage-patience": "D", "max-failures": "N|P%", "filtered": "MODE", "sim-profile": "NAME", "config": "FILE",
+		"timeout": "D", "stream": "WHEN", "stream-idle": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "outage-patience": "D", "max-failures": "N|P%", "filtered": "MODE", "sim-profile": "NAME", "config": "FILE",
 		"durable": "MODE", "progress": "MODE", "color": "WHEN", "log-level": "LEVEL", "log-format": "FORMAT", "log-file": "FILE", "seed": "N",
 	})
 }
@@ -261,6 +273,8 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		atLeast("limit", f.limit, 0),
 		atLeast("latency-target", f.latencyTarget, 0),
 		atLeast("timeout", f.timeout, 0),
+		oneOf("stream", f.stream, streamAuto, streamAlways, streamNever),
+		atLeast("stream-idle", f.streamIdle, 0),
 		atLeast("item-timeout", f.itemTimeout, 0),
 		atLeast("deadline", f.deadline, 0),
 		atLeast("long-wait", f.longWait, 0),

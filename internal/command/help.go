@@ -24,7 +24,7 @@ var runGroups = []flagGroup{
 	{"Input", "format template system param max-tokens on-bad-line on-untranslatable order limit"},
 	{"Prices", "price prices"},
 	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},
-	{"When to give up", "max-attempts timeout item-timeout first-answer outage-patience max-failures keep-going deadline"},
+	{"When to give up", "max-attempts timeout stream stream-idle item-timeout first-answer outage-patience max-failures keep-going deadline"},
 	{"Output on the terminal", "progress verbose color long-wait log-level log-format log-file"},
 	{"Many machines", "cluster"},
 	{"Other", "config seed help"},

@@ -31,7 +31,7 @@ const (
 	Input                     // how a line is read, and what it asks: format, template, model, …
 	Files                     // what a run writes, and whether it goes on: output, errors, order, fresh, …
 	Pace                      // how fast and for how long: rpm, concurrency, deadline, …
-	Tries                     // when an item is given up: max-attempts, timeout, item-timeout
+	Tries                     // when an item is given up: max-attempts, timeout, stream, item-timeout, …
 	Ends                      // when a run on this machine stops: first-answer, outage-patience, max-failures, …
 	Costs                     // price, prices
 	Faces                     // what is shown of a run: color, long-wait
@@ -47,7 +47,7 @@ var flagsIn = map[Flags]string{
 	Input:   "model endpoint format template system param max-tokens on-bad-line on-untranslatable limit filtered",
 	Files:   "output errors timeline order retry-failed fresh forget durable",
 	Pace:    "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies deadline",
-	Tries:   "max-attempts timeout item-timeout",
+	Tries:   "max-attempts timeout stream stream-idle item-timeout",
 	Ends:    "first-answer outage-patience max-failures keep-going",
 	Costs:   "price prices",
 	Faces:   "color long-wait",

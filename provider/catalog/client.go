@@ -48,7 +48,8 @@ func misconfigured(err error) error {
 // Config returns the configuration of a client at a base URL, without its credentials.
 func (v Vendor) Config(base string) wire.Config {
 	return wire.Config{
-		Dialect: v.Dialect, Name: v.Name, BaseURL: base, Path: v.Path, InBody: v.InBody, Serves: v.Serves, Wording: &v.Wording, Timeout: v.Timeout,
+		Dialect: v.Dialect, Name: v.Name, BaseURL: base, Path: v.Path, StreamPath: v.StreamPath, InBody: v.InBody, Serves: v.Serves, Wording: &v.Wording, Timeout: v.Timeout,
+		StreamOver: v.StreamOver,
 	}
 }
 

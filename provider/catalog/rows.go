@@ -32,6 +32,10 @@ var quotaProject = map[string]string{"GOOGLE_CLOUD_QUOTA_PROJECT": "X-Goog-User-
 // speaks of 29 minutes, DeepSeek of 10 before it starts.
 const slowAnswers = 30 * time.Minute
 
+// claudeStreams is the bound beyond which Anthropic's own clients refuse to wait for an answer in
+// one piece: at 128,000 tokens an hour it takes over 10 minutes.
+const claudeStreams = 128_000 / 6
+
 const (
 	day    = 24 * time.Hour
 	minute = time.Minute
@@ -129,7 +133,7 @@ var makers = []Vendor{
 		Name: "anthropic", Title: "Anthropic", Dialect: anthropic.Dialect{},
 		Base: "https://api.anthropic.com", Hosts: []string{"api.anthropic.com"},
 		Auth: XAPIKey, Keys: []string{"ANTHROPIC_API_KEY", anthropicToken}, Bearers: []string{anthropicToken}, // anthropic-sdk-go v1.84.0
-		Endpoint: "ANTHROPIC_BASE_URL", Charge: byAnthropic, Settles: true, // the token is often that server's
+		Endpoint: "ANTHROPIC_BASE_URL", Charge: byAnthropic, Settles: true, StreamOver: claudeStreams, // the token is often that server's
 		Periods:      limiter.Periods{{Family: "anthropic", Per: minute}},
 		Organisation: "Anthropic-Organization-Id",
 		Note:         "Models of a class share their limits. max_tokens is required.",
@@ -176,12 +180,12 @@ var makers = []Vendor{
 	},
 	{
 		Name: "vertex-anthropic", Title: "Claude on Vertex AI", Dialect: anthropic.Dialect{}, Charge: greater,
-		Base: vertexBase + vertexClaude, Bases: vertexBases(vertexClaude), Path: "/models/{model}:rawPredict", InBody: `"anthropic_version":"vertex-2023-10-16"`,
+		Base: vertexBase + vertexClaude, Bases: vertexBases(vertexClaude), Path: "/models/{model}:rawPredict", StreamPath: "/models/{model}:streamRawPredict", InBody: `"anthropic_version":"vertex-2023-10-16"`,
 		Places: map[string][]string{
 			"project":  {"ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT", "GOOGLE_VERTEX_PROJECT"},
 			"location": {"CLOUD_ML_REGION", "GOOGLE_CLOUD_LOCATION", "GOOGLE_VERTEX_LOCATION"},
 		},
-		Auth: Google, Headers: quotaProject, Wording: provider.Wording{Kinds: billingOff},
+		Auth: Google, Headers: quotaProject, Wording: provider.Wording{Kinds: billingOff}, StreamOver: claudeStreams,
 		Note:   "The model is part of the address: a body is sent without its own, and with the version in that place. Quotas are of a model and a location, and may be 0. No headers.",
 		Source: "https://docs.anthropic.com/en/api/claude-on-vertex-ai; github.com/anthropics/anthropic-sdk-go v1.84.0, vertex", Day: "2026-11-26",
 	},
@@ -210,7 +214,7 @@ var makers = []Vendor{
 	{
 		Name: "azure-anthropic", Title: "Claude on Azure", Dialect: anthropic.Dialect{},
 		Base: "https://{resource}.services.ai.azure.com/anthropic",
-		Auth: XAPIKey, Keys: []string{"ANTHROPIC_FOUNDRY_API_KEY"}, Charge: byAnthropic, Settles: true, Timeout: slowAnswers,
+		Auth: XAPIKey, Keys: []string{"ANTHROPIC_FOUNDRY_API_KEY"}, Charge: byAnthropic, Settles: true, Timeout: slowAnswers, StreamOver: claudeStreams,
 		Places: map[string][]string{"resource": {"ANTHROPIC_FOUNDRY_RESOURCE", "AZURE_RESOURCE_NAME"}}, // anthropic-sdk-go v1.84.0
 		Note:   "The model is the name of a deployment. No headers of limits.",
 		Source: "github.com/anthropics/anthropic-sdk-go v1.84.0, foundry", Day: "2026-11-26",
@@ -234,7 +238,7 @@ var makers = []Vendor{
 	{
 		Name: "bedrock-anthropic", Title: "Claude on Amazon Bedrock", Dialect: anthropic.Dialect{},
 		Base: "https://bedrock-mantle.{region}.api.aws/anthropic", Hosts: []string{"bedrock-mantle.{region}.api.aws"},
-		Auth: AWS, Service: "bedrock-mantle", Keys: []string{awsKey}, Charge: byBedrock, Settles: true,
+		Auth: AWS, Service: "bedrock-mantle", Keys: []string{awsKey}, Charge: byBedrock, Settles: true, StreamOver: claudeStreams,
 		Note:   "Models begin with anthropic. as in anthropic.claude-haiku-5. No limit on requests. No headers.",
 		Source: "github.com/anthropics/anthropic-sdk-go v1.84.0, bedrock", Day: "2026-11-26",
 	},

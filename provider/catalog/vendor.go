@@ -23,6 +23,8 @@ type Vendor struct {
 	// Path is where the model or a version stand elsewhere in the address, as wire.Config
 	// has it: {model} and {path} in it; "" is {path}.
 	Path string
+	// StreamPath is Path for answers that come as streams; "" is Path.
+	StreamPath string
 	// InBody is a member that bodies bear in place of the model, as wire.Config has it.
 	InBody string
 	// Serves are the operations of its dialect that it has, and the first is that of lines that
@@ -56,6 +58,9 @@ type Vendor struct {
 	ByAccount bool
 	// InFlight is how many calls may be under way at once; 0: no such limit is known.
 	InFlight int
+	// StreamOver is the bound on its output, in tokens, over which the maker wants an answer
+	// taken as a stream; 0: over none.
+	StreamOver int
 	// Timeout is how long one attempt may take where the usual one is too short for good
 	// answers; 0: it is not.
 	Timeout time.Duration

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -38,6 +39,11 @@ type Config struct {
 	Organization string
 	// Text has what a good answer says in words read into Reply.Text.
 	Text bool
+
+	// Stream has Do take answers as streams, and StreamIdle bounds their silence, as in
+	// wire.Config. Chat and Embed take answers in one piece.
+	Stream     wire.StreamWhen
+	StreamIdle time.Duration
 
 	// HTTPClient, Transport, Conns, MaxBody, MaxBodies and HoldBodies are as in wire.Config.
 	HTTPClient         *http.Client
@@ -79,7 +85,7 @@ func (cfg *Config) wire(key auth.Source) wire.Config {
 	c := wire.Config{
 		Dialect: Dialect{}, BaseURL: cfg.BaseURL, Auth: key, Text: cfg.Text,
 		HTTPClient: cfg.HTTPClient, Transport: cfg.Transport, Conns: cfg.Conns,
-		MaxBody: cfg.MaxBody, MaxBodies: cfg.MaxBodies, HoldBodies: cfg.HoldBodies,
+		Stream: cfg.Stream, StreamIdle: cfg.StreamIdle, MaxBody: cfg.MaxBody, MaxBodies: cfg.MaxBodies, HoldBodies: cfg.HoldBodies,
 	}
 	if c.BaseURL == "" {
 		c.BaseURL = DefaultBaseURL

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/headrace/headrace/provider"
@@ -23,13 +24,15 @@ import (
 type Client struct {
 	cfg     Config
 	dialect provider.Dialect
-	served  []string // the operations that it has, of the dialect's
+	streams provider.Streamer // the dialect, if answers may come as streams; else nil
+	served  []string          // the operations that it has, of the dialect's
 	http    *http.Client
 	foreign bool // http is made of the user's parts: its transport may change what it is given
 	base    string
 	header  http.Header // of every request; with what proves who calls, if that is the same for all
 	asks    bool        // what proves who calls is asked for each request
 	room    *room       // for answers that are long
+	bare    atomic.Bool // streams are asked for without their usage: the server knows no such option
 
 	blanks map[string]*http.Request // of operations whose URL is the same for every model; not to be changed
 }
@@ -45,6 +48,9 @@ func New(cfg Config) (*Client, error) {
 		cfg: cfg, dialect: cfg.Dialect, served: Served(cfg.Dialect, cfg.Serves...), http: httpClient(cfg), foreign: cfg.HTTPClient != nil || cfg.Transport != nil,
 		header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
 		room:   newRoom(cfg.MaxBodies, cfg.MaxBody),
+	}
+	if cfg.Stream != StreamNever {
+		c.streams, _ = cfg.Dialect.(provider.Streamer)
 	}
 	maps.Copy(c.header, cfg.Header)
 	if same, is := cfg.Auth.(auth.Fixed); is {
@@ -96,10 +102,11 @@ func (c *Client) GoString() string { return c.String() }
 // be translated exactly.
 //
 // A request whose proof of who calls has ended meanwhile is sent once more, with what is
-// fresher: nothing was done for it, and a key that is replaced is no fault of the provider.
+// fresher: nothing was done for it, and a key that is replaced is no fault of the provider. So is
+// one for a stream whose usage is asked for by an option that the server does not know, without it.
 func (c *Client) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
 	x, reply, e := c.exchange(ctx, r)
-	if e != nil && x.stale {
+	if e != nil && (x.stale || c.knowsNoOption(&x, e)) {
 		x.Release()
 		x, reply, e = c.exchange(ctx, r)
 	}
@@ -110,7 +117,7 @@ func (c *Client) Do(ctx context.Context, r provider.Request) (provider.Reply, er
 	case e != nil && x.req == nil: // nothing was sent
 		return provider.Reply{}, e
 	case e != nil:
-		return provider.Reply{Status: e.Status, RequestID: e.RequestID, Body: e.Body}, e
+		return provider.Reply{Status: e.Status, RequestID: e.RequestID, Body: e.Body, Usage: reply.Usage, HasUsage: reply.HasUsage}, e
 	}
 	if c.cfg.HoldBodies && x.long != nil {
 		reply.Done = x.long.giveBack
@@ -123,11 +130,15 @@ func (c *Client) Do(ctx context.Context, r provider.Request) (provider.Reply, er
 
 // exchange sends a request once.
 func (c *Client) exchange(ctx context.Context, r provider.Request) (x Exchange, reply provider.Reply, e *provider.Error) {
-	req, translated, err := c.request(ctx, r)
-	if err != nil {
+	req, s, translated, err := c.request(ctx, r)
+	switch {
+	case err != nil:
 		return x, reply, c.refused(err)
+	case s != nil:
+		x = c.fetchStream(s)
+	default:
+		x = c.Fetch(req)
 	}
-	x = c.Fetch(req)
 	reply, e = c.Read(ctx, &x)
 	reply.Translated = translated
 	return x, reply, e
@@ -143,26 +154,37 @@ func (c *Client) refused(err error) *provider.Error {
 	return c.named(&provider.Error{Kind: provider.Invalid, Err: err})
 }
 
-// request builds the HTTP request of a call, and says whether its body was translated.
-func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Request, translated bool, err error) {
+// request builds the HTTP request of a call, and says whether its body was translated. If the
+// answer is to come as a stream, it is told of with the request.
+func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Request, s *streamed, translated bool, err error) {
 	operation := r.Endpoint
 	body, translated, err := c.body(&r, &operation)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	if c.cfg.InBody != "" && rawjson.IsObject(rawjson.Trim(body)) {
 		body = inPlaceOfModel(body, c.cfg.InBody)
 	}
-	if req, err = c.blank(ctx, operation, r.Model); err != nil {
-		return nil, false, err
+	if c.streams != nil && c.wantsStream(operation, r.Model, body) {
+		s = c.newStreamed(ctx, operation)
+		body = c.streams.StreamBody(operation, body, s.counts)
+		req, err = c.newStreamRequest(s.ctx, operation, r.Model)
+		s.req = req
+	} else {
+		req, err = c.blank(ctx, operation, r.Model)
 	}
-	reader := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	req.Body, _ = reader()
-	req.GetBody, req.ContentLength = reader, int64(len(body)) // for a connection that was closed as it was used
-	if c.asks {
-		err = c.cfg.Auth.Apply(ctx, req, body)
+	if err == nil {
+		reader := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		req.Body, _ = reader()
+		req.GetBody, req.ContentLength = reader, int64(len(body)) // for a connection that was closed as it was used
+		if c.asks {
+			err = c.cfg.Auth.Apply(req.Context(), req, body)
+		}
 	}
-	return req, translated, err
+	if err != nil && s != nil {
+		s.cancel(nil)
+	}
+	return req, s, translated, err
 }
 
 // body is what is sent. What the dialect has no operation for may be translated: its operation is
@@ -282,10 +304,15 @@ func (c *Client) newBlank(ctx context.Context, operation, model string) (*http.R
 	if !has {
 		return nil, notServed(operation, c.served)
 	}
+	return c.requestTo(ctx, c.cfg.Path, path, model)
+}
+
+// requestTo is a request without its body to a path of the dialect's, as the vendor has it.
+func (c *Client) requestTo(ctx context.Context, template, path, model string) (*http.Request, error) {
 	if version, _, below := strings.Cut(strings.TrimPrefix(path, "/"), "/"); below && isVersion(version) && strings.HasSuffix(c.base, "/"+version) {
 		path = strings.TrimPrefix(path, "/"+version) // both have it, the URL has it once
 	}
-	path = strings.NewReplacer("{path}", path, "{model}", provider.Segment(model)).Replace(c.cfg.Path)
+	path = strings.NewReplacer("{path}", path, "{model}", provider.Segment(model)).Replace(template)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, http.NoBody)
 	if err != nil {
 		return nil, errors.New("base URL: it does not parse as a URL")

@@ -37,6 +37,8 @@ type Config struct {
 	// Path makes a vendor's own address of the dialect's path: {path} stands for that, and
 	// {model} for the model, escaped. "" is {path}.
 	Path string
+	// StreamPath is Path for answers that come as streams; "" is Path.
+	StreamPath string
 	// InBody is a member of a JSON object, such as "a":"b", that a body bears in place of its model,
 	// where the address names that; "" leaves bodies as they are. A body with a member of that
 	// name of its own keeps it.
@@ -54,6 +56,17 @@ type Config struct {
 	// Timeout is the longest time that a good answer takes, if it is longer than usual; 0: it is not.
 	// The client does not enforce it: pass Client.Timeout to batch.WithAttemptTimeout.
 	Timeout time.Duration
+	// Stream says which answers are taken as streams, of a dialect that is a
+	// [provider.Streamer]. The answer is put together into the body that the plain endpoint would
+	// have sent. No line says so: Client.Do adds to a body what asks for a stream.
+	Stream StreamWhen
+	// StreamOver is the bound on its output, in tokens, over which a request is for StreamAuto;
+	// 0: none is.
+	StreamOver int
+	// StreamIdle is how long a stream may be silent after its first byte (default
+	// DefaultStreamIdle; negative: for ever). It is the only clock from then on: the attempt's
+	// is stopped.
+	StreamIdle time.Duration
 	// Text has what a good answer says in words read into Reply.Text.
 	Text bool
 
@@ -90,6 +103,8 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.Name = cmp.Or(c.Name, c.Dialect.Name())
 	c.Path = cmp.Or(c.Path, "{path}")
+	c.StreamPath = cmp.Or(c.StreamPath, c.Path)
+	c.StreamIdle = cmp.Or(c.StreamIdle, DefaultStreamIdle)
 	c.MaxBody, c.MaxBodies = max(c.MaxBody, 0), max(c.MaxBodies, 0)
 	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
 	c.MaxBodies = cmp.Or(c.MaxBodies, DefaultMaxBodies)

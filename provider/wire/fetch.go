@@ -33,6 +33,9 @@ type Exchange struct {
 	req   *http.Request
 	long  *long // the room that Body takes; nil: none
 	stale bool  // what proved who calls was refused, and there is something fresher
+
+	told   []byte // the usage that a stream has told, as an object; nil: it has told none
+	counts bool   // it was asked to tell its usage
 }
 
 // Release gives back the room that a long body takes. Each exchange is released once
@@ -46,6 +49,11 @@ func (c *Client) Fetch(req *http.Request) Exchange {
 		return Exchange{Err: err, req: req}
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read: nothing is left that could fail
+	return c.take(req, resp)
+}
+
+// take reads an answer that comes in one piece.
+func (c *Client) take(req *http.Request, resp *http.Response) Exchange {
 	x := Exchange{Status: resp.StatusCode, Header: resp.Header, req: req}
 	if resp.StatusCode/100 == 2 {
 		x.Body, x.long, x.Err = c.readAnswer(req.Context(), resp)
@@ -146,6 +154,9 @@ func (c *Client) Keep(body []byte) []byte {
 func (c *Client) Read(ctx context.Context, x *Exchange) (provider.Reply, *provider.Error) {
 	provider.RecorderFrom(ctx).Hide(c.cfg.Auth.Secrets()...)
 	reply, e := c.judge(ctx, x)
+	if e != nil && !reply.HasUsage && x.told != nil {
+		reply.Usage, reply.HasUsage = provider.UsageIn(x.told)
+	}
 	note(ctx, &reply)
 	if e == nil {
 		reply.RequestID, reply.Dialect = c.quietText(reply.RequestID), c.dialect.Name()

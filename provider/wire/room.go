@@ -75,6 +75,19 @@ func (l *long) readAll(ctx context.Context, body io.Reader, most int64) error {
 	}
 }
 
+// has reports whether so many bytes have room already.
+func (l *long) has(bytes int) bool { return l.leave || bytes <= l.placed*piece }
+
+// reach waits until so many bytes have room.
+func (l *long) reach(ctx context.Context, bytes int) error {
+	for !l.has(bytes) {
+		if err := l.enter(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // enter waits until one more piece may be read.
 func (l *long) enter(ctx context.Context) error {
 	if l.leave {

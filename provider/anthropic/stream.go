@@ -1,0 +1,243 @@
+package anthropic
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/headrace/headrace/provider/rawjson"
+	"github.com/headrace/headrace/provider/stream"
+)
+
+// StreamPath is that of messages: the body asks for the stream.
+func (d Dialect) StreamPath(operation, model string) (string, bool) { return d.Path(operation, model) }
+
+// StreamBody asks for a stream. It tells its usage without being asked.
+func (Dialect) StreamBody(_ string, body []byte, _ bool) []byte { return stream.Ask(body, false) }
+
+// Stream puts a message together.
+func (Dialect) Stream(string) (stream.Splitter, stream.Assembler) {
+	return new(stream.SSE), new(message)
+}
+
+// message puts a message together. Its blocks begin in order, one after the other, and may
+// grow side by side.
+type message struct {
+	stream.Builder
+	top    stream.Value // all members but content and usage
+	usage  stream.Value
+	blocks []*block
+	fault  []byte // an error in place of the rest
+	ended  bool
+}
+
+type block struct {
+	value stream.Value
+	input []byte // of a tool: JSON that comes in pieces
+	whole bool   // it has stopped
+}
+
+// maxBlocks is far more than an answer has.
+const maxBlocks = 4096
+
+// Errors of events that cannot follow those before them.
+var (
+	errTwoStarts = errors.New("the message starts twice")
+	errNoStart   = errors.New("the message has not started")
+	errOrder     = errors.New("a block is out of order")
+	errInput     = errors.New("a tool's input is not JSON")
+	errShape     = errors.New("an event has a part of another kind than is known")
+)
+
+// Add takes an event. Pings, and events that are not known, are nothing.
+func (m *message) Add(e stream.Event) (last bool, err error) {
+	event, err := stream.Object(e)
+	if err != nil {
+		return false, err
+	}
+	kind := string(rawjson.Unquote(wordOf(rawjson.Lookup(event, "type"))))
+	switch kind {
+	case "error":
+		m.fault = bytes.Clone(event)
+		return true, nil
+	case "message_start":
+		m.start(rawjson.Lookup(event, "message"))
+		return false, m.Err()
+	case "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop":
+		if !m.top.IsSet() {
+			return false, errNoStart
+		}
+	}
+	switch kind {
+	case "content_block_start":
+		m.startBlock(event)
+	case "content_block_delta":
+		m.grow(event)
+	case "content_block_stop":
+		if b := m.block(event); b != nil {
+			b.whole = true
+			m.finish(b)
+		}
+	case "message_delta":
+		m.update(event)
+	case "message_stop":
+		m.ended = true
+		return true, m.Err()
+	}
+	return false, m.Err()
+}
+
+// wordOf is a value that is a string; else an empty one.
+func wordOf(value []byte) []byte {
+	if rawjson.IsString(value) {
+		return value
+	}
+	return []byte(`""`)
+}
+
+func (m *message) start(object []byte) {
+	switch {
+	case m.top.IsSet():
+		m.Fail(errTwoStarts)
+		return
+	case !rawjson.IsObject(object):
+		m.Fail(errShape)
+		return
+	}
+	for w := rawjson.WalkIn(object); w.Next(); {
+		switch value := w.Skip(); string(w.Name) {
+		case "content": // it comes in blocks
+			m.Set(m.Member(&m.top, w.Name), []byte("[]"))
+		case "usage":
+			m.Set(m.Member(&m.top, w.Name), []byte("{}"))
+			m.count(value)
+		default:
+			m.Set(m.Member(&m.top, w.Name), value)
+		}
+	}
+	m.Member(&m.top, []byte("content"))
+}
+
+// count takes counts, each of which stands for the whole message.
+func (m *message) count(usage []byte) {
+	if !rawjson.IsObject(usage) {
+		return
+	}
+	for w := rawjson.WalkIn(usage); w.Next(); {
+		m.Update(m.Member(&m.usage, w.Name), w.Skip())
+	}
+}
+
+func (m *message) startBlock(event []byte) {
+	object := rawjson.Lookup(event, "content_block")
+	switch {
+	case !rawjson.IsObject(object):
+		m.Fail(errShape)
+	case len(m.blocks) == maxBlocks, rawjson.Number(rawjson.Lookup(event, "index")) != float64(len(m.blocks)):
+		m.Fail(errOrder)
+	default:
+		b := new(block)
+		m.Open(&b.value, object)
+		m.blocks = append(m.blocks, b)
+	}
+}
+
+// block is the one that an event is about, which has not stopped.
+func (m *message) block(event []byte) *block {
+	i := rawjson.Number(rawjson.Lookup(event, "index"))
+	if i < 0 || i >= float64(len(m.blocks)) || m.blocks[int(i)].whole {
+		m.Fail(errOrder)
+		return nil
+	}
+	return m.blocks[int(i)]
+}
+
+// grow adds a delta to its block: each text to that of its name.
+func (m *message) grow(event []byte) {
+	b, delta := m.block(event), rawjson.Lookup(event, "delta")
+	if b == nil {
+		return
+	}
+	if !rawjson.IsObject(delta) {
+		m.Fail(errShape)
+		return
+	}
+	for w := rawjson.WalkIn(delta); w.Next(); {
+		switch value := w.Skip(); string(w.Name) {
+		case "type":
+		case "partial_json":
+			b.input = rawjson.AppendText(b.input, value)
+			m.Kept(len(value))
+		case "citation":
+			m.Push(m.Member(&b.value, []byte("citations")), value)
+		default:
+			if member := m.Member(&b.value, w.Name); rawjson.IsString(value) {
+				m.Append(member, value)
+			} else {
+				m.Update(member, value)
+			}
+		}
+	}
+}
+
+// finish puts the input of a tool into its block.
+func (m *message) finish(b *block) {
+	if len(b.input) == 0 {
+		return
+	}
+	if !rawjson.Valid(b.input) {
+		m.Fail(errInput)
+		return
+	}
+	m.Set(m.Member(&b.value, []byte("input")), rawjson.Trim(b.input))
+	b.input = nil
+}
+
+// update takes what is known of the message at its end.
+func (m *message) update(event []byte) {
+	for w := rawjson.WalkIn(event); w.Next(); {
+		switch value := w.Skip(); string(w.Name) {
+		case "type":
+		case "usage":
+			m.count(value)
+		case "delta":
+			for in := rawjson.WalkIn(value); in.Next(); {
+				m.Set(m.Member(&m.top, in.Name), in.Skip())
+			}
+		default:
+			m.Set(m.Member(&m.top, w.Name), value)
+		}
+	}
+}
+
+// Body is the message.
+func (m *message) Body() ([]byte, error) {
+	switch {
+	case m.fault != nil:
+		return m.fault, nil
+	case !m.ended:
+		return nil, stream.ErrUnended
+	}
+	content := append(make([]byte, 0, m.Size()), '[')
+	for i, b := range m.blocks {
+		if !b.whole {
+			return nil, stream.ErrUnended
+		}
+		if i > 0 {
+			content = append(content, ',')
+		}
+		content = b.value.AppendTo(content)
+	}
+	m.Replace(m.top.Find("content"), append(content, ']'))
+	if usage := m.top.Find("usage"); usage != nil || m.usage.IsSet() {
+		m.Replace(m.Member(&m.top, []byte("usage")), m.usage.AppendTo(nil))
+	}
+	return m.top.AppendTo(make([]byte, 0, m.Size())), m.Err()
+}
+
+// Usage is what was counted so far: the input at the start.
+func (m *message) Usage() []byte {
+	if !m.usage.IsSet() {
+		return nil
+	}
+	return m.usage.AppendTo(nil)
+}

@@ -1,0 +1,59 @@
+package stream
+
+import (
+	"errors"
+	"unicode/utf8"
+
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// An Event is one part of a stream. Its slices are good until the next one.
+type Event struct {
+	Name  []byte // nil: it has none
+	Data  []byte
+	Fault bool // the framing says that it is an error
+}
+
+// A Splitter cuts bytes into events.
+type Splitter interface {
+	// Write takes the next bytes and gives the events that end in them, one after another,
+	// until take fails or the stream cannot be read.
+	Write(p []byte, take func(Event) error) error
+	// Close takes the end of the bytes.
+	Close(take func(Event) error) error
+	// Held is how many bytes of an event that has not ended are kept.
+	Held() int
+}
+
+// An Assembler puts the events of one answer together.
+type Assembler interface {
+	// Add takes the next event, and reports whether it is the last. An error says why the
+	// event cannot follow those before it.
+	Add(e Event) (last bool, err error)
+	// Body returns the answer, or the error that an event told, as the plain endpoint would
+	// have sent it. An error says what is missing.
+	Body() ([]byte, error)
+	// Usage is the object in which tokens were counted so far; nil: none was.
+	Usage() []byte
+	// Size is how many bytes are kept, at least.
+	Size() int
+}
+
+// Errors of events that are no part of any answer.
+var (
+	errNotObject = errors.New("an event is not a JSON object")
+	errNotUTF8   = errors.New("an event is not UTF-8")
+	ErrUnended   = errors.New("the stream ended before the answer was whole")
+)
+
+// Object is the JSON object of an event.
+func Object(e Event) ([]byte, error) {
+	data := rawjson.Trim(e.Data)
+	switch {
+	case !utf8.Valid(data):
+		return nil, errNotUTF8
+	case !rawjson.IsObject(data) || !rawjson.Valid(data):
+		return nil, errNotObject
+	}
+	return data, nil
+}

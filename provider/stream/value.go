@@ -1,0 +1,268 @@
+package stream
+
+import (
+	"errors"
+
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// Bounds of what one object or list of an answer may have. Members and elements are looked
+// for one by one.
+const (
+	maxMembers  = 256
+	maxElements = 4096
+)
+
+// valueCost is about what a Value takes besides its text, in bytes.
+const valueCost = 128
+
+// Errors of pieces that do not go together.
+var (
+	errKinds    = errors.New("two pieces of a value are of different kinds")
+	errMembers  = errors.New("an object has too many members")
+	errElements = errors.New("a list has too many elements")
+)
+
+// A Value is JSON that grows piece by piece. The zero value is not there.
+type Value struct {
+	kind byte   // '"', '{', '[', or 'v' for any other
+	text []byte // what was told, without the last quote or bracket
+	kids []kid  // members of an object, or elements of a list that have an index
+}
+
+type kid struct {
+	name  string
+	index float64
+	Value
+}
+
+// IsSet reports whether the value is there.
+func (v *Value) IsSet() bool { return v.kind != 0 }
+
+// IsNull reports whether the value is null, or not there.
+func (v *Value) IsNull() bool { return v.kind == 0 || v.kind == 'v' && v.text[0] == 'n' }
+
+// Find returns the member of that name, nil if there is none.
+func (v *Value) Find(name string) *Value {
+	for i := range v.kids {
+		if v.kids[i].name == name {
+			return &v.kids[i].Value
+		}
+	}
+	return nil
+}
+
+// AppendTo appends the value as JSON.
+func (v *Value) AppendTo(dst []byte) []byte {
+	switch {
+	case v.kind == '"':
+		return append(append(dst, v.text...), '"')
+	case v.kind == '[' && len(v.kids) == 0:
+		return append(append(dst, v.text...), ']')
+	case v.kind == 0:
+		return append(dst, "null"...)
+	case v.kind == 'v':
+		return append(dst, v.text...)
+	}
+	opens, closes := v.kind, v.kind+2 // {} and [] stand so in ASCII
+	dst = append(dst, opens)
+	for i := range v.kids {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if v.kind == '{' {
+			dst = append(rawjson.AppendString(dst, v.kids[i].name), ':')
+		}
+		dst = v.kids[i].AppendTo(dst)
+	}
+	return append(dst, closes)
+}
+
+// AppendWith appends an object with one more member.
+func (v *Value) AppendWith(dst []byte, name string, value []byte) []byte {
+	if dst = append(dst, '{'); v.kind == '{' && len(v.kids) > 0 {
+		dst = v.AppendTo(dst[:len(dst)-1])
+		dst[len(dst)-1] = ','
+	}
+	return append(append(append(rawjson.AppendString(dst, name), ':'), value...), '}')
+}
+
+// A Builder changes values and counts what they keep. What is wrong with a piece is kept:
+// Err tells it.
+type Builder struct {
+	size int
+	err  error
+}
+
+// Size is how many bytes the values keep, about.
+func (b *Builder) Size() int { return b.size }
+
+// Err is the first thing that was wrong.
+func (b *Builder) Err() error { return b.err }
+
+// Kept counts bytes that are kept elsewhere.
+func (b *Builder) Kept(bytes int) { b.size += bytes }
+
+// Fail notes what is wrong, unless something is already.
+func (b *Builder) Fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+// Member returns the member of that name, a new one if an object has none.
+func (b *Builder) Member(v *Value, name []byte) *Value {
+	if !b.become(v, '{') {
+		return new(Value)
+	}
+	for i := range v.kids {
+		if v.kids[i].name == string(name) {
+			return &v.kids[i].Value
+		}
+	}
+	if len(v.kids) == maxMembers {
+		b.Fail(errMembers)
+		return new(Value)
+	}
+	v.kids = append(v.kids, kid{name: string(name)})
+	b.size += valueCost + len(name)
+	return &v.kids[len(v.kids)-1].Value
+}
+
+// Element returns the element with that index, a new one at the end if a list has none.
+func (b *Builder) Element(v *Value, index float64) *Value {
+	if !b.become(v, '[') || len(v.text) > 1 {
+		b.Fail(errKinds)
+		return new(Value)
+	}
+	for i := len(v.kids) - 1; i >= 0; i-- {
+		if v.kids[i].index == index { //nolint:gocritic // identity: both are as the server wrote them
+			return &v.kids[i].Value
+		}
+	}
+	if len(v.kids) == maxElements {
+		b.Fail(errElements)
+		return new(Value)
+	}
+	v.kids = append(v.kids, kid{index: index})
+	b.size += valueCost
+	return &v.kids[len(v.kids)-1].Value
+}
+
+// become makes a value one of a kind that can grow. Null may become anything.
+func (b *Builder) become(v *Value, kind byte) bool {
+	switch {
+	case v.kind == kind:
+	case v.IsNull():
+		v.kind, v.text = kind, append(v.text[:0], kind)
+	case v.kind == 'v' && v.text[0] == kind && kind == '[':
+		v.kind, v.text = kind, rawjson.Trim(v.text[:len(v.text)-1])
+	case v.kind == 'v' && v.text[0] == kind: // an object
+		whole := v.text
+		v.kind, v.text = kind, nil
+		b.Open(v, whole)
+	default:
+		b.Fail(errKinds)
+		return false
+	}
+	return true
+}
+
+// Set makes a value of valid JSON, in place of what it was.
+func (b *Builder) Set(v *Value, raw []byte) {
+	if grown := len(raw) - len(v.text); grown > 0 {
+		b.size += grown
+	}
+	v.kids = nil
+	switch raw[0] {
+	case '"':
+		v.kind, raw = '"', raw[:len(raw)-1]
+	default: // objects and lists, too, are kept as they are
+		v.kind = 'v'
+	}
+	v.text = append(v.text[:0], raw...)
+}
+
+// Replace makes a value of valid JSON that is kept without a copy.
+func (b *Builder) Replace(v *Value, raw []byte) { *v = Value{kind: 'v', text: raw} }
+
+// Open makes an object of valid JSON whose members are values of their own.
+func (b *Builder) Open(v *Value, object []byte) {
+	for w := rawjson.WalkIn(object); w.Next(); {
+		b.Set(b.Member(v, w.Name), w.Skip())
+	}
+}
+
+// Append adds to a text what another says. Null adds nothing.
+func (b *Builder) Append(v *Value, raw []byte) {
+	switch {
+	case raw[0] == 'n':
+		if v.kind == 0 {
+			b.Set(v, raw)
+		}
+	case raw[0] != '"':
+		b.Fail(errKinds)
+	case b.become(v, '"'):
+		v.text = append(v.text, rawjson.Inner(raw)...)
+		b.size += len(raw) - len(`""`)
+	}
+}
+
+// Push adds an element to a list.
+func (b *Builder) Push(v *Value, raw []byte) {
+	if !b.become(v, '[') {
+		return
+	}
+	if len(v.kids) > 0 {
+		b.Fail(errKinds)
+		return
+	}
+	if len(v.text) > 1 {
+		v.text = append(v.text, ',')
+	}
+	v.text = append(v.text, raw...)
+	b.size += len(raw) + 1
+}
+
+// Merge adds a piece to a value: texts and lists grow, objects grow member by member, and of
+// anything else the last counts. Elements with an index grow one by one. Members that isWhole
+// names come whole, and are replaced. Null adds nothing.
+func (b *Builder) Merge(v *Value, raw []byte, isWhole func(name []byte) bool) {
+	switch raw[0] {
+	case 'n':
+		if v.kind == 0 {
+			b.Set(v, raw)
+		}
+	case '"':
+		b.Append(v, raw)
+	case '{':
+		b.become(v, '{')
+		for w := rawjson.WalkIn(raw); w.Next(); {
+			value := w.Skip()
+			if to := b.Member(v, w.Name); isWhole(w.Name) {
+				b.Update(to, value)
+			} else {
+				b.Merge(to, value, isWhole)
+			}
+		}
+	case '[':
+		b.become(v, '[')
+		for w := rawjson.WalkIn(raw); w.Next(); {
+			element := w.Skip()
+			if index := rawjson.Lookup(element, "index"); index != nil {
+				b.Merge(b.Element(v, rawjson.Number(index)), element, isWhole)
+			} else {
+				b.Push(v, element)
+			}
+		}
+	default:
+		b.Set(v, raw)
+	}
+}
+
+// Update sets a value, unless null or an empty text comes where there is more.
+func (b *Builder) Update(v *Value, raw []byte) {
+	if v.kind == 0 || raw[0] != 'n' && string(raw) != `""` {
+		b.Set(v, raw)
+	}
+}

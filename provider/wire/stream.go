@@ -1,0 +1,282 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/rawjson"
+	"github.com/headrace/headrace/provider/stream"
+)
+
+// DefaultStreamIdle is how long a stream may be silent: as long as the proxies in common use
+// wait for a server.
+const DefaultStreamIdle = time.Minute
+
+// StreamWhen says which answers are taken as streams.
+type StreamWhen uint8
+
+// The answers that are.
+const (
+	StreamNever  StreamWhen = iota
+	StreamAuto              // those that Config.StreamOver asks for
+	StreamAlways            // all of operations that have streams
+)
+
+const (
+	// readAhead is how much of a stream is read at once, in bytes.
+	readAhead = 16 << 10
+	// chatter is how many times MaxBody a stream may have in bytes: a piece of three bytes of
+	// an answer comes in an event of three hundred.
+	chatter = 256
+	// lastWait is how long the end of a body is waited for, whose answer is whole: its
+	// connection can be used again.
+	lastWait = time.Second
+)
+
+// What events come in.
+const (
+	serverSent = "text/event-stream"
+	amazonSent = "application/vnd.amazon.eventstream"
+)
+
+// pieces are buffers to read into.
+var pieces = sync.Pool{New: func() any { return new([readAhead]byte) }}
+
+// wantsStream reports whether the answer to a request is to come as a stream.
+func (c *Client) wantsStream(operation, model string, body []byte) bool {
+	if c.cfg.Stream == StreamAuto && (c.cfg.StreamOver <= 0 || maxOutput(body) <= float64(c.cfg.StreamOver)) {
+		return false
+	}
+	_, has := c.streams.StreamPath(operation, model)
+	return has
+}
+
+// maxOutput is the bound on the output that a request tells, in tokens; 0 if it tells none.
+func maxOutput(body []byte) (most float64) {
+	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
+		switch value := w.Skip(); string(w.Name) {
+		case "max_tokens", "max_completion_tokens", "max_output_tokens":
+			most = max(most, rawjson.Number(value))
+		}
+	}
+	return most
+}
+
+// newStreamed prepares for a stream. Its request has a context of its own, which ends with it.
+func (c *Client) newStreamed(ctx context.Context, operation string) *streamed {
+	s := &streamed{client: c, outer: ctx, recorder: provider.RecorderFrom(ctx), counts: !c.bare.Load()}
+	s.splitter, s.assembler = c.streams.Stream(operation)
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	return s
+}
+
+// newStreamRequest is a request for a stream without its body. It is made for each call: a
+// stream costs more than that. An answer that is packed may be kept until there is enough to
+// pack.
+func (c *Client) newStreamRequest(ctx context.Context, operation, model string) (*http.Request, error) {
+	path, _ := c.streams.StreamPath(operation, model)
+	req, err := c.requestTo(ctx, c.cfg.StreamPath, path, model)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = req.Header.Clone()
+	req.Header.Set("Accept", serverSent+", "+amazonSent+", application/json")
+	req.Header.Set("Accept-Encoding", "identity")
+	return req, nil
+}
+
+// knowsNoOption reports whether a server has refused a request for the option that asks a
+// stream for its usage. It is remembered.
+func (c *Client) knowsNoOption(x *Exchange, e *provider.Error) bool {
+	if !x.counts || e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
+		return false
+	}
+	if !bytes.Contains(x.Body, []byte("stream_options")) && !bytes.Contains(x.Body, []byte("include_usage")) {
+		return false
+	}
+	c.bare.Store(true)
+	return true
+}
+
+// Why streams break.
+var (
+	errSilent    = errors.New("the stream fell silent")
+	errCut       = errors.New("the stream broke off")
+	errEndless   = errors.New("the stream has far more events than answer")
+	errMalformed = errors.New("the stream cannot be read")
+)
+
+// broken is a stream that is no answer: another try may be.
+func broken(kind, why error) error {
+	return &provider.Error{Kind: provider.TransportFault, Err: fmt.Errorf("%w: %w", kind, why)}
+}
+
+// fetchStream sends a request for a stream, once, and puts the answer together. A server that
+// answers in one piece, or refuses, is read as ever.
+func (c *Client) fetchStream(s *streamed) Exchange {
+	defer s.cancel(nil)
+	resp, err := c.send(s.req)
+	if err != nil {
+		return Exchange{Err: err, req: s.req}
+	}
+	defer func() { _ = resp.Body.Close() }()
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode/100 != 2 || kind != serverSent && kind != amazonSent {
+		x := c.take(s.req, resp)
+		x.counts = s.counts
+		return x
+	}
+	x := Exchange{Status: resp.StatusCode, Header: resp.Header, req: s.req}
+	x.Body, x.Err = s.readAll(resp.Body)
+	x.long = s.long
+	if x.Err != nil {
+		x.long.giveBack()
+		x.long = nil
+		x.Err = s.why(x.Err)
+	}
+	x.Body, x.told = c.redact(x.Body), s.assembler.Usage()
+	return x
+}
+
+// streamed is one answer on its way as a stream.
+type streamed struct {
+	client    *Client
+	req       *http.Request
+	outer     context.Context // of the attempt
+	ctx       context.Context // of the request
+	cancel    context.CancelCauseFunc
+	counts    bool // it is asked to tell its usage
+	splitter  stream.Splitter
+	assembler stream.Assembler
+	recorder  *provider.Recorder
+	long      *long // the room that it takes; nil: none yet
+
+	silence *time.Timer // cancels the request; nil: nothing has come yet, or silence has no bound
+	whole   bool        // the last event has come
+	most    int         // what was kept at any time, in bytes
+	read    int64       // in all
+}
+
+// readAll reads a stream to its end.
+func (s *streamed) readAll(body io.Reader) ([]byte, error) {
+	piece := pieces.Get().(*[readAhead]byte) //nolint:errcheck // the pool has nothing else
+	defer pieces.Put(piece)
+	defer s.listen(0)
+	for !s.whole {
+		n, err := body.Read(piece[:])
+		if n > 0 {
+			if s.read == 0 {
+				s.recorder.AnswerBegins()
+			}
+			s.listen(s.client.cfg.StreamIdle)
+			if err := s.take(piece[:n]); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case s.whole:
+		case errors.Is(err, io.EOF):
+			return s.end()
+		case err != nil:
+			return nil, err
+		}
+	}
+	s.drain(body, piece[:])
+	return s.end()
+}
+
+// listen has the request end after so much silence; 0: whatever comes, or does not.
+func (s *streamed) listen(most time.Duration) {
+	switch {
+	case most > 0 && s.silence == nil:
+		s.silence = time.AfterFunc(most, func() { s.cancel(errSilent) })
+	case most > 0:
+		s.silence.Reset(most)
+	case s.silence != nil:
+		s.silence.Stop()
+	}
+}
+
+// take adds what was read, and makes room for what is kept of it. The wait for room is not
+// the server's silence.
+func (s *streamed) take(p []byte) error {
+	most := s.client.cfg.MaxBody
+	if s.read += int64(len(p)); s.read/chatter > most {
+		return broken(errEndless, errTooLong)
+	}
+	if err := s.splitter.Write(p, s.add); err != nil {
+		return err
+	}
+	kept := s.splitter.Held() + s.assembler.Size()
+	if int64(kept) > most {
+		return errTooLong
+	}
+	if s.most = max(s.most, kept); s.most <= firstRead {
+		return nil
+	}
+	if s.long == nil {
+		s.long = &long{room: s.client.room}
+	}
+	if s.long.has(s.most - firstRead) {
+		return nil
+	}
+	s.listen(0)
+	err := s.long.reach(s.outer, s.most-firstRead)
+	s.listen(s.client.cfg.StreamIdle)
+	return err
+}
+
+// add adds an event. Whatever follows the last is nothing.
+func (s *streamed) add(e stream.Event) (err error) {
+	if s.whole {
+		return nil
+	}
+	if s.whole, err = s.assembler.Add(e); err != nil {
+		return broken(errMalformed, err)
+	}
+	return nil
+}
+
+// end is the answer of a stream that has ended.
+func (s *streamed) end() ([]byte, error) {
+	if !s.whole {
+		if err := s.splitter.Close(s.add); err != nil {
+			return nil, err
+		}
+	}
+	body, err := s.assembler.Body()
+	switch {
+	case err != nil:
+		return nil, broken(errCut, err)
+	case int64(len(body)) > s.client.cfg.MaxBody:
+		return nil, errTooLong
+	}
+	return body, nil
+}
+
+// drain reads the end of a body whose answer is whole, if it comes at once.
+func (s *streamed) drain(body io.Reader, piece []byte) {
+	s.listen(lastWait)
+	for left := drain; left > 0; {
+		n, err := body.Read(piece)
+		if left -= n; err != nil {
+			return
+		}
+	}
+}
+
+// why is what has broken a stream: who has cancelled the request knows better than who reads.
+func (s *streamed) why(err error) error {
+	if cause := context.Cause(s.ctx); errors.Is(cause, errSilent) && s.outer.Err() == nil {
+		return &provider.Error{Kind: provider.TransportFault, Err: fmt.Errorf("%w for %v", errSilent, s.client.cfg.StreamIdle)}
+	}
+	return err
+}

@@ -1,0 +1,199 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/anthropic"
+	"github.com/headrace/headrace/provider/openai"
+	"github.com/headrace/headrace/provider/stream"
+	"github.com/headrace/headrace/provider/wire"
+)
+
+// recorded are answers as streams and in one piece, in the files of these names.
+var recorded = []struct {
+	name, operation string
+	dialect         provider.Streamer
+}{
+	{"chat", provider.Chat, openai.Dialect{}},
+	{"chat-tools", provider.Chat, openai.Dialect{}},
+	{"chat-many", provider.Chat, openai.Dialect{}},
+	{"completions", provider.Completions, openai.Dialect{}},
+	{"responses", provider.Responses, openai.Dialect{}},
+	{"responses-cut", provider.Responses, openai.Dialect{}},
+	{"messages", provider.Messages, anthropic.Dialect{}},
+	{"messages", provider.Messages, openai.Dialect{}},
+}
+
+func read(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "streams", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// recording is the stream of that name, and its media type.
+func recording(t testing.TB, name string) (events []byte, kind string) {
+	t.Helper()
+	return read(t, name+".sse"), "text/event-stream; charset=utf-8"
+}
+
+func serve(t testing.TB, answer http.HandlerFunc) string {
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func client(t testing.TB, cfg wire.Config) *wire.Client {
+	t.Helper()
+	c, err := wire.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.CloseIdle)
+	return c
+}
+
+// plainly is a JSON value without regard to the order of members.
+func plainly(t testing.TB, body []byte) (v any) {
+	t.Helper()
+	if err := json.Unmarshal(body, &v); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	return v
+}
+
+// A stream is put together into the answer that the plain endpoint sends, with its usage, its
+// end and its text.
+func TestStreamsArePlainAnswers(t *testing.T) {
+	for _, one := range recorded {
+		t.Run(one.name+" in "+one.dialect.Name(), func(t *testing.T) {
+			whole := read(t, one.name+".json")
+			events, kind := recording(t, one.name)
+			asked := 0
+			base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if bytes.Contains(body, []byte(`"stream":true`)) || strings.Contains(r.URL.String(), "stream") {
+					asked++
+					w.Header().Set("Content-Type", kind)
+					_, _ = w.Write(events)
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write(whole)
+			})
+			r := provider.Request{Endpoint: one.operation, Model: "m", Body: []byte(`{"model":"m","max_tokens":9}`)}
+			ctx, rec := provider.WithRecorder(t.Context())
+			plain, err := client(t, wire.Config{Dialect: one.dialect, BaseURL: base, Text: true}).Do(ctx, r)
+			if err != nil || asked != 0 {
+				t.Fatal(err, asked)
+			}
+			streamContext, streamRec := provider.WithRecorder(t.Context())
+			streamed, err := client(t, wire.Config{Dialect: one.dialect, BaseURL: base, Text: true, Stream: wire.StreamAlways}).Do(streamContext, r)
+			if err != nil || asked != 1 {
+				t.Fatal(err, asked)
+			}
+			if !reflect.DeepEqual(plainly(t, streamed.Body), plainly(t, plain.Body)) {
+				t.Errorf("the stream is\n%s, plain it is\n%s", streamed.Body, plain.Body)
+			}
+			if !plain.HasUsage || streamed.Usage != plain.Usage || streamed.Finish != plain.Finish || streamed.Text != plain.Text || plain.Finish == "" {
+				t.Errorf("the stream is %+v, plain it is %+v", streamed, plain)
+			}
+			if a, b := streamRec.Snapshot(), rec.Snapshot(); a.Usage != b.Usage || a.Finish != b.Finish || !b.HasUsage {
+				t.Errorf("recorded: %+v and %+v", a, b)
+			}
+		})
+	}
+}
+
+// together puts a stream together that is read in pieces of these lengths.
+func together(d provider.Streamer, operation string, events []byte, lengths ...int) ([]byte, error) {
+	splitter, assembler := d.Stream(operation)
+	last := false
+	add := func(e stream.Event) (err error) {
+		if !last {
+			last, err = assembler.Add(e)
+		}
+		return err
+	}
+	for i := 0; len(events) > 0; i++ {
+		n := len(events)
+		if len(lengths) > 0 {
+			n = min(n, max(1, lengths[i%len(lengths)]))
+		}
+		if err := splitter.Write(bytes.Clone(events[:n]), add); err != nil {
+			return nil, err
+		}
+		events = events[n:]
+	}
+	if err := splitter.Close(add); err != nil {
+		return nil, err
+	}
+	return assembler.Body()
+}
+
+// Wherever the bytes of a stream are split, the answer is the same.
+func FuzzSplits(f *testing.F) {
+	for i := range recorded {
+		f.Add(uint8(i), uint8(1), uint8(1), uint8(1))
+		f.Add(uint8(i), uint8(7), uint8(100), uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, which, a, b, c uint8) {
+		one := recorded[int(which)%len(recorded)]
+		events, _ := recording(t, one.name)
+		want, err := together(one.dialect, one.operation, events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := together(one.dialect, one.operation, events, int(a), int(b), int(c))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s in pieces of %d, %d and %d: %v\n%s", one.name, a, b, c, err, got)
+		}
+	})
+}
+
+// A stream that ends anywhere before its end is no answer, and lines may end in any way.
+func TestCutsAndLineEnds(t *testing.T) {
+	for _, one := range recorded {
+		events, kind := recording(t, one.name)
+		whole, err := together(one.dialect, one.operation, events)
+		if err != nil {
+			t.Fatal(one.name, err)
+		}
+		trimmed := len(bytes.TrimRight(events, "\n"))
+		for cut := range trimmed {
+			if body, err := together(one.dialect, one.operation, events[:cut]); err == nil && !bytes.Equal(body, whole) {
+				t.Fatalf("%s: cut after %d bytes of %d it is %s", one.name, cut, trimmed, body)
+			}
+		}
+		if !strings.HasPrefix(kind, "text/") {
+			continue
+		}
+		for _, end := range []string{"\r\n", "\r"} {
+			other := append([]byte("\xef\xbb\xbf"), bytes.ReplaceAll(events, []byte("\n"), []byte(end))...)
+			for _, length := range []int{1, 64, len(other)} {
+				if got, err := together(one.dialect, one.operation, other, length); err != nil || !bytes.Equal(got, whole) {
+					t.Errorf("%s, lines end in %q: %v\n%s", one.name, end, err, got)
+				}
+			}
+		}
+	}
+}
+
+var (
+	_ = fmt.Sprint
+	_ = iotest.ErrTimeout
+)
