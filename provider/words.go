@@ -91,6 +91,7 @@ var strongWords = map[string]Kind{
 	"validationexception":                  Invalid,
 	"modeltimeoutexception":                Timeout,
 	"modelerrorexception":                  Server,
+	"modelstreamerrorexception":            Server, // in a stream
 	"internalserverexception":              Server,
 	"generation":                           Server, // TGI, as a 424
 }

@@ -63,7 +63,7 @@ func refine(e *provider.Error, body []byte) {
 		if !e.HasRetryAfter {
 			e.RetryAfter, e.HasRetryAfter = unclearWait, true
 		}
-	case e.Kind == provider.Server && kind == "modelerrorexception":
+	case e.Kind == provider.Server && (kind == "modelerrorexception" || kind == "modelstreamerrorexception"):
 		e.Kind = modelError(rawjson.Number(rawjson.Lookup(provider.ObjectIn(body), "originalStatusCode")))
 	}
 }

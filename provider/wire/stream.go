@@ -35,7 +35,7 @@ const (
 	readAhead = 16 << 10
 	// chatter is how many times MaxBody a stream may have in bytes: a piece of three bytes of
 	// an answer comes in an event of three hundred.
-	chatter = 256
+	chatter = 128
 	// lastWait is how long the end of a body is waited for, whose answer is whole: its
 	// connection can be used again.
 	lastWait = time.Second
@@ -110,7 +110,7 @@ func (c *Client) knowsNoOption(x *Exchange, e *provider.Error) bool {
 var (
 	errSilent    = errors.New("the stream fell silent")
 	errCut       = errors.New("the stream broke off")
-	errEndless   = errors.New("the stream has far more events than answer")
+	errEndless   = errors.New("it has far more bytes than an answer may have")
 	errMalformed = errors.New("the stream cannot be read")
 )
 
@@ -210,10 +210,10 @@ func (s *streamed) listen(most time.Duration) {
 func (s *streamed) take(p []byte) error {
 	most := s.client.cfg.MaxBody
 	if s.read += int64(len(p)); s.read/chatter > most {
-		return broken(errEndless, errTooLong)
+		return broken(errMalformed, errEndless)
 	}
 	if err := s.splitter.Write(p, s.add); err != nil {
-		return err
+		return broken(errMalformed, err)
 	}
 	kept := s.splitter.Held() + s.assembler.Size()
 	if int64(kept) > most {
@@ -239,17 +239,15 @@ func (s *streamed) add(e stream.Event) (err error) {
 	if s.whole {
 		return nil
 	}
-	if s.whole, err = s.assembler.Add(e); err != nil {
-		return broken(errMalformed, err)
-	}
-	return nil
+	s.whole, err = s.assembler.Add(e)
+	return err
 }
 
 // end is the answer of a stream that has ended.
 func (s *streamed) end() ([]byte, error) {
 	if !s.whole {
 		if err := s.splitter.Close(s.add); err != nil {
-			return nil, err
+			return nil, broken(errCut, err)
 		}
 	}
 	body, err := s.assembler.Body()

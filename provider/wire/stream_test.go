@@ -2,8 +2,9 @@ package wire_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
-	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,10 +13,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/anthropic"
+	"github.com/headrace/headrace/provider/converse"
+	"github.com/headrace/headrace/provider/gemini"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/stream"
 	"github.com/headrace/headrace/provider/wire"
@@ -34,6 +36,8 @@ var recorded = []struct {
 	{"responses-cut", provider.Responses, openai.Dialect{}},
 	{"messages", provider.Messages, anthropic.Dialect{}},
 	{"messages", provider.Messages, openai.Dialect{}},
+	{"gemini", provider.GenerateContent, gemini.Dialect{}},
+	{"converse", provider.Converse, converse.Dialect{}},
 }
 
 func read(t testing.TB, name string) []byte {
@@ -48,7 +52,28 @@ func read(t testing.TB, name string) []byte {
 // recording is the stream of that name, and its media type.
 func recording(t testing.TB, name string) (events []byte, kind string) {
 	t.Helper()
-	return read(t, name+".sse"), "text/event-stream; charset=utf-8"
+	if name != "converse" {
+		return read(t, name+".sse"), "text/event-stream; charset=utf-8"
+	}
+	for line := range bytes.Lines(read(t, name+".events")) {
+		kind, payload, _ := bytes.Cut(bytes.TrimSpace(line), []byte{' '})
+		events = append(events, frame("event", string(kind), payload)...)
+	}
+	return events, "application/vnd.amazon.eventstream"
+}
+
+// frame is a message of Amazon's event streams, with the headers that Bedrock sends.
+func frame(kind, name string, payload []byte) []byte {
+	var headers []byte
+	for _, h := range [][2]string{{":" + kind + "-type", name}, {":content-type", "application/json"}, {":message-type", kind}} {
+		headers = append(append(headers, byte(len(h[0]))), h[0]...)
+		headers = append(binary.BigEndian.AppendUint16(append(headers, 7), uint16(len(h[1]))), h[1]...)
+	}
+	b := binary.BigEndian.AppendUint32(nil, uint32(12+len(headers)+len(payload)+4))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(headers)))
+	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+	b = append(append(b, headers...), payload...)
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
 
 func serve(t testing.TB, answer http.HandlerFunc) string {
@@ -192,8 +217,3 @@ func TestCutsAndLineEnds(t *testing.T) {
 		}
 	}
 }
-
-var (
-	_ = fmt.Sprint
-	_ = iotest.ErrTimeout
-)

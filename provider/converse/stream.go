@@ -1,0 +1,261 @@
+package converse
+
+import (
+	"errors"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/rawjson"
+	"github.com/headrace/headrace/provider/stream"
+)
+
+// StreamPath is another operation of the model's.
+func (d Dialect) StreamPath(operation, model string) (string, bool) {
+	if operation != provider.Converse {
+		return "", false
+	}
+	path, _ := d.Path(operation, model)
+	return path + "-stream", true
+}
+
+// StreamBody is the body itself: the path asks for the stream.
+func (Dialect) StreamBody(_ string, body []byte, _ bool) []byte { return body }
+
+// Stream puts a message together.
+func (Dialect) Stream(string) (stream.Splitter, stream.Assembler) { return new(frames), new(message) }
+
+// message puts a message together. It ends with its metadata, which come after its stop.
+type message struct {
+	stream.Builder
+	top     stream.Value // all members but the message
+	role    stream.Value
+	blocks  []*contentBlock
+	stopped bool
+	ended   bool
+	fault   []byte // an error in place of the rest
+}
+
+// contentBlock is a part of the content, of one of the kinds that come in pieces.
+type contentBlock struct {
+	index    float64
+	whole    bool
+	tool     stream.Value // name and id
+	input    []byte       // of the tool: JSON
+	text     stream.Value
+	thought  stream.Value // text and signature of reasoning
+	redacted stream.Value
+	cited    stream.Value // a list of citations
+}
+
+// maxBlocks is far more than an answer has.
+const maxBlocks = 4096
+
+// Errors of events that cannot follow those before them.
+var (
+	errTwoStarts = errors.New("the message starts twice")
+	errNoStart   = errors.New("the message has not started")
+	errOrder     = errors.New("an event is out of order")
+	errInput     = errors.New("a tool's input is not JSON")
+	errShape     = errors.New("a block has a part of another kind than is known")
+)
+
+// Add takes an event. Events that are not known are nothing.
+func (m *message) Add(e stream.Event) (last bool, err error) {
+	event, err := stream.Object(e)
+	if err != nil {
+		return false, err
+	}
+	if e.Fault {
+		m.fault = faultOf(string(e.Name), event)
+		return true, nil
+	}
+	kind := string(e.Name)
+	switch kind {
+	case "messageStart":
+		if m.role.IsSet() {
+			return false, errTwoStarts
+		}
+	case "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop":
+		if m.stopped {
+			return false, errOrder
+		}
+		fallthrough
+	case "metadata":
+		if !m.role.IsSet() {
+			return false, errNoStart
+		}
+	}
+	switch kind {
+	case "messageStart":
+		role := rawjson.Lookup(event, "role")
+		if !rawjson.IsString(role) {
+			return false, errShape
+		}
+		m.Set(&m.role, role)
+	case "contentBlockStart":
+		m.startBlock(event)
+	case "contentBlockDelta":
+		m.grow(m.block(event), rawjson.Lookup(event, "delta"))
+	case "contentBlockStop":
+		if b := m.block(event); b != nil {
+			b.whole = true
+		}
+	case "messageStop":
+		m.stopped = true
+		m.take(event)
+	case "metadata":
+		if m.ended = m.stopped; !m.stopped {
+			return false, errOrder
+		}
+		m.take(event)
+	}
+	return m.ended, m.Err()
+}
+
+// faultOf is the body that the plain operation has for an exception, with its name beside.
+func faultOf(name string, payload []byte) []byte {
+	var v stream.Value
+	var b stream.Builder
+	b.Open(&v, payload)
+	return v.AppendWith(nil, "__type", rawjson.AppendString(nil, name))
+}
+
+// take takes members of the answer. Noise that hides lengths is none.
+func (m *message) take(event []byte) {
+	for w := rawjson.WalkIn(event); w.Next(); {
+		if value := w.Skip(); string(w.Name) != "p" {
+			m.Update(m.Member(&m.top, w.Name), value)
+		}
+	}
+}
+
+func (m *message) startBlock(event []byte) {
+	last := len(m.blocks) - 1
+	index := rawjson.Number(rawjson.Lookup(event, "contentBlockIndex"))
+	if last >= 0 && index <= m.blocks[last].index {
+		m.Fail(errOrder)
+		return
+	}
+	b := m.block(event)
+	for w := rawjson.WalkIn(rawjson.Lookup(event, "start")); b != nil && w.Next(); {
+		if value := w.Skip(); string(w.Name) == "toolUse" && rawjson.IsObject(value) {
+			m.Open(&b.tool, value)
+		} else {
+			m.Fail(errShape)
+		}
+	}
+}
+
+// block is the one that an event is about: the latest, or one more. Texts begin without a word.
+func (m *message) block(event []byte) *contentBlock {
+	index := rawjson.Number(rawjson.Lookup(event, "contentBlockIndex"))
+	for i := len(m.blocks) - 1; i >= 0; i-- {
+		if b := m.blocks[i]; b.index == index { //nolint:gocritic // identity: both are as the server wrote them
+			if b.whole {
+				m.Fail(errOrder)
+				return nil
+			}
+			return b
+		} else if b.index < index {
+			break
+		}
+	}
+	if last := len(m.blocks) - 1; last >= 0 && index < m.blocks[last].index || len(m.blocks) == maxBlocks {
+		m.Fail(errOrder)
+		return nil
+	}
+	b := &contentBlock{index: index}
+	m.blocks = append(m.blocks, b)
+	return b
+}
+
+func (m *message) grow(b *contentBlock, delta []byte) {
+	if b == nil {
+		return
+	}
+	for w := rawjson.WalkIn(delta); w.Next(); {
+		switch value := w.Skip(); string(w.Name) {
+		case "text":
+			m.Append(&b.text, value)
+		case "toolUse":
+			b.input = rawjson.AppendText(b.input, rawjson.Lookup(value, "input"))
+			m.Kept(len(value))
+		case "reasoningContent":
+			m.reason(b, value)
+		case "citation":
+			m.Push(&b.cited, value)
+		default:
+			m.Fail(errShape)
+		}
+	}
+}
+
+func (m *message) reason(b *contentBlock, delta []byte) {
+	for w := rawjson.WalkIn(delta); w.Next(); {
+		switch value := w.Skip(); string(w.Name) {
+		case "text", "signature":
+			m.Append(m.Member(&b.thought, w.Name), value)
+		case "redactedContent":
+			if b.redacted.IsSet() { // two texts in base 64 are not one
+				m.Fail(errShape)
+			}
+			m.Set(&b.redacted, value)
+		default:
+			m.Fail(errShape)
+		}
+	}
+}
+
+// Body is the answer.
+func (m *message) Body() ([]byte, error) {
+	switch {
+	case m.fault != nil:
+		return m.fault, nil
+	case !m.ended:
+		return nil, stream.ErrUnended
+	}
+	out := append(make([]byte, 0, m.Size()+512), `{"message":{"role":`...)
+	out = append(m.role.AppendTo(out), `,"content":[`...)
+	for i, b := range m.blocks {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if !rawjson.Valid(b.input) && len(b.input) > 0 {
+			return nil, errInput
+		}
+		out = b.appendTo(out)
+	}
+	return m.top.AppendWith(make([]byte, 0, len(out)+512), "output", append(out, "]}}"...)), nil
+}
+
+// appendTo appends a block as it stands in an answer. A text that cites is one of its citations'.
+func (b *contentBlock) appendTo(out []byte) []byte {
+	switch {
+	case b.tool.IsSet():
+		input := rawjson.Trim(b.input)
+		if len(input) == 0 {
+			input = []byte("{}")
+		}
+		out = append(out, `{"toolUse":`...)
+		out = b.tool.AppendWith(out, "input", input)
+	case b.thought.IsSet():
+		out = append(out, `{"reasoningContent":{"reasoningText":`...)
+		out = append(b.thought.AppendTo(out), '}')
+	case b.redacted.IsSet():
+		out = append(out, `{"reasoningContent":{"redactedContent":`...)
+		out = append(b.redacted.AppendTo(out), '}')
+	case b.cited.IsSet():
+		out = append(out, `{"citationsContent":{"content":[`...)
+		if b.text.IsSet() {
+			out = append(b.text.AppendTo(append(out, `{"text":`...)), '}')
+		}
+		out = append(b.cited.AppendTo(append(out, `],"citations":`...)), '}')
+	case b.text.IsSet():
+		out = b.text.AppendTo(append(out, `{"text":`...))
+	default: // it has begun and said nothing
+		out = append(out, `{"text":""`...)
+	}
+	return append(out, '}')
+}
+
+// Usage is nil: it is told at the end alone.
+func (m *message) Usage() []byte { return nil }

@@ -1,0 +1,223 @@
+package gemini
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/rawjson"
+	"github.com/headrace/headrace/provider/stream"
+)
+
+// StreamPath is another method of the model, asked for events: without that it would be one
+// long list.
+func (d Dialect) StreamPath(operation, model string) (string, bool) {
+	if operation != provider.GenerateContent {
+		return "", false
+	}
+	path, _ := d.Path(operation, model)
+	return strings.TrimSuffix(path, provider.GenerateContent) + ":streamGenerateContent?alt=sse", true
+}
+
+// StreamBody is the body itself: the path asks for the stream.
+func (Dialect) StreamBody(_ string, body []byte, _ bool) []byte { return body }
+
+// Stream puts an answer together.
+func (Dialect) Stream(string) (stream.Splitter, stream.Assembler) {
+	return new(stream.SSE), new(chunks)
+}
+
+// chunks puts an answer together whose every event is one by itself, with some of the parts.
+// No event is the last: the end is that of the bytes, once all candidates say why they ended.
+type chunks struct {
+	stream.Builder
+	top        stream.Value // all members but the candidates
+	candidates []*growing
+	fault      []byte // an error in place of the rest
+}
+
+// growing is a candidate. Its parts are put together where only their texts tell them apart.
+type growing struct {
+	index   float64
+	rest    stream.Value // all members but the content
+	content stream.Value // all members but the parts
+	parts   []*stream.Value
+	thought bool // the last part is a thought
+	open    bool // the last part is text alone: more may follow
+}
+
+// Bounds of what an answer may have.
+const (
+	maxCandidates = 64
+	maxParts      = 1 << 16
+)
+
+// Errors of chunks that cannot be.
+var (
+	errAfterEnd = errors.New("a candidate goes on after its end")
+	errTooMany  = errors.New("there are too many candidates or parts")
+	errShape    = errors.New("a chunk has a part of another kind than is known")
+)
+
+// Add takes a chunk.
+func (c *chunks) Add(e stream.Event) (last bool, err error) {
+	object, err := stream.Object(e)
+	if err != nil {
+		return false, err
+	}
+	if told := rawjson.Lookup(object, "error"); !rawjson.IsNull(told) {
+		c.fault = append(append([]byte(`{"error":`), told...), '}')
+		return true, nil
+	}
+	for w := rawjson.WalkIn(object); w.Next(); {
+		value := w.Skip()
+		if string(w.Name) != "candidates" {
+			c.Update(c.Member(&c.top, w.Name), value)
+			continue
+		}
+		for in := rawjson.WalkIn(value); in.Next(); {
+			c.addCandidate(in.Skip())
+		}
+	}
+	return false, c.Err()
+}
+
+func (c *chunks) addCandidate(piece []byte) {
+	if !rawjson.IsObject(piece) {
+		c.Fail(errShape)
+		return
+	}
+	to := c.candidate(rawjson.Number(rawjson.Lookup(piece, "index")))
+	if to == nil {
+		return
+	}
+	ended := to.hasEnd()
+	for w := rawjson.WalkIn(piece); w.Next(); {
+		switch value := w.Skip(); string(w.Name) {
+		case "content":
+			c.addContent(to, value, ended)
+		case "logprobsResult":
+			c.Merge(c.Member(&to.rest, w.Name), value, func([]byte) bool { return false })
+		default:
+			c.Update(c.Member(&to.rest, w.Name), value)
+		}
+	}
+}
+
+func (c *chunks) candidate(index float64) *growing {
+	for _, one := range c.candidates {
+		if one.index == index { //nolint:gocritic // identity: both are as the server wrote them
+			return one
+		}
+	}
+	if len(c.candidates) == maxCandidates {
+		c.Fail(errTooMany)
+		return nil
+	}
+	one := &growing{index: index}
+	c.candidates = append(c.candidates, one)
+	return one
+}
+
+func (g *growing) hasEnd() bool {
+	end := g.rest.Find("finishReason")
+	return end != nil && !end.IsNull()
+}
+
+func (c *chunks) addContent(to *growing, content []byte, ended bool) {
+	for w := rawjson.WalkIn(content); w.Next(); {
+		value := w.Skip()
+		if string(w.Name) != "parts" {
+			c.Update(c.Member(&to.content, w.Name), value)
+			continue
+		}
+		for in := rawjson.WalkIn(value); in.Next(); {
+			part := in.Skip()
+			if ended && len(rawjson.Lookup(part, "text")) != len(`""`) {
+				c.Fail(errAfterEnd)
+			}
+			c.addPart(to, part)
+		}
+	}
+}
+
+// addPart adds a part. What has more than a text, such as a signature, stands by itself: Google
+// asks that nothing be joined to it.
+func (c *chunks) addPart(to *growing, part []byte) {
+	var text []byte
+	thought, more := false, false
+	for w := rawjson.WalkIn(part); w.Next(); {
+		switch value := w.Skip(); string(w.Name) {
+		case "text":
+			text = value
+		case "thought":
+			thought = string(value) == "true"
+		default:
+			more = true
+		}
+	}
+	isText := rawjson.IsString(text) && !more
+	if isText && to.open && to.thought == thought {
+		c.Append(c.Member(to.parts[len(to.parts)-1], []byte("text")), text)
+		return
+	}
+	if !rawjson.IsObject(part) || len(to.parts) == maxParts {
+		c.Fail(errTooMany)
+		return
+	}
+	one := new(stream.Value)
+	c.Open(one, part)
+	to.parts, to.open, to.thought = append(to.parts, one), isText, thought
+}
+
+// Body is the answer, with its candidates in order. One without candidates is whole if it says
+// why: the prompt was blocked.
+func (c *chunks) Body() ([]byte, error) {
+	if c.fault != nil {
+		return c.fault, nil
+	}
+	if len(c.candidates) == 0 {
+		if c.top.Find("promptFeedback") == nil {
+			return nil, stream.ErrUnended
+		}
+		return c.top.AppendTo(nil), nil
+	}
+	slices.SortStableFunc(c.candidates, func(a, b *growing) int { return int(a.index - b.index) })
+	list := append(make([]byte, 0, c.Size()), '[')
+	for i, one := range c.candidates {
+		if !one.hasEnd() {
+			return nil, stream.ErrUnended
+		}
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = one.appendTo(list)
+	}
+	return c.top.AppendWith(make([]byte, 0, len(list)+512), "candidates", append(list, ']')), nil
+}
+
+func (g *growing) appendTo(dst []byte) []byte {
+	if !g.content.IsSet() && len(g.parts) == 0 {
+		return g.rest.AppendTo(dst)
+	}
+	content := g.content.AppendTo(nil)
+	if len(g.parts) > 0 {
+		var parts [][]byte
+		for _, part := range g.parts {
+			parts = append(parts, part.AppendTo(nil))
+		}
+		list := append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']')
+		content = g.content.AppendWith(nil, "parts", list)
+	}
+	return g.rest.AppendWith(dst, "content", content)
+}
+
+// Usage is what was counted so far.
+func (c *chunks) Usage() []byte {
+	if told := c.top.Find("usageMetadata"); told != nil && !told.IsNull() {
+		return told.AppendTo(nil)
+	}
+	return nil
+}
