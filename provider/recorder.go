@@ -56,13 +56,13 @@ func (r Record) Failure(err error) *Error {
 // user's function left behind may still write after the function has returned
 // and the attempt has been read. It is held for a few assignments only.
 type Recorder struct {
+	clock   Clock // of the attempt; nil: it has none, or runs no more
 	mu      sync.Mutex
 	record  Record
 	heard   *Reply // what Transport read from good answers, nil if nothing
 	secrets []string
 	room    [1]string // for secrets: nearly every request has one
 	hidden  []string  // further secrets, that a client has named
-	clock   Clock     // of the attempt; nil: it has none, or runs no more
 }
 
 // A Clock ends an attempt that has no answer in time.

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/words"
@@ -134,14 +133,6 @@ func (r *runner) clientConfig(b *backend) wire.Config {
 	cfg.MaxBodies, cfg.HoldBodies = int64(r.flags.maxBodies)*mebibyte, true
 	cfg.Stream, cfg.StreamIdle = r.flags.streams()
 	return cfg
-}
-
-// streams says which answers are taken as streams, and how long one may be silent.
-func (f *runFlags) streams() (when wire.StreamWhen, idle time.Duration) {
-	if idle = f.streamIdle; idle == 0 {
-		idle = -1 // for ever, where 0 is the default
-	}
-	return map[string]wire.StreamWhen{streamAlways: wire.StreamAlways, streamAuto: wire.StreamAuto}[f.stream], idle
 }
 
 // headers lists the further headers of every call: those of the dialect, those of the vendor's

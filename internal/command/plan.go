@@ -69,9 +69,9 @@ type planFlags struct {
 
 // notOfPlan are the flags of run that change neither its calls nor their time.
 var notOfPlan = []string{
-	"output", "errors", "timeline", "insecure-http", "api-key-env", "api-key-file", "header", "ca-file", "client-cert", "client-key", "text", "max-attempts", "max-bodies", "stream", "stream-idle", "item-timeout", "first-answer",
+	"output", "errors", "timeline", "insecure-http", "api-key-env", "api-key-file", "header", "ca-file", "client-cert", "client-key", "text", "max-attempts", "max-bodies", "item-timeout", "first-answer",
 	"outage-patience", "keep-going", "max-failures", "long-wait", "filtered", "order", "retry-failed", "fresh", "forget", "durable", "progress", "color",
-	"log-level", "log-format", "log-file", "sim-profile", "cluster",
+	"log-level", "log-format", "log-file", "sim-profile", "cluster", "stream", "stream-idle",
 }
 
 // registerPlan registers them.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/headrace/headrace/provider/auth/google"
 	"github.com/headrace/headrace/provider/auth/sigv4"
 	"github.com/headrace/headrace/provider/catalog"
+	"github.com/headrace/headrace/provider/wire"
 )
 
 // keyFile has the key or the token in a file sent as the vendor takes it. It stays one or the
@@ -276,4 +278,12 @@ func (f *runFlags) fields() (told promptfile.Fields) {
 // writesText says whether result lines have the answer's words by themselves.
 func (f *runFlags) writesText() bool {
 	return f.text == textAlways || f.text == textAuto && !f.isOpenAIShaped()
+}
+
+// streams says which answers are taken as streams, and how long one may be silent.
+func (f *runFlags) streams() (when wire.StreamWhen, idle time.Duration) {
+	if idle = f.streamIdle; idle == 0 {
+		idle = -1 // for ever, where 0 is the default
+	}
+	return map[string]wire.StreamWhen{streamAlways: wire.StreamAlways, streamAuto: wire.StreamAuto}[f.stream], idle
 }

@@ -130,16 +130,16 @@ func (c *Client) Do(ctx context.Context, r provider.Request) (provider.Reply, er
 
 // exchange sends a request once.
 func (c *Client) exchange(ctx context.Context, r provider.Request) (x Exchange, reply provider.Reply, e *provider.Error) {
-	req, s, translated, err := c.request(ctx, r)
-	switch {
-	case err != nil:
+	req, translated, err := c.request(ctx, r)
+	if err != nil {
 		return x, reply, c.refused(err)
-	case s != nil:
-		x = c.fetchStream(s)
-	default:
-		x = c.Fetch(req)
 	}
+	x = c.Fetch(req)
 	reply, e = c.Read(ctx, &x)
+	if e != nil && x.told != nil && !reply.HasUsage {
+		reply.Usage, reply.HasUsage = provider.UsageIn(x.told)
+		note(ctx, &provider.Reply{Usage: reply.Usage, HasUsage: reply.HasUsage})
+	}
 	reply.Translated = translated
 	return x, reply, e
 }
@@ -154,37 +154,30 @@ func (c *Client) refused(err error) *provider.Error {
 	return c.named(&provider.Error{Kind: provider.Invalid, Err: err})
 }
 
-// request builds the HTTP request of a call, and says whether its body was translated. If the
-// answer is to come as a stream, it is told of with the request.
-func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Request, s *streamed, translated bool, err error) {
+// request builds the HTTP request of a call, and says whether its body was translated.
+func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Request, translated bool, err error) {
 	operation := r.Endpoint
 	body, translated, err := c.body(&r, &operation)
 	if err != nil {
-		return nil, nil, false, err
+		return nil, false, err
 	}
 	if c.cfg.InBody != "" && rawjson.IsObject(rawjson.Trim(body)) {
 		body = inPlaceOfModel(body, c.cfg.InBody)
 	}
-	if c.streams != nil && c.wantsStream(operation, r.Model, body) {
-		s = c.newStreamed(ctx, operation)
-		body = c.streams.StreamBody(operation, body, s.counts)
-		req, err = c.newStreamRequest(s.ctx, operation, r.Model)
-		s.req = req
-	} else {
-		req, err = c.blank(ctx, operation, r.Model)
+	if s := c.newStreamed(ctx, operation, r.Model, body); s != nil {
+		ctx, body = s, c.streams.StreamBody(operation, body, s.counts)
 	}
-	if err == nil {
-		reader := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-		req.Body, _ = reader()
-		req.GetBody, req.ContentLength = reader, int64(len(body)) // for a connection that was closed as it was used
-		if c.asks {
-			err = c.cfg.Auth.Apply(req.Context(), req, body)
-		}
+
+	if req, err = c.blank(ctx, operation, r.Model); err != nil {
+		return nil, false, err
 	}
-	if err != nil && s != nil {
-		s.cancel(nil)
+	reader := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Body, _ = reader()
+	req.GetBody, req.ContentLength = reader, int64(len(body)) // for a connection that was closed as it was used
+	if c.asks {
+		err = c.cfg.Auth.Apply(ctx, req, body)
 	}
-	return req, s, translated, err
+	return req, translated, err
 }
 
 // body is what is sent. What the dialect has no operation for may be translated: its operation is
@@ -289,6 +282,9 @@ func Served(d provider.Dialect, only ...string) []string {
 // blank is a request without its body. Only known operations pass, so that no line of an
 // input can send the key anywhere else.
 func (c *Client) blank(ctx context.Context, operation, model string) (*http.Request, error) {
+	if _, is := ctx.(*streamed); is {
+		return c.newStreamRequest(ctx, operation, model)
+	}
 	ready := c.blanks[operation]
 	if ready == nil {
 		return c.newBlank(ctx, operation, model)

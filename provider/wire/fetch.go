@@ -44,6 +44,9 @@ func (x *Exchange) Release() { x.long.giveBack() }
 
 // Fetch sends one request, once, and reads its answer to the end or to its bound.
 func (c *Client) Fetch(req *http.Request) Exchange {
+	if s, is := req.Context().(*streamed); is {
+		return c.fetchStream(s, req)
+	}
 	resp, err := c.send(req)
 	if err != nil {
 		return Exchange{Err: err, req: req}
@@ -154,9 +157,6 @@ func (c *Client) Keep(body []byte) []byte {
 func (c *Client) Read(ctx context.Context, x *Exchange) (provider.Reply, *provider.Error) {
 	provider.RecorderFrom(ctx).Hide(c.cfg.Auth.Secrets()...)
 	reply, e := c.judge(ctx, x)
-	if e != nil && !reply.HasUsage && x.told != nil {
-		reply.Usage, reply.HasUsage = provider.UsageIn(x.told)
-	}
 	note(ctx, &reply)
 	if e == nil {
 		reply.RequestID, reply.Dialect = c.quietText(reply.RequestID), c.dialect.Name()

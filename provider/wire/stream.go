@@ -70,11 +70,13 @@ func maxOutput(body []byte) (most float64) {
 	return most
 }
 
-// newStreamed prepares for a stream. Its request has a context of its own, which ends with it.
-func (c *Client) newStreamed(ctx context.Context, operation string) *streamed {
-	s := &streamed{client: c, outer: ctx, recorder: provider.RecorderFrom(ctx), counts: !c.bare.Load()}
+// newStreamed prepares for a stream; nil: the answer is to come in one piece.
+func (c *Client) newStreamed(ctx context.Context, operation, model string, body []byte) *streamed {
+	if c.streams == nil || !c.wantsStream(operation, model, body) {
+		return nil
+	}
+	s := &streamed{Context: ctx, client: c, recorder: provider.RecorderFrom(ctx), counts: !c.bare.Load()}
 	s.splitter, s.assembler = c.streams.Stream(operation)
-	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	return s
 }
 
@@ -121,20 +123,22 @@ func broken(kind, why error) error {
 
 // fetchStream sends a request for a stream, once, and puts the answer together. A server that
 // answers in one piece, or refuses, is read as ever.
-func (c *Client) fetchStream(s *streamed) Exchange {
+func (c *Client) fetchStream(s *streamed, req *http.Request) Exchange {
+	s.own, s.cancel = context.WithCancelCause(s)
 	defer s.cancel(nil)
-	resp, err := c.send(s.req)
+	req = req.WithContext(s.own)
+	resp, err := c.send(req)
 	if err != nil {
-		return Exchange{Err: err, req: s.req}
+		return Exchange{Err: err, req: req}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode/100 != 2 || kind != serverSent && kind != amazonSent {
-		x := c.take(s.req, resp)
+		x := c.take(req, resp)
 		x.counts = s.counts
 		return x
 	}
-	x := Exchange{Status: resp.StatusCode, Header: resp.Header, req: s.req}
+	x := Exchange{Status: resp.StatusCode, Header: resp.Header, req: req}
 	x.Body, x.Err = s.readAll(resp.Body)
 	x.long = s.long
 	if x.Err != nil {
@@ -146,12 +150,13 @@ func (c *Client) fetchStream(s *streamed) Exchange {
 	return x
 }
 
-// streamed is one answer on its way as a stream.
+// streamed is one answer on its way as a stream. It is the context of its request, so that
+// whoever fetches that knows.
 type streamed struct {
+	context.Context // of the attempt
+
 	client    *Client
-	req       *http.Request
-	outer     context.Context // of the attempt
-	ctx       context.Context // of the request
+	own       context.Context // of this answer: silence ends it
 	cancel    context.CancelCauseFunc
 	counts    bool // it is asked to tell its usage
 	splitter  stream.Splitter
@@ -229,7 +234,7 @@ func (s *streamed) take(p []byte) error {
 		return nil
 	}
 	s.listen(0)
-	err := s.long.reach(s.outer, s.most-firstRead)
+	err := s.long.reach(s, s.most-firstRead)
 	s.listen(s.client.cfg.StreamIdle)
 	return err
 }
@@ -273,7 +278,7 @@ func (s *streamed) drain(body io.Reader, piece []byte) {
 
 // why is what has broken a stream: who has cancelled the request knows better than who reads.
 func (s *streamed) why(err error) error {
-	if cause := context.Cause(s.ctx); errors.Is(cause, errSilent) && s.outer.Err() == nil {
+	if cause := context.Cause(s.own); errors.Is(cause, errSilent) && s.Err() == nil {
 		return &provider.Error{Kind: provider.TransportFault, Err: fmt.Errorf("%w for %v", errSilent, s.client.cfg.StreamIdle)}
 	}
 	return err
