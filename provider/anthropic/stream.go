@@ -213,7 +213,7 @@ func (m *message) update(event []byte) {
 func (m *message) Body() ([]byte, error) {
 	switch {
 	case m.fault != nil:
-		return m.fault, nil
+		return nil, &stream.Fault{Body: m.fault}
 	case !m.ended:
 		return nil, stream.ErrUnended
 	}

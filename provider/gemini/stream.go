@@ -176,7 +176,7 @@ func (c *chunks) addPart(to *growing, part []byte) {
 // why: the prompt was blocked.
 func (c *chunks) Body() ([]byte, error) {
 	if c.fault != nil {
-		return c.fault, nil
+		return nil, &stream.Fault{Body: c.fault}
 	}
 	if len(c.candidates) == 0 {
 		if c.top.Find("promptFeedback") == nil {

@@ -50,11 +50,11 @@ func errorIn(e stream.Event, object []byte) []byte {
 func isPresent(value []byte) bool { return !rawjson.IsNull(value) && string(value) != "{}" }
 
 // response keeps the last event of a stream of Responses, which has the whole answer in it.
-type response struct{ body []byte }
+type response struct{ body, fault []byte }
 
 // Add passes over events that tell of progress.
 func (r *response) Add(e stream.Event) (last bool, err error) {
-	if r.body != nil || string(e.Data) == done { // the mark of other streams, of some servers
+	if string(e.Data) == done { // the mark of other streams, of some servers
 		return false, nil
 	}
 	object, err := stream.Object(e)
@@ -69,14 +69,17 @@ func (r *response) Add(e stream.Event) (last bool, err error) {
 		}
 	}
 	if !rawjson.IsString(kind) || rawjson.IsWord(kind, "error") {
-		r.body = errorIn(e, object)
+		r.fault = errorIn(e, object)
 	}
-	return r.body != nil, nil
+	return r.fault != nil, nil
 }
 
 // Body is the response.
 func (r *response) Body() ([]byte, error) {
-	if r.body == nil {
+	switch {
+	case r.fault != nil:
+		return nil, &stream.Fault{Body: r.fault}
+	case r.body == nil:
 		return nil, stream.ErrUnended
 	}
 	return r.body, nil

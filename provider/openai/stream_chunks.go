@@ -182,7 +182,7 @@ func isWhole(name []byte) bool {
 func (c *completion) Body() ([]byte, error) {
 	switch {
 	case c.fault != nil:
-		return c.fault, nil
+		return nil, &stream.Fault{Body: c.fault}
 	case !c.ended:
 		return nil, stream.ErrUnended
 	}

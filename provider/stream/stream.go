@@ -30,8 +30,8 @@ type Assembler interface {
 	// Add takes the next event, and reports whether it is the last. An error says why the
 	// event cannot follow those before it.
 	Add(e Event) (last bool, err error)
-	// Body returns the answer, or the error that an event told, as the plain endpoint would
-	// have sent it. An error says what is missing.
+	// Body returns the answer as the plain endpoint would have sent it. An error is a *Fault
+	// that an event told, or says what is missing.
 	Body() ([]byte, error)
 	// Usage is the object in which tokens were counted so far; nil: none was.
 	Usage() []byte
@@ -45,6 +45,14 @@ var (
 	errNotUTF8   = errors.New("an event is not UTF-8")
 	ErrUnended   = errors.New("the stream ended before the answer was whole")
 )
+
+// A Fault is an error that an event told in place of the rest of an answer.
+type Fault struct {
+	Body []byte // as the plain endpoint would have sent it
+}
+
+// Error says so. What the provider's error means is for its dialect to say.
+func (*Fault) Error() string { return "an event told an error" }
 
 // Object is the JSON object of an event.
 func Object(e Event) ([]byte, error) {

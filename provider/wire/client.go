@@ -136,9 +136,9 @@ func (c *Client) exchange(ctx context.Context, r provider.Request) (x Exchange, 
 	}
 	x = c.Fetch(req)
 	reply, e = c.Read(ctx, &x)
-	if e != nil && x.told != nil && !reply.HasUsage {
-		reply.Usage, reply.HasUsage = provider.UsageIn(x.told)
-		note(ctx, &provider.Reply{Usage: reply.Usage, HasUsage: reply.HasUsage})
+	if told, has := provider.UsageIn(x.told); e != nil && has && !reply.HasUsage {
+		reply.Usage, reply.HasUsage = told, true
+		provider.RecorderFrom(ctx).Usage(reply.Usage)
 	}
 	reply.Translated = translated
 	return x, reply, e
@@ -167,7 +167,6 @@ func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Req
 	if s := c.newStreamed(ctx, operation, r.Model, body); s != nil {
 		ctx, body = s, c.streams.StreamBody(operation, body, s.counts)
 	}
-
 	if req, err = c.blank(ctx, operation, r.Model); err != nil {
 		return nil, false, err
 	}

@@ -144,7 +144,7 @@ func (c *Client) fetchStream(s *streamed, req *http.Request) Exchange {
 	if x.Err != nil {
 		x.long.giveBack()
 		x.long = nil
-		x.Err = s.why(x.Err)
+		x.Err = s.why(x.Err, &x)
 	}
 	x.Body, x.told = c.redact(x.Body), s.assembler.Usage()
 	return x
@@ -277,7 +277,13 @@ func (s *streamed) drain(body io.Reader, piece []byte) {
 }
 
 // why is what has broken a stream: who has cancelled the request knows better than who reads.
-func (s *streamed) why(err error) error {
+func (s *streamed) why(err error, x *Exchange) error {
+	if fault := new(stream.Fault); errors.As(err, &fault) {
+		if _, e := s.client.dialect.Answer(x.Status, x.Header, s.client.redact(fault.Body), s.client.cfg.Wording); e != nil {
+			return e
+		}
+		return broken(errMalformed, err)
+	}
 	if cause := context.Cause(s.own); errors.Is(cause, errSilent) && s.Err() == nil {
 		return &provider.Error{Kind: provider.TransportFault, Err: fmt.Errorf("%w for %v", errSilent, s.client.cfg.StreamIdle)}
 	}
