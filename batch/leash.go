@@ -6,6 +6,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
+	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -86,12 +87,11 @@ type callContext struct {
 	lane   string
 	number int // of its item's calls, from 1
 
-	leash   *leash
-	started time.Time
-	expires time.Time     // when its item's time is up; zero: never
-	limit   time.Duration // how long it may take; 0: for ever
-	cause   error         // with which it ends then
-	begun   bool          // its answer has begun: the clock of the attempt is stopped
+	leash *leash
+	item  *machine.Item
+	limit time.Duration // how long it may take; 0: for ever
+	cause error         // with which it ends then
+	begun bool          // its answer has begun: the clock of the attempt is stopped
 }
 
 // AnswerBegins stops the clock of the attempt: its answer is on the way, and as long as it
@@ -102,12 +102,12 @@ func (c *callContext) AnswerBegins() {
 		return // of the item already, or none, or it has fired
 	}
 	c.begun, c.limit = true, 0
-	if c.expires.IsZero() {
+	if c.item.Expires.IsZero() {
 		return
 	}
-	c.cause, c.limit = ErrItemTimeout, c.expires.Sub(c.started)
-	cancel := c.leash.cancel
-	c.leash.timer = c.leash.clock.AfterFunc(max(1, c.expires.Sub(c.leash.clock.Now())), func() { cancel(ErrItemTimeout) })
+	c.cause, c.limit = ErrItemTimeout, c.item.Expires.Sub(c.item.First)
+	cancel, left := c.leash.cancel, c.item.Expires.Sub(c.leash.clock.Now())
+	c.leash.timer = c.leash.clock.AfterFunc(max(1, left), func() { cancel(ErrItemTimeout) })
 }
 
 type laneKey struct{}

@@ -162,7 +162,7 @@ func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant) (value O
 	if !came.IsZero() {
 		e.gated = begun.Sub(came)
 	}
-	ctx := &callContext{lane: g.Lane, number: j.Calls, leash: l, started: begun, expires: j.Expires}
+	ctx := &callContext{lane: g.Lane, number: j.Calls, leash: l, item: g.Item}
 	ctx.limit, ctx.cause = bound(begun, j.Expires, cmp.Or(g.Config.AttemptTimeout, r.attemptTimeout))
 	ctx.Context = l.take(ctx.limit, ctx.cause)
 	if ctx.limit > 0 {

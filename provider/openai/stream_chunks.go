@@ -56,15 +56,24 @@ func (c *completion) Add(e stream.Event) (last bool, err error) {
 			}
 		case "obfuscation": // noise, so that lengths tell nothing
 		case "object":
-			if head, is := bytes.CutSuffix(value, []byte(`.chunk"`)); is {
-				value = append(bytes.Clone(head), '"')
-			}
-			c.Update(c.Member(&c.top, w.Name), value)
+			c.name(value)
 		default:
 			c.Update(c.Member(&c.top, w.Name), value)
 		}
 	}
 	return false, c.Err()
+}
+
+// name takes the word for what this is, once: that of the plain answer.
+func (c *completion) name(object []byte) {
+	to := c.Member(&c.top, []byte("object"))
+	if to.IsSet() {
+		return
+	}
+	if head, is := bytes.CutSuffix(object, []byte(`.chunk"`)); is {
+		object = append(bytes.Clone(head), '"')
+	}
+	c.Set(to, object)
 }
 
 // addChoice adds a choice's part of a chunk. A choice that has ended may still be told of, but

@@ -217,3 +217,20 @@ func TestCutsAndLineEnds(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkStream puts an answer of a thousand events together: its text grows, and nothing that
+// has come is read again.
+func BenchmarkStream(b *testing.B) {
+	var events bytes.Buffer
+	for range 1000 {
+		events.WriteString(`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1760000000,"model":"gpt-x","service_tier":"default","system_fingerprint":"fp_1","choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null}],"usage":null,"obfuscation":"aZ"}` + "\n\n")
+	}
+	events.WriteString(`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n")
+	b.SetBytes(int64(events.Len()))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := together(openai.Dialect{}, provider.Chat, events.Bytes()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
