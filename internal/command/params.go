@@ -102,9 +102,10 @@ ranked, {"model":…,"query":…,"documents":[…]}
 
 A batch line: {"custom_id","url","body"} of OpenAI, {"custom_id","params"} of Anthropic,
 {"key","request"} of Gemini, {"recordId","modelInput"} of Bedrock
-  body, params, request or modelInput is sent byte for byte. A line with a model, a system
-  message or a parameter next to body or params is refused, as these would not be sent. Next
-  to request and modelInput a model is correct, as it is part of the URL.
+  body, params, request or modelInput is sent byte for byte; --stream adds only what asks for
+  a stream. A line with a model, a system message or a parameter next to body or params is
+  refused, as these would not be sent. Next to request and modelInput a model is correct, as
+  it is part of the URL.
 
 A row of a table
   prompt, id, custom_id, system and model mean what they mean in a prompt. These columns are

@@ -29,8 +29,8 @@ the address of any of them, so that no resource, project or location is needed.
 `
 
 const providersMore = `
-A line in the provider's own form is sent byte for byte. A prompt is put into the form of the
-provider. A chat in OpenAI's form is converted for another API if every field has an exact
+A line in the provider's own form is sent byte for byte, plus what asks for a stream where one
+is taken (--stream). A prompt is put into the form of the provider. A chat in OpenAI's form is converted for another API if every field has an exact
 counterpart there; otherwise nothing is called (--on-untranslatable).
 
 Parts of an address may also be set in variables:

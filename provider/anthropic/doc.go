@@ -9,6 +9,7 @@
 //	Reply ◀── {"type":"message", content, stop_reason, usage}   Answer, Text
 //	*Error ◀─ anything else, as provider.ReplyIn reads it
 //
-// It promises that a body in Anthropic's words goes out byte for byte, and that input tokens
+// It promises that a body in Anthropic's words goes out byte for byte, plus what asks for a stream
+// if the client takes one, that such a stream is put together into a message, and that input tokens
 // have those of both caches in them, which Anthropic counts apart.
 package anthropic

@@ -68,11 +68,11 @@ func address(v catalog.Vendor) string {
 
 func limits() string {
 	var b strings.Builder
-	b.WriteString("| name | headers | charge | in flight | of | attempt | words |\n|---|---|---|--:|---|--:|--:|\n")
+	b.WriteString("| name | headers | charge | in flight | of | attempt | streams | words |\n|---|---|---|--:|---|--:|--:|--:|\n")
 	for _, v := range catalog.Rows() {
 		own := len(v.Wording.Kinds) + len(v.Wording.Phrases) + len(v.Wording.Statuses)
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n",
-			v.Name, headers(v), charge(v), number(v.InFlight), whose(v), longest(v.Timeout), number(own))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s |\n",
+			v.Name, headers(v), charge(v), number(v.InFlight), whose(v), longest(v.Timeout), number(v.StreamOver), number(own))
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 // Package converse speaks the dialect of Bedrock's Converse, which is one for all of
 // Bedrock's models, and puts embeddings into InvokeModel, which is not: it says what is sent
-// where and how answers are read. catalog.Client makes a client.
+// where and how answers are read, also those of ConverseStream, which come in messages of
+// Amazon's event streams. catalog.Client makes a client.
 //
 //	                  POST /model/{model}/converse, /model/{model}/invoke
 //	Request ─▶ Body ─▶ a bearer key, or a signature ─▶ the provider

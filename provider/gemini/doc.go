@@ -1,5 +1,5 @@
 // Package gemini speaks Gemini's dialect, generateContent and embeddings: it says what is sent where and how
-// answers are read. catalog.Client makes a client, at AI Studio with a key or at Vertex with
+// answers are read, also those of streamGenerateContent. catalog.Client makes a client, at AI Studio with a key or at Vertex with
 // tokens.
 //
 //	                  POST …/models/{model}:generateContent, :embedContent, :batchEmbedContents

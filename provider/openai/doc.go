@@ -2,7 +2,8 @@
 // read (Dialect), makes raw calls for prompt files (Do), and typed ones for Go programs
 // (Chat, Embed, over sashabaranov/go-openai), all through the engine of provider/wire.
 //
-// A raw body goes out byte for byte as it came in: through a typed request a temperature of
+// A raw body goes out byte for byte as it came in, plus what asks for a stream if the client
+// takes one (Config.Stream): through a typed request a temperature of
 // 0 and every unknown field would be lost.
 //
 //	Chat, Embed ─▶ go-openai ─▶ doer ─┐

@@ -3,8 +3,11 @@
 //
 // It promises one try per call, and one more only where what proves who calls was refused and
 // there is something fresher; an error that is always a *provider.Error, at most
-// Config.MaxBody bytes read, no redirect to another host, and no secret in any error. A body
-// in the dialect's own words goes out byte for byte as it came in.
+// Config.MaxBody bytes kept, no redirect to another host, and no secret in any error. A body
+// in the dialect's own words goes out byte for byte as it came in, plus what asks for a stream.
+//
+// Answers that Config.Stream names are taken as streams. Their first byte stops the clock of the
+// attempt, and silence ends them from there on. provider/stream puts them together.
 //
 //	provider.Request
 //	      │  the operation is the dialect's ──▶ Path, Body ──┐
