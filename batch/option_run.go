@@ -135,7 +135,8 @@ func WithFilteredFailing() Option {
 
 // WithAttemptTimeout bounds one call; time spent waiting for it to leave does
 // not count. Default 10 minutes; 0 is no bound. On a lane whose [LaneConfig] has an
-// AttemptTimeout, that is the bound.
+// AttemptTimeout, that is the bound. A function that takes its answer as a stream stops this
+// clock by [provider.Recorder.AnswerBegins]; the time of the item goes on.
 func WithAttemptTimeout(d time.Duration) Option {
 	return runOption(func(c *config) { c.attemptTimeout = d }, "WithAttemptTimeout(%v)", d)
 }

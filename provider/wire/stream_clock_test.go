@@ -147,6 +147,25 @@ func TestStreamsWaitForRoom(t *testing.T) {
 	})
 }
 
+// A long stream that breaks gives back its room.
+func TestBrokenStreamsLeaveNoRoomTaken(t *testing.T) {
+	var events []string
+	for range 40 {
+		events = append(events, `data: {"choices":[{"index":0,"delta":{"content":"`+strings.Repeat("x", 8000)+`"},"finish_reason":null}]}`+"\n\n")
+	}
+	c := client(t, wire.Config{
+		Dialect: openai.Dialect{}, BaseURL: "http://127.0.0.1:1", Stream: wire.StreamAlways, MaxBody: 1 << 20, MaxBodies: 1 << 19, HoldBodies: true,
+		Transport: fresh(func() http.RoundTripper {
+			return slowly{append([]string{}, events...), func(int) time.Duration { return 0 }}
+		}),
+	})
+	for range 20 { // more would wait for ever
+		if _, err := c.Do(t.Context(), provider.Request{Endpoint: provider.Chat, Body: []byte(`{}`)}); !errors.Is(err, provider.TransportFault) {
+			t.Fatal(err)
+		}
+	}
+}
+
 type fresh func() http.RoundTripper
 
 func (f fresh) RoundTrip(req *http.Request) (*http.Response, error) { return f().RoundTrip(req) }

@@ -199,7 +199,7 @@ func TestCutsAndLineEnds(t *testing.T) {
 			t.Fatal(one.name, err)
 		}
 		trimmed := len(bytes.TrimRight(events, "\n"))
-		for cut := range trimmed {
+		for cut := 0; cut < trimmed; cut += 1 + cut%5 {
 			if body, err := together(one.dialect, one.operation, events[:cut]); err == nil && !bytes.Equal(body, whole) {
 				t.Fatalf("%s: cut after %d bytes of %d it is %s", one.name, cut, trimmed, body)
 			}
