@@ -97,3 +97,21 @@ func TestClockOfTheNextCallRuns(t *testing.T) {
 		}
 	})
 }
+
+// The time of an item that was left is not that of the worker's next call, which ends by its
+// own.
+func TestNextAttemptHasItsOwnCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fn := func(ctx context.Context, n int) (int, error) {
+			if n == 0 {
+				return answers(time.Minute, 5*time.Minute)(ctx, n)
+			}
+			return answers(time.Hour, 0)(ctx, n)
+		}
+		for _, r := range results(t, fn, WithAttemptTimeout(2*time.Minute), WithItemTimeout(time.Hour)) {
+			if late := errors.Is(r.Err, provider.Timeout) && !errors.Is(r.Err, ErrItemTimeout); late != (r.Item > 0) || r.Item == 0 && r.Err != nil {
+				t.Errorf("item %d: %v", r.Item, r.Err)
+			}
+		}
+	})
+}

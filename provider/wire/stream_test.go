@@ -6,13 +6,16 @@ import (
 	"encoding/json"
 	"hash/crc32"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/anthropic"
@@ -207,7 +210,7 @@ func TestCutsAndLineEnds(t *testing.T) {
 		if !strings.HasPrefix(kind, "text/") {
 			continue
 		}
-		for _, end := range []string{"\r\n", "\r"} {
+		for _, end := range []string{"\r\n", "\r", "\r\n\n"} { // the last ends events, too
 			other := append([]byte("\xef\xbb\xbf"), bytes.ReplaceAll(events, []byte("\n"), []byte(end))...)
 			for _, length := range []int{1, 64, len(other)} {
 				if got, err := together(one.dialect, one.operation, other, length); err != nil || !bytes.Equal(got, whole) {
@@ -215,6 +218,34 @@ func TestCutsAndLineEnds(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A stream that is whole leaves its connection to the next.
+func TestStreamsShareAConnection(t *testing.T) {
+	events, kind := recording(t, "chat")
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		_, _ = w.Write(events)
+		_ = http.NewResponseController(w).Flush()
+		time.Sleep(20 * time.Millisecond) // so that the end comes by itself
+	}))
+	var connections atomic.Int32
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	c := client(t, wire.Config{Dialect: openai.Dialect{}, BaseURL: server.URL, Stream: wire.StreamAlways})
+	for range 5 {
+		if _, err := c.Do(t.Context(), provider.Request{Endpoint: provider.Chat, Body: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("%d connections", n)
 	}
 }
 
