@@ -492,7 +492,7 @@ func TestHeadersOfAWorker(t *testing.T) {
 		"--base-url " + s.URL + " --header X-Gateway-Key=env:K --header X-B=b":  true,
 		"--provider groq --base-url " + s.URL + " --header X-Gateway-Key=env:K": true,
 	} {
-		calls, err := settingsWith(t, env, Whom|Keys|Network|Pace|Config, strings.Fields(args)...).For(job)
+		calls, err := settingsWith(t, env, Whom|Keys|Net|Pace|Config, strings.Fields(args)...).For(job)
 		if err == nil != sent {
 			t.Errorf("%s: %v", args, err)
 		}
@@ -511,7 +511,7 @@ func TestHeadersOfAWorker(t *testing.T) {
 func TestHeadersTellAccountsApart(t *testing.T) {
 	limit := func(key, own, args string) string {
 		t.Helper()
-		calls, err := settingsWith(t, map[string]string{"K": key, "OPENAI_API_KEY": own}, Whom|Keys|Network|Pace|Config, strings.Fields(args)...).Connect()
+		calls, err := settingsWith(t, map[string]string{"K": key, "OPENAI_API_KEY": own}, Whom|Keys|Net|Pace|Config, strings.Fields(args)...).Connect()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -204,7 +204,7 @@ func isProxy(value string) bool {
 
 // sayUnusedNetwork says which flags have no meaning where nothing is sent.
 func (f *runFlags) sayUnusedNetwork(b *backend) {
-	if unused := f.setOf(Network); len(unused) > 0 {
+	if unused := f.setOf(Net); len(unused) > 0 {
 		b.note(event.Unused, fmt.Sprintf("%s: ignored with --provider sim", dashed(unused)))
 	}
 }

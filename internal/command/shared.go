@@ -25,34 +25,34 @@ type Flags uint
 
 // The groups. Each flag of run is in one of them, but for --cluster and --help.
 const (
-	Whom    Flags = 1 << iota // whom to call: provider, base-url, region, preset, text, …
-	Keys                      // where the key is: api-key-env, api-key-file
-	Network                   // how this machine reaches the provider: header, ca-file, client-cert, client-key
-	Input                     // how a line is read, and what it asks: format, template, model, …
-	Files                     // what a run writes, and whether it goes on: output, errors, order, fresh, …
-	Pace                      // how fast and for how long: rpm, concurrency, deadline, …
-	Tries                     // when an item is given up: max-attempts, timeout, stream, item-timeout, …
-	Ends                      // when a run on this machine stops: first-answer, outage-patience, max-failures, …
-	Costs                     // price, prices
-	Faces                     // what is shown of a run: color, long-wait
-	Says                      // how things are said: progress, log-level, log-format, log-file
-	Config                    // config, seed
+	Whom   Flags = 1 << iota // whom to call: provider, base-url, region, preset, text, …
+	Keys                     // where the key is: api-key-env, api-key-file
+	Net                      // how this machine reaches the provider: header, ca-file, client-cert, client-key
+	Input                    // how a line is read, and what it asks: format, template, model, …
+	Files                    // what a run writes, and whether it goes on: output, errors, order, fresh, …
+	Pace                     // how fast and for how long: rpm, concurrency, deadline, …
+	Tries                    // when an item is given up: max-attempts, timeout, stream, item-timeout, …
+	Ends                     // when a run on this machine stops: first-answer, outage-patience, max-failures, …
+	Costs                    // price, prices
+	Faces                    // what is shown of a run: color, long-wait
+	Says                     // how things are said: progress, log-level, log-format, log-file
+	Config                   // config, seed
 )
 
 // flagsIn names the flags of each group.
 var flagsIn = map[Flags]string{
-	Whom:    "provider base-url insecure-http region project location resource preset sim-profile text",
-	Keys:    "api-key-env api-key-file",
-	Network: "header ca-file client-cert client-key",
-	Input:   "model endpoint format template system param max-tokens on-bad-line on-untranslatable limit filtered",
-	Files:   "output errors timeline order retry-failed fresh forget durable",
-	Pace:    "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies deadline",
-	Tries:   "max-attempts timeout stream stream-idle item-timeout",
-	Ends:    "first-answer outage-patience max-failures keep-going",
-	Costs:   "price prices",
-	Faces:   "color long-wait",
-	Says:    "progress log-level log-format log-file",
-	Config:  "config seed",
+	Whom:   "provider base-url insecure-http region project location resource preset sim-profile text",
+	Keys:   "api-key-env api-key-file",
+	Net:    "header ca-file client-cert client-key",
+	Input:  "model endpoint format template system param max-tokens on-bad-line on-untranslatable limit filtered",
+	Files:  "output errors timeline order retry-failed fresh forget durable",
+	Pace:   "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies deadline",
+	Tries:  "max-attempts timeout stream stream-idle item-timeout",
+	Ends:   "first-answer outage-patience max-failures keep-going",
+	Costs:  "price prices",
+	Faces:  "color long-wait",
+	Says:   "progress log-level log-format log-file",
+	Config: "config seed",
 }
 
 // setOf names the flags of the groups that were set, wherever.

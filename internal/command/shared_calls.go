@@ -75,7 +75,7 @@ func (s *Settings) For(told map[string]string) (*Calls, error) {
 	if len(s.Told(Whom)) == 0 {
 		theirs |= Whom
 	}
-	own := s.Told(Keys | Network)
+	own := s.Told(Keys | Net)
 	delete(own, "ca-file") // which gives nothing away
 	if theirs.has("provider") && len(own) > 0 {
 		return nil, refuse("%s: add --provider or --base-url, so that no job sends what is yours elsewhere", dashed(slices.Sorted(maps.Keys(own))))
