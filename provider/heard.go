@@ -82,7 +82,7 @@ func (b *heard) keep(p []byte, last bool) {
 	if b.kept = append(b.kept, p...); !last {
 		return
 	}
-	if reply, e := ReplyOf(b.status, nil, b.kept); e == nil {
+	if reply, e := ReplyOf(b.status, nil, b.kept); e == nil || reply.HasUsage {
 		b.rec.hears(&reply)
 	}
 	b.kept = nil // of nothing, nothing is told a second time

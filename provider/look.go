@@ -29,6 +29,10 @@ func ReplyIn(status int, h http.Header, body []byte, own ...*Wording) (Reply, *E
 	var l look
 	kind, fault := l.at(body)
 	if e := l.judge(kind, fault, status, h, body, own); e != nil {
+		if fault != "" {
+			reply.Usage, reply.HasUsage = TornUsage(body)
+			return reply, e
+		}
 		if !l.listed && !e.Kind.Cools() {
 			reply.Usage, _ = l.tokens()
 			reply.HasUsage = reply.Usage != Usage{} // of nothing nobody says what it was

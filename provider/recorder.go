@@ -28,10 +28,13 @@ type Record struct {
 
 	// Sent is true once a request was handed to the network. A call that
 	// failed before (its own checks, a cancelled context) has used nothing.
-	Sent                    bool
+	Sent bool
+	// Cut is true if the answer was cut off after its status had come.
+	Cut                     bool
 	HasRetryAfter, HasUsage bool // side by side with it: there is a record for each call
 
-	header http.Header
+	refused bool // the last call was answered, and by no answer of the model's
+	header  http.Header
 }
 
 // Failure classifies the error of an attempt with the help of what was
@@ -116,7 +119,7 @@ func (r *Recorder) Response(status int, h http.Header) {
 	rec := &r.record
 	rec.Sent, rec.Status, rec.RequestID, rec.Limits = true, status, id, limits
 	rec.RetryAfter, rec.HasRetryAfter = wait, directed
-	rec.ErrorBody, rec.header = nil, nil
+	rec.ErrorBody, rec.header, rec.refused = nil, nil, refuses(status)
 	if status >= http.StatusBadRequest {
 		rec.header = h.Clone()
 	}
@@ -131,6 +134,27 @@ func (r *Recorder) Usage(u Usage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.record.Usage, r.record.HasUsage = r.record.Usage.Add(u), true
+}
+
+// Cut records that the answer of the last call was cut off: the body broke, or a stream ended
+// before its end. Usage that it has told is doubtful then, see [Record.Doubtful].
+func (r *Recorder) Cut() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record.Cut = true
+}
+
+// Unsent records that the last call did not leave: no connection was there to write it to.
+func (r *Recorder) Unsent() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record.Sent = false
 }
 
 // Finish records why the answer ended, as one line of at most 256 bytes.
@@ -233,7 +257,7 @@ func (r *Recorder) sent(req *http.Request) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.record.Sent = true
+	r.record.Sent, r.record.Cut, r.record.refused = true, false, false
 	r.secrets = appendCredentials(r.room[:0], req)
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -170,9 +169,7 @@ func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Req
 	if req, err = c.blank(ctx, operation, r.Model); err != nil {
 		return nil, false, err
 	}
-	reader := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	req.Body, _ = reader()
-	req.GetBody, req.ContentLength = reader, int64(len(body)) // for a connection that was closed as it was used
+	load(req, body)
 	if c.asks {
 		err = c.cfg.Auth.Apply(ctx, req, body)
 	}

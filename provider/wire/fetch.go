@@ -157,7 +157,7 @@ func (c *Client) Keep(body []byte) []byte {
 func (c *Client) Read(ctx context.Context, x *Exchange) (provider.Reply, *provider.Error) {
 	provider.RecorderFrom(ctx).Hide(c.cfg.Auth.Secrets()...)
 	reply, e := c.judge(ctx, x)
-	note(ctx, &reply)
+	note(ctx, x, &reply)
 	if e == nil {
 		reply.RequestID, reply.Dialect = c.quietText(reply.RequestID), c.dialect.Name()
 		return reply, nil
@@ -205,16 +205,30 @@ func (c *Client) judge(ctx context.Context, x *Exchange) (provider.Reply, *provi
 	case errors.Is(x.Err, errTooLong):
 		return provider.Reply{}, &provider.Error{Kind: provider.Invalid, Err: fmt.Errorf("%w: over %d bytes", errTooLong, c.cfg.MaxBody)}
 	case x.Err != nil && ctx.Err() != nil:
-		return provider.Reply{}, ended(ctx)
+		return x.torn(), ended(ctx)
 	case x.Err != nil:
-		return provider.Reply{}, provider.ClassifyErr(x.Err)
+		return x.torn(), provider.ClassifyErr(x.Err)
 	}
 	return c.dialect.Answer(x.Status, x.Header, x.Body, c.cfg.Wording) // without secrets, as Fetch leaves it
 }
 
-// note tells the attempt's Recorder what an answer says of itself.
-func note(ctx context.Context, r *provider.Reply) {
+// torn is what an answer that broke off has told before.
+func (x *Exchange) torn() (r provider.Reply) {
+	r.Usage, r.HasUsage = provider.TornUsage(x.Body)
+	return r
+}
+
+// note tells the attempt's Recorder what an answer says of itself, and that it broke off or that
+// the request never left.
+func note(ctx context.Context, x *Exchange, r *provider.Reply) {
 	rec := provider.RecorderFrom(ctx)
+	switch {
+	case x.Err == nil:
+	case x.Status != 0:
+		rec.Cut()
+	case !hasLeft(x.req):
+		rec.Unsent()
+	}
 	if r.HasUsage {
 		rec.Usage(r.Usage)
 	}

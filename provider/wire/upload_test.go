@@ -1,0 +1,111 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/headrace/headrace/provider"
+)
+
+// doubt makes a call that fails, and says what of it is doubtful.
+func doubt(ctx context.Context, t *testing.T, cfg Config) (provider.Doubtful, error) {
+	t.Helper()
+	c, err := New(local(cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdle()
+	ctx, rec := provider.WithRecorder(ctx)
+	_, err = c.Do(ctx, chatRequest)
+	told := rec.Snapshot()
+	return told.Doubtful(err), err
+}
+
+// A call whose time is up while it waits for a connection never left. One that waits for its
+// answer did, and so did one whose answer breaks off or is too long: these may be billed.
+func TestWhatMayBeBilled(t *testing.T) {
+	const usage = `"usage":{"prompt_tokens":9,"completion_tokens":4}`
+	came := make(chan struct{})
+	server := func(answer http.HandlerFunc) Config {
+		s := httptest.NewServer(answer)
+		t.Cleanup(s.Close)
+		return Config{BaseURL: s.URL}
+	}
+	torn := func(status int, text string) Config {
+		return server(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, text)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		})
+	}
+	dials := Config{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		came <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}}
+	silent := server(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		came <- struct{}{}
+		<-r.Context().Done()
+	})
+	long := server(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, chat) })
+	long.MaxBody = int64(len(chat)) - 1
+	for _, c := range []struct {
+		name  string
+		cfg   Config
+		waits bool // its time is up meanwhile
+		kind  provider.Kind
+		want  provider.Doubtful
+	}{
+		{"waits for a connection", dials, true, provider.Timeout, provider.Doubtful{}},
+		{"waits for its answer", silent, true, provider.Timeout, provider.Doubtful{Calls: 1}},
+		{"breaks off", torn(200, `{"choices":[`), false, provider.TransportFault, provider.Doubtful{Calls: 1}},
+		{"breaks off behind its usage", torn(200, `{`+usage+`,"choices":[`), false, provider.TransportFault, provider.Doubtful{Calls: 1, Usage: provider.Usage{InputTokens: 9, OutputTokens: 4}}},
+		{"is too long", long, false, provider.Invalid, provider.Doubtful{Calls: 1}},
+		{"refuses, and breaks off", torn(500, `{`+usage), false, provider.Server, provider.Doubtful{}},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		if c.waits {
+			go func() { <-came; cancel(context.DeadlineExceeded) }()
+		}
+		got, err := doubt(ctx, t, c.cfg)
+		cancel(nil)
+		if got != c.want || !errors.Is(err, c.kind) {
+			t.Errorf("%s: %+v and %v, want %+v and %v", c.name, got, err, c.want, c.kind)
+		}
+	}
+}
+
+// A body is had again, whole, for a connection that was closed; by whatever way it is read, it is
+// known that it left.
+func TestUpload(t *testing.T) {
+	for name, read := range map[string]func(io.Reader) (string, error){
+		"read":   func(r io.Reader) (string, error) { text, err := io.ReadAll(r); return string(text), err },
+		"copied": func(r io.Reader) (string, error) { var b bytes.Buffer; _, err := io.Copy(&b, r); return b.String(), err },
+	} {
+		req := new(http.Request)
+		if load(req, []byte("body")); hasLeft(req) || req.ContentLength != 4 {
+			t.Errorf("%s: it has left before; %d bytes", name, req.ContentLength)
+		}
+		again, err := req.GetBody()
+		if err != nil || hasLeft(req) {
+			t.Errorf("%s: it has left when it was asked for: %v", name, err)
+		}
+		for _, body := range []io.Reader{again, req.Body} {
+			if text, err := read(body); text != "body" || err != nil || !hasLeft(req) {
+				t.Errorf("%s: %q, %v, left: %t", name, text, err, hasLeft(req))
+			}
+		}
+	}
+	if !hasLeft(nil) || !hasLeft(&http.Request{Body: http.NoBody}) {
+		t.Error("a body that is not ours has not left")
+	}
+}
