@@ -33,7 +33,7 @@ func (r *Record) Doubtful(err error) Doubtful {
 
 // endsInDoubt reports whether an error leaves open what the provider did with the call.
 func endsInDoubt(err error) bool {
-	switch ClassifyErr(err).Kind { //nolint:exhaustive // all others come with an answer, or before the call
+	switch ClassifyErr(err).Kind {
 	case Timeout, TransportFault, Canceled:
 		return !Unsent(err)
 	}

@@ -88,8 +88,12 @@ func TestWhatMayBeBilled(t *testing.T) {
 // known that it left.
 func TestUpload(t *testing.T) {
 	for name, read := range map[string]func(io.Reader) (string, error){
-		"read":   func(r io.Reader) (string, error) { text, err := io.ReadAll(r); return string(text), err },
-		"copied": func(r io.Reader) (string, error) { var b bytes.Buffer; _, err := io.Copy(&b, r); return b.String(), err },
+		"read": func(r io.Reader) (string, error) { text, err := io.ReadAll(r); return string(text), err },
+		"copied": func(r io.Reader) (string, error) {
+			var b bytes.Buffer
+			_, err := io.Copy(&b, r)
+			return b.String(), err
+		},
 	} {
 		req := new(http.Request)
 		if load(req, []byte("body")); hasLeft(req) || req.ContentLength != 4 {
