@@ -49,6 +49,15 @@ type (
 	//
 	//	struct{ InputTokens, OutputTokens, CachedTokens, CacheWriteTokens, ReasoningTokens int64 }
 	Usage = provider.Usage
+	// Doubtful counts calls that may be billed; see [provider.Doubtful].
+	//
+	//	struct {
+	//		Calls int
+	//		// Usage is what these answers had told before they were cut off. The calls may have used
+	//		// more, and most answers tell nothing so early.
+	//		Usage Usage
+	//	}
+	Doubtful = provider.Doubtful
 
 	// LaneMemory is what is known of a lane; see [machine.LaneMemory].
 	//

@@ -22,7 +22,8 @@ type Call struct {
 	Err       error         // nil: it was answered as hoped
 	Kind      Kind          // of Err
 	Usage     provider.Usage
-	Finish    string // the provider's word for why the answer ended
+	Doubtful  Doubtful // itself, if its answer was cut off; its usage is here then
+	Finish    string   // the provider's word for why the answer ended
 	RequestID string
 	Again     bool // its item is called again, or ends later without a further call
 	Probe     bool // it was sent to find out whether calls are let in again
@@ -50,7 +51,8 @@ type End struct {
 	Err        error // nil: it was answered; errors.Is finds [ErrNotRun] in that of one that was not run
 	Attempts   int
 	Calls      int
-	Usage      provider.Usage // of all its calls, as far as they said
+	Usage      provider.Usage // of all its calls that were answered, as far as they said
+	Doubtful   Doubtful       // its calls whose answer was cut off
 	Finish     string
 	Queued     time.Duration // from being offered to its first call
 	Waited     time.Duration // from each call that came back to the next
@@ -83,7 +85,7 @@ func (r *run[In, Out]) tellCall(l *leash, j *job[In, Out], e *ending, v *judgeme
 	c := Call{
 		Worker: l.worker, Lane: j.result.Lane, Pool: j.Pool, Item: j.Seq, Attempt: j.Calls,
 		Begun: e.begun, Latency: e.latency, Gated: e.gated, Status: e.record.Status, Err: v.err, Kind: Kind(v.outcome.Way),
-		Usage: e.record.Usage, Finish: e.record.Finish, RequestID: e.record.RequestID, Again: v.again, Probe: e.probe,
+		Usage: e.record.Usage, Doubtful: e.doubt, Finish: e.record.Finish, RequestID: e.record.RequestID, Again: v.again, Probe: e.probe,
 	}
 	r.measure(l, func() { r.calls(c) })
 }
@@ -96,7 +98,7 @@ func (r *run[In, Out]) tellEnd(l *leash, j *job[In, Out]) {
 	of := &j.result
 	e := End{
 		Worker: l.worker, Item: j.Seq, In: &of.Item, Lane: of.Lane, Pool: of.Pool, Err: of.Err, Attempts: of.Attempts, Calls: of.Calls,
-		Usage: of.Usage, Finish: of.Finish, Queued: of.Queued, Waited: of.Waited, Latency: of.Latency,
+		Usage: of.Usage, Doubtful: of.Doubtful, Finish: of.Finish, Queued: of.Queued, Waited: of.Waited, Latency: of.Latency,
 	}
 	r.measure(l, func() { r.ends(e) })
 }

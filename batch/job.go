@@ -37,7 +37,7 @@ func (j *job[In, Out]) note(lane string, e ending, err error) {
 	r := &j.result
 	r.Err, r.Lane, r.Latency = err, lane, e.latency
 	r.Status, r.RequestID, r.Finish = e.record.Status, e.record.RequestID, e.record.Finish
-	r.Usage = r.Usage.Add(e.record.Usage)
+	r.Usage, r.Doubtful = r.Usage.Add(e.record.Usage), r.Doubtful.Add(e.doubt)
 	if err != nil {
 		r.Failures = addFailure(r.Failures, failureOf(err))
 	}

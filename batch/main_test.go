@@ -92,12 +92,16 @@ func agrees[In, Out any](t *testing.T, sum Summary, results []Result[In, Out]) {
 		}
 		seen[r.Index] = true
 		calls += r.Calls
+		told.Usage, told.Doubtful = told.Usage.Add(r.Usage), told.Doubtful.Add(r.Doubtful)
 	}
 	if !sum.Proves() {
 		t.Errorf("the summary proves nothing: %+v", sum)
 	}
 	if sum.Succeeded != told.Succeeded || sum.Failed != told.Failed || sum.NotRun != told.NotRun || sum.Counters.Calls != uint64(calls) {
 		t.Errorf("the summary says %+v, the results %+v and %d calls", sum, told, calls)
+	}
+	if sum.Usage != told.Usage || sum.Doubtful != told.Doubtful {
+		t.Errorf("the summary says %+v and %+v, the results %+v and %+v", sum.Usage, sum.Doubtful, told.Usage, told.Doubtful)
 	}
 }
 

@@ -25,7 +25,8 @@ type Result[In, Out any] struct {
 	Pool, Lane string         // where it waited, and where its latest call went
 	Attempts   int            // calls that were answered or broke, but for breaks of an outage and refusals (429, 503, 529)
 	Calls      int            // calls made for it
-	Usage      provider.Usage // of all of them, as far as they said
+	Usage      provider.Usage // of all of them that were answered, as far as they said
+	Doubtful   Doubtful       // those that were sent and whose answer did not come whole: they may be billed as well
 	Finish     string         // the provider's word for why the answer ended; "" if unknown
 	Status     int            // HTTP status of the latest answer; 0 if there was none
 	RequestID  string         // of the latest answer, as the provider knows it
@@ -130,6 +131,7 @@ type Summary struct {
 	Failed    int // items that failed for good: they were tried, or their Pool or Cost panicked
 	NotRun    int // items that were taken from the input and not answered
 	Usage     provider.Usage
+	Doubtful  Doubtful // calls that may be billed beside Usage
 	Elapsed   time.Duration
 	At        time.Time // when it was over
 	Total     int       // items that were to come, as [WithTotal] told; 0: unknown

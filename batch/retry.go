@@ -40,6 +40,7 @@ type ending struct {
 	err      error
 	lane     *machine.LaneConfig // that the call went out on; nil: nothing is known of it
 	record   provider.Record
+	doubt    provider.Doubtful // what the record told of usage, and the call itself, if it was cut off
 	begun    time.Time
 	gated    time.Duration // before that, at the gate; 0 if nobody measures
 	latency  time.Duration
