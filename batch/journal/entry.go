@@ -15,6 +15,7 @@ type Entry struct {
 	Attempts  int64
 	Simulated bool
 	Usage     Usage
+	Doubtful  Doubtful
 	CostUSD   *float64 // nil if it is not known
 }
 
@@ -55,6 +56,9 @@ func (p *Parser) headrace(e *Entry) error {
 		case "usage":
 			p.room = rawjson.Members(m.Value, p.room[:0])
 			all.usage(&e.Usage, p.room)
+		case "doubtful":
+			p.room = rawjson.Members(m.Value, p.room[:0])
+			all.doubtful(&e.Doubtful, p.room)
 		case "cost_usd":
 			usd, err := strconv.ParseFloat(string(m.Value), 64)
 			e.CostUSD = &usd
@@ -77,6 +81,15 @@ func (n *numbers) read(into *int64, value []byte) {
 	number, err := strconv.ParseInt(string(value), 10, 64)
 	*into = number
 	n.note(err)
+}
+
+func (n *numbers) doubtful(d *Doubtful, ms []rawjson.Member) {
+	for _, m := range ms {
+		if string(m.Name) == "calls" {
+			n.read(&d.Calls, m.Value)
+		}
+	}
+	n.usage(&d.Usage, ms)
 }
 
 func (n *numbers) usage(u *Usage, ms []rawjson.Member) {

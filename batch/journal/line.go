@@ -63,6 +63,9 @@ type Headrace struct {
 	// Finish is why the answer ended, in a word that holds for all dialects; "" is not written.
 	Finish string `json:"finish,omitempty"`
 	Usage  Usage  `json:"usage"`
+	// Doubtful is what the provider may bill beside Usage: calls whose answer was cut off. Without
+	// any it is not written.
+	Doubtful Doubtful `json:"doubtful,omitzero"`
 	// CostUSD is nil when it is not known: an unknown cost is never 0.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 	// Where the time went, in milliseconds: before the first call, between calls,
@@ -102,6 +105,19 @@ type Usage struct {
 	// Not written where they are 0:
 	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"` // part of InputTokens
 	ReasoningTokens  int64 `json:"reasoning_tokens,omitempty"`   // part of OutputTokens
+}
+
+// Doubtful counts calls that were sent and whose answer was cut off, with the tokens that these
+// answers had told before. Where none was told, none is written.
+type Doubtful struct {
+	Calls int64 `json:"calls"`
+	Usage
+}
+
+// Add adds what e counts.
+func (d *Doubtful) Add(e Doubtful) {
+	d.Calls += e.Calls
+	d.Usage.add(e.Usage)
 }
 
 // add adds what v counts.
@@ -176,6 +192,7 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	}
 	dst = appendOrigin(dst, h)
 	dst = appendUsage(dst, h.Usage)
+	dst = appendDoubtful(dst, h.Doubtful)
 	dst = appendCost(dst, h.CostUSD)
 	dst = appendNumber(dst, `,"queued_ms":`, h.QueuedMS)
 	dst = appendNumber(dst, `,"waited_ms":`, h.WaitedMS)
@@ -256,7 +273,11 @@ func textFits(line, text int) bool {
 }
 
 func appendUsage(dst []byte, u Usage) []byte {
-	dst = appendNumber(dst, `,"usage":{"input_tokens":`, u.InputTokens)
+	return append(appendTokens(append(dst, `,"usage":{`...), u), '}')
+}
+
+func appendTokens(dst []byte, u Usage) []byte {
+	dst = appendNumber(dst, `"input_tokens":`, u.InputTokens)
 	dst = appendNumber(dst, `,"output_tokens":`, u.OutputTokens)
 	dst = appendNumber(dst, `,"cached_tokens":`, u.CachedTokens)
 	if u.CacheWriteTokens != 0 {
@@ -264,6 +285,18 @@ func appendUsage(dst []byte, u Usage) []byte {
 	}
 	if u.ReasoningTokens != 0 {
 		dst = appendNumber(dst, `,"reasoning_tokens":`, u.ReasoningTokens)
+	}
+	return dst
+}
+
+// appendDoubtful writes what may be billed, if there is anything.
+func appendDoubtful(dst []byte, d Doubtful) []byte {
+	if d.Calls == 0 {
+		return dst
+	}
+	dst = appendNumber(dst, `,"doubtful":{"calls":`, d.Calls)
+	if d.Usage != (Usage{}) {
+		dst = appendTokens(append(dst, ','), d.Usage)
 	}
 	return append(dst, '}')
 }

@@ -61,6 +61,7 @@ func native() Line {
 	h := &l.Headrace
 	h.Provider, h.Dialect, h.Served, h.Translated, h.Finish, h.Text = "anthropic", "anthropic", "claude-haiku-5", true, "stop", &text
 	h.Usage.CacheWriteTokens, h.Usage.ReasoningTokens = 4, 5
+	h.Doubtful = Doubtful{Calls: 2, Usage: Usage{InputTokens: 6, OutputTokens: 7, CachedTokens: 1, CacheWriteTokens: 2, ReasoningTokens: 3}}
 	h.File, h.FileLine = "part-2.jsonl", 7
 	return l
 }
@@ -71,7 +72,8 @@ func TestAppendLineOfAnotherDialect(t *testing.T) {
 	l := native()
 	text := AppendLine(nil, &l)
 	const want = `"model":"gpt","provider":"anthropic","dialect":"anthropic","served":"claude-haiku-5","translated":true,"finish":"stop",` +
-		`"usage":{"input_tokens":9,"output_tokens":12,"cached_tokens":3,"cache_write_tokens":4,"reasoning_tokens":5},"cost_usd":0.000012,` +
+		`"usage":{"input_tokens":9,"output_tokens":12,"cached_tokens":3,"cache_write_tokens":4,"reasoning_tokens":5},` +
+		`"doubtful":{"calls":2,"input_tokens":6,"output_tokens":7,"cached_tokens":1,"cache_write_tokens":2,"reasoning_tokens":3},"cost_usd":0.000012,` +
 		`"queued_ms":1,"waited_ms":1200,"latency_ms":830,"file":"part-2.jsonl","file_line":7,"metadata":{"k":"v"},"text":"a \"word\"\n\u2028\u0001"}}` + "\n"
 	if got := unsummed(string(text)); !strings.HasSuffix(got, want) {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -82,6 +84,14 @@ func TestAppendLineOfAnotherDialect(t *testing.T) {
 	}
 	if back.Headrace.Sum = ""; !reflect.DeepEqual(back, l) {
 		t.Errorf("read back as %+v, %s", back, *back.Headrace.Text)
+	}
+	l.Headrace.Doubtful = Doubtful{Calls: 1}
+	if got := string(AppendLine(nil, &l)); !strings.Contains(got, `"reasoning_tokens":5},"doubtful":{"calls":1},"cost_usd"`) {
+		t.Errorf("of a call that told nothing: %s", got)
+	}
+	l.Headrace.Doubtful = Doubtful{}
+	if got := string(AppendLine(nil, &l)); strings.Contains(got, "doubtful") {
+		t.Errorf("without any: %s", got)
 	}
 	empty := ""
 	if l.Headrace.Text = &empty; !strings.Contains(string(AppendLine(nil, &l)), `,"text":"",`) {

@@ -24,6 +24,7 @@ type Progress struct {
 	Models    map[string]int // results by model, likewise
 	Attempts  int64          // that were made for the items with a result
 	Usage     Usage          // of the items with a result
+	Doubtful  Doubtful       // of all items that ended: what the provider may bill beside what they used
 	CostUSD   float64        // of all items that ended, as far as it is known
 	FailedUSD float64        // of CostUSD, that of items that failed
 	Priced    int            // items whose cost is known
@@ -76,6 +77,7 @@ type progressLine struct {
 		Simulated bool     `json:"simulated"`
 		Filtered  bool     `json:"filtered"`
 		Usage     Usage    `json:"usage"`
+		Doubtful  Doubtful `json:"doubtful"`
 		CostUSD   *float64 `json:"cost_usd"`
 	} `json:"headrace"`
 }
@@ -103,6 +105,7 @@ func (p *Progress) read(j *Journal, counts func(keys.Sum, *progressLine) bool, a
 			return nil
 		}
 		add(&l)
+		p.Doubtful.Add(l.Headrace.Doubtful)
 		if l.Headrace.Simulated {
 			p.Simulated++
 		}

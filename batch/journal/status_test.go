@@ -74,7 +74,7 @@ func relined(l Line) *Line {
 	return &l
 }
 
-// What items have cost that failed is spent too; one that used nothing has no cost, and one
+// What items have cost that failed is spent too, and what is doubtful of both is summed up; one that used nothing has no cost, and one
 // that used tokens and has no price is counted.
 func TestProgressOfWhatFailed(t *testing.T) {
 	failed, dear, free := "", 0.5, 0.0
@@ -83,15 +83,20 @@ func TestProgressOfWhatFailed(t *testing.T) {
 	} {
 		l := savedLine(n + 1)
 		l.Error, l.Headrace.CostUSD, l.Headrace.Usage = &Failure{Code: "invalid"}, h.CostUSD, h.Usage
+		l.Headrace.Doubtful = Doubtful{Calls: 1, Usage: Usage{CachedTokens: 1}}
 		failed += string(AppendLine(nil, &l))
 	}
 	l := savedLine(9)
 	l.Headrace.CostUSD = &free
+	l.Headrace.Doubtful = Doubtful{Calls: 2, Usage: Usage{InputTokens: 6, OutputTokens: 7}}
 	p, err := ReadProgress(writeFile(t, string(AppendLine(nil, &l))), writeFile(t, failed))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.CostUSD != 0.5 || p.FailedUSD != 0.5 || p.Priced != 3 || p.Unpriced != 1 || p.Usage != (Usage{}) || p.Failed != 4 {
 		t.Errorf("%+v", p)
+	}
+	if p.Doubtful != (Doubtful{Calls: 6, Usage: Usage{InputTokens: 6, OutputTokens: 7, CachedTokens: 4}}) {
+		t.Errorf("doubtful: %+v", p.Doubtful)
 	}
 }

@@ -40,6 +40,17 @@ func TestLinesOfOpenAIShapedRuns(t *testing.T) {
 	if got := (Config{}).text(spoken()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	doubt := spoken()
+	doubt.Doubtful = provider.Doubtful{Calls: 2, Usage: doubt.Usage}
+	if got := (Config{}).text(doubt); !strings.Contains(got, `,"doubtful":{"calls":2,"input_tokens":9,"output_tokens":8,"cached_tokens":1,"cache_write_tokens":2},"queued_ms"`) {
+		t.Errorf("with calls that were cut off: %s", got)
+	}
+	if doubt.Err = provider.Timeout; !strings.Contains((Config{}).text(doubt), `"doubtful":{"calls":2,"input_tokens":9`) {
+		t.Error("a line of a failure does not tell of calls that were cut off")
+	}
+	if got := (Config{Fields: Fields{Provider: "p"}}).text(doubt); !strings.Contains(got, `"doubtful":{"calls":2,"input_tokens":9,"output_tokens":8,"cached_tokens":1,"cache_write_tokens":2,"reasoning_tokens":3},`) {
+		t.Errorf("of another dialect: %s", got)
+	}
 	got := Config{Fields: Fields{Text: true}}.text(spoken())
 	if !strings.Contains(got, `"latency_ms":0,"text":"said","sum"`) || strings.Contains(got, "anthropic") || strings.Contains(got, "reasoning") {
 		t.Errorf("with its text alone: %s", got)

@@ -44,10 +44,8 @@ func (c *Config) lineOf(r *Result) (l journal.Line, ended bool) {
 	}
 	l = lineFor(&r.Item.Request)
 	l.Headrace.Attempts, l.Headrace.Lane, l.Headrace.Simulated = r.Attempts, r.Lane, c.Simulated
-	l.Headrace.Usage = journal.Usage{
-		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, CachedTokens: r.Usage.CachedTokens,
-		CacheWriteTokens: r.Usage.CacheWriteTokens,
-	}
+	l.Headrace.Usage = usageOf(r.Usage)
+	l.Headrace.Doubtful = journal.Doubtful{Calls: int64(r.Doubtful.Calls), Usage: usageOf(r.Doubtful.Usage)}
 	c.addOrigin(&l.Headrace, r)
 	l.Headrace.QueuedMS, l.Headrace.WaitedMS, l.Headrace.LatencyMS = r.Queued.Milliseconds(), r.Waited.Milliseconds(), r.Latency.Milliseconds()
 	if r.Err != nil {
@@ -57,6 +55,13 @@ func (c *Config) lineOf(r *Result) (l journal.Line, ended bool) {
 	l.Headrace.Filtered = provider.IsFiltered(r.Finish)
 	l.Response = &journal.Response{StatusCode: r.Value.Status, RequestID: r.Value.RequestID, Body: r.Value.Body, Checked: c.Checked}
 	return l, true
+}
+
+// usageOf is how every line has what was used: reasoning is of those with an origin.
+func usageOf(u provider.Usage) journal.Usage {
+	return journal.Usage{
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedTokens: u.CachedTokens, CacheWriteTokens: u.CacheWriteTokens,
+	}
 }
 
 // addOrigin says where an answer is from, and what it says, as far as the run's lines tell.
@@ -70,7 +75,7 @@ func (c *Config) addOrigin(h *journal.Headrace, r *Result) {
 	}
 	h.Provider, h.Dialect, h.Translated = c.Fields.Provider, r.Value.Dialect, r.Value.Translated
 	h.Finish = string(provider.EndOf(r.Finish))
-	h.Usage.ReasoningTokens = r.Usage.ReasoningTokens
+	h.Usage.ReasoningTokens, h.Doubtful.ReasoningTokens = r.Usage.ReasoningTokens, r.Doubtful.Usage.ReasoningTokens
 	if r.Value.Served != r.Item.Model {
 		h.Served = r.Value.Served
 	}
