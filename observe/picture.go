@@ -113,9 +113,10 @@ type Ledger map[Bound]time.Duration
 // Spent is what a run has used.
 type Spent struct {
 	provider.Usage
-	USD      float64 // of what has a price
-	Unpriced int     // items without one
-	Priced   int     // items with one
+	Doubtful provider.Doubtful // calls that may be billed beside that
+	USD      float64           // of what has a price
+	Unpriced int               // items without one
+	Priced   int               // items with one
 }
 
 // An Estimate is a number that is not known yet.

@@ -48,6 +48,8 @@ func trouble() batch.Func[int, int] {
 			return 0, batch.RetryAfter(300*time.Millisecond, errors.New("slow down"))
 		case i%11 == 10 && first:
 			return 0, &provider.Error{Kind: provider.Server, Status: 500}
+		case i%17 == 16 && first:
+			return 0, &provider.Error{Kind: provider.TransportFault}
 		}
 		return i, nil
 	}
@@ -75,9 +77,15 @@ func TestRecorderCountsWhatTheRunDoes(t *testing.T) {
 			t.Fatal(len(results), err)
 		}
 		p := rec.Look(time.Now())
-		var usage provider.Usage
+		var (
+			usage provider.Usage
+			doubt provider.Doubtful
+		)
 		for _, r := range results {
-			usage = usage.Add(r.Usage)
+			usage, doubt = usage.Add(r.Usage), doubt.Add(r.Doubtful)
+		}
+		if p.Spent.Doubtful != doubt || doubt.Calls < 10 || doubt.Usage.InputTokens != int64(100*doubt.Calls) {
+			t.Errorf("doubtful: %+v, want %+v", p.Spent.Doubtful, doubt)
 		}
 		if p.State != Over || p.Answered != sum.Succeeded || p.Failed != sum.Failed || p.NotRun != 0 || p.Total != n+7 || p.Before != 7 {
 			t.Errorf("%+v\n%+v", p, sum)

@@ -117,7 +117,7 @@ func (r *Recorder) end(e *batch.End) {
 	case provider.Refused:
 		t.filtered++
 	}
-	t.spent, t.bytes = t.spent.Add(e.Usage), t.bytes+bytes
+	t.spent, t.doubtful, t.bytes = t.spent.Add(e.Usage), t.doubtful.Add(e.Doubtful), t.bytes+bytes
 	switch {
 	case priced:
 		t.priced++

@@ -32,6 +32,7 @@ type figures struct {
 	truncated, filtered      int // of the answered
 	priced, unpriced         int
 	spent                    provider.Usage // by items, of all their calls
+	doubtful                 provider.Doubtful
 	usd                      float64
 	bytes                    int64 // of the items' requests
 }
@@ -43,12 +44,12 @@ func (t *figures) add(u *figures) {
 	t.answered, t.failed, t.notRun = t.answered+u.answered, t.failed+u.failed, t.notRun+u.notRun
 	t.truncated, t.filtered = t.truncated+u.truncated, t.filtered+u.filtered
 	t.priced, t.unpriced, t.usd = t.priced+u.priced, t.unpriced+u.unpriced, t.usd+u.usd
-	t.bytes += u.bytes
+	t.doubtful, t.bytes = t.doubtful.Add(u.doubtful), t.bytes+u.bytes
 }
 
 // cost is what the items have used.
 func (t *figures) cost() Spent {
-	return Spent{Usage: t.spent, USD: t.usd, Unpriced: t.unpriced, Priced: t.priced}
+	return Spent{Usage: t.spent, Doubtful: t.doubtful, USD: t.usd, Unpriced: t.unpriced, Priced: t.priced}
 }
 
 // ended is how many items did.

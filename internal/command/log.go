@@ -213,6 +213,12 @@ func (r *runner) logEnd(s *promptfile.Sums) {
 	if s.RunErr == nil && !s.Proves() {
 		r.log.Error("proof broken", "offered", s.Counters.Offered, "settled", s.Counters.Settled, "released", s.Counters.Released, "calls", s.Counters.Calls)
 	}
-	r.log.Info("run ended", "succeeded", s.Succeeded, "failed", s.Failed, "not_run", s.NotRun, "calls", s.Counters.Calls,
-		"elapsed_ms", s.Elapsed.Milliseconds(), "input_tokens", s.Usage.InputTokens, "output_tokens", s.Usage.OutputTokens)
+	attrs := []any{
+		"succeeded", s.Succeeded, "failed", s.Failed, "not_run", s.NotRun, "calls", s.Counters.Calls,
+		"elapsed_ms", s.Elapsed.Milliseconds(), "input_tokens", s.Usage.InputTokens, "output_tokens", s.Usage.OutputTokens,
+	}
+	if s.Doubtful.Calls > 0 {
+		attrs = append(attrs, "doubtful_calls", s.Doubtful.Calls)
+	}
+	r.log.Info("run ended", attrs...)
 }

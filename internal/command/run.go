@@ -42,7 +42,9 @@ keeps what was learned about the provider, and how long it asked to wait.
 Each line has its cost in cost_usd if the price of its model is known: from the built-in
 list, from --prices or from --price. The list has the prices of all providers, from the data
 of genai-prices, on the day that headrace plan names: with cache reads and writes, and steps
-by the length of the prompt.
+by the length of the prompt. Calls that were sent and whose answer was cut off may be billed as
+well: they are counted apart, in doubtful, with the tokens that the answer had told, and are no
+part of any cost.
 
 The key comes from the provider's usual variable, or from a file. Every flag can be set in
 the environment, --base-url as HEADRACE_BASE_URL, and in the YAML file of --config, as in

@@ -39,6 +39,7 @@ func (r *runner) speeds(n int) (perSecond []float64, span time.Duration) {
 func spentOn(s *promptfile.Sums) event.Spent {
 	spent := event.Spent{
 		InputTokens: s.Usage.InputTokens, OutputTokens: s.Usage.OutputTokens, CachedTokens: s.Usage.CachedTokens, Unpriced: s.Unpriced,
+		Doubtful: event.DoubtfulOf(s.Doubtful),
 	}
 	if s.Priced > 0 {
 		spent.USD = &s.CostUSD

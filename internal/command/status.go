@@ -186,6 +186,9 @@ func printStatus(out io.Writer, of *runFlags, p *journal.Progress, input promptf
 		row("remaining", "%d of %d in %s, if no line of %s has changed since", max(0, items-p.Done-p.Failed), items, input.Name, itOrThem(len(input.Files())))
 	}
 	row("spent", "%s", spentWords(p))
+	if d := &p.Doubtful; d.Calls > 0 {
+		row("doubtful", "%s", words.Doubtful(int(d.Calls), d.InputTokens, d.OutputTokens))
+	}
 	if p.Torn > 0 {
 		row("torn", "the last line, after %d bytes: a run was killed, or is writing now; the next run repairs it", p.Torn)
 	}

@@ -147,6 +147,16 @@ type Spent struct {
 	OutputTokens int64    `json:"output_tokens"`
 	CachedTokens int64    `json:"cached_tokens"`
 	Unpriced     int      `json:"unpriced"` // items
+	Doubtful     Doubtful `json:"doubtful,omitzero"`
+}
+
+// Doubtful is what the provider may bill beside what the run has used: calls whose answer was cut
+// off, and the tokens that these answers had told before.
+type Doubtful struct {
+	Calls        int   `json:"calls"`
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	CachedTokens int64 `json:"cached_tokens"`
 }
 
 // InAll is what the run will have cost.

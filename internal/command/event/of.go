@@ -78,6 +78,7 @@ func modelOf(lane string) string {
 func spent(e *Progress, p *observe.Picture) {
 	e.Spent = Spent{
 		InputTokens: p.Spent.InputTokens, OutputTokens: p.Spent.OutputTokens, CachedTokens: p.Spent.CachedTokens, Unpriced: p.Spent.Unpriced,
+		Doubtful: DoubtfulOf(p.Spent.Doubtful),
 	}
 	if p.Spent.Priced > 0 || p.Spent.USD > 0 {
 		e.Spent.USD = &p.Spent.USD
@@ -85,6 +86,11 @@ func spent(e *Progress, p *observe.Picture) {
 	if p.InAll.Known && e.Spent.USD != nil {
 		e.InAll = &InAll{USD: p.InAll.Likely, PlusMinus: p.InAll.PlusMinus}
 	}
+}
+
+// DoubtfulOf is how an event has what is doubtful.
+func DoubtfulOf(d provider.Doubtful) Doubtful {
+	return Doubtful{d.Calls, d.Usage.InputTokens, d.Usage.OutputTokens, d.Usage.CachedTokens}
 }
 
 // again is how many calls broke and did not end their items. Whoever looks at a picture of

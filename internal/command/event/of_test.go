@@ -10,6 +10,7 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
+	"github.com/headrace/headrace/provider"
 )
 
 // The picture of a lane is valid JSON whatever is known: what is unlimited is null, and
@@ -61,11 +62,15 @@ func TestFigures(t *testing.T) {
 		{Kind: "invalid", Count: 23, Message: "too long", Examples: []observe.Example{{ID: "a", Line: 7, Message: "too long: 9"}}},
 	}
 	p.Spent.Priced, p.Spent.USD, p.InAll = 3, 5.21, observe.Estimate{Likely: 10, PlusMinus: 0.06, Known: true}
+	p.Spent.Doubtful = provider.Doubtful{Calls: 2, Usage: provider.Usage{InputTokens: 9, OutputTokens: 4, CachedTokens: 3}}
 	with := here
 	with.Skipped, with.Unwritten = 4, 12
 	e := Of(&p, with)
 	if e.Done != 100+52_083+31 || e.Failed != 35 || e.Again != 112 || *e.Total != 100_000 || e.Allowed != nil || *e.Efficiency != 0.986 {
 		t.Errorf("%+v", e)
+	}
+	if text, err := json.Marshal(e.Spent); err != nil || !strings.Contains(string(text), `,"doubtful":{"calls":2,"input_tokens":9,"output_tokens":4,"cached_tokens":3}}`) {
+		t.Errorf("%s, %v", text, err)
 	}
 	if e.Disk.PendingLines != 12 {
 		t.Errorf("%+v", e.Disk)
@@ -81,7 +86,7 @@ func TestFigures(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	p.Total, p.Spent = observe.UnknownTotal, observe.Spent{}
-	if e := Of(&p, here); e.Total != nil || e.Spent.USD != nil || e.InAll != nil {
+	if e := Of(&p, here); e.Total != nil || e.Spent != (Spent{}) || e.InAll != nil {
 		t.Errorf("%+v", e)
 	}
 }

@@ -27,6 +27,13 @@ func TestSummaryTellsOfCost(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", s, row, want)
 		}
 	}
+	torn := Report{Summary: batch.Summary{Succeeded: 3}, Spent: event.Spent{USD: usd(1), Doubtful: event.Doubtful{Calls: 2, InputTokens: 1234, OutputTokens: 4}}}
+	if text := torn.text(); !strings.Contains(text, "\ndoubtful       2 calls were cut off and may be billed: 1,234 tokens in, 4 out, or more\n") {
+		t.Error(text)
+	}
+	if torn.Spent.Doubtful = (event.Doubtful{}); strings.Contains(torn.text(), "doubtful") {
+		t.Error(torn.text())
+	}
 	made := Report{Summary: batch.Summary{Succeeded: 3}, Spent: event.Spent{Unpriced: 3}, Books: &sim.Books{}}
 	if text := made.text(); !strings.Contains(text, "\ncost           none (simulated), ") {
 		t.Error(text)

@@ -62,6 +62,9 @@ func (s *Report) text() string {
 	s.faultRows(row)
 	row("time", s.timeWords())
 	row("cost", s.costWords())
+	if d := s.Spent.Doubtful; d.Calls > 0 {
+		row("doubtful", words.Doubtful(d.Calls, d.InputTokens, d.OutputTokens))
+	}
 	if s.Verbose {
 		s.detailRows(row)
 	}

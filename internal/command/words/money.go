@@ -40,6 +40,27 @@ func Thousands(x float64) string {
 	return grouped(strconv.FormatFloat(math.Round(x), 'f', 0, 64))
 }
 
+// Doubtful says what may be billed beside all that was counted; "" if nothing may. Tokens are those
+// that answers had told before they were cut off.
+func Doubtful(calls int, input, output int64) string {
+	if calls == 0 {
+		return ""
+	}
+	were := "were"
+	if calls == 1 {
+		were = "was"
+	}
+	text := fmt.Sprintf("%s %s cut off and may be billed", Count(calls, "call"), were)
+	if input+output > 0 {
+		tokens := "tokens"
+		if input == 1 {
+			tokens = "token"
+		}
+		text += fmt.Sprintf(": %s %s in, %s out, or more", Number(int(input)), tokens, Number(int(output)))
+	}
+	return text
+}
+
 // Unpriced says of how many items the cost is not known; "" if there are none.
 func Unpriced(items int) string {
 	if items == 0 {

@@ -26,6 +26,25 @@ func TestMoney(t *testing.T) {
 	}
 }
 
+// What may be billed is said with the tokens that are known of it, if any are; of nothing, nothing.
+func TestDoubtful(t *testing.T) {
+	for _, c := range []struct {
+		calls   int
+		in, out int64
+		want    string
+	}{
+		{0, 0, 0, ""},
+		{1, 0, 0, "1 call was cut off and may be billed"},
+		{2, 0, 0, "2 calls were cut off and may be billed"},
+		{2, 1, 0, "2 calls were cut off and may be billed: 1 token in, 0 out, or more"},
+		{1, 1234, 5678, "1 call was cut off and may be billed: 1,234 tokens in, 5,678 out, or more"},
+	} {
+		if got := Doubtful(c.calls, c.in, c.out); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
 // Digits stand in groups of three.
 func TestThousands(t *testing.T) {
 	for x, want := range map[float64]string{0: "0", 999.4: "999", 999.6: "1,000", 1234567: "1,234,567", 1e15: "1,000,000,000,000,000", -1234: "-1,234", -123: "-123"} {
