@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/job/parts"
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/internal/command"
 	"github.com/headrace/headrace/internal/command/event"
@@ -272,12 +274,35 @@ func TestPictureOfAJob(t *testing.T) {
 			t.Errorf("%s: %d of %v", name, e.Done, e.Total)
 		}
 	}
-	p := pictureOf(whole())
+	torn := whole()
+	torn.Since.Doubtful = journal.Doubtful{Calls: 2, Usage: journal.Usage{InputTokens: 3, OutputTokens: 4, CachedTokens: 1}}
+	p := pictureOf(torn)
+	if e := event.Of(&p, contextOf(torn)); e.Spent.Doubtful != (event.Doubtful{Calls: 2, InputTokens: 3, OutputTokens: 4, CachedTokens: 1}) {
+		t.Errorf("doubtful: %+v", e.Spent.Doubtful)
+	}
+	p = pictureOf(whole())
 	if !p.Ends.Known || p.Ends.Likely != 150*time.Second {
 		t.Errorf("it ends in %v", p.Ends)
 	}
 	if whole := whoWorks(whole()); whole != "1 worker: w-1 0 in flight; keeper: k-1 (number 2)" {
 		t.Error(whole)
+	}
+}
+
+// The end of a job says what it cost, and apart from that which of its calls may be billed as well.
+func TestCostOfAJob(t *testing.T) {
+	t.Parallel()
+	torn := journal.Doubtful{Calls: 2, Usage: journal.Usage{InputTokens: 3, OutputTokens: 4}}
+	for want, sums := range map[string]parts.Sums{
+		"":                                       {Unpriced: 2},
+		", for $0.50":                            {CostUSD: 0.5, Priced: 1},
+		", for $0.50 (1 item without a price)":   {CostUSD: 0.5, Priced: 1, Unpriced: 1},
+		"; 1 call was cut off and may be billed": {Doubtful: journal.Doubtful{Calls: 1}},
+		", for $0.50; 2 calls were cut off and may be billed: 3 tokens in, 4 out, or more": {CostUSD: 0.5, Priced: 1, Doubtful: torn},
+	} {
+		if got := costOf(&parts.Fetched{Sums: sums}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

@@ -146,7 +146,11 @@ func pictureOf(s *node.Standing) observe.Picture {
 		Speed: s.PerSecond, OfLanes: len(s.Limits), Ends: endsOf(s),
 		Spent: observe.Spent{
 			Usage: provider.Usage{InputTokens: s.Since.Usage.InputTokens, OutputTokens: s.Since.Usage.OutputTokens, CachedTokens: s.Since.Usage.CachedTokens},
-			USD:   s.Since.CostUSD, Priced: s.Since.Priced, Unpriced: s.Since.Unpriced,
+			Doubtful: provider.Doubtful{
+				Calls: int(s.Since.Doubtful.Calls),
+				Usage: provider.Usage{InputTokens: s.Since.Doubtful.InputTokens, OutputTokens: s.Since.Doubtful.OutputTokens, CachedTokens: s.Since.Doubtful.CachedTokens},
+			},
+			USD: s.Since.CostUSD, Priced: s.Since.Priced, Unpriced: s.Since.Unpriced,
 		},
 	}
 	if s.Record.Round == 0 && s.Chunks > 0 {

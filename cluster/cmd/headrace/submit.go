@@ -150,14 +150,17 @@ func goOn(s *command.Settings, code int, why string, results int, name string) e
 	return command.End(code, soFar+"\nheadrace jobs resume %s", why, saved, s.Output(), name)
 }
 
-// costOf is what a job has cost, as far as it is known; "" if it is not.
-func costOf(f *parts.Fetched) string {
-	if f.Priced == 0 {
-		return ""
+// costOf is what a job has cost, as far as it is known, and which calls may be billed as well; "" if
+// there is neither.
+func costOf(f *parts.Fetched) (text string) {
+	if f.Priced > 0 {
+		text = ", for " + words.Money(f.CostUSD)
+		if f.Unpriced > 0 {
+			text += fmt.Sprintf(" (%s without a price)", words.Count(f.Unpriced, "item"))
+		}
 	}
-	text := ", for " + words.Money(f.CostUSD)
-	if f.Unpriced > 0 {
-		text += fmt.Sprintf(" (%s without a price)", words.Count(f.Unpriced, "item"))
+	if d := &f.Doubtful; d.Calls > 0 {
+		text += "; " + words.Doubtful(int(d.Calls), d.InputTokens, d.OutputTokens)
 	}
 	return text
 }

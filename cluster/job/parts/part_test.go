@@ -159,16 +159,20 @@ func TestSumsOfCosts(t *testing.T) {
 		{CostUSD: &cost},
 		{},
 		{Failed: true, Code: "timeout"},
-		{Failed: true, Code: "timeout", Usage: used},
+		{Failed: true, Code: "timeout", Usage: used, Doubtful: journal.Doubtful{Calls: 1, Usage: used}},
 		{Failed: true, Code: "timeout", Usage: used, CostUSD: &cost},
 		{Failed: true, Code: promptfile.CodeUntranslatable},
 		{Failed: true, Code: promptfile.CodeInvalidLine},
-		{Simulated: true, CostUSD: &cost, Attempts: 3},
+		{Simulated: true, CostUSD: &cost, Attempts: 3, Doubtful: journal.Doubtful{Calls: 2}},
 	} {
 		s.add(&e)
 	}
-	if want := (Sums{Lines: 8, Done: 3, Failed: 3, Skipped: 2, Simulated: 1, Attempts: 3, Usage: journal.Usage{OutputTokens: 2}, CostUSD: 1.5, Priced: 3, Unpriced: 2}); s != want {
+	want := Sums{Lines: 8, Done: 3, Failed: 3, Skipped: 2, Simulated: 1, Attempts: 3, Usage: journal.Usage{OutputTokens: 2}, CostUSD: 1.5, Priced: 3, Unpriced: 2}
+	if want.Doubtful = (journal.Doubtful{Calls: 3, Usage: used}); s != want {
 		t.Errorf("%+v, not %+v", s, want)
+	}
+	if got := s.Plus(s).Doubtful; got != (journal.Doubtful{Calls: 6, Usage: journal.Usage{OutputTokens: 2}}) {
+		t.Errorf("twice that: %+v", got)
 	}
 }
 

@@ -15,8 +15,10 @@ type Sums struct {
 	Simulated int           `json:"simulated,omitempty"` // items whose answer is made up
 	Attempts  int64         `json:"attempts"`
 	Usage     journal.Usage `json:"usage"`
-	CostUSD   float64       `json:"cost_usd"` // as far as it is known
-	Priced    int           `json:"priced"`   // items whose cost is known
+	// Doubtful are the calls of items that may be billed beside Usage.
+	Doubtful journal.Doubtful `json:"doubtful,omitzero"`
+	CostUSD  float64          `json:"cost_usd"` // as far as it is known
+	Priced   int              `json:"priced"`   // items whose cost is known
 	// Unpriced are items whose cost is not: results, and failures that used tokens.
 	Unpriced int `json:"unpriced"`
 }
@@ -40,6 +42,7 @@ func (s *Sums) add(e *journal.Entry) {
 	}
 	s.Attempts += e.Attempts
 	s.Usage = plus(s.Usage, e.Usage)
+	s.Doubtful.Add(e.Doubtful)
 	if e.Simulated {
 		s.Simulated++
 	}
@@ -61,6 +64,7 @@ func (s Sums) Plus(o Sums) Sums {
 	s.Simulated += o.Simulated
 	s.Attempts += o.Attempts
 	s.Usage = plus(s.Usage, o.Usage)
+	s.Doubtful.Add(o.Doubtful)
 	s.CostUSD += o.CostUSD
 	s.Priced += o.Priced
 	s.Unpriced += o.Unpriced
