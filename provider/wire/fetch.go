@@ -157,7 +157,7 @@ func (c *Client) Keep(body []byte) []byte {
 func (c *Client) Read(ctx context.Context, x *Exchange) (provider.Reply, *provider.Error) {
 	provider.RecorderFrom(ctx).Hide(c.cfg.Auth.Secrets()...)
 	reply, e := c.judge(ctx, x)
-	note(ctx, x, &reply)
+	note(ctx, x, &reply, e)
 	if e == nil {
 		reply.RequestID, reply.Dialect = c.quietText(reply.RequestID), c.dialect.Name()
 		return reply, nil
@@ -219,14 +219,14 @@ func (x *Exchange) torn() (r provider.Reply) {
 }
 
 // note tells the attempt's Recorder what an answer says of itself, and that it broke off or that
-// the request never left.
-func note(ctx context.Context, x *Exchange, r *provider.Reply) {
+// the request never left. An answer that turns into a refusal is one.
+func note(ctx context.Context, x *Exchange, r *provider.Reply, e *provider.Error) {
 	rec := provider.RecorderFrom(ctx)
 	switch {
 	case x.Err == nil:
-	case x.Status != 0:
+	case x.Status != 0 && !e.Kind.Cools():
 		rec.Cut()
-	case !hasLeft(x.req):
+	case x.Status == 0 && !hasLeft(x.req):
 		rec.Unsent()
 	}
 	if r.HasUsage {

@@ -84,6 +84,22 @@ func TestWhatMayBeBilled(t *testing.T) {
 	}
 }
 
+// An answer may begin well and turn into a refusal, as a stream's may: it is not cut off.
+func TestRefusalWithinAnAnswer(t *testing.T) {
+	c, err := New(local(Config{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, cut := range map[provider.Kind]bool{provider.Overloaded: false, provider.Throttled: false, provider.Server: true, provider.TransportFault: true} {
+		ctx, rec := provider.WithRecorder(t.Context())
+		rec.Response(http.StatusOK, http.Header{})
+		_, e := c.Read(ctx, &Exchange{Status: http.StatusOK, Err: &provider.Error{Kind: kind}})
+		if told := rec.Snapshot(); told.Cut != cut || (told.Doubtful(e).Calls == 1) != cut {
+			t.Errorf("%v: cut off: %t, %+v", kind, told.Cut, told.Doubtful(e))
+		}
+	}
+}
+
 // A body is had again, whole, for a connection that was closed; by whatever way it is read, it is
 // known that it left.
 func TestUpload(t *testing.T) {
