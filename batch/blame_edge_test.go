@@ -241,7 +241,7 @@ func TestItemThatAlwaysMeetsTheTimeout(t *testing.T) {
 					return i, pause(ctx, time.Second)
 				}
 				results, sum, err := judged(t.Context(), t, numbers(20_000), fn, append(c.opts, WithConcurrency(4), WithPlainLaw())...)
-				want := Failure{Timeout, 0, fmt.Sprint("no answer within ", c.each), 5}
+				want := Failure{Kind: Timeout, Message: fmt.Sprint("no answer within ", c.each), Calls: 5}
 				if r := results[7]; err != nil || sum.Failed != 1 || !errors.Is(r.Err, Timeout) || r.Attempts != 5 || len(r.Failures) != 1 || r.Failures[0] != want {
 					t.Errorf("%v, %v: %d attempts, %+v", err, r.Err, r.Attempts, r.Failures)
 				}

@@ -201,10 +201,10 @@ func TestFailuresOfAnItem(t *testing.T) {
 		}
 		results, _, err := judged(t.Context(), t, numbers(400), fn, WithConcurrency(4), WithMaxAttempts(9))
 		want := []Failure{
-			{Throttled, 429, "slow down", 1},
-			{Server, 500, "internal error", 2},
-			{TransportFault, 0, "connection reset by peer", 1},
-			{Server, 500, "internal error", 1},
+			{Kind: Throttled, Status: 429, Message: "slow down", Calls: 1},
+			{Kind: Server, Status: 500, Message: "internal error", Calls: 2},
+			{Kind: TransportFault, Status: 0, Message: "connection reset by peer", Calls: 1},
+			{Kind: Server, Status: 500, Message: "internal error", Calls: 1},
 		}
 		if r := results[0]; err != nil || r.Err != nil || !slices.Equal(r.Failures, want) || r.Calls != 6 {
 			t.Errorf("%v, %v: %+v in %d calls", err, r.Err, r.Failures, r.Calls)
@@ -266,10 +266,10 @@ func TestFailuresOfEveryEnd(t *testing.T) {
 			t.Fatalf("%v, %+v", err, sum)
 		}
 		for i, want := range []Failure{
-			{Timeout, 0, "no answer within 1s", 1},
-			{TransportFault, 0, "connection refused", 1},
-			{Server, 500, "internal error", 1},
-			{Unknown, 0, "batch: function panicked: boom", 1},
+			{Kind: Timeout, Status: 0, Message: "no answer within 1s", Calls: 1},
+			{Kind: TransportFault, Status: 0, Message: "connection refused", Calls: 1},
+			{Kind: Server, Status: 500, Message: "internal error", Calls: 1},
+			{Kind: Unknown, Status: 0, Message: "batch: function panicked: boom", Calls: 1},
 		} {
 			all := results[i].Failures
 			if len(all) != 1 || all[0].Kind != want.Kind || all[0].Status != want.Status || all[0].Calls != 1 || !strings.HasSuffix(all[0].Message, want.Message) {

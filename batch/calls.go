@@ -82,10 +82,11 @@ func (r *run[In, Out]) tellCall(l *leash, j *job[In, Out], e *ending, v *judgeme
 	if r.calls == nil || l.deaf || e.unsent {
 		return
 	}
+	used, doubt := e.used()
 	c := Call{
 		Worker: l.worker, Lane: j.result.Lane, Pool: j.Pool, Item: j.Seq, Attempt: j.Calls,
 		Begun: e.begun, Latency: e.latency, Gated: e.gated, Status: e.record.Status, Err: v.err, Kind: Kind(v.outcome.Way),
-		Usage: e.record.Usage, Doubtful: e.doubt, Finish: e.record.Finish, RequestID: e.record.RequestID, Again: v.again, Probe: e.probe,
+		Usage: used, Doubtful: doubt, Finish: e.record.Finish, RequestID: e.record.RequestID, Again: v.again, Probe: e.probe,
 	}
 	r.measure(l, func() { r.calls(c) })
 }
@@ -98,7 +99,7 @@ func (r *run[In, Out]) tellEnd(l *leash, j *job[In, Out]) {
 	of := &j.result
 	e := End{
 		Worker: l.worker, Item: j.Seq, In: &of.Item, Lane: of.Lane, Pool: of.Pool, Err: of.Err, Attempts: of.Attempts, Calls: of.Calls,
-		Usage: of.Usage, Doubtful: of.Doubtful, Finish: of.Finish, Queued: of.Queued, Waited: of.Waited, Latency: of.Latency,
+		Usage: of.Usage, Doubtful: of.Doubtful(), Finish: of.Finish, Queued: of.Queued, Waited: of.Waited, Latency: of.Latency,
 	}
 	r.measure(l, func() { r.ends(e) })
 }

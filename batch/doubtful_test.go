@@ -92,8 +92,8 @@ func TestDoubtfulIsCountedApart(t *testing.T) {
 			t.Fatal(err, sum)
 		}
 		for i, r := range results {
-			if r.Usage != used(want[i].usage) || r.Doubtful != want[i].doubt {
-				t.Errorf("item %d: %+v and %+v, want %+v", i, r.Usage, r.Doubtful, want[i])
+			if r.Usage != used(want[i].usage) || r.Doubtful() != want[i].doubt {
+				t.Errorf("item %d: %+v and %+v, want %+v", i, r.Usage, r.Doubtful(), want[i])
 			}
 		}
 		all := provider.Doubtful{Calls: 6, Usage: used(5)}
@@ -124,15 +124,10 @@ func TestDoubtfulOfARunThatIsLeft(t *testing.T) {
 
 // A lane learns nothing of what a call has drawn that was cut off: its estimate stands.
 func TestDoubtfulUsageIsNotMeasured(t *testing.T) {
-	e := ending{err: provider.TransportFault, record: provider.Record{Sent: true, Usage: tokens, HasUsage: true}}
-	if e.doubts(); e.doubt != (provider.Doubtful{Calls: 1, Usage: tokens}) {
-		t.Fatalf("%+v", e.doubt)
-	}
-	if o := judge(e, 0, 0, policy{maxAttempts: 3}).outcome; o.Measured || o.Actual.Input != 0 {
-		t.Errorf("%+v", o)
-	}
-	e = ending{err: provider.Server, record: provider.Record{Sent: true, Usage: tokens, HasUsage: true}}
-	if e.doubts(); e.doubt != (provider.Doubtful{}) || !judge(e, 0, 0, policy{maxAttempts: 3}).outcome.Measured {
-		t.Errorf("of a whole answer: %+v", e)
+	for _, doubtful := range []bool{true, false} {
+		e := ending{err: provider.TransportFault, record: provider.Record{Usage: tokens, HasUsage: true}, doubtful: doubtful}
+		if o := judge(e, 0, 0, policy{maxAttempts: 3}).outcome; o.Measured == doubtful || (o.Actual.Input == 0) != doubtful {
+			t.Errorf("doubtful: %t, and the lane is told %+v", doubtful, o)
+		}
 	}
 }

@@ -37,10 +37,21 @@ func (j *job[In, Out]) note(lane string, e ending, err error) {
 	r := &j.result
 	r.Err, r.Lane, r.Latency = err, lane, e.latency
 	r.Status, r.RequestID, r.Finish = e.record.Status, e.record.RequestID, e.record.Finish
-	r.Usage, r.Doubtful = r.Usage.Add(e.record.Usage), r.Doubtful.Add(e.doubt)
+	used, doubt := e.used()
+	r.Usage = r.Usage.Add(used)
 	if err != nil {
-		r.Failures = addFailure(r.Failures, failureOf(err))
+		f := failureOf(err)
+		f.Doubtful = doubt
+		r.Failures = addFailure(r.Failures, f)
 	}
+}
+
+// used is what a call is known to have used, or what is doubtful of it.
+func (e *ending) used() (sure provider.Usage, doubt provider.Doubtful) {
+	if e.doubtful {
+		return sure, provider.Doubtful{Calls: 1, Usage: e.record.Usage}
+	}
+	return e.record.Usage, doubt
 }
 
 // failureOf is what is kept of a call's error.
@@ -76,7 +87,7 @@ func addFailure(all []Failure, f Failure) []Failure {
 	if n := len(all); n > 0 {
 		last := &all[n-1]
 		if last.Kind == f.Kind && last.Status == f.Status && last.Message == f.Message || n == MostFailures {
-			last.Calls++
+			last.Calls, last.Doubtful = last.Calls+1, last.Doubtful.Add(f.Doubtful)
 			return all
 		}
 	}

@@ -92,7 +92,7 @@ func agrees[In, Out any](t *testing.T, sum Summary, results []Result[In, Out]) {
 		}
 		seen[r.Index] = true
 		calls += r.Calls
-		told.Usage, told.Doubtful = told.Usage.Add(r.Usage), told.Doubtful.Add(r.Doubtful)
+		told.Usage, told.Doubtful = told.Usage.Add(r.Usage), told.Doubtful.Add(r.Doubtful())
 	}
 	if !sum.Proves() {
 		t.Errorf("the summary proves nothing: %+v", sum)

@@ -26,7 +26,6 @@ type Result[In, Out any] struct {
 	Attempts   int            // calls that were answered or broke, but for breaks of an outage and refusals (429, 503, 529)
 	Calls      int            // calls made for it
 	Usage      provider.Usage // of all of them that were answered, as far as they said
-	Doubtful   Doubtful       // those that were sent and whose answer did not come whole: they may be billed as well
 	Finish     string         // the provider's word for why the answer ended; "" if unknown
 	Status     int            // HTTP status of the latest answer; 0 if there was none
 	RequestID  string         // of the latest answer, as the provider knows it
@@ -35,6 +34,15 @@ type Result[In, Out any] struct {
 	Queued  time.Duration // from being offered to its first call
 	Waited  time.Duration // from each call that came back to the next
 	Latency time.Duration // of the latest call
+}
+
+// Doubtful counts its calls that were sent and whose answer did not come whole: they may be billed
+// beside Usage.
+func (r *Result[In, Out]) Doubtful() (d Doubtful) {
+	for i := range r.Failures {
+		d = d.Add(r.Failures[i].Doubtful)
+	}
+	return d
 }
 
 // MostFailures is how many of an item's failures are told apart.
@@ -46,6 +54,8 @@ type Failure struct {
 	Status  int    // HTTP status; 0 if there was no answer
 	Message string // what was said, at most 200 bytes
 	Calls   int    // in a row
+	// Doubtful counts those of them that the provider may bill though they have failed.
+	Doubtful Doubtful
 }
 
 // Counters say what became of all items and calls; see [machine.Counters].

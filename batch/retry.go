@@ -40,7 +40,6 @@ type ending struct {
 	err      error
 	lane     *machine.LaneConfig // that the call went out on; nil: nothing is known of it
 	record   provider.Record
-	doubt    provider.Doubtful // what the record told of usage, and the call itself, if it was cut off
 	begun    time.Time
 	gated    time.Duration // before that, at the gate; 0 if nobody measures
 	latency  time.Duration
@@ -49,6 +48,7 @@ type ending struct {
 	left     bool          // the run was abandoned while the call ran
 	expired  bool          // the item's own time was up
 	unsent   bool          // the call was not made
+	doubtful bool          // it was sent, and its answer was cut off
 }
 
 // judgement is what follows from an ending.
@@ -186,7 +186,7 @@ func (e ending) tryAgain(k provider.Kind, refusals int, p policy) bool {
 
 func (e ending) outcome(s machine.Signal) machine.Outcome {
 	o := machine.Outcome{Signal: s, Unsent: e.unsent, Latency: e.latency, Sightings: sighted(e.record.Limits, e.lane)}
-	if e.record.HasUsage {
+	if e.record.HasUsage && !e.doubtful {
 		o.Measured = true
 		o.Actual = limiter.Cost{
 			Requests: 1,

@@ -393,7 +393,7 @@ func (r *run[In, Out]) note(result Result[In, Out]) {
 	default:
 		r.sum.NotRun++
 	}
-	r.sum.Usage, r.sum.Doubtful = r.sum.Usage.Add(result.Usage), r.sum.Doubtful.Add(result.Doubtful)
+	r.sum.Usage, r.sum.Doubtful = r.sum.Usage.Add(result.Usage), r.sum.Doubtful.Add(result.Doubtful())
 	r.noteShare()
 }
 

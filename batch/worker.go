@@ -183,13 +183,6 @@ func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant) (value O
 	return value, e
 }
 
-// doubts sets aside what is doubtful: it is in no sum of what was used.
-func (e *ending) doubts() {
-	if e.doubt = e.record.Doubtful(e.err); e.doubt.Calls > 0 {
-		e.record.Usage, e.record.HasUsage = provider.Usage{}, false
-	}
-}
-
 // explain says of an error whether it is our own cut, and else asks the classifier. An
 // error that panics when it is asked what it is, as a nil pointer in an error does, is
 // that panic.
@@ -202,7 +195,7 @@ func (r *run[In, Out]) explain(e *ending, cut bool, limit time.Duration, cause e
 		case !e.left:
 			e.err = r.classified(e.err)
 		}
-		e.doubts()
+		e.doubtful = e.record.Doubtful(e.err).Calls > 0
 	})
 	if err != nil {
 		e.err = err

@@ -82,7 +82,7 @@ func TestRecorderCountsWhatTheRunDoes(t *testing.T) {
 			doubt provider.Doubtful
 		)
 		for _, r := range results {
-			usage, doubt = usage.Add(r.Usage), doubt.Add(r.Doubtful)
+			usage, doubt = usage.Add(r.Usage), doubt.Add(r.Doubtful())
 		}
 		if p.Spent.Doubtful != doubt || doubt.Calls < 10 || doubt.Usage.InputTokens != int64(100*doubt.Calls) {
 			t.Errorf("doubtful: %+v, want %+v", p.Spent.Doubtful, doubt)

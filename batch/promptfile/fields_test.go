@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/provider"
@@ -41,7 +42,7 @@ func TestLinesOfOpenAIShapedRuns(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	doubt := spoken()
-	doubt.Doubtful = provider.Doubtful{Calls: 2, Usage: doubt.Usage}
+	doubt.Failures = []batch.Failure{{Calls: 2, Doubtful: provider.Doubtful{Calls: 1}}, {Calls: 1, Doubtful: provider.Doubtful{Calls: 1, Usage: doubt.Usage}}}
 	if got := (Config{}).text(doubt); !strings.Contains(got, `,"doubtful":{"calls":2,"input_tokens":9,"output_tokens":8,"cached_tokens":1,"cache_write_tokens":2},"queued_ms"`) {
 		t.Errorf("with calls that were cut off: %s", got)
 	}

@@ -45,7 +45,9 @@ func (c *Config) lineOf(r *Result) (l journal.Line, ended bool) {
 	l = lineFor(&r.Item.Request)
 	l.Headrace.Attempts, l.Headrace.Lane, l.Headrace.Simulated = r.Attempts, r.Lane, c.Simulated
 	l.Headrace.Usage = usageOf(r.Usage)
-	l.Headrace.Doubtful = journal.Doubtful{Calls: int64(r.Doubtful.Calls), Usage: usageOf(r.Doubtful.Usage)}
+	if doubt := r.Doubtful(); doubt.Calls > 0 {
+		l.Headrace.Doubtful = journal.Doubtful{Calls: int64(doubt.Calls), Usage: usageOf(doubt.Usage)}
+	}
 	c.addOrigin(&l.Headrace, r)
 	l.Headrace.QueuedMS, l.Headrace.WaitedMS, l.Headrace.LatencyMS = r.Queued.Milliseconds(), r.Waited.Milliseconds(), r.Latency.Milliseconds()
 	if r.Err != nil {
@@ -75,7 +77,7 @@ func (c *Config) addOrigin(h *journal.Headrace, r *Result) {
 	}
 	h.Provider, h.Dialect, h.Translated = c.Fields.Provider, r.Value.Dialect, r.Value.Translated
 	h.Finish = string(provider.EndOf(r.Finish))
-	h.Usage.ReasoningTokens, h.Doubtful.ReasoningTokens = r.Usage.ReasoningTokens, r.Doubtful.Usage.ReasoningTokens
+	h.Usage.ReasoningTokens, h.Doubtful.ReasoningTokens = r.Usage.ReasoningTokens, r.Doubtful().Usage.ReasoningTokens
 	if r.Value.Served != r.Item.Model {
 		h.Served = r.Value.Served
 	}

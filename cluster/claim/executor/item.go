@@ -217,7 +217,7 @@ func (x *Executor) Took(res *Result) {
 func (x *Executor) lineOf(res *Result) []byte {
 	r := promptfile.Result{
 		Index: res.Index, Item: res.Item.Item, Value: res.Value, Err: res.Err, Pool: res.Pool, Lane: res.Lane,
-		Attempts: res.Attempts, Calls: res.Calls, Failures: res.Failures, Usage: res.Usage, Doubtful: res.Doubtful, Finish: res.Finish, Status: res.Status,
+		Attempts: res.Attempts, Calls: res.Calls, Failures: res.Failures, Usage: res.Usage, Finish: res.Finish, Status: res.Status,
 		RequestID: res.RequestID, Queued: res.Queued, Waited: res.Waited, Latency: res.Latency,
 	}
 	l, ended := res.Item.job.Line(&r)

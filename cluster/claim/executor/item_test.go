@@ -17,8 +17,8 @@ func TestLinesAreToldAll(t *testing.T) {
 	j := &Job{Line: func(r *promptfile.Result) (journal.Line, bool) { told = *r; return journal.Line{}, false }}
 	given := Result{
 		Index: 1, Item: &Item{Item: &promptfile.Item{}, job: j}, Value: provider.Reply{Status: 200}, Err: context.Canceled, Pool: "p", Lane: "l",
-		Attempts: 2, Calls: 3, Usage: provider.Usage{InputTokens: 4}, Doubtful: provider.Doubtful{Calls: 5}, Finish: "stop", Status: 200, RequestID: "r",
-		Failures: []batch.Failure{{Calls: 1}}, Queued: 6, Waited: 7, Latency: 8,
+		Attempts: 2, Calls: 3, Usage: provider.Usage{InputTokens: 4}, Finish: "stop", Status: 200, RequestID: "r",
+		Failures: []batch.Failure{{Calls: 1, Doubtful: provider.Doubtful{Calls: 1}}}, Queued: 6, Waited: 7, Latency: 8,
 	}
 	(&Executor{}).lineOf(&given)
 	from, to := reflect.ValueOf(given), reflect.ValueOf(told)
