@@ -137,7 +137,10 @@ func (c *Client) exchange(ctx context.Context, r provider.Request) (x Exchange, 
 	reply, e = c.Read(ctx, &x)
 	if told, has := provider.UsageIn(x.told); e != nil && has && !reply.HasUsage {
 		reply.Usage, reply.HasUsage = told, true
-		provider.RecorderFrom(ctx).Usage(reply.Usage)
+		rec := provider.RecorderFrom(ctx)
+		if rec.Usage(reply.Usage); x.Err != nil {
+			rec.Cut() // whatever its end is called, more may have been used
+		}
 	}
 	reply.Translated = translated
 	return x, reply, e
