@@ -172,7 +172,7 @@ type streamed struct {
 
 // readAll reads a stream to its end.
 func (s *streamed) readAll(body io.Reader) ([]byte, error) {
-	piece := pieces.Get().(*[readAhead]byte) //nolint:errcheck // the pool has nothing else
+	piece := pieces.Get().(*[readAhead]byte)
 	defer pieces.Put(piece)
 	defer s.listen(0)
 	for !s.whole {
