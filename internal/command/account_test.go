@@ -11,6 +11,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/provider/wire"
 )
 
 // A limit is a provider's, an account's and a model's, whoever names it: two machines with one key have one, two with
@@ -67,8 +68,8 @@ func TestLimitsAreAnAccounts(t *testing.T) {
 
 // When an item is given up is for the job to say, whatever the machine that calls it was told.
 func TestAJobSaysWhenAnItemIsGivenUp(t *testing.T) {
-	told := settingsWith(t, map[string]string{"HEADRACE_ITEM_TIMEOUT": "9m"}, Whom|Input|Tries, "--provider", "sim", "--max-attempts", "7").Bounds()
-	worker := settingsWith(t, map[string]string{"HEADRACE_MAX_ATTEMPTS": "3", "HEADRACE_TIMEOUT": "1s"}, Whom|Keys|Pace|Tries, "--provider", "sim", "--item-timeout", "1s")
+	told := settingsWith(t, map[string]string{"HEADRACE_ITEM_TIMEOUT": "9m"}, Whom|Input|Tries, "--provider", "sim", "--max-attempts", "7", "--stream", "always", "--stream-idle", "9s").Bounds()
+	worker := settingsWith(t, map[string]string{"HEADRACE_MAX_ATTEMPTS": "3", "HEADRACE_TIMEOUT": "1s"}, Whom|Keys|Pace|Tries, "--provider", "sim", "--item-timeout", "1s", "--stream", "never")
 	calls, err := worker.For(told)
 	if err != nil {
 		t.Fatal(err)
@@ -78,5 +79,8 @@ func TestAJobSaysWhenAnItemIsGivenUp(t *testing.T) {
 	calls.Bound(&lane)
 	if want := (machine.LaneConfig{MaxAttempts: 7, AttemptTimeout: batch.DefaultAttemptTimeout, ItemTimeout: 9 * time.Minute}); !reflect.DeepEqual(lane, want) {
 		t.Errorf("%+v", lane)
+	}
+	if when, idle := calls.s.r.flags.streams(); when != wire.StreamAlways || idle != 9*time.Second {
+		t.Errorf("streams %d, idle for %v", when, idle)
 	}
 }
