@@ -29,5 +29,5 @@
 // An answer is [Answer] of the prompt and carries its checksum, so that whoever holds a
 // prompt can prove that an answer belongs to it. With TrackBodies the books count each body
 // received by its SHA-256, so that whoever holds a file can prove that it came as it is.
-// Streams are refused.
+// Where a request asks for a stream, the pieces of the answer are spread over its latency.
 package sim

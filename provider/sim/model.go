@@ -78,7 +78,7 @@ func (m *Model) judge(now time.Time, c Call) Verdict {
 	if kind, away := m.turnAway(c); away {
 		return m.verdict(kind)
 	}
-	fault := m.fault()
+	fault := m.fault(c)
 	if fault == BadRequest || fault == Overloaded {
 		return m.verdict(fault)
 	}
@@ -141,7 +141,7 @@ func (m *Model) stranger(c Call) bool {
 
 // fault is one draw over all rates, so that their sum is the share of calls
 // that meet any.
-func (m *Model) fault() Kind {
+func (m *Model) fault(c Call) Kind {
 	r, u := m.cfg.Errors, m.chance.uniform()
 	for _, f := range [...]struct {
 		rate float64
@@ -154,11 +154,17 @@ func (m *Model) fault() Kind {
 		{r.Hang, Hung},
 		{r.Truncated, Truncated},
 		{r.Malformed200, Malformed},
+		{r.StreamFailed, StreamFailed},
+		{r.StreamSilent, StreamSilent},
 	} {
-		if u < f.rate {
-			return f.kind
+		if u >= f.rate {
+			u -= f.rate
+			continue
 		}
-		u -= f.rate
+		if !c.Stream && (f.kind == StreamFailed || f.kind == StreamSilent) {
+			break
+		}
+		return f.kind
 	}
 	return Accepted
 }
@@ -210,7 +216,7 @@ func (m *Model) latency(k Kind) time.Duration {
 	switch k {
 	case Hung:
 		return 0
-	case Accepted, ServerError, ResetByPeer, Truncated, Malformed:
+	case Accepted, ServerError, ResetByPeer, Truncated, Malformed, StreamFailed, StreamSilent:
 		return m.chance.lognormal(m.cfg.Latency)
 	default:
 		return m.cfg.Refusal

@@ -33,6 +33,8 @@ const (
 	Hung              = face.Hung
 	Truncated         = face.Truncated
 	Malformed         = face.Malformed
+	StreamFailed      = face.StreamFailed
+	StreamSilent      = face.StreamSilent
 )
 
 // The dimensions.

@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-
-	"github.com/headrace/headrace/provider/sim/face"
 )
 
 // Transport is an http.RoundTripper that asks a Server in the caller's own
@@ -25,7 +23,8 @@ func NewTransport(server *Server) *Transport {
 
 // RoundTrip returns when the answer is due or the request's context ends, with
 // the context's cause. A reset is an error for which errors.Is(err,
-// syscall.ECONNRESET). The request's body is read before the latency begins.
+// syscall.ECONNRESET). The request's body is read before the latency begins. A stream
+// is returned when its first piece is due, and its body waits for the others.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		defer r.Body.Close()
@@ -40,10 +39,13 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response(a, r), nil
 }
 
-func response(a face.Reply, r *http.Request) *http.Response {
-	var body io.Reader = bytes.NewReader(a.Body)
-	if a.Cut {
-		body = io.MultiReader(bytes.NewReader(a.Body[:len(a.Body)/2]), broken{})
+func response(a answer, r *http.Request) *http.Response {
+	body, length := io.NopCloser(bytes.NewReader(a.Body)), int64(len(a.Body))
+	switch {
+	case a.flow != nil:
+		body, length = a.flow, -1
+	case a.Cut:
+		body = io.NopCloser(io.MultiReader(bytes.NewReader(a.Body[:len(a.Body)/2]), broken{}))
 	}
 	return &http.Response{
 		Status:        strconv.Itoa(a.Status) + " " + http.StatusText(a.Status),
@@ -52,8 +54,8 @@ func response(a face.Reply, r *http.Request) *http.Response {
 		ProtoMajor:    1,
 		ProtoMinor:    1,
 		Header:        a.Header,
-		Body:          io.NopCloser(body),
-		ContentLength: int64(len(a.Body)),
+		Body:          body,
+		ContentLength: length,
 		Request:       r,
 	}
 }

@@ -83,6 +83,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, values := range a.Header {
 		w.Header()[name] = values
 	}
+	if a.flow != nil {
+		a.flow.pour(w)
+		return
+	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)
 	if a.Cut {
@@ -106,23 +110,30 @@ func breakOff(w http.ResponseWriter) {
 	_ = conn.Close()
 }
 
+// answer is a reply that is due: whole, or a stream of which the first piece is due.
+type answer struct {
+	face.Reply
+	flow *flow // nil: the reply is whole
+}
+
 // respond is the whole life of a call but for the wire. An error means that
 // there is no answer: the connection is reset, or the caller has left.
-func (s *Server) respond(r *http.Request) (face.Reply, error) {
-	switch r.URL.Path {
-	case "/sim/books", "/healthz":
-		return s.look(r)
-	}
-	switch e := s.face.Find(r); e.Aim {
-	case face.Ask:
+func (s *Server) respond(r *http.Request) (answer, error) {
+	e := s.face.Find(r)
+	switch {
+	case r.URL.Path == "/sim/books", r.URL.Path == "/healthz":
+		return whole(s.look(r))
+	case e.Aim == face.Ask:
 		return s.call(r, e)
-	case face.List:
-		return s.list(r, e)
-	case face.Misuse:
-		return s.misuse(r, e.Allow)
+	case e.Aim == face.List:
+		return whole(s.list(r, e))
+	case e.Aim == face.Misuse:
+		return whole(s.misuse(r, e.Allow))
 	}
-	return s.fault(http.StatusNotFound, r), nil
+	return whole(s.fault(http.StatusNotFound, r), nil)
 }
+
+func whole(a face.Reply, err error) (answer, error) { return answer{Reply: a}, err }
 
 // stamp is of an answer that is about to be given. Each answer has one.
 func (s *Server) stamp() face.Stamp {
@@ -186,13 +197,13 @@ func (s *Server) list(r *http.Request, e face.Errand) (face.Reply, error) {
 	return s.marked(r, a, stamp), nil
 }
 
-func (s *Server) call(r *http.Request, e face.Errand) (face.Reply, error) {
+func (s *Server) call(r *http.Request, e face.Errand) (answer, error) {
 	body, err := readBody(r)
 	if errors.Is(err, errTooLong) {
-		return s.fault(http.StatusRequestEntityTooLarge, r), nil
+		return whole(s.fault(http.StatusRequestEntityTooLarge, r), nil)
 	}
 	if err != nil {
-		return face.Reply{}, err
+		return answer{}, err
 	}
 	req := s.face.Read(r, e, body)
 	c := req.Call()
@@ -201,23 +212,26 @@ func (s *Server) call(r *http.Request, e face.Errand) (face.Reply, error) {
 		c.Body = sha256.Sum256([]byte(body))
 	}
 	v, judged := s.decide(c)
+	if c.Stream && flows(v.Kind) {
+		return s.stream(r, req, c, v, judged)
+	}
 	if err := s.wait(r.Context(), v); err != nil {
 		s.abandon(c, v)
-		return face.Reply{}, err
+		return answer{}, err
 	}
 	if v.Reset {
-		return face.Reply{}, errReset
+		return answer{}, errReset
 	}
 	stamp := s.stamp()
-	stamp.Judged, stamp.ID = judged, c.ID
-	return s.marked(r, word(req, v, stamp), stamp), nil
+	stamp.Judged, stamp.Took, stamp.ID = judged, stamp.Now.Sub(judged), c.ID
+	return whole(s.marked(r, word(req, v, stamp), stamp), nil)
 }
 
 // word puts a verdict into the words of a face. Reset and Hung have none.
 func word(req face.Request, v Verdict, stamp face.Stamp) face.Reply {
 	var a face.Reply
 	switch v.Kind {
-	case Accepted, Truncated:
+	case Accepted, Truncated, StreamFailed, StreamSilent:
 		a = req.Answer(stamp)
 		a.Cut = v.Kind == Truncated
 	case Malformed:

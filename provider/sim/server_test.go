@@ -61,10 +61,28 @@ func send(t *testing.T, s *Server, method, path, body string, header ...string) 
 	if resp.Header.Get("X-Request-Id") == "" {
 		t.Error("an answer without x-request-id")
 	}
+	if streamed(resp.Header) {
+		b = dataOf(b)
+	}
 	if !gjson.ValidBytes(b) {
 		t.Fatalf("not JSON: %q", b)
 	}
 	return got{resp.StatusCode, resp.Header, gjson.ParseBytes(b)}
+}
+
+func streamed(h http.Header) bool {
+	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
+}
+
+// dataOf is the data of server-sent events as a list, without OpenAI's end mark.
+func dataOf(stream []byte) []byte {
+	var list []string
+	for line := range strings.Lines(string(stream)) {
+		if data, found := strings.CutPrefix(line, "data: "); found && data != "[DONE]\n" {
+			list = append(list, data)
+		}
+	}
+	return []byte("[" + strings.Join(list, ",") + "]")
 }
 
 func post(t *testing.T, s *Server, path, body string, header ...string) got {

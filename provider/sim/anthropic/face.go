@@ -47,8 +47,8 @@ func vertexModel(path string) (string, bool) {
 	if !found || !strings.HasPrefix(path, "/v1/projects/") {
 		return "", false
 	}
-	model, ok := strings.CutSuffix(rest, ":rawPredict")
-	return model, ok && model != ""
+	model, operation, _ := strings.Cut(rest, ":")
+	return model, model != "" && (operation == "rawPredict" || operation == "streamRawPredict")
 }
 
 // Read reads a body as Anthropic does.

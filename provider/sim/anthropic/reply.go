@@ -13,7 +13,7 @@ import (
 func (r *request) Call() face.Call {
 	return face.Call{
 		Tokens: max(1, float64(r.Read()+r.Written())),
-		Key:    r.key, Keyless: r.key == "", Model: r.Model, Invalid: r.Complaint != "",
+		Key:    r.key, Keyless: r.key == "", Model: r.Model, Invalid: r.Complaint != "", Stream: r.stream,
 	}
 }
 
@@ -32,12 +32,16 @@ func (r *request) Answer(s face.Stamp) face.Reply {
 		thought = fmt.Sprintf(`{"type":"thinking","thinking":%s,"signature":"c2lt"},`, face.Quote(thinking))
 	}
 	cache := min(face.TokensOf(r.cacheChars), r.Read())
-	return face.JSON(http.StatusOK, fmt.Appendf(make([]byte, 0, 768), `{"id":"msg_%s","type":"message","role":"assistant","model":%s,`+
+	body := fmt.Appendf(make([]byte, 0, 768), `{"id":"msg_%s","type":"message","role":"assistant","model":%s,`+
 		`"content":[%s{"type":"text","text":%s}],"stop_reason":"%s","stop_sequence":null,"usage":{"input_tokens":%d,`+
 		`"cache_creation_input_tokens":%d,"cache_read_input_tokens":0,`+
 		`"cache_creation":{"ephemeral_5m_input_tokens":%[7]d,"ephemeral_1h_input_tokens":0},`+
 		`"output_tokens":%[8]d,"service_tier":"standard"}}`,
-		s.ID, face.Quote(r.Model), thought, face.Quote(text), reason, r.Read()-cache, cache, written))
+		s.ID, face.Quote(r.Model), thought, face.Quote(text), reason, r.Read()-cache, cache, written)
+	if r.stream {
+		return Stream(body, s)
+	}
+	return face.JSON(http.StatusOK, body)
 }
 
 // thoughtOf is what the model thinks before it answers.

@@ -18,6 +18,7 @@ type request struct {
 	door       string
 	key        string
 	thinks     bool // it asks for the model's thoughts
+	stream     bool // the answer is to come as a stream
 	cacheChars int  // of the input, up to the last mark of a cache
 	oversize   bool
 }
@@ -81,9 +82,7 @@ func (r *request) take(root gjson.Result) {
 		r.hearBlocks(turn.Get("content"))
 		return true
 	})
-	if root.Get("stream").Bool() {
-		r.Complain("stream", "The simulated provider does not stream.")
-	}
+	r.stream = root.Get("stream").Bool()
 	r.cacheChars = cached(root)
 }
 

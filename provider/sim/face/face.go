@@ -80,9 +80,10 @@ func (e Errand) ByMethod(r *http.Request, method string) Errand {
 // Stamp is what an answer has of its moment.
 type Stamp struct {
 	Now    time.Time
-	Judged time.Time // when the gauges were read; resets are told from here
-	Serial uint64    // of the answer, from 1
-	ID     string    // of the item: the same for every try at it
+	Judged time.Time     // when the gauges were read; resets are told from here
+	Took   time.Duration // from then to the end of the answer
+	Serial uint64        // of the answer, from 1
+	ID     string        // of the item: the same for every try at it
 }
 
 // Reply is an answer before it is put on a wire.
@@ -91,6 +92,20 @@ type Reply struct {
 	Header http.Header
 	Body   []byte
 	Cut    bool // only half of the body arrives, then the connection breaks
+
+	// Pieces make the answer a stream, and Body is not looked at. They are sent one by one
+	// over the latency of the call.
+	Pieces [][]byte
+	// Failure says within a stream, in the provider's way, that it cannot go on. It comes
+	// after half of the pieces, rounded down.
+	Failure []byte
+}
+
+// Stream is a good reply that comes in pieces.
+func Stream(contentType string, pieces [][]byte, failure []byte) Reply {
+	r := Typed(http.StatusOK, contentType, nil)
+	r.Pieces, r.Failure = pieces, failure
+	return r
 }
 
 // JSON is a reply with a body of JSON.

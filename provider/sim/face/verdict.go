@@ -14,6 +14,7 @@ type Call struct {
 	Model    string
 	ID       string // the same for every try at one item
 	Invalid  bool   // the body cannot be read: 400 and no charge
+	Stream   bool   // the answer is to come as a stream
 	Body     Digest // of the body as it came; all zero where bodies are not told apart
 }
 
@@ -23,7 +24,7 @@ type Digest [32]byte
 // Kind says in a word what became of a call.
 type Kind string
 
-// The kinds. All but Accepted are failures; Truncated and Malformed have
+// The kinds. All but Accepted are failures. Truncated, Malformed and those of streams have
 // status 200, Reset and Hung none.
 const (
 	Accepted          Kind = "accepted"
@@ -39,6 +40,8 @@ const (
 	Hung              Kind = "hang"
 	Truncated         Kind = "truncated"
 	Malformed         Kind = "malformed"
+	StreamFailed      Kind = "stream_failed" // an error stands within the stream
+	StreamSilent      Kind = "stream_silent" // the stream begins and never ends
 )
 
 // Status is the HTTP status of the kind at OpenAI, and what others begin with; 0 where no

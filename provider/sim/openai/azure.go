@@ -87,7 +87,7 @@ func (r *request) refuseAsAzure(v face.Verdict) face.Reply {
 	case face.Overloaded:
 		return azureError(http.StatusServiceUnavailable, "503", "The service is temporarily unable to process your request. Please try again later.")
 	case face.ServerError:
-		return azureError(http.StatusInternalServerError, "InternalServerError", "The server had an error while processing your request. Sorry about that!")
+		return azureError(http.StatusInternalServerError, "InternalServerError", fallen)
 	}
 	return face.JSON(v.Status, r.errorBody(v))
 }

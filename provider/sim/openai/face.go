@@ -71,7 +71,7 @@ func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
 
 // Call charges as OpenAI does.
 func (r *request) Call() face.Call {
-	return face.Call{Tokens: r.charge(), Key: r.key, Keyless: r.keyless, Model: r.Model, Invalid: r.Complaint != ""}
+	return face.Call{Tokens: r.charge(), Key: r.key, Keyless: r.keyless, Model: r.Model, Invalid: r.Complaint != "", Stream: r.stream}
 }
 
 // bearer is the key, also of a client that leaves out the word before it.

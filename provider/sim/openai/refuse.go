@@ -61,6 +61,7 @@ func errorBody(message, kind, param, code string) []byte {
 
 const (
 	invalidRequest = "invalid_request_error"
+	fallen         = "The server had an error while processing your request. Sorry about that!"
 	toldToRefuse   = "The simulated provider was told to refuse this request."
 )
 
@@ -92,7 +93,7 @@ func (r *request) errorBody(v face.Verdict) []byte {
 	case face.Malformed:
 		return errorBody("The upstream gave no answer.", "server_error", "", "")
 	default:
-		return errorBody("The server had an error while processing your request. Sorry about that!", "server_error", "", "")
+		return errorBody(fallen, "server_error", "", "")
 	}
 }
 

@@ -12,7 +12,11 @@ import (
 
 // Answer is the body of each operation.
 func (r *request) Answer(s face.Stamp) face.Reply {
-	return face.JSON(http.StatusOK, r.answer(s.ID, s.Now))
+	body := r.answer(s.ID, s.Now)
+	if r.stream {
+		return r.streamed(body, s)
+	}
+	return face.JSON(http.StatusOK, body)
 }
 
 func (r *request) answer(id string, now time.Time) []byte {

@@ -23,6 +23,10 @@ type request struct {
 	key       string
 	keyless   bool
 	base64    bool
+	stream    bool // the answer is to come as a stream
+	options   bool // there are some for the stream
+	counts    bool // its last chunk is the usage
+	bare      bool // it has no padding
 
 	query string // of a rerank, whose documents are Texts
 	top   int
@@ -69,9 +73,11 @@ func (r *request) field(key string, v gjson.Result) {
 	case "encoding_format":
 		r.base64 = v.String() == "base64"
 	case "stream":
-		if v.Bool() {
-			r.Complain("stream", "The simulated provider does not stream.")
-		}
+		r.stream = v.Bool()
+	case "stream_options":
+		r.options = v.IsObject()
+		r.counts = v.Get("include_usage").Bool()
+		r.bare = v.Get("include_obfuscation").Raw == "false"
 	}
 }
 
@@ -151,7 +157,18 @@ func (r *request) readList(v gjson.Result) {
 	})
 }
 
+// streams reports whether what was asked can come as a stream.
+func (r *request) streams() bool {
+	return r.operation == chat || r.operation == completions || r.operation == responses || r.operation == messages
+}
+
 func (r *request) check() {
+	switch {
+	case r.stream && !r.streams():
+		r.Complain("stream", "Unrecognized request argument supplied: stream")
+	case r.options && !r.stream:
+		r.Complain("stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
+	}
 	if r.Model == "" && r.operation == moderations {
 		r.Model = defaultModeration
 	}

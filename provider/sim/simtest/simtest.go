@@ -23,11 +23,13 @@ func New(cfg sim.Config, f face.Face) *sim.Server {
 	return sim.New(cfg, clockwork.NewFakeClockAt(Epoch))
 }
 
-// Answer is what it has answered; Body is of no type if it is no JSON.
+// Answer is what it has answered. Body is of no type if it is no JSON, and of a stream it is
+// the list of what its events say.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   gjson.Result
+	Text   string // the body as it came
 }
 
 // Ask sends a POST. The headers are names and values in turn: of two of a name the later
@@ -56,5 +58,9 @@ func Send(t *testing.T, s *sim.Server, method, path, body string, header ...stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Answer{resp.StatusCode, resp.Header, gjson.ParseBytes(text)}
+	said, err := said(resp.Header.Get("Content-Type"), text)
+	if err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+	return Answer{resp.StatusCode, resp.Header, gjson.Parse(said), string(text)}
 }
