@@ -28,7 +28,10 @@ SHA-256 of each body received; Ctrl-C ends it and prints that.
 
 With --dialect it looks like another provider: its addresses (azure has both forms), what it
 demands of a request, its errors, headers and usage. Any key will do, but all except OpenAI's
-demand one. It says how headrace run calls it.`,
+demand one. It says how headrace run calls it.
+
+A request for a stream gets one, in pieces over the latency. A truncated stream breaks off in
+its middle, stream-error puts an error there, and after stream-silent nothing more comes.`,
 		Example: `  headrace sim
   headrace sim --addr 127.0.0.1:0 --rpm 6000 --burst 2s --latency 100ms --retry-after always
   headrace sim --profile fast --errors 500=0.1,reset=0.02 --outage 10s+5s:503

@@ -52,6 +52,26 @@ func TestSimDialects(t *testing.T) {
 	}
 }
 
+// A stream comes where one is asked for, with the makers' end marks, and --errors breaks it in the middle.
+func TestSimStreams(t *testing.T) {
+	const chat = `{"stream":true,"model":"m","messages":[{"role":"user","content":"hello"}]}`
+	for _, c := range []struct{ dialect, path, body, end, failure string }{
+		{"openai", "/chat/completions", chat, "data: [DONE]\n\n", `data: {"error":{`},
+		{"anthropic", "/v1/messages", `{"max_tokens":64,` + chat[1:], "event: message_stop\n", "event: error\n"},
+		{"gemini", "/v1beta/models/m:streamGenerateContent?alt=sse", `{"contents":[{"parts":[{"text":"hello"}]}]}`, `"finishReason":"STOP"`, `data: {"error":{`},
+		{"converse", "/model/m/converse-stream", `{"messages":[{"role":"user","content":[{"text":"hello"}]}]}`, "metadata", "modelStreamErrorException"},
+	} {
+		_, base := childSim(t, "--dialect", c.dialect)
+		if said := fetched(t, "POST", base+c.path, c.body); !strings.Contains(said, c.end) || strings.Contains(said, c.failure) {
+			t.Errorf("%s: %q", c.dialect, said)
+		}
+		_, base = childSim(t, "--dialect", c.dialect, "--errors", "stream-error=1")
+		if said := fetched(t, "POST", base+c.path, c.body); strings.Contains(said, c.end) || !strings.Contains(said, c.failure) {
+			t.Errorf("%s: %q", c.dialect, said)
+		}
+	}
+}
+
 func fetched(t *testing.T, method, url, body string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))

@@ -42,7 +42,7 @@ func (f *simFlags) register(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.sigma, "sigma", 0, "spread of the latency (lognormal); 0.4 is usual, 0: constant")
 	fs.BoolVar(&f.headers, "headers", false, "send headers with the state of the limit, if the dialect has any")
 	fs.StringVar(&f.retryAfter, "retry-after", "never", "whether refusals name a wait: never, always or sometimes")
-	fs.StringVar(&f.errors, "errors", "", "shares of faults: 500=0.1,503=0.05,400=0.01,reset=0.01,hang=0.01,truncated=0.01,malformed=0.01")
+	fs.StringVar(&f.errors, "errors", "", "shares of faults: 500=0.1,503=0.05,400=0.01,reset=0.01,hang=0.01,truncated=0.01,malformed=0.01, and of streams alone stream-error=0.01,stream-silent=0.01")
 	fs.StringVar(&f.outage, "outage", "", "outage, as FROM+FOR or FROM+FOR:MODE (503, hang or reset), such as 10s+5s or 1m+30s:hang")
 	fs.IntVar(&f.quotaAfter, "quota-after", 0, "answers after which the balance is spent; 0: never")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices")
@@ -124,13 +124,14 @@ func setRates(to *sim.Rates, words string) error {
 	fields := map[string]*float64{
 		"500": &to.Server500, "503": &to.Overloaded503, "400": &to.BadRequest400,
 		"reset": &to.Reset, "hang": &to.Hang, "truncated": &to.Truncated, "malformed": &to.Malformed200,
+		"stream-error": &to.StreamError, "stream-silent": &to.StreamSilent,
 	}
 	for word := range strings.SplitSeq(words, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(word), "=")
 		rate, err := strconv.ParseFloat(value, 64)
 		field := fields[name]
 		if field == nil || err != nil {
-			return refuse("--errors: %q is invalid: write KIND=SHARE, such as 500=0.1, with KIND 400, 500, 503, reset, hang, truncated or malformed", word)
+			return refuse("--errors: %q is invalid: write KIND=SHARE, such as 500=0.1, with KIND 400, 500, 503, reset, hang, truncated, malformed, stream-error or stream-silent", word)
 		}
 		*field = rate
 	}

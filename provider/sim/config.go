@@ -99,12 +99,12 @@ const (
 // Rates are the probabilities, in [0, 1] and at most 1 in sum, that a call meets
 // a fault. BadRequest400 and Overloaded503 are met before the gauges and cost
 // nothing; the others are met by a call already charged, as a real failure is. Truncated
-// breaks the connection in the middle of an answer, streamed or not. StreamFailed and
+// breaks the connection in the middle of an answer, streamed or not. StreamError and
 // StreamSilent are met in the middle of a stream, and by streams alone.
 type Rates struct {
 	Server500, Overloaded503, BadRequest400 float64
 	Reset, Hang, Truncated, Malformed200    float64
-	StreamFailed, StreamSilent              float64
+	StreamError, StreamSilent               float64
 }
 
 // Outage is a stretch [From, From+For) in which every call meets Mode.
@@ -196,7 +196,7 @@ func (r Rates) check() error {
 	sum, errs := 0.0, []error(nil)
 	for _, p := range []float64{
 		r.Server500, r.Overloaded503, r.BadRequest400,
-		r.Reset, r.Hang, r.Truncated, r.Malformed200, r.StreamFailed, r.StreamSilent,
+		r.Reset, r.Hang, r.Truncated, r.Malformed200, r.StreamError, r.StreamSilent,
 	} {
 		errs = append(errs, amount("Errors", p))
 		sum += p

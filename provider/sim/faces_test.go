@@ -269,7 +269,7 @@ func TestEveryFaceGarbles(t *testing.T) {
 func TestEveryFaceHasItsAddressesAlone(t *testing.T) {
 	for _, sp := range speakers {
 		s := sp.server(sim.Config{})
-		for _, path := range []string{"/", "/v2/chat", "/v1/messages/x", "/model//converse", "/model/a/b/converse", "/v1beta/models/m:streamGenerateContent", "/v1beta/models/:generateContent", vertexPath + "meta/models/m:generateContent"} {
+		for _, path := range []string{"/", "/v2/chat", "/v1/messages/x", "/model//converse", "/model/a/b/converse", "/v1beta/models/m:countTokens", "/v1beta/models/:generateContent", vertexPath + "meta/models/m:generateContent"} {
 			if g := simtest.Ask(t, s, path, "{}", sp.header...); g.Status != 404 {
 				t.Errorf("%s: %s: %d", sp.name, path, g.Status)
 			}

@@ -13,7 +13,7 @@ import (
 // flows reports whether a stream begins, whatever becomes of it. Each other kind is answered
 // whole, as it is where no stream was asked for.
 func flows(k Kind) bool {
-	return k == Accepted || k == Truncated || k == StreamFailed || k == StreamSilent
+	return k == Accepted || k == Truncated || k == StreamError || k == StreamSilent
 }
 
 // flow is a stream under way. Its pieces are spread evenly over the latency of the call: the
@@ -41,7 +41,7 @@ func (s *Server) stream(r *http.Request, req face.Request, c Call, v Verdict, ju
 	if half := len(f.pieces) / 2; v.Kind != Accepted {
 		f.pieces = f.pieces[:half]
 	}
-	if v.Kind == StreamFailed {
+	if v.Kind == StreamError {
 		f.pieces = append(f.pieces, a.Failure)
 	}
 	if err := f.wait(); err != nil {

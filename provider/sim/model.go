@@ -154,14 +154,14 @@ func (m *Model) fault(c Call) Kind {
 		{r.Hang, Hung},
 		{r.Truncated, Truncated},
 		{r.Malformed200, Malformed},
-		{r.StreamFailed, StreamFailed},
+		{r.StreamError, StreamError},
 		{r.StreamSilent, StreamSilent},
 	} {
 		if u >= f.rate {
 			u -= f.rate
 			continue
 		}
-		if !c.Stream && (f.kind == StreamFailed || f.kind == StreamSilent) {
+		if !c.Stream && (f.kind == StreamError || f.kind == StreamSilent) {
 			break
 		}
 		return f.kind
@@ -216,7 +216,7 @@ func (m *Model) latency(k Kind) time.Duration {
 	switch k {
 	case Hung:
 		return 0
-	case Accepted, ServerError, ResetByPeer, Truncated, Malformed, StreamFailed, StreamSilent:
+	case Accepted, ServerError, ResetByPeer, Truncated, Malformed, StreamError, StreamSilent:
 		return m.chance.lognormal(m.cfg.Latency)
 	default:
 		return m.cfg.Refusal

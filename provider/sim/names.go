@@ -33,7 +33,7 @@ const (
 	Hung              = face.Hung
 	Truncated         = face.Truncated
 	Malformed         = face.Malformed
-	StreamFailed      = face.StreamFailed
+	StreamError       = face.StreamError
 	StreamSilent      = face.StreamSilent
 )
 

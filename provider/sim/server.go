@@ -231,7 +231,7 @@ func (s *Server) call(r *http.Request, e face.Errand) (answer, error) {
 func word(req face.Request, v Verdict, stamp face.Stamp) face.Reply {
 	var a face.Reply
 	switch v.Kind {
-	case Accepted, Truncated, StreamFailed, StreamSilent:
+	case Accepted, Truncated, StreamError, StreamSilent:
 		a = req.Answer(stamp)
 		a.Cut = v.Kind == Truncated
 	case Malformed:

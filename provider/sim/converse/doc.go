@@ -1,7 +1,8 @@
 // Package converse is the simulated provider's face in Bedrock's dialect.
 //
-//	POST /model/{id}/converse      the id is escaped: one segment, whatever is in it
-//	POST /model/{id}/invoke        embeddings: of Titan if the id says so, else of Cohere
+//	POST /model/{id}/converse         the id is escaped: one segment, whatever is in it
+//	POST /model/{id}/converse-stream  the same in frames with checksums
+//	POST /model/{id}/invoke           embeddings: of Titan if the id says so, else of Cohere
 //
 // It wants Authorization: a Bedrock API key as Bearer, or a signature of AWS's version 4. Of
 // a signature it reads the access key and demands its parts; whether it is right it does not

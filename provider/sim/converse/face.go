@@ -21,7 +21,7 @@ func (Face) Base() string { return "" }
 // Find takes the id of the model out of the path as it was sent, where a slash in it is
 // escaped.
 func (Face) Find(r *http.Request) face.Errand {
-	for _, operation := range []string{converse, invoke} {
+	for _, operation := range []string{converse, stream, invoke} {
 		if model, ok := modelOf(r.URL.EscapedPath(), operation); ok {
 			return face.Errand{Aim: face.Ask, Operation: operation, Model: model}.ByMethod(r, http.MethodPost)
 		}
@@ -32,6 +32,7 @@ func (Face) Find(r *http.Request) face.Errand {
 // The operations, as paths end in them.
 const (
 	converse = "/converse"
+	stream   = "/converse-stream"
 	invoke   = "/invoke"
 )
 

@@ -77,7 +77,7 @@ func TestModelInThePath(t *testing.T) {
 	for path, status := range map[string]int{
 		"/model/anthropic.claude-v2:1/converse": 200, "/model/anthropic.claude-v2%3A1/converse": 200, "/model/m/converse": 400,
 		"/model/" + strings.NewReplacer(":", "%3A", "/", "%2F").Replace(arn) + "/converse": 200, "/model/" + arn + "/converse": 404,
-		"/model/m/converse-stream": 404, "/model/m/invoke-with-response-stream": 404, "/model/converse": 404,
+		"/model/m/converse-stream": 400, "/model/anthropic.claude-v2:1/converse-stream": 200, "/model/m/invoke-with-response-stream": 404, "/model/converse": 404,
 	} {
 		if a := simtest.Ask(t, s, path, hello, "Authorization", "Bearer k"); a.Status != status || status == 404 && named(a) != "UnknownOperationException" {
 			t.Errorf("%s: %d %v %s", path, a.Status, a.Header, a.Body.Raw)

@@ -20,7 +20,7 @@ func (r *request) Call() face.Call {
 	}
 	return face.Call{
 		Tokens: most + float64(r.Read()),
-		Key:    r.key, Keyless: r.unsigned != "", Model: r.Model, Invalid: r.Complaint != "",
+		Key:    r.key, Keyless: r.unsigned != "", Model: r.Model, Invalid: r.Complaint != "", Stream: r.operation == stream,
 	}
 }
 
@@ -35,11 +35,15 @@ func (r *request) Answer(s face.Stamp) face.Reply {
 		reason = "max_tokens"
 	}
 	read, written := r.Read(), face.TokensOf(len(text))
-	return face.JSON(http.StatusOK, fmt.Appendf(make([]byte, 0, 512), `{"metrics":{"latencyMs":%d},`+
+	body := fmt.Appendf(make([]byte, 0, 512), `{"metrics":{"latencyMs":%d},`+
 		`"output":{"message":{"content":[{"text":%s}],"role":"assistant"}},"stopReason":"%s",`+
 		`"usage":{"cacheReadInputTokenCount":0,"cacheReadInputTokens":0,"cacheWriteInputTokenCount":0,"cacheWriteInputTokens":0,`+
 		`"inputTokens":%d,"outputTokens":%d,"serverToolUsage":{},"totalTokens":%d}}`,
-		max(0, s.Now.Sub(s.Judged).Milliseconds()), face.Quote(text), reason, read, written, read+written))
+		max(0, s.Took.Milliseconds()), face.Quote(text), reason, read, written, read+written)
+	if r.operation == stream {
+		return streamed(body)
+	}
+	return face.JSON(http.StatusOK, body)
 }
 
 // fault is an error of AWS's: its name in a header, its words in the body.

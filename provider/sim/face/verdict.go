@@ -40,7 +40,7 @@ const (
 	Hung              Kind = "hang"
 	Truncated         Kind = "truncated"
 	Malformed         Kind = "malformed"
-	StreamFailed      Kind = "stream_failed" // an error stands within the stream
+	StreamError       Kind = "stream_error"  // an error stands within the stream
 	StreamSilent      Kind = "stream_silent" // the stream begins and never ends
 )
 

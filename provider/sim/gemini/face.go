@@ -17,6 +17,7 @@ type Face struct{}
 // The operations.
 const (
 	generate   = "generateContent"
+	stream     = "streamGenerateContent"
 	embed      = "embedContent"
 	embedBatch = "batchEmbedContents"
 )
@@ -75,7 +76,7 @@ func addressOf(path string) (a address, ok bool) {
 }
 
 func (a address) serves() bool {
-	return a.operation == generate || a.operation == embed || !a.vertex && a.operation == embedBatch
+	return a.operation == generate || a.operation == stream || a.operation == embed || !a.vertex && a.operation == embedBatch
 }
 
 // Find knows both addresses.
@@ -92,7 +93,7 @@ func (Face) Find(r *http.Request) face.Errand {
 
 // Read reads a body as Google does.
 func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
-	req := &request{key: keyOf(r)}
+	req := &request{key: keyOf(r), sse: r.URL.Query().Get("alt") == "sse"}
 	req.address, _ = addressOf(r.URL.EscapedPath())
 	req.Model = e.Model
 	if e.Aim == face.Ask {

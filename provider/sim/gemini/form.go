@@ -77,6 +77,7 @@ var one = message(map[string]face.Form{
 // forms are of whole requests, by operation.
 var forms = map[string]face.Form{
 	generate:   message(generation),
+	stream:     message(generation),
 	embed:      one,
 	embedBatch: message(map[string]face.Form{"requests": {Is: face.Array, Items: &one}}),
 }

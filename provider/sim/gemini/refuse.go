@@ -20,6 +20,8 @@ const (
 	resourceExhausted = "RESOURCE_EXHAUSTED"
 	internal          = "INTERNAL"
 	unavailable       = "UNAVAILABLE"
+
+	overloaded = "The model is overloaded. Please try again later."
 )
 
 const typePrefix = `{"@type":"type.googleapis.com/google.rpc.`
@@ -53,7 +55,7 @@ func (r *request) Refuse(v face.Verdict, _ face.Stamp) face.Reply {
 	case face.BadRequest:
 		return fault(http.StatusBadRequest, invalidArgument, cmp.Or(r.Complaint, "The simulated provider was told to refuse this request."), r.detail)
 	case face.Overloaded:
-		return fault(http.StatusServiceUnavailable, unavailable, "The model is overloaded. Please try again later.")
+		return fault(http.StatusServiceUnavailable, unavailable, overloaded)
 	case face.Malformed:
 		a := r.broken()
 		a.Status = http.StatusOK

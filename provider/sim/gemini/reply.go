@@ -13,7 +13,7 @@ import (
 func (r *request) Call() face.Call {
 	return face.Call{
 		Tokens: max(1, float64(r.Read())),
-		Key:    r.key, Keyless: r.key == "", Model: r.Model, Invalid: r.Complaint != "",
+		Key:    r.key, Keyless: r.key == "", Model: r.Model, Invalid: r.Complaint != "", Stream: r.operation == stream,
 	}
 }
 
@@ -36,7 +36,11 @@ func (r *request) Answer(s face.Stamp) face.Reply {
 		}
 		return answer(http.StatusOK, r.appendRead(append(b, ']')))
 	}
-	return answer(http.StatusOK, r.generated(s))
+	whole := r.generated(s)
+	if r.operation == stream {
+		return r.streamed(whole)
+	}
+	return answer(http.StatusOK, whole)
 }
 
 // appendRead ends an answer of vectors with what was read for them.

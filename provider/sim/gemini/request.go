@@ -14,6 +14,7 @@ type request struct {
 	face.Prompt
 	address
 	key    string
+	sse    bool   // a stream comes as server-sent events
 	thinks bool   // it asks to be shown the model's thoughts
 	detail string // more on the complaint, as JSON
 }
