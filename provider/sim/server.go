@@ -126,7 +126,7 @@ func (s *Server) respond(r *http.Request) (answer, error) {
 	case e.Aim == face.Ask:
 		return s.call(r, e)
 	case e.Aim == face.List:
-		return whole(s.list(r, e))
+		return whole(s.list(r, e), nil)
 	case e.Aim == face.Misuse:
 		return whole(s.misuse(r, e.Allow))
 	}
@@ -188,13 +188,13 @@ func (s *Server) showBooks(asked url.Values) ([]byte, error) {
 }
 
 // list shows the models to whoever has a key: it is neither charged nor counted.
-func (s *Server) list(r *http.Request, e face.Errand) (face.Reply, error) {
+func (s *Server) list(r *http.Request, e face.Errand) face.Reply {
 	stamp, req := s.stamp(), s.face.Read(r, e, "")
 	a := face.JSON(http.StatusOK, s.face.Models(s.models, stamp))
 	if s.model.stranger(req.Call()) {
 		a = req.Refuse(Verdict{Kind: Unauthorized, Status: Unauthorized.Status()}, stamp)
 	}
-	return s.marked(r, a, stamp), nil
+	return s.marked(r, a, stamp)
 }
 
 func (s *Server) call(r *http.Request, e face.Errand) (answer, error) {

@@ -41,7 +41,9 @@ var streamers = []streamer{
 	{"chat at azure", openai.Face{}, "/openai/deployments/m/chat/completions?api-version=1", "", gpt, `"stream":true,"stream_options":{"include_usage":true}`, sse, "", joinChat, "error.message"},
 	{"completions", openai.Face{}, "/v1/completions", "", `{"model":"m","prompt":["one",%s]}`, `"stream":true,"stream_options":{"include_usage":true,"include_obfuscation":false}`, sse, "", joinTexts, "error.message"},
 	{
-		"responses", openai.Face{}, "/v1/responses", "", `{"model":"m","input":%s}`, `"stream":true`, sse,
+		"responses",
+		openai.Face{},
+		"/v1/responses", "", `{"model":"m","input":%s}`, `"stream":true`, sse,
 		"response.created response.in_progress response.output_item.added response.content_part.added response.output_text.delta … " +
 			"response.output_text.done response.content_part.done response.output_item.done response.completed", joinResponse, "response.error.message",
 	},
@@ -49,18 +51,24 @@ var streamers = []streamer{
 	{"messages", anthropic.Face{}, "/v1/messages", "", claude, `"stream":true`, sse, claudeNames, joinMessage, "error.message"},
 	{"messages with thoughts", anthropic.Face{}, "/v1/messages", "", `{"thinking":{"type":"adaptive"},` + claude[1:], `"stream":true`, sse, claudeNames, joinMessage, "error.message"},
 	{
-		"claude on vertex", anthropic.Face{}, vertexPath + "anthropic/models/m:rawPredict", vertexPath + "anthropic/models/m:streamRawPredict",
+		"claude on vertex",
+		anthropic.Face{},
+		vertexPath + "anthropic/models/m:rawPredict", vertexPath + "anthropic/models/m:streamRawPredict",
 		strings.Replace(claude, `"model":"m"`, `"anthropic_version":"vertex-2023-10-16"`, 1), `"stream":true`, sse, claudeNames, joinMessage, "error.message",
 	},
 	{"gemini", gemini.Face{}, "/v1beta/models/m:generateContent", "/v1beta/models/m:streamGenerateContent?alt=sse", google, "", "text/event-stream", "", joinGemini, "error.message"},
 	{"gemini in a list", gemini.Face{}, "/v1beta/models/m:generateContent", "/v1beta/models/m:streamGenerateContent", google, "", "application/json; charset=UTF-8", "", joinGemini, "error.message"},
 	{
-		"gemini with thoughts", gemini.Face{}, "/v1beta/models/m:generateContent", "/v1beta/models/m:streamGenerateContent?alt=sse",
+		"gemini with thoughts",
+		gemini.Face{},
+		"/v1beta/models/m:generateContent", "/v1beta/models/m:streamGenerateContent?alt=sse",
 		`{"generationConfig":{"thinkingConfig":{"includeThoughts":true}},` + google[1:], "", "text/event-stream", "", joinGemini, "error.message",
 	},
 	{"gemini on vertex", gemini.Face{}, vertexPath + "google/models/m:generateContent", vertexPath + "google/models/m:streamGenerateContent?alt=sse", google, "", "text/event-stream", "", joinGemini, "error.message"},
 	{
-		"converse", converse.Face{}, "/model/m/converse", "/model/m/converse-stream", bedrock, "", frames,
+		"converse",
+		converse.Face{},
+		"/model/m/converse", "/model/m/converse-stream", bedrock, "", frames,
 		"messageStart contentBlockDelta … contentBlockStop messageStop metadata", joinConverse, "modelStreamErrorException.message",
 	},
 }

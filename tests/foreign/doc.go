@@ -14,7 +14,8 @@
 // the script has filled; that a part which is not to be had there is skipped by name; and
 // that all traffic stays on loopback.
 //
-//	openai-go, anthropic-sdk-go, genai, bedrockruntime ─────▶ headrace sim --dialect D
+//	openai-go, anthropic-sdk-go, genai, bedrockruntime ─┬───▶ headrace sim --dialect D
+//	openai, @anthropic-ai/sdk, @google/genai in node ───┘     the same whole and as a stream
 //	headrace run ──────────────┬─▶ aimock                        what it understood
 //	                           └─▶ ollama, llama.cpp's server    a model of random weights
 //	provider/auth/sigv4 ─────────▶ aws4, @smithy/signature-v4    the same signature or not

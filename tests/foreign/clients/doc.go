@@ -1,5 +1,6 @@
 // Package clients asks headrace sim with the clients that providers publish for Go: a
-// success, a refusal for the rate, and an overload, each read in their own types.
+// success, a refusal for the rate, and an overload, each read in their own types. With those and
+// with the clients for Node.js it reads answers as streams: whole, refused, and broken in the middle.
 //
 //	openai-go ──────────┬─▶ headrace sim --dialect openai     /v1, /openai/v1, /openai/deployments
 //	anthropic-sdk-go ───┼─▶ headrace sim --dialect anthropic

@@ -1,0 +1,54 @@
+// Asks for one answer with an official client, whole or as a stream, and prints in JSON what the
+// client has put together, or the error that it has thrown.
+//
+//   node streams.mjs chat|responses|messages|gemini URL MODEL QUESTION whole|stream
+import Anthropic from "@anthropic-ai/sdk";
+import { GoogleGenAI } from "@google/genai";
+import OpenAI from "openai";
+
+const [dialect, url, model, question, way] = process.argv.slice(2);
+const streams = way === "stream";
+const apiKey = "key-of-a-test";
+const turns = [{ role: "user", content: question }];
+const openai = () => new OpenAI({ baseURL: url + "/v1", apiKey, maxRetries: 0 });
+
+const askers = {
+  async chat() {
+    const body = { model, messages: turns };
+    const chat = openai().chat.completions;
+    const a = streams
+      ? await chat.stream({ ...body, stream_options: { include_usage: true } }).finalChatCompletion()
+      : await chat.create(body);
+    const { message, finish_reason } = a.choices[0];
+    return { text: message.content, end: finish_reason, read: a.usage.prompt_tokens, written: a.usage.completion_tokens, model: a.model };
+  },
+  async responses() {
+    const body = { model, input: question };
+    const a = streams ? await openai().responses.stream(body).finalResponse() : await openai().responses.create(body);
+    if (a.status === "failed") throw Object.assign(new Error(a.error.message), { code: a.error.code });
+    return { text: a.output_text, end: a.status, read: a.usage.input_tokens, written: a.usage.output_tokens, model: a.model };
+  },
+  async messages() {
+    const body = { model, max_tokens: 64, messages: turns };
+    const { messages } = new Anthropic({ baseURL: url, apiKey, maxRetries: 0 });
+    const a = streams ? await messages.stream(body).finalMessage() : await messages.create(body);
+    return { text: a.content[0].text, end: a.stop_reason, read: a.usage.input_tokens, written: a.usage.output_tokens, model: a.model };
+  },
+  async gemini() {
+    const { models } = new GoogleGenAI({ apiKey, httpOptions: { baseUrl: url } });
+    const body = { model, contents: question };
+    const chunks = streams ? await models.generateContentStream(body) : [await models.generateContent(body)];
+    const a = { text: "" };
+    for await (const c of chunks) {
+      const { promptTokenCount: read, candidatesTokenCount: written } = c.usageMetadata;
+      Object.assign(a, { text: a.text + c.text, end: c.candidates[0].finishReason, read, written, model: c.modelVersion });
+    }
+    return a;
+  },
+};
+
+try {
+  console.log(JSON.stringify(await askers[dialect]()));
+} catch (e) {
+  console.log(JSON.stringify({ error: `${e.name}: ${e.message}`, status: e.status ?? 0 }));
+}
