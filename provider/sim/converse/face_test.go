@@ -172,10 +172,10 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for _, s := range []*sim.Server{limited, free} {
-			for _, path := range []string{address, "/model/titan/invoke", "/model/cohere/invoke"} {
+			for _, path := range []string{address, address + "-stream", "/model/titan/invoke", "/model/cohere/invoke"} {
 				a := simtest.Ask(t, s, path, body, "Authorization", auth, "X-Amz-Date", time.Time{}.String())
 				vectors := a.Body.Get("embedding").IsArray() || a.Body.Get("embeddings.float").IsArray()
-				if fine := a.Status == 200 && (a.Body.Get("output.message.content.#").Num == 1 || vectors); !fine && named(a) == "" || !gjson.Valid(a.Body.Raw) {
+				if fine := a.Status == 200 && (a.Body.Get("#.metadata|#").Num == 1 || a.Body.Get("output.message.content.#").Num == 1 || vectors); !fine && named(a) == "" || !gjson.Valid(a.Body.Raw) {
 					t.Errorf("%s: %d %s", path, a.Status, a.Body.Raw)
 				}
 			}

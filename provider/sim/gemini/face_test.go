@@ -214,9 +214,9 @@ func FuzzRead(f *testing.F) {
 	limited, free := server(sim.Config{TPM: 100, RetryAfter: sim.Always, RetryAfterMS: true}), server(sim.Config{})
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, s := range []*sim.Server{limited, free} {
-			for _, path := range []string{studio, vertex, "/v1beta/models/m:embedContent", "/v1beta/models/m:batchEmbedContents"} {
+			for _, path := range []string{studio, vertex, "/v1beta/models/m:streamGenerateContent", "/v1beta/models/m:streamGenerateContent?alt=sse", "/v1beta/models/m:embedContent", "/v1beta/models/m:batchEmbedContents"} {
 				a := simtest.Ask(t, s, path, body, "Authorization", "Bearer k")
-				fine := a.Status == 200 && (a.Body.Get("candidates.#").Num == 1 || a.Body.Get("embedding.values").IsArray() || a.Body.Get("embeddings").IsArray())
+				fine := a.Status == 200 && (a.Body.Get("#.candidates.0.finishReason|#").Num == 1 || a.Body.Get("candidates.#").Num == 1 || a.Body.Get("embedding.values").IsArray() || a.Body.Get("embeddings").IsArray())
 				if !fine && !a.Body.Get("error.status").Exists() || !gjson.Valid(a.Body.Raw) {
 					t.Errorf("%d %s", a.Status, a.Body.Raw)
 				}
