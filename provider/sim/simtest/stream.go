@@ -33,7 +33,7 @@ func said(contentType string, body []byte) (string, error) {
 	return "[" + strings.Join(events, ",") + "]", nil
 }
 
-var errFrame = errors.New("simtest: frame: its lengths or checksums are wrong")
+var errFrame = errors.New("a frame has wrong lengths, checksums or headers")
 
 // frame reads one frame of AWS's: two lengths and their checksum, headers, payload, checksum of
 // all that.
@@ -51,7 +51,7 @@ func frame(b []byte) (event string, rest []byte, err error) {
 	names, err := frameHeaders(b[prelude : prelude+headers])
 	name := names[":event-type"] + names[":exception-type"]
 	if err != nil || names[":content-type"] != "application/json" || (names[":message-type"] == "event") != (names[":exception-type"] == "") {
-		return "", nil, fmt.Errorf("%w: headers %v", errFrame, names)
+		return "", nil, fmt.Errorf("%w: %v", errFrame, names)
 	}
 	return fmt.Sprintf(`{%q:%s}`, name, b[prelude+headers:total-check]), b[total:], nil
 }
