@@ -145,8 +145,8 @@ func TestBrokenStreamsAreAskedForAgain(t *testing.T) {
 	})
 }
 
-// An answer of eleven seconds through a gateway that ends what is silent for two: in one piece it is
-// cut, and as a stream it comes whole. It is eleven minutes through nginx in small.
+// An answer takes eleven seconds, and the gateway ends calls that are silent for two. In one piece the
+// answer is cut; as a stream it comes whole. These are eleven minutes through nginx in small.
 func TestLongAnswersOfEachDialect(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes eleven seconds")

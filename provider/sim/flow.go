@@ -99,7 +99,7 @@ func (f *flow) pour(w http.ResponseWriter) {
 			return
 		}
 		if err != nil {
-			// net/http closes the connection. A reset would take back what was sent.
+			// net/http closes the connection. A reset would take back pieces on their way.
 			panic(http.ErrAbortHandler)
 		}
 		if _, err := w.Write(piece); err != nil {

@@ -141,7 +141,7 @@ func inStream(ctx context.Context, t *testing.T, s *Server) *http.Response {
 	return resp
 }
 
-// A stream is cut in its middle: what was sent arrives, and then the connection is broken.
+// A stream is cut in its middle: the pieces before arrive, and then the connection is broken.
 func TestCutStreams(t *testing.T) {
 	cfg := Config{Errors: Rates{Truncated: 1}}
 	whole, _ := newServer(Config{})

@@ -9,8 +9,8 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// Stream brings an answer of the Messages API as a stream. Its first event counts what was
-// read; what was written, and why it ends, stand in the last but one.
+// Stream brings an answer of the Messages API as a stream. Its first event has the usage of the
+// input. The last but one has the output tokens and the reason of the end.
 func Stream(answer []byte, s face.Stamp) face.Reply {
 	whole := gjson.ParseBytes(answer)
 	usage, written := whole.Get("usage"), whole.Get("usage.output_tokens").Raw

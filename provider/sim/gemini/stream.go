@@ -11,7 +11,7 @@ import (
 )
 
 // streamed brings a whole answer in chunks of its own form: thoughts and text token by token.
-// AI Studio counts in each chunk what was written so far, and Vertex in the last one alone.
+// Each chunk of AI Studio has the usage so far; of Vertex only the last one has usage.
 func (r *request) streamed(answer []byte) face.Reply {
 	whole := gjson.ParseBytes(answer)
 	usage, candidate := whole.Get("usageMetadata"), whole.Get("candidates.0")

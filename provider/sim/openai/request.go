@@ -157,7 +157,7 @@ func (r *request) readList(v gjson.Result) {
 	})
 }
 
-// streams reports whether what was asked can come as a stream.
+// streams reports whether the operation has streams.
 func (r *request) streams() bool {
 	return r.operation == chat || r.operation == completions || r.operation == responses || r.operation == messages
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// eventStream is what OpenAI calls its streams.
+// eventStream is the content type of OpenAI's streams.
 const eventStream = face.EventStream + "; charset=utf-8"
 
 // streamed brings a whole answer as a stream.
@@ -75,7 +75,7 @@ func (r *request) chunks(whole gjson.Result, object, text string, choice func(in
 // obfuscated is the length to which padding fills up a token, in characters.
 const obfuscated = 16
 
-// padding hides how long a token is from whoever listens, unless the request does without.
+// padding hides the length of a token from listeners, unless the request does without.
 func (r *request) padding(token string) string {
 	if r.bare {
 		return ""

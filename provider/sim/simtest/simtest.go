@@ -23,8 +23,8 @@ func New(cfg sim.Config, f face.Face) *sim.Server {
 	return sim.New(cfg, clockwork.NewFakeClockAt(Epoch))
 }
 
-// Answer is what it has answered. Body is of no type if it is no JSON, and of a stream it is
-// the list of what its events say.
+// Answer is its answer. Body is of no type if it is no JSON; of a stream it lists the data of
+// the events.
 type Answer struct {
 	Status int
 	Header http.Header

@@ -19,7 +19,7 @@ import (
 	"github.com/headrace/headrace/tests/foreign/part"
 )
 
-// reading is what a client has made of an answer.
+// reading is an answer as a client has read it.
 type reading struct {
 	Text, End, Model string
 	Read, Written    int64 // tokens
@@ -51,11 +51,11 @@ var judges = map[string]struct {
 	"genai for node":             {"gemini", inNode("gemini")},
 }
 
-// dribble lets the pieces of a stream come one by one. AWS's client also closes what it sends when an
-// answer begins: one that begins at once may find its connection broken by that.
+// dribble lets the pieces of a stream come one by one. An answer that begins at once was sometimes lost
+// by AWS's client, whose connection was closed on its side.
 var dribble = []string{"--latency", "300ms"}
 
-// Each client puts a stream together to what it reads of the plain answer, its usage included.
+// Each client reads the same of a stream as of the plain answer, its usage included.
 func TestStreams(t *testing.T) {
 	for name, judge := range judges {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestStreamsBroken(t *testing.T) {
 	}
 }
 
-// inStream is what stands in the error of a client for an error within a stream.
+// inStream are words of an error within a stream, which the error of a client must have.
 var inStream = map[string]string{
 	"openai": "The server had an error", "azure": "The server had an error", "anthropic": "overloaded_error", "gemini": "overloaded", "converse": "ModelStreamErrorException",
 }
@@ -309,7 +309,7 @@ func judgeConverse(t *testing.T, url string, stream bool) (all reading, err erro
 	return all, events.Err()
 }
 
-// nodeError is what a client of node's has thrown.
+// nodeError is an error that a client for node has thrown.
 type nodeError struct {
 	Message string `json:"error"`
 	Status  int

@@ -1,5 +1,5 @@
-// Asks for one answer with an official client, whole or as a stream, and prints in JSON what the
-// client has put together, or the error that it has thrown.
+// Asks for one answer with an official client, whole or as a stream. It prints the answer as the client
+// has put it together, in JSON, or the error that the client has thrown.
 //
 //   node streams.mjs chat|responses|messages|gemini URL MODEL QUESTION whole|stream
 import Anthropic from "@anthropic-ai/sdk";
