@@ -164,3 +164,27 @@ func anyOf(ctx context.Context, s store.Store, prefix string) (bool, error) {
 	}
 	return false, nil
 }
+
+// Remove deletes all that a store has of a job; its records last, so that it may be called again after an error.
+func Remove(ctx context.Context, s store.Store, name string) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	for _, records := range []bool{false, true} {
+		var objects []string // a store need not like that what it lists is deleted
+		for o, err := range s.List(ctx, Folder(name), "") {
+			if err != nil {
+				return fmt.Errorf("job: remove %s: %w", name, err)
+			}
+			if strings.HasPrefix(o.Name, recordsPrefix(name)) == records {
+				objects = append(objects, o.Name)
+			}
+		}
+		for _, o := range objects {
+			if err := s.Delete(ctx, o); err != nil {
+				return fmt.Errorf("job: remove %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}

@@ -88,14 +88,14 @@ const (
 	// MaxSegments is how many segments a job's first inputs are cut into at most; what has more
 	// bytes than so many defaults has larger ones. Merging reads from all of them at a time.
 	MaxSegments = 256
-	// DefaultStepLines is the least that a chunk may have.
+	// DefaultStepLines is the least that a chunk may have, unless it is to have fewer lines.
 	DefaultStepLines = LeastChunk
 	// DefaultStepBytes is an eighth of a chunk, so that chunks of long lines come out even.
 	DefaultStepBytes = 1 << 20
 	// DefaultChunkLines is what a worker has in hand at once of a large job: at 2.5 calls a
 	// second seven minutes. It is a unit of scheduling, not of loss.
 	DefaultChunkLines = 1000
-	// LeastChunk is the least lines of a chunk, but where an input ends: one costs a claim.
+	// LeastChunk is the least lines of a chunk, unless Cut.ChunkLines says fewer or an input ends: one costs a claim.
 	LeastChunk = 50
 	// DefaultChunkBytes is what of a chunk's input lies in memory.
 	DefaultChunkBytes = 8 << 20
@@ -105,9 +105,9 @@ const (
 
 func (c Cut) withDefaults(total int64) Cut {
 	c.SegmentBytes = cmp.Or(c.SegmentBytes, max(DefaultSegment, (total+MaxSegments-1)/MaxSegments))
-	c.StepLines = cmp.Or(c.StepLines, DefaultStepLines)
-	c.StepBytes = cmp.Or(c.StepBytes, DefaultStepBytes)
 	c.ChunkLines = cmp.Or(c.ChunkLines, DefaultChunkLines)
+	c.StepLines = cmp.Or(c.StepLines, min(DefaultStepLines, c.ChunkLines)) // a chunk is one step at least
+	c.StepBytes = cmp.Or(c.StepBytes, DefaultStepBytes)
 	c.ChunkBytes = cmp.Or(c.ChunkBytes, DefaultChunkBytes)
 	return c
 }

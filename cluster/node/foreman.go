@@ -246,6 +246,10 @@ func (f *foreman) lookAround(ctx context.Context) {
 
 func (f *foreman) reload(ctx context.Context, name string, o *overseen) {
 	r, err := job.Load(ctx, f.home, name)
+	if errors.Is(err, job.ErrMissing) {
+		f.removed(name, o)
+		return
+	}
 	if err != nil {
 		return // it stays stale
 	}
@@ -260,6 +264,17 @@ func (f *foreman) reload(ctx context.Context, name string, o *overseen) {
 	if *o = (overseen{record: r, told: o.told}); untold {
 		f.tellChanged(name) // the workers have not heard of it either
 	}
+}
+
+// removed ends a job whose record is not in the store any more: what it has called would be called again, as all parts are
+// missing.
+func (f *foreman) removed(name string, o *overseen) {
+	if o.record.State == job.Running || o.record.State == job.Indexing {
+		f.sayf("job %s is not in the store any more, and ends", name)
+	}
+	*o = overseen{record: o.record, told: o.told}
+	o.record.State = job.Canceled
+	f.tellChanged(name)
 }
 
 // serve does what one job needs next.

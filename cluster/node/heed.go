@@ -121,8 +121,11 @@ func (h *heeder) look(ctx context.Context, name string) {
 		return
 	}
 	delete(h.unread, name)
-	if err == nil {
+	switch {
+	case err == nil:
 		h.do(name, r.State)
+	case errors.Is(err, job.ErrMissing): // it was deleted, and has ended
+		h.do(name, job.Canceled)
 	}
 }
 

@@ -71,6 +71,22 @@ func (n *Node) Cancel(ctx context.Context, name string) error {
 	})
 }
 
+// Remove deletes a job that has ended, and its results in the store.
+func (n *Node) Remove(ctx context.Context, name string) error {
+	r, err := job.Load(ctx, n.home, name)
+	switch {
+	case err != nil:
+		return err
+	case r.State == job.Running || r.State == job.Indexing:
+		return fmt.Errorf("%w: it is %s: cancel it first", ErrState, r.State)
+	}
+	if err := job.Remove(ctx, n.home, name); err != nil {
+		return err
+	}
+	n.tellSurely(ctx, name)
+	return nil
+}
+
 // Resume has a job go on that was canceled or stopped.
 func (n *Node) Resume(ctx context.Context, name string) error {
 	return n.change(ctx, name, func(r *job.Record) error {

@@ -134,8 +134,10 @@ func TestAJobsLife(t *testing.T) {
 	h.must(command.ExitUsage, "jobs status none", "no job of that name")
 	h.must(command.ExitUsage, "jobs watch none", "no job of that name")
 	h.must(command.ExitUsage, "jobs cancel none", "no job of that name")
+	h.must(command.ExitUsage, "jobs rm none", "no job of that name")
 	h.write("in.jsonl.gz", packed(questions(80)))
 	name := strings.TrimSpace(h.must(0, "submit {}/in.jsonl.gz -o {}/out.jsonl --provider sim --sim-profile fast --max-attempts 2 --limit-name org --weight 2"))
+	h.must(command.ExitUsage, "jobs rm "+name, "cancel it first")
 	h.must(0, "jobs cancel "+name, "canceled")
 	h.must(command.ExitUsage, "jobs retry-failed "+name, "it is canceled")
 	h.must(0, "jobs resume "+name)
@@ -151,8 +153,14 @@ func TestAJobsLife(t *testing.T) {
 		t.Errorf("%d results", len(got))
 	}
 	h.must(command.ExitUsage, "jobs cancel "+name, "it is done")
+	h.must(0, "jobs rm "+strings.TrimSpace(h.must(0, "submit {}/in.jsonl.gz -o {}/third.jsonl --provider sim --sim-profile fast --limit-name org --limit 7 --chunk-lines 1 --wait")), "is deleted")
 	h.must(command.ExitUsage, "jobs add "+name+" {}/in.jsonl.gz", "it was submitted whole")
 	h.must(0, "submit {}/in.jsonl.gz -o {}/second.jsonl --provider sim --sim-profile fast --limit-name org --wait --progress json", `"event":"start"`, `"event":"progress"`)
+
+	h.must(command.ExitUsage, "submit {}/in.jsonl.gz -o {}/third.jsonl --provider sim --chunk-lines -1", "--chunk-lines -1: it must be 1 or more")
+	if got := h.resultsOf("third.jsonl"); len(got) != 7 {
+		t.Errorf("%d results", len(got))
+	}
 
 	h.must(0, "limits ls", "keeper: ", "LIMIT", "org", "WORKER", "OF")
 	var o node.Office

@@ -54,6 +54,7 @@ func newJobsCommand(w *command.World) *cobra.Command {
 	about("cancel JOB", "End a job: calls in flight are saved, and saved results stay", steer((*node.Node).Cancel))
 	about("resume JOB", "Resume a job that was canceled or stopped", steer((*node.Node).Resume))
 	about("retry-failed JOB", "Retry the failed items of a job that is done", steer((*node.Node).RetryFailed))
+	about("rm JOB", "Delete jobs that have ended, and their results in the store", f.remove)
 	add := about("add JOB INPUT…", "Add inputs to a job that was submitted with --open", f.add)
 	add.Flags().BoolVar(&f.close, "close", false, "no further inputs will come")
 	fetch := about("fetch JOB", "Make the files of a job that headrace run would make", f.fetch)
@@ -197,6 +198,16 @@ func untilDrained(ctx context.Context, drain <-chan struct{}) (until context.Con
 		}
 	}()
 	return until, func() { cancel(); <-over }
+}
+
+func (f *jobsFlags) remove(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
+	for _, name := range args {
+		if err := n.Remove(ctx, name); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "job %s is deleted\n", name)
+	}
+	return nil
 }
 
 func (f *jobsFlags) add(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {

@@ -44,7 +44,7 @@ With --wait it ends when the job does, with the files and the exit code of headr
 	fs := cmd.Flags()
 	fs.Float64Var(&f.weight, "weight", 1, "share of the limit compared with other jobs: 2 is twice as much as 1")
 	fs.StringVar(&f.limitName, "limit-name", "", "limit that its calls are under, shared by all jobs that name it (default: one for each provider, address, model and account, which is recognised by a short hash of the key of the caller; two keys of one organisation are two accounts: name a limit for them)")
-	fs.IntVar(&f.chunkLines, "chunk-lines", 0, "most lines that a worker claims at once (default 1000)")
+	fs.IntVar(&f.chunkLines, "chunk-lines", 0, "most lines that a worker claims at once, 1 or more (default 1000)")
 	fs.BoolVar(&f.open, "open", false, "more inputs may come, by headrace jobs add")
 	fs.BoolVar(&f.wait, "wait", false, "wait for its end, and make the files that headrace run makes")
 	s.Register(cmd)
@@ -88,6 +88,9 @@ func (f *submitFlags) submit(ctx context.Context, w *command.World, cmd *cobra.C
 // give makes a job of the flags, and submits it.
 func (f *submitFlags) give(ctx context.Context, n *node.Node, s *command.Settings, inputs []string) (job.Record, error) {
 	lines := s.Lines()
+	if f.chunkLines < 0 {
+		return job.Record{}, command.End(command.ExitUsage, "--chunk-lines %d: it must be 1 or more", f.chunkLines)
+	}
 	if lines.Reader.Limit > 0 && len(inputs) > 1 {
 		return job.Record{}, command.End(command.ExitUsage, "--limit counts the items of one input, and there are %d: submit one", len(inputs))
 	}

@@ -307,6 +307,26 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// A chunk has no more lines than its job's user asked for, down to one.
+func TestFewLinesAChunk(t *testing.T) {
+	for _, lines := range []int{1, 3} {
+		var text bytes.Buffer
+		for i := range 20 {
+			fmt.Fprintf(&text, "{\"prompt\":\"q%d\"}\n", i)
+		}
+		w := newWorld(t, job.Cut{ChunkLines: lines}, job.Reading{})
+		w.input("in", job.JSONL, 0, text.Bytes())
+		w.create()
+		w.index(rand.New(rand.NewPCG(1, 1)))
+		if err := w.merge(1); err != nil {
+			t.Fatal(err)
+		}
+		if want := (20 + lines - 1) / lines; w.plan.Chunks != want {
+			t.Errorf("%d chunks of at most %d lines, want %d", w.plan.Chunks, lines, want)
+		}
+	}
+}
+
 // What a newer program has written is not read.
 func TestNewerIndex(t *testing.T) {
 	w := steady(t, 40)
