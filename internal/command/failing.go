@@ -141,8 +141,17 @@ func faultIn(l *journal.Line) *provider.Error {
 	if code, ok := strings.CutPrefix(head, strconv.Itoa(e.Status)); ok {
 		e.Code, rest = strings.TrimSpace(code), message
 	}
+	if e.Kind == provider.TransportFault && rest != "" && !saysWhatCame(rest) {
+		e.Err = errors.New(rest)
+		return e
+	}
 	e.Message = rest
 	return e
+}
+
+// saysWhatCame reports whether a fault tells what came in place of an answer, not why no more came.
+func saysWhatCame(message string) bool {
+	return strings.HasPrefix(message, "an HTML page") || strings.HasPrefix(message, "the body is ")
 }
 
 // String names them.

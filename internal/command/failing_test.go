@@ -22,6 +22,8 @@ func TestNamedByItsLine(t *testing.T) {
 		"no words":     {Provider: "openai", Kind: provider.Server, Status: 502},
 		"a page":       {Provider: "openai", Kind: provider.TransportFault, Status: 403, Message: "an HTML page: Request blocked"},
 		"an empty one": {Provider: "openai", Kind: provider.TransportFault, Status: 200},
+		"a silence":    {Provider: "openai", Kind: provider.TransportFault, Status: 200, Err: errors.New("the stream fell silent for 1m0s")},
+		"a cut body":   {Provider: "openai", Kind: provider.TransportFault, Status: 200, Message: "the body is cut short or not JSON"},
 		"a key":        {Provider: "openai", Kind: provider.Unauthorized, Status: 401, Code: "invalid_api_key", Message: "Incorrect key sk-a***b"},
 		"a timeout":    {Provider: "openai", Kind: provider.Timeout, Err: &url.Error{Op: "Post", URL: "http://x", Err: context.DeadlineExceeded}},
 		"a connection": {Provider: "openai", Kind: provider.TransportFault, Err: &url.Error{Op: "Post", URL: "https://h/v1", Err: errors.New("connection reset by peer")}},

@@ -77,10 +77,21 @@ func answerReason(e *provider.Error) string {
 		}
 		return strings.TrimSpace(e.Provider + " refuses the key: " + status + " " + code)
 	}
-	if e.Kind == provider.TransportFault && e.Status > 0 {
+	switch {
+	case brokeOff(e):
+		return fmt.Sprintf("%d, then %s", e.Status, plainText(provider.Plain(e.Err)))
+	case e.Kind == provider.TransportFault && e.Status > 0:
 		return fmt.Sprintf("%d with %s", e.Status, orNothing(e.Message))
+	case e.Kind == provider.Canceled && e.Message == "" && e.Err != nil:
+		return plainText(e.Err)
 	}
 	return e.Error()
+}
+
+// brokeOff reports whether an answer began and its connection did not bring it whole, as when a
+// stream falls silent.
+func brokeOff(e *provider.Error) bool {
+	return e.Kind == provider.TransportFault && e.Status > 0 && e.Message == "" && e.Err != nil
 }
 
 func orNothing(message string) string {
@@ -169,10 +180,12 @@ func toCheck(err error) string {
 		return "try https:// in --base-url: the server does not speak http there"
 	case e.Status == http.StatusForbidden:
 		return "check --base-url and the network: this answer is not the provider's, but from a firewall or proxy on the way"
+	case e.Status/100 == 5 || e.Kind == provider.Server:
+		return "check whether the provider is down, and check --base-url"
+	case brokeOff(e):
+		return "answers break off: check the server and the proxies before it; --stream-idle bounds the silence of a stream"
 	case e.Status/100 == 2:
 		return "check --base-url: the address answers, but is not the API, whose path often ends in /v1"
-	case e.Status/100 == 5:
-		return "check whether the provider is down, and check --base-url"
 	}
 	return connectionToCheck(err)
 }

@@ -60,6 +60,9 @@ func TestReasonsAndWhatToCheck(t *testing.T) {
 		{broken(errors.New("stream error")), "stream error", "check --base-url and the network"},
 		{&provider.Error{Kind: provider.TransportFault, Status: 403, Message: "an HTML page: Blocked"}, "403 with an HTML page: Blocked", "firewall or proxy on the way"},
 		{&provider.Error{Kind: provider.TransportFault, Status: 200}, "200 with an empty body", "not the API"},
+		{&provider.Error{Kind: provider.TransportFault, Status: 200, Err: errors.New("the stream fell silent for 1m0s")}, "200, then the stream fell silent for 1m0s", "--stream-idle"},
+		{&provider.Error{Kind: provider.TransportFault, Status: 200, Err: io.ErrUnexpectedEOF}, "200, then unexpected EOF", "answers break off"},
+		{&provider.Error{Kind: provider.Server, Status: 200, Code: "server_error", Message: "had an error"}, "server: 200 server_error: had an error", "is down"},
 		{&provider.Error{Kind: provider.Timeout, Message: "no answer within 2s"}, "timeout: no answer within 2s", "raise --timeout"},
 		{&provider.Error{Kind: provider.Server, Status: 502, Message: "bad gateway"}, "server: 502: bad gateway", "is down"},
 		{&provider.Error{Kind: provider.Misconfigured, Status: 400, Message: "sent to HTTPS port"}, "sent to HTTPS port", "try https://"},
@@ -85,6 +88,10 @@ func TestReasonsAndWhatToCheck(t *testing.T) {
 	}
 	if got := reasonOf(nil); got != "" {
 		t.Errorf("%q for nothing", got)
+	}
+	inBody := &provider.Error{Kind: provider.Canceled, Provider: "openai", Status: 200, Err: errors.New("batch: item timeout")}
+	if got := reasonOf(inBody); got != "item timeout" {
+		t.Errorf("%q, want the same as before an answer", got)
 	}
 }
 
