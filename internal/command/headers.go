@@ -76,7 +76,7 @@ var secretForm = regexp.MustCompile(`^(?:([A-Za-z]+) )?(env|file):(.*)$`)
 func parseHeader(text string) (h addedHeader, err error) {
 	name, value, found := strings.Cut(text, "=")
 	switch {
-	case !found || name == "":
+	case !found || name == "" || isKeyAlone(name, value):
 		return h, errors.New("it has no name and value: " + wantHeader)
 	case !isHeaderName(name):
 		return h, errors.New("its name has a character that no header's name may have: " + wantHeader)
@@ -103,6 +103,11 @@ func parseHeader(text string) (h addedHeader, err error) {
 	}
 	h.value = value
 	return h, nil
+}
+
+// isKeyAlone reports whether a name and a value seem to be one key: base64 ends with = as well.
+func isKeyAlone(name, value string) bool {
+	return withoutKeys(name) != name || strings.Trim(value, "=") == "" && looksLikeKey(name)
 }
 
 // take keeps the place of a secret, or refuses it.
@@ -202,13 +207,27 @@ func (c *configFile) headersSection(s *ast.MappingValueNode) {
 			continue // a flag beats the file
 		}
 		text := name + "=" + value
-		if _, err := parseHeader(text); err != nil {
+		if err := c.checkHeader(name, text); err != nil {
 			c.complain(one.Key, "headers", err.Error())
 			continue
 		}
 		c.ownHeaders = append(c.ownHeaders, http.CanonicalHeaderKey(name))
 		_ = c.flags.Set("header", text) // it takes every text
 	}
+}
+
+// checkHeader refuses a header of the file. A name with = in it is not the one that parseHeader reads.
+func (c *configFile) checkHeader(name, text string) error {
+	h, err := parseHeader(text)
+	switch {
+	case err != nil:
+		return err
+	case !isHeaderName(name):
+		return errors.New("a name has a character that no header's name may have")
+	case slices.Contains(c.ownHeaders, h.name):
+		return fmt.Errorf("%s is set twice: keep one", h.name)
+	}
+	return nil
 }
 
 // addHeaders puts the user's headers into those of every call. Secrets become sources, so that

@@ -51,6 +51,9 @@ func TestHeadersAreRead(t *testing.T) {
 		"X A=" + secret:                           "a character that no header's name may have",
 		"X-A\r\nX-B=" + secret:                    "a character that no header's name may have",
 		"X-Ä=" + secret:                           "a character that no header's name may have",
+		"sk-" + secret + "=5":                     "it has no name and value",
+		"Q7x" + secret + "=":                      "it has no name and value",
+		"Q7x" + secret + "==":                     "it has no name and value",
 		"X-A=":                                    "X-A has no value: give one, or remove it",
 		"X-A=  ":                                  "X-A has no value",
 		"X-A=1\r\nX-B: " + secret:                 "only printable ASCII is allowed, on one line",
@@ -217,6 +220,7 @@ func TestHeadersThatAreRefused(t *testing.T) {
 	wrong := file("wrong.yaml", "limit: 3\nheaders:\n  X-Api-Token: "+secret+"\n  X-A: [1, 2]\n  X-B: env:NOT_SET_9\n  Host: h\n")
 	none := file("none.yaml", "headers: "+secret+"\n")
 	key := file("key", secret)
+	odd := file("odd.yaml", "headers:\n  X-A=b: c\n  X-B: 1\n  x-b: 2\n")
 	s := newCame(t)
 	for _, c := range []struct{ args, says string }{
 		{"--header x-gateway-key=" + secret, "--header: x-gateway-key seems to have a key in its value: put the key into a variable or a file"},
@@ -239,6 +243,8 @@ func TestHeadersThatAreRefused(t *testing.T) {
 		{"--config " + wrong, wrong + ":3: headers: X-Api-Token seems to have a key in its value"},
 		{"--config " + wrong, wrong + ":4: X-A needs a single value: write one a line below it"},
 		{"--config " + wrong, wrong + ":6: headers: Host cannot be set"},
+		{"--config " + odd, odd + ":2: headers: a name has a character that no header's name may have"},
+		{"--config " + odd, odd + ":4: headers: X-B is set twice: keep one"},
 		{"--config " + none, none + ":1: headers has no headers: write one a line below it"},
 	} {
 		in := writeLines(t, `{"prompt":"hi"}`+"\n")
