@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth"
 )
 
@@ -248,9 +249,15 @@ func (r *runner) addHeaders(b *backend, all http.Header) error {
 		}
 		b.added, b.addedFrom = append(b.added, source), append(b.addedFrom, h.from())
 		r.sayWhereHeaderGoes(b, h)
+		if !slices.ContainsFunc(source.Secrets(), isRemoved) {
+			b.note(event.Key, fmt.Sprintf("what is in %s is short, a plain word or a number: it is not removed from answers that repeat it", h.from()))
+		}
 	}
 	return nil
 }
+
+// isRemoved reports whether a secret is removed from texts.
+func isRemoved(secret string) bool { return provider.RedactText(secret, secret) != secret }
 
 // secretHeader finds the secret of a header.
 func (r *runner) secretHeader(b *backend, h *addedHeader) (auth.Source, error) {

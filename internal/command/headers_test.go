@@ -335,6 +335,25 @@ func TestSecretOfAHeaderIsNowhere(t *testing.T) {
 	}
 }
 
+// A secret that cannot be told from a word or a number is not removed from answers, and a notice says so.
+func TestSecretTooShortToHide(t *testing.T) {
+	for secret, want := range map[string]bool{"pk-1": true, "passwordpass": true, "123456789012": true, "pk-0123456789abcdef": false, "correct horse battery": false} {
+		s := newCame(t)
+		in := writeLines(t, `{"prompt":"hi"}`+"\n")
+		file := filepath.Join(filepath.Dir(in), "secret")
+		if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, from := range []string{"env:K", "file:" + file} {
+			_, place, _ := strings.Cut(from, ":")
+			code, _, said := inWorld(t, nil, map[string]string{"K": secret}, "run", in, "-o", in+".out", "--fresh", "--base-url", s.URL, "--model", "m", "--header", "X-Gateway-Key="+from)
+			if says := "what is in " + place + " is short, a plain word or a number: it is not removed from answers that repeat it"; code != 0 || strings.Contains(said, says) != want || strings.Contains(said, secret) {
+				t.Errorf("%s, %s: exit code %d: %s", secret, from, code, said)
+			}
+		}
+	}
+}
+
 // A secret goes to the vendor's own hosts unencrypted only if that was allowed, and to others with
 // a notice. Notices say that others can read its file, and where a file of --config sends it.
 func TestSecretHeadersInClear(t *testing.T) {

@@ -47,7 +47,9 @@ Headers
 
   Secrets come only from a variable (env:NAME) or a file (file:PATH, which is
   read again when it changes). They are removed from errors, logs and results
-  like the key. So a value that is written out is refused if
+  like the key. Those that are short, a plain word or a number are not, as
+  answers may have them by chance; a notice says so. A value that is written
+  out is refused if
     - a word of the header's name is key, auth, or ends in apikey, token,
       secret, password, authorization, credential(s) or cookie, or
     - it is JSON with such a name in it, begins with Bearer, Basic, Token,
