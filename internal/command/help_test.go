@@ -35,7 +35,7 @@ func TestHelpOfNetwork(t *testing.T) {
 	if code != ExitOK || errs != "" {
 		t.Fatal(code, errs)
 	}
-	words := strings.Fields(flagsIn[Net] + " timeout item-timeout deadline insecure-http first-answer outage-patience api-key-env")
+	words := strings.Fields(flagsIn[Net] + " timeout stream stream-idle item-timeout deadline insecure-http first-answer outage-patience api-key-env")
 	for i, name := range words {
 		words[i] = "--" + name
 	}

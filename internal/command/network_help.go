@@ -72,8 +72,10 @@ HTTP/2
   and calls on a dead one are tried again. Over http:// calls use HTTP/1.1.
 
 Timeouts
-  --timeout D       one call, from sending to the end of its answer; waiting to
+  --timeout D       one call, from sending to the end of its answer, or to the
+                    first byte if the answer is a stream (--stream); waiting to
                     be sent does not count
+  --stream-idle D   the silence of a stream after its first byte
   --item-timeout D  one item, with all its attempts
   --deadline D      the run
   Connecting may take 10 s, and so may the TLS handshake. --first-answer and
