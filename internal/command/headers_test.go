@@ -471,9 +471,10 @@ func TestHeadersAreNotShown(t *testing.T) {
 // The advice for a refused key names the variable that has it.
 func TestAdviceNamesTheHeadersSecret(t *testing.T) {
 	for args, want := range map[string]string{
-		"--api-key-env none --header X-Gateway-Key=env:K": "put a valid key into K, or ask for access to the model",
-		"--api-key-env none":                              "no key was sent, as --api-key-env is none: name the variable with the key there, or add --header NAME=env:VARIABLE",
-		"--header X-Gateway-Key=env:K":                    "put a valid key into OPENAI_API_KEY, or ask for access to the model",
+		"--api-key-env none --header X-Gateway-Key=env:K":                    "put a valid key into K, or ask for access to the model",
+		"--api-key-env none":                                                 "no key was sent, as --api-key-env is none: name the variable with the key there, or add --header NAME=env:VARIABLE",
+		"--header X-Gateway-Key=env:K":                                       "put a valid key into OPENAI_API_KEY, check K, or ask for access to the model",
+		"--header X-Gateway-Key=env:K --base-url https://gateway.example/v1": "no key was sent: if the key in OPENAI_API_KEY is for that server, add --api-key-env OPENAI_API_KEY, or check K",
 	} {
 		r := runnerWith(t, map[string]string{"K": "pk-0123456789abcdef", "OPENAI_API_KEY": testKey}, append([]string{"-o", "x"}, strings.Fields(args)...)...)
 		var err error

@@ -161,19 +161,26 @@ func keyFileFault(flag, path string, err error) error {
 // keyAdvice is what a person may do about a call that was refused for its key.
 func (r *runner) keyAdvice() string {
 	set, _ := r.env(r.flags.keyEnv)
+	added := strings.Join(r.backend.addedFrom, " and ")
 	switch {
 	case r.backend.proof != nil:
-		check := ""
-		if r.flags.madeOf != "" { // a key is often for one place
-			check = ", check " + r.flags.madeOf
+		var check strings.Builder
+		for _, one := range []string{r.flags.madeOf, added} { // a key is often for one place, and a gateway has its own
+			if one != "" {
+				check.WriteString(", check " + one)
+			}
 		}
-		return "put a valid key into " + r.backend.proven + check + ", or ask for access to the model"
-	case len(r.backend.addedFrom) > 0:
-		return "put a valid key into " + strings.Join(r.backend.addedFrom, " and ") + ", or ask for access to the model"
-	case r.flags.sendsNoKey():
+		return "put a valid key into " + r.backend.proven + check.String() + ", or ask for access to the model"
+	case r.flags.sendsNoKey() && added == "":
 		return "no key was sent, as --api-key-env is none: name the variable with the key there, or add --header NAME=env:VARIABLE"
-	case strings.TrimSpace(set) != "" && r.flags.vendor.Auth != catalog.None:
-		return "no key was sent: if the key in " + r.flags.keyEnv + " is for that server, add --api-key-env " + r.flags.keyEnv
+	case strings.TrimSpace(set) != "" && r.flags.vendor.Auth != catalog.None && !r.flags.sendsNoKey():
+		text := "no key was sent: if the key in " + r.flags.keyEnv + " is for that server, add --api-key-env " + r.flags.keyEnv
+		if added != "" {
+			text += ", or check " + added
+		}
+		return text
+	case added != "":
+		return "put a valid key into " + added + ", or ask for access to the model"
 	case r.flags.provider != providerOpenAI && len(r.flags.vendor.Keys) > 0:
 		return "no key was sent: put that server's key into " + r.flags.keyEnv + ", or name its variable with --api-key-env NAME"
 	}

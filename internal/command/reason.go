@@ -183,7 +183,7 @@ func toCheck(err error) string {
 	case e.Status/100 == 5 || e.Kind == provider.Server:
 		return "check whether the provider is down, and check --base-url"
 	case brokeOff(e):
-		return "answers break off: check the server and the proxies before it; --stream-idle bounds the silence of a stream"
+		return "answers break off or cannot be read: check --base-url, the server and the proxies before it; --stream-idle bounds the silence of a stream"
 	case e.Status/100 == 2:
 		return "check --base-url: the address answers, but is not the API, whose path often ends in /v1"
 	}
