@@ -18,13 +18,18 @@ import (
 // protocol2 is HTTP/2's name in a TLS handshake.
 const protocol2 = "h2"
 
-// firstStreams is how many calls net/http puts on a connection of HTTP/2 before the server says
-// how many it takes: HTTP/2 advises servers to take no fewer.
+// firstStreams is how many calls net/http would put on a connection of HTTP/2 before the server
+// says how many it takes. Calls over the server's bound would wait on the connection for others
+// to end, whatever room there is elsewhere.
 const firstStreams = 100
 
-// settle is how long a new connection waits for the server to say that it takes more calls. It
+// settle is how long a new connection waits for the server to say how many calls it takes. It
 // says so a round trip after the dial, and the longest ways on Earth take a quarter of a second.
 const settle = 250 * time.Millisecond
+
+// glance is how often a new connection is asked meanwhile: fewer calls than firstStreams are no
+// news to its hook.
+const glance = 2 * time.Millisecond
 
 // resends is how often a call is sent again that the server has not begun with. As by net/http,
 // it is sent again at once, then after one second, two, four, eight and sixteen.
@@ -53,7 +58,8 @@ type pool struct {
 	closing bool // idle connections were closed, and no call came since
 }
 
-// conn is a connection that calls share. Until it has settled it may be about to have more room.
+// conn is a connection that calls share. Until it has settled the server has not said how many
+// calls it takes, as far as is known.
 type conn struct {
 	*http.ClientConn
 	settled bool
@@ -211,9 +217,13 @@ func (p *pool) leave(w *waiting) {
 }
 
 // reserve takes room on the oldest connection that has some: so the youngest fall idle, and end,
-// once they are not needed any more. Its caller holds mu.
+// once they are not needed any more. One that has not settled takes as many calls as others of the
+// server, and one call if there are no others. Its caller holds mu.
 func (p *pool) reserve() *http.ClientConn {
 	for _, c := range p.conns {
+		if !c.settled && c.InFlight() >= max(1, p.streams) {
+			continue
+		}
 		if c.Available() > 0 && c.Reserve() == nil {
 			return c.ClientConn
 		}
@@ -269,9 +279,16 @@ func (p *pool) grow() {
 	}
 }
 
-// forget drops the connections that have ended. Its caller holds mu.
+// forget drops the connections that have ended, and closes those that have no calls and take none.
+// Its caller holds mu.
 func (p *pool) forget() {
-	p.conns = slices.DeleteFunc(p.conns, func(c *conn) bool { return c.Err() != nil })
+	p.conns = slices.DeleteFunc(p.conns, func(c *conn) bool {
+		useless := c.settled && c.InFlight() == 0 && c.Available() == 0
+		if useless {
+			go func() { _ = c.Close() }() // it speaks, as mu is held
+		}
+		return useless || c.Err() != nil
+	})
 }
 
 // dial makes a connection. It goes on if its call ends meanwhile: others can use the connection.
@@ -314,14 +331,17 @@ func (p *pool) add(c *conn) {
 	})
 	p.conns = append(p.conns, c)
 	p.serve()
-	p.mu.Unlock()
-	t := time.NewTimer(settle)
-	select {
-	case <-said:
-	case <-t.C:
+	t := time.NewTicker(glance)
+	defer t.Stop()
+	for waited := time.Duration(0); waited < settle && c.Available()+c.InFlight() == firstStreams; waited += glance {
+		p.mu.Unlock()
+		select {
+		case <-said:
+			waited = settle
+		case <-t.C:
+		}
+		p.mu.Lock()
 	}
-	t.Stop()
-	p.mu.Lock()
 	c.settled = true
 	p.learn(c)
 	p.serve()
@@ -331,11 +351,8 @@ func (p *pool) add(c *conn) {
 // about to end: few calls on it prove nothing. Its caller holds mu.
 func (p *pool) learn(c *conn) {
 	free := c.Available()
-	if n := free + c.InFlight(); free > 0 || n >= firstStreams {
+	if n := free + c.InFlight(); c.Err() == nil && (free > 0 || n >= firstStreams) {
 		p.streams = n
-	}
-	if p.streams == 0 {
-		p.streams = firstStreams
 	}
 }
 

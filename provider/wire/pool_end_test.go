@@ -39,7 +39,6 @@ func speak(t *testing.T, conn net.Conn, answer func(stream uint32) []byte) {
 		t.Error(err)
 		return
 	}
-	_, _ = conn.Write(frame(frameSettings, 0, 0))
 	head := make([]byte, frameHead)
 	for {
 		if _, err := io.ReadFull(conn, head); err != nil {
@@ -50,6 +49,17 @@ func speak(t *testing.T, conn net.Conn, answer func(stream uint32) []byte) {
 			_, _ = conn.Write(answer(binary.BigEndian.Uint32(head[5:])))
 		}
 	}
+}
+
+// newFramed starts a server over TLS that serves connections of HTTP/2 frame by frame.
+func newFramed(serve func(net.Conn)) *httptest.Server {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.TLS = &tls.Config{NextProtos: []string{protocol2}, MinVersion: tls.VersionTLS12}
+	server.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
+		protocol2: func(_ *http.Server, conn *tls.Conn, _ http.Handler) { serve(conn) },
+	}
+	server.StartTLS()
+	return server
 }
 
 // A call with which the server has certainly not begun is sent again, with its whole body. Any
@@ -67,24 +77,20 @@ func TestOnlyUnbegunCallsAreSentAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var tries atomic.Int32
-			server := httptest.NewUnstartedServer(http.NotFoundHandler())
-			server.TLS = &tls.Config{NextProtos: []string{protocol2}, MinVersion: tls.VersionTLS12}
-			server.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
-				protocol2: func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
-					speak(t, conn, func(stream uint32) []byte {
-						if tries.Add(1) > 1 {
-							return frame(frameHeaders, endStreamAndHeaders, stream, 0x88) // 200
-						}
-						out := c.refuse(stream)
-						if strings.HasSuffix(name, "ended") {
-							_, _ = conn.Write(out)
-							_ = conn.Close()
-						}
-						return out
-					})
-				},
-			}
-			server.StartTLS()
+			server := newFramed(func(conn net.Conn) {
+				_, _ = conn.Write(frame(frameSettings, 0, 0))
+				speak(t, conn, func(stream uint32) []byte {
+					if tries.Add(1) > 1 {
+						return frame(frameHeaders, endStreamAndHeaders, stream, 0x88) // 200
+					}
+					out := c.refuse(stream)
+					if strings.HasSuffix(name, "ended") {
+						_, _ = conn.Write(out)
+						_ = conn.Close()
+					}
+					return out
+				})
+			})
 			defer server.Close()
 			client := over(t, server.URL, (&tier{Server: server}).transport())
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("{}"))
@@ -98,6 +104,23 @@ func TestOnlyUnbegunCallsAreSentAgain(t *testing.T) {
 			client.CloseIdle()
 		})
 	}
+}
+
+// Connections on which the server takes no calls are not kept.
+func TestServerTakesNoCalls(t *testing.T) {
+	server := newFramed(func(conn net.Conn) {
+		_, _ = conn.Write(frame(frameSettings, 0, 0, 0, 3, 0, 0, 0, 0))
+		speak(t, conn, func(stream uint32) []byte { return frame(frameHeaders, endStreamAndHeaders, stream, 0x88) })
+	})
+	defer server.Close()
+	client := over(t, server.URL, (&tier{Server: server}).transport())
+	defer client.CloseIdle()
+	for range 3 {
+		ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		_, _ = ask(ctx, client, "{}") // it is answered if it was sent before the server spoke
+		stop()
+	}
+	awaitEnd(client)
 }
 
 // lossy is a way to a server that may lose all packets, and ends no connection for it.
