@@ -209,12 +209,18 @@ func (m *message) update(event []byte) {
 	}
 }
 
+// hasReason reports whether the message says why it ended, as each whole one does.
+func (m *message) hasReason() bool {
+	reason := m.top.Find("stop_reason")
+	return reason != nil && !reason.IsNull()
+}
+
 // Body is the message.
 func (m *message) Body() ([]byte, error) {
 	switch {
 	case m.fault != nil:
 		return nil, &stream.Fault{Body: m.fault}
-	case !m.ended:
+	case !m.ended, !m.hasReason():
 		return nil, stream.ErrUnended
 	}
 	content := append(make([]byte, 0, m.Size()), '[')

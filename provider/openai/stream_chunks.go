@@ -137,7 +137,7 @@ func (c *completion) choice(index float64) *choice {
 
 func (c *choice) hasEnd() bool {
 	end := c.rest.Find("finish_reason")
-	return end != nil && !end.IsNull()
+	return end != nil && !end.IsNull() && string(end.AppendTo(nil)) != `""` // some servers say so until the end
 }
 
 // addDelta adds to a choice's message.
@@ -163,9 +163,14 @@ func (c *completion) addDelta(to *choice, delta []byte) {
 	}
 }
 
-// addCall adds to the call of a tool. Its index says which it is, and is no part of it.
+// addCall adds to the call of a tool. Its index says which it is, and is no part of it. Some servers
+// give all calls the same index, or none.
 func (c *completion) addCall(calls *stream.Value, part []byte) {
-	call := c.Element(calls, rawjson.Number(rawjson.Lookup(part, "index")))
+	index := rawjson.Number(rawjson.Lookup(part, "index"))
+	call := c.Element(calls, index)
+	if isAnotherCall(call, part) {
+		call = c.Insert(calls, index)
+	}
 	for w := rawjson.WalkIn(part); w.Next(); {
 		value := w.Skip()
 		switch string(w.Name) {
@@ -176,6 +181,16 @@ func (c *completion) addCall(calls *stream.Value, part []byte) {
 			c.Merge(c.Member(call, w.Name), value, isWhole)
 		}
 	}
+}
+
+// isAnotherCall reports whether a part begins a call of its own: its id is new, and it has a name.
+// Some servers give each part of one call a new id, but only the first a name.
+func isAnotherCall(call *stream.Value, part []byte) bool {
+	id, name := rawjson.Lookup(part, "id"), rawjson.Lookup(rawjson.Lookup(part, "function"), "name")
+	known, function := call.Find("id"), call.Find("function")
+	return known != nil && !known.IsNull() && function != nil && function.Find("name") != nil &&
+		len(id) > len(`""`) && len(name) > len(`""`) && rawjson.IsString(id) && rawjson.IsString(name) &&
+		string(known.AppendTo(nil)) != string(id)
 }
 
 // isWhole tells the members of a message, at any depth, that do not come in pieces.

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/headrace/headrace/provider/rawjson"
 )
@@ -129,7 +130,7 @@ func (b *Builder) Member(v *Value, name []byte) *Value {
 	return &v.kids[len(v.kids)-1].Value
 }
 
-// Element returns the element with that index, a new one at the end if a list has none.
+// Element returns the element with that index, a new one if a list has none.
 func (b *Builder) Element(v *Value, index float64) *Value {
 	if !b.become(v, '[') || len(v.text) > 1 {
 		b.Fail(errKinds)
@@ -140,13 +141,22 @@ func (b *Builder) Element(v *Value, index float64) *Value {
 			return &v.kids[i].Value
 		}
 	}
+	return b.Insert(v, index)
+}
+
+// Insert returns a new element of a list, behind all whose index is not greater.
+func (b *Builder) Insert(v *Value, index float64) *Value {
 	if len(v.kids) == maxElements {
 		b.Fail(errElements)
 		return new(Value)
 	}
-	v.kids = append(v.kids, kid{index: index})
+	at := len(v.kids)
+	for at > 0 && v.kids[at-1].index > index {
+		at--
+	}
+	v.kids = slices.Insert(v.kids, at, kid{index: index})
 	b.size += valueCost
-	return &v.kids[len(v.kids)-1].Value
+	return &v.kids[at].Value
 }
 
 // become makes a value one of a kind that can grow. Null may become anything.

@@ -78,6 +78,13 @@ const broken = provider.TransportFault
 
 var hostiles = []hostile{
 	{name: "nothing", of: "chat", spoil: cut(0), kind: broken, says: "ended before"},
+	{name: "empty words until the end of a choice", of: "chat", spoil: func(e []string) []string {
+		for i := range e {
+			e[i] = strings.Replace(e[i], `"finish_reason":null`, `"finish_reason":""`, 1)
+		}
+		return e
+	}},
+	{name: "an empty word at the end of a choice", of: "chat", spoil: replace(`"finish_reason":"stop"`, `"finish_reason":""`), kind: broken, says: "no end", usage: counted},
 	{name: "no end mark", of: "chat", spoil: cut(-1), kind: broken, says: "ended before", usage: counted},
 	{name: "cut after two", of: "chat", spoil: cut(2), kind: broken, says: "ended before"},
 	{name: "connection lost", of: "chat", spoil: cut(3), then: "abort", kind: broken},
@@ -120,6 +127,7 @@ var hostiles = []hostile{
 	{name: "endless deltas of nothing", of: "responses", spoil: cut(4), then: "endless", kind: broken, says: "far more bytes"},
 
 	{name: "no stop", of: "messages", spoil: cut(-1), kind: broken, says: "ended before", usage: provider.Usage{InputTokens: 28, OutputTokens: 89, CacheWriteTokens: 3}},
+	{name: "a stop without a reason", of: "messages", spoil: replace(`"stop_reason":"tool_use"`, `"stop_reason":null`), kind: broken, says: "ended before", usage: provider.Usage{InputTokens: 28, OutputTokens: 89, CacheWriteTokens: 3}},
 	{name: "cut after the start", of: "messages", spoil: cut(1), kind: broken, says: "ended before", usage: told25},
 	{name: "connection lost after the start", of: "messages", spoil: cut(1), then: "abort", kind: broken, usage: told25},
 	{name: "silent after the start", of: "messages", spoil: cut(1), then: "hang", kind: broken, says: "silent", usage: told25},
