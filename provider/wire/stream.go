@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -132,6 +133,10 @@ func (c *Client) fetchStream(s *streamed, req *http.Request) Exchange {
 		return Exchange{Err: err, req: req}
 	}
 	defer func() { _ = resp.Body.Close() }()
+	if resp.Header.Get("Content-Encoding") == "gzip" && !c.foreign {
+		resp.Body = &gunzip{ReadCloser: resp.Body}
+		resp.ContentLength = -1
+	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode/100 != 2 || kind != serverSent && kind != amazonSent {
 		x := c.take(req, resp)
@@ -148,6 +153,27 @@ func (c *Client) fetchStream(s *streamed, req *http.Request) Exchange {
 	}
 	x.Body, x.told = c.redact(x.Body), s.assembler.Usage()
 	return x
+}
+
+// gunzip unpacks a body that was packed though nobody asked for that. net/http unpacks only what it
+// has asked for itself.
+type gunzip struct {
+	io.ReadCloser
+	gzip *gzip.Reader
+}
+
+// Read unpacks what has come.
+func (u *gunzip) Read(p []byte) (n int, err error) {
+	if u.gzip == nil {
+		u.gzip, err = gzip.NewReader(u.ReadCloser)
+	}
+	if err == nil {
+		n, err = u.gzip.Read(p)
+	}
+	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
+		err = broken(errMalformed, err)
+	}
+	return n, err
 }
 
 // streamed is one answer on its way as a stream. It is the context of its request, so that
