@@ -53,7 +53,7 @@ func leave(ctx context.Context, over <-chan struct{}, err error) error {
 }
 
 // A call that was sent and whose answer was cut off is in no sum of what was used, but counted
-// apart: in its result, in the summary, and for whoever measures. What a whole answer says that is
+// apart: in its result, in the summary, and for hooks. What a whole answer says that is
 // an error stays sure, and a call that reached nobody is nothing.
 func TestDoubtfulIsCountedApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -37,7 +37,7 @@ type Result[In, Out any] struct {
 }
 
 // Doubtful counts its calls that were sent and whose answer did not come whole: they may be billed
-// beside Usage.
+// in addition to Usage.
 func (r *Result[In, Out]) Doubtful() (d Doubtful) {
 	for i := range r.Failures {
 		d = d.Add(r.Failures[i].Doubtful)
@@ -141,7 +141,7 @@ type Summary struct {
 	Failed    int // items that failed for good: they were tried, or their Pool or Cost panicked
 	NotRun    int // items that were taken from the input and not answered
 	Usage     provider.Usage
-	Doubtful  Doubtful // calls that may be billed beside Usage
+	Doubtful  Doubtful // calls that may be billed in addition to Usage
 	Elapsed   time.Duration
 	At        time.Time // when it was over
 	Total     int       // items that were to come, as [WithTotal] told; 0: unknown

@@ -113,7 +113,7 @@ type Ledger map[Bound]time.Duration
 // Spent is what a run has used.
 type Spent struct {
 	provider.Usage
-	Doubtful provider.Doubtful // calls that may be billed beside that
+	Doubtful provider.Doubtful // calls that may be billed in addition
 	USD      float64           // of what has a price
 	Unpriced int               // items without one
 	Priced   int               // items with one

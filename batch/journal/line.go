@@ -63,7 +63,7 @@ type Headrace struct {
 	// Finish is why the answer ended, in a word that holds for all dialects; "" is not written.
 	Finish string `json:"finish,omitempty"`
 	Usage  Usage  `json:"usage"`
-	// Doubtful is what the provider may bill beside Usage: calls whose answer was cut off. Without
+	// Doubtful is what the provider may bill in addition to Usage: calls whose answer was cut off. Without
 	// any it is not written.
 	Doubtful Doubtful `json:"doubtful,omitzero"`
 	// CostUSD is nil when it is not known: an unknown cost is never 0.

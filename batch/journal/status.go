@@ -24,7 +24,7 @@ type Progress struct {
 	Models    map[string]int // results by model, likewise
 	Attempts  int64          // that were made for the items with a result
 	Usage     Usage          // of the items with a result
-	Doubtful  Doubtful       // of all items that ended: what the provider may bill beside what they used
+	Doubtful  Doubtful       // of all items that ended: what the provider may bill in addition to what they used
 	CostUSD   float64        // of all items that ended, as far as it is known
 	FailedUSD float64        // of CostUSD, that of items that failed
 	Priced    int            // items whose cost is known

@@ -257,5 +257,5 @@ func (b *contentBlock) appendTo(out []byte) []byte {
 	return append(out, '}')
 }
 
-// Usage is nil: it is told at the end alone.
+// Usage is nil: only the last event has it.
 func (m *message) Usage() []byte { return nil }

@@ -39,7 +39,7 @@ func (d Dialect) Stream(operation string) (stream.Splitter, stream.Assembler) {
 // which the plain endpoint makes an error, too.
 func errorIn(e stream.Event, object []byte) []byte {
 	if told := rawjson.Lookup(object, "error"); isPresent(told) {
-		return append(append([]byte(`{"error":`), told...), '}') // choices beside it would be an answer
+		return append(append([]byte(`{"error":`), told...), '}') // with choices it would be an answer
 	}
 	if string(e.Name) == "error" || rawjson.IsWord(rawjson.Lookup(object, "object"), "error") || rawjson.IsWord(rawjson.Lookup(object, "type"), "error") {
 		return append([]byte(nil), object...)
@@ -85,7 +85,7 @@ func (r *response) Body() ([]byte, error) {
 	return r.body, nil
 }
 
-// Usage is nil: it is told at the end alone.
+// Usage is nil: only the last event has it.
 func (r *response) Usage() []byte { return nil }
 
 // Size is that of the body.

@@ -222,7 +222,7 @@ func eventsOf(t testing.TB, name string) (events []string, kind string) {
 }
 
 // Each hostile stream fails as what it is, at once, and takes no more than an answer may. What
-// it has told of its usage is told on.
+// it has told of its usage is passed on.
 func TestHostileStreams(t *testing.T) {
 	const most = 48 << 10 // of an answer
 	for _, h := range hostiles {

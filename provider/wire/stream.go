@@ -177,7 +177,7 @@ func (u *gunzip) Read(p []byte) (n int, err error) {
 }
 
 // streamed is one answer on its way as a stream. It is the context of its request, so that
-// whoever fetches that knows.
+// Fetch knows.
 type streamed struct {
 	context.Context // of the attempt
 

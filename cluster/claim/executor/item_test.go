@@ -11,7 +11,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Whoever makes a line is told all that the run knows of its item: no field is dropped on the way.
+// A line has all that the run knows of its item: no field is dropped on the way.
 func TestLinesAreToldAll(t *testing.T) {
 	var told promptfile.Result
 	j := &Job{Line: func(r *promptfile.Result) (journal.Line, bool) { told = *r; return journal.Line{}, false }}

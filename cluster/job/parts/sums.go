@@ -15,7 +15,7 @@ type Sums struct {
 	Simulated int           `json:"simulated,omitempty"` // items whose answer is made up
 	Attempts  int64         `json:"attempts"`
 	Usage     journal.Usage `json:"usage"`
-	// Doubtful are the calls of items that may be billed beside Usage.
+	// Doubtful are the calls of items that may be billed in addition to Usage.
 	Doubtful journal.Doubtful `json:"doubtful,omitzero"`
 	CostUSD  float64          `json:"cost_usd"` // as far as it is known
 	Priced   int              `json:"priced"`   // items whose cost is known

@@ -150,7 +150,7 @@ type Spent struct {
 	Doubtful     Doubtful `json:"doubtful,omitzero"`
 }
 
-// Doubtful is what the provider may bill beside what the run has used: calls whose answer was cut
+// Doubtful is what the provider may bill in addition to what the run has used: calls whose answer was cut
 // off, and the tokens that these answers had told before.
 type Doubtful struct {
 	Calls        int   `json:"calls"`

@@ -40,7 +40,7 @@ func Thousands(x float64) string {
 	return grouped(strconv.FormatFloat(math.Round(x), 'f', 0, 64))
 }
 
-// Doubtful says what may be billed beside all that was counted; "" if nothing may. Tokens are those
+// Doubtful says what may be billed in addition to all that was counted; "" if nothing may. Tokens are those
 // that answers had told before they were cut off.
 func Doubtful(calls int, input, output int64) string {
 	if calls == 0 {
