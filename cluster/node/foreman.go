@@ -270,7 +270,7 @@ func (f *foreman) reload(ctx context.Context, name string, o *overseen) {
 // missing.
 func (f *foreman) removed(name string, o *overseen) {
 	if o.record.State == job.Running || o.record.State == job.Indexing {
-		f.sayf("job %s is not in the store any more, and ends", name)
+		f.sayf("job %s is no longer in the store, and ends", name)
 	}
 	*o = overseen{record: o.record, told: o.told}
 	o.record.State = job.Canceled
