@@ -124,8 +124,10 @@ func (h *heeder) look(ctx context.Context, name string) {
 	switch {
 	case err == nil:
 		h.do(name, r.State)
-	case errors.Is(err, job.ErrMissing): // it was deleted, and has ended
-		h.do(name, job.Canceled)
+	case errors.Is(err, job.ErrMissing):
+		if _, met := h.jobs[name]; met { // it was deleted, and has ended
+			h.do(name, job.Canceled)
+		}
 	}
 }
 
