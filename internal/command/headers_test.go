@@ -139,17 +139,23 @@ func (c *came) count() int {
 	return len(c.headers)
 }
 
-// Headers of the user go out with every call: from flags, from a variable and from the file of
-// --config, in which those have a section. A flag beats the file, for each header by itself.
-func TestHeadersGoOut(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name, text string) string {
+// filesIn writes files of a folder, and gives their names.
+func filesIn(t *testing.T, dir string) func(name, text string) (path string) {
+	return func(name, text string) string {
+		t.Helper()
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return path
 	}
+}
+
+// Headers of the user go out with every call: from flags, from a variable and from the file of
+// --config, in which those have a section. A flag beats the file, for each header by itself.
+func TestHeadersGoOut(t *testing.T) {
+	dir := t.TempDir()
+	file := filesIn(t, dir)
 	config := file("run.yaml", "headers:\n  anthropic-beta: one-2025-01-01\n  x-portkey-api-key: env:PORTKEY_API_KEY\n  X-N: 5\n")
 	single := file("single.yaml", "headers:\n  X-Title: from a file\n")
 	flat := file("flat.yaml", "header: X-Title=flat\n")
@@ -207,13 +213,7 @@ func TestHeadersGoOut(t *testing.T) {
 // no value is repeated.
 func TestHeadersThatAreRefused(t *testing.T) {
 	dir := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
+	file := filesIn(t, dir)
 	const secret = "0123456789abcdefXYZ"
 	empty, two := file("empty", "\n"), file("two", "a\nb\n")
 	wrong := file("wrong.yaml", "limit: 3\nheaders:\n  X-Api-Token: "+secret+"\n  X-A: [1, 2]\n  X-B: env:NOT_SET_9\n  Host: h\n")

@@ -227,13 +227,7 @@ func TestNetworkFilesThatAreRefused(t *testing.T) {
 	server, calls, _ := a.secure(nil)
 	_, certificate, key := a.pair("client", x509.ExtKeyUsageClientAuth)
 	_, _, strangers := other.pair("stranger", x509.ExtKeyUsageClientAuth)
-	file := func(name, text string) string {
-		path := filepath.Join(a.dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
+	file := filesIn(t, a.dir)
 	whole := read(t, a.file)
 	der, _ := pem.Decode([]byte(whole))
 	empty, text, cut, binary := file("empty", ""), file("text", "no certificate"), file("cut", whole+whole[:len(whole)/2]), file("der", string(der.Bytes))

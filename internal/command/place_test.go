@@ -57,13 +57,7 @@ func runnerWith(t *testing.T, env map[string]string, args ...string) *runner {
 // What is wrong with whom to call is said before a call is made, with what helps.
 func TestWhomIsToldInWordsThatHelp(t *testing.T) {
 	dir := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
+	file := filesIn(t, dir)
 	in, none := file("in.jsonl", `{"prompt":"hello"}`+"\n"), file("none.key", "")
 	for _, c := range []struct {
 		args string

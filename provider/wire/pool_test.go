@@ -426,18 +426,23 @@ func TestDialThatFailsCostsOneCall(t *testing.T) {
 	}
 }
 
-// A call that ends while it waits for a connection is over at once. The connection serves the
-// others, and room that was meant for the call is free.
-func TestCallEndsWhileItWaits(t *testing.T) {
-	s := newTier(t, 100, nil)
-	base := s.transport()
-	may, dialling := make(chan struct{}), make(chan struct{})
+// heldTransport says that it dials, and does so once it may. It dials once.
+func (s *tier) heldTransport() (base *http.Transport, dialling, may chan struct{}) {
+	base, dialling, may = s.transport(), make(chan struct{}), make(chan struct{})
 	dial := base.DialContext
 	base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		close(dialling)
 		<-may
 		return dial(ctx, network, address)
 	}
+	return base, dialling, may
+}
+
+// A call that ends while it waits for a connection is over at once. The connection serves the
+// others, and room that was meant for the call is free.
+func TestCallEndsWhileItWaits(t *testing.T) {
+	s := newTier(t, 100, nil)
+	base, dialling, may := s.heldTransport()
 	client := over(t, s.URL, base)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -464,14 +469,7 @@ func TestCallEndsWhileItWaits(t *testing.T) {
 // A connection that is there once all are closed, and no call waits any more, is closed too.
 func TestLateConnectionIsClosed(t *testing.T) {
 	s := newTier(t, 100, nil)
-	base := s.transport()
-	may, dialling := make(chan struct{}), make(chan struct{})
-	dial := base.DialContext
-	base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		close(dialling)
-		<-may
-		return dial(ctx, network, address)
-	}
+	base, dialling, may := s.heldTransport()
 	client := over(t, s.URL, base)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
