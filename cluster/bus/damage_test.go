@@ -316,3 +316,25 @@ func TestServerWritesDeliveries(t *testing.T) {
 		}
 	}
 }
+
+// A consumer whose folder is gone cannot be changed by its server. It is made anew, and gives out what is queued.
+func TestConsumerWithoutItsFolder(t *testing.T) {
+	var dir string
+	hub := startHub(t, func(c *HubConfig) { dir = c.Dir })
+	b := connect(t, hub.JoinURL(), "w1")
+	ctx := testContext(t)
+	mustQueue(t, b, chunk(7), "body")
+	known, err := b.ensureWork(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(storeDir(dir), "jetstream", "$G", "streams", b.workStream(), "obs", known.consumer(Chunks))); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if d := mustFetch(t, b, Chunks); d.Work != chunk(7) {
+		t.Errorf("got %v", d.Work)
+	}
+}

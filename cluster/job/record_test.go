@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -190,5 +191,47 @@ func TestNames(t *testing.T) {
 		if err := CheckName(name); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// refusesDeletion is a store that deletes so many objects, and no more.
+type refusesDeletion struct {
+	store.Store
+	left int
+}
+
+func (r *refusesDeletion) Delete(ctx context.Context, name string) error {
+	if r.left--; r.left < 0 {
+		return store.ErrAway
+	}
+	return r.Store.Delete(ctx, name)
+}
+
+// A job whose deletion broke off is there as long as anything of it is, so that the deletion can be repeated.
+func TestRemoveBreaksOff(t *testing.T) {
+	home := storetest.NewMemory()
+	r, err := Create(t.Context(), home, someRecord())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const objects = 5
+	for i := range objects - 1 {
+		if err := store.CreateBytes(t.Context(), home, fmt.Sprintf("%sz/%d", Folder(r.Job), i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range objects - 1 {
+		if err := Remove(t.Context(), &refusesDeletion{home, 1}, r.Job); !errors.Is(err, store.ErrAway) {
+			t.Fatalf("%v", err)
+		}
+		if _, err := Load(t.Context(), home, r.Job); err != nil {
+			t.Fatalf("a part of the job is there, and its record is not: %v", err)
+		}
+	}
+	if err := Remove(t.Context(), home, r.Job); err != nil {
+		t.Fatal(err)
+	}
+	for o, err := range home.List(t.Context(), Folder(r.Job), "") {
+		t.Errorf("%v is left, %v", o, err)
 	}
 }

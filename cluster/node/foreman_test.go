@@ -89,6 +89,32 @@ func TestForemanSeesWhatNobodyTold(t *testing.T) {
 	}
 }
 
+// A job whose folder is deleted, of which nobody is told, ends within a minute, and the foreman tells the workers.
+func TestForemanSeesADeletedFolder(t *testing.T) {
+	c := newCluster(t)
+	n, r := c.submitted(200)
+	f, clock := c.foremanAlone(n)
+	f.runsUntilQueued(t, r.Job)
+	told, err := n.bus.Listen(bus.News, r.Job, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close()
+	if err := job.Remove(t.Context(), n.home, r.Job); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(listEvery)
+	f.look(t.Context())
+	if queued := f.queued(t, r.Job); queued > 0 {
+		t.Errorf("%d chunks are queued", queued)
+	}
+	select {
+	case <-told.C:
+	case <-time.After(time.Minute):
+		t.Fatal("the workers are not told")
+	}
+}
+
 // The order of events: a job is canceled; the keeper dies before he takes its chunks out of the queue. Then the
 // next one does: workers that begin later know nothing of the end of the job.
 func TestTheNextForemanEmptiesTheQueue(t *testing.T) {

@@ -69,3 +69,30 @@ func TestNothingIsGivenUnderAnUnknownLimit(t *testing.T) {
 	said(bus.News, newsWord{Set: &limitSet{Name: "new", Lane: machine.LaneConfig{Limits: batch.Limits{RPM: 60}}}})
 	rpm(60)
 }
+
+// A person's word that vouches for a limit reaches the keeper without a foreman.
+func TestAResetReachesTheKeeper(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	k := newKeeping(n, 8, 1, snapshot{
+		Limits: map[string]machine.LaneConfig{"l": {Limits: batch.Limits{RPM: 100}}},
+		Stops:  map[string]*permit.Cause{"l": {Kind: "quota_exhausted", Text: "paid up"}},
+	})
+	k.orders = make(chan order, 1)
+	now := n.clock.Now()
+	k.hear(now, permit.Ask{Version: permit.Version, Worker: "w", Job: "j", Limit: "l", Seq: 1, Wants: []permit.Cost{{Requests: 1}}})
+	isStopped := func() bool {
+		k.keeper.Ready(now)
+		all := k.keeper.Status(now).Limits
+		return len(all) == 1 && all[0].Stopped != nil
+	}
+	if !isStopped() {
+		t.Fatal("the limit of the keeper before is not stopped")
+	}
+	k.hearNews(t.Context(), bus.Word{About: "-limits", Body: []byte(`{"reset":"l"}`)})
+	(<-k.orders)(now, k)
+	if isStopped() {
+		t.Error("it is stopped still")
+	}
+}
