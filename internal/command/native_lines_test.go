@@ -156,11 +156,13 @@ func runs(t *testing.T, env []string, args ...string) string {
 	return said
 }
 
-// runsTo is a run in a process of its own, whatever comes of it.
+// runsTo is a run in a process of its own, whatever comes of it. It does not see other runs of the
+// machine, which may use the same made-up key.
 func runsTo(t *testing.T, env []string, args ...string) (code int, said string) {
 	t.Helper()
 	cmd := exec.Command("headrace", append([]string{"run", "--progress", "none"}, args...)...)
-	cmd.Env, cmd.Dir = append(env, "PATH="+os.Getenv("PATH"), schemaVariable+"="+os.Getenv(schemaVariable)), t.TempDir()
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(env, "PATH="+os.Getenv("PATH"), schemaVariable+"="+os.Getenv(schemaVariable), "XDG_RUNTIME_DIR="+cmd.Dir)
 	text, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		t.Fatal(err)
