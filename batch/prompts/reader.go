@@ -55,9 +55,9 @@ type Config struct {
 	// input; io.EOF says that there is none. Any other error ends the input and should name the
 	// file. Nil: the input is one file. It does not go with Section.
 	More func() (File, error)
-	// Trace is told of each line that is not blank, bad ones included, what it may have in common
-	// with others, before the line is given. Nil is told nothing.
-	Trace func(Trace)
+	// Note receives the Mark of each line that is not the first of its kind, before the line is given. Its By
+	// counts the lines of all files, and In is empty. It does not go with Section. Nil receives nothing.
+	Note func(line int, m Mark)
 	// Takes is asked of each request once it is made, whether the provider can be asked it; it
 	// may look at it until it returns. An error that is a *provider.Untranslatable makes the
 	// line one of kind ErrUntranslatable, any other one of ErrUnsupported. nil takes everything.
@@ -103,6 +103,7 @@ type Reader struct {
 	offered Request  // what Takes is asked about
 	columns []string // of a CSV
 	given   int      // requests
+	noted   Mark     // of the line in hand, for Note
 	digest  Digest   // of the lines and rows that were read
 	bad     tally    // lines that are no request
 }
@@ -193,8 +194,10 @@ func (r *Reader) tooLong() error {
 	if last := r.lines.Line(); last > r.first {
 		what = fmt.Sprintf("row (its quotes extend it to line %d)", last)
 	}
-	r.trace(nil, []byte(r.cfg.Name), false, nil)
-	return r.place(complain(ErrTooLong, "split or remove it", "%s longer than %d bytes", what, r.cfg.MaxLine).keyed(r))
+	r.noted = Mark{}
+	c := complain(ErrTooLong, "split or remove it", "%s longer than %d bytes", what, r.cfg.MaxLine).keyed(r)
+	r.note()
+	return r.place(c)
 }
 
 // text gives what holds one item: a line, or a row that may have several.
@@ -244,24 +247,30 @@ func (r *Reader) place(c *LineError) error {
 // request understands one line. text is the read buffer's: whatever of it the
 // request keeps is copied on the way.
 func (r *Reader) request(text []byte) (req Request, err error) {
+	r.noted = Mark{}
 	c := r.understand(&req, text)
-	understood, refused := c == nil, (*LineError)(nil)
 	if c == nil {
 		c = r.identify(&req)
 	}
 	if c == nil && r.cfg.Takes != nil {
 		c = r.offer(&req)
-		refused = c
 	}
-	r.trace(&req, text, understood, refused)
+	if c != nil && c.Request == nil {
+		c.key, c.ID = r.badKey(text), r.idIn(text)
+	}
+	r.note()
 	if c != nil {
-		if c.Request == nil {
-			c.key, c.ID = r.badKey(text), r.idIn(text)
-		}
 		return Request{}, r.place(c)
 	}
 	r.given++
 	return req, nil
+}
+
+// note gives Note what was found out about the line in hand.
+func (r *Reader) note() {
+	if r.cfg.Note != nil && r.noted != (Mark{}) {
+		r.cfg.Note(r.number(), r.noted)
+	}
 }
 
 func (r *Reader) understand(req *Request, text []byte) (c *LineError) {
@@ -364,9 +373,12 @@ func (r *Reader) identify(req *Request) *LineError {
 		req.File, req.FileLine = r.cfg.Name, r.first
 	}
 	r.name = r.name[:0]
-	if !r.cfg.NoKeys {
+	switch {
+	case !r.cfg.NoKeys:
 		sum := r.key(req)
 		r.name = hex.AppendEncode(r.name, sum[:])
+	case r.cfg.Note != nil && !req.HasID:
+		r.key(req) // which counts it
 	}
 	ends := len(r.name)
 	if req.HasID {
@@ -388,8 +400,8 @@ func (r *Reader) key(req *Request) keys.Sum {
 		return r.keys.Nth(req.keyed(), req.Body, mark.Nth)
 	}
 	first := r.keys.Nth(req.keyed(), req.Body, 0)
-	if n := r.asked.count(first); n > 0 {
-		return r.keys.Nth(req.keyed(), req.Body, n)
+	if r.noted.Nth = r.asked.count(first); r.noted.Nth > 0 {
+		return r.keys.Nth(req.keyed(), req.Body, r.noted.Nth)
 	}
 	return first
 }
@@ -400,6 +412,7 @@ func (r *Reader) badKey(text []byte) string {
 	mark, whole := r.mark()
 	if whole {
 		mark.Nth = r.bad.count(first)
+		r.noted.Nth = mark.Nth
 	}
 	return nth(first, mark.Nth).String()
 }
@@ -420,6 +433,7 @@ func (r *Reader) claim(req *Request) *LineError {
 		return nil
 	}
 	if whole {
+		r.noted.Taken, r.noted.By = true, m.By
 		r.inFile(&m)
 	}
 	c := &LineError{Err: ErrDuplicateID, id: req.ID, bare: !req.HasID}

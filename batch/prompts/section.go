@@ -6,8 +6,8 @@ import "fmt"
 // keys that one reader of the whole gives them. A section begins with a line, of a CSV with a
 // row, and is not packed. The zero value is that of the first line of an only file.
 //
-// A reader of a section remembers nothing of it, and so finds no id used twice: what is
-// known of lines that are alike is for Marks to tell.
+// A reader of a section remembers nothing of it, and so finds no id used twice. Marks tells it what
+// Config.Note said of the same line to a reader of the whole.
 type Section struct {
 	FirstLine int // the number of its first line in its file, from 1; 0 means 1
 	// Above is how many lines the files have that stand before this one in the input: Request.Line

@@ -40,52 +40,6 @@ func outcomes(r *Reader) (out []outcome) {
 	return out
 }
 
-// slowMarks finds out what lines decide about each other as plainly as can be.
-func slowMarks(traces []Trace) func(int) Mark {
-	type group struct {
-		kind TraceKind
-		sum  [TraceSize]byte
-	}
-	type text struct {
-		group
-		text uint32
-	}
-	marks, owner, bare := map[int]Mark{}, map[group]int{}, map[int]bool{}
-	asked, bad, byNumber := map[group]int{}, map[text]int{}, map[int]int{}
-	for _, t := range traces {
-		g, m := group{t.Kind, t.Sum}, Mark{}
-		nth := 0
-		switch t.Kind {
-		case TraceNamed:
-			if m.By = owner[g]; m.By == 0 {
-				owner[g] = t.Line
-			}
-		case TraceNumbered:
-			if m.By = byNumber[t.Number()]; m.By == 0 && bare[t.Number()] {
-				m.By = t.Number()
-			}
-			if m.By == 0 {
-				byNumber[t.Number()] = t.Line
-			}
-		case TraceBare:
-			nth = asked[g]
-			asked[g]++
-			if m.By = byNumber[t.Line]; m.By == 0 {
-				bare[t.Line] = true
-			}
-		case TraceBad:
-		}
-		m.Taken = m.By > 0
-		if m.Taken || t.Refused || t.Kind == TraceBad {
-			nth = bad[text{g, t.Text}]
-			bad[text{g, t.Text}]++
-		}
-		m.Nth = nth
-		marks[t.Line] = m
-	}
-	return func(line int) Mark { return marks[line] }
-}
-
 // someLines are prompt lines of which many are alike, or take each other's ids.
 func someLines(rng *rand.Rand, n int) []byte {
 	kinds := []func() string{
@@ -146,7 +100,7 @@ func sections(text []byte, cut func() bool, each func(piece []byte, s *Section))
 }
 
 // Whatever a file holds and wherever it is cut, its sections give the requests, ids, keys and
-// complaints that one reader of the whole gives, once the lines' traces are put together.
+// complaints that one reader of the whole gives, once they know the marks that it noted.
 func TestSectionsGiveWhatTheWholeGives(t *testing.T) {
 	for seed := range uint64(3000) {
 		rng := rand.New(rand.NewPCG(seed, 14))
@@ -179,18 +133,15 @@ func checkSections(t *testing.T, text []byte, format Format, rng *rand.Rand) {
 	cfg := Config{Name: "in", DefaultModel: "m", MaxLine: 200, Takes: takesSome, Format: format}
 	want := outcomes(NewReader(bytes.NewReader(text), cfg))
 	cut := func() bool { return rng.IntN(3) == 0 }
-	var traces []Trace
-	sections(text, cut, func(piece []byte, s *Section) {
-		traced := cfg
-		traced.Section, traced.NoKeys, traced.Passing = s, true, true
-		traced.Trace = func(t Trace) { traces = append(traces, t) }
-		outcomes(NewReader(bytes.NewReader(piece), traced))
-	})
+	marks := map[int]Mark{}
+	noting := cfg
+	noting.NoKeys, noting.Passing, noting.Plain = rng.IntN(2) == 0, true, true
+	noting.Note = func(line int, m Mark) { marks[line] = m }
+	outcomes(NewReader(bytes.NewReader(text), noting))
 	var got []outcome
-	marks := slowMarks(traces)
 	sections(text, cut, func(piece []byte, s *Section) {
 		marked := cfg
-		marked.Section, s.Marks = s, marks
+		marked.Section, s.Marks = s, func(line int) Mark { return marks[line] }
 		got = append(got, outcomes(NewReader(bytes.NewReader(piece), marked))...)
 	})
 	if i := firstDifference(got, want); i >= 0 {
@@ -289,23 +240,20 @@ func TestOffset(t *testing.T) {
 	}
 }
 
-// The traces of a line are for ever: indexes of other releases and machines hold them.
-func TestTracesAreStable(t *testing.T) {
+// A reader notes of several files which line of all of them has an id, and of lines like no other nothing.
+func TestMarksAreNoted(t *testing.T) {
 	got := []string{}
-	trace := func(t Trace) {
-		got = append(got, fmt.Sprintf("%d %d %x %08x %t %t", t.Line, t.Kind, t.Sum, t.Text, t.Refused, t.Untranslatable))
+	files := []string{"{\"id\":\"a\",\"prompt\":\"1\"}\n{x\n{\"id\":\"c\",\"prompt\":\"2\"}\n", "{\"id\":\"a\",\"prompt\":\"3\"}\n{x\n{\"prompt\":\"c\"}\n{\"prompt\":\"c\"}\n"}
+	more := func() (File, error) {
+		files = files[1:]
+		if len(files) == 0 {
+			return File{}, io.EOF
+		}
+		return File{Name: "second", In: strings.NewReader(files[0])}, nil
 	}
-	text := "{\"id\":\"a\",\"prompt\":\"refused\"}\n{\"id\":\"line-000042\",\"prompt\":\"b\"}\n{\"prompt\":\"c\"}\n{x\n" + strings.Repeat("z", 300) + "\n{\"id\":\"f\",\"prompt\":\"foreign\"}\n"
-	r := NewReader(strings.NewReader(text), Config{Name: "in", DefaultModel: "m", MaxLine: 200, Takes: takesSome, Trace: trace, Passing: true, NoKeys: true})
-	outcomes(r)
-	want := []string{
-		"1 2 ca4ac0eaa3df3bc0ab6deeb6 a5b31fc4 true false",
-		"2 1 00000000000000000000002a 9ddebfb9 false false",
-		"3 3 78d4fa68ae6905af067eb2f3 1b2a9622 false false",
-		"4 0 d595ccead9590d5ca6508171 1c8ac4b6 false false",
-		"5 0 3373b713497f9f29b49f71db 32f5255e false false",
-		"6 2 fbdd9768b1d1e134d1c688a6 4438ba5b false true",
-	}
+	note := func(line int, m Mark) { got = append(got, fmt.Sprintf("%d %+v", line, m)) }
+	outcomes(NewReader(strings.NewReader(files[0]), Config{Name: "first", DefaultModel: "m", More: more, Note: note, NoKeys: true}))
+	want := []string{"4 {Nth:0 Taken:true By:1 In:}", "5 {Nth:1 Taken:false By:0 In:}", "7 {Nth:1 Taken:false By:0 In:}"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
