@@ -199,15 +199,10 @@ func newFleet(t *testing.T, in string, rng *rand.Rand) *fleet {
 	return f
 }
 
-// cut indexes and merges, and takes the plan into the record.
+// cut makes the plan, and takes the plan into the record.
 func (f *fleet) cut() {
 	f.t.Helper()
-	for _, seg := range index.Segments(&f.src.Record) {
-		if _, err := f.src.Write(f.t.Context(), seg, "w"); err != nil {
-			f.t.Fatal(err)
-		}
-	}
-	plan, err := f.src.Merge(f.t.Context(), &index.Plan{Job: "j"}, 3, "k")
+	plan, err := f.src.Plan(f.t.Context(), 3, "k")
 	if err != nil || plan.Refused() != nil {
 		f.t.Fatal(err, plan.Refused())
 	}

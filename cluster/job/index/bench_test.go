@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 )
 
-// BenchmarkIndex: what a segment of 20,000 prompts is read through with, and merged, a line.
+// BenchmarkIndex: what an input of 20,000 prompts is read through and cut with, a line.
 func BenchmarkIndex(b *testing.B) {
 	const lines = 20_000
 	for name, format := range map[string]string{
@@ -22,26 +22,13 @@ func BenchmarkIndex(b *testing.B) {
 		w := newWorld(b, job.Cut{}, job.Reading{})
 		w.input("in", job.JSONL, 0, text.Bytes())
 		w.create()
-		seg := Segments(&w.src.Record)[0]
 		tries := 0
-		b.Run("read/"+name, func(b *testing.B) {
+		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(text.Len()) / lines)
 			b.ReportAllocs()
 			for n := 0; n < b.N; n += lines {
-				b.StopTimer()
-				_ = w.store.Delete(b.Context(), indexName("j", 0))
 				tries++
-				b.StartTimer()
-				if _, err := w.src.Write(b.Context(), seg, fmt.Sprint(tries)); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run("merge/"+name, func(b *testing.B) {
-			b.ReportAllocs()
-			for n := 0; n < b.N; n += lines {
-				tries++
-				if _, err := w.src.Merge(b.Context(), &Plan{Job: "j"}, 1, fmt.Sprint(tries)); err != nil {
+				if _, err := w.src.Plan(b.Context(), 1, fmt.Sprint(tries)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -20,7 +20,7 @@ type Chunks struct {
 	segment int // the one that is kept; -1 for none
 	idx     Index
 	spans   []span
-	marks   []job.Chunk // where the marks of each are; nil if none has any
+	marks   []job.Chunk // in format 1, where the marks of each are; nil if none has any
 	cut     job.Cut
 }
 
@@ -45,9 +45,12 @@ func (c *Chunks) At(ctx context.Context, n int) (job.Chunk, error) {
 	in := n - seg.FirstChunk
 	chunk := chunkOf(&c.idx, seg, c.spans[in])
 	chunk.Job, chunk.Number, chunk.Format = c.job, n, c.form
-	if c.marks != nil {
+	switch s := &c.spans[in]; {
+	case c.marks != nil:
 		m := &c.marks[in]
 		chunk.Marks, chunk.MarksOffset, chunk.MarksBytes = m.Marks, m.MarksOffset, m.MarksBytes
+	case s.marked:
+		chunk.Marks, chunk.MarksOffset, chunk.MarksBytes = c.idx.Marks, s.marksAt, s.marks
 	}
 	return chunk, nil
 }
@@ -70,14 +73,14 @@ func (c *Chunks) keep(ctx context.Context, number int) (err error) {
 		return nil
 	}
 	c.segment, c.marks = -1, nil
-	if c.idx, err = LoadIndex(ctx, c.store, c.job, number); err != nil {
+	if c.idx, err = c.plan.loadIndex(ctx, c.store, number); err != nil {
 		return err
 	}
 	if c.spans, err = c.idx.spans(c.plan.ChunkLines, c.cut.ChunkBytes); err != nil {
 		return err
 	}
 	if name := c.plan.Segments[number].Marks; name != "" {
-		if c.marks, err = c.table(ctx, name); err != nil {
+		if c.marks, err = c.oldMarks(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -86,18 +89,6 @@ func (c *Chunks) keep(ctx context.Context, number int) (err error) {
 	}
 	c.segment = number
 	return nil
-}
-
-func (c *Chunks) table(ctx context.Context, name string) ([]job.Chunk, error) {
-	var t table
-	if err := load(ctx, c.store, name, MaxIndex, &t); err != nil {
-		return nil, err
-	}
-	marks, err := t.places()
-	if err == nil && len(marks) != len(c.spans) {
-		err = fmt.Errorf("%s is of %d chunks, there are %d", name, len(marks), len(c.spans))
-	}
-	return marks, err
 }
 
 // chunkOf makes a chunk of what its segment knows of it.
@@ -114,11 +105,5 @@ func chunkOf(idx *Index, seg *Planned, s span) job.Chunk {
 		}
 		first += idx.Stretches[i].Lines
 	}
-	return c
-}
-
-func (m *merger) chunkOf(idx *Index, seg *Planned, s span) job.Chunk {
-	c := chunkOf(idx, seg, s)
-	c.Job = m.Record.Job
 	return c
 }

@@ -1,19 +1,15 @@
-// Package index finds out what lines a job's inputs have and cuts them into chunks, by many
-// machines at once and without copying; and it reads a chunk.
+// Package index finds out what lines a job's inputs have and cuts them into chunks, without
+// copying; and it reads a chunk.
 //
 // It promises that the chunks of a job, read one after the other, wherever and by whomever, give
-// the requests, ids, keys and complaints that one prompts.Reader gives of the whole; that it is so
-// wherever the inputs are cut; and that no memory grows with their length but for two bits a line,
-// and those only where ids look like those that lines get by their number.
+// the requests, ids, keys and complaints that one prompts.Reader gives of the whole.
 //
-//	inputs ─Segments─▶ ranges of bytes ─Write, by many─▶ an index of each: steps, traces, complaints
+//	inputs ─Plan─▶ one reader of all: steps and marks ─▶ Chunks: the n-th, or all
 //	                                                        │
-//	                                     Merge, by one ◀────┘ line numbers, ids used twice, the
-//	                                        │                 n-th of lines that ask the same
-//	                                        ▼
-//	                    Plan ─▶ Chunks: the n-th, or all ─▶ Source.Read, by many ─▶ prompts.Request
+//	                                       many: Source.Read ◀┘─▶ prompts.Request
 //
-// A segment is read through once, as a run checks a file before its first call. What one segment
-// cannot know, whether a line is like one of another, is found by merging sorted traces; what comes
-// of it, a mark for each line that is not the first of its kind, stands in an object that chunks name.
+// One machine reads all inputs through once, as a run checks a file before its first call. The reader
+// remembers prompts.BytesPerItem bytes for each item, 750 MB for 100 million; all else that it
+// holds is about one segment: a stretch of lines whose index stands in an object of its own. What a
+// line owes to lines before it, such as an id used twice, stands in an object that chunks name.
 package index

@@ -24,8 +24,7 @@ func steady(t *testing.T, lines int) *world {
 	w := newWorld(t, job.Cut{SegmentBytes: 100, StepLines: 2, ChunkLines: 5}, job.Reading{})
 	w.input("in", job.JSONL, 0, text.Bytes())
 	w.create()
-	w.index(rand.New(rand.NewPCG(1, 1)))
-	if err := w.merge(1); err != nil {
+	if err := w.cut(1); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -58,13 +57,12 @@ func TestInputThatChanges(t *testing.T) {
 			t.Errorf("%+v: %+v", c, got)
 		}
 	}
-	w.src.Record.Job = "other"
-	if _, err := w.src.Write(t.Context(), Segments(&w.src.Record)[0], "w"); !errors.Is(err, store.ErrChanged) || !strings.Contains(err.Error(), "in:") {
-		t.Error(err)
-	}
-	w.replace(object, text[:10])
-	if _, err := w.src.Write(t.Context(), Segments(&w.src.Record)[1], "w"); !errors.Is(err, store.ErrChanged) {
-		t.Error(err)
+	w.src.Record.Plan = ""
+	for _, size := range []int{len(text), 10} {
+		w.replace(object, text[:size])
+		if _, err := w.src.Plan(t.Context(), 1, "w"); !errors.Is(err, store.ErrChanged) || !strings.Contains(err.Error(), "in") {
+			t.Error(err)
+		}
 	}
 }
 
@@ -104,33 +102,6 @@ func TestInputThatChangesWhileItIsRead(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		}
-	}
-}
-
-// Traces are sent again from their beginning on, as often as a store asks for it.
-func TestTracesAreSentAgain(t *testing.T) {
-	all := make([]trace, 5)
-	for i := range all {
-		all[i][0] = byte(i)
-	}
-	r := &traceReader{all: all}
-	want, err := io.ReadAll(r)
-	if err != nil || len(want) != 5*traceSize || want[3*traceSize] != 3 {
-		t.Fatal(len(want), err)
-	}
-	for _, from := range []int64{0, 1, traceSize, 50, 5 * traceSize} {
-		if at, err := r.Seek(from, io.SeekStart); at != from || err != nil {
-			t.Error(at, err)
-		}
-		if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, want[from:]) {
-			t.Errorf("from %d on: %v", from, err)
-		}
-	}
-	if at, err := r.Seek(-traceSize, io.SeekEnd); at != 4*traceSize || err != nil {
-		t.Error(at, err)
-	}
-	if at, err := r.Seek(-5*traceSize, io.SeekCurrent); at != 4*traceSize || err == nil {
-		t.Error(at, err)
 	}
 }
 
@@ -174,42 +145,23 @@ func TestChunkThatIsElsewhere(t *testing.T) {
 	}
 }
 
-// Who is second to index a segment leaves nothing behind, and gets what is there.
-func TestTwoIndexOneSegment(t *testing.T) {
-	w := steady(t, 40)
-	seg := Segments(&w.src.Record)[1]
+// Who fails or refuses leaves nothing behind.
+func TestAPassThatFailsLeavesNothingBehind(t *testing.T) {
+	w := steady(t, 60)
 	before := w.objects()
-	late := *w.src
-	late.Store = &afterLook{Store: w.store}
-	idx, err := late.Write(t.Context(), seg, "late")
-	if err != nil || idx.Lines == 0 || len(idx.Traces) != 1 || strings.Contains(idx.Traces[0].Name, "late") {
-		t.Errorf("%+v, %v", idx, err)
+	w.src.Record.Plan = ""
+	w.input("bad", job.JSONL, 0, []byte("{x\n"))
+	inputs := w.objects()
+	if err := w.cut(1); err == nil {
+		t.Error("a bad line is taken")
 	}
-	if after := w.objects(); after != before {
-		t.Errorf("it has left something:\n%s\n%s", before, after)
+	w.src.Store = changesAtEnd{w.store}
+	if _, err := w.src.Plan(t.Context(), 1, "k9"); err == nil {
+		t.Error("an input that has changed is taken")
 	}
-}
-
-// afterLook shows an index only to who looks for it the second time.
-type afterLook struct {
-	store.Store
-	looked bool
-}
-
-func (s *afterLook) Open(ctx context.Context, name string, offset, length int64) (in io.ReadCloser, err error) {
-	if !s.looked {
-		s.looked = true
-		return nil, store.ErrMissing
+	if after := w.objects(); after != inputs || after == before {
+		t.Errorf("something was left:\n%s\n%s", inputs, after)
 	}
-	return s.Store.Open(ctx, name, offset, length)
-}
-
-func (s *afterLook) Identity(ctx context.Context, name string) (string, int64, error) {
-	return store.Identity(ctx, s.Store, name)
-}
-
-func (s *afterLook) OpenSame(ctx context.Context, name, identity string, offset, length int64) (io.ReadCloser, error) {
-	return store.OpenSame(ctx, s.Store, name, identity, offset, length)
 }
 
 func (w *world) objects() string {
@@ -218,28 +170,6 @@ func (w *world) objects() string {
 		names = append(names, o.Name)
 	}
 	return strings.Join(names, "\n")
-}
-
-// Sorting in pieces leaves nothing behind, and neither does a merge that fails.
-func TestMergeLeavesNothingBehind(t *testing.T) {
-	w := steady(t, 60)
-	w.src.marksHeld, w.src.traces = 3, 3
-	before := w.objects()
-	w.plan = &Plan{Job: "j"}
-	if err := w.merge(1); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range strings.Split(w.objects(), "\n") {
-		if !strings.Contains(before, name) && !strings.Contains(name, ".marks-k") {
-			t.Errorf("%s was left", name)
-		}
-	}
-	if err := w.store.Delete(t.Context(), indexName("j", 1)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.src.Merge(t.Context(), &Plan{Job: "j"}, 1, "k3"); !errors.Is(err, store.ErrMissing) {
-		t.Error(err)
-	}
 }
 
 // Where many ids are given, complaints name the line of those that a reader of the whole remembers.
@@ -271,13 +201,12 @@ func TestRefusedLinesOfSeveralFiles(t *testing.T) {
 	w.input("a", job.JSONL, 0, []byte("{\"id\":\"x\",\"prompt\":\"1\"}\n{\"prompt\":\"2\"}\n"))
 	w.input("b", job.JSONL, 0, []byte("\n\n{\"id\":\"y\",\"prompt\":\"1\"}\n{\"id\":\"x\",\"prompt\":\"3\"}\n{x\n{\"prompt\":\"foreign\"}\n{\"id\":\"y\",\"prompt\":\"4\"}\n"))
 	w.create()
-	w.index(rand.New(rand.NewPCG(1, 1)))
 	want := `promptfile: 4 bad lines, nothing was called
 b:4: custom_id "x" is already used on line 1 of a: give each line its own id
 b:5: not JSON: unexpected 'x' at byte 2: fix the line or remove it
 b:6: n cannot be translated for other: has no place there: remove it, or choose a provider that takes the line as it is
 b:7: custom_id "y" is already used on line 3: give each line its own id`
-	if refused := w.merge(1); messageOf(refused) != want || !errors.Is(w.refused.First[2], prompts.ErrUntranslatable) {
+	if refused := w.cut(1); messageOf(refused) != want || !errors.Is(w.refused.First[2], prompts.ErrUntranslatable) {
 		t.Errorf("%v", refused)
 	}
 }
@@ -317,8 +246,7 @@ func TestFewLinesAChunk(t *testing.T) {
 		w := newWorld(t, job.Cut{ChunkLines: lines}, job.Reading{})
 		w.input("in", job.JSONL, 0, text.Bytes())
 		w.create()
-		w.index(rand.New(rand.NewPCG(1, 1)))
-		if err := w.merge(1); err != nil {
+		if err := w.cut(1); err != nil {
 			t.Fatal(err)
 		}
 		if want := (20 + lines - 1) / lines; w.plan.Chunks != want {
@@ -330,37 +258,27 @@ func TestFewLinesAChunk(t *testing.T) {
 // What a newer program has written is not read.
 func TestNewerIndex(t *testing.T) {
 	w := steady(t, 40)
-	w.replace(indexName("j", 1), []byte(fmt.Sprintf(`{"format":%d,"n":1}`, job.RecordFormat+1)))
-	if _, err := LoadIndex(t.Context(), w.store, "j", 1); !errors.Is(err, job.ErrNewer) {
-		t.Error(err)
+	for text, newer := range map[string]bool{fmt.Sprintf(`{"format":%d,"n":1}`, Format+1): true, `{"format":1,"n":2}`: false} {
+		w.replace(w.plan.Segments[1].Index, []byte(text))
+		if _, err := w.plan.loadIndex(t.Context(), w.store, 1); err == nil || errors.Is(err, job.ErrNewer) != newer {
+			t.Error(err)
+		}
 	}
-	w.replace(indexName("j", 1), []byte(`{"format":1,"n":2}`))
-	if _, err := LoadIndex(t.Context(), w.store, "j", 1); err == nil || errors.Is(err, job.ErrNewer) {
+	w.replace(w.src.Record.Plan, []byte(fmt.Sprintf(`{"format":%d}`, Format+1)))
+	if _, err := w.src.Plan(t.Context(), 1, "k2"); !errors.Is(err, job.ErrNewer) {
 		t.Error(err)
 	}
 }
 
-// Which segments have their index is listed, whatever else stands there.
-func TestIndexed(t *testing.T) {
-	w := steady(t, 40)
-	got, err := Indexed(t.Context(), w.store, "j")
-	if want := len(Segments(&w.src.Record)); err != nil || len(got) != want || got[0] != 0 || got[want-1] != want-1 {
-		t.Errorf("%v, %v, of %d", got, err, want)
-	}
-}
-
-// A segment or a chunk of an input that was added after the record was read is an error, and no worker dies of it.
+// A chunk of an input that was added after the record was read is an error, and no worker dies of it.
 func TestRecordIsOlderThanAnInput(t *testing.T) {
 	w := steady(t, 20)
-	for _, st := range []Stretch{{Input: 1, Bytes: 5}, {Piece: 1, Bytes: 5}, {Input: -1, Bytes: 5}, {Piece: -1, Bytes: 5}} {
-		want := fmt.Sprintf("version 0 of the job's record names no object %d of input %d", st.Piece, st.Input)
-		_, err := w.src.Write(t.Context(), Segment{Job: "j", Number: 99, Stretches: []Stretch{st}}, "w")
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("segment of %+v: %v", st, err)
-		}
-		for _, err = range w.src.Read(t.Context(), &job.Chunk{Job: "j", Input: st.Input, Piece: st.Piece, Lines: 1, Bytes: 5}) {
+	for _, c := range []job.Chunk{{Input: 1}, {Piece: 1}, {Input: -1}, {Piece: -1}} {
+		c.Job, c.Lines, c.Bytes = "j", 1, 5
+		want := fmt.Sprintf("version 0 of the job's record names no object %d of input %d", c.Piece, c.Input)
+		for _, err := range w.src.Read(t.Context(), &c) {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("chunk of %+v: %v", st, err)
+				t.Errorf("chunk of %+v: %v", c, err)
 			}
 		}
 	}

@@ -68,13 +68,11 @@ func checkWorld(t testing.TB, rng *rand.Rand, text []byte, format string, cut jo
 	t.Helper()
 	w := newWorld(t, cut, reading)
 	if rng.IntN(2) == 0 {
-		w.src.traces, w.src.marksHeld, w.src.marksBytes = 1+len(text)/(1+rng.IntN(2000)), 1+rng.IntN(20), 1+rng.IntN(20)
 		w.src.heldBytes = 1 + rng.Int64N(300)
 	}
 	w.input("in.jsonl", format, 0, text)
 	w.create()
-	w.index(rng)
-	refused := w.merge(rng.IntN(3))
+	refused := w.cut(rng.IntN(3))
 
 	cfg, err := w.src.config(&w.src.Record.Inputs[0])
 	if err != nil {
@@ -121,7 +119,6 @@ func TestFilesGiveWhatOneGives(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 10))
 		reading := job.Reading{SkipBad: true, SkipUntranslatable: true}
 		w := newWorld(t, someCut(rng), reading)
-		w.src.traces, w.src.marksHeld = 1+rng.IntN(20), 1+rng.IntN(20)
 		var text []byte
 		var starts []int
 		var before []job.Chunk
@@ -138,8 +135,7 @@ func TestFilesGiveWhatOneGives(t *testing.T) {
 			if added == 0 {
 				w.create()
 			}
-			w.index(rng)
-			if err := w.merge(1); err != nil {
+			if err := w.cut(1); err != nil {
 				t.Fatal(err)
 			}
 			chunks := w.chunks(rng)
@@ -148,29 +144,21 @@ func TestFilesGiveWhatOneGives(t *testing.T) {
 			}
 			before = chunks
 		}
-		cfg, _ := w.src.config(&w.src.Record.Inputs[0])
-		want, got := whole(text, cfg), w.read(t.Context(), before)
-		placeIn(want, starts)
-		forgetLong(want)
-		forgetLong(got)
-		if diff := difference(got, want); diff != "" {
-			t.Fatalf("seed %d, %q, files behind lines %v: %s", seed, text, starts, diff)
-		}
-		checkCounts(t, w.plan, want)
+		w.agrees(before, text, starts)
 	}
 }
 
-// inPieces cuts a file behind some of its lines, as one that was unpacked is.
+// inPieces cuts a file behind some of its lines that are not blank, as one that was unpacked is.
 func inPieces(rng *rand.Rand, file []byte) (pieces [][]byte) {
-	for rng.IntN(2) == 0 {
-		feed := bytes.IndexByte(file, '\n')
-		if feed < 0 {
-			break
+	from, rest := 0, file
+	for line := range bytes.Lines(file) {
+		filled := len(bytes.Trim(line, " \t\r\n")) > 0
+		if end := len(file) - len(rest) + len(line); filled && rng.IntN(4) == 0 {
+			pieces, from = append(pieces, file[from:end]), end
 		}
-		feed += bytes.LastIndexByte(file[feed:feed+rng.IntN(len(file)-feed)+1], '\n')
-		pieces, file = append(pieces, file[:feed+1]), file[feed+1:]
+		rest = rest[len(line):]
 	}
-	return append(pieces, file)
+	return append(pieces, file[from:])
 }
 
 // forgetLong leaves the keys of lines away that are too long, which have their file's name in them.

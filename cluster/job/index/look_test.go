@@ -110,8 +110,7 @@ func checkFile(t *testing.T, rng *rand.Rand, seed uint64, format string, text []
 		}
 		return
 	}
-	w.index(rng)
-	refused := w.merge(1)
+	refused := w.cut(1)
 	if said := scanned(text, cfg, reading); messageOf(refused) != said {
 		t.Fatalf("seed %d: %q is refused:\n got %v\nwant %s", seed, text, refused, said)
 	}

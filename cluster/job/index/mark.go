@@ -8,23 +8,6 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 )
 
-// mark is what is known of a line that is not the first of its kind.
-type mark struct {
-	line   int // in the whole input, from 1
-	nth    int
-	taken  bool
-	by     int  // the line that has its id, in the whole input
-	byBare bool // that line gives none, and has it by its number
-}
-
-// join adds what another mark says of the same line.
-func (m *mark) join(o mark) {
-	m.nth = max(m.nth, o.nth)
-	if o.taken {
-		m.taken, m.by, m.byBare = true, o.by, o.byBare
-	}
-}
-
 // What stands in a block of marks behind the distance to the line before.
 const (
 	markTaken = 1 << iota
@@ -33,27 +16,26 @@ const (
 	markIn    // and before it the number of that file, which is another
 )
 
-// block is the marks of a chunk as they stand in an object: a few bytes each.
+// block is the marks of some lines as they stand in an object: a few bytes each.
 type block struct {
 	buf  []byte
 	last int // the line before
 }
 
-// add appends a mark of a line of the input that begins behind above lines. by is the line that it
-// names, 0 for none, of the input in.
-func (b *block) add(m mark, by, in int, other bool) {
-	b.buf = binary.AppendUvarint(b.buf, uint64(m.line-b.last))
-	b.last = m.line
+// add appends the mark of a line. By of it is a line of the input in; other says that this is another than the line's own.
+func (b *block) add(line int, m prompts.Mark, in int, other bool) {
+	b.buf = binary.AppendUvarint(b.buf, uint64(line-b.last))
+	b.last = line
 	at := len(b.buf)
 	b.buf = append(b.buf, 0)
-	if m.taken {
+	if m.Taken {
 		b.buf[at] |= markTaken
 	}
-	if m.nth > 0 {
+	if m.Nth > 0 {
 		b.buf[at] |= markNth
-		b.buf = binary.AppendUvarint(b.buf, uint64(m.nth))
+		b.buf = binary.AppendUvarint(b.buf, uint64(m.Nth))
 	}
-	if by == 0 {
+	if m.By == 0 {
 		return
 	}
 	b.buf[at] |= markBy
@@ -61,7 +43,14 @@ func (b *block) add(m mark, by, in int, other bool) {
 		b.buf[at] |= markIn
 		b.buf = binary.AppendUvarint(b.buf, uint64(in))
 	}
-	b.buf = binary.AppendUvarint(b.buf, uint64(by))
+	b.buf = binary.AppendUvarint(b.buf, uint64(m.By))
+}
+
+// end makes the next mark count its distance from a line, so that a chunk may begin behind it.
+func (b *block) end(line int) {
+	if b.last != line {
+		b.add(line, prompts.Mark{}, 0, false)
+	}
 }
 
 var errMarks = errors.New("its marks cannot be read")

@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sort"
 
@@ -14,9 +15,11 @@ import (
 
 // Plan says how a job's inputs are cut into chunks, or why nothing of it is to be called.
 type Plan struct {
-	Format   int       `json:"format"` // that of the job's record
+	Format   int       `json:"format"`
 	Job      string    `json:"job"`
 	Segments []Planned `json:"segments"`
+	// Inputs is how many inputs it has; 0 in format 1, where the last segment says it.
+	Inputs int `json:"inputs,omitempty"`
 	// ChunkLines is how many lines a chunk has, blank ones not counted, or fewer.
 	ChunkLines int `json:"chunk_lines"`
 
@@ -40,7 +43,8 @@ type Planned struct {
 	Items      int    `json:"items"`
 	FirstChunk int    `json:"first_chunk"`
 	Chunks     int    `json:"chunks"`
-	Marks      string `json:"marks,omitempty"` // the object that says where the marks of its chunks are
+	Index      string `json:"index,omitempty"` // the object that is its index; "" in format 1, see oldIndex
+	Marks      string `json:"marks,omitempty"` // in format 1 the object that says where the marks of its chunks are
 	Refused    bool   `json:"refused,omitempty"`
 }
 
@@ -69,9 +73,14 @@ func (p *Plan) Refused() *promptfile.BadLines {
 	return bad
 }
 
-// segmentOf is the number of the segment that line, from 1, is in.
-func (p *Plan) segmentOf(line int) int {
-	return sort.Search(len(p.Segments), func(i int) bool { return p.Segments[i].First >= line }) - 1
+// refuse notes for which lines nothing is called.
+func (p *Plan) refuse(bad *promptfile.BadLines) {
+	p.AllFaults = bad.All
+	for _, e := range bad.First {
+		p.Faults = append(p.Faults, Fault{
+			File: e.File, Line: e.FileLine(), Reason: e.Reason, Advice: e.Advice, Foreign: errors.Is(e, prompts.ErrUntranslatable),
+		})
+	}
 }
 
 // segmentOfChunk is the number of the segment that a chunk is in.
@@ -94,14 +103,14 @@ func (p *Plan) Save(ctx context.Context, s store.Store, who string) (name string
 
 // LoadPlan reads the plan that a record names; it is empty if it names none.
 func LoadPlan(ctx context.Context, s store.Store, r *job.Record) (*Plan, error) {
-	p := &Plan{Format: job.FormatOf(r.Format), Job: r.Job}
+	p := &Plan{Format: Format, Job: r.Job}
 	if r.Plan == "" {
 		return p, nil
 	}
 	if err := load(ctx, s, r.Plan, maxPlan, p); err != nil {
 		return nil, err
 	}
-	if p.Format > job.RecordFormat {
+	if p.Format > Format {
 		return nil, fmt.Errorf("index: read %s: %w", r.Plan, job.ErrNewer)
 	}
 	return p, nil

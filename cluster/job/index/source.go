@@ -22,9 +22,8 @@ type Source struct {
 	Serves []string
 	Takes  func(*prompts.Request) error
 
-	// For tests; 0 means tracesAtOnce, marksAtOnce, marksAtATime, pieceBytes and mostHeld.
-	traces, marksHeld, marksBytes int
-	pieceBytes, heldBytes         int64
+	// For tests; 0 means pieceBytes and mostHeld.
+	pieceBytes, heldBytes int64
 }
 
 // names checks that the record has an object of an input: an older record lacks what was added later.

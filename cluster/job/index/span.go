@@ -5,24 +5,25 @@ type span struct {
 	stretch int
 	offset  int64 // in its object
 	first   int   // its first line in the segment, from 0
+	marksAt int64 // where its marks begin
 	step
 }
 
 // spans cuts a segment into chunks of so many lines that are not blank, or fewer, and so many
 // bytes, or one step. Steps of blank lines are in none where they would make one longer.
 func (x *Index) spans(lines int, bytes int64) (all []span, err error) {
-	first := 0
+	first, marksAt := 0, int64(0)
 	for i := range x.Stretches {
 		s := &x.Stretches[i]
-		c := spanning{lines: lines, bytes: bytes, open: span{stretch: i, offset: s.Begin, first: first}}
-		for one, err := range s.Steps.all() {
+		c := spanning{lines: lines, bytes: bytes, open: span{stretch: i, offset: s.Begin, first: first, marksAt: marksAt}}
+		for one, err := range s.Steps.all(x.Format) {
 			if err != nil {
 				return nil, err
 			}
 			c.add(one)
 		}
 		all = append(all, c.end()...)
-		first += s.Lines
+		first, marksAt = first+s.Lines, c.open.marksAt
 	}
 	return all, nil
 }
@@ -55,6 +56,7 @@ func (c *spanning) behind() span {
 	next := c.open
 	next.offset += c.open.bytes
 	next.first += c.open.lines
+	next.marksAt += c.open.marks
 	next.step = step{}
 	return next
 }

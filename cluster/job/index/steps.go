@@ -10,32 +10,42 @@ import (
 type step struct {
 	lines  int
 	bytes  int64
-	filled int // lines, of a CSV rows, that are not blank
+	filled int   // lines, of a CSV rows, that are not blank
+	marks  int64 // bytes of its marks
+	marked bool  // a line has one
 }
 
 func (s *step) add(o step) {
 	s.lines += o.lines
 	s.bytes += o.bytes
 	s.filled += o.filled
+	s.marks += o.marks
+	s.marked = s.marked || o.marked
 }
 
-// steps are those of a stretch, one behind the other: three uvarints each, some four bytes.
+// steps are those of a stretch, one behind the other: four uvarints each, some five bytes. The last is
+// twice the bytes of its marks, and one more if a line has one.
 type steps []byte
 
 func (s *steps) append(one step) {
-	for _, n := range []uint64{uint64(one.lines), uint64(one.bytes), uint64(one.filled)} {
+	marks := uint64(one.marks) << 1
+	if one.marked {
+		marks |= 1
+	}
+	for _, n := range []uint64{uint64(one.lines), uint64(one.bytes), uint64(one.filled), marks} {
 		*s = binary.AppendUvarint(*s, n)
 	}
 }
 
 var errSteps = errors.New("its steps cannot be read")
 
-// all yields the steps in order; the last thing is an error if they are not what was appended.
-func (s steps) all() iter.Seq2[step, error] {
+// all yields the steps in order; the last thing is an error if they are not what was appended. In an index of
+// format 1 a step has three numbers.
+func (s steps) all(format int) iter.Seq2[step, error] {
 	return func(yield func(step, error) bool) {
 		for rest := []byte(s); len(rest) > 0; {
-			var n [3]uint64
-			for i := range n {
+			var n [4]uint64
+			for i := range min(2+format, len(n)) {
 				size := 0
 				if n[i], size = binary.Uvarint(rest); size <= 0 {
 					yield(step{}, errSteps)
@@ -43,7 +53,7 @@ func (s steps) all() iter.Seq2[step, error] {
 				}
 				rest = rest[size:]
 			}
-			if !yield(step{int(n[0]), int64(n[1]), int(n[2])}, nil) {
+			if !yield(step{int(n[0]), int64(n[1]), int(n[2]), int64(n[3] >> 1), n[3]&1 > 0}, nil) {
 				return
 			}
 		}

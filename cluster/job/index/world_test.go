@@ -107,7 +107,7 @@ type world struct {
 	plan  *Plan
 	tries int
 
-	refused *promptfile.BadLines // of the last merge
+	refused *promptfile.BadLines // of the last cut
 }
 
 const maxLine = 200
@@ -128,7 +128,6 @@ func (w *world) create() {
 		w.t.Fatal(err)
 	}
 	w.src.Record = r
-	w.plan = &Plan{Job: r.Job}
 }
 
 // input adds a file that consists of these objects.
@@ -149,29 +148,19 @@ func (w *world) input(name, format string, added int, pieces ...[]byte) {
 	w.src.Record.Inputs = append(w.src.Record.Inputs, in)
 }
 
-// index reads all segments through that have no index, in any order.
-func (w *world) index(rng *rand.Rand) {
-	w.t.Helper()
-	all := Segments(&w.src.Record)
-	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	for _, seg := range all {
-		w.tries++
-		if _, err := w.src.Write(w.t.Context(), seg, fmt.Sprintf("w%d", w.tries)); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-}
-
-// merge makes the plan, and tells what is refused.
-func (w *world) merge(workers int) error {
+// cut makes the plan, and says what is refused.
+func (w *world) cut(workers int) error {
 	w.t.Helper()
 	w.tries++
-	plan, err := w.src.Merge(w.t.Context(), w.plan, workers, fmt.Sprintf("k%d", w.tries))
+	plan, err := w.src.Plan(w.t.Context(), workers, fmt.Sprintf("k%d", w.tries))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	if w.refused = plan.Refused(); w.refused != nil {
 		return w.refused
+	}
+	if w.src.Record.Plan, err = plan.Save(w.t.Context(), w.store, fmt.Sprintf("k%d", w.tries)); err != nil {
+		w.t.Fatal(err)
 	}
 	w.plan = plan
 	return nil

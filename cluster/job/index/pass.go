@@ -1,0 +1,293 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// Plan reads all inputs of a job through, and makes the plan for them, cut for so many workers. The chunks of the
+// plan that the record names stay what they are: what is cut are the inputs that were added since. What it writes has
+// who's name in it, which is new with each try. The error tells why an input cannot be read, such as
+// store.ErrChanged.
+func (s *Source) Plan(ctx context.Context, workers int, who string) (*Plan, error) {
+	p := &pass{files: &files{Source: s, ctx: ctx}, who: who}
+	err := p.all(workers)
+	if p.close(); err != nil {
+		p.remove()
+		return nil, fmt.Errorf("index: plan %s: %w", s.Record.Job, err)
+	}
+	return &p.plan, nil
+}
+
+// pass reads the inputs of a job through.
+type pass struct {
+	*files
+	who   string
+	plan  Plan
+	cut   int // how many inputs the plan had already
+	found promptfile.Refused
+	wrote []string // objects
+
+	segment Planned // the one in hand
+	idx     Index   // its index
+	bytes   int64
+	filled  int // lines of all segments, of a CSV rows, that are not blank
+	marks   block
+	marked  bool // a line has one
+
+	stretch Stretched // the one in hand
+	base    int64     // where its object begins in its input
+	step    step      // the one in hand
+	line    int       // the last one of it
+	offset  int64     // and where that ends in its input
+	before  int       // the marks before it, in bytes
+}
+
+// mostSteps is the most bytes of the steps of a stretch: a million of them, where chunks are to have one line.
+const mostSteps = 4 << 20
+
+func (p *pass) all(workers int) error {
+	old, err := LoadPlan(p.ctx, p.Store, &p.Record)
+	if err != nil {
+		return err
+	}
+	if p.cut, err = old.inputs(p.ctx, p.Store); err != nil {
+		return err
+	}
+	p.plan = *old
+	p.plan.Format, p.plan.Inputs, p.plan.Segments = Format, len(p.Record.Inputs), slices.Clone(old.Segments)
+	if old.AllFaults > 0 || p.cut == p.plan.Inputs {
+		return nil
+	}
+	if err := p.read(); err != nil {
+		return err
+	}
+	p.plan.Lines = p.line
+	p.plan.Bad += p.found.Bad.All
+	p.plan.Untranslatable += p.found.Untranslatable.All
+	if how := &p.Record.Reading; p.fatal() {
+		p.plan.Segments = old.Segments
+		return p.refuse(p.found.Fatal(how.SkipBad, how.SkipUntranslatable))
+	}
+	return p.chunks(workers)
+}
+
+// read reads all lines.
+func (p *pass) read() error {
+	p.begun = p.begin
+	first, cfg, err := p.config()
+	if err != nil {
+		return err
+	}
+	cfg.Note = p.note
+	p.reader = prompts.NewReader(first.In, cfg)
+	for p.ctx.Err() == nil {
+		_, err := p.reader.Next()
+		if err == io.EOF { //nolint:errorlint // what Next promises: a wrapped one says that something is missing
+			return p.write()
+		}
+		if err := p.take(err); err != nil {
+			return err
+		}
+	}
+	return p.ctx.Err()
+}
+
+// begin ends the input before the one that begins, and its last blank lines.
+func (p *pass) begin() error {
+	switch input := p.input(); {
+	case input > p.cut:
+		if err := p.pass(0); err != nil {
+			return err
+		}
+	case input == p.cut && p.above[input] != p.plan.Lines:
+		return fmt.Errorf("the inputs that were cut before have %d lines, and had %d: %w", p.above[input], p.plan.Lines, store.ErrChanged)
+	case input == p.cut:
+		p.line = p.plan.Lines
+		p.marks.last = p.line
+	}
+	p.endStretch()
+	p.offset, p.base = 0, 0
+	p.stretch = Stretched{Input: p.input()}
+	return nil
+}
+
+// input is the number of the one in hand.
+func (p *pass) input() int { return len(p.above) - 1 }
+
+// take counts a line that is not blank: a request, or what is wrong with it.
+func (p *pass) take(err error) error {
+	if err != nil && lineError(err) == nil {
+		return err
+	}
+	if p.input() < p.cut {
+		return nil
+	}
+	switch p.filled++; {
+	case err == nil:
+		p.plan.Items++
+		p.segment.Items++
+	case errors.Is(err, prompts.ErrUntranslatable):
+		_ = p.found.Untranslatable.Note(err) // it is about a line
+		p.segment.Refused = true
+	default:
+		_ = p.found.Bad.Note(err)
+		p.segment.Refused = true
+	}
+	return p.pass(1)
+}
+
+// fatal reports whether nothing is going to be called.
+func (p *pass) fatal() bool {
+	how := &p.Record.Reading
+	return p.found.Bad.All > 0 && !how.SkipBad || p.found.Untranslatable.All > 0 && !how.SkipUntranslatable
+}
+
+// note keeps what a line owes to lines before it.
+func (p *pass) note(line int, m prompts.Mark) {
+	in := p.input()
+	if in < p.cut || p.fatal() {
+		return
+	}
+	if m.By > 0 {
+		var above int
+		in, above = p.place(m.By)
+		m.By -= above
+	}
+	p.marks.add(line, m, in, in != p.input())
+	p.step.marked, p.marked = true, true
+}
+
+// pass notes how far the reader is. A step ends that is long enough, or ends with its object.
+func (p *pass) pass(filled int) error {
+	line, at := p.reader.Line(), p.reader.Offset()
+	if at == p.offset {
+		return nil // an input that has no line more
+	}
+	p.step.add(step{lines: line - p.line, bytes: at - p.offset, filled: filled})
+	p.line, p.offset = line, at
+	in := &p.Record.Inputs[p.stretch.Input]
+	end := p.base + in.Objects[p.stretch.Piece].Bytes
+	switch last := p.stretch.Piece == len(in.Objects)-1; {
+	case at > end:
+		return fmt.Errorf("%s: object %d does not end with a line: %w", in.Name, p.stretch.Piece, store.ErrChanged)
+	case at == end && !last:
+		p.endStretch()
+		p.base = end
+		p.stretch = Stretched{Input: p.stretch.Input, Piece: p.stretch.Piece + 1}
+	case p.step.lines >= p.Record.Cut.StepLines || p.step.bytes >= p.Record.Cut.StepBytes:
+		p.endStep()
+	}
+	if p.step.bytes == 0 && (p.bytes >= p.Record.Cut.SegmentBytes || len(p.stretch.Steps) >= mostSteps) {
+		return p.write()
+	}
+	return nil
+}
+
+func (p *pass) endStep() {
+	if p.step.bytes > 0 {
+		p.marks.end(p.line)
+		p.step.marks = int64(len(p.marks.buf) - p.before)
+		p.before = len(p.marks.buf)
+		p.stretch.Steps.append(p.step)
+		p.stretch.Lines += p.step.lines
+		p.bytes += p.step.bytes
+	}
+	p.step = step{}
+}
+
+// endStretch ends the stretch in hand, and begins one behind it.
+func (p *pass) endStretch() {
+	if p.endStep(); p.stretch.Lines > 0 {
+		p.idx.Stretches = append(p.idx.Stretches, p.stretch)
+	}
+	p.stretch = Stretched{Input: p.stretch.Input, Piece: p.stretch.Piece, Begin: p.offset - p.base}
+}
+
+// write writes the index of the segment in hand, and begins one behind it.
+func (p *pass) write() error {
+	p.endStretch()
+	var err error
+	if len(p.idx.Stretches) > 0 && !p.fatal() {
+		err = p.writeIndex()
+	}
+	p.segment, p.idx, p.bytes = Planned{}, Index{}, 0
+	p.marks, p.marked, p.before = block{buf: p.marks.buf[:0], last: p.line}, false, 0
+	return err
+}
+
+func (p *pass) writeIndex() error {
+	number := len(p.plan.Segments)
+	name := fmt.Sprintf("%s-%s", oldIndex(p.Record.Job, number), p.who)
+	p.idx.Format, p.idx.Segment = Format, number
+	if p.marked {
+		p.idx.Marks = name + ".marks"
+		p.wrote = append(p.wrote, p.idx.Marks)
+		if err := store.CreateBytes(p.ctx, p.Store, p.idx.Marks, p.marks.buf); err != nil {
+			return err
+		}
+	}
+	for _, s := range p.idx.Stretches {
+		p.segment.Lines += s.Lines
+	}
+	p.segment.Index = name
+	p.segment.First, p.segment.Above = p.line-p.segment.Lines, p.above[p.idx.Stretches[0].Input]
+	p.plan.Segments = append(p.plan.Segments, p.segment)
+	p.wrote = append(p.wrote, name)
+	return save(p.ctx, p.Store, name, &p.idx)
+}
+
+// chunks cuts the segments that are new.
+func (p *pass) chunks(workers int) error {
+	if p.plan.ChunkLines == 0 {
+		p.plan.ChunkLines = p.Record.Cut.ChunkSize(p.filled, workers)
+	}
+	for i := range p.plan.Segments {
+		seg := &p.plan.Segments[i]
+		if seg.First < p.above[p.cut] {
+			continue
+		}
+		idx, err := p.plan.loadIndex(p.ctx, p.Store, i)
+		if err != nil {
+			return err
+		}
+		spans, err := idx.spans(p.plan.ChunkLines, p.Record.Cut.ChunkBytes)
+		if err != nil {
+			return err
+		}
+		seg.FirstChunk, seg.Chunks = p.plan.Chunks, len(spans)
+		p.plan.Chunks += len(spans)
+	}
+	return nil
+}
+
+// refuse says which lines nothing is called for. The reader knows of the first ids alone which lines have them: the
+// inputs are read once more for the others that are named.
+func (p *pass) refuse(bad *promptfile.BadLines) error {
+	p.remove()
+	again := &files{Source: p.Source, ctx: p.ctx}
+	defer again.close()
+	first, cfg, err := again.config()
+	if err != nil {
+		return err
+	}
+	if err := prompts.FirstLines(first.In, cfg, bad.First); err != nil {
+		return err
+	}
+	p.plan.refuse(bad)
+	return nil
+}
+
+// remove deletes what nobody is going to read. What cannot be deleted does no harm.
+func (p *pass) remove() {
+	for _, name := range p.wrote {
+		_ = p.Store.Delete(context.WithoutCancel(p.ctx), name)
+	}
+}
