@@ -258,7 +258,7 @@ func (f *foreman) reload(ctx context.Context, name string, o *overseen) {
 	if r.Version == o.record.Version {
 		return
 	}
-	if o.record.State == job.Stopped && r.State == job.Running { // who has it go on vouches for its limits
+	if o.record.State == job.Stopped && (r.State == job.Running || r.State == job.Indexing) { // who has it go on vouches for its limits
 		f.keep.tell(ctx, vouchOrder(name))
 	}
 	if *o = (overseen{record: r, told: o.told}); untold {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
-	"github.com/headrace/headrace/cluster/job/index"
 )
 
 // foremanAlone is a foreman that is told nothing but by the store, whose time the test tells.
@@ -22,7 +21,7 @@ func (c *cluster) foremanAlone(n *Node) (*foreman, *clockwork.FakeClock) {
 	return f, clock
 }
 
-// runsUntilQueued has a foreman look until chunks of a job are in the queue.
+// runsUntilQueued has a foreman look until chunks of a job are in the queue. The inputs are read through here.
 func (f *foreman) runsUntilQueued(t *testing.T, name string) {
 	t.Helper()
 	for range 10 {
@@ -30,8 +29,24 @@ func (f *foreman) runsUntilQueued(t *testing.T, name string) {
 		if f.queued(t, name) > 0 {
 			return
 		}
+		if f.jobs[name].record.State == job.Indexing {
+			f.indexed(t)
+			f.jobs[name].stale = true
+		}
 	}
 	t.Fatalf("nothing is queued: %+v", f.jobs[name])
+}
+
+// indexed does what a worker does of the tasks in the queue.
+func (f *foreman) indexed(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	x := &indexer{f.Node, f.newJobs(opening(answer))}
+	var running tasks
+	running.start(func() { x.jobs.run(ctx) })
+	x.next(ctx)
+	stop()
+	running.wait()
 }
 
 func (f *foreman) queued(t *testing.T, name string) int {
@@ -154,20 +169,5 @@ func TestForemanQueuesOnce(t *testing.T) {
 	}
 	if o := f.jobs[r.Job]; f.queued(t, r.Job) != o.chunks.Len() || o.chunks.Len() != 4 {
 		t.Error(fmt.Sprint(f.queued(t, r.Job), " are queued of ", o.chunks.Len()))
-	}
-}
-
-// A job that somebody has changed while it was cut is not begun: it would run though it was canceled.
-func TestAJobThatIsChangedWhileItIsCutDoesNotBegin(t *testing.T) {
-	c := newCluster(t)
-	n, r := c.submitted(10)
-	f, _ := c.foremanAlone(n)
-	o := &overseen{record: r}
-	silently(t, n, r.Job, job.Canceled)
-	if err := f.begin(t.Context(), o, &index.Plan{}, "plan"); err != nil || !o.stale {
-		t.Errorf("%v; it is to be loaded again: %v", err, o.stale)
-	}
-	if got, err := job.Load(t.Context(), n.home, r.Job); err != nil || got.State != job.Canceled || got.Plan != "" {
-		t.Errorf("%v: %+v", err, got)
 	}
 }

@@ -15,10 +15,20 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// taskWait is how long one look into the queue for a segment to be indexed waits.
-const taskWait = 5 * time.Second
+const (
+	// taskWait is how long one look into the queue for inputs to be read through waits.
+	taskWait = 5 * time.Second
+	// passesAtOnce is how many jobs a worker reads through at a time: a small one does not wait for a large one.
+	passesAtOnce = 2
+)
 
-// indexer reads segments of inputs through, one at a time, for whatever job they are of.
+// A task is a job whose inputs are to be read through, to be cut for so many workers.
+type task struct {
+	Job     string `json:"job"`
+	Workers int    `json:"workers"`
+}
+
+// indexer reads the inputs of jobs through, of whatever job they are.
 type indexer struct {
 	node *Node
 	jobs *jobs
@@ -26,41 +36,50 @@ type indexer struct {
 
 // run indexes until ctx ends.
 func (x *indexer) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		d, found, err := x.node.bus.Fetch(ctx, bus.Tasks, taskWait)
-		if err != nil {
-			x.node.pause(ctx)
-			continue
-		}
-		if found {
-			x.index(ctx, d)
-		}
+	var passes tasks
+	for range passesAtOnce {
+		passes.start(func() {
+			for ctx.Err() == nil {
+				x.next(ctx)
+			}
+		})
+	}
+	passes.wait()
+}
+
+// next waits for a task and does it.
+func (x *indexer) next(ctx context.Context) {
+	d, found, err := x.node.bus.Fetch(ctx, bus.Tasks, taskWait)
+	if err != nil {
+		x.node.pause(ctx)
+	} else if found {
+		x.index(ctx, d)
 	}
 }
 
 // index does one task, and says meanwhile that it is at it. One that fails goes back to the queue.
 func (x *indexer) index(ctx context.Context, d *bus.Delivery) {
-	var seg index.Segment
-	if err := json.Unmarshal(d.Body, &seg); err != nil {
+	var t task
+	if err := json.Unmarshal(d.Body, &t); err != nil {
 		_ = d.Done(ctx) // nobody will ever read it
 		return
 	}
 	working, stop := context.WithCancel(ctx)
 	var beats tasks
 	beats.start(func() { x.beat(working, d) })
-	err := x.write(ctx, seg)
+	err := x.cut(ctx, t)
 	stop()
 	beats.wait()
 	switch {
 	case err == nil:
-		_ = d.Done(ctx) // if it fails, whoever gets it finds the index
+		_ = d.Done(ctx) // if it fails, whoever gets it finds the plan
 	case ctx.Err() != nil:
 		x.giveBack(ctx, d, 0)
 	case errors.Is(err, store.ErrChanged): // it would be read in vain for ever
-		x.node.stopJob(ctx, seg.Job, err.Error())
+		x.node.stopJob(ctx, t.Job, err.Error())
 		_ = d.Done(ctx)
 	default:
-		x.node.sayf("segment %d of job %s cannot be indexed, and is tried again: %v", seg.Number, seg.Job, err)
+		x.node.sayf("job %s cannot be indexed, and is tried again: %v", t.Job, err)
 		x.giveBack(ctx, d, x.node.cfg.Times.AckWait)
 	}
 }
@@ -88,18 +107,57 @@ func (x *indexer) beat(ctx context.Context, d *bus.Delivery) {
 	}
 }
 
-func (x *indexer) write(ctx context.Context, seg index.Segment) error {
-	last := -1 // the inputs of a segment follow one another
-	if n := len(seg.Stretches); n > 0 {
-		last = seg.Stretches[n-1].Input
-	}
-	o, err := x.jobs.openWith(ctx, seg.Job, last)
+// cut makes the plan of a job, and has it run, or refuses it. Of two who do it at once the first is heard.
+func (x *indexer) cut(ctx context.Context, t task) error {
+	o, err := x.jobs.open(ctx, t.Job)
 	if err != nil {
 		return err
 	}
-	_, err = o.source.Write(ctx, seg, x.node.objectName())
+	r, err := job.Load(ctx, x.node.home, t.Job)
+	if err != nil {
+		return err
+	}
+	if r.State != job.Indexing { // the foreman has not heard of it
+		x.node.tellChanged(t.Job)
+		return nil
+	}
+	plan, err := x.node.sourceOf(&r, o.caller).Plan(ctx, t.Workers, x.node.objectName())
+	if err != nil {
+		return err
+	}
+	return x.node.begin(ctx, &r, plan)
+}
+
+// begin has a job run by its plan, or refuses it. Inputs that were added meanwhile are read through next.
+func (n *Node) begin(ctx context.Context, read *job.Record, plan *index.Plan) error {
+	name, err := plan.Save(ctx, n.home, n.objectName())
+	if err != nil {
+		return err
+	}
+	_, err = job.Change(ctx, n.home, read.Job, func(r *job.Record) error {
+		if r.State != job.Indexing || r.Plan != read.Plan {
+			return errChanged
+		}
+		r.Plan = name
+		if len(r.Inputs) == len(read.Inputs) {
+			r.State = job.Running
+		}
+		if bad := plan.Refused(); bad != nil {
+			r.State, r.Why = job.Refused, bad.Error()
+		}
+		return nil
+	})
+	if errors.Is(err, errChanged) {
+		return nil
+	}
+	if err == nil {
+		n.tellChanged(read.Job)
+	}
 	return err
 }
+
+// errChanged says that somebody else has changed a job meanwhile.
+var errChanged = errors.New("node: the job has changed")
 
 // sourceOf is a job's input, as this machine reads it.
 func (n *Node) sourceOf(r *job.Record, c *Caller) *index.Source {

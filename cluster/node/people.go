@@ -93,10 +93,11 @@ func (n *Node) Resume(ctx context.Context, name string) error {
 		if r.State != job.Canceled && r.State != job.Stopped {
 			return fmt.Errorf("%w: it is %s", ErrState, r.State)
 		}
-		if r.State, r.Why = job.Running, ""; r.Plan == "" {
+		whole, err := index.Whole(ctx, n.home, r)
+		if r.State, r.Why = job.Running, ""; !whole {
 			r.State = job.Indexing
 		}
-		return nil
+		return err
 	})
 }
 

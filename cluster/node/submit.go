@@ -81,7 +81,7 @@ func (n *Node) look(ctx context.Context, r *job.Record, c *Caller, in job.Input,
 }
 
 // Submit makes a job of the record: its inputs, reading and asking are the caller's, each input one object as [ObjectOf]
-// gives it. A limit is how many items are wanted, the first of each input; 0 is all. A small input is read through here; then
+// gives it. A limit is how many items are wanted, the first of each input; 0 is all. Then
 // the cluster goes on by itself.
 func (n *Node) Submit(ctx context.Context, r job.Record, c *Caller, limit int) (job.Record, error) {
 	if err := n.ensure(ctx, n.bus.EnsureStreams); err != nil {
@@ -95,11 +95,6 @@ func (n *Node) Submit(ctx context.Context, r job.Record, c *Caller, limit int) (
 	r, err = job.Create(ctx, n.home, r)
 	if err != nil {
 		return r, err
-	}
-	if segments := index.Segments(&r); len(segments) == 1 {
-		if _, err := n.sourceOf(&r, c).Write(ctx, segments[0], n.objectName()); err != nil {
-			return r, err
-		}
 	}
 	n.tellSurely(ctx, r.Job)
 	return r, nil

@@ -10,7 +10,6 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/parts"
 	"github.com/headrace/headrace/cluster/keeper"
-	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
@@ -138,9 +137,4 @@ func (n *Node) again(ctx context.Context, c *job.Chunk) (map[string]bool, error)
 func (w *worker) failedBefore(ctx context.Context, c job.Chunk) (func(string) bool, error) {
 	failed, err := w.again(ctx, &c)
 	return func(key string) bool { return failed[key] }, err
-}
-
-// openOther opens a store in which an input lies.
-func (n *Node) openOther(ctx context.Context, address string) (store.Store, error) {
-	return store.Open(ctx, address)
 }

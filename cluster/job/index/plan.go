@@ -115,3 +115,13 @@ func LoadPlan(ctx context.Context, s store.Store, r *job.Record) (*Plan, error) 
 	}
 	return p, nil
 }
+
+// Whole reports whether a job has a plan that has all of its inputs.
+func Whole(ctx context.Context, s store.Store, r *job.Record) (bool, error) {
+	p, err := LoadPlan(ctx, s, r)
+	if err != nil {
+		return false, err
+	}
+	n, err := p.inputs(ctx, s)
+	return r.Plan != "" && n == len(r.Inputs), err
+}
