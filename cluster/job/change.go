@@ -23,7 +23,7 @@ func Create(ctx context.Context, s store.Store, r Record) (Record, error) {
 		return r, err
 	}
 	r.Version, r.State, r.Weight = 0, Indexing, cmp.Or(r.Weight, 1)
-	r.Cut = r.Cut.withDefaults(totalBytes(r.Inputs))
+	r.Cut = r.Cut.withDefaults()
 	err := write(ctx, s, &r)
 	if errors.Is(err, store.ErrExists) {
 		err = ErrTaken
@@ -32,15 +32,6 @@ func Create(ctx context.Context, s store.Store, r Record) (Record, error) {
 		return r, fmt.Errorf("job: create %s: %w", r.Job, err)
 	}
 	return r, nil
-}
-
-func totalBytes(inputs []Input) (total int64) {
-	for _, in := range inputs {
-		for _, o := range in.Objects {
-			total += o.Bytes
-		}
-	}
-	return total
 }
 
 func write(ctx context.Context, s store.Store, r *Record) error {

@@ -7,9 +7,8 @@
 // a user in a name.
 //
 //	jobs/<job>/job-<version>.json            what was submitted, and its state: the highest counts
-//	jobs/<job>/index/<segment>               lines and offsets of a segment (package index) …
-//	jobs/<job>/index/<segment>.traces-<who>  … what its lines may have in common with others …
-//	jobs/<job>/index/<segment>.marks-<who>   … and what they have
+//	jobs/<job>/index/<segment>-<who>         lines and offsets of a segment (package index) …
+//	jobs/<job>/index/<segment>-<who>.marks   … and what its lines owe to lines before them
 //	jobs/<job>/index/plan-<segments>-<who>   how the inputs are cut into chunks
 //	jobs/<job>/input/<input>-<who>-<piece>   what was packed, unpacked
 //	jobs/<job>/work/<chunk>/<turn>-<who>     a claim's journal (package claim)

@@ -153,7 +153,9 @@ func largeChunks(t *testing.T, src *index.Source) {
 		t.Fatal(err)
 	}
 	lines, read := 0, 0
-	for c, err := range index.NewChunks(src.Store, &src.Record, plan).All(t.Context(), 0) {
+	chunks := index.NewChunks(src.Store, &src.Record, plan)
+	for n := range chunks.Len() {
+		c, err := chunks.At(t.Context(), n)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,7 @@ func (in *Input) ReaderOf(cfg prompts.Config) (prompts.Config, error) {
 
 // Cut says how finely a job is cut. The zero value of a field is its default.
 type Cut struct {
-	// SegmentBytes is how many bytes of the inputs one worker reads through at a time.
+	// SegmentBytes is how many bytes of the inputs one object of the index is about.
 	SegmentBytes int64 `json:"segment_bytes,omitempty"`
 	// StepLines and StepBytes are how far apart the places are that an index remembers: a chunk
 	// begins and ends at one.
@@ -82,12 +82,8 @@ type Cut struct {
 
 // The defaults of Cut.
 const (
-	// DefaultSegment is a quarter of a GB: some seconds of reading, and a file of ten million short lines is
-	// read by four workers at once.
+	// DefaultSegment is a quarter of a GB: a keeper holds the index of one segment of a job, 100 KB for a million lines.
 	DefaultSegment = 250_000_000
-	// MaxSegments is how many segments a job's first inputs are cut into at most; what has more
-	// bytes than so many defaults has larger ones. Merging reads from all of them at a time.
-	MaxSegments = 256
 	// DefaultStepLines is the least that a chunk may have, unless it is to have fewer lines.
 	DefaultStepLines = LeastChunk
 	// DefaultStepBytes is an eighth of a chunk, so that chunks of long lines come out even.
@@ -103,8 +99,8 @@ const (
 	perWorker = 8
 )
 
-func (c Cut) withDefaults(total int64) Cut {
-	c.SegmentBytes = cmp.Or(c.SegmentBytes, max(DefaultSegment, (total+MaxSegments-1)/MaxSegments))
+func (c Cut) withDefaults() Cut {
+	c.SegmentBytes = cmp.Or(c.SegmentBytes, DefaultSegment)
 	c.ChunkLines = cmp.Or(c.ChunkLines, DefaultChunkLines)
 	c.StepLines = cmp.Or(c.StepLines, min(DefaultStepLines, c.ChunkLines)) // a chunk is one step at least
 	c.StepBytes = cmp.Or(c.StepBytes, DefaultStepBytes)

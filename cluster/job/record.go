@@ -98,9 +98,6 @@ type Object struct {
 	// Identity is what it was when it was submitted, in its store's own word.
 	Identity string `json:"identity"`
 	Bytes    int64  `json:"bytes"` // of it that are read: all, unless only the first items are wanted
-	// FirstLine is the number of its first line in its file, where that is known; 0: it is
-	// not, or it is the file's first object.
-	FirstLine int `json:"first_line,omitempty"`
 }
 
 // Asking says who is asked, and how.

@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 	"fmt"
-	"iter"
 
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store"
@@ -53,18 +52,6 @@ func (c *Chunks) At(ctx context.Context, n int) (job.Chunk, error) {
 		chunk.Marks, chunk.MarksOffset, chunk.MarksBytes = c.idx.Marks, s.marksAt, s.marks
 	}
 	return chunk, nil
-}
-
-// All yields the chunks from the n-th on; the last thing is the first error.
-func (c *Chunks) All(ctx context.Context, from int) iter.Seq2[job.Chunk, error] {
-	return func(yield func(job.Chunk, error) bool) {
-		for n := from; n < c.plan.Chunks; n++ {
-			chunk, err := c.At(ctx, n)
-			if !yield(chunk, err) || err != nil {
-				return
-			}
-		}
-	}
 }
 
 // keep makes a segment the one that is kept.

@@ -110,8 +110,7 @@ func (p *pass) begin() error {
 	case input == p.cut && p.above[input] != p.plan.Lines:
 		return fmt.Errorf("the inputs that were cut before have %d lines, and had %d: %w", p.above[input], p.plan.Lines, store.ErrChanged)
 	case input == p.cut:
-		p.line = p.plan.Lines
-		p.marks.last = p.line
+		p.line, p.marks.last, p.segment.First = p.plan.Lines, p.plan.Lines, p.plan.Lines
 	}
 	p.endStretch()
 	p.offset, p.base = 0, 0
@@ -133,7 +132,6 @@ func (p *pass) take(err error) error {
 	switch p.filled++; {
 	case err == nil:
 		p.plan.Items++
-		p.segment.Items++
 	case errors.Is(err, prompts.ErrUntranslatable):
 		_ = p.found.Untranslatable.Note(err) // it is about a line
 		p.segment.Refused = true
@@ -218,7 +216,7 @@ func (p *pass) write() error {
 	if len(p.idx.Stretches) > 0 && !p.fatal() {
 		err = p.writeIndex()
 	}
-	p.segment, p.idx, p.bytes = Planned{}, Index{}, 0
+	p.segment, p.idx, p.bytes = Planned{First: p.line}, Index{}, 0
 	p.marks, p.marked, p.before = block{buf: p.marks.buf[:0], last: p.line}, false, 0
 	return err
 }
@@ -234,11 +232,7 @@ func (p *pass) writeIndex() error {
 			return err
 		}
 	}
-	for _, s := range p.idx.Stretches {
-		p.segment.Lines += s.Lines
-	}
-	p.segment.Index = name
-	p.segment.First, p.segment.Above = p.line-p.segment.Lines, p.above[p.idx.Stretches[0].Input]
+	p.segment.Index, p.segment.Above = name, p.above[p.idx.Stretches[0].Input]
 	p.plan.Segments = append(p.plan.Segments, p.segment)
 	p.wrote = append(p.wrote, name)
 	return save(p.ctx, p.Store, name, &p.idx)

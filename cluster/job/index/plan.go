@@ -39,8 +39,6 @@ type Planned struct {
 	First int `json:"first"` // how many lines of the job are before it
 	// Above is how many lines are in the files before the one that its first stretch is of.
 	Above      int    `json:"above"`
-	Lines      int    `json:"lines"`
-	Items      int    `json:"items"`
 	FirstChunk int    `json:"first_chunk"`
 	Chunks     int    `json:"chunks"`
 	Index      string `json:"index,omitempty"` // the object that is its index; "" in format 1, see oldIndex

@@ -74,10 +74,13 @@ func (s *Source) reader(ctx context.Context, c *job.Chunk, marks func(int) promp
 	}
 	text, err := s.text(ctx, &in.Objects[c.Piece], c)
 	if err != nil {
-		return nil, nil, fault(in, err)
+		return nil, nil, fmt.Errorf("%s: %w", in.Name, err)
 	}
-	cfg.Section = section(in, c.Piece, c.Offset, c.FirstLine-c.Above, c.Above)
-	if cfg.Section.Marks = marks; !c.Refused {
+	cfg.Section = &prompts.Section{FirstLine: c.FirstLine - c.Above, Above: c.Above, Marks: marks}
+	if c.Piece > 0 || c.Offset > 0 {
+		cfg.Section.Columns = in.Columns // the header of a CSV stands at the beginning of its first object, and only there
+	}
+	if !c.Refused {
 		cfg.Takes = nil
 	}
 	return prompts.NewReader(text, cfg), text.Close, nil

@@ -63,21 +63,3 @@ func (s *Source) config(in *job.Input) (prompts.Config, error) {
 	cfg.Serves, cfg.Takes = s.Serves, s.Takes
 	return in.ReaderOf(cfg)
 }
-
-// section is where a stretch of an input stands in it. The header of a CSV stands at the beginning
-// of its first object, and only there.
-func section(in *job.Input, piece int, offset int64, firstLine, above int) *prompts.Section {
-	sec := &prompts.Section{FirstLine: firstLine, Above: above}
-	if piece > 0 || offset > 0 {
-		sec.Columns = in.Columns
-	}
-	return sec
-}
-
-// fault says what was done to which input when it broke.
-func fault(in *job.Input, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", in.Name, err)
-}

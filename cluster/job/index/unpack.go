@@ -38,7 +38,7 @@ func (s *Source) unpack(ctx context.Context, in *job.Input, limit int, who strin
 	if err != nil {
 		return err
 	}
-	u := &unpacking{Source: s, ctx: ctx, in: in, first: 1, name: fmt.Sprintf("%s%06d-%s", job.InputFolder(s.Record.Job), len(s.Record.Inputs), who)}
+	u := &unpacking{Source: s, ctx: ctx, in: in, name: fmt.Sprintf("%s%06d-%s", job.InputFolder(s.Record.Job), len(s.Record.Inputs), who)}
 	in.Objects = nil
 	u.reader = prompts.NewReader(io.TeeReader(prompts.Unpack(open), u), cfg)
 	return errors.Join(u.all(), open.Close())
@@ -53,7 +53,6 @@ type unpacking struct {
 	reader *prompts.Reader
 	held   bytes.Buffer // what was read and is in no piece
 	at     int64        // where in the input that begins
-	first  int          // the number of its first line
 }
 
 // Write takes what the reader has read.
@@ -89,7 +88,7 @@ func (u *unpacking) piece(n int64) error {
 	if n == 0 {
 		return nil
 	}
-	o := job.Object{Name: fmt.Sprintf("%s-%06d", u.name, len(u.in.Objects)), FirstLine: u.first}
+	o := job.Object{Name: fmt.Sprintf("%s-%06d", u.name, len(u.in.Objects))}
 	if err := store.CreateBytes(u.ctx, u.Store, o.Name, u.held.Next(int(n))); err != nil {
 		return err
 	}
@@ -99,6 +98,5 @@ func (u *unpacking) piece(n int64) error {
 	}
 	u.in.Objects = append(u.in.Objects, o)
 	u.at += n
-	u.first = u.reader.Line() + 1
 	return nil
 }

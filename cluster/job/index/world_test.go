@@ -171,7 +171,8 @@ func (w *world) chunks(rng *rand.Rand) []job.Chunk {
 	w.t.Helper()
 	cursor := NewChunks(w.store, &w.src.Record, w.plan)
 	var all []job.Chunk
-	for c, err := range cursor.All(w.t.Context(), 0) {
+	for n := range cursor.Len() {
+		c, err := cursor.At(w.t.Context(), n)
 		if err != nil {
 			w.t.Fatal(err)
 		}
