@@ -17,7 +17,7 @@ type Kind int
 // Kinds of work.
 const (
 	Chunks Kind = iota
-	Tasks       // of indexing: segments of an input
+	Tasks       // of indexing: jobs whose inputs are to be read through
 )
 
 // String is the kind's token in subjects.
