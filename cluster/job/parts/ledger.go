@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/headrace/headrace/cluster/job"
-	"github.com/headrace/headrace/cluster/job/internal/bits"
 	"github.com/headrace/headrace/cluster/store"
 )
 
@@ -24,8 +23,8 @@ type Ledger struct {
 	job    string
 	round  int
 	chunks int
-	want   *bits.Set // the chunks of the round; nil: all
-	have   bits.Set
+	want   *bitSet // the chunks of the round; nil: all
+	have   bitSet
 	left   []int // of each folder, the chunks that have none
 	sums   map[int]FolderSums
 	looked bool
@@ -41,9 +40,9 @@ func NewLedger(s store.Store, name string, round, chunks int, want []int) *Ledge
 		}
 		return l
 	}
-	l.want = &bits.Set{}
+	l.want = &bitSet{}
 	for _, n := range want {
-		if n < chunks && l.want.Add(n) {
+		if n < chunks && l.want.add(n) {
 			l.left[n/PerFolder]++
 		}
 	}
@@ -55,23 +54,23 @@ func folders(chunks int) int { return (chunks + PerFolder - 1) / PerFolder }
 // Len is how many chunks the round has.
 func (l *Ledger) Len() int {
 	if l.want != nil {
-		return l.want.Len()
+		return l.want.len
 	}
 	return l.chunks
 }
 
 // Done is how many of them have their part, as far as is known.
-func (l *Ledger) Done() int { return l.have.Len() }
+func (l *Ledger) Done() int { return l.have.len }
 
 // Whole reports whether all have.
 func (l *Ledger) Whole() bool { return l.Done() == l.Len() }
 
 // Has reports whether a chunk has its part, as far as is known.
-func (l *Ledger) Has(chunk int) bool { return l.have.Has(chunk) }
+func (l *Ledger) Has(chunk int) bool { return l.have.has(chunk) }
 
 // Note is told that a chunk has its part. It reports whether that is news.
 func (l *Ledger) Note(chunk int) bool {
-	if chunk < 0 || chunk >= l.chunks || l.want != nil && !l.want.Has(chunk) || !l.have.Add(chunk) {
+	if chunk < 0 || chunk >= l.chunks || l.want != nil && !l.want.has(chunk) || !l.have.add(chunk) {
 		return false
 	}
 	l.left[chunk/PerFolder]--
@@ -86,7 +85,7 @@ func (l *Ledger) Missing(from int) iter.Seq[int] {
 				n += PerFolder - 1 - n%PerFolder
 				continue
 			}
-			if !l.have.Has(n) && (l.want == nil || l.want.Has(n)) && !yield(n) {
+			if !l.have.has(n) && (l.want == nil || l.want.has(n)) && !yield(n) {
 				return
 			}
 		}

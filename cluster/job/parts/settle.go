@@ -35,7 +35,7 @@ func (l *Ledger) wholeFolders() (all []int) {
 // inFolder is how many chunks of the round are in a folder.
 func (l *Ledger) inFolder(folder int) (n int) {
 	for chunk := folder * PerFolder; chunk < min((folder+1)*PerFolder, l.chunks); chunk++ {
-		if l.want == nil || l.want.Has(chunk) {
+		if l.want == nil || l.want.has(chunk) {
 			n++
 		}
 	}
@@ -138,7 +138,7 @@ func (l *Ledger) inRound(ctx context.Context, folder int) func(func(part, error)
 				return
 			}
 			chunk, round, ok := job.ParsePart(l.job, o.Name)
-			wanted := ok && round == l.round && (l.want == nil || l.want.Has(chunk))
+			wanted := ok && round == l.round && (l.want == nil || l.want.has(chunk))
 			if wanted && !yield(part{chunk, round, o.Size}, nil) {
 				return
 			}
