@@ -48,7 +48,7 @@ func (f *files) more() (file prompts.File, err error) {
 			return file, err
 		}
 	}
-	if next == len(f.Record.Inputs) {
+	if next >= len(f.Record.Inputs) {
 		return file, io.EOF
 	}
 	in := &f.Record.Inputs[next]
