@@ -6,6 +6,7 @@
 // newer program has written is refused, with what to do. No secret is in a record, and no text of
 // a user in a name.
 //
+//	submissions/<key>                        the job's name, by what was asked or by a name for it
 //	jobs/<job>/job-<version>.json            what was submitted, and its state: the highest counts
 //	jobs/<job>/index/<segment>-<who>         lines and offsets of a segment (package index) …
 //	jobs/<job>/index/<segment>-<who>.marks   … and what its lines owe to lines before them

@@ -59,6 +59,9 @@ type Record struct {
 	Output string `json:"output,omitempty"`
 	Errors string `json:"errors,omitempty"`
 
+	// Submission is what the same command is known by; nil: it is another job each time.
+	Submission *Submission `json:"submission,omitempty"`
+
 	Reading Reading `json:"reading"`
 	Asking  Asking  `json:"asking"`
 

@@ -273,7 +273,7 @@ func (f *foreman) removed(name string, o *overseen) {
 		f.sayf("job %s is no longer in the store, and ends", name)
 	}
 	*o = overseen{record: o.record, told: o.told}
-	o.record.State = job.Canceled
+	o.record.State, o.record.Version = job.Canceled, -1 // one that is made anew under this name begins with 0
 	f.tellChanged(name)
 }
 

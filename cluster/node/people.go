@@ -80,6 +80,11 @@ func (n *Node) Remove(ctx context.Context, name string) error {
 	case r.State == job.Running || r.State == job.Indexing:
 		return fmt.Errorf("%w: it is %s: cancel it first", ErrState, r.State)
 	}
+	if r.Submission != nil && r.Submission.Key != "" { // first: the same command is another job from now on
+		if err := job.Disclaim(ctx, n.home, r.Submission.Key, name); err != nil {
+			return err
+		}
+	}
 	if err := job.Remove(ctx, n.home, name); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -82,12 +83,73 @@ func (n *Node) look(ctx context.Context, r *job.Record, c *Caller, in job.Input,
 
 // Submit makes a job of the record: its inputs, reading and asking are the caller's, each input one object as [ObjectOf]
 // gives it. A limit is how many items are wanted, the first of each input; 0 is all. Then
-// the cluster goes on by itself.
+// the cluster goes on by itself. It is another job each time.
 func (n *Node) Submit(ctx context.Context, r job.Record, c *Caller, limit int) (job.Record, error) {
 	if err := n.ensure(ctx, n.bus.EnsureStreams); err != nil {
 		return r, err
 	}
 	r.Job = n.jobName()
+	return n.create(ctx, r, c, limit)
+}
+
+// SubmitOnce submits a record that has a submission. If a job of the same submission, or of
+// the name that it is given, is there, that is the job, and met is true. Of several at once one creates the job.
+func (n *Node) SubmitOnce(ctx context.Context, r job.Record, c *Caller, limit int, name string) (_ job.Record, met bool, err error) {
+	if err := n.ensure(ctx, n.bus.EnsureStreams); err != nil {
+		return r, false, err
+	}
+	key, err := job.KeyOf(&r, name)
+	if err != nil {
+		return r, false, err
+	}
+	own := n.jobName()
+	if name != "" {
+		own = name + own[strings.LastIndexByte(own, '-'):]
+	}
+	if err := job.CheckName(own); err != nil {
+		return r, false, err
+	}
+	if r.Job, err = job.Claim(ctx, n.home, key, own); err != nil {
+		return r, false, err
+	}
+	r.Submission.Key = key
+	there, err := job.Load(ctx, n.home, r.Job)
+	if errors.Is(err, job.ErrMissing) {
+		if there, err = n.create(ctx, r, c, limit); err == nil {
+			return there, false, n.sayEarlier(ctx, &there)
+		}
+		if errors.Is(err, job.ErrTaken) {
+			there, err = job.Load(ctx, n.home, r.Job)
+		}
+	}
+	return there, true, err
+}
+
+// sayEarlier says that a new job is new because its inputs have changed.
+func (n *Node) sayEarlier(ctx context.Context, r *job.Record) error {
+	earlier, err := job.Earlier(ctx, n.home, r.Submission.Key)
+	if err == nil && earlier != "" {
+		n.sayf("the input has changed since job %s was submitted: this is another job", earlier)
+	}
+	return err
+}
+
+// StartOver has the submission, or the name that it is given, be another job from now on. The one that is there stays.
+func (n *Node) StartOver(ctx context.Context, r *job.Record, name string) error {
+	key, err := job.KeyOf(r, name)
+	if err == nil {
+		err = job.Disclaim(ctx, n.home, key, "")
+	}
+	return err
+}
+
+// Named is a job's own name: this one, or that of the job that was submitted under it.
+func (n *Node) Named(ctx context.Context, name string) (string, error) {
+	return job.Named(ctx, n.home, name)
+}
+
+// create makes a job of a record that has a name.
+func (n *Node) create(ctx context.Context, r job.Record, c *Caller, limit int) (job.Record, error) {
 	r, err := n.looked(ctx, r, c, r.Inputs, limit)
 	if err != nil {
 		return r, err

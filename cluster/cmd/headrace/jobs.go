@@ -36,9 +36,22 @@ func newJobsCommand(w *command.World) *cobra.Command {
 	f.register(cmd.PersistentFlags(), "cluster")
 	cmd.PersistentFlags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	about := func(use, short string, do func(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error) *cobra.Command {
-		c := &cobra.Command{Use: use, Short: short, Args: cobra.MinimumNArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
-			return f.with(w, cmd, func(ctx context.Context, cmd *cobra.Command, n *node.Node) error { return do(ctx, cmd, n, args) })
-		}}
+		c := &cobra.Command{Use: use, Short: short, Args: cobra.MinimumNArgs(1)}
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			return f.with(w, cmd, func(ctx context.Context, cmd *cobra.Command, n *node.Node) error {
+				named := len(args)
+				if c.Name() == "add" {
+					named = 1 // what follows are inputs
+				}
+				for i, name := range args[:named] {
+					var err error
+					if args[i], err = n.Named(ctx, name); err != nil {
+						return err
+					}
+				}
+				return do(ctx, cmd, n, args)
+			})
+		}
 		cmd.AddCommand(c)
 		return c
 	}

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/parts"
@@ -20,6 +22,7 @@ import (
 type submitFlags struct {
 	joinFlags
 	limitName  string
+	job        string
 	weight     float64
 	chunkLines int
 	open, wait bool
@@ -34,7 +37,11 @@ func newSubmitCommand(w *command.World) *cobra.Command {
 		Long: `Give a job to a cluster, and print its name. The inputs are read where they lie, so they must be where
 all workers see them: on a shared file system, or in a bucket (s3://bucket/prompts.jsonl).
 
-With --wait it ends when the job does, with the files and the exit code of headrace run.`,
+With --wait it ends when the job does, with the files and the exit code of headrace run.
+
+The same command again buys nothing twice: the same inputs, settings and output are the same job. A job that runs goes on,
+and one that has ended gives its files and its exit code once more. An input that has changed since makes another job, and
+so does --fresh.`,
 		Example: `  headrace submit prompts.jsonl -o results.jsonl --cluster 'nats://TOKEN@…' --wait
   headrace submit s3://bucket/a.jsonl s3://bucket/b.jsonl -o results.jsonl --weight 2 --limit-name org-main`,
 		Args: someInputs,
@@ -44,6 +51,7 @@ With --wait it ends when the job does, with the files and the exit code of headr
 	fs := cmd.Flags()
 	fs.Float64Var(&f.weight, "weight", 1, "share of the limit compared with other jobs: 2 is twice as much as 1")
 	fs.StringVar(&f.limitName, "limit-name", "", "limit that its calls are under, shared by all jobs that name it (default: one for each provider, address, model and account, which is recognised by a short hash of the key of the caller; two keys of one organisation are two accounts: name a limit for them)")
+	fs.StringVar(&f.job, "job", "", "name by which headrace jobs knows the job, too; the same name with another input, output or setting is refused")
 	fs.IntVar(&f.chunkLines, "chunk-lines", 0, "most lines that a worker claims at once, 1 or more (default 1000)")
 	fs.BoolVar(&f.open, "open", false, "more inputs may come, by headrace jobs add")
 	fs.BoolVar(&f.wait, "wait", false, "wait for its end, and make the files that headrace run makes")
@@ -74,35 +82,100 @@ func (f *submitFlags) submit(ctx context.Context, w *command.World, cmd *cobra.C
 		return err
 	}
 	defer func() { _ = n.Close() }() // nothing is left to be said
-	r, err := f.give(ctx, n, s, inputs)
+	g, err := f.give(ctx, n, s, inputs)
 	if err != nil {
 		return err
 	}
+	r := g.Record
 	fmt.Fprintln(cmd.OutOrStdout(), r.Job)
-	if !f.wait {
+	g.sayMet(say)
+	if !f.wait && (!g.met || r.State == job.Running || r.State == job.Indexing) {
 		return nil
 	}
 	return waitFor(ctx, drain, n, s, r, say)
 }
 
-// give makes a job of the flags, and submits it.
-func (f *submitFlags) give(ctx context.Context, n *node.Node, s *command.Settings, inputs []string) (job.Record, error) {
+// given is a job that was submitted, now or before.
+type given struct {
+	job.Record
+	met    bool     // it was there
+	others []string // settings in which it differs, which change nothing of what it buys
+}
+
+// sayMet says that a job was submitted before, and which settings of then it keeps.
+func (g *given) sayMet(say voice) {
+	if !g.met {
+		return
+	}
+	say.line(fmt.Sprintf("job %s was submitted before, with the same input, settings and output: it is %s", g.Job, g.State))
+	if len(g.others) > 0 {
+		say.line("it keeps what it was submitted with: " + strings.Join(g.others, "; "))
+	}
+}
+
+// give makes a job of the flags, and submits it. If the same was submitted before, it is that job.
+func (f *submitFlags) give(ctx context.Context, n *node.Node, s *command.Settings, inputs []string) (g given, err error) {
 	lines := s.Lines()
 	if f.chunkLines < 0 {
-		return job.Record{}, command.End(command.ExitUsage, "--chunk-lines %d: it must be 1 or more", f.chunkLines)
+		return g, command.End(command.ExitUsage, "--chunk-lines %d: it must be 1 or more", f.chunkLines)
 	}
 	if lines.Reader.Limit > 0 && len(inputs) > 1 {
-		return job.Record{}, command.End(command.ExitUsage, "--limit counts the items of one input, and there are %d: submit one", len(inputs))
+		return g, command.End(command.ExitUsage, "--limit counts the items of one input, and there are %d: submit one", len(inputs))
 	}
-	r, err := recordOf(ctx, s, lines, inputs)
+	asked, err := recordOf(ctx, s, lines, inputs)
 	if err != nil {
-		return r, err
+		return g, err
 	}
-	r.Limit, r.Weight, r.Open, r.Cut.ChunkLines = f.limitName, f.weight, f.open, f.chunkLines
-	if r, err = n.Submit(ctx, r, &node.Caller{Lines: lines, Reader: lines.Reader}, lines.Reader.Limit); err != nil {
-		return r, command.EndOf(command.ExitUsage, err)
+	asked.Limit, asked.Weight, asked.Open, asked.Cut.ChunkLines = f.limitName, f.weight, f.open, f.chunkLines
+	if asked.Submission, err = f.submission(s, &asked); err == nil && s.StartsOver() {
+		err = startOver(ctx, n, s, &asked, f.job)
 	}
-	return r, nil
+	if err == nil {
+		g.Record, g.met, err = n.SubmitOnce(ctx, asked, &node.Caller{Lines: lines, Reader: lines.Reader}, lines.Reader.Limit, f.job)
+	}
+	if err == nil && g.met {
+		g.others = job.Differences(&g.Record, &asked)
+		if f.job != "" && len(g.others) > 0 {
+			err = fmt.Errorf("job %s was submitted with another input or setting: %s; give what it has, or another name", g.Job, strings.Join(g.others, "; "))
+		}
+	}
+	if err == nil && g.met && s.RetriesFailed() && g.State == job.Done {
+		g.State, err = job.Running, n.RetryFailed(ctx, g.Job)
+	}
+	if err != nil {
+		err = command.EndOf(command.ExitUsage, err)
+	}
+	return g, err
+}
+
+// submission is what the flags say of which job this is.
+func (f *submitFlags) submission(s *command.Settings, r *job.Record) (*job.Submission, error) {
+	output, err := node.HomeOf(r.Output)
+	told := s.Told(command.Whom | command.Input | command.Tries)
+	if base := told["base-url"]; base != "" {
+		told["base-url"] = withoutUser(base)
+	}
+	for flag, value := range map[string]string{
+		"limit-name": f.limitName, "weight": fmt.Sprint(f.weight), "chunk-lines": fmt.Sprint(f.chunkLines), "open": fmt.Sprint(f.open),
+	} {
+		told[flag] = value
+	}
+	return &job.Submission{Output: output, Settings: told}, err
+}
+
+// startOver has the same command be another job, and puts what the earlier one has left aside, as headrace run does.
+func startOver(ctx context.Context, n *node.Node, s *command.Settings, r *job.Record, name string) error {
+	for _, path := range []string{s.Output(), s.Errors()} {
+		l, err := journal.LockOutput(path)
+		if err == nil {
+			_, err = journal.StartOver(path)
+			err = errors.Join(err, l.Unlock())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return n.StartOver(ctx, r, name)
 }
 
 // waitEvery is how often it is looked how a job stands.

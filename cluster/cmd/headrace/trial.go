@@ -159,9 +159,10 @@ func submitAndWait(ctx context.Context, drain <-chan struct{}, s *command.Settin
 		return command.EndOf(command.ExitUsage, err)
 	}
 	f := submitFlags{weight: 1}
-	r, err := f.give(ctx, n, s, []string{input})
+	g, err := f.give(ctx, n, s, []string{input})
 	if err == nil {
-		err = waitFor(ctx, drain, n, s, r, say)
+		g.sayMet(say)
+		err = waitFor(ctx, drain, n, s, g.Record, say)
 	}
 	return errors.Join(err, n.Close())
 }
