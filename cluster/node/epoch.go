@@ -39,12 +39,17 @@ func latestNumber(ctx context.Context, s store.Store, prefix string, known uint6
 		if err != nil {
 			return 0, err
 		}
-		n, err := strconv.ParseUint(strings.TrimPrefix(o.Name, prefix), 10, 64)
-		if err == nil {
+		if n, ok := numberOf(prefix, o.Name); ok {
 			latest = max(latest, n)
 		}
 	}
 	return latest, nil
+}
+
+// numberOf is numbered undone.
+func numberOf(prefix, name string) (n uint64, ok bool) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(name, prefix), 10, 64)
+	return n, err == nil
 }
 
 // latestEpoch is that of the latest keeper there ever was; known is one that there was.

@@ -96,3 +96,74 @@ func TestAResetReachesTheKeeper(t *testing.T) {
 		t.Error("it is stopped still")
 	}
 }
+
+// What a person says of a limit without a keeper is kept: of several words the last counts, and a worker's does not.
+func TestASetLimitIsKept(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	set := func(limit string, rpm float64) {
+		t.Helper()
+		if err := n.SetLimit(t.Context(), limit, machine.LaneConfig{Limits: batch.Limits{RPM: rpm}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("openai/gpt@h:1#3f9a1c", 60)
+	set("other", 7)
+	set("openai/gpt@h:1#3f9a1c", 30)
+	kept := 0
+	for _, err := range n.home.List(t.Context(), setPrefix, "") {
+		if kept++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept != 2 {
+		t.Errorf("%d objects are kept, want one for each limit", kept)
+	}
+	k, end := keeps(t, n)
+	defer end()
+	known, err := n.takeSet(t.Context(), k, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.tell(t.Context(), limitOrder("other", machine.LaneConfig{Limits: batch.Limits{RPM: 9}}))
+	rpm := func(limit string, want float64) {
+		t.Helper()
+		is := make(chan float64, 1)
+		k.tell(t.Context(), func(_ time.Time, k *keeping) { is <- k.limits[limit].Limits.RPM })
+		if got := <-is; got != want {
+			t.Errorf("%s: %v requests a minute, want %v", limit, got, want)
+		}
+	}
+	rpm("openai/gpt@h:1#3f9a1c", 30)
+	rpm("other", 7)
+	set("other", 8) // its word on the bus is heard by nobody
+	if _, err := n.takeSet(t.Context(), k, known); err != nil {
+		t.Fatal(err)
+	}
+	rpm("other", 8)
+}
+
+// A keeper that begins knows what people have set before it hears any worker.
+func TestAKeeperBeginsWithWhatIsSet(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	if err := n.SetLimit(t.Context(), "new", machine.LaneConfig{Limits: batch.Limits{RPM: 60}}); err != nil {
+		t.Fatal(err)
+	}
+	k, end := keeps(t, n)
+	defer end()
+	ctx, stop := context.WithCancel(t.Context())
+	heard := make(chan struct{})
+	go func() { n.hearLimits(ctx, k); close(heard) }()
+	defer func() { stop(); <-heard }()
+	for got := 0.0; got != 60; {
+		is := make(chan float64, 1)
+		k.tell(t.Context(), func(_ time.Time, k *keeping) { is <- k.limits["new"].Limits.RPM })
+		got = <-is
+		if t.Context().Err() != nil {
+			t.Fatal("it is not known")
+		}
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/index"
 	"github.com/headrace/headrace/cluster/job/parts"
-	"github.com/headrace/headrace/coordinator/machine"
 )
 
 // Jobs lists the jobs of the cluster, in the order in which they were submitted.
@@ -221,11 +220,6 @@ func (n *Node) Fetch(ctx context.Context, name, output, failed string, partial b
 // ResetLimit vouches for a limit: it flows again, with nothing held against it.
 func (n *Node) ResetLimit(limit string) error {
 	return n.bus.Say(bus.News, limitNews, newsWord{Reset: limit})
-}
-
-// SetLimit says what a limit is like from now on.
-func (n *Node) SetLimit(limit string, lane machine.LaneConfig) error {
-	return n.bus.Say(bus.News, limitNews, newsWord{Set: &limitSet{limit, lane}})
 }
 
 // limitNews stands where news about a job has the job's name: no job is called so.

@@ -30,3 +30,32 @@ func TestToldLimitHoldsFromTheFirstCall(t *testing.T) {
 	}
 	f.cancels(customer, "many")
 }
+
+// A limit that is set before any worker is there is kept: it holds from the first call, whatever the worker was told.
+func TestALimitIsSetWithoutAWorker(t *testing.T) {
+	t.Parallel()
+	const perMinute, burst = 60, 2
+	f := newFleet(t, plan{inFlight: 64, provider: sim.Config{Latency: sim.Latency{Median: 50 * time.Millisecond}}, told: []string{"--rpm", "60000"}})
+	text, code := f.run("limits", "set", "org", "--rpm", "60", "--cluster", f.url())
+	if want := "limit org is set, and kept in the store\n"; code != 0 || text != want {
+		t.Fatalf("exit %d: %q, want %q", code, text, want)
+	}
+	w := f.newWorker("late")
+	f.workers = append(f.workers, w)
+	w.start()
+	customer, _ := f.customer(writePrompts(t, f.dir, "few", 5000), "out")
+	first := f.firstCall("few")
+	measured := 15 * time.Second
+	waits(customer.over, first.Add(measured))
+	calls := 0
+	for _, c := range f.judge.book() {
+		if c.at.Before(first.Add(measured)) {
+			calls++
+		}
+	}
+	t.Logf("%d calls in %v", calls, measured)
+	if most := perMinute*int(measured.Seconds())/60 + burst; calls > most {
+		t.Errorf("%d calls in %v at %d a minute, want at most %d", calls, measured, perMinute, most)
+	}
+	f.cancels(customer, "few")
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,11 +30,17 @@ func newLimitsCommand(w *command.World) *cobra.Command {
 	reset := &cobra.Command{Use: "reset LIMIT", Short: "Vouch for a limit: it flows again, with nothing held against it", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
 		return f.with(w, cmd, func(_ context.Context, _ *cobra.Command, n *node.Node) error { return n.ResetLimit(args[0]) })
 	}}
-	set := &cobra.Command{Use: "set LIMIT", Short: "Say what a limit lets through", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+	set := &cobra.Command{Use: "set LIMIT", Short: "Say what a limit lets through, also before a worker is there", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
 		if err := lane.Validate(); err != nil {
 			return command.EndOf(command.ExitUsage, err)
 		}
-		return f.with(w, cmd, func(_ context.Context, _ *cobra.Command, n *node.Node) error { return n.SetLimit(args[0], lane) })
+		return f.with(w, cmd, func(ctx context.Context, cmd *cobra.Command, n *node.Node) error {
+			err := n.SetLimit(ctx, args[0], lane)
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "limit %s is set, and kept in the store\n", args[0])
+			}
+			return err
+		})
 	}}
 	fs := set.Flags()
 	fs.Float64Var(&lane.Limits.RPM, "rpm", 0, "requests a minute; 0 learns it")
