@@ -70,9 +70,12 @@ type Record struct {
 	Weight float64 `json:"weight"`
 	Told   Told    `json:"told"` // of the limit, by the user
 
+	Bounds Bounds `json:"bounds,omitzero"`
+
 	State State  `json:"state"`
-	Why   string `json:"why,omitempty"` // of Stopped and Refused
-	Round int    `json:"round"`         // 0; one more each time what failed is tried again
+	Why   string `json:"why,omitempty"`   // of Stopped and Refused
+	Bound bool   `json:"bound,omitempty"` // of Stopped: by one of Bounds
+	Round int    `json:"round"`           // 0; one more each time what failed is tried again
 
 	Cut  Cut    `json:"cut"`
 	Plan string `json:"plan,omitempty"` // the object that says how its inputs are cut into chunks; "" not yet

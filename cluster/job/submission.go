@@ -33,7 +33,7 @@ const (
 const maxClaimed = 1 << 10
 
 // pace are the settings that change nothing of what is bought: a submission that differs in them alone is the same.
-var pace = []string{"weight", "chunk-lines", "open"}
+var pace = []string{"weight", "chunk-lines", "open", "deadline", "max-failures"}
 
 // KeyOf is the key of a record's submission: by the name that it was given, or by what it asks. An input is what its store
 // says that it is, so one that has changed has another key; up to the last slash the two keys are equal.

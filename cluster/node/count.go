@@ -30,7 +30,10 @@ func (f *foreman) count(ctx context.Context, o *overseen) error {
 		return nil
 	}
 	o.listed = now
-	return o.ledger.Look(ctx)
+	if err := o.ledger.Look(ctx); err != nil {
+		return err
+	}
+	return o.tally(ctx)
 }
 
 // ledger is that of a round: of a later one, of the chunks in which something had failed in the round before.

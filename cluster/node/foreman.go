@@ -46,15 +46,16 @@ type foreman struct {
 
 // overseen is a job as its foreman sees it.
 type overseen struct {
-	record job.Record
-	plan   *index.Plan // nil: not loaded yet
-	chunks *index.Chunks
-	ledger *parts.Ledger
-	listed time.Time
-	stale  bool // its record has changed, or may have
-	untold bool // and nobody has said so
-	told   bool // the keeper knows its weight
-	purged bool // it has ended, and nothing of it is in the queue
+	record  job.Record
+	plan    *index.Plan // nil: not loaded yet
+	chunks  *index.Chunks
+	ledger  *parts.Ledger
+	listed  time.Time
+	stale   bool               // its record has changed, or may have
+	untold  bool               // and nobody has said so
+	told    bool               // the keeper knows its weight
+	purged  bool               // it has ended, and nothing of it is in the queue
+	counted map[int]parts.Sums // of the parts of a job with a bound on failures; nil: it has none
 }
 
 // forePerson runs a foreman beside a keeper, until ctx ends.
@@ -166,6 +167,7 @@ func (f *foreman) hearDone(w bus.Word) {
 	o := f.jobs[w.About]
 	if o != nil && o.ledger != nil && json.Unmarshal(w.Body, &d) == nil && d.Round == o.record.Round {
 		o.ledger.Note(d.Chunk)
+		o.hearSums(&d)
 	}
 }
 
@@ -279,6 +281,9 @@ func (f *foreman) removed(name string, o *overseen) {
 
 // serve does what one job needs next.
 func (f *foreman) serve(ctx context.Context, o *overseen) error {
+	if s := o.record.State; (s == job.Indexing || s == job.Running) && f.bounded(ctx, o) {
+		return nil
+	}
 	switch o.record.State {
 	case job.Indexing:
 		return f.index(ctx, o)

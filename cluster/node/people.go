@@ -97,6 +97,7 @@ func (n *Node) Resume(ctx context.Context, name string) error {
 		if r.State != job.Canceled && r.State != job.Stopped {
 			return fmt.Errorf("%w: it is %s", ErrState, r.State)
 		}
+		r.Bounds, r.Bound = job.Bounds{}, false // one that was reached would stop it again
 		whole, err := index.Whole(ctx, n.home, r)
 		if r.State, r.Why = job.Running, ""; !whole {
 			r.State = job.Indexing
@@ -120,7 +121,7 @@ func (n *Node) RetryFailed(ctx context.Context, name string) error {
 		if r.State != job.Done {
 			return fmt.Errorf("%w: it is %s, and must be done", ErrState, r.State)
 		}
-		r.State, r.Round = job.Running, r.Round+1
+		r.State, r.Round, r.Bounds = job.Running, r.Round+1, job.Bounds{}
 		return nil
 	})
 }

@@ -78,7 +78,11 @@ func absentCommand(word string) *cobra.Command {
 
 // runOnCluster has an extra run the input.
 func (w *World) runOnCluster(ctx context.Context, flags *runFlags, inputs []string) error {
-	if own := flags.setOf(Ends); len(own) > 0 {
+	own := flags.setOf(Ends)
+	if flags.cluster == ClusterTrial {
+		own = flags.setOf(Ends | Fails)
+	}
+	if len(own) > 0 {
 		return refuse("%s: only for runs on one machine, as a cluster decides by itself when to stop: remove them", dashed(own))
 	}
 	for _, e := range w.extras {

@@ -30,9 +30,11 @@ const (
 	Net                      // how this machine reaches the provider: header, ca-file, client-cert, client-key
 	Input                    // how a line is read, and what it asks: format, template, model, …
 	Files                    // what a run writes, and whether it goes on: output, errors, order, fresh, …
-	Pace                     // how fast and for how long: rpm, concurrency, deadline, …
+	Pace                     // how fast: rpm, concurrency, …
 	Tries                    // when an item is given up: max-attempts, timeout, stream, item-timeout, …
-	Ends                     // when a run on this machine stops: first-answer, outage-patience, max-failures, …
+	Ends                     // when a run on this machine stops: first-answer, outage-patience, …
+	Until                    // for how long: deadline
+	Fails                    // how many items may fail: max-failures
 	Costs                    // price, prices
 	Faces                    // what is shown of a run: color, long-wait
 	Says                     // how things are said: progress, log-level, log-format, log-file
@@ -46,9 +48,11 @@ var flagsIn = map[Flags]string{
 	Net:    "header ca-file client-cert client-key",
 	Input:  "model endpoint format template system param max-tokens on-bad-line on-untranslatable limit filtered",
 	Files:  "output errors timeline order retry-failed fresh forget durable",
-	Pace:   "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies deadline",
+	Pace:   "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies",
 	Tries:  "max-attempts timeout stream stream-idle item-timeout",
-	Ends:   "first-answer outage-patience max-failures keep-going",
+	Ends:   "first-answer outage-patience keep-going",
+	Until:  "deadline",
+	Fails:  "max-failures",
 	Costs:  "price prices",
 	Faces:  "color long-wait",
 	Says:   "progress log-level log-format log-file",
@@ -259,6 +263,18 @@ func (s *Settings) Begin(input string, items *int) {
 func (s *Settings) Watch(ctx context.Context, say func(event.Code, string)) (drain <-chan struct{}, calls context.Context, closed func()) {
 	s.r.halt = s.r.watch(ctx, s.r.flags.deadline, say)
 	return s.r.halt.drain, s.r.halt.ctx, s.r.halt.close
+}
+
+// TakeDeadline gives --deadline to a command that has others keep it: Watch does not. 0 is none.
+func (s *Settings) TakeDeadline() time.Duration {
+	d := s.r.flags.deadline
+	s.r.flags.deadline = 0
+	return d
+}
+
+// MaxFailures is --max-failures: a number of items, or a share of them; both 0 is no bound.
+func (s *Settings) MaxFailures() (items int, share float64) {
+	return s.r.flags.maxFailures.items, s.r.flags.maxFailures.share
 }
 
 // NameFailed tells the verdict which items have failed: the first of them by their lines in the

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,5 +98,23 @@ func (h *here) remove(names ...string) {
 		if err := os.Remove(filepath.Join(h.dir, name)); err != nil {
 			h.t.Fatal(err)
 		}
+	}
+}
+
+// The list of jobs shows how far each is.
+func TestTheListShowsProgress(t *testing.T) {
+	t.Parallel()
+	h := newHere(t)
+	h.hub()
+	h.write("in.jsonl", questions(80))
+	const submit = "submit {}/in.jsonl -o {}/out.jsonl --provider sim --sim-profile fast --chunk-lines 20 --job night"
+	h.must(0, submit)
+	h.must(0, "jobs ls", "PROGRESS", "  -\n")
+	h.worker("-c 8")
+	h.must(0, submit+" --wait", "80 results in")
+	h.must(0, "jobs ls", "100 % (4 of 4 parts, 80 items)")
+	var all []listed
+	if err := json.Unmarshal([]byte(h.must(0, "jobs ls --json")), &all); err != nil || len(all) != 1 || all[0].Parts != 4 || all[0].Items != 80 || !strings.HasPrefix(all[0].Job, "night-") {
+		t.Errorf("%v %+v", err, all)
 	}
 }

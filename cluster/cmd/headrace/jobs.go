@@ -115,22 +115,41 @@ func (f *jobsFlags) list(ctx context.Context, cmd *cobra.Command, n *node.Node) 
 	if err != nil {
 		return err
 	}
+	jobs := make([]listed, 0, len(all)) // none is a list, too
+	for i := range all {
+		l := listed{Record: all[i]}
+		if s, err := n.Job(ctx, l.Job); err == nil { // else it was deleted just now, or is of a newer program
+			l.Record, l.Items, l.Chunks, l.Parts = s.Record, s.Items, s.Chunks, s.Parts
+		}
+		jobs = append(jobs, l)
+	}
 	if f.asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(append([]job.Record{}, all...)) // none is a list, too
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(jobs)
 	}
 	t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "JOB\tSTATE\tWEIGHT\tINPUT\tOUTPUT")
-	for _, r := range all {
-		input := ""
-		if len(r.Inputs) > 0 {
-			input = r.Inputs[0].Name
-		}
-		if more := len(r.Inputs) - 1; more > 0 {
-			input += fmt.Sprintf(" and %d more", more)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%g\t%s\t%s\n", r.Job, r.State, r.Weight, input, r.Output)
+	fmt.Fprintln(t, "JOB\tSTATE\tWEIGHT\tINPUT\tOUTPUT\tPROGRESS")
+	for i := range jobs {
+		l := &jobs[i]
+		fmt.Fprintf(t, "%s\t%s\t%g\t%s\t%s\t%s\n", l.Job, l.State, l.Weight, firstInput(&l.Record), l.Output, l.progress())
 	}
 	return t.Flush()
+}
+
+// A listed job is its record, and how far it is: by the store alone.
+type listed struct {
+	job.Record
+	Items  int `json:"items"`
+	Chunks int `json:"chunks"` // of this round
+	Parts  int `json:"parts"`  // of them that are done
+}
+
+// progress is how many parts are done; - until its input has been read.
+func (l *listed) progress() string {
+	if l.Chunks == 0 {
+		return "-"
+	}
+	const whole = 100
+	return fmt.Sprintf("%d %% (%d of %d parts, %d items)", whole*l.Parts/l.Chunks, l.Parts, l.Chunks, l.Items)
 }
 
 func (f *jobsFlags) show(cmd *cobra.Command, s node.JobStatus) error {

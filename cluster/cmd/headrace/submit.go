@@ -23,6 +23,7 @@ type submitFlags struct {
 	joinFlags
 	limitName  string
 	job        string
+	deadline   time.Duration
 	weight     float64
 	chunkLines int
 	open, wait bool
@@ -30,7 +31,7 @@ type submitFlags struct {
 
 func newSubmitCommand(w *command.World) *cobra.Command {
 	f := &submitFlags{joinFlags: joinFlags{founds: true}}
-	s := command.NewSettings(w, command.Whom|command.Keys|command.Input|command.Files|command.Tries|command.Faces|command.Says|command.Config)
+	s := command.NewSettings(w, command.Whom|command.Keys|command.Input|command.Files|command.Tries|command.Until|command.Fails|command.Faces|command.Says|command.Config)
 	cmd := &cobra.Command{
 		Use:   "submit INPUT… -o OUTPUT --cluster LINE [flags]",
 		Short: "Give a job to a cluster",
@@ -70,6 +71,7 @@ func (f *submitFlags) submit(ctx context.Context, w *command.World, cmd *cobra.C
 	if err := s.Complete(); err != nil {
 		return err
 	}
+	f.deadline = s.TakeDeadline()
 	say, err := openFace(s)
 	if err != nil {
 		return err
@@ -127,6 +129,7 @@ func (f *submitFlags) give(ctx context.Context, n *node.Node, s *command.Setting
 		return g, err
 	}
 	asked.Limit, asked.Weight, asked.Open, asked.Cut.ChunkLines = f.limitName, f.weight, f.open, f.chunkLines
+	asked.Bounds = f.bounds(s)
 	if asked.Submission, err = f.submission(s, &asked); err == nil && s.StartsOver() {
 		err = startOver(ctx, n, s, &asked, f.job)
 	}
@@ -151,7 +154,7 @@ func (f *submitFlags) give(ctx context.Context, n *node.Node, s *command.Setting
 // submission is what the flags say of which job this is.
 func (f *submitFlags) submission(s *command.Settings, r *job.Record) (*job.Submission, error) {
 	output, err := node.HomeOf(r.Output)
-	told := s.Told(command.Whom | command.Input | command.Tries)
+	told := s.Told(command.Whom | command.Input | command.Tries | command.Fails)
 	if base := told["base-url"]; base != "" {
 		told["base-url"] = withoutUser(base)
 	}
@@ -160,7 +163,19 @@ func (f *submitFlags) submission(s *command.Settings, r *job.Record) (*job.Submi
 	} {
 		told[flag] = value
 	}
+	if f.deadline > 0 {
+		told["deadline"] = f.deadline.String()
+	}
 	return &job.Submission{Output: output, Settings: told}, err
+}
+
+// bounds are those at which the job stops.
+func (f *submitFlags) bounds(s *command.Settings) (b job.Bounds) {
+	b.Failures, b.Share = s.MaxFailures()
+	if f.deadline > 0 {
+		b.Deadline = s.Clock().Now().Add(f.deadline)
+	}
+	return b
 }
 
 // startOver has the same command be another job, and puts what the earlier one has left aside, as headrace run does.
@@ -206,6 +221,8 @@ func conclude(ctx context.Context, n *node.Node, s *command.Settings, status nod
 	switch {
 	case err != nil:
 		return command.EndOf(command.ExitOutput, err)
+	case status.Record.State == job.Stopped && status.Record.Bound:
+		return goOn(s, command.ExitBound, "stopped: "+status.Record.Why, got.Done, r.Job)
 	case status.Record.State == job.Stopped:
 		return goOn(s, command.ExitStopped, "stopped: "+status.Record.Why, got.Done, r.Job)
 	case status.Record.State == job.Canceled:

@@ -21,6 +21,10 @@ func runTrial(ctx context.Context, s *command.Settings, input string) error {
 	if input == "-" || s.Output() == "-" {
 		return command.End(command.ExitUsage, "--cluster: other machines cannot read standard input, nor write standard output: name files")
 	}
+	f := submitFlags{weight: 1}
+	if s.Cluster() != command.ClusterTrial {
+		f.deadline = s.TakeDeadline()
+	}
 	say, err := openFace(s)
 	if err != nil {
 		return err
@@ -29,7 +33,7 @@ func runTrial(ctx context.Context, s *command.Settings, input string) error {
 	drain, calls, closed := s.Watch(ctx, say.event)
 	defer closed()
 	if s.Cluster() != command.ClusterTrial {
-		return submitAndWait(calls, drain, s, input, say)
+		return f.submitAndWait(calls, drain, s, input, say)
 	}
 	home, err := node.Home(s.Output())
 	if err != nil {
@@ -152,13 +156,12 @@ func sameInputs(a, b *job.Record) bool {
 }
 
 // submitAndWait has the cluster at an address run the input.
-func submitAndWait(ctx context.Context, drain <-chan struct{}, s *command.Settings, input string, say *face) error {
+func (f *submitFlags) submitAndWait(ctx context.Context, drain <-chan struct{}, s *command.Settings, input string, say *face) error {
 	say.line("this runs in the cluster at " + bus.HostsOf(s.Cluster()))
 	n, err := node.Join(ctx, node.Config{Line: s.Cluster(), Founds: true, Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
 	if err != nil {
 		return command.EndOf(command.ExitUsage, err)
 	}
-	f := submitFlags{weight: 1}
 	g, err := f.give(ctx, n, s, []string{input})
 	if err == nil {
 		g.sayMet(say)

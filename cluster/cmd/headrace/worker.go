@@ -86,7 +86,7 @@ type workerFlags struct {
 
 func newWorkerCommand(w *command.World) *cobra.Command {
 	f := &workerFlags{joinFlags: joinFlags{patient: true}}
-	s := command.NewSettings(w, command.Whom|command.Keys|command.Net|command.Pace|command.Says|command.Config)
+	s := command.NewSettings(w, command.Whom|command.Keys|command.Net|command.Pace|command.Until|command.Says|command.Config)
 	cmd := &cobra.Command{
 		Use:   "worker --join LINE [flags]",
 		Short: "Work for a cluster until stopped",

@@ -146,6 +146,27 @@ func (l *Ledger) inRound(ctx context.Context, folder int) func(func(part, error)
 	}
 }
 
+// Tally reads the sums of the round's parts that are not among those that are known, and adds them. It reads a footer for
+// each.
+func (l *Ledger) Tally(ctx context.Context, known map[int]Sums) error {
+	for folder := range l.left {
+		for p, err := range l.inRound(ctx, folder) {
+			if err != nil {
+				return fmt.Errorf("parts: count %s: %w", l.job, err)
+			}
+			if _, is := known[p.chunk]; is {
+				continue
+			}
+			sums, err := sumsOf(ctx, l.store, l.job, p.chunk, p.round, p.size)
+			if err != nil {
+				return err
+			}
+			known[p.chunk] = sums
+		}
+	}
+	return nil
+}
+
 // SettleWhole sums up the folders that are whole and were not yet, and gives what all those that
 // are come to. Whoever calls it now and then has little left to do at the end.
 func (l *Ledger) SettleWhole(ctx context.Context) (all FolderSums, err error) {

@@ -1,0 +1,76 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/provider"
+)
+
+// A foreman stops a job at its deadline, and none before; a job that is resumed has none any more.
+func TestADeadlineStopsAJob(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	f, clock := c.foremanAlone(n)
+	r := c.submitRecord(n, job.Record{Inputs: c.inputs(0, 10), Bounds: job.Bounds{Deadline: clock.Now().Add(time.Minute)}})
+	state := func() job.Record {
+		t.Helper()
+		f.look(t.Context())
+		r, err := job.Load(t.Context(), n.home, r.Job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if s := state(); s.State == job.Stopped {
+		t.Errorf("before its deadline it has stopped: %s", s.Why)
+	}
+	clock.Advance(time.Minute)
+	if s := state(); s.State != job.Stopped || !s.Bound || !strings.Contains(s.Why, "--deadline") {
+		t.Errorf("at its deadline it is %s (%s), bound %v", s.State, s.Why, s.Bound)
+	}
+	if err := n.Resume(t.Context(), r.Job); err != nil {
+		t.Fatal(err)
+	}
+	if s := state(); s.State == job.Stopped || s.Bound {
+		t.Errorf("resumed it is %s (%s)", s.State, s.Why)
+	}
+}
+
+// A foreman that begins when parts are there counts what has failed in them; what it is told it counts once.
+func TestFailuresThatWereThereAreCounted(t *testing.T) {
+	c := newCluster(t)
+	end := c.workers(1, func(_ context.Context, it *promptfile.Item) (provider.Reply, error) {
+		return provider.Reply{}, &provider.Error{Kind: provider.Invalid, Message: "no"}
+	})
+	n, r := c.submitted(120) // three parts
+	c.waitFor(n, r.Job, job.Done)
+	for _, err := range end() {
+		t.Error(err)
+	}
+	r, err := job.Load(t.Context(), n.home, r.Job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _ := c.foremanAlone(n)
+	o := &overseen{record: r}
+	o.record.Bounds.Failures = 1000
+	if err := f.count(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	footer, _ := json.Marshal(o.counted[1])
+	o.hearSums(&doneWord{Chunk: 1, Footer: footer})
+	failed := 0
+	for _, sums := range o.counted {
+		failed += sums.Failed
+	}
+	if failed != 120 {
+		t.Errorf("%d failures are counted, want 120", failed)
+	}
+}
