@@ -36,7 +36,7 @@ const maxClaimed = 1 << 10
 var pace = []string{"weight", "chunk-lines", "open", "deadline", "max-failures"}
 
 // KeyOf is the key of a record's submission: by the name that it was given, or by what it asks. An input is what its store
-// says that it is, so one that has changed has another key; up to the last slash the two keys are equal.
+// says that it is, so one that has changed has another key. Before the slash two keys are equal if only their inputs differ.
 func KeyOf(r *Record, name string) (string, error) {
 	if name != "" {
 		return namedFolder + name, CheckName(name)
@@ -45,16 +45,11 @@ func KeyOf(r *Record, name string) (string, error) {
 	for _, flag := range pace {
 		delete(asked.Settings, flag)
 	}
-	var names, inputs []Object
-	for _, o := range r.given() {
-		names = append(names, Object{Store: o.Store, Name: o.Name})
-		inputs = append(inputs, Object{Identity: o.Identity, Bytes: o.Bytes})
-	}
-	place, err := sumOf(asked, names)
+	place, err := sumOf(asked)
 	if err != nil {
 		return "", err
 	}
-	what, err := sumOf(inputs)
+	what, err := sumOf(r.given())
 	return place + "/" + what, err
 }
 
@@ -138,7 +133,7 @@ func Disclaim(ctx context.Context, s store.Store, key, job string) error {
 	return s.Delete(ctx, submissionsFolder+key)
 }
 
-// Earlier gives a job that asked the same of the same inputs, when these were others than they are now; "" if there is none.
+// Earlier gives a job that asked the same of another input, or of the same before it changed; "" if there is none.
 func Earlier(ctx context.Context, s store.Store, key string) (latest string, err error) {
 	place, _, _ := strings.Cut(key, "/")
 	if place+"/" == namedFolder {

@@ -33,7 +33,7 @@ func TestKeyOfASubmission(t *testing.T) {
 	place, _, _ := strings.Cut(first, "/")
 	for name, c := range map[string]struct {
 		change     func(*Record)
-		same, near bool // equal keys; equal but for the state of the input
+		same, near bool // equal keys; equal but for the input
 	}{
 		"nothing":         {func(*Record) {}, true, true},
 		"weight":          {func(r *Record) { r.Submission.Settings["weight"] = "2" }, true, true},
@@ -43,8 +43,8 @@ func TestKeyOfASubmission(t *testing.T) {
 		"added":           {func(r *Record) { r.Inputs = append(r.Inputs, Input{Added: 1}) }, true, true},
 		"a changed input": {func(r *Record) { r.Inputs[0].Objects[0].Identity = "2" }, false, true},
 		"a longer input":  {func(r *Record) { r.Inputs[0].Objects[0].Bytes = 10 }, false, true},
-		"another input":   {func(r *Record) { r.Inputs[0].Objects[0].Name = "b.jsonl" }, false, false},
-		"one more input":  {func(r *Record) { r.Inputs = append(r.Inputs, r.Inputs[0]) }, false, false},
+		"another input":   {func(r *Record) { r.Inputs[0].Objects[0].Name = "b.jsonl" }, false, true},
+		"one more input":  {func(r *Record) { r.Inputs = append(r.Inputs, r.Inputs[0]) }, false, true},
 		"another output":  {func(r *Record) { r.Submission.Output = "/o.jsonl" }, false, false},
 		"another setting": {func(r *Record) { r.Submission.Settings["model"] = "n" }, false, false},
 	} {

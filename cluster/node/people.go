@@ -9,7 +9,6 @@ import (
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/index"
-	"github.com/headrace/headrace/cluster/job/parts"
 )
 
 // Jobs lists the jobs of the cluster, in the order in which they were submitted.
@@ -202,20 +201,6 @@ func (n *Node) Wait(ctx context.Context, name string, every time.Duration, told 
 		case <-news.C:
 		}
 	}
-}
-
-// Fetch makes the files that one process would have written.
-func (n *Node) Fetch(ctx context.Context, name, output, failed string, partial bool, others ...string) (parts.Fetched, error) {
-	r, err := job.Load(ctx, n.home, name)
-	if err != nil {
-		return parts.Fetched{}, err
-	}
-	plan, err := index.LoadPlan(ctx, n.home, &r)
-	if err != nil {
-		return parts.Fetched{}, err
-	}
-	f := parts.Fetch{Store: n.home, Job: name, Chunks: plan.Chunks, Partial: partial}
-	return f.Files(ctx, output, failed, others...)
 }
 
 // ResetLimit vouches for a limit: it flows again, with nothing held against it.

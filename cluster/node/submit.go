@@ -28,35 +28,88 @@ func (n *Node) jobName() string {
 // ObjectOf names an input for a job: a path becomes absolute, and lies in the store that is its
 // folder, so that other machines find it under the same name.
 func ObjectOf(ctx context.Context, input string) (o job.Object, err error) {
-	var folder, name string
-	switch i := strings.LastIndexByte(input, '/'); {
-	case strings.Contains(input, "://") && i > 0:
-		address, query, _ := strings.Cut(input, "?")
-		i = strings.LastIndexByte(address, '/')
-		folder, name = address[:i], address[i+1:]
-		if query != "" {
-			folder += "?" + query
-		}
-	default:
-		path, err := filepath.Abs(input)
-		if err != nil {
-			return o, err
-		}
-		if path, err = filepath.EvalSymlinks(path); err != nil {
-			return o, err
-		}
-		folder, name = filepath.Dir(path), filepath.Base(path)
+	folder, name, err := placeOf(input)
+	if err != nil {
+		return o, err
 	}
 	s, err := store.Open(ctx, folder)
 	if err != nil {
 		return o, err
 	}
 	defer func() { _ = store.Close(s) }() // it was only read
+	return objectOf(ctx, s, folder, name, input)
+}
+
+func objectOf(ctx context.Context, s store.Store, folder, name, input string) (job.Object, error) {
 	identity, size, err := store.Identity(ctx, s, name)
 	if err != nil {
-		return o, fmt.Errorf("%s: %w", input, err)
+		return job.Object{}, fmt.Errorf("%s: %w", input, err)
 	}
 	return job.Object{Store: folder, Name: name, Identity: identity, Bytes: size}, nil
+}
+
+// inStore reports whether an address is in a store, and no path.
+func inStore(address string) bool { return strings.Contains(address, "://") }
+
+// placeOf is the store that is an address's folder, and the name that it has there; "" is the folder itself.
+func placeOf(address string) (folder, name string, err error) {
+	if inStore(address) {
+		address, query, _ := strings.Cut(address, "?")
+		i := strings.LastIndexByte(address, '/')
+		if folder, name = address[:i], address[i+1:]; query != "" {
+			folder += "?" + query
+		}
+		return folder, name, nil
+	}
+	path, err := filepath.Abs(address)
+	if err != nil {
+		return "", "", err
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return "", "", err
+	}
+	if strings.HasSuffix(address, "/") {
+		return path, "", nil
+	}
+	return filepath.Dir(path), filepath.Base(path), nil
+}
+
+// InputsOf names inputs for a job: the one of that name, or, where it ends in a slash, all that it contains, in order. Their formats
+// are left to the caller.
+func InputsOf(ctx context.Context, input string) (all []job.Input, err error) {
+	folder, name, err := placeOf(input)
+	if err != nil {
+		return nil, err
+	}
+	if name != "" {
+		o, err := ObjectOf(ctx, input)
+		return []job.Input{{Name: input, Objects: []job.Object{o}}}, err
+	}
+	s, err := store.Open(ctx, folder)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = store.Close(s) }() // it was only read
+	base, _, _ := strings.Cut(input, "?")
+	for found, err := range s.List(ctx, "", "") {
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", input, err)
+		}
+		if found.Size == 0 { // a console makes such an object for a folder
+			continue
+		}
+		o, err := objectOf(ctx, s, folder, found.Name, base+found.Name)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, job.Input{Name: base + found.Name, Objects: []job.Object{o}}); len(all) > job.MaxInputs {
+			return nil, fmt.Errorf("%s: more than %d inputs", input, job.MaxInputs)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s: no input is there", input)
+	}
+	return all, nil
 }
 
 // looked is a record with these inputs instead of its own: each was looked at, unpacked if it is packed, and cut behind its
@@ -125,11 +178,11 @@ func (n *Node) SubmitOnce(ctx context.Context, r job.Record, c *Caller, limit in
 	return there, true, err
 }
 
-// sayEarlier says that a new job is new because its inputs have changed.
+// sayEarlier says that a job is new because its inputs are not those of an earlier one.
 func (n *Node) sayEarlier(ctx context.Context, r *job.Record) error {
 	earlier, err := job.Earlier(ctx, n.home, r.Submission.Key)
 	if err == nil && earlier != "" {
-		n.sayf("the input has changed since job %s was submitted: this is another job", earlier)
+		n.sayf("the input has changed since job %s was submitted, which has this output and these settings: this is another job", earlier)
 	}
 	return err
 }

@@ -64,7 +64,7 @@ func TestManifestsFit(t *testing.T) {
 	for _, s := range e.services {
 		e.serves(s)
 	}
-	if len(e.makers) != 4 || len(e.services) != 1 {
+	if len(e.makers) != 5 || len(e.services) != 1 {
 		t.Errorf("%d kinds of pods, %d services", len(e.makers), len(e.services))
 	}
 }

@@ -192,9 +192,9 @@ func TestChecksNoticeMistakes(t *testing.T) {
 	}
 	for _, c := range []struct{ name, old, new string }{
 		{"a field that is not there", "restartPolicy:", "restartsPolicy:"},
-		{"a field twice", "backoffLimit: 0", "backoffLimit: 0\n  backoffLimit: 1"},
+		{"a field twice", "backoffLimit: 4", "backoffLimit: 4\n  backoffLimit: 1"},
 		{"a field that is missing", "- name: submit\n          image", "- image"},
-		{"another type", "backoffLimit: 0", "backoffLimit: none"},
+		{"another type", "backoffLimit: 4", "backoffLimit: none"},
 		{"no quantity", "cpu: 100m", "cpu: lots"},
 	} {
 		text := bytes.Replace(whole, []byte(c.old), []byte(c.new), 1)

@@ -15,24 +15,19 @@ import (
 // recordOf is the job that the flags ask for, of these inputs.
 func recordOf(ctx context.Context, s *command.Settings, lines promptfile.Config, inputs []string) (r job.Record, err error) {
 	for _, name := range inputs {
-		in, err := inputOf(ctx, s, name)
+		all, err := node.InputsOf(ctx, name)
 		if err != nil {
-			return r, err
+			return r, command.EndOf(command.ExitUsage, err)
 		}
-		r.Inputs = append(r.Inputs, in)
+		for _, in := range all {
+			in.Format = formatWord(s.Reader(in.Name).Format)
+			r.Inputs = append(r.Inputs, in)
+		}
 	}
 	r.Output, r.Errors = s.Output(), s.Errors()
 	r.Reading = readingOf(s, lines)
 	r.Asking = askingOf(s)
 	return r, nil
-}
-
-func inputOf(ctx context.Context, s *command.Settings, name string) (job.Input, error) {
-	o, err := node.ObjectOf(ctx, name)
-	if err != nil {
-		return job.Input{}, command.EndOf(command.ExitUsage, err)
-	}
-	return job.Input{Name: name, Format: formatWord(s.Reader(name).Format), Objects: []job.Object{o}}, nil
 }
 
 func formatWord(f prompts.Format) string {

@@ -71,7 +71,7 @@ func newJobsCommand(w *command.World) *cobra.Command {
 	add := about("add JOB INPUT…", "Add inputs to a job that was submitted with --open", f.add)
 	add.Flags().BoolVar(&f.close, "close", false, "no further inputs will come")
 	fetch := about("fetch JOB", "Make the files of a job that headrace run would make", f.fetch)
-	fetch.Flags().StringVarP(&f.output, "output", "o", "", "where results go (default: as it was submitted)")
+	fetch.Flags().StringVarP(&f.output, "output", "o", "", "where results go: a file, or s3://bucket/results.jsonl (default: as it was submitted)")
 	fetch.Flags().StringVar(&f.errors, "errors", "", "file for failed items (default: OUTPUT with .errors before its ending)")
 	fetch.Flags().BoolVar(&f.partial, "partial", false, "take the finished parts of a job that is not done")
 	return cmd
@@ -249,11 +249,14 @@ func (f *jobsFlags) add(ctx context.Context, cmd *cobra.Command, n *node.Node, a
 	}
 	var inputs []job.Input
 	for _, name := range args[1:] {
-		o, err := node.ObjectOf(ctx, name)
+		all, err := node.InputsOf(ctx, name)
 		if err != nil {
 			return err
 		}
-		inputs = append(inputs, job.Input{Name: name, Format: s.Record.Inputs[0].Format, Objects: []job.Object{o}})
+		for _, in := range all {
+			in.Format = s.Record.Inputs[0].Format
+			inputs = append(inputs, in)
+		}
 	}
 	return n.Add(ctx, args[0], inputs, f.close)
 }

@@ -36,7 +36,8 @@ func newSubmitCommand(w *command.World) *cobra.Command {
 		Use:   "submit INPUT… -o OUTPUT --cluster LINE [flags]",
 		Short: "Give a job to a cluster",
 		Long: `Give a job to a cluster, and print its name. The inputs are read where they lie, so they must be where
-all workers see them: on a shared file system, or in a bucket (s3://bucket/prompts.jsonl).
+all workers see them: on a shared file system, or in a bucket (s3://bucket/prompts.jsonl, or s3://bucket/prompts/ for
+all that it contains).
 
 With --wait it ends when the job does, with the files and the exit code of headrace run.
 
@@ -121,12 +122,12 @@ func (f *submitFlags) give(ctx context.Context, n *node.Node, s *command.Setting
 	if f.chunkLines < 0 {
 		return g, command.End(command.ExitUsage, "--chunk-lines %d: it must be 1 or more", f.chunkLines)
 	}
-	if lines.Reader.Limit > 0 && len(inputs) > 1 {
-		return g, command.End(command.ExitUsage, "--limit counts the items of one input, and there are %d: submit one", len(inputs))
-	}
 	asked, err := recordOf(ctx, s, lines, inputs)
 	if err != nil {
 		return g, err
+	}
+	if n := len(asked.Inputs); lines.Reader.Limit > 0 && n > 1 {
+		return g, command.End(command.ExitUsage, "--limit counts the items of one input, and there are %d: submit one", n)
 	}
 	asked.Limit, asked.Weight, asked.Open, asked.Cut.ChunkLines = f.limitName, f.weight, f.open, f.chunkLines
 	asked.Bounds = f.bounds(s)
@@ -181,6 +182,9 @@ func (f *submitFlags) bounds(s *command.Settings) (b job.Bounds) {
 // startOver has the same command be another job, and puts what the earlier one has left aside, as headrace run does.
 func startOver(ctx context.Context, n *node.Node, s *command.Settings, r *job.Record, name string) error {
 	for _, path := range []string{s.Output(), s.Errors()} {
+		if strings.Contains(path, "://") {
+			return fmt.Errorf("--fresh puts aside no object of a store, and %s is one: name another output", path)
+		}
 		l, err := journal.LockOutput(path)
 		if err == nil {
 			_, err = journal.StartOver(path)

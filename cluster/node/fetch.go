@@ -1,0 +1,127 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/job/index"
+	"github.com/headrace/headrace/cluster/job/parts"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// Fetch makes the files that one process would have written. Each may be an object of a store; it is made on this machine then,
+// in the folder for temporary files, and takes the place of the object.
+func (n *Node) Fetch(ctx context.Context, name, output, failed string, partial bool, others ...string) (parts.Fetched, error) {
+	r, err := job.Load(ctx, n.home, name)
+	if err != nil {
+		return parts.Fetched{}, err
+	}
+	plan, err := index.LoadPlan(ctx, n.home, &r)
+	if err != nil {
+		return parts.Fetched{}, err
+	}
+	f := parts.Fetch{Store: n.home, Job: name, Chunks: plan.Chunks, Partial: partial}
+	if !inStore(output) && !inStore(failed) {
+		return f.Files(ctx, output, failed, others...)
+	}
+	return fetchAway(ctx, &f, output, failed, others)
+}
+
+// fetchAway is Files for objects of a store.
+func fetchAway(ctx context.Context, f *parts.Fetch, output, failed string, others []string) (got parts.Fetched, err error) {
+	dir, err := os.MkdirTemp("", "headrace-fetch-")
+	if err != nil {
+		return got, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	var copies []*away
+	defer func() {
+		for _, a := range copies {
+			err = errors.Join(err, store.Close(a.store))
+		}
+	}()
+	paths := []string{output, failed}
+	for i, address := range paths {
+		if !inStore(address) {
+			continue
+		}
+		a, err := openAway(ctx, address, filepath.Join(dir, fmt.Sprint(i, ".jsonl")))
+		if err != nil {
+			return got, err
+		}
+		copies, paths[i] = append(copies, a), a.path
+		if err := a.bring(ctx); err != nil {
+			return got, fmt.Errorf("node: fetch into %s: %w", address, err)
+		}
+	}
+	if got, err = f.Files(ctx, paths[0], paths[1], others...); err != nil {
+		return got, fmt.Errorf("node: fetch into %s: %w", output, err)
+	}
+	for _, a := range copies {
+		if err := a.put(ctx); err != nil {
+			return got, fmt.Errorf("node: fetch into %s: %w", a.address, err)
+		}
+	}
+	return got, nil
+}
+
+// away is an object of a store, and the file in which it is made.
+type away struct {
+	address, name, path string
+	store               store.Store
+}
+
+func openAway(ctx context.Context, address, path string) (*away, error) {
+	folder, name, err := placeOf(address)
+	if err == nil && name == "" {
+		err = fmt.Errorf("node: output %s has no name behind its last slash", address)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := store.Open(ctx, folder)
+	return &away{address, name, path, s}, err
+}
+
+// bring gets what an earlier fetch has left, so that no results are lost that are not this job's.
+func (a *away) bring(ctx context.Context) error {
+	in, err := a.store.Open(ctx, a.name, 0, -1)
+	if errors.Is(err, store.ErrMissing) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // it was only read
+	out, err := os.Create(a.path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// put has the file take the place of the object. One that was not made leaves it as it is.
+func (a *away) put(ctx context.Context) error {
+	file, err := os.Open(a.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	info, err := file.Stat()
+	if err == nil {
+		err = a.store.Delete(ctx, a.name)
+	}
+	if err == nil {
+		err = a.store.Create(ctx, a.name, file, info.Size())
+	}
+	return err
+}
