@@ -12,13 +12,15 @@ import (
 //
 //	nats://TOKEN@host:4222[,host:4222…][?ca=sha256:…][&space=…]
 //	nats://USER:PASSWORD@host:4222, tls://…   servers of somebody else
+//	tls://host:4222?creds=FILE, ?nkey=FILE, ?cert=FILE&key=FILE, ?ca=FILE
 type Address struct {
 	Hosts          []string // host:port; the port may be missing: 4222
 	Token          string   // or
 	User, Password string
-	CA             string // fingerprint of the authority whose certificates are let in; "": the machine's own
-	TLS            bool   // asked for by tls://, or because there is a CA
-	Space          string // what all subjects and streams begin with; "": [DefaultSpace]
+	CA             string // fingerprint of the authority whose certificates are let in, or its file; "": the machine's own
+	Files
+	TLS   bool   // asked for by tls://, or because there is a CA
+	Space string // what all subjects and streams begin with; "": [DefaultSpace]
 }
 
 // DefaultSpace is what all subjects and streams begin with. Two clusters on one NATS server need two.
@@ -88,18 +90,19 @@ func (a *Address) parseQuery(text string) error {
 		return ErrAddress
 	}
 	for key, values := range query {
-		switch value := values[0]; key {
-		case "ca":
-			if len(value) != len("sha256:")+64 || !strings.HasPrefix(value, "sha256:") {
-				return errors.New("no fingerprint: want ca=sha256: and 64 hexadecimal digits")
+		switch value := values[0]; {
+		case key == "ca":
+			if isFingerprint(value) && len(value) != len(fingerprintBegins)+64 || !isFingerprint(value) && !strings.Contains(value, "/") {
+				return errors.New("no fingerprint: want ca=sha256: and 64 hexadecimal digits, or ca= and the path of a file")
 			}
 			a.CA, a.TLS = value, true
-		case "space":
+		case key == "space":
 			a.Space = value
-		default:
-			return fmt.Errorf("unknown %q in the join line: want ca or space", key)
+		case !a.set(key, value):
+			return fmt.Errorf("unknown %q in the join line: want ca, space, creds, nkey, cert or key", key)
 		}
 	}
+	a.TLS = a.TLS || a.Cert != ""
 	return nil
 }
 
@@ -123,9 +126,11 @@ func (a Address) line(token, password string) string {
 		b.WriteString(url.PathEscape(a.User) + ":" + password + "@")
 	}
 	b.WriteString(strings.Join(a.Hosts, ","))
-	query := make([]string, 0, 2)
-	if a.CA != "" {
+	query := a.query()
+	if isFingerprint(a.CA) {
 		query = append(query, "ca="+a.CA)
+	} else if a.CA != "" {
+		query = append(query, "ca="+url.QueryEscape(a.CA))
 	}
 	if a.Space != "" {
 		query = append(query, "space="+url.QueryEscape(a.Space))

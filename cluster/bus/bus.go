@@ -74,6 +74,8 @@ type Bus struct {
 	dialer  *dialer
 	closed  chan struct{} // closed by the client when its connection is over for good
 	founder string        // see Settle
+	shown   []nats.Option // of the files that the address names
+	tls     *tls.Config   // nil: without
 
 	// Written by whoever learns it, and read by anybody.
 	reconnected atomic.Pointer[time.Time]
@@ -140,6 +142,12 @@ func newBus(config Config) (*Bus, error) {
 	}
 	b := &Bus{config: config, address: address, space: escape(space), closed: make(chan struct{})}
 	b.dialer = newDialer(config.Clock)
+	if b.shown, err = address.Files.options(); err == nil {
+		b.tls, err = address.tlsConfig()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bus: join line: %w", err)
+	}
 	return b, nil
 }
 
@@ -181,7 +189,10 @@ func (b *Bus) options() nats.Options {
 	o.Servers, o.Name = b.address.urls(), b.config.Name
 	o.Token, o.User, o.Password = b.address.Token, b.address.User, b.address.Password
 	if b.address.TLS {
-		o.Secure, o.TLSConfig = true, b.dialer.watched(clientTLS(b.address.CA))
+		o.Secure, o.TLSConfig = true, b.dialer.watched(b.tls.Clone())
+	}
+	for _, option := range b.shown {
+		_ = option(&o) // it only sets what it has read
 	}
 	o.CustomDialer, o.Timeout = b.dialer, DialWait
 	o.AllowReconnect, o.MaxReconnect, o.IgnoreAuthErrorAbort = true, -1, true
