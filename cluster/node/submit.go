@@ -182,7 +182,7 @@ func (n *Node) SubmitOnce(ctx context.Context, r job.Record, c *Caller, limit in
 func (n *Node) sayEarlier(ctx context.Context, r *job.Record) error {
 	earlier, err := job.Earlier(ctx, n.home, r.Submission.Key)
 	if err == nil && earlier != "" {
-		n.sayf("the input has changed since job %s was submitted, which has this output and these settings: this is another job", earlier)
+		n.sayf("the input has changed since job %s was submitted, which has this output and these settings: this is another job; move the files of that one away before this one ends", earlier)
 	}
 	return err
 }
