@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,10 +29,11 @@ const (
 
 // streams is what is known of those that are there.
 type streams struct {
-	life string // of the work stream: when it was made, as the server says
+	life   string // of the work stream: when it was made, as the server says
+	copies int    // of it
 }
 
-// Ensure makes what is missing of streams, consumers and the lease's bucket. All that use the bus may do so, at
+// Ensure makes what is missing of streams, the consumer of tasks and the lease's bucket. All that use the bus may do so, at
 // once; what is there is left as it is. It is called by whoever finds something gone.
 func (b *Bus) Ensure(ctx context.Context) error {
 	if _, err := b.ensureWork(ctx); err != nil {
@@ -57,11 +60,9 @@ func (b *Bus) ensureWork(ctx context.Context) (*streams, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := &streams{life: strconv.FormatInt(info.Created.UnixNano(), 36)}
-	for _, kind := range []Kind{Chunks, Tasks} {
-		if err := b.ensureConsumer(ctx, kind, known); err != nil {
-			return nil, err
-		}
+	known := lifeOf(info)
+	if err := b.ensureConsumer(ctx, Tasks, "", known); err != nil {
+		return nil, err
 	}
 	b.streams.Store(known)
 	return known, nil
@@ -144,39 +145,81 @@ func (b *Bus) replicas() int {
 	return 3
 }
 
-// consumer names the consumer of a kind. It is a new one with each life of its stream: otherwise an
-// acknowledgement of something in a stream that was lost would be taken for one of what has its number now.
-func (s *streams) consumer(kind Kind) string { return kind.String() + "-" + s.life }
+// consumer names the consumer that gives out tasks, or a job's chunks: each job has its own, so that none waits behind
+// another's. It is a new one with each life of its stream: otherwise an acknowledgement of something in a
+// stream that was lost would be taken for one of what has its number now.
+func (s *streams) consumer(k Kind, job string) string {
+	if k == Tasks {
+		return k.String() + "-" + s.life
+	}
+	return s.ofChunks() + escape(job)
+}
 
-func (b *Bus) ensureConsumer(ctx context.Context, k Kind, known *streams) error {
+// ofChunks begins the names of all consumers of chunks.
+func (s *streams) ofChunks() string { return Chunks.String() + "-" + s.life + "-" }
+
+// knownStreams is what was found out before, or else now.
+func (b *Bus) knownStreams(ctx context.Context) (*streams, error) {
+	if known := b.streams.Load(); known != nil {
+		return known, nil
+	}
+	return b.ensureWork(ctx)
+}
+
+// Offer has a job's chunks given out. Until then nobody can fetch them.
+func (b *Bus) Offer(ctx context.Context, job string) error {
+	if err := named(job); err != nil {
+		return fmt.Errorf("bus: offer chunks: %w", err)
+	}
+	known, err := b.ensureWork(ctx)
+	if err != nil {
+		return err
+	}
+	return b.ensureConsumer(ctx, Chunks, job, known)
+}
+
+// Offered names the jobs whose chunks are given out, in order.
+func (b *Bus) Offered(ctx context.Context) (jobs []string, err error) {
+	ctx, cancel := b.limited(ctx, 2*RequestWait)
+	defer cancel()
+	stream, err := b.js.Stream(ctx, b.workStream())
+	if err != nil {
+		return nil, fmt.Errorf("bus: jobs offered: %w", kind(err))
+	}
+	prefix := lifeOf(stream.CachedInfo()).ofChunks()
+	names := stream.ConsumerNames(ctx)
+	for name := range names.Name() {
+		token, is := strings.CutPrefix(name, prefix)
+		if job, err := unescape(token); is && err == nil {
+			jobs = append(jobs, job)
+		}
+	}
+	slices.Sort(jobs)
+	if err := names.Err(); err != nil {
+		return nil, fmt.Errorf("bus: jobs offered: %w", kind(err))
+	}
+	return jobs, nil
+}
+
+func lifeOf(info *jetstream.StreamInfo) *streams {
+	return &streams{life: strconv.FormatInt(info.Created.UnixNano(), 36), copies: info.Config.Replicas}
+}
+
+func (b *Bus) ensureConsumer(ctx context.Context, k Kind, job string, known *streams) error {
 	ctx, cancel := b.limited(ctx, RequestWait)
 	defer cancel()
 	config := jetstream.ConsumerConfig{
-		Durable: known.consumer(k), FilterSubject: under(b.space, k.String()),
+		Durable: known.consumer(k, job), FilterSubject: b.filter(k, job),
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: b.config.AckWait,
 		MaxDeliver: -1, MaxAckPending: maxAckPending, MaxWaiting: maxFetches,
+		// A single hub that starts again gives out all that is in the queue: whoever gets work that another holds asks
+		// first. Three of them know from each other what is given out.
+		MemoryStorage: known.copies == 1,
 	}
-	// Or update: what it was made as may be damaged.
-	_, err := b.js.CreateOrUpdateConsumer(ctx, b.workStream(), config)
-	if isBroken(err) {
-		if err = b.js.DeleteConsumer(ctx, b.workStream(), config.Durable); err == nil {
-			_, err = b.js.CreateOrUpdateConsumer(ctx, b.workStream(), config)
-		}
-	}
-	if err != nil {
+	if _, err := b.js.CreateOrUpdateConsumer(ctx, b.workStream(), config); err != nil {
 		return fmt.Errorf("bus: consumer of %s: %w", k, kind(err))
 	}
 	return nil
-}
-
-// codeNotStored is the server's number for a consumer that it cannot write down.
-const codeNotStored jetstream.ErrorCode = 10012
-
-// isBroken reports whether a server has a consumer without a folder, and can never change it. It deletes the folder of a
-// consumer late: if somebody makes one of the same name meanwhile, the new one loses its folder.
-func isBroken(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == codeNotStored
 }
 
 var _ nats.CustomDialer = (*dialer)(nil)

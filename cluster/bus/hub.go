@@ -151,7 +151,6 @@ func (h *Hub) start() error {
 	}
 	h.log.fatal.Store(nil)
 	s.SetLoggerV2(h.log, false, false, false)
-	h.dropBroken()
 	if err := h.begin(s); err != nil {
 		return err
 	}

@@ -93,6 +93,9 @@ func take[T any](t testing.TB, f *Feed[T]) T {
 
 func mustQueue(t testing.TB, b *Bus, w Work, body string) {
 	t.Helper()
+	if err := b.Offer(testContext(t), w.Job); err != nil {
+		t.Fatal(err)
+	}
 	fresh, err := b.Queue(testContext(t), w, []byte(body))
 	if err != nil || !fresh {
 		t.Fatalf("queue %v: fresh %v, %v", w, fresh, err)
@@ -101,9 +104,14 @@ func mustQueue(t testing.TB, b *Bus, w Work, body string) {
 
 func mustFetch(t testing.TB, b *Bus, k Kind) *Delivery {
 	t.Helper()
+	return mustFetchOf(t, b, k, "j")
+}
+
+func mustFetchOf(t testing.TB, b *Bus, k Kind, job string) *Delivery {
+	t.Helper()
 	ctx := testContext(t)
 	for {
-		d, ok, err := b.Fetch(ctx, k, time.Second)
+		d, ok, err := b.Fetch(ctx, k, job, time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -144,17 +144,46 @@ func isTwice(err error) bool {
 	return errors.As(err, &api) && api.ErrorCode == codeTwice && strings.Contains(api.Description, "per subject")
 }
 
-// Queued counts what is in the queue, given out or not: of one job, or of all if job is "".
-func (b *Bus) Queued(ctx context.Context, k Kind, job string) (int, error) {
+// Queued counts the tasks, or the chunks, of a job that are in the queue, given out or not. An error of kind [ErrGone] says that
+// chunks of the job are not offered.
+func (b *Bus) Queued(ctx context.Context, k Kind, job string) (n int, err error) {
+	if k == Chunks {
+		n, err = b.chunksOf(ctx, job)
+	} else {
+		n, err = b.subjectsOf(ctx, b.filter(k, job))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("bus: count %ss of job %q: %w", k, job, kind(err))
+	}
+	return n, nil
+}
+
+// chunksOf asks a job's consumer: a job has thousands of chunks, and the server counts them as they come and go.
+func (b *Bus) chunksOf(ctx context.Context, job string) (int, error) {
+	known, err := b.knownStreams(ctx)
+	if err != nil {
+		return 0, err
+	}
 	ctx, cancel := b.limited(ctx, RequestWait)
+	defer cancel()
+	consumer, err := b.js.Consumer(ctx, b.workStream(), known.consumer(Chunks, job))
+	if err != nil {
+		return 0, err
+	}
+	info := consumer.CachedInfo()
+	return int(info.NumPending) + info.NumAckPending, nil
+}
+
+func (b *Bus) subjectsOf(ctx context.Context, filter string) (int, error) {
+	ctx, cancel := b.limited(ctx, 2*RequestWait)
 	defer cancel()
 	stream, err := b.js.Stream(ctx, b.workStream())
 	if err != nil {
-		return 0, fmt.Errorf("bus: count %ss: %w", k, kind(err))
+		return 0, err
 	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(b.filter(k, job)))
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(filter))
 	if err != nil {
-		return 0, fmt.Errorf("bus: count %ss: %w", k, kind(err))
+		return 0, err
 	}
 	return len(info.State.Subjects), nil // one message a subject
 }
@@ -166,28 +195,34 @@ func (b *Bus) filter(k Kind, job string) string {
 	return under(b.space, k.String(), job)
 }
 
-// Purge takes a job's work out of the queue. What is given out is not called back.
+// Purge takes a job's work out of the queue, and offers its chunks no longer. What is given out is not called back.
 func (b *Bus) Purge(ctx context.Context, k Kind, job string) error {
 	if err := named(job); err != nil {
 		return fmt.Errorf("bus: purge: %w", err)
 	}
-	if err := b.purge(ctx, b.filter(k, job)); err != nil {
+	err := b.purge(ctx, b.filter(k, job))
+	if err == nil && k == Chunks {
+		err = b.withdraw(ctx, job)
+	}
+	if err != nil {
 		return fmt.Errorf("bus: purge job %q: %w", job, err)
 	}
 	return nil
 }
 
-// Requeue takes work out of the queue and puts it in anew: for what was given out and nobody holds, long after it should
-// have been given out again. Who holds it all the same loses nothing: he will be asked.
-func (b *Bus) Requeue(ctx context.Context, w Work, body []byte) error {
-	if err := w.check(); err != nil {
+// withdraw deletes the consumer of a job's chunks, if it is there.
+func (b *Bus) withdraw(ctx context.Context, job string) error {
+	known, err := b.knownStreams(ctx)
+	if err != nil {
 		return err
 	}
-	if err := b.purge(ctx, w.subject(b.space)); err != nil {
-		return fmt.Errorf("bus: take %v out of the queue: %w", w, err)
+	ctx, cancel := b.limited(ctx, RequestWait)
+	defer cancel()
+	err = b.js.DeleteConsumer(ctx, b.workStream(), known.consumer(Chunks, job))
+	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil
 	}
-	_, err := b.Queue(ctx, w, body)
-	return err
+	return kind(err)
 }
 
 func (b *Bus) purge(ctx context.Context, subjects string) error {
@@ -206,17 +241,14 @@ func (b *Bus) purge(ctx context.Context, subjects string) error {
 // fetchGrace is how much longer than the server we wait for what it may just have sent.
 const fetchGrace = time.Second
 
-// Fetch waits for work and takes it: false if none came within wait. What comes when ctx has
+// Fetch waits for a task, or for a chunk of a job, and takes it: false if none came within wait. What comes when ctx has
 // ended goes back to the queue at once, or, if it is lost on the way, after AckWait.
-func (b *Bus) Fetch(ctx context.Context, k Kind, wait time.Duration) (*Delivery, bool, error) {
-	known := b.streams.Load()
-	if known == nil {
-		var err error
-		if known, err = b.ensureWork(ctx); err != nil {
-			return nil, false, err
-		}
+func (b *Bus) Fetch(ctx context.Context, k Kind, job string, wait time.Duration) (*Delivery, bool, error) {
+	known, err := b.knownStreams(ctx)
+	if err != nil {
+		return nil, false, err
 	}
-	delivery, err := b.fetch(ctx, known.consumer(k), wait)
+	delivery, err := b.fetch(ctx, known.consumer(k, job), wait)
 	if errors.Is(err, ErrGone) {
 		b.streams.CompareAndSwap(known, nil) // the next one looks
 	}

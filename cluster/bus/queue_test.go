@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 )
@@ -18,7 +19,7 @@ func TestQueueFetchDone(t *testing.T) {
 	if d.Work != chunk(7) || string(d.Body) != "body" || d.Redelivered != 0 {
 		t.Fatalf("got %v %q, redelivered %d", d.Work, d.Body, d.Redelivered)
 	}
-	if _, ok, err := b.Fetch(ctx, Chunks, 50*time.Millisecond); ok || err != nil {
+	if _, ok, err := b.Fetch(ctx, Chunks, "j", 50*time.Millisecond); ok || err != nil {
 		t.Fatalf("it was given out twice: %v %v", ok, err)
 	}
 	if err := d.Done(ctx); err != nil {
@@ -134,7 +135,7 @@ func TestRedelivery(t *testing.T) {
 	if err := silent.Done(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := two.Queued(ctx, Chunks, ""); n != 1 || err != nil {
+	if n, err := two.Queued(ctx, Chunks, "j"); n != 1 || err != nil {
 		t.Fatalf("%d are queued, %v", n, err)
 	}
 }
@@ -179,12 +180,12 @@ func TestQueueNames(t *testing.T) {
 		mustQueue(t, b, w, w.String())
 	}
 	for _, w := range works {
-		d := mustFetch(t, b, w.Kind)
+		d := mustFetchOf(t, b, w.Kind, w.Job)
 		if d.Work != w || string(d.Body) != w.String() {
 			t.Errorf("got %v with %q, want %v", d.Work, d.Body, w)
 		}
 	}
-	for job, want := range map[string]int{"j": 2, ">": 1, "*": 1, "": 7, "none": 0} {
+	for job, want := range map[string]int{"j": 2, ">": 1, "*": 1, "j.7": 1} {
 		if n, err := b.Queued(ctx, Chunks, job); n != want || err != nil {
 			t.Errorf("%d chunks of %q are queued, want %d; %v", n, job, want, err)
 		}
@@ -192,8 +193,12 @@ func TestQueueNames(t *testing.T) {
 	if err := b.Purge(ctx, Chunks, ">"); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := b.Queued(ctx, Chunks, ""); n != 6 || err != nil {
-		t.Errorf("%d chunks are queued after one job of one was purged; %v", n, err)
+	if n, err := b.Queued(ctx, Chunks, "j"); n != 2 || err != nil {
+		t.Errorf("%d chunks are queued after another job was purged; %v", n, err)
+	}
+	want := []string{"*", "größer als", "j", "j.7", "j=2e7"}
+	if jobs, err := b.Offered(ctx); !slices.Equal(jobs, want) || err != nil {
+		t.Errorf("offered are %q, want %q; %v", jobs, want, err)
 	}
 }
 
@@ -203,6 +208,9 @@ func TestQueueRefuses(t *testing.T) {
 	hub := startHub(t, nil)
 	b := connect(t, hub.JoinURL(), "w1")
 	ctx := testContext(t)
+	if err := b.Offer(ctx, "j"); err != nil {
+		t.Fatal(err)
+	}
 	long := string(make([]byte, MaxName+1))
 	for _, w := range []Work{{Chunks, "", "1"}, {Chunks, "j", ""}, {Chunks, long, "1"}} {
 		if _, err := b.Queue(ctx, w, nil); !errors.Is(err, ErrName) {
@@ -212,7 +220,7 @@ func TestQueueRefuses(t *testing.T) {
 	if _, err := b.Queue(ctx, chunk(1), make([]byte, MaxBody+1)); err == nil {
 		t.Error("a body that is too long was taken")
 	}
-	if n, err := b.Queued(ctx, Chunks, ""); n != 0 || err != nil {
+	if n, err := b.Queued(ctx, Chunks, "j"); n != 0 || err != nil {
 		t.Errorf("%d are queued, %v", n, err)
 	}
 }
@@ -222,14 +230,14 @@ func TestFetchGivenUp(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)
 	b := connect(t, hub.JoinURL(), "w1", func(c *Config) { c.AckWait = time.Hour })
-	if err := b.Ensure(testContext(t)); err != nil {
+	if err := b.Offer(testContext(t), "j"); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 20 {
 		ctx, cancel := context.WithCancel(testContext(t))
 		given := make(chan error)
 		go func() {
-			_, ok, err := b.Fetch(ctx, Chunks, patience)
+			_, ok, err := b.Fetch(ctx, Chunks, "j", patience)
 			if ok {
 				err = errors.New("got it")
 			}
@@ -245,28 +253,6 @@ func TestFetchGivenUp(t *testing.T) {
 	mustFetch(t, b, Chunks)
 }
 
-// What is put in anew is given out anew, and whoever had it before does not take it out again.
-func TestRequeue(t *testing.T) {
-	t.Parallel()
-	hub := startHub(t, nil)
-	b := connect(t, hub.JoinURL(), "w1", func(c *Config) { c.AckWait = time.Hour })
-	ctx := testContext(t)
-	mustQueue(t, b, chunk(1), "old")
-	mustQueue(t, b, chunk(2), "other")
-	old := mustFetch(t, b, Chunks)
-	if err := b.Requeue(ctx, chunk(1), []byte("new")); err != nil {
-		t.Fatal(err)
-	}
-	if err := old.Done(ctx); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"other", "new"} {
-		if d := mustFetch(t, b, Chunks); string(d.Body) != want {
-			t.Errorf("got %q, want %q", d.Body, want)
-		}
-	}
-}
-
 // Who does not work has not been told how long AckWait is: it stays what those who work have said, whatever he does.
 func TestAckWaitIsTheWorkers(t *testing.T) {
 	t.Parallel()
@@ -277,7 +263,7 @@ func TestAckWaitIsTheWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	worker := connect(t, hub.JoinURL(), "w1", func(c *Config) { c.AckWait = 7 * time.Second })
-	if err := worker.Ensure(ctx); err != nil {
+	if err := worker.Offer(ctx, "j"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := visitor.Check(ctx)
@@ -285,12 +271,29 @@ func TestAckWaitIsTheWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range []Kind{Chunks, Tasks} {
-		c, err := worker.js.Consumer(ctx, worker.workStream(), worker.streams.Load().consumer(k))
+		c, err := worker.js.Consumer(ctx, worker.workStream(), worker.streams.Load().consumer(k, "j"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := c.CachedInfo().Config.AckWait; got != 7*time.Second {
 			t.Errorf("a %s comes again after %v", k, got)
 		}
+	}
+}
+
+// One job's chunks wait behind no other's, however many are before them.
+func TestJobsApart(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	b := connect(t, hub.JoinURL(), "w1")
+	for n := range 50 {
+		mustQueue(t, b, chunk(n), "")
+	}
+	mustQueue(t, b, Work{Chunks, "late", "0"}, "")
+	if d := mustFetchOf(t, b, Chunks, "late"); d.Work.Job != "late" {
+		t.Errorf("got %v", d.Work)
+	}
+	if d := mustFetch(t, b, Chunks); d.Work != chunk(0) {
+		t.Errorf("got %v", d.Work)
 	}
 }

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -59,6 +60,10 @@ func TestThreeHubs(t *testing.T) {
 	b := connect(t, url, "w1")
 	ctx := testContext(t)
 	eventually(t, "the three have found each other", func() bool { return b.Ensure(ctx) == nil })
+	if _, err := b.Queued(ctx, Chunks, "j"); !errors.Is(err, ErrGone) {
+		t.Errorf("counted before it is offered: %v", err)
+	}
+	eventually(t, "chunks are offered", func() bool { return b.Offer(ctx, "j") == nil })
 	info, err := b.settingsOf(ctx, b.workStream())
 	if err != nil || info.Config.Replicas != 3 {
 		t.Fatalf("%d replicas, %v", info.Config.Replicas, err)
@@ -99,7 +104,7 @@ func TestThreeHubs(t *testing.T) {
 	}
 	for range hubs {
 		eventually(t, "work is given out", func() bool {
-			d, ok, err := b.Fetch(ctx, Chunks, time.Second)
+			d, ok, err := b.Fetch(ctx, Chunks, "j", time.Second)
 			return err == nil && ok && d.Done(ctx) == nil
 		})
 	}

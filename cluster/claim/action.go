@@ -9,8 +9,8 @@ type Action interface{ action() }
 
 // What to say to the queue.
 type (
-	// Fetch asks for a chunk: [Delivered] or [FetchEnded].
-	Fetch struct{}
+	// Fetch asks for a chunk of a job: [Delivered] or [FetchEnded].
+	Fetch struct{ Job string }
 	// Beat says that a chunk is being worked on. It is to end within a bound, a second or
 	// two: [BeatEnded].
 	Beat struct{ ID, Delivery ID }

@@ -45,17 +45,20 @@ type Config struct {
 	Who string
 	// Concurrency is how many calls the worker may have in flight.
 	Concurrency int
-	// InHand is how many items of all jobs the worker's stream takes in, those in flight
-	// included: no job that shares it with others has more than its share of it. 0: no bound
-	// but the stream's own.
-	InHand int
+	// Ahead is how many items wait in the worker's stream for their next call. Jobs have it in equal parts,
+	// whatever else flies, and a new job adds its part at once. 0: no bound but the stream's own.
+	Ahead int
 
 	AckWait time.Duration // the queue's: after so long without a heartbeat it gives a chunk out again
 	AskTime time.Duration // what another worker has to answer in
 	Grace   time.Duration // for so long after a reconnect silence is no death
 }
 
-// AtHand is how many chunks a worker claims at once: two, so that one is being read while the last
+// JobsAtHand is how many jobs a worker works on at once. Each of them has chunks of its own here, so a job whose
+// limit is bound holds up no other.
+const JobsAtHand = 64
+
+// AtHand is how many chunks of one job a worker claims at once: two, so that one is being read while the last
 // calls of the other are in flight; and one for each thousand calls in flight, as
 // no chunk has more than a thousand items.
 func (c Config) AtHand() int { return 2 + c.Concurrency/1000 }

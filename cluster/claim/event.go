@@ -18,8 +18,13 @@ type (
 		Delivery ID
 		Chunk    Chunk
 	}
-	// FetchEnded says that a [Fetch] ended without a chunk.
-	FetchEnded struct{ Err error }
+	// FetchEnded says that a [Fetch] of a job ended without a chunk.
+	FetchEnded struct {
+		Job string
+		Err error
+	}
+	// Offered says of which jobs the queue has chunks, or had lately.
+	Offered struct{ Jobs []string }
 	// BeatEnded says how a [Beat] ended. Forgotten says beside an Err that the queue knows nothing of the
 	// delivery: it has lost what it knew, and will give the chunk out as one that nobody has.
 	BeatEnded struct {
@@ -159,6 +164,7 @@ type (
 
 func (Delivered) event()    {}
 func (FetchEnded) event()   {}
+func (Offered) event()      {}
 func (BeatEnded) event()    {}
 func (Acked) event()        {}
 func (PartLooked) event()   {}

@@ -15,9 +15,8 @@ type Machine struct {
 	canceled  map[string]bool // jobs; one for each that was canceled and not resumed since the worker began
 	draining  bool
 
-	fetching bool      // a Fetch is under way
-	fetchAt  time.Time // not before that
-	out      []Action
+	sources sources // of the jobs that have chunks
+	out     []Action
 }
 
 // New makes a machine that has no claims. Before the first chunk is delivered it is told since
@@ -53,8 +52,8 @@ func (m *Machine) Ready(now time.Time) Ready {
 
 // wake is when something is due next.
 func (m *Machine) wake() (at time.Time) {
-	if !m.fetching && m.wantsChunk() {
-		at = m.fetchAt
+	if !m.draining {
+		at = m.wakeOfSources()
 	}
 	for _, c := range m.claims {
 		at = sooner(at, m.wakeOf(c))
@@ -70,18 +69,8 @@ func (m *Machine) pass(now time.Time) {
 
 func (m *Machine) do(a Action) { m.out = append(m.out, a) }
 
-// fetch asks for a chunk, one at a time, while there are few at hand.
-func (m *Machine) fetch() {
-	if !m.fetching && m.wantsChunk() && !m.now.Before(m.fetchAt) {
-		m.fetching = true
-		m.do(Fetch{})
-	}
-}
-
-func (m *Machine) wantsChunk() bool { return !m.draining && len(m.claims) < m.cfg.AtHand() }
-
 // Idle reports whether a machine that was told to drain has nothing left to do.
-func (m *Machine) Idle() bool { return m.draining && !m.fetching && len(m.claims) == 0 }
+func (m *Machine) Idle() bool { return m.draining && !m.sources.busy() && len(m.claims) == 0 }
 
 // Holds reports whether this worker works on a chunk: the answer to whoever asks before it claims
 // the chunk. A claim that has not named itself yet has nothing that another could not do as well;
@@ -98,7 +87,9 @@ func (m *Machine) Step(now time.Time, e Event) {
 	case Delivered:
 		m.delivered(e)
 	case FetchEnded:
-		m.fetchEnded(e.Err)
+		m.fetchEnded(e)
+	case Offered:
+		m.sources.offer(e.Jobs)
 	case Told:
 		m.told(e)
 	case Connected:

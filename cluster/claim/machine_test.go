@@ -2,6 +2,7 @@ package claim
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -111,7 +112,7 @@ func nonsense(rng *rand.Rand, delivery *ID) Event {
 		*delivery++
 		return Delivered{*delivery, chunk}
 	case 2:
-		return FetchEnded{err}
+		return FetchEnded{"j", err}
 	case 3, 4:
 		return BeatEnded{id, err, err != nil && rng.IntN(2) == 0}
 	case 5:
@@ -154,11 +155,12 @@ func rare(rng *rand.Rand, id ID, chunk Chunk, name Name) Event {
 		Canceled{"j"},
 		Resumed{"j"},
 		Resumed{"j"},
+		Offered{[]string{"j", "k"}[:rng.IntN(3)]},
 		ReadOut{ID: id},
 		JournalBroke{id, errors.New("full")},
 		Unrun{id, 0},
 		ReadOut{ID: id},
-	}[rng.IntN(9)]
+	}[rng.IntN(10)]
 }
 
 // What is drained stays so, and does nothing more once all is over.
@@ -205,13 +207,13 @@ func TestOldestFirst(t *testing.T) {
 	atWork(t, m, now, 1, Chunk{"j", 8, 0})
 	atWork(t, m, now, 2, Chunk{"j", 7, 0})
 	for item := range 3 {
-		if id, ok := m.Next(); id != 1 || !ok {
+		if id, ok := m.Next(func(ID) bool { return true }); id != 1 || !ok {
 			t.Fatalf("item %d is of %d, %v", item, id, ok)
 		}
 		m.Step(now, Fed{1, item})
 	}
 	m.Step(now, ReadOut{ID: 1})
-	if id, ok := m.Next(); id != 2 || !ok {
+	if id, ok := m.Next(func(ID) bool { return true }); id != 2 || !ok {
 		t.Fatalf("then %d, %v", id, ok)
 	}
 }
@@ -226,10 +228,62 @@ func TestNoShare(t *testing.T) {
 	atWork(t, m, now, 1, Chunk{"j", 7, 0})
 	atWork(t, m, now, 2, Chunk{"k", 7, 0})
 	for item, want := range []ID{1, 2, 1, 2, 1} {
-		id, ok := m.Next()
+		id, ok := m.Next(func(ID) bool { return true })
 		if id != want || !ok {
 			t.Fatalf("item %d is of %d, %v", item, id, ok)
 		}
 		m.Step(now, Fed{id, item})
+	}
+}
+
+// A worker works on so many jobs at once and no more. Of the others each has its turn, also where those that are asked have
+// nothing.
+func TestJobsAtHand(t *testing.T) {
+	m, err := New(Config{Who: "me"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1_000_000, 0)
+	var jobs []string
+	for n := range 2 * JobsAtHand {
+		jobs = append(jobs, fmt.Sprint("j", n))
+	}
+	m.Step(now, Offered{jobs})
+	asked, under := map[string]bool{}, m.Ready(now).Do
+	for range 4 {
+		if len(under) != JobsAtHand {
+			t.Fatalf("%d are asked at once", len(under))
+		}
+		for _, a := range under {
+			asked[a.(Fetch).Job] = true
+			m.Step(now, FetchEnded{Job: a.(Fetch).Job})
+		}
+		under = m.Ready(now).Do
+	}
+	if len(asked) != len(jobs) {
+		t.Errorf("%d of %d jobs were asked", len(asked), len(jobs))
+	}
+	for n, a := range under {
+		m.Step(now, Delivered{ID(n + 1), Chunk{a.(Fetch).Job, 0, 0}})
+	}
+	for _, a := range m.Ready(now).Do {
+		if f, is := a.(Fetch); is && m.held()[f.Job] == 0 {
+			t.Errorf("%s is fetched beside %d jobs at hand", f.Job, len(m.held()))
+		}
+	}
+}
+
+// A claim that has nothing read keeps no other job waiting, and its own later ones only.
+func TestUnreadWaitsAlone(t *testing.T) {
+	m, err := New(Config{Who: "me"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1_000_000, 0)
+	atWork(t, m, now, 1, Chunk{"j", 7, 0})
+	atWork(t, m, now, 2, Chunk{"j", 8, 0})
+	atWork(t, m, now, 3, Chunk{"k", 7, 0})
+	if id, ok := m.Next(func(id ID) bool { return id != 1 }); id != 3 || !ok {
+		t.Errorf("next is %d, %v", id, ok)
 	}
 }

@@ -91,14 +91,14 @@ func (l *life) do(a Action) {
 }
 
 func (l *life) fetch() {
-	ended := func(err error) { l.step(FetchEnded{err}) }
+	ended := func(err error) { l.step(FetchEnded{"j", err}) }
 	if !l.online {
 		l.at(0, func() { ended(errBus) })
 		return
 	}
 	number := l.number
 	l.at(pullTime+requestTime, func() {
-		if l.number == number && l.m.fetching {
+		if l.number == number && l.m.sources.busy() {
 			ended(nil)
 		}
 	})
@@ -161,7 +161,7 @@ func (l *life) feed() bool {
 	if len(l.stream)+l.busy >= 2*l.w.concurrency+2 {
 		return false
 	}
-	id, ok := l.m.Next()
+	id, ok := l.m.Next(func(ID) bool { return true })
 	if !ok {
 		return false
 	}

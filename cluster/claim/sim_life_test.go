@@ -75,6 +75,7 @@ func (w *world) born(slot int) {
 	if l.m, err = New(Config{Who: l.name, Concurrency: w.concurrency}); err != nil {
 		panic(err)
 	}
+	l.m.Step(l.clock(), Offered{[]string{"j"}})
 	w.lives[l.name], w.slots[slot] = l, l
 	w.log("%s is born", l.name)
 	l.readJob()

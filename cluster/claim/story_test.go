@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,7 +54,7 @@ type teller struct {
 
 // tell tells a story anew: what is indented in it is left out, and made again.
 func tell(t *testing.T, story string) string {
-	m, err := New(Config{Who: "me", Concurrency: 8, InHand: 3})
+	m, err := New(Config{Who: "me", Concurrency: 8, Ahead: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func (s *teller) hear(words []string) {
 		s.now = s.wake
 		fmt.Fprintf(&s.out, "    (at %v)\n", s.now.Sub(s.start))
 	case what == "next":
-		id, ok := s.m.Next()
+		id, ok := s.m.Next(func(ID) bool { return true })
 		fmt.Fprintf(&s.out, "    (claim %d, %v)\n", id, ok)
 	case what == "holds":
 		fmt.Fprintf(&s.out, "    (%v)\n", s.m.Holds(s.chunk(rest[0])))
@@ -113,7 +114,9 @@ func (s *teller) event(what string, rest []string) Event {
 	case "connected":
 		return Connected{s.now}
 	case "no-chunk":
-		return FetchEnded{err}
+		return FetchEnded{rest[0], err}
+	case "offered":
+		return Offered{slices.DeleteFunc(rest, func(s string) bool { return s == "" })}
 	case "delivered":
 		return Delivered{s.id(rest[0]), s.chunk(rest[1])}
 	case "told":

@@ -18,7 +18,7 @@ import (
 
 // delivered begins a claim.
 func (m *Machine) delivered(e Delivered) {
-	m.fetching = false
+	m.sources.ended(e.Chunk.Job, time.Time{})
 	had := m.of(e.Chunk)
 	switch {
 	case had != nil:
@@ -48,13 +48,6 @@ func (m *Machine) again(c *claim, delivery ID) {
 	}
 	m.do(Drop{c.delivery, "given out again"})
 	c.delivery = delivery
-}
-
-func (m *Machine) fetchEnded(err error) {
-	m.fetching = false
-	if err != nil {
-		m.fetchAt = m.now.Add(pause)
-	}
 }
 
 // partLooked goes on without a part, or to the end with one.

@@ -7,23 +7,29 @@ package claim
 //	read ─▶ fed ─begun, Go─▶ flying ─took─▶ unsaved ─saved─▶ (counts)
 //	         └─begun, Refuse; unrun─▶ ∅ ◀─unrun┘
 
-// Next tells from which claim an item is to be read next; false: from none now. It is the oldest one
-// of the job that has the fewest items in hand, so that jobs that share a stream have it in
+// Next tells from which claim an item is to be read next, of those that have one ready; false: from none now. It
+// is the oldest one of the job that has the fewest items waiting for a call: jobs share the stream in
 // equal parts, and none fills it with items that wait for a limit of theirs.
-func (m *Machine) Next() (ID, bool) {
-	fed := make(map[string]int)
+func (m *Machine) Next(ready func(ID) bool) (ID, bool) {
+	waiting := make(map[string]int)
 	for _, c := range m.claims {
 		if c.state == working {
-			fed[c.chunk.Job] += len(c.items)
+			waiting[c.chunk.Job] += len(c.items) - c.flying
 		}
 	}
 	var next *claim
+	met := make(map[string]bool)
 	for _, c := range m.claims {
-		if c.feeds() && (next == nil || fed[c.chunk.Job] < fed[next.chunk.Job]) {
+		job := c.chunk.Job
+		if !c.feeds() || met[job] {
+			continue
+		}
+		met[job] = true
+		if ready(c.id) && (next == nil || waiting[job] < waiting[next.chunk.Job]) {
 			next = c
 		}
 	}
-	if next == nil || m.hasShare(fed[next.chunk.Job], len(fed)) {
+	if next == nil || m.hasShare(waiting[next.chunk.Job], len(waiting)) {
 		return 0, false
 	}
 	return next.id, true
@@ -31,9 +37,9 @@ func (m *Machine) Next() (ID, bool) {
 
 func (c *claim) feeds() bool { return c.state == working && c.exit == stays && !c.read }
 
-// hasShare reports whether a job has its share of the stream, or more.
+// hasShare reports whether a job has its share of what may wait, or more.
 func (m *Machine) hasShare(items, jobs int) bool {
-	return m.cfg.InHand > 0 && jobs > 1 && items >= (m.cfg.InHand+jobs-1)/jobs
+	return m.cfg.Ahead > 0 && items >= (m.cfg.Ahead+jobs-1)/jobs
 }
 
 func (m *Machine) fed(c *claim, item int) {

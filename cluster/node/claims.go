@@ -17,6 +17,8 @@ import (
 const (
 	// fetchWait is how long one look into the queue for a chunk waits.
 	fetchWait = 5 * time.Second
+	// offersEvery is how often a worker looks which jobs have chunks: a new one waits for that.
+	offersEvery = time.Second
 	// takenKept is how many words of those who take chunks over may wait to be heard.
 	takenKept = 256
 )
@@ -27,11 +29,8 @@ type queue struct {
 	heeder *heeder
 }
 
-func (q queue) Fetch(ctx context.Context) (executor.Delivery, bool, error) {
-	d, came, err := q.bus.Fetch(ctx, bus.Chunks, fetchWait)
-	if errors.Is(err, bus.ErrGone) {
-		err = errors.Join(err, q.bus.Ensure(ctx))
-	}
+func (q queue) Fetch(ctx context.Context, job string) (executor.Delivery, bool, error) {
+	d, came, err := q.bus.Fetch(ctx, bus.Chunks, job, fetchWait)
 	if came {
 		q.heeder.arrive(ctx, d.Work.Job)
 	}
@@ -121,6 +120,22 @@ func (w *worker) hearTaken(ctx context.Context, taken *bus.Feed[bus.Taken]) {
 			if ok && named {
 				w.exec.Told(c, name)
 			}
+		}
+	}
+}
+
+// watchOffers tells the executor of which jobs there are chunks. While the bus is away those stay that were there.
+func (w *worker) watchOffers(ctx context.Context) {
+	ticker := w.clock.NewTicker(offersEvery)
+	defer ticker.Stop()
+	for {
+		if jobs, err := w.bus.Offered(ctx); err == nil {
+			w.exec.Offer(jobs)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.Chan():
 		}
 	}
 }

@@ -20,9 +20,6 @@ const (
 	lookEvery = time.Second
 	// listEvery is how often he looks at the store for jobs and parts that nobody has told him of.
 	listEvery = time.Minute
-	// mendEvery is how often he looks whether the queue holds work back that nobody has: a hub that came up on a damaged
-	// store may. It is three requests of a millisecond each.
-	mendEvery = 10 * time.Second
 	// workerGone is after how long a worker that has said nothing does not count any more.
 	workerGone = 10 * time.Second
 	// newsKept is how many words may wait to be heard: a second of fast chunks. What is lost is seen
@@ -39,7 +36,6 @@ type foreman struct {
 	jobs   map[string]*overseen
 	seen   map[string]time.Time // workers, and when each was heard of last
 	listed time.Time
-	mended time.Time // when the queue was last looked at
 	// connected is since when the bus is there: what was said before was perhaps not heard.
 	connected time.Time
 }
@@ -210,18 +206,6 @@ func (f *foreman) look(ctx context.Context) {
 			f.sayf("job %s: %v", name, err)
 		}
 	}
-	f.mend(ctx, f.clock.Now())
-}
-
-// mend has work given out that the queue holds back, every now and then. A bus that is away is asked again then.
-func (f *foreman) mend(ctx context.Context, now time.Time) {
-	if now.Sub(f.mended) < mendEvery {
-		return
-	}
-	f.mended = now
-	if mended, _ := f.bus.Mend(ctx); mended {
-		f.sayf("the queue held work back that nobody had, and gives it out again")
-	}
 }
 
 // lookAround looks for what was not told: for jobs that are new, and whether those that are being worked on have
@@ -290,11 +274,9 @@ func (f *foreman) serve(ctx context.Context, o *overseen) error {
 	case job.Running:
 		f.weigh(ctx, o, o.record.Weight)
 		return f.fill(ctx, o)
-	case job.Refused, job.Canceled, job.Stopped:
+	case job.Done, job.Refused, job.Canceled, job.Stopped: // whoever has a chunk of one that is done finds its part
 		f.weigh(ctx, o, 0)
 		return f.purge(ctx, o)
-	case job.Done: // whoever gets a chunk that is still in the queue finds its part
-		f.weigh(ctx, o, 0)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (x *indexer) run(ctx context.Context) {
 
 // next waits for a task and does it.
 func (x *indexer) next(ctx context.Context) {
-	d, found, err := x.node.bus.Fetch(ctx, bus.Tasks, taskWait)
+	d, found, err := x.node.bus.Fetch(ctx, bus.Tasks, "", taskWait)
 	if err != nil {
 		x.node.pause(ctx)
 	} else if found {

@@ -23,8 +23,11 @@ func (f *foreman) fill(ctx context.Context, o *overseen) error {
 	}
 	missing := o.ledger.Len() - o.ledger.Done()
 	queued, err := f.bus.Queued(ctx, bus.Chunks, o.record.Job)
+	if errors.Is(err, bus.ErrGone) {
+		queued, err = 0, f.bus.Offer(ctx, o.record.Job)
+	}
 	if err != nil {
-		return f.unqueued(ctx, err)
+		return err
 	}
 	if queued >= min(missing, QueuedAhead/2) {
 		return nil
@@ -75,8 +78,8 @@ func (f *foreman) unqueued(ctx context.Context, err error) error {
 	return err
 }
 
-// purge takes what a job that has ended has in the queue out of it, once: whoever begins to work later does not know
-// that it has ended. The keeper before may have died before he did.
+// purge takes what a job that has ended has in the queue out of it, once, and offers it no longer: whoever begins to work
+// later does not know that it has ended. The keeper before may have died before he did.
 func (f *foreman) purge(ctx context.Context, o *overseen) error {
 	if o.purged {
 		return nil

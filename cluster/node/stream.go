@@ -19,7 +19,7 @@ import (
 func (w *worker) stream(ctx context.Context) error {
 	opts := append(w.how.Options[:len(w.how.Options):len(w.how.Options)],
 		batch.WithConcurrency(w.how.Concurrency), batch.WithControl(w.control), batch.WithClock(w.clock), batch.WithSeed(w.cfg.Seed),
-		batch.WithPool(neverUsed, neverUsed), batch.WithReadAhead(w.ahead()))
+		batch.WithPool(neverUsed, neverUsed), batch.WithReadAhead(streamTimes*w.ahead()))
 	var ended error
 	for res, err := range batch.Stream(ctx, w.items(ctx), w.exec.Call, opts...) {
 		if err != nil {
@@ -40,9 +40,12 @@ const (
 	// and each takes a permit to be told so, which is another's meanwhile.
 	aheadMost  = batch.DefaultReadAhead
 	aheadTimes = 2
+	// streamTimes is how many times that the stream has room for: jobs that come one after the other while nothing
+	// leaves have all of it, then a half, then a third, up to a 64th.
+	streamTimes = 5
 )
 
-// ahead is how many items may wait in the stream.
+// ahead is how many items wait in the stream, of all jobs.
 func (w *worker) ahead() int { return min(aheadMost, aheadTimes*w.how.Concurrency) }
 
 // neverUsed names a pool and a lane that no item has. While there is a lane that may yet flow, a stream goes on:

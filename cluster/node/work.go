@@ -96,7 +96,7 @@ func (n *Node) workInAccord(ctx context.Context, how Worker, a *accord) (err err
 func (w *worker) newExecutor() (err error) {
 	w.heeder = w.newHeeder(func(job string) { w.exec.Cancel(job) }, func(job string) { w.exec.Resume(job) })
 	w.exec, err = executor.New(executor.Config{
-		Claim:     claim.Config{Who: w.Name(), Concurrency: w.how.Concurrency, InHand: w.ahead() + w.how.Concurrency, AckWait: w.cfg.Times.AckWait},
+		Claim:     claim.Config{Who: w.Name(), Concurrency: w.how.Concurrency, Ahead: w.ahead(), AckWait: w.cfg.Times.AckWait},
 		Connected: w.bus.ReconnectedAt(), Store: w.home, Queue: queue{w.bus, w.heeder}, Peers: peers{w.Node}, Open: w.openJob, Clock: w.clock, Say: w.cfg.Say,
 		Journal: store.JournalConfig{Every: w.how.SaveEvery},
 	})
@@ -134,7 +134,7 @@ func (w *worker) run(ctx context.Context) error {
 func (w *worker) start(ctx context.Context, taken *bus.Feed[bus.Taken]) *tasks {
 	parts := &tasks{}
 	for _, part := range []func(context.Context){
-		w.jobs.run, w.link.run, (&indexer{w.Node, w.jobs}).run, w.drain, w.drainIfKeeperDiffers, w.watchBus, w.heeder.run, w.sayStatus,
+		w.jobs.run, w.link.run, (&indexer{w.Node, w.jobs}).run, w.drain, w.drainIfKeeperDiffers, w.watchBus, w.watchOffers, w.heeder.run, w.sayStatus,
 		func(ctx context.Context) { w.hearTaken(ctx, taken) },
 	} {
 		parts.start(func() { part(ctx) })

@@ -327,39 +327,6 @@ func TestStoppedByTheProvider(t *testing.T) {
 	}
 }
 
-// A hub whose store is damaged may hold back what nobody has done. The keeper's process sees that, and has it given out.
-func TestWorkThatIsHeldBack(t *testing.T) {
-	c := newCluster(t)
-	begun := make(chan struct{}, 1000)
-	end := c.workers(1, func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
-		begun <- struct{}{}
-		return answer(ctx, it)
-	})
-	n, r := c.submitted(2000)
-	<-begun
-	for _, err := range end() {
-		t.Error(err)
-	}
-	c.hub.Shutdown()
-	states, err := filepath.Glob(filepath.Join(c.dir, "hub", "jetstream", "jetstream", "*", "streams", "*", "obs", "chunk-*", "o.dat"))
-	if err != nil || len(states) != 1 {
-		t.Fatalf("%v %v", states, err)
-	}
-	// A hundred were delivered, it says, and all of them are done; see package bus for the format.
-	if err := os.WriteFile(states[0], []byte{22, 2, 100, 100, 100, 100, 0, 0}, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c.startHub()
-	end = c.workers(1, answer)
-	s := c.waitFor(n, r.Job, job.Done)
-	if s.Items != 2000 || s.Parts != s.Chunks {
-		t.Errorf("%+v", s)
-	}
-	for _, err := range end() {
-		t.Error(err)
-	}
-}
-
 // How often an item may fail is its job's to say, on every worker; and its limit is called as whoever calls names it.
 func TestAJobsOwnBoundsAndLimit(t *testing.T) {
 	c := newCluster(t)

@@ -21,8 +21,9 @@ import (
 
 // A Queue gives out chunks.
 type Queue interface {
-	// Fetch waits for a chunk, seconds and not for ever: false if none came. It ends with ctx.
-	Fetch(ctx context.Context) (d Delivery, came bool, err error)
+	// Fetch waits for a chunk of a job, seconds and not for ever: false if none came. It ends with ctx. It is called by
+	// several goroutines, each for another job.
+	Fetch(ctx context.Context, job string) (d Delivery, came bool, err error)
 }
 
 // A Delivery is a chunk that was given out. Its methods are called by several goroutines, and end with ctx.

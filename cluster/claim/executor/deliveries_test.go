@@ -44,9 +44,9 @@ type foreignQueue struct {
 	returned *time.Duration
 }
 
-func (q *foreignQueue) Fetch(ctx context.Context) (Delivery, bool, error) {
+func (q *foreignQueue) Fetch(ctx context.Context, job string) (Delivery, bool, error) {
 	if q.given {
-		return q.Queue.Fetch(ctx)
+		return q.Queue.Fetch(ctx, job)
 	}
 	q.given = true
 	return foreignDelivery{q: q}, true, nil
@@ -183,8 +183,8 @@ type cutQueue struct {
 	cut *chan struct{}
 }
 
-func (q cutQueue) Fetch(ctx context.Context) (Delivery, bool, error) {
-	d, came, err := q.Queue.Fetch(ctx)
+func (q cutQueue) Fetch(ctx context.Context, job string) (Delivery, bool, error) {
+	d, came, err := q.Queue.Fetch(ctx, job)
 	return cutDelivery{d, q}, came, err
 }
 

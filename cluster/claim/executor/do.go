@@ -15,7 +15,7 @@ import (
 func (x *Executor) do(a claim.Action) {
 	switch a := a.(type) {
 	case claim.Fetch:
-		x.fetch()
+		x.fetch(a.Job)
 	case claim.Return:
 		x.putBack(a)
 	case claim.Drop:
@@ -75,17 +75,17 @@ type delivered struct {
 	chunk job.Chunk
 }
 
-func (x *Executor) fetch() {
-	ctx, cancel := context.WithCancel(x.ctx)
-	x.stopFetch = cancel
+func (x *Executor) fetch(job string) {
 	x.beside(func() func() {
-		defer cancel()
-		d, came, err := x.cfg.Queue.Fetch(ctx)
+		d, came, err := x.cfg.Queue.Fetch(x.fetching, job)
 		if err != nil || !came {
-			return func() { x.step(claim.FetchEnded{Err: err}) }
+			return func() { x.step(claim.FetchEnded{Job: job, Err: err}) }
 		}
 		c, err := chunkOf(d.Body())
-		return func() { x.delivered(delivered{d, c}, err) }
+		if err == nil && c.Job != job {
+			err = fmt.Errorf("%v is queued as one of job %s", &c, job)
+		}
+		return func() { x.delivered(delivered{d, c}, job, err) }
 	})
 }
 
@@ -100,14 +100,14 @@ func chunkOf(body []byte) (c job.Chunk, err error) {
 }
 
 // delivered begins a claim. What cannot be read a newer worker may have to do.
-func (x *Executor) delivered(d delivered, err error) {
+func (x *Executor) delivered(d delivered, job string, err error) {
 	x.number++
 	x.deliveries[x.number] = d
 	if err == nil {
 		x.step(claim.Delivered{Delivery: x.number, Chunk: nameOf(&d.chunk)})
 		return
 	}
-	x.step(claim.FetchEnded{Err: err})
+	x.step(claim.FetchEnded{Job: job, Err: err})
 	x.putBack(claim.Return{Delivery: x.number, After: x.machine.Config().AckWait, Why: "it is not a chunk: " + err.Error()})
 }
 

@@ -64,7 +64,8 @@ type Executor struct {
 	leaving    bool
 	draining   bool
 	deliveries map[claim.ID]delivered
-	number     claim.ID // of the latest delivery
+	number     claim.ID        // of the latest delivery
+	fetching   context.Context // what fetches have time in
 	stopFetch  context.CancelFunc
 	desks      map[claim.ID]*desk
 	begins     map[place]*begin
@@ -87,7 +88,6 @@ func New(cfg Config) (*Executor, error) {
 		cfg: cfg, machine: machine, news: make(chan func()), took: make(chan taken), want: make(chan chan<- *Item),
 		over: make(chan struct{}), joins: make(chan struct{}, joinsAtOnce),
 		deliveries: make(map[claim.ID]delivered), desks: make(map[claim.ID]*desk), begins: make(map[place]*begin),
-		stopFetch: func() {},
 	}, nil
 }
 
@@ -98,6 +98,7 @@ func (x *Executor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	x.ctx, x.timer = ctx, x.cfg.Clock.NewTimer(time.Hour)
 	x.closing, x.hurry = context.WithCancel(ctx)
+	x.fetching, x.stopFetch = context.WithCancel(ctx)
 	defer x.timer.Stop()
 	err := x.own()
 	cancel()

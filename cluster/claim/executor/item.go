@@ -104,8 +104,8 @@ func (x *Executor) feed() (fed bool) {
 		x.give(nil)
 		return false
 	}
-	id, ok := x.machine.Next()
-	if !ok || len(x.desks[id].ready) == 0 { // it is being read
+	id, ok := x.machine.Next(func(id claim.ID) bool { return len(x.desks[id].ready) > 0 })
+	if !ok {
 		return false
 	}
 	d := x.desks[id]

@@ -145,7 +145,7 @@ func startBus(t *testing.T, c *child) *bus.Bus {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	if err := b.Ensure(t.Context()); err != nil {
+	if err := b.Offer(t.Context(), testJob); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -290,6 +290,7 @@ func (c *child) work() error {
 	}()
 	ran := make(chan error, 1)
 	go func() { ran <- x.Run(ctx) }()
+	x.Offer([]string{testJob})
 	for res, err := range batch.Stream(ctx, x.Items(), x.Call, batch.WithPlainLaw(), batch.WithConcurrency(inProcess)) {
 		if err != nil {
 			return err
@@ -387,8 +388,8 @@ type (
 	busPeers    struct{ *bus.Bus }
 )
 
-func (q busQueue) Fetch(ctx context.Context) (Delivery, bool, error) {
-	d, came, err := q.Bus.Fetch(ctx, bus.Chunks, time.Second)
+func (q busQueue) Fetch(ctx context.Context, job string) (Delivery, bool, error) {
+	d, came, err := q.Bus.Fetch(ctx, bus.Chunks, job, time.Second)
 	return busDelivery{d}, came, err
 }
 

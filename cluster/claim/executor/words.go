@@ -41,6 +41,9 @@ func (x *Executor) Drain() {
 	})
 }
 
+// Offer says of which jobs the queue has chunks: nothing is fetched of others.
+func (x *Executor) Offer(jobs []string) { x.hear(claim.Offered{Jobs: jobs}) }
+
 // Cancel says that nothing of a job is to be run any more.
 func (x *Executor) Cancel(job string) { x.hear(claim.Canceled{Job: job}) }
 

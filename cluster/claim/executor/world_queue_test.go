@@ -91,7 +91,7 @@ type mortalQueue struct {
 	dead *grave
 }
 
-func (m mortalQueue) Fetch(ctx context.Context) (Delivery, bool, error) {
+func (m mortalQueue) Fetch(ctx context.Context, _ string) (Delivery, bool, error) {
 	for range 20 {
 		if err := m.dead.dead(); err != nil {
 			return nil, false, err

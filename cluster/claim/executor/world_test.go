@@ -190,6 +190,7 @@ func (w *world) start(name string, change func(*Config), opts ...batch.Option) *
 		k.err = x.Run(ctx)
 		close(k.ran)
 	})
+	both.Go(func() { x.Offer([]string{testJob}) })
 	opts = append([]batch.Option{batch.WithPlainLaw(), batch.WithConcurrency(cfg.Claim.Concurrency), batch.WithSummary(&k.sum)}, opts...)
 	both.Go(func() {
 		for res, err := range batch.Stream(ctx, x.Items(), x.Call, opts...) {
