@@ -19,20 +19,22 @@
 // Which file answers which question:
 //
 //	hub.go            a server in this process       hubconfig.go  where it listens, and how it is set
-//	hubdir.go         what lies in its directory     hubcheck.go, consumerstate.go  is its store whole?
+//	hubdir.go         what lies in its directory     hubcheck.go    is its store whole?
 //	tls.go            who is let in, and by whom     address.go    what a join line says
 //	bus.go, dial.go   a connection                   ensure.go     what must be there
 //	queue.go          queue, count, fetch            delivery.go   heartbeat, done, put back
-//	mend.go           work that would be given out never
 //	words.go, feed.go messages                       inquiry.go    who holds what?
 //	leasekey.go       the lease                      check.go, judge.go  is this bus safe?
 //
 // # What is learned from a server
 //
 // Silence proves nothing, nor does an error: see [ErrNoAnswer] and [ErrGone]. A heartbeat that was answered was heard; whether the work
-// is still ours it does not tell. An acknowledgement takes work out of the queue whoever says it. A hub that
-// was killed remembers deliveries and heartbeats, but for those of its last tenth of a second and to the second; yet
-// AckWait runs on while it is down, and what ran out is given out when it is back.
+// is still ours it does not tell. An acknowledgement takes work out of the queue whoever says it. A single hub
+// that was killed has what was queued and forgets what was given out: all of it is given out again. The claims ask
+// whoever had it before. Three hubs know from each other what is given out.
+//
+// Each job has a consumer of its own, and tasks of all jobs have one. The jobs whose consumers are there are those that are
+// offered to the workers.
 //
 // # Settings
 //

@@ -163,7 +163,7 @@ func TestStoreDeleted(t *testing.T) {
 	if err := old.Working(ctx); !errors.Is(err, ErrGone) {
 		t.Errorf("a heartbeat for a stream that is gone: %v", err)
 	}
-	if err := old.say(ctx, ack, DoneWait); !errors.Is(err, ErrGone) {
+	if err := old.Done(ctx); !errors.Is(err, ErrGone) {
 		t.Errorf("an acknowledgement for a stream that is gone: %v", err)
 	}
 	if n, err := b.Queued(ctx, Chunks, "j"); n != 1 || err != nil {

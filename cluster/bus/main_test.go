@@ -63,6 +63,9 @@ func connect(t testing.TB, url, name string, change ...func(*Config)) *Bus {
 	return b
 }
 
+// patiently has nothing given out twice, however busy the machine is.
+func patiently(c *Config) { c.AckWait = time.Hour }
+
 // eventually waits for something to become true.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()

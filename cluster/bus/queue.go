@@ -270,7 +270,6 @@ func (b *Bus) fetch(ctx context.Context, consumer string, wait time.Duration) (*
 	if err != nil {
 		return nil, kind(err)
 	}
-	asked := b.config.Clock.Now()
 	request := fmt.Sprintf(`{"batch":1,"expires":%d}`, wait.Nanoseconds())
 	pull := "$JS.API.CONSUMER.MSG.NEXT." + b.workStream() + "." + consumer
 	if err = b.nc.PublishRequest(pull, inbox, []byte(request)); err != nil {
@@ -284,7 +283,7 @@ func (b *Bus) fetch(ctx context.Context, consumer string, wait time.Duration) (*
 	if err != nil {
 		return nil, b.missed(ctx, sub, err)
 	}
-	return b.delivered(msg, asked)
+	return b.delivered(msg)
 }
 
 // missed puts back what came between our last look and the end of the subscription.
@@ -306,7 +305,7 @@ const (
 	statusUnheard  = "503"
 )
 
-func (b *Bus) delivered(msg *nats.Msg, asked time.Time) (*Delivery, error) {
+func (b *Bus) delivered(msg *nats.Msg) (*Delivery, error) {
 	switch status := msg.Header.Get("Status"); status {
 	case "":
 	case statusNone, statusExpired:
@@ -316,5 +315,5 @@ func (b *Bus) delivered(msg *nats.Msg, asked time.Time) (*Delivery, error) {
 	default:
 		return nil, fmt.Errorf("answered by %s %s", status, msg.Header.Get("Description"))
 	}
-	return newDelivery(b, msg, asked)
+	return newDelivery(b, msg)
 }
