@@ -216,10 +216,29 @@ func (b *Bus) ensureConsumer(ctx context.Context, k Kind, job string, known *str
 		// first. Three of them know from each other what is given out.
 		MemoryStorage: known.copies == 1,
 	}
-	if _, err := b.js.CreateOrUpdateConsumer(ctx, b.workStream(), config); err != nil {
+	_, err := b.js.CreateOrUpdateConsumer(ctx, b.workStream(), config)
+	if isInTheWay(err) {
+		for _, old := range []string{config.Durable, k.String() + "-" + known.life} {
+			_ = b.js.DeleteConsumer(ctx, b.workStream(), old) // what is not there, or stays, the next line tells
+		}
+		_, err = b.js.CreateOrUpdateConsumer(ctx, b.workStream(), config)
+	}
+	if err != nil {
 		return fmt.Errorf("bus: consumer of %s: %w", k, kind(err))
 	}
 	return nil
+}
+
+// Numbers of the server for a consumer that gives out what another one does, and for one that cannot be changed so.
+const (
+	codeNotUnique jetstream.ErrorCode = 10100
+	codeNotSo     jetstream.ErrorCode = 10012
+)
+
+// isInTheWay reports whether a consumer cannot be made because of one that an earlier version has made.
+func isInTheWay(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == codeNotUnique || api.ErrorCode == codeNotSo)
 }
 
 var _ nats.CustomDialer = (*dialer)(nil)
