@@ -29,6 +29,6 @@
 // asked, and had not saved the answer.
 //
 // Read it in this order: name.go, event.go (what a machine is told), action.go (what it answers),
-// machine.go, claim.go, take.go (how a chunk comes to be worked on), beat.go (heartbeats and doubt), work.go
+// machine.go, fetch.go (of which jobs), claim.go, take.go (how a chunk comes to be worked on), beat.go (heartbeats and doubt), work.go
 // (items), end.go.
 package claim
