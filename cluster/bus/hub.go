@@ -39,13 +39,13 @@ type HubConfig struct {
 	// Advertise is the host, or host:port, by which others reach the hub, for [Hub.JoinURL];
 	// "" is that of Listen, or this machine's name where Listen is every address.
 	Advertise string
-	// Token is what clients must know, at least [MinToken] bytes; "" is the one in Dir, which is
-	// made at the first start.
+	// Token is the admin's, at least [MinToken] bytes; "" is the one in TLSDir, or else the one in Dir, which a
+	// single hub makes at its first start. The tokens of other roles follow from it.
 	Token string
 	// TLS asks for it on a loopback address, too.
 	TLS bool
 	// TLSDir is where ca.pem and ca.key lie, which are made at the first start if they are
-	// missing; "" is tls in Dir. Hubs of one cluster need the same two.
+	// missing; "" is tls in Dir. Hubs of one cluster need the same two, and the same token: see [MakeShared].
 	TLSDir string
 	// Route is the host:port on which this hub hears the others of its cluster; "" for a single hub.
 	Route string
@@ -57,6 +57,7 @@ type HubConfig struct {
 	Name string
 	// Clock is what the hub waits by; nil is the real one.
 	Clock clockwork.Clock
+	made  bool // the token was made at this start
 	// Say is told what the server complains of, and what the hub put aside; it is called by
 	// several goroutines and must not wait. nil: nobody is told.
 	Say func(error)
@@ -213,8 +214,9 @@ func (h *Hub) settle(starts startCount) {
 func (h *Hub) Ready(ctx context.Context) error {
 	ticker := h.config.Clock.NewTicker(readyEvery)
 	defer ticker.Stop()
+	alone := h.config.Route == "" // of three, a majority must agree on who leads
 	for {
-		health := h.server.Healthz(&server.HealthzOptions{JSServerOnly: true})
+		health := h.server.Healthz(&server.HealthzOptions{JSServerOnly: alone, JSMetaOnly: !alone})
 		if health.StatusCode == 200 {
 			return nil
 		}
@@ -249,18 +251,20 @@ func (h *Hub) Port() int {
 	return addr.Port
 }
 
-// JoinURL is the line with which others join: nats://TOKEN@host:port, and, with TLS, the
-// fingerprint of the authority that signed the hub's certificate. It is a secret.
-func (h *Hub) JoinURL() string {
+// MadeToken reports whether the hub made its token at this start, so that nobody knows it yet.
+func (h *Hub) MadeToken() bool { return h.config.made }
+
+// JoinURL is an admin's line to join by: nats://TOKEN@host:port, and, with TLS, the fingerprint of the authority that
+// signed the hub's certificate. It is a secret.
+func (h *Hub) JoinURL() string { return h.RoleURL(AdminRole) }
+
+// RoleURL is the line to join by for a role. It is a secret.
+func (h *Hub) RoleURL(r Role) string {
 	host, port, err := net.SplitHostPort(h.config.Advertise)
 	if err != nil {
 		host, port = strings.Trim(h.config.Advertise, "[]"), fmt.Sprint(h.Port())
 	}
-	line := Address{Hosts: []string{net.JoinHostPort(host, port)}, Token: h.config.Token}
-	if h.ca != nil {
-		line.CA = h.ca.fingerprint()
-	}
-	return line.String()
+	return h.lineTo(host, port, r)
 }
 
 // LocalURL is a line with which this process joins, whatever JoinURL names.
@@ -269,7 +273,11 @@ func (h *Hub) LocalURL() string {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	line := Address{Hosts: []string{net.JoinHostPort(host, fmt.Sprint(h.Port()))}, Token: h.config.Token}
+	return h.lineTo(host, fmt.Sprint(h.Port()), AdminRole)
+}
+
+func (h *Hub) lineTo(host, port string, r Role) string {
+	line := Address{Hosts: []string{net.JoinHostPort(host, port)}, Token: roleToken(h.config.Token, r)}
 	if h.ca != nil {
 		line.CA = h.ca.fingerprint()
 	}

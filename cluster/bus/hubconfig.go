@@ -81,7 +81,7 @@ func (c *HubConfig) completeRoute() error {
 // secured finds or makes the token and, where others are let in, the certificates.
 func (c HubConfig) secured() (HubConfig, *authority, error) {
 	var err error
-	if c.Token, err = tokenOf(c.Dir, c.Token); err != nil {
+	if c.Token, c.made, err = c.tokenOf(); err != nil {
 		return c, nil, err
 	}
 	if !c.TLS && isLoopback(c.Listen) && (c.Route == "" || isLoopback(c.Route)) {
@@ -119,7 +119,7 @@ func (c HubConfig) options(ca *authority) (*server.Options, error) {
 		port = server.RANDOM_PORT
 	}
 	o := &server.Options{
-		ServerName: HubName, Host: host, Port: port, Authorization: c.Token,
+		ServerName: HubName, Host: host, Port: port, CustomClientAuthentication: doorkeeper{c.Token},
 		NoSigs: true, DisableJetStreamBanner: true, ConnectErrorReports: 60, ReconnectErrorReports: 60,
 		JetStream: true, StoreDir: storeDir(c.Dir), JetStreamMaxMemory: maxMemory, JetStreamMaxStore: MaxStore,
 		SyncAlways: true,

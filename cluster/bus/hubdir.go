@@ -3,6 +3,7 @@ package bus
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -75,27 +76,70 @@ func (c startCount) giveUp() {
 
 func (c startCount) end() { _ = os.Remove(c.path()) } // at worst one start too many is counted
 
-// tokenOf is the token that was given, or else the one in the directory, which is made if there is none.
-func tokenOf(dir, given string) (string, error) {
-	if given != "" {
-		return given, tokenFits(given)
+// tokenName is the file of the admin's token.
+const tokenName = "token"
+
+// tokenOf returns the token that was given, or the one of TLSDir, or the one of Dir. A single hub makes the latter if it is
+// missing. Hubs of three must share one, so none of them makes it.
+func (c HubConfig) tokenOf() (token string, made bool, err error) {
+	if c.Token != "" {
+		return c.Token, false, tokenFits(c.Token)
 	}
-	path := filepath.Join(dir, "token")
-	data, err := os.ReadFile(path)
-	if err == nil && len(data) > 0 {
-		token := strings.TrimSpace(string(data))
-		return token, tokenFits(token)
+	for _, dir := range []string{c.TLSDir, c.Dir} {
+		token, err := readToken(dir)
+		if dir != "" && (err == nil || !errors.Is(err, os.ErrNotExist)) {
+			return token, false, err
+		}
 	}
-	if err != nil && !os.IsNotExist(err) {
+	if len(c.Peers) > 0 {
+		return "", false, ErrShared
+	}
+	token, err = makeToken(c.Dir)
+	return token, err == nil, err
+}
+
+// ErrShared is the kind of error of a hub of three that has no token.
+var ErrShared = errors.New("the three hubs must share a token: run `headrace hub init DIR` once, copy DIR to all three, and start each with --tls-dir DIR")
+
+// readToken reads the token of a folder; an empty file counts as missing.
+func readToken(dir string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(dir, tokenName))
+	token := strings.TrimSpace(string(data))
+	if err == nil && token == "" {
+		err = os.ErrNotExist
+	}
+	if err != nil {
 		return "", err
 	}
+	return token, tokenFits(token)
+}
+
+func makeToken(dir string) (string, error) {
 	token := newToken()
-	return token, writeWhole(path, []byte(token+"\n"), 0o600)
+	return token, writeWhole(filepath.Join(dir, tokenName), []byte(token+"\n"), 0o600)
+}
+
+// MakeShared makes what three hubs share, a token and an authority, in a folder. What is there stays.
+func MakeShared(dir string, now time.Time) error {
+	if _, err := MakeAuthority(dir, now); err != nil {
+		return err
+	}
+	_, err := readToken(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		_, err = makeToken(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("bus: token in %s: %w", dir, err)
+	}
+	return nil
 }
 
 func tokenFits(token string) error {
 	if len(token) < MinToken {
 		return fmt.Errorf("the token is shorter than %d bytes", MinToken)
+	}
+	if r, _ := roleOf(token); r != AdminRole {
+		return fmt.Errorf("the token of a hub must be an admin's, and this one's role is %s", r)
 	}
 	return nil
 }

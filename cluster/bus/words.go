@@ -2,6 +2,7 @@ package bus
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/headrace/headrace/cluster/permit"
@@ -18,6 +19,7 @@ const (
 	newsWord   = "news"   // <job>
 	tellWord   = "tell"   // <worker>
 	holdWord   = "hold"   // <worker>, a request
+	keeperWord = "keeper" // <worker>, how all limits stand
 )
 
 // SendAsk says what one lane of a worker has to say to the keeper of its limit.
@@ -76,11 +78,12 @@ const (
 	Done   Topic = doneWord   // a chunk of a job has its part
 	Status Topic = statusWord // what a worker is doing
 	News   Topic = newsWord   // a job was changed, cancelled, submitted
+	Keeper Topic = keeperWord // how all limits stand, as the keeper says once a second
 )
 
 // Say sends a word, to whoever listens just now.
 func (b *Bus) Say(t Topic, about string, body any) error {
-	if err := named(about); err != nil {
+	if err := errors.Join(named(about), b.Role().may(string(t), about)); err != nil {
 		return fmt.Errorf("bus: say: %w", err)
 	}
 	return b.send(subject(b.space, string(t), about), body)

@@ -45,6 +45,7 @@ type candidate struct {
 	clock   clockwork.Clock
 	lease   *lease.Lease
 	facts   chan lease.Fact
+	foreign chan error    // holds why this process does not belong to the store any more; one place
 	latest  chan snapshot // holds the latest of the keeper; one place
 	seed    *rand.Rand
 	foreman func(ctx context.Context, k *keeping)
@@ -67,17 +68,19 @@ type term struct {
 
 func (n *Node) newCandidate(c Candidacy, foreman func(context.Context, *keeping), say func(keeper.Status)) *candidate {
 	return &candidate{
-		node: n, clock: n.clock, facts: make(chan lease.Fact), latest: make(chan snapshot, 1),
+		node: n, clock: n.clock, facts: make(chan lease.Fact), foreign: make(chan error, 1), latest: make(chan snapshot, 1),
 		storing: make(chan struct{}, 1), looking: make(chan struct{}, 1),
 		lease: lease.New(lease.Config{Who: n.Name(), Term: n.cfg.Times.Term, Yields: c == MayKeep}),
 		seed:  rand.New(rand.NewPCG(n.cfg.Seed, 0x6b656570)), foreman: foreman, say: say, //nolint:mnd // any second word will do
 	}
 }
 
-// run stands for keeper until ctx ends, and keeps while it is one.
-func (c *candidate) run(ctx context.Context) {
+// run stands for keeper until ctx ends, and keeps while it is one. It ends with ErrForeign once the store names another hub.
+func (c *candidate) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
 	defer c.work.wait()
 	defer c.end()
+	defer stop() // first of all: actions wait for it, or for this goroutine
 	timer := c.clock.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -87,7 +90,9 @@ func (c *candidate) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil
+		case err := <-c.foreign:
+			return err
 		case f := <-c.facts:
 			c.lease.Step(c.clock.Now(), f)
 		case s := <-c.latest:
@@ -250,12 +255,27 @@ func (c *candidate) do(ctx context.Context, a lease.Action, known uint64) lease.
 		}
 		return lease.WriteEnded{Revision: revision, Err: err}
 	case lease.Mint:
+		if err := c.sameHub(ctx); err != nil {
+			return lease.MintEnded{Err: err}
+		}
 		epoch, err := c.node.mint(ctx, known)
 		return lease.MintEnded{Epoch: epoch, Err: err}
 	case lease.Look:
 		return c.look(ctx, known)
 	}
 	return nil
+}
+
+// sameHub returns an error if the store names another hub, or cannot be asked. Another hub ends the candidate.
+func (c *candidate) sameHub(ctx context.Context) error {
+	err := c.node.sameHub(ctx)
+	if errors.Is(err, ErrForeign) {
+		select {
+		case c.foreign <- err:
+		default: // it is there already
+		}
+	}
+	return err
 }
 
 // look looks for the latest epoch, unless that is being done: the lease wants it with each write.
@@ -265,7 +285,7 @@ func (c *candidate) look(ctx context.Context, known uint64) lease.Fact {
 	}
 	defer leave(c.looking)
 	epoch, err := c.node.latestEpoch(ctx, known)
-	if err != nil {
+	if err != nil || c.sameHub(ctx) != nil {
 		return nil
 	}
 	return lease.EpochHeard{Epoch: epoch}

@@ -93,7 +93,7 @@ func checkBus(ctx context.Context, cfg Config, s store.Store) []Checked {
 // by who tries it.
 func checkFounder(ctx context.Context, b *bus.Bus, s store.Store, cfg Config) []Checked {
 	var other *fault
-	if errors.As(sameStore(ctx, b, s, cfg.Home, cfg.Clock), &other) {
+	if errors.As(sameHub(ctx, s, cfg.Home, b.Identity()), &other) || errors.As(sameStore(ctx, b, s, cfg.Home, cfg.Clock), &other) {
 		return []Checked{{"store", Unsafe, other.found.What, other.found.Why}}
 	}
 	if founder, err := founderOf(ctx, s, true, b.Name()); err == nil {

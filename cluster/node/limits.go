@@ -40,7 +40,7 @@ func (n *Node) SetLimit(ctx context.Context, limit string, lane machine.LaneConf
 			_ = n.home.Delete(ctx, numbered(setPrefix, number)) // one that stays is outdone by the later
 		}
 	}
-	_ = n.bus.Say(bus.News, limitNews, newsWord{Set: &limitSet{limit, lane}}) // for the keeper that there is
+	_ = n.bus.Say(bus.News, bus.LimitNews, newsWord{Set: &limitSet{limit, lane}}) // for the keeper that there is
 	return nil
 }
 

@@ -31,6 +31,8 @@ type Config struct {
 	Settles bool
 	// Founds says that it works, or gives work: it is the founder of a cluster that has none.
 	Founds bool
+	// TakesOver lets a process in whose hub is not the one that the store names; see [Node.TakeOver].
+	TakesOver bool
 	// Seed is for all chance; it need not be the same twice.
 	Seed  uint64
 	Clock clockwork.Clock // nil is the real one
@@ -96,6 +98,9 @@ func (n *Node) join(ctx context.Context, line string) error {
 	if err != nil {
 		return &fault{bus.Unreached(line, err), err}
 	}
+	if n.cfg.Founds && n.bus.Role() == bus.WatchRole {
+		return watchOnly()
+	}
 	if err := n.sameStore(ctx); errors.Is(err, ErrForeign) { // a bus that does not answer yet is asked again by who works
 		return err
 	}
@@ -112,11 +117,32 @@ func (n *Node) settle(ctx context.Context, told Times) (err error) {
 		return err
 	}
 	n.bus.Settle(founder, n.cfg.Times.AckWait)
+	if n.cfg.Founds {
+		return errors.Join(nameHub(ctx, n.home, n.bus.Identity()), n.sameHub(ctx))
+	}
 	return nil
 }
 
+// watchOnly is the error of a process that would work or give work, and whose line permits watching only.
+func watchOnly() error {
+	return &fault{bus.Finding{
+		Unsafe: true, What: "the line to join by permits only watching", Why: "take the line of a worker or of an admin: the hub keeps them in its --dir",
+	}, bus.ErrRole}
+}
+
+// sameStore is ErrForeign where store and bus do not belong together.
 func (n *Node) sameStore(ctx context.Context) error {
+	if err := n.sameHub(ctx); err != nil {
+		return err
+	}
 	return sameStore(ctx, n.bus, n.home, n.where, n.clock)
+}
+
+func (n *Node) sameHub(ctx context.Context) error {
+	if n.cfg.TakesOver {
+		return nil
+	}
+	return sameHub(ctx, n.home, n.where, n.bus.Identity())
 }
 
 // A fault is why a process is not let into its cluster, in words for people.

@@ -71,6 +71,9 @@ func (n *Node) Cancel(ctx context.Context, name string) error {
 
 // Remove deletes a job that has ended, and its results in the store.
 func (n *Node) Remove(ctx context.Context, name string) error {
+	if err := n.mayChange(); err != nil {
+		return err
+	}
 	r, err := job.Load(ctx, n.home, name)
 	switch {
 	case err != nil:
@@ -156,11 +159,22 @@ func (n *Node) Add(ctx context.Context, name string, inputs []job.Input, closed 
 }
 
 func (n *Node) change(ctx context.Context, name string, how func(*job.Record) error) error {
+	if err := n.mayChange(); err != nil {
+		return err
+	}
 	_, err := job.Change(ctx, n.home, name, how)
 	if err == nil {
 		n.tellSurely(ctx, name)
 	}
 	return err
+}
+
+// mayChange returns an error if the line to join by permits watching only.
+func (n *Node) mayChange() error {
+	if n.bus.Role() == bus.WatchRole {
+		return watchOnly()
+	}
+	return nil
 }
 
 // tellTries is how often, a second apart, the bus is told of a change: longer than a hub takes to start again.
@@ -205,8 +219,5 @@ func (n *Node) Wait(ctx context.Context, name string, every time.Duration, told 
 
 // ResetLimit vouches for a limit: it flows again, with nothing held against it.
 func (n *Node) ResetLimit(limit string) error {
-	return n.bus.Say(bus.News, limitNews, newsWord{Reset: limit})
+	return n.bus.Say(bus.News, bus.LimitNews, newsWord{Reset: limit})
 }
-
-// limitNews stands where news about a job has the job's name: no job is called so.
-const limitNews = "-limits"

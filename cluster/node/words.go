@@ -30,7 +30,7 @@ type limitSet struct {
 func (n *Node) tellChanged(name string) { _ = n.bus.Say(bus.News, name, newsWord{}) }
 
 // keeperTopic is about how all limits stand, once a second, for whoever looks.
-const keeperTopic bus.Topic = "keeper"
+const keeperTopic = bus.Keeper
 
 // sayKeeper says how all limits stand.
 func (n *Node) sayKeeper(s keeper.Status) { _ = n.bus.Say(keeperTopic, n.Name(), pictureOf(&s)) }

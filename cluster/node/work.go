@@ -47,11 +47,33 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 	defer standing.wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	expelled := make(chan struct{})
+	var foreign error // once expelled is closed
 	if how.Keeper != NeverKeeps {
-		standing.start(func() { n.newCandidate(how.Keeper, n.forePerson, n.sayKeeper).run(ctx) })
+		standing.start(func() {
+			if foreign = n.newCandidate(how.Keeper, n.forePerson, n.sayKeeper).run(ctx); foreign != nil {
+				close(expelled)
+			}
+		})
 	}
+	drained, drain := how.Drain, make(chan struct{})
+	how.Drain = drain
+	standing.start(func() {
+		defer close(drain)
+		select {
+		case <-drained:
+		case <-expelled:
+		case <-ctx.Done():
+		}
+	})
 	for {
-		if err := n.workInAccord(ctx, how, a); err != nil || !a.differs() {
+		err := n.workInAccord(ctx, how, a)
+		select {
+		case <-expelled:
+			return errors.Join(foreign, err)
+		default:
+		}
+		if err != nil || !a.differs() {
 			return err
 		}
 		if drained := a.waitFor(ctx, how.Drain); drained || ctx.Err() != nil {

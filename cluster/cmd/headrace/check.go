@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"text/tabwriter"
@@ -32,8 +33,47 @@ func newClusterCommand(w *command.World) *cobra.Command {
 	}
 	f.register(check.Flags(), "cluster")
 	check.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.AddCommand(check)
+	cmd.AddCommand(check, newTakeOverCommand(w))
 	return cmd
+}
+
+const takeOverLong = `Name the hub of the line to join by as the one hub of the store.
+
+Use it where the earlier hub is gone for good, or its token was lost or replaced. Workers of the earlier hub
+finish their calls within seconds and end with exit code 2. Jobs, results and limits are in the store and stay.`
+
+func newTakeOverCommand(w *command.World) *cobra.Command {
+	f := &joinFlags{}
+	cmd := &cobra.Command{
+		Use: "take-over --cluster LINE", Short: "Name another hub for the store", Long: takeOverLong, Args: noArguments,
+		Example: "  headrace cluster take-over --cluster 'nats://TOKEN@new-hub:4222…'",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.takeOver(cmd.Context(), cmd, w) },
+	}
+	f.register(cmd.Flags(), "cluster")
+	return cmd
+}
+
+func (f *joinFlags) takeOver(ctx context.Context, cmd *cobra.Command, w *command.World) error {
+	cfg, err := f.config(w, sayTo(cmd))
+	if err != nil {
+		return err
+	}
+	cfg.TakesOver = true
+	ctx, stop := context.WithTimeout(ctx, reachWait)
+	defer stop()
+	n, err := node.Join(ctx, cfg)
+	if err != nil {
+		return command.EndOf(command.ExitUsage, err)
+	}
+	before, err := n.TakeOver(ctx)
+	if err = errors.Join(err, n.Close()); err != nil {
+		return command.EndOf(command.ExitUsage, err)
+	}
+	if before == "" {
+		before = "none, or this one"
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "the store belongs to this hub now; before: %s\n", before)
+	return nil
 }
 
 func (f *joinFlags) check(ctx context.Context, cmd *cobra.Command, w *command.World, asJSON bool) error {

@@ -51,8 +51,13 @@ func ended(calls context.Context, drain <-chan struct{}, err, closed error) erro
 		if calls.Err() != nil {
 			return command.End(command.ExitInterrupted, "interrupted: what was in flight is asked again by others")
 		}
-		err = nil
+		if !errors.Is(err, node.ErrForeign) {
+			err = nil
+		}
 	default:
+	}
+	if errors.Is(err, node.ErrForeign) {
+		return command.EndOf(command.ExitUsage, err)
 	}
 	if err = errors.Join(err, closed); err != nil {
 		return command.EndOf(command.ExitItemsFailed, err)

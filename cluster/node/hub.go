@@ -1,0 +1,92 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+// hubPrefix begins the objects that name the hub on which the jobs of a store are queued. The one with the highest number
+// counts. The order of events that this is about: a second hub is started for one store; each has workers, a keeper and a
+// queue of all jobs; so every chunk is worked on twice, and the limit is used twice.
+const hubPrefix = "cluster/hub-"
+
+// hubMost is the most bytes that are read of such an object.
+const hubMost = 4 << 10
+
+// takeOverTries is how often another number is tried where somebody else took it.
+const takeOverTries = 100
+
+// hubOf returns the hub that the store names, and the number of the object that says so; 0: it names none.
+func hubOf(ctx context.Context, s store.Store) (identity string, number uint64, err error) {
+	number, err = latestNumber(ctx, s, hubPrefix, 0)
+	if err != nil || number == 0 {
+		return "", 0, err
+	}
+	text, err := store.ReadAll(ctx, s, numbered(hubPrefix, number), hubMost)
+	return strings.TrimSpace(string(text)), number, err
+}
+
+// nameHub names a hub in a store that names none. A bus without a name is not named.
+func nameHub(ctx context.Context, s store.Store, identity string) error {
+	if identity == "" {
+		return nil
+	}
+	_, number, err := hubOf(ctx, s)
+	if err == nil && number == 0 {
+		err = store.CreateBytes(ctx, s, numbered(hubPrefix, 1), []byte(identity+"\n"))
+	}
+	if err != nil && !errors.Is(err, store.ErrExists) { // somebody was first, just now
+		return fmt.Errorf("node: hub of the store: %w", err)
+	}
+	return nil
+}
+
+// sameHub returns an error of kind ErrForeign if the store names another hub than this one.
+func sameHub(ctx context.Context, s store.Store, home, identity string) error {
+	if identity == "" {
+		return nil
+	}
+	named, number, err := hubOf(ctx, s)
+	switch {
+	case err != nil:
+		return fmt.Errorf("node: hub of the store: %w", err)
+	case number == 0 || named == identity:
+		return nil
+	}
+	return &fault{bus.Finding{
+		Unsafe: true, What: fmt.Sprintf("%s belongs to another hub: its jobs are queued on hub %s, and this is hub %s", home, named, identity),
+		Why: "two hubs would have all work done twice: join by the line of the first; or, if it is gone for good, run `headrace cluster take-over` with this line",
+	}, ErrForeign}
+}
+
+// TakeOver names the hub of this process in the store, in place of another one, whose name it returns; "": there was none.
+// Keepers and workers of the other hub see it within seconds, and end.
+func (n *Node) TakeOver(ctx context.Context) (before string, err error) {
+	mine := n.bus.Identity()
+	if mine == "" {
+		return "", errors.New("node: take over: the bus has no name that lasts: give its server a server_name or a cluster name")
+	}
+	if err := n.mayChange(); err != nil {
+		return "", err
+	}
+	for range takeOverTries {
+		named, number, err := hubOf(ctx, n.home)
+		if err != nil {
+			return "", fmt.Errorf("node: take over: %w", err)
+		}
+		if named == mine {
+			return before, nil
+		}
+		before = named
+		err = store.CreateBytes(ctx, n.home, numbered(hubPrefix, number+1), []byte(mine+"\n"))
+		if err != nil && !errors.Is(err, store.ErrExists) {
+			return "", fmt.Errorf("node: take over: %w", err)
+		}
+	}
+	return "", errors.New("node: take over: others take over at the same time")
+}
