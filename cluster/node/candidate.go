@@ -232,9 +232,8 @@ func (c *candidate) before(ctx context.Context) (s snapshot) {
 
 // begin does an action in a goroutine of its own, which tells how it ended.
 func (c *candidate) begin(ctx context.Context, a lease.Action) {
-	known := c.lease.Highest()
 	c.work.start(func() {
-		if f := c.do(ctx, a, known); f != nil {
+		if f := c.do(ctx, a); f != nil {
 			select {
 			case c.facts <- f:
 			case <-ctx.Done():
@@ -243,7 +242,7 @@ func (c *candidate) begin(ctx context.Context, a lease.Action) {
 	})
 }
 
-func (c *candidate) do(ctx context.Context, a lease.Action, known uint64) lease.Fact {
+func (c *candidate) do(ctx context.Context, a lease.Action) lease.Fact {
 	wait := c.node.cfg.Times.Term / leaseShare
 	switch a := a.(type) {
 	case lease.Read:
@@ -258,10 +257,10 @@ func (c *candidate) do(ctx context.Context, a lease.Action, known uint64) lease.
 		if err := c.sameHub(ctx); err != nil {
 			return lease.MintEnded{Err: err}
 		}
-		epoch, err := c.node.mint(ctx, known)
+		epoch, err := c.node.mint(ctx)
 		return lease.MintEnded{Epoch: epoch, Err: err}
 	case lease.Look:
-		return c.look(ctx, known)
+		return c.look(ctx)
 	}
 	return nil
 }
@@ -279,12 +278,12 @@ func (c *candidate) sameHub(ctx context.Context) error {
 }
 
 // look looks for the latest epoch, unless that is being done: the lease wants it with each write.
-func (c *candidate) look(ctx context.Context, known uint64) lease.Fact {
+func (c *candidate) look(ctx context.Context) lease.Fact {
 	if !enter(c.looking) {
 		return nil
 	}
 	defer leave(c.looking)
-	epoch, err := c.node.latestEpoch(ctx, known)
+	epoch, err := c.node.latestEpoch(ctx)
 	if err != nil || c.sameHub(ctx) != nil {
 		return nil
 	}
@@ -303,6 +302,9 @@ func (c *candidate) read(ctx context.Context, wait time.Duration) lease.Fact {
 	v, ok := lease.Parse(held.Value)
 	if held.Value != nil && !ok {
 		v = lease.Value{} // somebody else's: it is written over like any other, a term from now
+	}
+	if !c.node.believes(ctx, v.Epoch) { // it may hold the lease, but no epoch is minted to be higher
+		v.Epoch = 0
 	}
 	return lease.ReadEnded{Found: held.Value != nil, Value: v, Revision: held.Revision}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/headrace/headrace/cluster/store"
@@ -52,14 +53,74 @@ func numberOf(prefix, name string) (n uint64, ok bool) {
 	return n, err == nil
 }
 
-// latestEpoch is that of the latest keeper there ever was; known is one that there was.
-func (n *Node) latestEpoch(ctx context.Context, known uint64) (uint64, error) {
-	return latestNumber(ctx, n.home, epochPrefix, known)
+// believeEvery is how often the store is asked at most for the epoch that a message names: false messages may come by
+// the thousand. believeWait is how long such a look may hold up its caller: a quarter of a permit's life.
+const (
+	believeEvery = time.Second
+	believeWait  = 500 * time.Millisecond
+)
+
+// An epochs is what a process knows of the keepers that there were, by the store. Several goroutines use it.
+type epochs struct {
+	latest atomic.Uint64 // the highest that was seen in the store
+	asked  time.Time     // when the store was last asked for the sake of a message; of who has looking
+	// looking has one in it while the store is asked: who comes meanwhile waits for what that finds.
+	looking chan struct{}
 }
 
+func newEpochs() *epochs { return &epochs{looking: make(chan struct{}, 1)} }
+
+func (e *epochs) learn(epoch uint64) {
+	for known := e.latest.Load(); epoch > known && !e.latest.CompareAndSwap(known, epoch); known = e.latest.Load() {
+	}
+}
+
+// believes reports whether the store has the keeper's epoch that a message names, or a later one. Only keepers make epochs
+// there, and one that a worker believed for a message's sake would make it deaf to every keeper.
+func (n *Node) believes(ctx context.Context, epoch uint64) bool {
+	if epoch <= n.epochs.latest.Load() {
+		return true
+	}
+	select {
+	case n.epochs.looking <- struct{}{}:
+		defer leave(n.epochs.looking)
+	case <-ctx.Done():
+		return false
+	}
+	now := n.clock.Now()
+	if epoch <= n.epochs.latest.Load() || now.Sub(n.epochs.asked) < believeEvery {
+		return epoch <= n.epochs.latest.Load()
+	}
+	n.epochs.asked = now
+	ctx, stop := context.WithTimeout(ctx, believeWait)
+	defer stop()
+	latest, err := n.latestEpoch(ctx)
+	return err == nil && epoch <= latest
+}
+
+// latestEpoch is that of the latest keeper there ever was, by the store.
+func (n *Node) latestEpoch(ctx context.Context) (uint64, error) {
+	latest, err := latestNumber(ctx, n.home, epochPrefix, n.epochs.latest.Load())
+	if err == nil {
+		n.epochs.learn(latest)
+	}
+	return latest, err
+}
+
+// isKeeper reports whether a process has that epoch, by the store.
+func (n *Node) isKeeper(ctx context.Context, name string, epoch uint64) bool {
+	ctx, stop := context.WithTimeout(ctx, believeWait)
+	defer stop()
+	text, err := store.ReadAll(ctx, n.home, numbered(epochPrefix, epoch), keeperMost)
+	return err == nil && strings.TrimSpace(string(text)) == name
+}
+
+// keeperMost is the most bytes that are read of a keeper's name.
+const keeperMost = 4 << 10
+
 // mint makes an epoch that is this process's alone, higher than any before it.
-func (n *Node) mint(ctx context.Context, known uint64) (uint64, error) {
-	epoch, err := n.latestEpoch(ctx, known)
+func (n *Node) mint(ctx context.Context) (uint64, error) {
+	epoch, err := n.latestEpoch(ctx)
 	for range mintTries {
 		if err != nil {
 			return 0, err
@@ -70,6 +131,9 @@ func (n *Node) mint(ctx context.Context, known uint64) (uint64, error) {
 			break
 		}
 		err = nil
+	}
+	if err == nil {
+		n.epochs.learn(epoch)
 	}
 	return epoch, err
 }

@@ -42,6 +42,8 @@ type snapshot struct {
 type keeping struct {
 	clock  clockwork.Clock
 	bus    *bus.Bus
+	epoch  uint64
+	epochs *epochs
 	keeper *keeper.Keeper
 	limits map[string]machine.LaneConfig // as they were told
 	orders chan order                    // from the foreman, and from people
@@ -120,7 +122,7 @@ func newKeeping(n *Node, epoch uint64, seed uint64, before snapshot) *keeping {
 	timer := n.clock.NewTimer(time.Hour)
 	timer.Stop()
 	return &keeping{
-		clock: n.clock, bus: n.bus, limits: limits, orders: make(chan order), terms: make(chan time.Time, 1), stops: make(chan stopped, stopsKept), timer: timer,
+		clock: n.clock, bus: n.bus, epoch: epoch, epochs: n.epochs, limits: limits, orders: make(chan order), terms: make(chan time.Time, 1), stops: make(chan stopped, stopsKept), timer: timer,
 		keeper: keeper.New(keeper.Config{Epoch: epoch, Seed: seed, Limits: limits, Memory: before.Memory, Stops: before.Stops}),
 	}
 }
@@ -194,9 +196,10 @@ func (k *keeping) next(ctx context.Context, asks *bus.Feed[permit.Ask]) (now tim
 }
 
 // hear tells the keeper an ask. One that it does not hear is answered by silence: the worker that
-// sent it speaks another version, or is one too many, and stops by itself.
+// sent it speaks another version, or is one too many, and stops by itself. Neither is one heard that names a later keeper
+// of whom the store knows nothing: the candidate looks there with each renewal.
 func (k *keeping) hear(now time.Time, a permit.Ask) {
-	if k.knows(&a) {
+	if a.Epoch <= max(k.epoch, k.epochs.latest.Load()) && k.knows(&a) {
 		_ = k.keeper.Heard(now, a)
 	}
 }

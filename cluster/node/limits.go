@@ -164,7 +164,7 @@ func (k *keeping) hearStatus(ctx context.Context, w bus.Word) {
 // hearNews takes a person's word about a limit.
 func (k *keeping) hearNews(ctx context.Context, w bus.Word) {
 	var n newsWord
-	if json.Unmarshal(w.Body, &n) != nil {
+	if w.About != bus.LimitNews || json.Unmarshal(w.Body, &n) != nil { // only an admin may say what is about limits
 		return
 	}
 	switch {

@@ -20,16 +20,19 @@ const (
 // the bus, what the keeper says goes to the lane that it is for. What is lost on the way is said
 // again by who said it.
 type link struct {
-	bus   *bus.Bus
-	lanes *batch.Control
-	gives *bus.Feed[permit.Give]
-	cools *bus.Feed[permit.Cool]
-	known chan string // lanes that are new, by name
-	names []string    // of all lanes; the goroutine's in run
+	bus *bus.Bus
+	// believes reports whether there is a keeper of an epoch. Words of others go to no lane.
+	believes func(ctx context.Context, epoch uint64) bool
+	lanes    *batch.Control
+	gives    *bus.Feed[permit.Give]
+	cools    *bus.Feed[permit.Cool]
+	known    chan string // lanes that are new, by name
+	names    []string    // of all lanes; the goroutine's in run
 }
 
 // newLink begins to hear what the keeper says to the worker.
-func newLink(b *bus.Bus, lanes *batch.Control) (*link, error) {
+func newLink(n *Node, lanes *batch.Control) (*link, error) {
+	b := n.bus
 	gives, err := b.Gives(b.Name(), givesKept)
 	if err != nil {
 		return nil, err
@@ -39,7 +42,7 @@ func newLink(b *bus.Bus, lanes *batch.Control) (*link, error) {
 		gives.Close()
 		return nil, err
 	}
-	return &link{bus: b, lanes: lanes, gives: gives, cools: cools, known: make(chan string)}, nil
+	return &link{bus: b, believes: n.believes, lanes: lanes, gives: gives, cools: cools, known: make(chan string)}, nil
 }
 
 func (l *link) close() {
@@ -77,12 +80,16 @@ func (l *link) run(ctx context.Context) {
 			if !open {
 				return
 			}
-			_ = l.lanes.Tell(ctx, laneOf(g.Limit, g.Job), &g) // it fails with ctx alone
+			if l.believes(ctx, g.Epoch) {
+				_ = l.lanes.Tell(ctx, laneOf(g.Limit, g.Job), &g) // it fails with ctx alone
+			}
 		case c, open := <-l.cools.C:
 			if !open {
 				return
 			}
-			l.cool(ctx, &c)
+			if l.believes(ctx, c.Epoch) {
+				l.cool(ctx, &c)
+			}
 		}
 	}
 }

@@ -53,6 +53,7 @@ type Node struct {
 	line  string // with the home in it
 	where string // the home's address
 
+	epochs  *epochs
 	objects atomic.Uint64 // names of objects that were made
 }
 
@@ -78,7 +79,7 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, clock: cfg.Clock, home: s, where: home, line: JoinLine(line, home)}
+	n := &Node{cfg: cfg, clock: cfg.Clock, home: s, where: home, line: JoinLine(line, home), epochs: newEpochs()}
 	if err := n.join(ctx, line); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}

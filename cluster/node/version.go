@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/permit"
@@ -16,8 +17,9 @@ import (
 type accord struct {
 	*Node
 	said    *bus.Feed[bus.Word]
-	epoch   uint64 // of the latest keeper that was heard
-	version int    // its; 0: none was heard
+	epoch   uint64    // of the latest keeper whose version was another one than before
+	version int       // its; 0: this process's, as far as is known
+	asked   time.Time // when the store was last asked who has an epoch
 }
 
 // picturesKept is how many words of keepers may wait to be heard: of each there is one a second.
@@ -30,14 +32,25 @@ func (n *Node) newAccord() (*accord, error) {
 
 func (a *accord) close() { a.said.Close() }
 
-// hear takes a keeper's word, unless it is of one that is keeper no more.
-func (a *accord) hear(w bus.Word) {
+// hear takes what a keeper says of its version, unless it is keeper no more. A change of the version ends or begins all
+// work, so the store must name the speaker as the keeper of that epoch; it is asked once in believeEvery at most.
+func (a *accord) hear(ctx context.Context, w bus.Word) {
 	var said struct {
 		Version int    `json:"v"`
 		Epoch   uint64 `json:"epoch"`
 	}
-	if json.Unmarshal(w.Body, &said) == nil && said.Epoch >= a.epoch {
-		a.epoch, a.version = said.Epoch, cmp.Or(said.Version, 1) // the first version did not say so
+	if json.Unmarshal(w.Body, &said) != nil || said.Epoch < a.epoch {
+		return
+	}
+	version := cmp.Or(said.Version, 1) // the first version did not say so
+	if version == cmp.Or(a.version, permit.Version) {
+		return
+	}
+	if now := a.clock.Now(); now.Sub(a.asked) >= believeEvery {
+		a.asked = now
+		if a.isKeeper(ctx, w.About, said.Epoch) {
+			a.epoch, a.version = said.Epoch, version
+		}
 	}
 }
 
@@ -55,7 +68,7 @@ func (a *accord) await(ctx context.Context, done <-chan struct{}, differ bool) b
 			if !open {
 				return false
 			}
-			a.hear(w)
+			a.hear(ctx, w)
 		}
 	}
 	return true

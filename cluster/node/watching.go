@@ -67,14 +67,15 @@ const watchKept = 4096
 
 // A watching adds up what is heard.
 type watching struct {
-	s       Standing
-	job     string
-	heard   map[string]heard
-	began   bool           // the first look into the store is done
-	counted map[int]bool   // chunks whose sums are in Since
-	curve   []ended        // of the last SpeedSpan
-	keeper  time.Time      // when it was heard last
-	base    map[string]int // items of the job that a worker had ended when it was first heard of
+	s        Standing
+	job      string
+	heard    map[string]heard
+	began    bool                    // the first look into the store is done
+	counted  map[int]bool            // chunks whose sums are in Since
+	curve    []ended                 // of the last SpeedSpan
+	keeper   time.Time               // when it was heard last
+	believes func(epoch uint64) bool // whether there is a keeper of that epoch
+	base     map[string]int          // items of the job that a worker had ended when it was first heard of
 }
 
 type heard struct {
@@ -96,7 +97,7 @@ func (n *Node) Watch(ctx context.Context, name string, every time.Duration, told
 		return JobStatus{}, err
 	}
 	defer feeds.close()
-	w := &watching{job: name, heard: map[string]heard{}, base: map[string]int{}, counted: map[int]bool{}}
+	w := &watching{job: name, believes: func(epoch uint64) bool { return n.believes(ctx, epoch) }, heard: map[string]heard{}, base: map[string]int{}, counted: map[int]bool{}}
 	w.s.Began = n.clock.Now()
 	ticker := n.clock.NewTicker(every)
 	defer ticker.Stop()
@@ -230,7 +231,7 @@ func (w *watching) hearWorker(word bus.Word, now time.Time) {
 
 func (w *watching) hearKeeper(word bus.Word, now time.Time) {
 	var p Picture
-	if json.Unmarshal(word.Body, &p) != nil || p.Epoch < w.s.Epoch {
+	if json.Unmarshal(word.Body, &p) != nil || p.Epoch < w.s.Epoch || !w.believes(p.Epoch) {
 		return
 	}
 	w.keeper, w.s.Keeper, w.s.Epoch = now, word.About, p.Epoch
@@ -367,7 +368,7 @@ func (n *Node) Office(ctx context.Context, wait time.Duration) (Office, error) {
 			if !open {
 				return o, bus.ErrAway
 			}
-			if json.Unmarshal(word.Body, &p) == nil && p.Epoch >= o.Epoch {
+			if json.Unmarshal(word.Body, &p) == nil && p.Epoch >= o.Epoch && n.believes(ctx, p.Epoch) {
 				o.Keeper, o.Epoch, o.Limits = word.About, p.Epoch, p.Limits
 			}
 		}

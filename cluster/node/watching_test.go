@@ -17,7 +17,7 @@ type watchRig struct {
 }
 
 func newWatchRig(t *testing.T, items, chunks, parts int) *watchRig {
-	r := &watchRig{t, &watching{job: "j", heard: map[string]heard{}, base: map[string]int{}, counted: map[int]bool{}}, time.Unix(1000, 0)}
+	r := &watchRig{t, &watching{job: "j", believes: func(uint64) bool { return true }, heard: map[string]heard{}, base: map[string]int{}, counted: map[int]bool{}}, time.Unix(1000, 0)}
 	r.w.s.Began = r.now
 	r.look(items, chunks, parts, job.Running)
 	return r

@@ -105,7 +105,7 @@ func (n *Node) workInAccord(ctx context.Context, how Worker, a *accord) (err err
 		Node: n, how: how, accord: a, jobs: n.newJobs(how.Open), control: batch.NewControl(), lanes: map[string]bool{},
 		limits: make(chan limitSet, limitsKept),
 	}
-	if w.link, err = newLink(n.bus, w.control); err != nil {
+	if w.link, err = newLink(n, w.control); err != nil {
 		return err
 	}
 	defer w.link.close()
