@@ -48,14 +48,10 @@ func TestNothingIsGivenUnderAnUnknownLimit(t *testing.T) {
 		}
 	}
 	status := WorkerStatus{Limits: map[string]machine.LaneConfig{"new": {Limits: batch.Limits{RPM: 600}}}}
-	said := func(topic bus.Topic, word any) {
-		t.Helper()
-		if err := n.bus.Say(topic, "w", word); err != nil {
+	for known := false; !known; { // what is said before it listens is lost
+		if err := n.bus.Say(bus.Status, "w", status); err != nil {
 			t.Fatal(err)
 		}
-	}
-	for known := false; !known; { // what is said before it listens is lost
-		said(bus.Status, status)
 		is := make(chan bool, 1)
 		k.tell(t.Context(), func(_ time.Time, k *keeping) { _, now := k.limits["new"]; is <- now })
 		known = <-is
@@ -66,7 +62,9 @@ func TestNothingIsGivenUnderAnUnknownLimit(t *testing.T) {
 			t.Fatal("nothing is given under a limit that is known")
 		}
 	}
-	said(bus.News, newsWord{Set: &limitSet{Name: "new", Lane: machine.LaneConfig{Limits: batch.Limits{RPM: 60}}}})
+	if err := n.SetLimit("new", machine.LaneConfig{Limits: batch.Limits{RPM: 60}}); err != nil {
+		t.Fatal(err)
+	}
 	rpm(60)
 }
 

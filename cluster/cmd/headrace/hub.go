@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,14 +15,16 @@ import (
 	"github.com/headrace/headrace/internal/command"
 )
 
-// readyWait is how long a hub may take until it serves: three of them wait for each other.
+// readyWait is how long a single hub may take until it serves, and how often one of three says that it waits.
 const readyWait = 2 * time.Minute
 
 const hubLong = `Serve the bus of a cluster: one of these, or three on machines of their own.
 
 A lost hub loses no data: its queue is made again from the store, and workers continue when a hub is
-back. Other machines join with the token in the line to join by, over TLS. Token and certificates are
-made at the first start.`
+back. Other machines join by a line with a token in it, over TLS. Tokens and certificates are made at the
+first start, which prints three lines: an admin's permits all; a worker's permits all but setting limits; a watcher's
+permits to see how jobs, workers and limits stand. Later they are in the files join-admin, join-work and
+join-watch of --dir, for you alone. Three hubs share what headrace hub init makes.`
 
 // hubFlags are those of hub.
 type hubFlags struct {
@@ -37,48 +40,63 @@ func newHubCommand(w *command.World) *cobra.Command {
 		Long:  hubLong,
 		Example: `  headrace hub --store /mnt/shared/headrace
   headrace hub --store s3://bucket/headrace --listen 0.0.0.0:4222
-  headrace hub --store s3://bucket/headrace --listen 0.0.0.0:4222 --route 0.0.0.0:6222 --peers hub-0:6222,hub-1:6222,hub-2:6222`,
+  headrace hub --store s3://bucket/headrace --listen 0.0.0.0:4222 --tls-dir shared --route 0.0.0.0:6222 --peers hub-0:6222,hub-1:6222,hub-2:6222`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd.Context(), cmd, s) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd.Context(), cmd, w, s) },
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.home, "store", "", "the cluster's home: a folder that all machines share, or s3://bucket/prefix (it is in the line to join by)")
 	fs.StringVar(&f.listen, "listen", bus.DefaultListen, "address to listen on; port 0 picks one, and keeps it")
 	fs.StringVar(&f.advertise, "advertise", "", "host, or host:port, by which others reach this one (default: that of --listen, or this machine's name)")
-	fs.StringVar(&f.dir, "dir", "", "folder for the token, certificates and the queue, of this machine's own disk (default: headrace-hub in the user's cache folder)")
+	fs.StringVar(&f.dir, "dir", "", "folder for tokens, certificates and the queue, of this machine's own disk (default: headrace-hub in XDG_STATE_HOME, or in ~/.local/state)")
 	fs.StringVar(&f.route, "route", "", "of three: address on which this one hears the others")
 	fs.StringSliceVar(&f.peers, "peers", nil, "of three: where all three hear each other, as a:6222,b:6222,c:6222")
 	fs.StringVar(&f.name, "name", "", "of three: a name that stays the same over restarts (default: of this machine)")
-	fs.StringVar(&f.tlsDir, "tls-dir", "", "of three: folder with the ca.pem and ca.key that all three have (default: tls in --dir)")
+	fs.StringVar(&f.tlsDir, "tls-dir", "", "of three: folder with the token, ca.pem and ca.key that all three have, as headrace hub init makes it (default: tls in --dir)")
 	fs.StringVar(&f.ready, "ready-file", "", "file that gets the line to join by once the hub serves")
 	s.Register(cmd)
+	cmd.AddCommand(newHubInitCommand(w))
 	return cmd
 }
 
-func (f *hubFlags) serve(ctx context.Context, cmd *cobra.Command, s *command.Settings) error {
+func newHubInitCommand(w *command.World) *cobra.Command {
+	return &cobra.Command{
+		Use: "init FOLDER", Short: "Make what three hubs share: a token and certificates",
+		Long:    "Make the token, ca.pem and ca.key that three hubs share. Copy the folder to all three machines, and start each hub with --tls-dir FOLDER.",
+		Example: "  headrace hub init shared",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := bus.MakeShared(args[0], w.Clock().Now()); err != nil {
+				return command.EndOf(command.ExitUsage, err)
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "copy %s to all three machines, and start each hub with --tls-dir\n", args[0])
+			return nil
+		},
+	}
+}
+
+func (f *hubFlags) serve(ctx context.Context, cmd *cobra.Command, w *command.World, s *command.Settings) error {
 	if err := s.Complete(); err != nil {
 		return err
 	}
 	say := sayTo(cmd)
 	drain, ctx, closed := s.Watch(ctx, say.event)
 	defer closed()
-	hub, err := f.start(say)
+	hub, err := f.start(w, say)
 	if err != nil {
 		return err
 	}
 	defer hub.Shutdown()
-	if err := readyHub(ctx, hub); err != nil {
-		return command.End(command.ExitStopped, "the hub does not serve: %v", err)
+	if served, err := f.awaitReady(ctx, drain, hub, say); !served {
+		return err
 	}
 	home, err := node.HomeOf(f.home)
 	if err != nil {
 		return command.End(command.ExitUsage, "--store: %v", err)
 	}
-	line := node.JoinLine(hub.JoinURL(), home)
-	if err := f.sayReady(line); err != nil {
+	if err := f.sayLines(cmd.ErrOrStderr(), hub, home); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "the hub serves; another machine joins with:\n  headrace worker --join '%s'\n", line)
 	select {
 	case <-drain:
 	case <-ctx.Done():
@@ -86,20 +104,65 @@ func (f *hubFlags) serve(ctx context.Context, cmd *cobra.Command, s *command.Set
 	return nil
 }
 
-func (f *hubFlags) start(say *speaker) (*bus.Hub, error) {
+// awaitReady waits until the hub serves; false: it was asked to end before, or does not serve. One of three waits for
+// the others as long as it takes.
+func (f *hubFlags) awaitReady(ctx context.Context, drain <-chan struct{}, hub *bus.Hub, say *speaker) (served bool, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ready := make(chan error, 1)
+	go func() { ready <- hub.Ready(ctx) }() // it ends with ctx, and is waited for
+	for {
+		select {
+		case err := <-ready:
+			return err == nil, err
+		case <-drain:
+			stop()
+			<-ready
+			return false, nil
+		case <-time.After(readyWait):
+			if f.route == "" {
+				stop()
+				return false, command.End(command.ExitStopped, "the hub does not serve: %v", <-ready)
+			}
+			say.line("this hub waits for the others: two of the three must reach each other, and at their first start all three")
+		}
+	}
+}
+
+// stateFolder is where a hub keeps what it must not lose, if no --dir is given. A hub that began in the user's cache
+// folder, where it was before, goes on there.
+func stateFolder(w *command.World) (string, error) {
+	state, _ := w.Env("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	dir := filepath.Join(state, "headrace-hub")
+	if caches, err := os.UserCacheDir(); err == nil && !isHub(dir) && isHub(filepath.Join(caches, "headrace-hub")) {
+		dir = filepath.Join(caches, "headrace-hub")
+	}
+	return dir, nil
+}
+
+func isHub(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "token"))
+	return err == nil
+}
+
+func (f *hubFlags) start(w *command.World, say *speaker) (hub *bus.Hub, err error) {
 	if f.home == "" {
 		say.line("no --store: each machine that joins must set it, as the join line does not have it")
 	}
-	dir := f.dir
-	if dir == "" {
-		caches, err := os.UserCacheDir()
-		if err != nil {
+	if f.dir == "" {
+		if f.dir, err = stateFolder(w); err != nil {
 			return nil, command.End(command.ExitUsage, "--dir: name a folder: %v", err)
 		}
-		dir = filepath.Join(caches, "headrace-hub")
 	}
-	hub, err := bus.StartHub(bus.HubConfig{
-		Dir: dir, Listen: f.listen, Advertise: f.advertise, TLSDir: f.tlsDir, Route: f.route, Peers: f.peers, Name: f.name, Say: say.error,
+	hub, err = bus.StartHub(bus.HubConfig{
+		Dir: f.dir, Listen: f.listen, Advertise: f.advertise, TLSDir: f.tlsDir, Route: f.route, Peers: f.peers, Name: f.name, Say: say.error,
 	})
 	if err != nil {
 		return nil, command.EndOf(command.ExitUsage, err)
@@ -107,24 +170,35 @@ func (f *hubFlags) start(say *speaker) (*bus.Hub, error) {
 	return hub, nil
 }
 
-func readyHub(ctx context.Context, hub *bus.Hub) error {
-	ctx, stop := context.WithTimeout(ctx, readyWait)
-	defer stop()
-	return hub.Ready(ctx)
-}
-
-// sayReady writes the line to the file of --ready-file, whole or not at all. It is a secret.
-func (f *hubFlags) sayReady(line string) error {
-	if f.ready == "" {
+// sayLines writes the lines to join by into files, for their owner alone. It prints them only where the token is new.
+func (f *hubFlags) sayLines(out io.Writer, hub *bus.Hub, home string) error {
+	lines := map[bus.Role]string{}
+	for _, r := range bus.Roles {
+		lines[r] = node.JoinLine(hub.RoleURL(r), home)
+		if err := writeLine(filepath.Join(f.dir, "join-"+string(r)), lines[r]); err != nil {
+			return command.End(command.ExitUsage, "--dir: %v", err)
+		}
+	}
+	if f.ready != "" {
+		if err := writeLine(f.ready, lines[bus.AdminRole]); err != nil {
+			return command.End(command.ExitUsage, "--ready-file: %v", err)
+		}
+	}
+	if !hub.MadeToken() {
+		fmt.Fprintf(out, "the hub serves; the lines to join by are in %s: join-admin, join-work and join-watch\n", f.dir)
 		return nil
 	}
-	beside := f.ready + ".tmp"
-	err := os.WriteFile(beside, []byte(line+"\n"), 0o600)
-	if err == nil {
-		err = os.Rename(beside, f.ready)
-	}
-	if err != nil {
-		return command.End(command.ExitUsage, "--ready-file: %v", err)
-	}
+	fmt.Fprintf(out, "the hub serves. The lines to join by are secrets, printed this once, and kept in %s\n"+
+		"another machine joins with:\n  headrace worker --join '%s'\njobs and limits are given with (also as HEADRACE_CLUSTER):\n  headrace submit --cluster '%s'\nwho only looks on uses:\n  headrace jobs watch --cluster '%s'\n",
+		f.dir, lines[bus.WorkRole], lines[bus.AdminRole], lines[bus.WatchRole])
 	return nil
+}
+
+// writeLine writes a line to a file, whole or not at all. It is a secret.
+func writeLine(path, line string) error {
+	beside := path + ".tmp"
+	if err := os.WriteFile(beside, []byte(line+"\n"), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(beside, path)
 }
