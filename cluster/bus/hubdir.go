@@ -86,8 +86,10 @@ func (c HubConfig) tokenOf() (token string, made bool, err error) {
 		return c.Token, false, tokenFits(c.Token)
 	}
 	for _, dir := range []string{c.TLSDir, c.Dir} {
-		token, err := readToken(dir)
-		if dir != "" && (err == nil || !errors.Is(err, os.ErrNotExist)) {
+		if dir == "" {
+			continue
+		}
+		if token, err := readToken(dir); !errors.Is(err, os.ErrNotExist) {
 			return token, false, err
 		}
 	}
