@@ -62,7 +62,7 @@ func TestNothingIsGivenUnderAnUnknownLimit(t *testing.T) {
 			t.Fatal("nothing is given under a limit that is known")
 		}
 	}
-	if err := n.SetLimit("new", machine.LaneConfig{Limits: batch.Limits{RPM: 60}}); err != nil {
+	if err := n.SetLimit(t.Context(), "new", machine.LaneConfig{Limits: batch.Limits{RPM: 60}}); err != nil {
 		t.Fatal(err)
 	}
 	rpm(60)
