@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -27,7 +28,7 @@ const (
 
 // A Checked is one thing that was looked at.
 type Checked struct {
-	Part    string  `json:"part"` // bus, times or store
+	Part    string  `json:"part"` // bus, times, store or workers
 	Verdict Verdict `json:"verdict"`
 	What    string  `json:"what"`
 	Why     string  `json:"why"` // what follows, or what to do; ""
@@ -86,7 +87,24 @@ func checkBus(ctx context.Context, cfg Config, s store.Store) []Checked {
 	if err != nil {
 		return []Checked{{"bus", Unsafe, "it lets us in, and JetStream does not answer: " + err.Error(), "with three hubs: do two of them run, and reach each other? else check its log"}}
 	}
-	return slices.Concat(goodOf(&r), badOf(&r), found)
+	return slices.Concat(goodOf(&r), badOf(&r), found, checkWorkers(ctx, b, cfg.Clock))
+}
+
+// listenWait is how long a check listens to workers: each speaks once a second.
+const listenWait = 1500 * time.Millisecond
+
+// checkWorkers says which workers cannot work on which jobs, and why.
+func checkWorkers(ctx context.Context, b *bus.Bus, clock clockwork.Clock) (found []Checked) {
+	ctx, stop := clockwork.WithTimeout(ctx, clock, listenWait)
+	defer stop()
+	o, _ := (&Node{bus: b, clock: clock}).Office(ctx, listenWait) // without a keeper it has the workers
+	for i := range o.Workers {
+		w := &o.Workers[i]
+		for _, name := range slices.Sorted(maps.Keys(w.Refuses)) {
+			found = append(found, Checked{"workers", Note, fmt.Sprintf("%s cannot work on job %s: %s", w.Name, name, w.Refuses[name].Why), "others do its part"})
+		}
+	}
+	return found
 }
 
 // checkFounder looks whether the queue on the bus is for this store. A store that cannot be read is complained of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,8 +26,9 @@ const (
 
 // queue is the bus's, for chunks.
 type queue struct {
-	bus    *bus.Bus
-	heeder *heeder
+	bus      *bus.Bus
+	heeder   *heeder
+	refusals *refusals
 }
 
 func (q queue) Fetch(ctx context.Context, job string) (executor.Delivery, bool, error) {
@@ -34,10 +36,27 @@ func (q queue) Fetch(ctx context.Context, job string) (executor.Delivery, bool, 
 	if came {
 		q.heeder.arrive(ctx, d.Work.Job)
 	}
-	return delivery{d}, came, err
+	if came && q.refusals.refuses(d.Work.Job) {
+		return nil, false, errors.Join(errRefused, d.Return(ctx, refusedAfter))
+	}
+	return delivery{d, q.refusals}, came, err
 }
 
-type delivery struct{ *bus.Delivery }
+// errRefused lets the executor pause before it looks for the next chunk.
+var errRefused = errors.New("node: the job of a chunk is refused here")
+
+type delivery struct {
+	*bus.Delivery
+	refusals *refusals
+}
+
+// Return is that of the bus. A chunk of a job that is refused here is another worker's soon, whatever it was to wait for.
+func (d delivery) Return(ctx context.Context, after time.Duration) error {
+	if d.refusals.has(d.Work.Job) {
+		after = min(after, refusedAfter)
+	}
+	return d.Delivery.Return(ctx, after)
+}
 
 func (d delivery) Body() []byte { return d.Delivery.Body }
 
@@ -124,13 +143,13 @@ func (w *worker) hearTaken(ctx context.Context, taken *bus.Feed[bus.Taken]) {
 	}
 }
 
-// watchOffers tells the executor of which jobs there are chunks. While the bus is away those stay that were there.
+// watchOffers tells the executor of which jobs there are chunks, without those that are refused here. While the bus is away those stay that were there.
 func (w *worker) watchOffers(ctx context.Context) {
 	ticker := w.clock.NewTicker(offersEvery)
 	defer ticker.Stop()
 	for {
 		if jobs, err := w.bus.Offered(ctx); err == nil {
-			w.exec.Offer(jobs)
+			w.exec.Offer(slices.DeleteFunc(jobs, w.refusals.refuses))
 		}
 		select {
 		case <-ctx.Done():

@@ -34,7 +34,8 @@ type foreman struct {
 	*Node
 	keep   *keeping
 	jobs   map[string]*overseen
-	seen   map[string]time.Time // workers, and when each was heard of last
+	seen   map[string]heardOf // workers, and what each said last
+	began  time.Time
 	listed time.Time
 	// connected is since when the bus is there: what was said before was perhaps not heard.
 	connected time.Time
@@ -52,6 +53,8 @@ type overseen struct {
 	told    bool               // the keeper knows its weight
 	purged  bool               // it has ended, and nothing of it is in the queue
 	counted map[int]parts.Sums // of the parts of a job with a bound on failures; nil: it has none
+	// resumed is when it was seen to go on after it had stopped.
+	resumed time.Time
 }
 
 // forePerson runs a foreman beside a keeper, until ctx ends.
@@ -63,7 +66,7 @@ func (n *Node) forePerson(ctx context.Context, k *keeping) {
 }
 
 func newForeman(n *Node, k *keeping) *foreman {
-	return &foreman{Node: n, keep: k, jobs: map[string]*overseen{}, seen: map[string]time.Time{}, connected: n.bus.ReconnectedAt()}
+	return &foreman{Node: n, keep: k, jobs: map[string]*overseen{}, seen: map[string]heardOf{}, began: n.clock.Now(), connected: n.bus.ReconnectedAt()}
 }
 
 func (f *foreman) run(ctx context.Context) {
@@ -122,25 +125,56 @@ func (f *foreman) next(ctx context.Context, w words, ticker clockwork.Ticker) bo
 		return open
 	case said, open := <-w.status.C:
 		if open {
-			f.seen[said.About] = f.clock.Now()
+			f.hearStatus(said)
 		}
 		return open
-	case s := <-f.keep.stops:
-		f.stop(ctx, s)
 	case <-ticker.Chan():
 		f.look(ctx)
 	}
 	return true
 }
 
-// stop notes why a job cannot go on. Who resumes it vouches for its limit.
-func (f *foreman) stop(ctx context.Context, s stopped) {
-	o := f.jobs[s.job]
-	if o == nil || o.record.State != job.Running || o.stale {
-		return
+// heardOf is what a worker has said last, and when.
+type heardOf struct {
+	at      time.Time
+	refuses map[string]Refusal
+}
+
+func (f *foreman) hearStatus(w bus.Word) {
+	var s struct {
+		Refuses map[string]Refusal `json:"refuses"`
 	}
-	f.stopJob(ctx, s.job, s.why)
+	_ = json.Unmarshal(w.Body, &s) // it lives, whatever it says
+	f.seen[w.About] = heardOf{f.clock.Now(), s.Refuses}
+}
+
+// surely is for how long workers must have refused a job, and a foreman must have heard them, before it stops.
+const surely = 3 * time.Second
+
+// stopRefused stops a job that all workers refuse if one of the reasons is final. A worker that has not tried the job may be able
+// to go on. A refusal from before the job was resumed does not count.
+func (f *foreman) stopRefused(ctx context.Context, o *overseen) bool {
+	now, why := f.clock.Now(), ""
+	f.workers()
+	for _, w := range f.seen {
+		r, refuses := w.refuses[o.record.Job]
+		since := w.at.Add(-time.Duration(r.ForS * float64(time.Second)))
+		switch {
+		case !refuses || since.Before(o.resumed):
+			return false
+		case !r.Final:
+		case now.Sub(since) < surely:
+			return false
+		default:
+			why = max(why, r.Why)
+		}
+	}
+	if heard := min(now.Sub(f.began), now.Sub(f.bus.ReconnectedAt())); why == "" || heard < surely {
+		return false
+	}
+	f.stopJob(ctx, o.record.Job, why)
 	o.stale = true
+	return true
 }
 
 // stopJob notes in a job's record why it cannot go on. If that fails, whoever meets the cause again tries again.
@@ -244,10 +278,12 @@ func (f *foreman) reload(ctx context.Context, name string, o *overseen) {
 	if r.Version == o.record.Version {
 		return
 	}
+	resumed := o.resumed
 	if o.record.State == job.Stopped && (r.State == job.Running || r.State == job.Indexing) { // who has it go on vouches for its limits
 		f.keep.tell(ctx, vouchOrder(name))
+		resumed = f.clock.Now()
 	}
-	if *o = (overseen{record: r, told: o.told}); untold {
+	if *o = (overseen{record: r, told: o.told, resumed: resumed}); untold {
 		f.tellChanged(name) // the workers have not heard of it either
 	}
 }
@@ -265,7 +301,7 @@ func (f *foreman) removed(name string, o *overseen) {
 
 // serve does what one job needs next.
 func (f *foreman) serve(ctx context.Context, o *overseen) error {
-	if s := o.record.State; (s == job.Indexing || s == job.Running) && f.bounded(ctx, o) {
+	if s := o.record.State; (s == job.Indexing || s == job.Running) && (f.bounded(ctx, o) || f.stopRefused(ctx, o)) {
 		return nil
 	}
 	switch o.record.State {
@@ -292,6 +328,6 @@ func (f *foreman) weigh(ctx context.Context, o *overseen, weight float64) {
 // workers is how many were heard of of late, at least this one.
 func (f *foreman) workers() int {
 	now := f.clock.Now()
-	maps.DeleteFunc(f.seen, func(_ string, at time.Time) bool { return now.Sub(at) > workerGone })
+	maps.DeleteFunc(f.seen, func(_ string, w heardOf) bool { return now.Sub(w.at) > workerGone })
 	return max(1, len(f.seen))
 }

@@ -42,7 +42,8 @@ func (f *foreman) runsUntilQueued(t *testing.T, name string) {
 func (f *foreman) indexed(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	x := &indexer{f.Node, f.newJobs(opening(answer))}
+	r := f.newRefusals()
+	x := &indexer{f.Node, f.newJobs(r, opening(answer)), r}
 	var running tasks
 	running.start(func() { x.jobs.run(ctx) })
 	x.next(ctx)

@@ -16,6 +16,7 @@ import (
 type heeder struct {
 	*Node
 	cancel, resume func(job string)
+	flows          func(limit string) // a person vouches for it
 
 	came      chan arrival
 	jobs      map[string]bool // that this worker has met; true: it is canceled here
@@ -34,7 +35,7 @@ const recordTime = 5 * time.Second
 
 func (n *Node) newHeeder(cancel, resume func(job string)) *heeder {
 	return &heeder{
-		Node: n, cancel: cancel, resume: resume, came: make(chan arrival), jobs: map[string]bool{}, unread: map[string]bool{},
+		Node: n, cancel: cancel, resume: resume, flows: func(string) {}, came: make(chan arrival), jobs: map[string]bool{}, unread: map[string]bool{},
 		connected: n.bus.ReconnectedAt(),
 	}
 }
@@ -92,7 +93,11 @@ func (h *heeder) meet(ctx context.Context, name string) {
 
 func (h *heeder) hear(ctx context.Context, n bus.Word) {
 	var word newsWord
-	if json.Unmarshal(n.Body, &word) == nil && word.Reset == "" && word.Set == nil && job.CheckName(n.About) == nil {
+	switch {
+	case json.Unmarshal(n.Body, &word) != nil || word.Set != nil:
+	case word.Reset != "":
+		h.flows(word.Reset)
+	case job.CheckName(n.About) == nil:
 		h.look(ctx, n.About)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -30,8 +31,9 @@ type task struct {
 
 // indexer reads the inputs of jobs through, of whatever job they are.
 type indexer struct {
-	node *Node
-	jobs *jobs
+	node     *Node
+	jobs     *jobs
+	refusals *refusals
 }
 
 // run indexes until ctx ends.
@@ -50,9 +52,14 @@ func (x *indexer) run(ctx context.Context) {
 // next waits for a task and does it.
 func (x *indexer) next(ctx context.Context) {
 	d, found, err := x.node.bus.Fetch(ctx, bus.Tasks, "", taskWait)
-	if err != nil {
+	switch {
+	case err != nil:
 		x.node.pause(ctx)
-	} else if found {
+	case !found:
+	case x.refusals.refuses(d.Work.Job):
+		x.giveBack(ctx, d, refusedAfter)
+		x.node.pause(ctx)
+	default:
 		x.index(ctx, d)
 	}
 }
@@ -68,6 +75,7 @@ func (x *indexer) index(ctx context.Context, d *bus.Delivery) {
 	var beats tasks
 	beats.start(func() { x.beat(working, d) })
 	err := x.cut(ctx, t)
+	x.refusals.read(ctx, t.Job, err)
 	stop()
 	beats.wait()
 	switch {
@@ -80,7 +88,7 @@ func (x *indexer) index(ctx context.Context, d *bus.Delivery) {
 		_ = d.Done(ctx)
 	default:
 		x.node.sayf("job %s cannot be indexed, and is tried again: %v", t.Job, err)
-		x.giveBack(ctx, d, x.node.cfg.Times.AckWait)
+		x.giveBack(ctx, d, refusedAfter)
 	}
 }
 
@@ -163,8 +171,41 @@ var errChanged = errors.New("node: the job has changed")
 func (n *Node) sourceOf(r *job.Record, c *Caller) *index.Source {
 	return &index.Source{
 		Store: n.home, Record: *r, Serves: c.Reader.Serves, Takes: c.Reader.Takes,
-		Open: func(ctx context.Context, address string) (store.Store, error) { return store.Open(ctx, address) },
+		Open: n.inputs,
 	}
+}
+
+// otherStores are those in which inputs lie, each opened once: all jobs share their connections.
+type otherStores struct {
+	mu     sync.Mutex
+	opened map[string]store.Store
+}
+
+func (o *otherStores) open(ctx context.Context, address string) (store.Store, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := o.opened[address]; s != nil {
+		return s, nil
+	}
+	s, err := store.Open(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	if o.opened == nil {
+		o.opened = map[string]store.Store{}
+	}
+	o.opened[address] = s
+	return s, nil
+}
+
+func (o *otherStores) close() (err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, s := range o.opened {
+		err = errors.Join(err, store.Close(s))
+	}
+	o.opened = nil
+	return err
 }
 
 // objectName is this process's name with a number that is new each time, for what it writes beside others.

@@ -31,9 +31,10 @@ func (o *opened) limitOf(model string) string {
 // jobs are those that this process has met, each opened once: its caller, and how its lines are read,
 // stay what they are while the process lives. Its inputs may become more.
 type jobs struct {
-	node *Node
-	call func(*job.Record) (*Caller, error)
-	asks chan jobsAsk
+	node     *Node
+	refusals *refusals
+	call     func(*job.Record) (*Caller, error)
+	asks     chan jobsAsk
 }
 
 type jobsAsk struct {
@@ -47,8 +48,8 @@ type jobsReply struct {
 	err error
 }
 
-func (n *Node) newJobs(load func(*job.Record) (*Caller, error)) *jobs {
-	return &jobs{node: n, call: load, asks: make(chan jobsAsk)}
+func (n *Node) newJobs(r *refusals, load func(*job.Record) (*Caller, error)) *jobs {
+	return &jobs{node: n, refusals: r, call: load, asks: make(chan jobsAsk)}
 }
 
 // open gives a job, opened before or now.
@@ -107,6 +108,7 @@ func (j *jobs) load(ctx context.Context, name string) (*opened, error) {
 	}
 	c, err := j.call(&r)
 	if err != nil {
+		j.refusals.refuse(name, "", err.Error(), false)
 		return nil, err
 	}
 	o := &opened{record: r, caller: c, source: j.node.sourceOf(&r, c)}

@@ -51,7 +51,6 @@ type keeping struct {
 	good   time.Time                     // the latest of them
 	put    func(snapshot)                // puts what is known aside; it does not wait
 	say    func(keeper.Status)           // says how it stands; it does not wait
-	stops  chan stopped                  // for the foreman: jobs whose limit has stopped
 	timer  clockwork.Timer
 	armed  time.Time // when the timer will fire; zero: it will not
 	put0   time.Time // when a snapshot was last put aside,
@@ -91,19 +90,12 @@ func resetOrder(name string) order {
 	return func(now time.Time, k *keeping) { k.keeper.Reset(now, name) }
 }
 
-// vouchOrder says that a person vouches for the limits that a job is under. That they had stopped is not to be heard
-// any more after it: it would stop the job that has just been resumed. Of other limits it is said again.
+// vouchOrder says that a person vouches for the limits that a job is under.
 func vouchOrder(job string) order {
 	return func(now time.Time, k *keeping) {
 		for _, l := range k.keeper.Status(now).Limits {
 			if l.Stopped != nil && slices.ContainsFunc(l.Jobs, func(j keeper.JobStatus) bool { return j.Name == job }) {
 				k.keeper.Reset(now, l.Name)
-			}
-		}
-		for len(k.stops) > 0 {
-			select {
-			case <-k.stops:
-			default: // the foreman took it
 			}
 		}
 	}
@@ -122,7 +114,7 @@ func newKeeping(n *Node, epoch uint64, seed uint64, before snapshot) *keeping {
 	timer := n.clock.NewTimer(time.Hour)
 	timer.Stop()
 	return &keeping{
-		clock: n.clock, bus: n.bus, epoch: epoch, epochs: n.epochs, limits: limits, orders: make(chan order), terms: make(chan time.Time, 1), stops: make(chan stopped, stopsKept), timer: timer,
+		clock: n.clock, bus: n.bus, epoch: epoch, epochs: n.epochs, limits: limits, orders: make(chan order), terms: make(chan time.Time, 1), timer: timer,
 		keeper: keeper.New(keeper.Config{Epoch: epoch, Seed: seed, Limits: limits, Memory: before.Memory, Stops: before.Stops}),
 	}
 }
@@ -237,31 +229,7 @@ func (k *keeping) aside(now time.Time) {
 	}
 	if now.Sub(k.said) >= statusEvery {
 		k.said = now
-		s := k.keeper.Status(now)
-		if now.Before(k.good) { // else what a person has vouched for is not yet decided upon
-			k.sayStops(&s)
-		}
-		k.say(s)
-	}
-}
-
-// stopped is a job that cannot go on, as its limit has stopped.
-type stopped struct{ job, why string }
-
-// stopsKept is how many of them may wait for the foreman; what has no room is said a second later.
-const stopsKept = 64
-
-func (k *keeping) sayStops(s *keeper.Status) {
-	for _, l := range s.Limits {
-		for _, j := range l.Jobs {
-			if l.Stopped == nil {
-				break
-			}
-			select {
-			case k.stops <- stopped{j.Name, l.Stopped.Text}:
-			default:
-			}
-		}
+		k.say(k.keeper.Status(now))
 	}
 }
 

@@ -24,6 +24,7 @@ type link struct {
 	// believes reports whether there is a keeper of an epoch. Words of others go to no lane.
 	believes func(ctx context.Context, epoch uint64) bool
 	lanes    *batch.Control
+	refusals *refusals
 	gives    *bus.Feed[permit.Give]
 	cools    *bus.Feed[permit.Cool]
 	known    chan string // lanes that are new, by name
@@ -31,7 +32,7 @@ type link struct {
 }
 
 // newLink begins to hear what the keeper says to the worker.
-func newLink(n *Node, lanes *batch.Control) (*link, error) {
+func newLink(n *Node, lanes *batch.Control, r *refusals) (*link, error) {
 	b := n.bus
 	gives, err := b.Gives(b.Name(), givesKept)
 	if err != nil {
@@ -42,7 +43,7 @@ func newLink(n *Node, lanes *batch.Control) (*link, error) {
 		gives.Close()
 		return nil, err
 	}
-	return &link{bus: b, believes: n.believes, lanes: lanes, gives: gives, cools: cools, known: make(chan string)}, nil
+	return &link{bus: b, believes: n.believes, lanes: lanes, refusals: r, gives: gives, cools: cools, known: make(chan string)}, nil
 }
 
 func (l *link) close() {
@@ -80,9 +81,13 @@ func (l *link) run(ctx context.Context) {
 			if !open {
 				return
 			}
-			if l.believes(ctx, g.Epoch) {
-				_ = l.lanes.Tell(ctx, laneOf(g.Limit, g.Job), &g) // it fails with ctx alone
+			if !l.believes(ctx, g.Epoch) {
+				continue
 			}
+			if len(g.Permits) > 0 {
+				l.refusals.lift(g.Job, g.Limit)
+			}
+			_ = l.lanes.Tell(ctx, laneOf(g.Limit, g.Job), &g) // it fails with ctx alone
 		case c, open := <-l.cools.C:
 			if !open {
 				return

@@ -55,6 +55,8 @@ type Node struct {
 
 	epochs  *epochs
 	objects atomic.Uint64 // names of objects that were made
+	others  otherStores
+	inputs  func(ctx context.Context, address string) (store.Store, error) // opens the store in which an input lies
 }
 
 // Join connects to the bus and opens the store. It waits for a bus that is away until ctx ends, and if the
@@ -80,6 +82,7 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{cfg: cfg, clock: cfg.Clock, home: s, where: home, line: JoinLine(line, home), epochs: newEpochs()}
+	n.inputs = n.others.open
 	if err := n.join(ctx, line); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -197,7 +200,7 @@ func (n *Node) Close() error {
 	if n.bus != nil {
 		n.bus.Close()
 	}
-	return store.Close(n.home)
+	return errors.Join(n.others.close(), store.Close(n.home))
 }
 
 // Name is this life of this process.

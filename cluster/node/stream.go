@@ -26,6 +26,7 @@ func (w *worker) stream(ctx context.Context) error {
 			ended = err
 			break
 		}
+		w.refusals.unserved(res.Item.Pool(), res.Err)
 		w.exec.Took(&res)
 	}
 	if errors.Is(ended, batch.ErrDrained) || errors.Is(ended, batch.ErrStopped) {
@@ -114,6 +115,7 @@ func (w *worker) read(ctx context.Context, c *job.Chunk) iter.Seq2[prompt, error
 			if errors.Is(err, store.ErrChanged) {
 				w.stopJob(ctx, c.Job, err.Error())
 			}
+			w.refusals.read(ctx, c.Job, err)
 			if !yield(r, err) {
 				return
 			}

@@ -335,9 +335,8 @@ type Office struct {
 	Workers []WorkerLook   `json:"workers"`
 }
 
-// Office listens to workers for so long, and to the keeper until it has spoken, or ctx ends.
-func (n *Node) Office(ctx context.Context, wait time.Duration) (Office, error) {
-	var o Office
+// Office listens to workers for so long, and to the keeper until it has spoken, or ctx ends: then it has the workers alone.
+func (n *Node) Office(ctx context.Context, wait time.Duration) (o Office, err error) {
 	workers, err := n.bus.Listen(bus.Status, "", watchKept)
 	if err != nil {
 		return o, err
@@ -349,6 +348,11 @@ func (n *Node) Office(ctx context.Context, wait time.Duration) (Office, error) {
 	}
 	defer keeper.Close()
 	over, heardOf := n.clock.After(wait), map[string]WorkerStatus{}
+	defer func() {
+		for _, name := range slices.Sorted(maps.Keys(heardOf)) {
+			o.Workers = append(o.Workers, lookAt(name, heardOf[name]))
+		}
+	}()
 	for waited := false; !waited || o.Keeper == ""; {
 		select {
 		case <-ctx.Done():
@@ -372,9 +376,6 @@ func (n *Node) Office(ctx context.Context, wait time.Duration) (Office, error) {
 				o.Keeper, o.Epoch, o.Limits = word.About, p.Epoch, p.Limits
 			}
 		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(heardOf)) {
-		o.Workers = append(o.Workers, lookAt(name, heardOf[name]))
 	}
 	return o, nil
 }

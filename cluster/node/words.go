@@ -46,7 +46,8 @@ type WorkerStatus struct {
 
 	UpS         float64            `json:"up_s"` // since it began, in seconds: no clocks need to be compared
 	Concurrency int                `json:"concurrency"`
-	Jobs        map[string]JobWork `json:"jobs,omitempty"` // of which it has made calls, at most jobsSaid
+	Jobs        map[string]JobWork `json:"jobs,omitempty"`    // of which it has made calls, at most jobsSaid
+	Refuses     map[string]Refusal `json:"refuses,omitempty"` // jobs that it cannot work on, at most jobsSaid
 }
 
 // jobsSaid is how many jobs a worker says how it stands with: its busiest.
@@ -106,7 +107,7 @@ func (w *worker) sayStatus(ctx context.Context) {
 			s.Limits[l.Name] = l.Lane
 		case <-ticker.Chan():
 		}
-		s.UpS = w.clock.Since(began).Seconds()
+		s.UpS, s.Refuses = w.clock.Since(began).Seconds(), w.refusals.said()
 		w.takeStatus(ctx, &s)
 		_ = w.bus.Say(bus.Status, w.Name(), s)
 	}

@@ -85,15 +85,16 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 // worker is a process at work, for as long as the keeper and it speak one version.
 type worker struct {
 	*Node
-	how     Worker
-	accord  *accord
-	jobs    *jobs
-	exec    *executor.Executor
-	control *batch.Control
-	link    *link
-	heeder  *heeder
-	lanes   map[string]bool // that the stream has met; of the goroutine that reads
-	limits  chan limitSet   // that it works under
+	how      Worker
+	accord   *accord
+	jobs     *jobs
+	refusals *refusals
+	exec     *executor.Executor
+	control  *batch.Control
+	link     *link
+	heeder   *heeder
+	lanes    map[string]bool // that the stream has met; of the goroutine that reads
+	limits   chan limitSet   // that it works under
 }
 
 // limitsKept is how many limits may wait to be said: a job has one for each of its models.
@@ -101,11 +102,12 @@ const limitsKept = 1024
 
 // workInAccord works until the keeper is one of another version, or there is no more work to be done here.
 func (n *Node) workInAccord(ctx context.Context, how Worker, a *accord) (err error) {
+	r := n.newRefusals()
 	w := &worker{
-		Node: n, how: how, accord: a, jobs: n.newJobs(how.Open), control: batch.NewControl(), lanes: map[string]bool{},
+		Node: n, how: how, accord: a, jobs: n.newJobs(r, how.Open), refusals: r, control: batch.NewControl(), lanes: map[string]bool{},
 		limits: make(chan limitSet, limitsKept),
 	}
-	if w.link, err = newLink(n, w.control); err != nil {
+	if w.link, err = newLink(n, w.control, r); err != nil {
 		return err
 	}
 	defer w.link.close()
@@ -116,13 +118,26 @@ func (n *Node) workInAccord(ctx context.Context, how Worker, a *accord) (err err
 }
 
 func (w *worker) newExecutor() (err error) {
-	w.heeder = w.newHeeder(func(job string) { w.exec.Cancel(job) }, func(job string) { w.exec.Resume(job) })
+	w.heeder = w.newHeeder(w.cancel, w.resume)
+	w.heeder.flows = w.refusals.flows
 	w.exec, err = executor.New(executor.Config{
 		Claim:     claim.Config{Who: w.Name(), Concurrency: w.how.Concurrency, Ahead: w.ahead(), AckWait: w.cfg.Times.AckWait},
-		Connected: w.bus.ReconnectedAt(), Store: w.home, Queue: queue{w.bus, w.heeder}, Peers: peers{w.Node}, Open: w.openJob, Clock: w.clock, Say: w.cfg.Say,
+		Connected: w.bus.ReconnectedAt(), Store: w.home, Queue: queue{w.bus, w.heeder, w.refusals}, Peers: peers{w.Node}, Open: w.openJob, Clock: w.clock, Say: w.cfg.Say,
 		Journal: store.JournalConfig{Every: w.how.SaveEvery},
 	})
 	return err
+}
+
+// cancel gives up what the worker has of a job that has ended.
+func (w *worker) cancel(job string) {
+	w.exec.Cancel(job)
+	w.refusals.forget(job)
+}
+
+// resume has a job run that may have been canceled here, and tries what was refused.
+func (w *worker) resume(job string) {
+	w.exec.Resume(job)
+	w.refusals.forget(job)
 }
 
 // run runs all parts of a worker, and waits for them. The stream ends when the executor drains; all
@@ -156,7 +171,7 @@ func (w *worker) run(ctx context.Context) error {
 func (w *worker) start(ctx context.Context, taken *bus.Feed[bus.Taken]) *tasks {
 	parts := &tasks{}
 	for _, part := range []func(context.Context){
-		w.jobs.run, w.link.run, (&indexer{w.Node, w.jobs}).run, w.drain, w.drainIfKeeperDiffers, w.watchBus, w.watchOffers, w.heeder.run, w.sayStatus,
+		w.jobs.run, w.link.run, (&indexer{w.Node, w.jobs, w.refusals}).run, w.drain, w.drainIfKeeperDiffers, w.watchBus, w.watchOffers, w.heeder.run, w.sayStatus,
 		func(ctx context.Context) { w.hearTaken(ctx, taken) },
 	} {
 		parts.start(func() { part(ctx) })

@@ -35,11 +35,12 @@ type cluster struct {
 	line string
 	dir  string
 	hub  *bus.Hub
+	wait time.Duration // AckWait
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{t: t, dir: t.TempDir()}
+	c := &cluster{t: t, dir: t.TempDir(), wait: testAckWait}
 	c.startHub()
 	c.line = JoinLine(c.hub.JoinURL(), filepath.Join(c.dir, "home"))
 	return c
@@ -60,7 +61,7 @@ var seeds atomic.Uint64
 
 func (c *cluster) join(say func(string)) *Node {
 	c.t.Helper()
-	n, err := Join(c.t.Context(), Config{Line: c.line, Times: Times{AckWait: testAckWait, Term: testTerm}, Seed: seeds.Add(1), Founds: true, Say: say})
+	n, err := Join(c.t.Context(), Config{Line: c.line, Times: Times{AckWait: c.wait, Term: testTerm}, Seed: seeds.Add(1), Founds: true, Say: say})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -69,11 +70,20 @@ func (c *cluster) join(say func(string)) *Node {
 
 // workers starts some, and gives what ends them and waits for them.
 func (c *cluster) workers(count int, call func(context.Context, *promptfile.Item) (provider.Reply, error)) (end func() []error) {
-	drain, errs := make(chan struct{}), make(chan error, count)
+	var each []*Node
 	for range count {
-		n := c.join(func(text string) { c.t.Log(text) })
+		each = append(each, c.join(func(text string) { c.t.Log(text) }))
+	}
+	return works(each, opening(call))
+}
+
+// works has nodes work.
+func works(each []*Node, open func(*job.Record) (*Caller, error)) (end func() []error) {
+	count := len(each)
+	drain, errs := make(chan struct{}), make(chan error, count)
+	for _, n := range each {
 		go func() {
-			errs <- errors.Join(n.Work(context.Background(), Worker{Open: opening(call), Concurrency: 8, Drain: drain}), n.Close())
+			errs <- errors.Join(n.Work(context.Background(), Worker{Open: open, Concurrency: 8, Drain: drain}), n.Close())
 		}()
 	}
 	return func() (all []error) {

@@ -23,8 +23,9 @@ type face struct {
 	console *progress.Console
 	closed  func()
 	began   bool
-	shown   time.Time // when it was shown last
-	late    bool      // parts were done before it was watched: it was said
+	shown   time.Time       // when it was shown last
+	late    bool            // parts were done before it was watched: it was said
+	refused map[string]bool // what was said of workers that cannot
 }
 
 // openFace opens what the flags say is shown. Whoever gets it closes it.
@@ -33,7 +34,7 @@ func openFace(s *command.Settings) (*face, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &face{s: s, console: console, closed: closed}, nil
+	return &face{s: s, console: console, closed: closed, refused: map[string]bool{}}, nil
 }
 
 func (f *face) close() { f.closed() }
@@ -57,6 +58,12 @@ func (f *face) show(s *node.Standing) {
 	r := &s.Record
 	if !f.began && r.Job != "" {
 		f.begin(s)
+	}
+	for _, text := range refusalsOf(s) {
+		if !f.refused[text] {
+			f.refused[text] = true
+			f.line(text)
+		}
 	}
 	if s.Chunks == 0 {
 		return // its input is being read
@@ -196,6 +203,7 @@ func plainName(name string, of []node.LimitPicture) string {
 // What is said of a job beside the words of a run.
 const (
 	byNobody observe.Bound = "no worker yet"
+	byNone   observe.Bound = "no worker that can do it"
 	byOffice observe.Bound = "no keeper yet"
 	byWork   observe.Bound = "the parts that are in work"
 )
@@ -208,6 +216,8 @@ func heldBy(s *node.Standing) (by observe.Bound, limit string) {
 	switch {
 	case len(s.Workers) == 0:
 		return byNobody, ""
+	case len(refusalsOf(s)) == len(s.Workers):
+		return byNone, ""
 	case s.Keeper == "":
 		return byOffice, ""
 	}

@@ -24,7 +24,24 @@ func printStanding(out io.Writer, s *node.Standing) error {
 		limit = " (" + limit + ")"
 	}
 	fmt.Fprintf(out, "%d calls in flight; held by: %s%s\n", s.InFlight, strings.ReplaceAll(string(by), "_", " "), limit)
-	return printOffice(out, s.Keeper, s.Epoch, s.Limits, s.Workers)
+	if err := printOffice(out, s.Keeper, s.Epoch, s.Limits, s.Workers); err != nil {
+		return err
+	}
+	for _, text := range refusalsOf(s) {
+		fmt.Fprintln(out, text)
+	}
+	return nil
+}
+
+// refusalsOf says which workers cannot work on a job, and why.
+func refusalsOf(s *node.Standing) (all []string) {
+	for i := range s.Workers {
+		w := &s.Workers[i]
+		if r, refuses := w.Refuses[s.Record.Job]; refuses {
+			all = append(all, fmt.Sprintf("%s cannot work on this job: %s", w.Name, r.Why))
+		}
+	}
+	return all
 }
 
 // printOffice says who keeps the limits, how they stand, and who works.

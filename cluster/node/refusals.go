@@ -1,0 +1,152 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cluster/store"
+)
+
+const (
+	// refusedAfter is how long a chunk rests that a worker gives back as it refuses its job. Another takes it then.
+	refusedAfter = time.Second
+	// refusedAtMost is after how long a worker tries a job again that it refuses. The first pause is refusedAfter.
+	refusedAtMost = 30 * time.Second
+)
+
+// A Refusal says why a worker cannot work on a job.
+type Refusal struct {
+	Why string `json:"why"`
+	// Final is a reason that stops the job once all workers refuse it: the input is missing, or the limit has stopped.
+	Final bool    `json:"final,omitempty"`
+	ForS  float64 `json:"for_s"` // since when, in seconds: no clocks need to be compared
+}
+
+// refusals are the jobs that a worker refuses. It takes none of their chunks, but for one now and then, to see whether it
+// can. Its methods may be called by any goroutine.
+type refusals struct {
+	clock clockwork.Clock
+	say   func(string)
+	mu    sync.Mutex
+	jobs  map[string]*refused
+}
+
+type refused struct {
+	Refusal
+	limit string // that has stopped; "": it is not a limit's
+	since time.Time
+	again time.Time // when the job is tried again
+	pause time.Duration
+}
+
+func (n *Node) newRefusals() *refusals {
+	return &refusals{clock: n.clock, say: n.cfg.Say, jobs: map[string]*refused{}}
+}
+
+// refuse notes why a job cannot be worked on. Each further try that fails doubles the pause before the next.
+func (r *refusals) refuse(job, limit, why string, final bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, one := r.clock.Now(), r.jobs[job]
+	switch {
+	case one == nil:
+		one = &refused{since: now, pause: refusedAfter / 2}
+		r.jobs[job] = one
+		r.say(fmt.Sprintf("job %s is left to other workers: %s", job, why))
+	case now.Before(one.again): // a chunk that was taken before
+		return
+	}
+	one.Refusal, one.limit = Refusal{Why: why, Final: final}, limit
+	one.pause = min(2*one.pause, refusedAtMost)
+	one.again = now.Add(one.pause)
+}
+
+// read notes what became of reading a job's input.
+func (r *refusals) read(ctx context.Context, job string, err error) {
+	var bad *prompts.LineError
+	switch {
+	case err == nil || errors.As(err, &bad):
+		r.lift(job, "")
+	case ctx.Err() != nil || errors.Is(err, store.ErrChanged): // it says nothing, or stops the job
+	default:
+		r.refuse(job, "", err.Error(), errors.Is(err, store.ErrMissing))
+	}
+}
+
+// unserved notes that a limit of a job has stopped, if that is why an item was not called.
+func (r *refusals) unserved(lane string, err error) {
+	var cause interface{ Unwrap() []error }
+	if !errors.Is(err, batch.ErrStopped) || !errors.As(err, &cause) {
+		return
+	}
+	all := cause.Unwrap()
+	limit, job := partsOf(lane)
+	r.refuse(job, limit, all[len(all)-1].Error(), true)
+}
+
+// lift ends what a limit is the reason for; "": what is no limit's.
+func (r *refusals) lift(job, limit string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if one := r.jobs[job]; one != nil && one.limit == limit {
+		delete(r.jobs, job)
+	}
+}
+
+// forget has a job tried at once: it is resumed, or has ended.
+func (r *refusals) forget(job string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.jobs, job)
+}
+
+// flows has the jobs of a limit tried at once: a person vouches for it.
+func (r *refusals) flows(limit string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for job, one := range r.jobs {
+		if one.limit == limit {
+			delete(r.jobs, job)
+		}
+	}
+}
+
+// refuses reports whether a chunk of a job is not to be taken now.
+func (r *refusals) refuses(job string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one := r.jobs[job]
+	return one != nil && r.clock.Now().Before(one.again)
+}
+
+// has reports whether a job is refused, though it may be about to be tried again.
+func (r *refusals) has(job string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.jobs[job] != nil
+}
+
+// said are the refusals as others hear them, at most jobsSaid.
+func (r *refusals) said() map[string]Refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all map[string]Refusal
+	for job, one := range r.jobs {
+		if all == nil {
+			all = map[string]Refusal{}
+		}
+		if len(all) < jobsSaid {
+			s := one.Refusal
+			s.ForS = r.clock.Since(one.since).Seconds()
+			all[job] = s
+		}
+	}
+	return all
+}

@@ -1,0 +1,249 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/provider"
+)
+
+// long is an AckWait with which a chunk that a worker holds in vain is nobody's while a test lasts.
+const long = 10 * time.Minute
+
+// refusedBy waits until a worker says that it refuses a job, and gives the reason.
+func (c *cluster) refusedBy(n, worker *Node, name string) Refusal {
+	c.t.Helper()
+	for {
+		o, err := n.Office(c.t.Context(), time.Second)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		for _, w := range o.Workers {
+			if r, refuses := w.Refuses[name]; refuses && w.Name == worker.Name() {
+				return r
+			}
+		}
+	}
+}
+
+// A worker that has no key for a job, or cannot see its input, refuses that job and says why. It holds none of its chunks,
+// nor of the tasks to read its input through: another worker does them at once.
+func TestAWorkerThatCannotRefusesTheJob(t *testing.T) {
+	for name, blind := range map[string]func(*Node) func(*job.Record) (*Caller, error){
+		"no key": func(*Node) func(*job.Record) (*Caller, error) {
+			return func(*job.Record) (*Caller, error) { return nil, errors.New("no key is set") }
+		},
+		"no permission": func(n *Node) func(*job.Record) (*Caller, error) {
+			n.inputs = func(context.Context, string) (store.Store, error) { return nil, os.ErrPermission }
+			return opening(answer)
+		},
+		"no object": func(n *Node) func(*job.Record) (*Caller, error) {
+			n.inputs = func(ctx context.Context, _ string) (store.Store, error) { return store.Open(ctx, t.TempDir()) }
+			return opening(answer)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.wait = long
+			refuses := func() (*Node, func() []error) {
+				worker := c.join(func(text string) { t.Log(text) })
+				return worker, works([]*Node{worker}, blind(worker))
+			}
+			task, endTask := refuses()
+			n, r := c.submitted(2000)
+			c.refusedBy(n, task, r.Job)
+			gate, begun, end := c.heldWorker()
+			<-begun
+			for _, err := range endTask() {
+				t.Error(err)
+			}
+			ended := make(chan []error)
+			go func() { ended <- end() }()
+			close(gate)
+			for _, err := range <-ended {
+				t.Error(err)
+			}
+			chunk, endChunk := refuses()
+			c.refusedBy(n, chunk, r.Job)
+			end = c.workers(1, answer)
+			c.waitFor(n, r.Job, job.Done)
+			for _, err := range append(end(), endChunk()...) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// An input that is deleted during a job stops the job, and says why; when it is there again, the job goes on.
+func TestADeletedInputStopsTheJob(t *testing.T) {
+	c := newCluster(t)
+	gate, begun, end := c.heldWorker()
+	n := c.join(nil)
+	defer n.Close()
+	path := c.input(400)
+	r := c.submit(n, path, 1)
+	<-begun
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	close(gate)
+	s := c.waitFor(n, r.Job, job.Stopped)
+	if !strings.Contains(s.Record.Why, store.ErrMissing.Error()) || !strings.Contains(s.Record.Why, "in.jsonl") {
+		t.Error(s.Record.Why)
+	}
+	if err := errors.Join(os.Rename(path+".away", path), n.Resume(t.Context(), r.Job)); err != nil {
+		t.Fatal(err)
+	}
+	c.waitFor(n, r.Job, job.Done)
+	for _, err := range end() {
+		t.Error(err)
+	}
+}
+
+// A quota that is used up stops the account whose it is. The job goes on with the other account, and its items have
+// one result each.
+func TestAQuotaStopsItsAccount(t *testing.T) {
+	c := newCluster(t)
+	c.wait = long
+	of := func(account string, call func(context.Context, *promptfile.Item) (provider.Reply, error)) func(*job.Record) (*Caller, error) {
+		return func(r *job.Record) (*Caller, error) {
+			caller, err := opening(call)(r)
+			caller.LimitOf = func(model string) string { return model + "#" + account }
+			return caller, err
+		}
+	}
+	poor, rich := c.join(func(text string) { t.Log(text) }), c.join(nil)
+	gate := make(chan struct{})
+	ends := [...]func() []error{
+		works([]*Node{poor}, of("poor", func(context.Context, *promptfile.Item) (provider.Reply, error) {
+			return provider.Reply{}, &provider.Error{Kind: provider.QuotaExhausted, Status: http.StatusTooManyRequests, Message: "your balance is used up"}
+		})),
+		works([]*Node{rich}, of("rich", func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+			<-gate
+			return answer(ctx, it)
+		})),
+	}
+	n, r := c.submitted(400)
+	if why := c.refusedBy(n, poor, r.Job); !why.Final || !strings.Contains(why.Why, "your balance is used up") {
+		t.Errorf("%+v", why)
+	}
+	close(gate)
+	c.waitFor(n, r.Job, job.Done)
+	out := filepath.Join(c.dir, "out.jsonl")
+	got, err := n.Fetch(t.Context(), r.Job, out, out+".errors", false)
+	if err != nil || got.Done != 400 || got.Failed != 0 {
+		t.Errorf("%+v %v", got, err)
+	}
+	for _, end := range ends {
+		for _, err := range end() {
+			t.Error(err)
+		}
+	}
+}
+
+// A job that is refused is tried again after a second, and each time that fails after twice as long, up to half a
+// minute. What lifts the reason, or a person, has it tried at once.
+func TestRefusals(t *testing.T) {
+	clock, said := clockwork.NewFakeClock(), 0
+	r := (&Node{clock: clock, cfg: Config{Say: func(string) { said++ }}}).newRefusals()
+	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+		r.read(t.Context(), "j", store.ErrMissing)
+		r.read(t.Context(), "j", store.ErrMissing) // a chunk that was taken before
+		clock.Advance(pause*time.Second - 1)
+		if !r.refuses("j") || r.refuses("other") {
+			t.Fatalf("after %d s", pause)
+		}
+		clock.Advance(1)
+		if r.refuses("j") {
+			t.Fatalf("still after %d s", pause)
+		}
+	}
+	if s := r.said()["j"]; said != 1 || !s.Final || s.ForS != 91 {
+		t.Errorf("%d times, %+v", said, s)
+	}
+	r.read(t.Context(), "j", nil)
+	if len(r.said()) != 0 {
+		t.Error("what is read is refused")
+	}
+	r.read(t.Context(), "j", store.ErrChanged)
+	r.read(t.Context(), "k", os.ErrPermission)
+	if s := r.said(); len(s) != 1 || s["k"].Final {
+		t.Errorf("%+v", s)
+	}
+	for what, lift := range map[string]func(){
+		"permits": func() { r.lift("j", "l") }, "a person": func() { r.flows("l") }, "the job's end": func() { r.forget("j") },
+	} {
+		r.refuse("j", "l", "it has stopped", true)
+		r.lift("j", "")
+		r.lift("j", "other")
+		r.flows("other")
+		if !r.refuses("j") {
+			t.Errorf("%s: what has nothing to do with it lifts it", what)
+		}
+		if lift(); r.refuses("j") {
+			t.Errorf("%s do not lift it", what)
+		}
+	}
+}
+
+// A foreman stops a job only once every living worker refuses it, one of them for good, and for some seconds.
+func TestWhenTheForemanStopsAJob(t *testing.T) {
+	missing, key := Refusal{Why: "it is missing", Final: true, ForS: 10}, Refusal{Why: "no key", ForS: 10}
+	fresh := missing
+	fresh.ForS = 1
+	for name, c := range map[string]struct {
+		said    []*Refusal
+		heard   time.Duration // for which the foreman has listened
+		resumed time.Duration // ago; 0: it was not
+		stops   bool
+	}{
+		"all":                       {[]*Refusal{&missing, &missing}, time.Minute, 0, true},
+		"one lacks its key":         {[]*Refusal{&missing, &key}, time.Minute, 0, true},
+		"one has not said so":       {[]*Refusal{&missing, nil}, time.Minute, 0, false},
+		"all lack their keys":       {[]*Refusal{&key, &key}, time.Minute, 0, false},
+		"one may be wrong":          {[]*Refusal{&missing, &fresh}, time.Minute, 0, false},
+		"no worker":                 {nil, time.Minute, 0, false},
+		"a foreman that is new":     {[]*Refusal{&missing}, time.Second, 0, false},
+		"from before it is resumed": {[]*Refusal{&missing}, time.Minute, 9 * time.Second, false},
+		"resumed long ago":          {[]*Refusal{&missing}, time.Minute, 11 * time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cl := newCluster(t)
+			n, r := cl.submitted(10)
+			f, clock := cl.foremanAlone(n)
+			clock.Advance(time.Until(clock.Now()) * -1) // the connection's age is by the real time
+			f.began = clock.Now()
+			clock.Advance(c.heard)
+			f.meet(t.Context(), r.Job)
+			for i, s := range c.said {
+				refuses := map[string]Refusal{}
+				if s != nil {
+					refuses[r.Job] = *s
+				}
+				w := watchRig{t: t}
+				f.hearStatus(w.word([]string{"a", "b"}[i], WorkerStatus{Refuses: refuses}))
+			}
+			o := f.jobs[r.Job]
+			if c.resumed > 0 {
+				o.resumed = clock.Now().Add(-c.resumed)
+			}
+			if got := f.stopRefused(t.Context(), o); got != c.stops {
+				t.Errorf("stops: %v", got)
+			}
+			if got, err := job.Load(t.Context(), n.home, r.Job); err != nil || (got.State == job.Stopped) != c.stops || c.stops && got.Why != missing.Why {
+				t.Errorf("%v: %+v", err, got)
+			}
+		})
+	}
+}
