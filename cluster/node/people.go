@@ -9,6 +9,7 @@ import (
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/index"
+	"github.com/headrace/headrace/cluster/job/parts"
 )
 
 // Jobs lists the jobs of the cluster, in the order in which they were submitted.
@@ -93,19 +94,60 @@ func (n *Node) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// Resume has a job go on that was canceled or stopped.
+// Resume has a job go on that was canceled or stopped, or that is done and has lost parts.
 func (n *Node) Resume(ctx context.Context, name string) error {
+	before, err := job.Load(ctx, n.home, name)
+	if err != nil {
+		return err
+	}
+	round, err := n.reopen(ctx, &before)
+	if err != nil {
+		return err
+	}
 	return n.change(ctx, name, func(r *job.Record) error {
-		if r.State != job.Canceled && r.State != job.Stopped {
+		if r.State != job.Canceled && r.State != job.Stopped && (r.State != job.Done || r.Version != before.Version) {
 			return fmt.Errorf("%w: it is %s", ErrState, r.State)
 		}
 		r.Bounds, r.Bound = job.Bounds{}, false // one that was reached would stop it again
 		whole, err := index.Whole(ctx, n.home, r)
-		if r.State, r.Why = job.Running, ""; !whole {
+		if r.State, r.Why, r.Round = job.Running, "", round; !whole {
 			r.State = job.Indexing
 		}
 		return err
 	})
+}
+
+// ErrLost says that the store has lost a part of a job that is done.
+var ErrLost = errors.New("a part of the finished job is no longer in the store")
+
+// lost gives the chunks whose parts a finished job has lost, and their round: the first that lacks any.
+func (n *Node) lost(ctx context.Context, r *job.Record, chunks int) (round int, lost []int, err error) {
+	for round = 0; round <= r.Round && len(lost) == 0 && err == nil; round++ {
+		var l *parts.Ledger
+		if l, err = n.ledger(ctx, r, round, chunks); err == nil {
+			lost, err = l.Lost(ctx)
+		}
+	}
+	return round - 1, lost, err
+}
+
+// reopen gives the round in which a job goes on: its own, or of one that is done that in which parts are lost.
+func (n *Node) reopen(ctx context.Context, r *job.Record) (round int, err error) {
+	if r.State != job.Done {
+		return r.Round, nil
+	}
+	plan, err := index.LoadPlan(ctx, n.home, r)
+	if err != nil {
+		return 0, err
+	}
+	round, lost, err := n.lost(ctx, r, plan.Chunks)
+	if err == nil && len(lost) == 0 {
+		err = fmt.Errorf("%w: it is %s, and no part of it is lost", ErrState, r.State)
+	}
+	for later := round; later <= r.Round && err == nil; later++ {
+		err = parts.Reopen(ctx, n.home, r.Job, later, lost)
+	}
+	return round, err
 }
 
 // Ask changes who is asked, and when an item is given up, for whoever works on the job from now on: a worker that has

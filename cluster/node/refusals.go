@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,8 @@ func (r *refusals) read(ctx context.Context, job string, err error) {
 		r.lift(job, "")
 	case ctx.Err() != nil || errors.Is(err, store.ErrChanged): // it says nothing, or stops the job
 	default:
-		r.refuse(job, "", err.Error(), errors.Is(err, store.ErrMissing))
+		cause := cmp.Or(errors.Unwrap(err), err) // without the name of the chunk
+		r.refuse(job, "", cause.Error(), errors.Is(err, store.ErrMissing))
 	}
 }
 

@@ -119,7 +119,7 @@ func (f *fleet) launch() {
 // process is one of the command's.
 func (f *fleet) process(name string, args ...string) *process {
 	p := newProcess(f.t, f.dir, name, append([]string{f.command}, args...)...)
-	p.env = append(p.env, f.env...)
+	p.env, p.cwd = append(p.env, f.env...), f.dir
 	return p
 }
 

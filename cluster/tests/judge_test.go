@@ -24,6 +24,8 @@ import (
 type judge struct {
 	config sim.Config
 	url    string
+	// refuses answers a call as the account of its caller would, and is not in the books; nil: none does.
+	refuses func(w http.ResponseWriter, who string) bool
 
 	mu     sync.Mutex // the calls come at once
 	model  *sim.Server
@@ -77,6 +79,9 @@ func (j *judge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil { // its caller was killed while it sent: it has asked nothing
+		return
+	}
+	if j.refuses != nil && j.refuses(w, who) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -19,6 +19,7 @@ type process struct {
 	name string
 	args []string
 	env  []string
+	cwd  string // "": this process's own
 	said string // the file; each life adds to it
 
 	cmd    *exec.Cmd
@@ -61,7 +62,7 @@ func (p *process) start() {
 	}
 	defer file.Close()
 	p.cmd = exec.Command(p.args[0], p.args[1:]...)
-	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = p.env, file, file
+	p.cmd.Env, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = p.env, p.cwd, file, file
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := spawn(p.cmd); err != nil {
 		p.t.Fatal(err)

@@ -65,7 +65,7 @@ func newJobsCommand(w *command.World) *cobra.Command {
 	watch.Long = watchLong
 	faces.Register(watch)
 	about("cancel JOB", "End a job: calls in flight are saved, and saved results stay", steer((*node.Node).Cancel))
-	about("resume JOB", "Resume a job that was canceled or stopped", steer((*node.Node).Resume))
+	about("resume JOB", "Resume a job that was canceled or stopped, or whose results are no longer whole", steer((*node.Node).Resume))
 	about("retry-failed JOB", "Retry the failed items of a job that is done", steer((*node.Node).RetryFailed))
 	about("rm JOB", "Delete jobs that have ended, and their results in the store", f.remove)
 	add := about("add JOB INPUT…", "Add inputs to a job that was submitted with --open", f.add)

@@ -112,6 +112,30 @@ func (l *Ledger) Look(ctx context.Context) error {
 	return nil
 }
 
+// Lost gives the chunks of a round that is over whose parts are not in the store any more. It lists all parts: sums only say what
+// was there. Call it instead of Look.
+func (l *Ledger) Lost(ctx context.Context) ([]int, error) {
+	l.looked = true
+	if err := l.Look(ctx); err != nil {
+		return nil, err
+	}
+	return slices.Collect(l.Missing(0)), nil
+}
+
+// Reopen deletes what says that a round is over, so that the parts of these chunks can be made again.
+func Reopen(ctx context.Context, s store.Store, name string, round int, lost []int) error {
+	objects := map[string]bool{job.DoneName(name, round): true}
+	for _, chunk := range lost {
+		objects[job.SumsName(name, chunk/PerFolder, round)] = true
+	}
+	for object := range objects {
+		if err := s.Delete(ctx, object); err != nil {
+			return fmt.Errorf("parts: reopen %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // open is the first folder from one on that is not whole.
 func (l *Ledger) open(from int) int {
 	if i := slices.IndexFunc(l.left[from:], func(left int) bool { return left > 0 }); i >= 0 {

@@ -257,3 +257,55 @@ func TestSettleWhatIsNotWhole(t *testing.T) {
 		t.Error("a part is missing")
 	}
 }
+
+// A part that is lost of a folder that was summed up is found by who looks for it. Once the round is reopened a ledger that
+// trusts sums knows it too.
+func TestLedgerFindsLostParts(t *testing.T) {
+	s := storetest.NewMemory()
+	const chunks = PerFolder + 5
+	for n := range chunks {
+		put(t, s, n, 0)
+	}
+	for _, name := range []string{job.SumsName("j", 0, 0), job.DoneName("j", 0)} {
+		if err := store.CreateBytes(t.Context(), s, name, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lost := func() []int {
+		t.Helper()
+		all, err := NewLedger(s, "j", 0, chunks, nil).Lost(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	trusting := func() []int {
+		t.Helper()
+		l := NewLedger(s, "j", 0, chunks, nil)
+		if err := l.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return slices.Collect(l.Missing(0))
+	}
+	if all := lost(); len(all) != 0 {
+		t.Fatalf("%v are lost of a whole round", all)
+	}
+	want := []int{7, PerFolder + 2}
+	for _, n := range want {
+		if err := s.Delete(t.Context(), job.PartName("j", n, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all := lost(); !slices.Equal(all, want) {
+		t.Errorf("%v are lost, want %v", all, want)
+	}
+	if err := Reopen(t.Context(), s, "j", 0, want); err != nil {
+		t.Fatal(err)
+	}
+	if all := trusting(); !slices.Equal(all, want) {
+		t.Errorf("a ledger misses %v, want %v", all, want)
+	}
+	if _, err := LoadDone(t.Context(), s, "j", 0); !errors.Is(err, store.ErrMissing) {
+		t.Errorf("the round is over still: %v", err)
+	}
+}
