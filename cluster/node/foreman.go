@@ -148,8 +148,13 @@ func (f *foreman) hearStatus(w bus.Word) {
 	f.seen[w.About] = heardOf{f.clock.Now(), s.Refuses}
 }
 
-// surely is for how long workers must have refused a job, and a foreman must have heard them, before it stops.
-const surely = 3 * time.Second
+const (
+	// triesToStop is how often each worker must have tried a job in vain before it stops: a file server may be away for a
+	// moment, and a limit that was reset is heard of after the job is.
+	triesToStop = 3
+	// heardToStop is for how long a foreman must have heard the workers before: they speak once a second.
+	heardToStop = 3 * time.Second
+)
 
 // stopRefused stops a job that all workers refuse if one of the reasons is final. A worker that has not tried the job may be able
 // to go on. A refusal from before the job was resumed does not count.
@@ -163,13 +168,13 @@ func (f *foreman) stopRefused(ctx context.Context, o *overseen) bool {
 		case !refuses || since.Before(o.resumed):
 			return false
 		case !r.Final:
-		case now.Sub(since) < surely:
+		case r.Tries < triesToStop:
 			return false
 		default:
 			why = max(why, r.Why)
 		}
 	}
-	if heard := min(now.Sub(f.began), now.Sub(f.bus.ReconnectedAt())); why == "" || heard < surely {
+	if heard := min(now.Sub(f.began), now.Sub(f.bus.ReconnectedAt())); why == "" || heard < heardToStop {
 		return false
 	}
 	f.stopJob(ctx, o.record.Job, why)

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,6 +37,7 @@ type snapshot struct {
 	Limits map[string]machine.LaneConfig `json:"limits,omitempty"`
 	Memory map[string]machine.LaneMemory `json:"memory,omitempty"`
 	Stops  map[string]*permit.Cause      `json:"stops,omitempty"`
+	Jobs   map[string][]string           `json:"jobs,omitempty"` // that are under the limits that have stopped
 }
 
 // keeping is a keeper at work: one goroutine hears what workers ask, decides, and says what follows.
@@ -46,6 +48,7 @@ type keeping struct {
 	epochs *epochs
 	keeper *keeper.Keeper
 	limits map[string]machine.LaneConfig // as they were told
+	halted map[string][]string           // the jobs under limits that have stopped: their workers ask no more
 	orders chan order                    // from the foreman, and from people
 	terms  chan time.Time                // until when it is keeper; one place, the latest counts
 	good   time.Time                     // the latest of them
@@ -93,9 +96,12 @@ func resetOrder(name string) order {
 // vouchOrder says that a person vouches for the limits that a job is under.
 func vouchOrder(job string) order {
 	return func(now time.Time, k *keeping) {
-		for _, l := range k.keeper.Status(now).Limits {
-			if l.Stopped != nil && slices.ContainsFunc(l.Jobs, func(j keeper.JobStatus) bool { return j.Name == job }) {
-				k.keeper.Reset(now, l.Name)
+		s := k.keeper.Status(now)
+		k.noteStops(&s)
+		for limit, jobs := range k.halted {
+			if slices.Contains(jobs, job) {
+				k.keeper.Reset(now, limit)
+				delete(k.halted, limit)
 			}
 		}
 	}
@@ -111,10 +117,12 @@ func newKeeping(n *Node, epoch uint64, seed uint64, before snapshot) *keeping {
 	if limits == nil {
 		limits = map[string]machine.LaneConfig{}
 	}
+	halted := map[string][]string{}
+	maps.Copy(halted, before.Jobs)
 	timer := n.clock.NewTimer(time.Hour)
 	timer.Stop()
 	return &keeping{
-		clock: n.clock, bus: n.bus, epoch: epoch, epochs: n.epochs, limits: limits, orders: make(chan order), terms: make(chan time.Time, 1), timer: timer,
+		clock: n.clock, bus: n.bus, epoch: epoch, epochs: n.epochs, limits: limits, halted: halted, orders: make(chan order), terms: make(chan time.Time, 1), timer: timer,
 		keeper: keeper.New(keeper.Config{Epoch: epoch, Seed: seed, Limits: limits, Memory: before.Memory, Stops: before.Stops}),
 	}
 }
@@ -225,11 +233,29 @@ func (k *keeping) send(out *keeper.Out) {
 func (k *keeping) aside(now time.Time) {
 	if now.Sub(k.put0) >= snapshotEvery {
 		k.put0 = now
-		k.put(snapshot{Limits: k.limits, Memory: k.keeper.Save(now), Stops: k.keeper.Stops()})
+		k.put(snapshot{Limits: maps.Clone(k.limits), Memory: k.keeper.Save(now), Stops: k.keeper.Stops(), Jobs: maps.Clone(k.halted)})
 	}
 	if now.Sub(k.said) >= statusEvery {
 		k.said = now
-		k.say(k.keeper.Status(now))
+		s := k.keeper.Status(now)
+		k.noteStops(&s)
+		k.say(s)
+	}
+}
+
+// noteStops remembers which jobs are under limits that have stopped.
+func (k *keeping) noteStops(s *keeper.Status) {
+	for i := range s.Limits {
+		l := &s.Limits[i]
+		if l.Stopped == nil {
+			delete(k.halted, l.Name)
+			continue
+		}
+		for _, j := range l.Jobs {
+			if !slices.Contains(k.halted[l.Name], j.Name) {
+				k.halted[l.Name] = append(k.halted[l.Name], j.Name)
+			}
+		}
 	}
 }
 

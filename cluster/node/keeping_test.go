@@ -116,11 +116,29 @@ func TestOrders(t *testing.T) {
 		}
 	}
 	k2.keeper.Ready(now)
-	vouchOrder("j1")(now, k2)
+	var left snapshot
+	k2.good, k2.put, k2.say = now.Add(time.Hour), func(s snapshot) { left = s }, func(keeper.Status) {}
+	for range 2 { // the first says how it stands after it has put aside
+		now = now.Add(snapshotEvery)
+		k2.aside(now)
+	}
+	now = now.Add(2 * permit.Forgotten) // under a limit that has stopped nobody asks
 	k2.keeper.Ready(now)
-	for _, l := range k2.keeper.Status(now).Limits {
-		if stopped := l.Stopped != nil; stopped != (l.Name == "m") {
-			t.Errorf("%s is stopped: %v", l.Name, stopped)
+	k3 := newKeeping(n, 9, 1, left)
+	for _, limit := range []string{"l", "m"} {
+		a := permit.Ask{Version: permit.Version, Worker: "w", Job: "j3", Limit: limit, Seq: 1, Wants: []permit.Cost{{Requests: 1}}}
+		if err := k3.keeper.Heard(now, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k3.keeper.Ready(now)
+	for _, k2 := range []*keeping{k2, k3} {
+		vouchOrder("j1")(now, k2)
+		k2.keeper.Ready(now)
+		for _, l := range k2.keeper.Status(now).Limits {
+			if stopped := l.Stopped != nil; stopped != (l.Name == "m") {
+				t.Errorf("%s is stopped: %v", l.Name, stopped)
+			}
 		}
 	}
 }

@@ -28,6 +28,7 @@ type Refusal struct {
 	// Final is a reason that stops the job once all workers refuse it: the input is missing, or the limit has stopped.
 	Final bool    `json:"final,omitempty"`
 	ForS  float64 `json:"for_s"` // since when, in seconds: no clocks need to be compared
+	Tries int     `json:"tries"` // that have failed since then, with a pause after each
 }
 
 // refusals are the jobs that a worker refuses. It takes none of their chunks, but for one now and then, to see whether it
@@ -64,7 +65,7 @@ func (r *refusals) refuse(job, limit, why string, final bool) {
 	case now.Before(one.again): // a chunk that was taken before
 		return
 	}
-	one.Refusal, one.limit = Refusal{Why: why, Final: final}, limit
+	one.Refusal, one.limit = Refusal{Why: why, Final: final, Tries: one.Tries + 1}, limit
 	one.pause = min(2*one.pause, refusedAtMost)
 	one.again = now.Add(one.pause)
 }

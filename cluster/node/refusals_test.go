@@ -169,7 +169,7 @@ func TestRefusals(t *testing.T) {
 			t.Fatalf("still after %d s", pause)
 		}
 	}
-	if s := r.said()["j"]; said != 1 || !s.Final || s.ForS != 91 {
+	if s := r.said()["j"]; said != 1 || !s.Final || s.ForS != 91 || s.Tries != 7 {
 		t.Errorf("%d times, %+v", said, s)
 	}
 	r.read(t.Context(), "j", nil)
@@ -199,9 +199,9 @@ func TestRefusals(t *testing.T) {
 
 // A foreman stops a job only once every living worker refuses it, one of them for good, and for some seconds.
 func TestWhenTheForemanStopsAJob(t *testing.T) {
-	missing, key := Refusal{Why: "it is missing", Final: true, ForS: 10}, Refusal{Why: "no key", ForS: 10}
+	missing, key := Refusal{Why: "it is missing", Final: true, ForS: 10, Tries: 3}, Refusal{Why: "no key", ForS: 10, Tries: 3}
 	fresh := missing
-	fresh.ForS = 1
+	fresh.Tries = 2
 	for name, c := range map[string]struct {
 		said    []*Refusal
 		heard   time.Duration // for which the foreman has listened
