@@ -24,6 +24,6 @@ type Caller struct {
 	// Limit is what a limit of it is like, for the keeper, and Lane the worker's own lane under
 	// it: how a call is charged, how long it may take.
 	Limit, Lane machine.LaneConfig
-	// Close gives back what it holds, when the last call has ended.
+	// Close gives back what it holds, once all jobs that ask alike have ended here. Calls that are in flight go on.
 	Close func()
 }

@@ -177,14 +177,16 @@ func (f *foreman) stopRefused(ctx context.Context, o *overseen) bool {
 	if heard := min(now.Sub(f.began), now.Sub(f.bus.ReconnectedAt())); why == "" || heard < heardToStop {
 		return false
 	}
-	f.stopJob(ctx, o.record.Job, why)
+	if r, changed := f.stopJob(ctx, o.record.Job, why); changed {
+		o.record = r // or a job that is resumed at once is not seen to have stopped
+	}
 	o.stale = true
 	return true
 }
 
 // stopJob notes in a job's record why it cannot go on. If that fails, whoever meets the cause again tries again.
-func (n *Node) stopJob(ctx context.Context, name, why string) {
-	_, err := job.Change(ctx, n.home, name, func(r *job.Record) error {
+func (n *Node) stopJob(ctx context.Context, name, why string) (r job.Record, changed bool) {
+	r, err := job.Change(ctx, n.home, name, func(r *job.Record) error {
 		if r.State != job.Running && r.State != job.Indexing {
 			return errChanged
 		}
@@ -194,6 +196,7 @@ func (n *Node) stopJob(ctx context.Context, name, why string) {
 	if err == nil {
 		n.tellChanged(name)
 	}
+	return r, err == nil
 }
 
 // hearDone notes that a part is there.

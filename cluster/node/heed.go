@@ -17,6 +17,7 @@ type heeder struct {
 	*Node
 	cancel, resume func(job string)
 	flows          func(limit string) // a person vouches for it
+	end            func(ctx context.Context, job string)
 
 	came      chan arrival
 	jobs      map[string]bool // that this worker has met; true: it is canceled here
@@ -35,7 +36,7 @@ const recordTime = 5 * time.Second
 
 func (n *Node) newHeeder(cancel, resume func(job string)) *heeder {
 	return &heeder{
-		Node: n, cancel: cancel, resume: resume, flows: func(string) {}, came: make(chan arrival), jobs: map[string]bool{}, unread: map[string]bool{},
+		Node: n, cancel: cancel, resume: resume, flows: func(string) {}, end: func(context.Context, string) {}, came: make(chan arrival), jobs: map[string]bool{}, unread: map[string]bool{},
 		connected: n.bus.ReconnectedAt(),
 	}
 }
@@ -128,22 +129,25 @@ func (h *heeder) look(ctx context.Context, name string) {
 	delete(h.unread, name)
 	switch {
 	case err == nil:
-		h.do(name, r.State)
+		h.do(ctx, name, r.State)
 	case errors.Is(err, job.ErrMissing):
 		if _, met := h.jobs[name]; met { // it was deleted, and has ended
-			h.do(name, job.Canceled)
+			h.do(ctx, name, job.Canceled)
 		}
 	}
 }
 
-func (h *heeder) do(name string, s job.State) {
+func (h *heeder) do(ctx context.Context, name string, s job.State) {
 	switch s {
 	case job.Canceled, job.Stopped, job.Refused:
 		h.jobs[name] = true
 		h.cancel(name)
+		h.end(ctx, name)
 	case job.Running:
 		h.jobs[name] = false
 		h.resume(name)
-	case job.Indexing, job.Done:
+	case job.Done:
+		h.end(ctx, name)
+	case job.Indexing:
 	}
 }

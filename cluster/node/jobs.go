@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cluster/job"
@@ -11,7 +12,7 @@ import (
 // opened is a job as this process works on it.
 type opened struct {
 	record job.Record
-	caller *Caller
+	caller *shared
 	source *index.Source
 	maker  *promptfile.Maker
 	own    func(model string) string // the lane's name, as a run of one process has it
@@ -28,13 +29,25 @@ func (o *opened) limitOf(model string) string {
 	return o.own(model)
 }
 
-// jobs are those that this process has met, each opened once: its caller, and how its lines are read,
-// stay what they are while the process lives. Its inputs may become more.
+// shared is a caller, and how many jobs make their calls by it: all that ask alike.
+type shared struct {
+	*Caller
+	asking string
+	jobs   int
+}
+
+// jobs are those that this process works on, each opened once: its caller, and how its lines are read,
+// stay what they are until it ends. Its inputs may become more.
 type jobs struct {
 	node     *Node
 	refusals *refusals
 	call     func(*job.Record) (*Caller, error)
 	asks     chan jobsAsk
+	ended    chan string
+
+	// Of run alone.
+	known   map[string]*opened
+	callers map[string]*shared // by what is asked
 }
 
 type jobsAsk struct {
@@ -49,7 +62,7 @@ type jobsReply struct {
 }
 
 func (n *Node) newJobs(r *refusals, load func(*job.Record) (*Caller, error)) *jobs {
-	return &jobs{node: n, refusals: r, call: load, asks: make(chan jobsAsk)}
+	return &jobs{node: n, refusals: r, call: load, asks: make(chan jobsAsk), ended: make(chan string), known: map[string]*opened{}, callers: map[string]*shared{}}
 }
 
 // open gives a job, opened before or now.
@@ -75,10 +88,9 @@ func (j *jobs) openWith(ctx context.Context, name string, input int) (*opened, e
 
 // run opens jobs until ctx ends; then it closes them.
 func (j *jobs) run(ctx context.Context) {
-	known := map[string]*opened{}
 	defer func() {
-		for _, o := range known {
-			o.caller.Close()
+		for _, c := range j.callers {
+			c.Close()
 		}
 	}()
 	for {
@@ -86,7 +98,7 @@ func (j *jobs) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case q := <-j.asks:
-			o, err := known[q.name], error(nil)
+			o, err := j.known[q.name], error(nil)
 			switch {
 			case o == nil:
 				o, err = j.load(ctx, q.name)
@@ -94,9 +106,11 @@ func (j *jobs) run(ctx context.Context) {
 				o, err = j.reload(ctx, o)
 			}
 			if err == nil {
-				known[q.name] = o
+				j.known[q.name] = o
 			}
 			q.reply <- jobsReply{o, err}
+		case name := <-j.ended:
+			j.forget(name)
 		}
 	}
 }
@@ -106,17 +120,57 @@ func (j *jobs) load(ctx context.Context, name string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := j.call(&r)
+	c, err := j.callerOf(&r)
 	if err != nil {
 		j.refusals.refuse(name, "", err.Error(), false)
 		return nil, err
 	}
-	o := &opened{record: r, caller: c, source: j.node.sourceOf(&r, c)}
+	o := &opened{record: r, caller: c, source: j.node.sourceOf(&r, c.Caller)}
 	o.own = c.Lines.Lane
 	lines := c.Lines
 	lines.Lane = func(model string) string { return laneOf(o.limitOf(model), name) }
 	o.maker = promptfile.NewMaker(lines)
+	c.jobs++
 	return o, nil
+}
+
+// callerOf is the caller of a job: that of another which asks alike, if there is one.
+func (j *jobs) callerOf(r *job.Record) (*shared, error) {
+	asking, err := json.Marshal(&r.Asking)
+	if err != nil {
+		return nil, err
+	}
+	if c := j.callers[string(asking)]; c != nil {
+		return c, nil
+	}
+	c, err := j.call(r)
+	if err != nil {
+		return nil, err
+	}
+	s := &shared{Caller: c, asking: string(asking)}
+	j.callers[s.asking] = s
+	return s, nil
+}
+
+// end says that a job has ended: it is opened anew if anything of it comes.
+func (j *jobs) end(ctx context.Context, name string) {
+	select {
+	case j.ended <- name:
+	case <-ctx.Done():
+	}
+}
+
+// forget gives back what a job holds.
+func (j *jobs) forget(name string) {
+	o := j.known[name]
+	if o == nil {
+		return
+	}
+	delete(j.known, name)
+	if o.caller.jobs--; o.caller.jobs == 0 {
+		delete(j.callers, o.caller.asking)
+		o.caller.Close()
+	}
 }
 
 // reload is a job with the record that it has now. Readers that began before go on with the one that they have.
@@ -126,6 +180,6 @@ func (j *jobs) reload(ctx context.Context, before *opened) (*opened, error) {
 		return nil, err
 	}
 	o := *before
-	o.record, o.source = r, j.node.sourceOf(&r, o.caller)
+	o.record, o.source = r, j.node.sourceOf(&r, o.caller.Caller)
 	return &o, nil
 }

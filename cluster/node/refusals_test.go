@@ -238,8 +238,8 @@ func TestWhenTheForemanStopsAJob(t *testing.T) {
 			if c.resumed > 0 {
 				o.resumed = clock.Now().Add(-c.resumed)
 			}
-			if got := f.stopRefused(t.Context(), o); got != c.stops {
-				t.Errorf("stops: %v", got)
+			if got := f.stopRefused(t.Context(), o); got != c.stops || (o.record.State == job.Stopped) != c.stops {
+				t.Errorf("stops: %v, and the foreman takes it for %s", got, o.record.State)
 			}
 			if got, err := job.Load(t.Context(), n.home, r.Job); err != nil || (got.State == job.Stopped) != c.stops || c.stops && got.Why != missing.Why {
 				t.Errorf("%v: %+v", err, got)

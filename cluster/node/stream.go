@@ -72,7 +72,7 @@ func (w *worker) defineLane(ctx context.Context, lane string) {
 	limit, name := partsOf(lane)
 	o, err := w.jobs.open(ctx, name)
 	if err != nil {
-		return // ctx has ended: it was open when the item was made
+		return // ctx has ended, or the job has
 	}
 	w.lanes[lane] = true
 	c := o.caller.Lane

@@ -15,7 +15,7 @@ import (
 
 // Worker says how a process works.
 type Worker struct {
-	// Open makes the calls of a job.
+	// Open makes the calls of a job, and of all jobs that ask alike while one of them is worked on.
 	Open   func(*job.Record) (*Caller, error)
 	Keeper Candidacy // "" is MayKeep
 	// Concurrency is how many calls may be in flight; 0 means batch.DefaultConcurrency.
@@ -119,6 +119,7 @@ func (n *Node) workInAccord(ctx context.Context, how Worker, a *accord) (err err
 
 func (w *worker) newExecutor() (err error) {
 	w.heeder = w.newHeeder(w.cancel, w.resume)
+	w.heeder.end = w.jobs.end
 	w.heeder.flows = w.refusals.flows
 	w.exec, err = executor.New(executor.Config{
 		Claim:     claim.Config{Who: w.Name(), Concurrency: w.how.Concurrency, Ahead: w.ahead(), AckWait: w.cfg.Times.AckWait},

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -171,5 +172,41 @@ func TestALostPartIsNamedAndAskedAgain(t *testing.T) {
 	}
 	if n := f.judge.asked() - calls; n == 0 || n > 20 {
 		t.Errorf("%d calls for a part of ten lines", n)
+	}
+}
+
+// A worker holds no more descriptors after many jobs than after a few.
+func TestAWorkerDoesNotGrowWithJobs(t *testing.T) {
+	t.Parallel()
+	f := troubled(t)
+	f.begins("w1", nil)
+	open, done := 0, 0
+	for _, jobs := range []int{2, 8} {
+		var all []*process
+		for range jobs {
+			done++
+			name := fmt.Sprint("j", done)
+			q := writePrompts(t, f.dir, name, 40)
+			customer, _ := f.customer(q, name, "--timeout", fmt.Sprint(done, "m")) // each asks otherwise
+			all = append(all, customer)
+		}
+		for _, p := range all {
+			if code := p.ends(comeUp); code != 0 {
+				t.Fatalf("%s ends with %d", p.name, code)
+			}
+		}
+		now := 0
+		for range 100 { // the worker hears of the last end
+			held, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", f.workers[0].cmd.Process.Pid))
+			if now = len(held); err != nil || open == 0 || now <= open+jobs {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		t.Logf("%d descriptors after %d jobs", now, done)
+		if open > 0 && now > open+jobs { // 4 connections for each are 32
+			t.Errorf("%d descriptors after %d jobs, and %d after the first", now, done, open)
+		}
+		open = now
 	}
 }
