@@ -13,6 +13,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/provider"
@@ -35,6 +36,19 @@ func (c *cluster) refusedBy(n, worker *Node, name string) Refusal {
 			}
 		}
 	}
+}
+
+// stands has a worker live that has not tried any job: it might do what others refuse.
+func (c *cluster) stands(n *Node) {
+	var speaks tasks
+	ctx, stop := context.WithCancel(c.t.Context())
+	c.t.Cleanup(func() { stop(); speaks.wait() })
+	speaks.start(func() {
+		for ctx.Err() == nil {
+			_ = n.bus.Say(bus.Status, "stands", WorkerStatus{}) // once a second, as workers do
+			n.pause(ctx)
+		}
+	})
 }
 
 // A worker that has no key for a job, or cannot see its input, refuses that job and says why. It holds none of its chunks,
@@ -60,8 +74,9 @@ func TestAWorkerThatCannotRefusesTheJob(t *testing.T) {
 				worker := c.join(func(text string) { t.Log(text) })
 				return worker, works([]*Node{worker}, blind(worker))
 			}
-			task, endTask := refuses()
 			n, r := c.submitted(2000)
+			c.stands(n)
+			task, endTask := refuses()
 			c.refusedBy(n, task, r.Job)
 			gate, begun, end := c.heldWorker()
 			<-begun

@@ -71,9 +71,10 @@ func TestAWorkerThatCannotLeavesTheJobToOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := troubled(t)
-			f.begins("blind", func(w *worker) { c.change(f, w) }, append(c.flags, "--ack-wait", "10m")...)
 			f.begins("seeing", nil, "--ack-wait", "10m")
-			q := writePrompts(t, f.dir, "some", 800)
+			f.says("WORKER", "limits", "ls") // or the blind one is the only worker, and the job stops
+			f.begins("blind", func(w *worker) { c.change(f, w) }, append(c.flags, "--ack-wait", "10m")...)
+			q := writePrompts(t, f.dir, "some", 1200)
 			path := q.path
 			q.path = "file:///proc/self/cwd/" + filepath.Base(path) // each process sees another folder there
 			customer, output := f.customer(q, "out", "--chunk-lines", "10")
