@@ -11,6 +11,9 @@ import (
 
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/coordinator/machine"
 )
 
 // foremanAlone is a foreman that is told nothing but by the store, whose time the test tells.
@@ -171,5 +174,57 @@ func TestForemanQueuesOnce(t *testing.T) {
 	}
 	if o := f.jobs[r.Job]; f.queued(t, r.Job) != o.chunks.Len() || o.chunks.Len() != 4 {
 		t.Error(fmt.Sprint(f.queued(t, r.Job), " are queued of ", o.chunks.Len()))
+	}
+}
+
+// A job whose last part is done has no weight any more: the keeper would keep its share for it.
+func TestADoneJobHasNoWeight(t *testing.T) {
+	c := newCluster(t)
+	n, r := c.submitted(10)
+	f, clock := c.foremanAlone(n)
+	f.runsUntilQueued(t, r.Job)
+	k := newKeeping(n, 1, 1, snapshot{})
+	weight := func() float64 {
+		t.Helper()
+		for len(f.keep.orders) > 0 {
+			(<-f.keep.orders)(n.clock.Now(), k)
+		}
+		a := permit.Ask{Version: permit.Version, Worker: "w", Job: r.Job, Limit: "l", Seq: uint64(len(f.seen)) + 1, Wants: []permit.Cost{{Requests: 1}}}
+		if err := k.keeper.Heard(n.clock.Now(), a); err != nil {
+			t.Fatal(err)
+		}
+		return k.keeper.Status(n.clock.Now()).Limits[0].Jobs[0].Weight
+	}
+	k.define(n.clock.Now(), "l", machine.LaneConfig{})
+	if got := weight(); got != r.Weight {
+		t.Fatalf("a job of weight %v has %v", r.Weight, got)
+	}
+	silently(t, n, r.Job, job.Done)
+	clock.Advance(listEvery)
+	f.look(t.Context())
+	if len(f.keep.orders) != 1 || f.jobs[r.Job].told {
+		t.Errorf("%d orders of a job that is done", len(f.keep.orders))
+	}
+}
+
+// A part of which nobody has told the foreman is seen within a minute.
+func TestForemanListsPartsAgain(t *testing.T) {
+	c := newCluster(t)
+	n, r := c.submitted(200)
+	f, clock := c.foremanAlone(n)
+	f.runsUntilQueued(t, r.Job)
+	if err := store.CreateBytes(t.Context(), n.home, job.PartName(r.Job, 2, 0), []byte("a part")); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(listEvery - 1)
+	f.look(t.Context())
+	ledger := f.jobs[r.Job].ledger
+	if ledger.Has(2) {
+		t.Error("parts are listed at each look")
+	}
+	clock.Advance(1)
+	f.jobs[r.Job].stale = false
+	if err := f.count(t.Context(), f.jobs[r.Job]); err != nil || !ledger.Has(2) || ledger.Done() != 1 {
+		t.Errorf("%v, %d parts", err, ledger.Done())
 	}
 }

@@ -129,7 +129,7 @@ func (x *indexer) cut(ctx context.Context, t task) error {
 		x.node.tellChanged(t.Job)
 		return nil
 	}
-	plan, err := x.node.sourceOf(&r, o.caller).Plan(ctx, t.Workers, x.node.objectName())
+	plan, err := x.node.sourceOf(&r, o.caller.Caller).Plan(ctx, t.Workers, x.node.objectName())
 	if err != nil {
 		return err
 	}

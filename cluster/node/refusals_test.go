@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,30 +71,21 @@ func TestAWorkerThatCannotRefusesTheJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
 			c.wait = long
-			refuses := func() (*Node, func() []error) {
-				worker := c.join(func(text string) { t.Log(text) })
-				return worker, works([]*Node{worker}, blind(worker))
-			}
 			n, r := c.submitted(2000)
 			c.stands(n)
-			task, endTask := refuses()
-			c.refusedBy(n, task, r.Job)
+			refuses := func() (end func() []error) {
+				worker := c.join(func(text string) { t.Log(text) })
+				end = works([]*Node{worker}, blind(worker))
+				c.refusedBy(n, worker, r.Job)
+				return end
+			}
+			endTask := refuses()
 			gate, begun, end := c.heldWorker()
 			<-begun
-			for _, err := range endTask() {
-				t.Error(err)
-			}
-			ended := make(chan []error)
-			go func() { ended <- end() }()
+			endChunk := refuses()
 			close(gate)
-			for _, err := range <-ended {
-				t.Error(err)
-			}
-			chunk, endChunk := refuses()
-			c.refusedBy(n, chunk, r.Job)
-			end = c.workers(1, answer)
 			c.waitFor(n, r.Job, job.Done)
-			for _, err := range append(end(), endChunk()...) {
+			for _, err := range slices.Concat(end(), endTask(), endChunk()) {
 				t.Error(err)
 			}
 		})
