@@ -71,7 +71,7 @@ func TestAWorkerThatCannotRefusesTheJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
 			c.wait = long
-			n, r := c.submitted(2000)
+			n, r := c.submitted(900)
 			c.stands(n)
 			refuses := func() (end func() []error) {
 				worker := c.join(func(text string) { t.Log(text) })
