@@ -79,25 +79,26 @@ func checkBus(ctx context.Context, cfg Config, s store.Store) []Checked {
 		return []Checked{{"bus", Unsafe, f.What, f.Why}}
 	}
 	defer b.Close()
-	var found []Checked
-	if s != nil {
+	var found, workers []Checked
+	if s != nil { // which says whose word counts
 		found = checkFounder(ctx, b, s, cfg)
+		workers = checkWorkers(ctx, b, s, cfg.Clock)
 	}
 	r, err := b.Check(ctx)
 	if err != nil {
 		return []Checked{{"bus", Unsafe, "it lets us in, and JetStream does not answer: " + err.Error(), "with three hubs: do two of them run, and reach each other? else check its log"}}
 	}
-	return slices.Concat(goodOf(&r), badOf(&r), found, checkWorkers(ctx, b, cfg.Clock))
+	return slices.Concat(goodOf(&r), badOf(&r), found, workers)
 }
 
 // listenWait is how long a check listens to workers: each speaks once a second.
 const listenWait = 1500 * time.Millisecond
 
 // checkWorkers says which workers cannot work on which jobs, and why.
-func checkWorkers(ctx context.Context, b *bus.Bus, clock clockwork.Clock) (found []Checked) {
+func checkWorkers(ctx context.Context, b *bus.Bus, s store.Store, clock clockwork.Clock) (found []Checked) {
 	ctx, stop := clockwork.WithTimeout(ctx, clock, listenWait)
 	defer stop()
-	o, _ := (&Node{bus: b, clock: clock}).Office(ctx, listenWait) // without a keeper it has the workers
+	o, _ := (&Node{bus: b, clock: clock, home: s, epochs: newEpochs()}).Office(ctx, listenWait) // without a keeper it has the workers
 	for i := range o.Workers {
 		w := &o.Workers[i]
 		for _, name := range slices.Sorted(maps.Keys(w.Refuses)) {
