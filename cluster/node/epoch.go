@@ -60,18 +60,22 @@ const (
 	believeWait  = 500 * time.Millisecond
 )
 
-// An epochs is what a process knows of the keepers that there were, by the store. Several goroutines use it.
+// An epochs holds the latest keeper's epoch that a process has seen in the store. Several goroutines use it.
 type epochs struct {
 	latest atomic.Uint64 // the highest that was seen in the store
-	asked  time.Time     // when the store was last asked for the sake of a message; of who has looking
-	// looking has one in it while the store is asked: who comes meanwhile waits for what that finds.
+	asked  time.Time     // when the store was last asked for the sake of a message; looking guards it
+	// looking has room for one: the goroutine that asks the store is in it, and others wait for its finding.
 	looking chan struct{}
 }
 
 func newEpochs() *epochs { return &epochs{looking: make(chan struct{}, 1)} }
 
 func (e *epochs) learn(epoch uint64) {
-	for known := e.latest.Load(); epoch > known && !e.latest.CompareAndSwap(known, epoch); known = e.latest.Load() {
+	for {
+		known := e.latest.Load()
+		if epoch <= known || e.latest.CompareAndSwap(known, epoch) {
+			return
+		}
 	}
 }
 

@@ -117,7 +117,7 @@ func (f *hubFlags) awaitReady(ctx context.Context, drain <-chan struct{}, hub *b
 			return err == nil, err
 		case <-drain:
 			stop()
-			<-ready
+			_ = <-ready // the wait is over because it was stopped
 			return false, nil
 		case <-time.After(readyWait):
 			if f.route == "" {
