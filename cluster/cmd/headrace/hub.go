@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -117,7 +118,9 @@ func (f *hubFlags) awaitReady(ctx context.Context, drain <-chan struct{}, hub *b
 			return err == nil, err
 		case <-drain:
 			stop()
-			_ = <-ready // the wait is over because it was stopped
+			if err := <-ready; !errors.Is(err, context.Canceled) { // it was ready, or failed, just then
+				return err == nil, err
+			}
 			return false, nil
 		case <-time.After(readyWait):
 			if f.route == "" {
