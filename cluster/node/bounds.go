@@ -10,17 +10,17 @@ import (
 
 // bounded stops a job that has reached a bound of its user's, and reports whether it has.
 func (f *foreman) bounded(ctx context.Context, o *overseen) bool {
-	bounds := o.record.Bounds
 	var all parts.Sums
 	for _, sums := range o.counted {
 		all = all.Plus(sums)
 	}
-	why := bounds.Reached(f.clock.Now(), all.Done+all.Failed, all.Failed)
-	if why == "" {
+	reached := func(r *job.Record) string { return r.Bounds.Reached(f.clock.Now(), all.Done+all.Failed, all.Failed) }
+	if reached(&o.record) == "" {
 		return false
 	}
 	_, err := job.Change(ctx, f.home, o.record.Job, func(r *job.Record) error {
-		if r.State != job.Running && r.State != job.Indexing || r.Bounds != bounds {
+		why := reached(r)
+		if r.State != job.Running && r.State != job.Indexing || r.Round != o.record.Round || why == "" {
 			return errChanged
 		}
 		r.State, r.Why, r.Bound = job.Stopped, why, true

@@ -43,6 +43,21 @@ func TestADeadlineStopsAJob(t *testing.T) {
 	}
 }
 
+// A deadline counts in whatever zone its submitter's clock is.
+func TestADeadlineOfAnotherZoneStopsAJob(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	f, clock := c.foremanAlone(n)
+	zone := time.FixedZone("", 5*60*60+45*60)
+	r := c.submitRecord(n, job.Record{Inputs: c.inputs(0, 10), Bounds: job.Bounds{Deadline: clock.Now().In(zone).Truncate(time.Second)}})
+	clock.Advance(time.Minute)
+	f.look(t.Context())
+	if s, err := job.Load(t.Context(), n.home, r.Job); err != nil || s.State != job.Stopped || !s.Bound {
+		t.Errorf("after its deadline it is %s, bound %v, %v", s.State, s.Bound, err)
+	}
+}
+
 // A foreman that begins when parts are there counts what has failed in them; what it is told it counts once.
 func TestFailuresThatWereThereAreCounted(t *testing.T) {
 	c := newCluster(t)
