@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -162,6 +163,22 @@ func TestAKeeperBeginsWithWhatIsSet(t *testing.T) {
 		got = <-is
 		if t.Context().Err() != nil {
 			t.Fatal("it is not known")
+		}
+	}
+}
+
+// Only an admin sets a limit: what another role says of one reaches neither the keeper nor the store, where a keeper would
+// read it.
+func TestOnlyAnAdminSetsALimit(t *testing.T) {
+	c := newCluster(t)
+	for _, r := range []bus.Role{bus.WorkRole, bus.WatchRole} {
+		n := c.joinAs(r)
+		defer n.Close()
+		if err := n.SetLimit(t.Context(), "l", machine.LaneConfig{Limits: batch.Limits{RPM: 60}}); !errors.Is(err, bus.ErrRole) {
+			t.Errorf("%s sets a limit: %v", r, err)
+		}
+		if all, _, err := n.setLimits(t.Context(), 0); err != nil || len(all) > 0 {
+			t.Errorf("%s has put it into the store: %v, %v", r, all, err)
 		}
 	}
 }

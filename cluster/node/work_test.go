@@ -68,6 +68,16 @@ func (c *cluster) join(say func(string)) *Node {
 	return n
 }
 
+// joinAs joins by the line of a role.
+func (c *cluster) joinAs(r bus.Role) *Node {
+	c.t.Helper()
+	n, err := Join(c.t.Context(), Config{Line: JoinLine(c.hub.RoleURL(r), filepath.Join(c.dir, "home")), Seed: seeds.Add(1)})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return n
+}
+
 // workers starts some, and gives what ends them and waits for them.
 func (c *cluster) workers(count int, call func(context.Context, *promptfile.Item) (provider.Reply, error)) (end func() []error) {
 	var each []*Node
