@@ -26,11 +26,7 @@ func (n *Node) Fetch(ctx context.Context, name, output, failed string, partial b
 		return parts.Fetched{}, err
 	}
 	if r.State == job.Done && !partial {
-		round, lost, err := n.lost(ctx, &r, plan.Chunks)
-		if err == nil && len(lost) > 0 {
-			err = fmt.Errorf("%w: %s (%d in all): headrace jobs resume %s asks its items again", ErrLost, job.PartName(name, lost[0], round), len(lost), name)
-		}
-		if err != nil {
+		if err := n.whole(ctx, &r, plan.Chunks); err != nil {
 			return parts.Fetched{}, err
 		}
 	}

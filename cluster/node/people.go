@@ -96,6 +96,9 @@ func (n *Node) Remove(ctx context.Context, name string) error {
 
 // Resume has a job go on that was canceled or stopped, or that is done and has lost parts.
 func (n *Node) Resume(ctx context.Context, name string) error {
+	if err := n.mayChange(); err != nil { // what says that a round is over is deleted before the record changes
+		return err
+	}
 	before, err := job.Load(ctx, n.home, name)
 	if err != nil {
 		return err
@@ -131,6 +134,15 @@ func (n *Node) lost(ctx context.Context, r *job.Record, chunks int) (round int, 
 	return round - 1, lost, err
 }
 
+// whole returns an error of kind ErrLost that names a part, if a finished job has lost any.
+func (n *Node) whole(ctx context.Context, r *job.Record, chunks int) error {
+	round, lost, err := n.lost(ctx, r, chunks)
+	if err == nil && len(lost) > 0 {
+		err = fmt.Errorf("%w: %s (%d in all): headrace jobs resume %s asks its items again", ErrLost, job.PartName(r.Job, lost[0], round), len(lost), r.Job)
+	}
+	return err
+}
+
 // reopen gives the round in which a job goes on: its own, or of one that is done that in which parts are lost.
 func (n *Node) reopen(ctx context.Context, r *job.Record) (round int, err error) {
 	if r.State != job.Done {
@@ -159,8 +171,21 @@ func (n *Node) Ask(ctx context.Context, name string, asking job.Asking) error {
 	})
 }
 
-// RetryFailed begins another round: of the items that failed for good.
+// RetryFailed begins another round: of the items that failed for good. They are counted in the parts, so all must be there.
 func (n *Node) RetryFailed(ctx context.Context, name string) error {
+	before, err := job.Load(ctx, n.home, name)
+	if err != nil {
+		return err
+	}
+	if before.State == job.Done {
+		plan, err := index.LoadPlan(ctx, n.home, &before)
+		if err == nil {
+			err = n.whole(ctx, &before, plan.Chunks)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return n.change(ctx, name, func(r *job.Record) error {
 		if r.State != job.Done {
 			return fmt.Errorf("%w: it is %s, and must be done", ErrState, r.State)
@@ -172,6 +197,9 @@ func (n *Node) RetryFailed(ctx context.Context, name string) error {
 
 // Add adds inputs to a job; closed: no more will come.
 func (n *Node) Add(ctx context.Context, name string, inputs []job.Input, closed bool) error {
+	if err := n.mayChange(); err != nil { // inputs are unpacked into the store
+		return err
+	}
 	r, err := job.Load(ctx, n.home, name)
 	if err != nil {
 		return err
