@@ -254,3 +254,30 @@ func TestWhenTheForemanStopsAJob(t *testing.T) {
 		})
 	}
 }
+
+// A worker says of no job that has ended that it refuses it: it says so of a few jobs only, and those that run would be
+// left out for it.
+func TestAJobThatHasEndedIsRefusedNoMore(t *testing.T) {
+	for _, s := range []job.State{job.Done, job.Canceled, job.Stopped, job.Refused} {
+		t.Run(string(s), func(t *testing.T) {
+			c := newCluster(t)
+			n, r := c.submitted(10)
+			w := &worker{Node: n, how: Worker{Concurrency: 8}, refusals: n.newRefusals()}
+			w.jobs = n.newJobs(w.refusals, opening(answer))
+			if err := w.newExecutor(); err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			var running tasks
+			running.start(func() { w.jobs.run(ctx) })
+			running.start(func() { _ = w.exec.Run(ctx) })
+			defer func() { stop(); running.wait() }()
+			w.refusals.refuse(r.Job, "", "no key is set", false)
+			silently(t, n, r.Job, s)
+			w.heeder.hear(ctx, bus.Word{About: r.Job, Body: []byte("{}")})
+			if w.refusals.has(r.Job) {
+				t.Errorf("a job that is %s is refused", s)
+			}
+		})
+	}
+}

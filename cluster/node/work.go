@@ -119,7 +119,7 @@ func (n *Node) workInAccord(ctx context.Context, how Worker, a *accord) (err err
 
 func (w *worker) newExecutor() (err error) {
 	w.heeder = w.newHeeder(w.cancel, w.resume)
-	w.heeder.end = w.jobs.end
+	w.heeder.end = w.end
 	w.heeder.flows = w.refusals.flows
 	w.exec, err = executor.New(executor.Config{
 		Claim:     claim.Config{Who: w.Name(), Concurrency: w.how.Concurrency, Ahead: w.ahead(), AckWait: w.cfg.Times.AckWait},
@@ -129,10 +129,13 @@ func (w *worker) newExecutor() (err error) {
 	return err
 }
 
-// cancel gives up what the worker has of a job that has ended.
-func (w *worker) cancel(job string) {
-	w.exec.Cancel(job)
+// cancel gives up the chunks of a job.
+func (w *worker) cancel(job string) { w.exec.Cancel(job) }
+
+// end gives back what the worker has of a job that has ended, in whatever way.
+func (w *worker) end(ctx context.Context, job string) {
 	w.refusals.forget(job)
+	w.jobs.end(ctx, job)
 }
 
 // resume has a job run that may have been canceled here, and tries what was refused.
