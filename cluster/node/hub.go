@@ -64,8 +64,28 @@ func sameHub(ctx context.Context, s store.Store, home, identity string) error {
 	}, ErrForeign}
 }
 
+// hubTerms is how many terms are between two looks at which hub the store names, by a worker that never keeps: there may be
+// hundreds of them. Whoever may keep looks as keeper, or before it becomes one.
+const hubTerms = 20
+
+// watchHub returns an error of kind ErrForeign once the store names another hub; nil when ctx ends.
+func (n *Node) watchHub(ctx context.Context) error {
+	ticker := n.clock.NewTicker(hubTerms * n.cfg.Times.Term)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.Chan():
+			if err := n.sameHub(ctx); errors.Is(err, ErrForeign) { // a store that is away is asked again
+				return err
+			}
+		}
+	}
+}
+
 // TakeOver names the hub of this process in the store, in place of another one, whose name it returns; "": there was none.
-// Keepers and workers of the other hub see it within seconds, and end.
+// Keepers of the other hub and workers that may keep see it within seconds, and end; workers that never keep within a minute.
 func (n *Node) TakeOver(ctx context.Context) (before string, err error) {
 	mine := n.bus.Identity()
 	if mine == "" {

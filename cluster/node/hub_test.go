@@ -83,3 +83,27 @@ func TestTakingOverEndsTheWorkersOfTheOtherHub(t *testing.T) {
 	}
 	_ = third.Close()
 }
+
+// A worker that never keeps sees that another hub has taken over, too: on its hub nobody gives it a permit any more.
+func TestTakingOverEndsAWorkerThatNeverKeeps(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	n, err := Join(ctx, Config{Line: c.line, Times: Times{AckWait: testAckWait, Term: testTerm / 4}, Seed: seeds.Add(1), Founds: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- n.Work(ctx, Worker{Open: opening(answer), Keeper: NeverKeeps}) }()
+	for founder := ""; founder == "" && ctx.Err() == nil; n.pause(ctx) { // until it is let in
+		founder, _ = n.bus.Founder(ctx)
+	}
+	if err := store.CreateBytes(ctx, n.home, numbered(hubPrefix, 2), []byte("another\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, ErrForeign) {
+		t.Errorf("the worker of the first hub ends with %v", err)
+	}
+}

@@ -49,13 +49,15 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 	defer stop()
 	expelled := make(chan struct{})
 	var foreign error // once expelled is closed
+	stand := n.watchHub
 	if how.Keeper != NeverKeeps {
-		standing.start(func() {
-			if foreign = n.newCandidate(how.Keeper, n.forePerson, n.sayKeeper).run(ctx); foreign != nil {
-				close(expelled)
-			}
-		})
+		stand = n.newCandidate(how.Keeper, n.forePerson, n.sayKeeper).run
 	}
+	standing.start(func() {
+		if foreign = stand(ctx); foreign != nil {
+			close(expelled)
+		}
+	})
 	drained, drain := how.Drain, make(chan struct{})
 	how.Drain = drain
 	standing.start(func() {
