@@ -345,3 +345,24 @@ func TestAWorkerFollowsTheJob(t *testing.T) {
 		t.Errorf("the limit is called %q", limit)
 	}
 }
+
+// A trial whose store has lost a part of the job asks its items again by the same command: nobody else resumes its job.
+func TestATrialAsksALostPartAgain(t *testing.T) {
+	t.Parallel()
+	h := newHere(t)
+	h.write("in.jsonl", questions(20))
+	const run = "run {}/in.jsonl -o {}/out.jsonl --provider sim --sim-profile fast --cluster"
+	h.must(0, run, "20 results in")
+	parts, err := filepath.Glob(filepath.Join(h.dir, "out.jsonl.cluster", "jobs", "*", "parts", "*", "*"))
+	if err != nil || len(parts) == 0 {
+		t.Fatalf("no parts: %v", err)
+	}
+	if err := os.Remove(parts[0]); err != nil {
+		t.Fatal(err)
+	}
+	h.remove("out.jsonl") // it is not overwritten by answers that are new
+	h.must(0, run, "20 results in")
+	if _, err := os.Stat(parts[0]); err != nil {
+		t.Error(err)
+	}
+}

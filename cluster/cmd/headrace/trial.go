@@ -136,8 +136,13 @@ func earlier(ctx context.Context, n *node.Node, s *command.Settings, r *job.Reco
 	switch {
 	case old.State == job.Canceled || old.State == job.Stopped:
 		err = n.Resume(ctx, old.Job)
-	case old.State == job.Done && s.RetriesFailed():
-		err = n.RetryFailed(ctx, old.Job)
+	case old.State == job.Done:
+		err = n.Resume(ctx, old.Job) // parts that are lost come first: nobody else can resume a trial's job
+		if whole := errors.Is(err, node.ErrState); whole && s.RetriesFailed() {
+			err = n.RetryFailed(ctx, old.Job)
+		} else if whole {
+			err = nil
+		}
 	}
 	return old, true, err
 }
