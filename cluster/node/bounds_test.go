@@ -58,6 +58,26 @@ func TestADeadlineOfAnotherZoneStopsAJob(t *testing.T) {
 	}
 }
 
+// A job that goes on after a bound has stopped it, and stops for another reason, is not said to have reached a bound.
+func TestAnotherReasonIsNoBound(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer n.Close()
+	r := c.submitRecord(n, job.Record{Inputs: c.inputs(0, 10), Open: true})
+	if _, err := job.Change(t.Context(), n.home, r.Job, func(r *job.Record) error {
+		r.State, r.Why, r.Bound = job.Stopped, "its deadline was reached", true
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Add(t.Context(), r.Job, c.inputs(1, 10), false); err != nil { // it goes on
+		t.Fatal(err)
+	}
+	if r, changed := n.stopJob(t.Context(), r.Job, "an input is missing"); !changed || r.Bound {
+		t.Errorf("stopped by another reason: %v, bound %v", changed, r.Bound)
+	}
+}
+
 // A foreman that begins when parts are there counts what has failed in them; what it is told it counts once.
 func TestFailuresThatWereThereAreCounted(t *testing.T) {
 	c := newCluster(t)

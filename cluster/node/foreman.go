@@ -190,7 +190,7 @@ func (n *Node) stopJob(ctx context.Context, name, why string) (r job.Record, cha
 		if r.State != job.Running && r.State != job.Indexing {
 			return errChanged
 		}
-		r.State, r.Why = job.Stopped, why
+		r.State, r.Why, r.Bound = job.Stopped, why, false
 		return nil
 	})
 	if err == nil {
