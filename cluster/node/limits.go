@@ -25,7 +25,7 @@ const setMost = 64 << 10
 // SetLimit says what a limit is like from now on, and keeps it in the store: a keeper that does not hear it reads it there.
 func (n *Node) SetLimit(ctx context.Context, limit string, lane machine.LaneConfig) error {
 	if n.bus.Role() != bus.AdminRole { // a keeper would read it in the store, where no role is asked for
-		return fmt.Errorf("node: set limit %s: %w: its role is %s", limit, bus.ErrRole, n.bus.Role())
+		return adminOnly()
 	}
 	text, err := json.Marshal(limitSet{limit, lane})
 	if err != nil {

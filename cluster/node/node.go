@@ -134,6 +134,13 @@ func watchOnly() error {
 	}, bus.ErrRole}
 }
 
+// adminOnly is the error of a person who would set a limit, and whose line does not permit it.
+func adminOnly() error {
+	return &fault{bus.Finding{
+		Unsafe: true, What: "the line to join by does not permit setting limits", Why: "take the line of an admin: the hub keeps it in join-admin of its --dir",
+	}, bus.ErrRole}
+}
+
 // sameStore is ErrForeign where store and bus do not belong together.
 func (n *Node) sameStore(ctx context.Context) error {
 	if err := n.sameHub(ctx); err != nil {

@@ -289,5 +289,8 @@ func (n *Node) Wait(ctx context.Context, name string, every time.Duration, told 
 
 // ResetLimit vouches for a limit: it flows again, with nothing held against it.
 func (n *Node) ResetLimit(limit string) error {
+	if n.bus.Role() != bus.AdminRole {
+		return adminOnly()
+	}
 	return n.bus.Say(bus.News, bus.LimitNews, newsWord{Reset: limit})
 }

@@ -45,6 +45,7 @@ func TestHelpAndRefusals(t *testing.T) {
 		"limits reset":                       "accepts 1 arg",
 		"submit -o o.jsonl":                  "no input: name a prompt file",
 
+		"limits set org --cluster nats://T@h":                                               "nothing to set for limit org: give --rpm",
 		"worker --keeper sometimes --join nats://T@h":                                       "want may, never or prefer",
 		"submit {}/in.jsonl -o o.jsonl --provider sim":                                      "no cluster is named",
 		"submit {}/in.jsonl -o o.jsonl --base-url http://api.openai.com/v1":                 "try https://api.openai.com/v1, or add --insecure-http",

@@ -76,6 +76,13 @@ func TestAHubPrintsItsTokensOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.must(2, "submit {}/in.jsonl -o {}/out.jsonl", "permits only watching")
+	for _, r := range []bus.Role{bus.WatchRole, bus.WorkRole} { // no keeper is there: the store alone would take it
+		h.env["HEADRACE_CLUSTER"] = secrets[r]
+		h.must(2, "limits set org --rpm 60", "does not permit setting limits", "join-admin")
+		h.must(2, "limits reset org", "does not permit setting limits")
+	}
+	h.env["HEADRACE_CLUSTER"] = secrets[bus.AdminRole]
+	h.must(0, "limits set org --rpm 60", "limit org is set")
 	end()
 
 	if err := os.MkdirAll(filepath.Join(h.dir, "cache"), 0o700); err != nil {

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command"
@@ -16,6 +19,9 @@ import (
 // keeperWait is how long the keeper may take to say how limits stand: it does each second, and another
 // may have to take over first.
 const keeperWait = 10 * time.Second
+
+// limitFlags are the flags of limits set that say something of a limit.
+var limitFlags = []string{"rpm", "tpm", "input-tpm", "output-tpm", "concurrency"}
 
 func newLimitsCommand(w *command.World) *cobra.Command {
 	f := &jobsFlags{}
@@ -28,14 +34,17 @@ func newLimitsCommand(w *command.World) *cobra.Command {
 	cmd.PersistentFlags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	list := &cobra.Command{Use: "ls", Short: "List the limits, and how they stand", Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error { return f.with(w, cmd, f.limits) }}
 	reset := &cobra.Command{Use: "reset LIMIT", Short: "Vouch for a limit: it flows again, with nothing held against it", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return f.with(w, cmd, func(_ context.Context, _ *cobra.Command, n *node.Node) error { return n.ResetLimit(args[0]) })
+		return f.with(w, cmd, func(_ context.Context, _ *cobra.Command, n *node.Node) error { return refused(n.ResetLimit(args[0])) })
 	}}
 	set := &cobra.Command{Use: "set LIMIT", Short: "Say what a limit lets through, also before a worker is there", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+		if !slices.ContainsFunc(limitFlags, cmd.Flags().Changed) {
+			return command.End(command.ExitUsage, "nothing to set for limit %s: give --rpm, or another of the flags in %s --help", args[0], cmd.CommandPath())
+		}
 		if err := lane.Validate(); err != nil {
 			return command.EndOf(command.ExitUsage, err)
 		}
 		return f.with(w, cmd, func(ctx context.Context, cmd *cobra.Command, n *node.Node) error {
-			err := n.SetLimit(ctx, args[0], lane)
+			err := refused(n.SetLimit(ctx, args[0], lane))
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "limit %s is set, and kept in the store\n", args[0])
 			}
@@ -50,6 +59,14 @@ func newLimitsCommand(w *command.World) *cobra.Command {
 	fs.IntVar(&lane.Window, "concurrency", 0, "calls in flight of all workers together; 0: no limit")
 	cmd.AddCommand(list, set, reset)
 	return cmd
+}
+
+// refused ends with the code of usage if the role of the line does not permit it.
+func refused(err error) error {
+	if errors.Is(err, bus.ErrRole) {
+		return command.EndOf(command.ExitUsage, err)
+	}
+	return err
 }
 
 func (f *jobsFlags) limits(ctx context.Context, cmd *cobra.Command, n *node.Node) error {
