@@ -25,7 +25,7 @@ Exit codes: 0 everything is safe; 1 something is not; 2 no cluster was named.`
 
 func newClusterCommand(w *command.World) *cobra.Command {
 	f, asJSON := &joinFlags{}, false
-	cmd := &cobra.Command{Use: "cluster COMMAND", Short: "Check whether bus and store are safe"}
+	cmd := &cobra.Command{Use: "cluster COMMAND", Short: "Check whether bus and store are safe", Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	check := &cobra.Command{
 		Use: "check --cluster LINE", Short: "Test bus and store, and show what is not safe, and why", Long: checkLong, Args: noArguments,
 		Example: "  headrace cluster check --cluster 'nats://TOKEN@…'\n  headrace cluster check --store s3://bucket/headrace --json   # with HEADRACE_CLUSTER set",

@@ -45,7 +45,13 @@ func TestHelpAndRefusals(t *testing.T) {
 		"limits reset":                       "accepts 1 arg",
 		"submit -o o.jsonl":                  "no input: name a prompt file",
 
+		"worker --ack-wait 1ms --join nats://T@h":                                           "--ack-wait 1ms: it must be 1s or more",
+		"worker --lease 100ms --join nats://T@h":                                            "--lease 100ms: it must be 1s or more",
 		"limits set org --cluster nats://T@h":                                               "nothing to set for limit org: give --rpm",
+		"cluster chek":                                                                      "unexpected argument \"chek\"",
+		"submit {}/in.jsonl -o o.jsonl --weight 0 --cluster nats://T@h":                     "--weight 0: it must be a number more than 0",
+		"submit {}/in.jsonl -o o.jsonl --weight -1 --cluster nats://T@h":                    "--weight -1: it must be a number more than 0",
+		"submit {}/in.jsonl -o o.jsonl --chunk-lines 0 --cluster nats://T@h":                "--chunk-lines 0: it must be 1 or more",
 		"worker --keeper sometimes --join nats://T@h":                                       "want may, never or prefer",
 		"submit {}/in.jsonl -o o.jsonl --provider sim":                                      "no cluster is named",
 		"submit {}/in.jsonl -o o.jsonl --base-url http://api.openai.com/v1":                 "try https://api.openai.com/v1, or add --insecure-http",
@@ -159,6 +165,9 @@ func TestAJobsLife(t *testing.T) {
 	h.must(0, "submit {}/in.jsonl.gz -o {}/second.jsonl --provider sim --sim-profile fast --limit-name org --wait --progress json", `"event":"start"`, `"event":"progress"`)
 
 	h.must(command.ExitUsage, "submit {}/in.jsonl.gz -o {}/third.jsonl --provider sim --chunk-lines -1", "--chunk-lines -1: it must be 1 or more")
+	h.must(command.ExitUsage, "submit {}/in.jsonl.gz -o {}/in.jsonl.gz --provider sim", "the output is the input", "choose another file")
+	h.must(command.ExitUsage, "submit {}/in.jsonl.gz -o {}/x.jsonl --errors {}/in.jsonl.gz --provider sim", "the errors file is the input")
+	h.must(command.ExitUsage, "submit - -o {}/third.jsonl --provider sim", "workers cannot read standard input")
 	if got := h.resultsOf("third.jsonl"); len(got) != 7 {
 		t.Errorf("%d results", len(got))
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cluster/job"
@@ -15,11 +16,17 @@ import (
 // recordOf is the job that the flags ask for, of these inputs.
 func recordOf(ctx context.Context, s *command.Settings, lines promptfile.Config, inputs []string) (r job.Record, err error) {
 	for _, name := range inputs {
+		if name == "-" {
+			return r, command.End(command.ExitUsage, "workers cannot read standard input: name a file that all of them see")
+		}
 		all, err := node.InputsOf(ctx, name)
 		if err != nil {
 			return r, command.EndOf(command.ExitUsage, err)
 		}
 		for _, in := range all {
+			if err := apart(s, in.Name); err != nil {
+				return r, err
+			}
 			in.Format = formatWord(s.Reader(in.Name).Format)
 			r.Inputs = append(r.Inputs, in)
 		}
@@ -28,6 +35,16 @@ func recordOf(ctx context.Context, s *command.Settings, lines promptfile.Config,
 	r.Reading = readingOf(s, lines)
 	r.Asking = askingOf(s)
 	return r, nil
+}
+
+// apart refuses a job whose files would take the place of an input: it would be bought, and its results not be written.
+func apart(s *command.Settings, input string) error {
+	for what, path := range map[string]string{"output": s.Output(), "errors file": s.Errors()} {
+		if journal.SameFile(input, path) {
+			return command.End(command.ExitUsage, "the %s is the input, %s: choose another file", what, input)
+		}
+	}
+	return nil
 }
 
 func formatWord(f prompts.Format) string {

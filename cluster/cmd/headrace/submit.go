@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -72,6 +73,9 @@ func (f *submitFlags) submit(ctx context.Context, w *command.World, cmd *cobra.C
 	if err := s.Complete(); err != nil {
 		return err
 	}
+	if err := f.check(cmd.Flags().Changed("chunk-lines")); err != nil {
+		return err
+	}
 	f.deadline = s.TakeDeadline()
 	say, err := openFace(s)
 	if err != nil {
@@ -98,6 +102,17 @@ func (f *submitFlags) submit(ctx context.Context, w *command.World, cmd *cobra.C
 	return waitFor(ctx, drain, n, s, r, say)
 }
 
+// check refuses what no job can have.
+func (f *submitFlags) check(chunks bool) error {
+	switch {
+	case !(f.weight > 0) || math.IsInf(f.weight, 0):
+		return command.End(command.ExitUsage, "--weight %v: it must be a number more than 0", f.weight)
+	case chunks && f.chunkLines < 1:
+		return command.End(command.ExitUsage, "--chunk-lines %d: it must be 1 or more", f.chunkLines)
+	}
+	return nil
+}
+
 // given is a job that was submitted, now or before.
 type given struct {
 	job.Record
@@ -119,9 +134,6 @@ func (g *given) sayMet(say voice) {
 // give makes a job of the flags, and submits it. If the same was submitted before, it is that job.
 func (f *submitFlags) give(ctx context.Context, n *node.Node, s *command.Settings, inputs []string) (g given, err error) {
 	lines := s.Lines()
-	if f.chunkLines < 0 {
-		return g, command.End(command.ExitUsage, "--chunk-lines %d: it must be 1 or more", f.chunkLines)
-	}
 	asked, err := recordOf(ctx, s, lines, inputs)
 	if err != nil {
 		return g, err

@@ -41,6 +41,23 @@ func (f *joinFlags) registerTimes(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.term, "lease", 0, "how long a keeper is one without renewing it; its first worker settles it for all of a cluster (default 3s; 6s is right for three hubs)")
 }
 
+// leastTime is the shortest --ack-wait and --lease. Signs of life are sent three to ten times in each: below a second a slow
+// message costs a worker its work, for all of a cluster and for good.
+const leastTime = time.Second
+
+// checkTimes refuses times that no cluster can keep. 0 is a flag that was not given.
+func (f *joinFlags) checkTimes() error {
+	for _, one := range []struct {
+		flag string
+		told time.Duration
+	}{{"--ack-wait", f.ackWait}, {"--lease", f.term}} {
+		if one.told != 0 && one.told < leastTime {
+			return command.End(command.ExitUsage, "%s %v: it must be %v or more", one.flag, one.told, leastTime)
+		}
+	}
+	return nil
+}
+
 // reachWait is how long the bus of a cluster may take to let a person in.
 const reachWait = 10 * time.Second
 
@@ -112,6 +129,9 @@ func (f *workerFlags) work(ctx context.Context, w *command.World, s *command.Set
 	candidacy, err := node.ParseCandidacy(f.keeper)
 	if err != nil {
 		return command.End(command.ExitUsage, "--keeper: %v", err)
+	}
+	if err := f.checkTimes(); err != nil {
+		return err
 	}
 	if f.saveEvery <= 0 {
 		return command.End(command.ExitUsage, "--save-every %v: more than nothing", f.saveEvery)
