@@ -279,7 +279,10 @@ func TestPictureOfAJob(t *testing.T) {
 			s.Limits = []node.LimitPicture{limit("p/a", "cooldown", 1)}
 			s.Limits[0].Phase = "cooling"
 		}, "cooldown"},
-		"it has stopped": {func(s *node.Standing) { s.Record.State = job.Stopped }, "stopped"},
+		"its deadline": {func(s *node.Standing) { s.Record.State, s.Record.Why = job.Stopped, "its deadline was reached" }, "its deadline was reached"},
+		"the provider stopped it": {func(s *node.Standing) {
+			s.Record.State, s.Limits[0].Phase = job.Stopped, "stopped"
+		}, "the provider serves nothing more"},
 	} {
 		s := whole()
 		c.change(s)

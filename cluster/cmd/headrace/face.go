@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,8 +109,18 @@ func contextOf(s *node.Standing) event.Context {
 	asked := s.Record.Asking.Provider
 	return event.Context{
 		Input: firstInput(&s.Record), Output: s.Record.Output, Provider: asked, Simulated: asked == "sim",
-		Resumable: true, Skipped: s.Since.Skipped, Latest: whoWorks(s), Zone: time.Local,
+		Resumable: true, Skipped: s.Since.Skipped, Stopped: whyStopped(s), Latest: whoWorks(s), Zone: time.Local,
 	}
+}
+
+// whyStopped says why a job has stopped, unless the provider has stopped a limit of it: a bound, or an input that is gone.
+func whyStopped(s *node.Standing) string {
+	byProvider := slices.ContainsFunc(s.Limits, func(l node.LimitPicture) bool { return l.Phase == machine.Stopped.String() })
+	if s.Record.State != job.Stopped || byProvider {
+		return ""
+	}
+	why, _, _ := strings.Cut(s.Record.Why, "\n")
+	return why
 }
 
 // whoWorks names the workers, and who keeps the limits.

@@ -243,6 +243,9 @@ var saysItself = map[error]bool{provider.Unauthorized: true, batch.ErrAlike: tru
 // stopped says why the provider serves nothing more.
 func (s *scene) stopped() sentence {
 	w := sentence{by: []string{"the provider serves nothing more"}, short: []string{"the provider stopped it"}, lane: []string{"stopped"}}
+	if s.c.Stopped != "" {
+		w.by, w.short = []string{s.c.Stopped, "it has stopped"}, []string{"it has stopped"}
+	}
 	why := ""
 	if cause := s.whyStopped(); cause != nil && cause.Error() != "" {
 		w.by = []string{cause.Error()}

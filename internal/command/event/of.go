@@ -23,6 +23,7 @@ type Context struct {
 	Skipped       int            // bad lines, which count as failed
 	Unwritten     int            // lines of items that have ended, which the operating system does not have yet
 	Draining      string         // what ends the run, such as "your Ctrl-C"; "": nothing does
+	Stopped       string         // what stopped the run, if it was not the provider; "": nothing did
 	Latest        string         // the latest thing that happened, with its time
 	Zone          *time.Location // of the clock that people read; nil: local
 }
