@@ -60,7 +60,7 @@ func sameHub(ctx context.Context, s store.Store, home, identity string) error {
 	}
 	return &fault{bus.Finding{
 		Unsafe: true, What: fmt.Sprintf("%s belongs to another hub: its jobs are queued on hub %s, and this is hub %s", home, named, identity),
-		Why: "two hubs would have all work done twice: join by the line of the first; or, if it is gone for good, run `headrace cluster take-over` with this line",
+		Why: "two hubs would have all work done twice: join by the line of that hub; or, if it is gone for good, run `headrace cluster take-over` with this line",
 	}, ErrForeign}
 }
 

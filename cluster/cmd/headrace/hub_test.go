@@ -83,6 +83,7 @@ func TestAHubPrintsItsTokensOnce(t *testing.T) {
 	}
 	h.env["HEADRACE_CLUSTER"] = secrets[bus.AdminRole]
 	h.must(0, "limits set org --rpm 60", "limit org is set")
+	h.must(0, "limits reset org", "the keeper has been asked to reset limit org")
 	end()
 
 	if err := os.MkdirAll(filepath.Join(h.dir, "cache"), 0o700); err != nil {

@@ -34,7 +34,7 @@ func newLimitsCommand(w *command.World) *cobra.Command {
 	cmd.PersistentFlags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	list := &cobra.Command{Use: "ls", Short: "List the limits, and how they stand", Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error { return f.with(w, cmd, f.limits) }}
 	reset := &cobra.Command{Use: "reset LIMIT", Short: "Vouch for a limit: it flows again, with nothing held against it", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return f.with(w, cmd, func(_ context.Context, _ *cobra.Command, n *node.Node) error { return refused(n.ResetLimit(args[0])) })
+		return f.with(w, cmd, func(_ context.Context, cmd *cobra.Command, n *node.Node) error { return f.reset(cmd, n, args[0]) })
 	}}
 	set := &cobra.Command{Use: "set LIMIT", Short: "Say what a limit lets through, also before a worker is there", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
 		if !slices.ContainsFunc(limitFlags, cmd.Flags().Changed) {
@@ -65,6 +65,15 @@ func newLimitsCommand(w *command.World) *cobra.Command {
 func refused(err error) error {
 	if errors.Is(err, bus.ErrRole) {
 		return command.EndOf(command.ExitUsage, err)
+	}
+	return err
+}
+
+// reset asks the keeper, which does not answer: a name that it does not know changes nothing.
+func (f *jobsFlags) reset(cmd *cobra.Command, n *node.Node, limit string) error {
+	err := refused(n.ResetLimit(limit))
+	if err == nil {
+		fmt.Fprintf(cmd.OutOrStdout(), "the keeper has been asked to reset limit %s; headrace limits ls shows how it stands\n", limit)
 	}
 	return err
 }

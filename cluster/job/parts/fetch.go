@@ -17,7 +17,7 @@ import (
 )
 
 // ErrUnfinished says that not all parts of a job are there yet.
-var ErrUnfinished = errors.New("it is not finished: what is there can be had by asking for a part of it")
+var ErrUnfinished = errors.New("it is not finished: --partial fetches what is there")
 
 // Fetch makes one output of the parts of a job.
 type Fetch struct {
