@@ -192,7 +192,7 @@ func (f *hubFlags) sayLines(out io.Writer, hub *bus.Hub, home string) error {
 		return nil
 	}
 	fmt.Fprintf(out, "the hub serves. The lines to join by are secrets, printed this once, and kept in %s\n"+
-		"another machine joins with:\n  headrace worker --join '%s'\njobs and limits are given with (also as HEADRACE_CLUSTER):\n  headrace submit --cluster '%s'\nwho only looks on uses:\n  headrace jobs watch --cluster '%s'\n",
+		"another machine joins with:\n  headrace worker --join '%s'\njobs and limits are given with (also as HEADRACE_CLUSTER):\n  headrace submit --cluster '%s'\na line that only permits watching:\n  headrace jobs watch --cluster '%s'\n",
 		f.dir, lines[bus.WorkRole], lines[bus.AdminRole], lines[bus.WatchRole])
 	return nil
 }
