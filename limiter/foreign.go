@@ -85,6 +85,7 @@ type Upcoming struct {
 	Waiting  int // items that could leave, if the law let them
 	Delayed  int // items that wait for themselves: in backoff, or refused alone
 	Free     int // places for calls: what the runs that draw on the lane may have in flight besides
+	Busy     int // places that are taken: calls of those runs in flight, on any lane
 	InFlight int // calls on the lane
 
 	// Costs yields what the next calls would be charged, in the order in which they would

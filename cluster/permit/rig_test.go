@@ -26,6 +26,7 @@ type rig struct {
 	now     time.Time
 	waiting []float64
 	free    int
+	busy    int
 	said    []*Ask
 	next    time.Time
 }
@@ -49,7 +50,7 @@ func (r *rig) at(d time.Duration) *rig {
 }
 
 func (r *rig) say() *Ask {
-	up := limiter.Upcoming{Waiting: len(r.waiting), Free: r.free, InFlight: len(r.out), Costs: costs(r.waiting...)}
+	up := limiter.Upcoming{Waiting: len(r.waiting), Free: r.free, Busy: r.busy, InFlight: len(r.out), Costs: costs(r.waiting...)}
 	a, next := r.Say(r.now, up)
 	r.next = next
 	if a == nil {

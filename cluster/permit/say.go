@@ -13,6 +13,7 @@ import (
 //	calls that have ended, or nothing wanted any more         ─▶ AskEvery
 //	wants, calls that have left, what was not acknowledged    ─▶ AskAgain
 //	calls in flight, or permits in hand                       ─▶ AskStill
+//	items that wait for a place, which others hold            ─▶ looked at again after AskAgain
 //	none of it                                                ─▶ when something changes
 
 // asks are what was said.
@@ -50,10 +51,14 @@ func (l *Law) Say(now time.Time, up limiter.Upcoming) (any, time.Time) {
 	}
 	wants, more := l.wants(up)
 	wanted := len(wants) + more
-	if at := l.due(wanted); at.IsZero() || at.After(now) {
-		return nil, earliest(at, l.hand.until())
+	var look time.Time // nothing changes on this lane when a call of another one ends
+	if wanted == 0 && up.Waiting > 0 && !l.stopped {
+		look = now.Add(AskAgain)
 	}
-	return l.ask(now, wants, more), earliest(l.due(wanted), l.hand.until())
+	if at := l.due(wanted); at.IsZero() || at.After(now) {
+		return nil, earliest(earliest(at, look), l.hand.until())
+	}
+	return l.ask(now, wants, more), earliest(earliest(l.due(wanted), look), l.hand.until())
 }
 
 // soonest is before when there is no ask, whatever is wanted: that is not cheap to find out.
@@ -68,7 +73,7 @@ func (l *Law) soonest() time.Time {
 // there will be places for when the permits come. Those beyond what may come before the next
 // ask are but counted: where a limit binds, most would be described in vain ten times a second.
 func (l *Law) wants(up limiter.Upcoming) (wants []Cost, more int) {
-	n := min(up.Waiting, up.Free+l.soonFree())
+	n := min(up.Waiting, l.places(up))
 	if l.stopped || n <= 0 {
 		return nil, 0
 	}
@@ -86,6 +91,16 @@ func (l *Law) wants(up limiter.Upcoming) (wants []Cost, more int) {
 		}
 	}
 	return wants, max(0, left-spare)
+}
+
+// places is how many calls of the lane will have a place when the permits come. Where other lanes hold all places it is
+// one, if a call is likely to end while a permit lives: a lane that asked for none would never have a place.
+func (l *Law) places(up limiter.Upcoming) int {
+	n := up.Free + l.soonFree()
+	if n <= 0 && len(l.out) == 0 && float64(up.Busy)*Life.Seconds() >= l.latency {
+		return 1
+	}
+	return n
 }
 
 // soonFree is how many of the calls in flight will have ended when the permits are there that

@@ -226,3 +226,36 @@ func TestWhenItAsks(t *testing.T) {
 		t.Error("a call has ended, and it does not say so in time")
 	}
 }
+
+// A lane whose worker has no place free asks for one call: other lanes that hold the places ask again as their calls end, and
+// would keep them for ever. It does not if no call is likely to end while a permit lives; then it looks again.
+func TestALaneWithoutAPlaceAsksForOne(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		latency float64 // seconds
+		busy    int
+		want    int
+	}{
+		{"an unknown latency", 0, 4, 1},
+		{"a short latency", 0.1, 4, 1},
+		{"a long latency, many calls", 60, 64, 1},
+		{"a long latency, few calls", 60, 4, 0},
+	} {
+		r := newRig(t, 10, 10, 10)
+		r.free, r.busy, r.latency = 0, c.busy, c.latency
+		r.at(AskSoonest)
+		got := 0
+		if len(r.said) > 0 {
+			got = len(r.last().Wants) + r.last().More
+		}
+		if got != c.want {
+			t.Errorf("%s: %d calls are wanted, want %d", c.name, got, c.want)
+		}
+		if r.free = 1; r.next.IsZero() {
+			t.Errorf("%s: it does not want to be asked again", c.name)
+		}
+		if r.at(AskSoonest + AskAgain); len(r.said) == 0 || len(r.last().Wants) != 1 {
+			t.Errorf("%s: a place is free, and it asks for nothing", c.name)
+		}
+	}
+}

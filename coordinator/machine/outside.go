@@ -205,6 +205,7 @@ func (m *Machine) upcoming(l *lane) limiter.Upcoming {
 		if r.asked != m.askings {
 			r.asked = m.askings
 			up.Free += max(0, r.cfg.Concurrency-r.busy)
+			up.Busy += r.busy
 		}
 	}
 	if most := m.cfg.Concurrency; most > 0 {

@@ -39,7 +39,7 @@ func TestSpeakerIsAsked(t *testing.T) {
 			got = append(got, c.Input)
 		}
 		if want := (limiter.Upcoming{Waiting: waiting, Delayed: delayed, Free: free, InFlight: inFlight}); a.up.Waiting != want.Waiting || a.up.Delayed != want.Delayed ||
-			a.up.Free != want.Free || a.up.InFlight != want.InFlight || !slices.Equal(got, costs) || !a.at.Equal(b.now) {
+			a.up.Free != want.Free || a.up.InFlight != want.InFlight || a.up.Busy != inFlight || !slices.Equal(got, costs) || !a.at.Equal(b.now) {
 			t.Errorf("%s: at %v %+v, %v", what, a.at.Sub(storyStart), a.up, got)
 		}
 	}
