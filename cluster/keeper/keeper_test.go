@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -353,4 +354,35 @@ func TestSightingsAreThoseOfTheGrant(t *testing.T) {
 	if seen[0].Remaining != 40_000 || seen[0].Reset != 1100*time.Millisecond || seen[1].Remaining != 40_000 || seen[1].Reset != 0 || seen[2].Remaining != 0 {
 		t.Errorf("%+v", seen)
 	}
+}
+
+// The first call of a line leaves next, or none does: a worker with permits for others alone would wait for ever. Where a
+// window binds, each permit that comes back unused is one for the first.
+func TestPermitsAreForThoseThatLeaveNext(t *testing.T) {
+	r := newRig(t, under(told))
+	var all []permit.Cost
+	for i := range 40 {
+		all = append(all, permit.Cost{Input: float64(100 - i)})
+	}
+	a := asking("a", 1, all[1:])
+	var hand []permit.Permit
+	for s := range 20 {
+		r.hears(a).at(time.Duration(s+1) * time.Second)
+		hand = append(hand, r.given("a")...)
+		if s > 0 && slices.ContainsFunc(hand, func(p permit.Permit) bool { return p.Cost == all[0] }) {
+			return
+		}
+		if s > 0 { // its time is up before the others' is
+			a.Reports = append(a.Reports, unused(hand[0]))
+			hand = hand[1:]
+		}
+		a.Seq++
+		a.Got, a.Wants = max(a.Got, hand[len(hand)-1].Number), nil
+		for _, c := range all { // the head came last: it was refused, and goes first
+			if !slices.ContainsFunc(hand, func(p permit.Permit) bool { return p.Cost == c }) {
+				a.Wants = append(a.Wants, c)
+			}
+		}
+	}
+	t.Errorf("the first call never had a permit; in hand are %+v", hand)
 }

@@ -104,7 +104,7 @@ func (k *Keeper) offer(now time.Time, l *limit) {
 			break
 		}
 		h := &held{peer: p}
-		h.item = machine.Item{Pool: l.name, Cost: p.next().Limiter(), Payload: h}
+		h.item = machine.Item{Pool: l.name, Cost: p.cost(p.taken).Limiter(), Payload: h}
 		p.taken++
 		p.offers = append(p.offers, h)
 		l.waiting++

@@ -111,11 +111,11 @@ func (k *Keeper) arrived(now time.Time, p *peer, a *permit.Ask) {
 	}
 }
 
-// want takes what a worker wants from now on, beside what is on its way to it. What waits for
-// it beyond that is withdrawn, the latest first.
+// want takes what a worker wants from now on, besides what is on its way to it. What waits for another call, or beyond
+// that, is withdrawn, the latest first: the worker's first call leaves first, and the permits of others would wait for it.
 func (k *Keeper) want(now time.Time, p *peer, wants []permit.Cost, more int) {
 	p.wants, p.more = append(p.wants[:0], wants...), more
-	for len(p.offers) > 0 && len(p.onWay)+len(p.offers) > p.wanted() {
+	for kept := p.stillWanted(); len(p.offers) > kept; {
 		last := len(p.offers) - 1
 		h := p.offers[last]
 		p.offers = p.offers[:last]
@@ -127,18 +127,26 @@ func (k *Keeper) want(now time.Time, p *peer, wants []permit.Cost, more int) {
 	p.team.enter(p)
 }
 
+// stillWanted is how many of the permits that wait, from the first, are for the calls that would leave next.
+func (p *peer) stillWanted() (n int) {
+	for n < len(p.offers) && len(p.onWay)+n < p.wanted() && permit.CostOf(p.offers[n].item.Cost) == p.cost(len(p.onWay)+n) {
+		n++
+	}
+	return n
+}
+
 // wanted is how many permits the worker wants, beside those in its hand.
 func (p *peer) wanted() int { return len(p.wants) + p.more }
 
 func (p *peer) needs() bool { return p.taken < p.wanted() }
 
-// next is the cost of the next permit. Those beyond what the ask tells are taken to cost what
-// these do, in turn.
-func (p *peer) next() permit.Cost {
+// cost is that of the permit for the call i of those wanted. Those beyond what the ask tells are taken to cost what these do,
+// in turn.
+func (p *peer) cost(i int) permit.Cost {
 	if len(p.wants) == 0 {
 		return permit.Cost{}
 	}
-	return p.wants[p.taken%len(p.wants)]
+	return p.wants[i%len(p.wants)]
 }
 
 // giveAt is when it is to be given what there is for it.
