@@ -78,7 +78,7 @@ func (r *runner) outputFault(err error) error {
 			return refuse("%s", plainText(err))
 		}
 	}
-	if text := r.noFolder(); text != "" && errors.Is(err, fs.ErrNotExist) {
+	if text := noFolder(r.flags.output, r.flags.errorsPath()); text != "" && errors.Is(err, fs.ErrNotExist) {
 		return refuse("%s", text)
 	}
 	advice := "check the disk"
@@ -89,8 +89,8 @@ func (r *runner) outputFault(err error) error {
 }
 
 // noFolder says which of the files has no folder to be made in; "" if each has one.
-func (r *runner) noFolder() string {
-	for _, path := range []string{r.flags.output, r.flags.errorsPath()} {
+func noFolder(paths ...string) string {
+	for _, path := range paths {
 		if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
 			return sayf("%s: there is no folder %s: create it first, or choose another", path, filepath.Dir(path))
 		}

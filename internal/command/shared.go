@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,6 +141,15 @@ func (s *Settings) Output() string { return s.r.flags.output }
 
 // Errors is the name of the errors file: that of --errors, or one that is made of the output's.
 func (s *Settings) Errors() string { return s.r.flags.errorsPath() }
+
+// CheckFolders refuses an output or an errors file on this machine whose folder does not exist.
+func (s *Settings) CheckFolders() error {
+	local := slices.DeleteFunc([]string{s.Output(), s.Errors()}, func(path string) bool { return strings.Contains(path, "://") })
+	if text := noFolder(local...); text != "" {
+		return refuse("%s", text)
+	}
+	return nil
+}
 
 // Reader is how the lines of an input of that name are read: the name says the format where
 // no flag does.

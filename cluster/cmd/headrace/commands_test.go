@@ -167,6 +167,7 @@ func TestAJobsLife(t *testing.T) {
 	h.must(command.ExitUsage, "submit {}/in.jsonl.gz -o {}/third.jsonl --provider sim --chunk-lines -1", "--chunk-lines -1: it must be 1 or more")
 	h.must(command.ExitUsage, "submit {}/in.jsonl.gz -o {}/in.jsonl.gz --provider sim", "the output is the input", "choose another file")
 	h.must(command.ExitUsage, "submit {}/in.jsonl.gz -o {}/x.jsonl --errors {}/in.jsonl.gz --provider sim", "the errors file is the input")
+	h.must(command.ExitUsage, "submit {}/in.jsonl.gz -o {}/none/x.jsonl --provider sim --wait", "none/x.jsonl: there is no folder", "create it first")
 	h.must(command.ExitUsage, "submit - -o {}/third.jsonl --provider sim", "workers cannot read standard input")
 	if got := h.resultsOf("third.jsonl"); len(got) != 7 {
 		t.Errorf("%d results", len(got))

@@ -76,6 +76,11 @@ func (f *submitFlags) submit(ctx context.Context, w *command.World, cmd *cobra.C
 	if err := f.check(cmd.Flags().Changed("chunk-lines")); err != nil {
 		return err
 	}
+	if f.wait { // the files are made here, after all has been bought
+		if err := s.CheckFolders(); err != nil {
+			return err
+		}
+	}
 	f.deadline = s.TakeDeadline()
 	say, err := openFace(s)
 	if err != nil {

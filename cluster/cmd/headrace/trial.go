@@ -21,6 +21,9 @@ func runTrial(ctx context.Context, s *command.Settings, input string) error {
 	if input == "-" || s.Output() == "-" {
 		return command.End(command.ExitUsage, "--cluster: other machines cannot read standard input, nor write standard output: name files")
 	}
+	if err := s.CheckFolders(); err != nil {
+		return err
+	}
 	f := submitFlags{weight: 1}
 	if s.Cluster() != command.ClusterTrial {
 		f.deadline = s.TakeDeadline()
