@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,12 +51,8 @@ type flush struct {
 }
 
 func newPieces(ctx context.Context, s Store, name string, cfg JournalConfig) *pieces {
-	if cfg.Every == 0 {
-		cfg.Every = DefaultPieceEvery
-	}
-	if cfg.Lines == 0 {
-		cfg.Lines = DefaultPieceLines
-	}
+	cfg.Every = cmp.Or(cfg.Every, DefaultPieceEvery)
+	cfg.Lines = cmp.Or(cfg.Lines, DefaultPieceLines)
 	if cfg.Clock == nil {
 		cfg.Clock = clockwork.NewRealClock()
 	}

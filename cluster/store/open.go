@@ -27,7 +27,7 @@ type options struct {
 func WithClock(clock clockwork.Clock) Option { return func(o *options) { o.clock = clock } }
 
 // WithTransport makes the requests of a bucket; without it, one that gives up a connection on which
-// nothing moves for a minute. It sets its own bounds of time.
+// nothing moves for a minute. It sets its own bounds of time. Close closes its idle connections.
 func WithTransport(transport http.RoundTripper) Option {
 	return func(o *options) { o.transport = transport }
 }

@@ -2,11 +2,13 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -55,12 +57,8 @@ func (u *Unsafe) Is(target error) bool { return target == ErrUnsafe }
 // One machine cannot see what another is shown late, as by a file server whose clients cache: Mark
 // and CheckMark are for two.
 func Probe(ctx context.Context, s Store, chance *rand.Rand, cfg ProbeConfig) error {
-	if cfg.Rounds == 0 {
-		cfg.Rounds = DefaultProbeRounds
-	}
-	if cfg.Writers == 0 {
-		cfg.Writers = DefaultProbeWriters
-	}
+	cfg.Rounds = cmp.Or(cfg.Rounds, DefaultProbeRounds)
+	cfg.Writers = cmp.Or(cfg.Writers, DefaultProbeWriters)
 	p := &probe{store: s, cfg: cfg, folder: fmt.Sprintf("%s%016x/", probeFolder, chance.Uint64())}
 	defer p.clean(ctx)
 	for round := 1; round <= cfg.Rounds; round++ {
@@ -108,23 +106,16 @@ func (p *probe) race(ctx context.Context, round int) error {
 
 // write has all writers begin at once, and waits for all of them.
 func (p *probe) write(ctx context.Context, name string) []error {
-	type answer struct {
-		writer int
-		err    error
-	}
-	begin, answers := make(chan struct{}), make(chan answer)
-	for writer := range p.cfg.Writers {
-		go func() {
+	begin, errs := make(chan struct{}), make([]error, p.cfg.Writers)
+	var writers sync.WaitGroup
+	for writer := range errs {
+		writers.Go(func() {
 			<-begin
-			answers <- answer{writer, CreateBytes(ctx, p.store, name, words(writer))}
-		}()
+			errs[writer] = CreateBytes(ctx, p.store, name, words(writer))
+		})
 	}
 	close(begin)
-	errs := make([]error, p.cfg.Writers)
-	for range errs {
-		a := <-answers
-		errs[a.writer] = a.err
-	}
+	writers.Wait()
 	return errs
 }
 

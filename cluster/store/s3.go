@@ -31,14 +31,12 @@ type bucket struct {
 // opened is the part of a bucket that an address names, with what was opened for it.
 type opened struct {
 	*sub
-	idle *http.Transport // nil: it is somebody else's
+	http http.Client
 }
 
-// Close gives back idle connections.
+// Close closes idle connections.
 func (o *opened) Close() error {
-	if o.idle != nil {
-		o.idle.CloseIdleConnections()
-	}
+	o.http.CloseIdleConnections()
 	return nil
 }
 
@@ -57,20 +55,19 @@ func openBucket(ctx context.Context, u *url.URL, o *options) (Store, error) {
 	if err := CheckName(prefix); prefix != "" && err != nil {
 		return nil, err
 	}
-	transport, made := o.transport, (*http.Transport)(nil)
-	if transport == nil {
-		made = newTransport()
-		transport = made
+	if prefix != "" {
+		prefix += "/"
+	}
+	if o.transport == nil {
+		o.transport = newTransport()
 	}
 	b := &bucket{bucket: u.Host, clock: o.clock, seed: newSeed()}
-	if err := b.dial(ctx, u, transport); err != nil {
-		return nil, err
+	s := &opened{sub: &sub{whole: b, prefix: prefix}, http: http.Client{Transport: o.transport}}
+	err := b.dial(ctx, u, o.transport)
+	if err == nil {
+		err = b.reachable(ctx, prefix)
 	}
-	s := &opened{sub: &sub{whole: b}, idle: made}
-	if prefix != "" {
-		s.prefix = prefix + "/"
-	}
-	if err := b.reachable(ctx, s.prefix); err != nil {
+	if err != nil {
 		_ = s.Close() // it holds idle connections alone
 		return nil, err
 	}
@@ -106,15 +103,14 @@ func (b *bucket) dial(ctx context.Context, u *url.URL, transport http.RoundTripp
 	if b.client, err = minio.NewCore(host, o); err != nil || o.Region != "" {
 		return err
 	}
-	err = b.retry(ctx, func() (err error) {
-		o.Region, err = b.client.GetBucketLocation(ctx, b.bucket)
+	err = b.retry(ctx, func() error {
+		_, err := b.client.GetBucketLocation(ctx, b.bucket) // the client remembers it
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("its region: %w: say ?region= or AWS_REGION", err)
 	}
-	b.client, err = minio.NewCore(host, o)
-	return err
+	return nil
 }
 
 // endpoint is the host, with its port if it says one, and whether it is spoken to in TLS.

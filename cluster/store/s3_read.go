@@ -110,37 +110,46 @@ func (s *stream) take(body io.ReadCloser, info minio.ObjectInfo, header http.Hea
 	return nil
 }
 
-func (s *stream) Read(p []byte) (int, error) {
-	var wait *backoff
-	for s.next < s.end {
-		if err := s.ctx.Err(); err != nil {
-			return 0, fmt.Errorf("store: read %s at byte %d: %w", s.name, s.next, err)
-		}
-		n, err := s.body.Read(p[:min(int64(len(p)), s.end-s.next)])
-		s.next += int64(n)
-		switch {
-		case n > 0 || err == nil:
-			return n, nil // an error that came along comes again
-		case errors.Is(err, io.EOF) && s.end == math.MaxInt64:
-			s.end = s.next // a server that does not say how long an object is
-			continue
-		case wait == nil:
-			wait = s.from.backoff()
-		}
-		if err := s.resume(wait, err); err != nil {
-			return 0, fmt.Errorf("store: read %s at byte %d: %w", s.name, s.next, err)
-		}
+// Read resumes the stream where it broke. Each byte that comes begins the count of tries anew.
+func (s *stream) Read(p []byte) (n int, err error) {
+	if s.next >= s.end {
+		return 0, io.EOF
 	}
-	return 0, io.EOF
+	err = s.from.retry(s.ctx, func() error {
+		n, err = s.read(p)
+		return err
+	})
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("store: read %s at byte %d: %w", s.name, s.next, err)
+	case n == 0 && s.next >= s.end:
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
-// resume goes on after a break. Each byte that comes begins the count of tries anew.
-func (s *stream) resume(wait *backoff, broke error) error {
-	if err := wait.next(s.ctx); err != nil {
-		return fmt.Errorf("%w: %w", err, broke)
+// read reads from the answer, and first asks for one where the last broke.
+func (s *stream) read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if s.body == nil {
+		if err := s.ask(); err != nil || s.next >= s.end {
+			return 0, err
+		}
+	}
+	n, err := s.body.Read(p[:min(int64(len(p)), s.end-s.next)])
+	s.next += int64(n)
+	switch {
+	case n > 0 || err == nil:
+		return n, nil // an error that came along comes again
+	case errors.Is(err, io.EOF) && s.end == math.MaxInt64:
+		s.end = s.next // a server that does not say how long an object is
+		return 0, nil
 	}
 	_ = s.body.Close() // it is broken
-	return s.from.retry(s.ctx, s.ask)
+	s.body = nil
+	return 0, err
 }
 
 func (s *stream) Close() error {
@@ -153,10 +162,12 @@ func (s *stream) Close() error {
 // List implements Store. A list that breaks is gone on with behind the last name.
 func (b *bucket) List(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
-		l := &listing{from: b, prefix: prefix, after: after, yield: yield}
+		l := &listing{from: b, prefix: prefix, after: after, yield: yield, wait: b.backoff()}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel() // what the client has begun ends with us
 		err := checkPrefix(prefix)
 		if err == nil {
-			err = l.run(ctx)
+			err = l.wait.retry(ctx, func() error { return l.pages(ctx) })
 		}
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(Object{}, fmt.Errorf("store: list %s: %w", prefix, err))
@@ -170,20 +181,6 @@ type listing struct {
 	prefix, after string
 	yield         func(Object, error) bool
 	wait          *backoff
-}
-
-func (l *listing) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // what the client has begun ends with us
-	for l.wait = l.from.backoff(); ; {
-		err := l.pages(ctx)
-		if err == nil || !passing(err) || ctx.Err() != nil {
-			return err
-		}
-		if over := l.wait.next(ctx); over != nil {
-			return fmt.Errorf("%w: %w", over, err)
-		}
-	}
 }
 
 // pages lists what is behind the last name that was yielded.

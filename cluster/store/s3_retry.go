@@ -22,18 +22,8 @@ const (
 	longestWait  = 5 * time.Second
 )
 
-// retry makes a request until it succeeds, fails for good, or was made requestTries times.
 func (b *bucket) retry(ctx context.Context, request func() error) error {
-	wait := b.backoff()
-	for {
-		err := request()
-		if err == nil || !passing(err) || ctx.Err() != nil {
-			return err
-		}
-		if over := wait.next(ctx); over != nil {
-			return fmt.Errorf("%w: %w", over, err)
-		}
-	}
+	return b.backoff().retry(ctx, request)
 }
 
 // errTired says that a request was made as often as it may be.
@@ -49,6 +39,20 @@ type backoff struct {
 
 func (b *bucket) backoff() *backoff {
 	return &backoff{clock: b.clock, chance: rand.New(rand.NewPCG(b.seed, uint64(b.clock.Now().UnixNano())))}
+}
+
+// retry makes a request until it succeeds, fails for good, or was made requestTries times. A request that
+// moves on sets tried to 0.
+func (w *backoff) retry(ctx context.Context, request func() error) error {
+	for {
+		err := request()
+		if err == nil || !passing(err) || ctx.Err() != nil {
+			return err
+		}
+		if over := w.next(ctx); over != nil {
+			return fmt.Errorf("%w: %w", over, err)
+		}
+	}
 }
 
 // next waits, or says why there is no next request.
