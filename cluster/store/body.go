@@ -94,7 +94,6 @@ type content struct {
 	seek  io.Seeker // nil: it can be sent once
 	start int64
 	size  int64
-	sent  bool
 }
 
 // newContent finds out how often a body can be sent, and takes a copy where that makes it often.
@@ -118,16 +117,12 @@ func newContent(ctx context.Context, body io.Reader, size int64) (*content, erro
 	return c, nil
 }
 
-// again is whether the body can be sent, for the first time or once more.
-func (c *content) again() bool { return !c.sent || c.seek != nil }
-
 // open begins the body anew.
 func (c *content) open(ctx context.Context) (*whole, error) {
-	if c.sent {
+	if c.seek != nil {
 		if _, err := c.seek.Seek(c.start, io.SeekStart); err != nil {
 			return nil, fmt.Errorf("%w: %w", errBody, err)
 		}
 	}
-	c.sent = true
 	return newWhole(ctx, c.body, c.size), nil
 }

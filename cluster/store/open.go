@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -129,11 +130,7 @@ func openFolder(path string, mode fs.FileMode, o *options) (Store, error) {
 // knows refuses what an address says that nobody reads: it would be a typing error.
 func knows(query url.Values, keys ...string) error {
 	for key := range query {
-		known := false
-		for _, k := range keys {
-			known = known || k == key
-		}
-		if !known {
+		if !slices.Contains(keys, key) {
 			return fmt.Errorf("%s= is not known: %s=", key, strings.Join(keys, "=, "))
 		}
 	}

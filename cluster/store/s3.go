@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -115,12 +116,7 @@ func (b *bucket) dial(ctx context.Context, u *url.URL, transport http.RoundTripp
 
 // endpoint is the host, with its port if it says one, and whether it is spoken to in TLS.
 func endpoint(query url.Values) (host string, secure bool, err error) {
-	said := query.Get("endpoint")
-	for _, name := range []string{"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"} {
-		if said == "" {
-			said = os.Getenv(name)
-		}
-	}
+	said := cmp.Or(query.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
 	if said == "" {
 		return "s3.amazonaws.com", true, nil
 	}
@@ -142,12 +138,7 @@ func chain() *credentials.Credentials {
 
 // region is "" where nobody says one.
 func region(query url.Values) string {
-	for _, said := range []string{query.Get("region"), os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")} {
-		if said != "" {
-			return said
-		}
-	}
-	return regionOfFile()
+	return cmp.Or(query.Get("region"), os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), regionOfFile())
 }
 
 // regionOfFile reads the file that is kept for Amazon's own tools.

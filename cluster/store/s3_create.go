@@ -97,7 +97,7 @@ func refused(err error, c *content) error {
 		return errTaken
 	case ok && answer.StatusCode == http.StatusNotImplemented:
 		return fmt.Errorf("%w: this S3 knows no If-None-Match (%w)", ErrUnsafe, err)
-	case !c.again():
+	case c.seek == nil:
 		return fmt.Errorf("%w: %w", errOnce, coded(err))
 	}
 	return coded(err)
