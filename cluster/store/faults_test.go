@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -376,6 +379,32 @@ func TestListsGoOn(t *testing.T) {
 		if got := names(t, s, ""); fmt.Sprint(got) != fmt.Sprint(all) || len(got) != 40 {
 			t.Errorf("%d: %q", fault, got)
 		}
+	}
+}
+
+// Names that come begin the count of tries anew: a list that is refused before each of its pages is not given up.
+func TestListsThatMoveOn(t *testing.T) {
+	unset(t)
+	const pages = 20
+	asked := 0
+	s := open(t, "s3://bucket?region=x&endpoint=http://h", store.WithClock(hurried(t)), store.WithTransport(through(
+		func(r *http.Request) (*http.Response, error) {
+			if asked++; asked%2 == 0 {
+				return answer(r, http.StatusServiceUnavailable, "SlowDown"), nil
+			}
+			next := 0
+			for _, name := range []string{"start-after", "continuation-token"} {
+				if n, err := strconv.Atoi(r.URL.Query().Get(name)); err == nil {
+					next = n + 1
+				}
+			}
+			w := httptest.NewRecorder()
+			fmt.Fprintf(w, "<ListBucketResult><IsTruncated>%t</IsTruncated><NextContinuationToken>%02d</NextContinuationToken>"+
+				"<Contents><Key>%02d</Key></Contents></ListBucketResult>", next+1 < pages, next, next)
+			return w.Result(), nil
+		})))
+	if got := names(t, s, ""); len(got) != pages || !slices.IsSorted(got) {
+		t.Errorf("%q", got)
 	}
 }
 
