@@ -141,19 +141,6 @@ func (a Address) line(token, password string) string {
 	return b.String()
 }
 
-// urls are what the client dials; the secret goes another way.
-func (a Address) urls() []string {
-	scheme := "nats://"
-	if a.TLS {
-		scheme = "tls://"
-	}
-	urls := make([]string, len(a.Hosts))
-	for i, host := range a.Hosts {
-		urls[i] = scheme + host
-	}
-	return urls
-}
-
 // HostsOf names where a line leads to, and nothing else of it.
 func HostsOf(line string) string {
 	a, err := ParseAddress(strings.Split(line, "?")[0])

@@ -186,7 +186,7 @@ func (b *Bus) why(err error) error {
 
 func (b *Bus) options() nats.Options {
 	o := nats.GetDefaultOptions()
-	o.Servers, o.Name, o.InboxPrefix = b.address.urls(), b.config.Name, b.Role().inbox()
+	o.Servers, o.Name, o.InboxPrefix = b.address.Hosts, b.config.Name, b.Role().inbox()
 	o.Token, o.User, o.Password = b.address.Token, b.address.User, b.address.Password
 	if b.address.TLS {
 		o.Secure, o.TLSConfig = true, b.dialer.watched(b.tls.Clone())

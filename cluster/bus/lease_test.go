@@ -51,3 +51,35 @@ func TestLease(t *testing.T) {
 		t.Errorf("a long lease: %v", err)
 	}
 }
+
+// A bucket that was lost and made again has other revisions, whether it was empty or not: nothing is written over what
+// was seen of the old one. That holds in a space whose name is escaped, too.
+func TestALeaseThatWasLost(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	b := connect(t, hub.JoinURL()+"?space=other.team", "w1")
+	ctx := testContext(t)
+	var revisions []uint64
+	for range 2 {
+		if err := b.EnsureLease(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for _, old := range revisions {
+			if _, err := b.UpdateLease(ctx, []byte("late"), old, patience); !errors.Is(err, ErrTaken) {
+				t.Errorf("writing over revision %d of a lost bucket: %v", old, err)
+			}
+		}
+		empty, err := b.ReadLease(ctx, patience)
+		if err != nil || empty.Value != nil {
+			t.Fatalf("a new bucket: %+v, %v", empty, err)
+		}
+		written, err := b.UpdateLease(ctx, []byte("one"), empty.Revision, patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		revisions = append(revisions, empty.Revision, written)
+		if err := b.js.DeleteStream(ctx, b.leaseStream()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

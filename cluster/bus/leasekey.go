@@ -11,8 +11,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The lease is the key "keeper" of a bucket as NATS knows buckets, so that its tools can show it; but it is
-// read and written as the stream that a bucket is.
+// The lease is the key "keeper" of a bucket as NATS knows buckets, so that its tools can show it. It is read and written
+// as the stream that a bucket is, for three reasons. The client's buckets begin at revision 1 again after a loss, an empty
+// one has no revision, and their names have no "=", which [escape] writes for a dot in a space.
 const (
 	bucketPrefix = "KV_"
 	keyPrefix    = "$KV."
@@ -119,7 +120,7 @@ func (b *Bus) UpdateLease(ctx context.Context, value []byte, revision uint64, wa
 	acked, err := b.js.Publish(ctx, b.leaseSubject(), value,
 		jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(b.leaseStream()), jetstream.WithExpectLastSequence(revision))
 	var api *jetstream.APIError
-	if errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == codeWrongSequence) {
+	if errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant) {
 		return 0, fmt.Errorf("bus: write the lease: %w", ErrTaken)
 	}
 	if err != nil {
@@ -127,6 +128,3 @@ func (b *Bus) UpdateLease(ctx context.Context, value []byte, revision uint64, wa
 	}
 	return acked.Sequence, nil
 }
-
-// codeWrongSequence is the server's second number for a wrong last sequence: without the sequence that it is.
-const codeWrongSequence jetstream.ErrorCode = 10164

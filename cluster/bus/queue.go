@@ -241,8 +241,8 @@ func (b *Bus) purge(ctx context.Context, subjects string) error {
 // fetchGrace is how much longer than the server we wait for what it may just have sent.
 const fetchGrace = time.Second
 
-// Fetch waits for a task, or for a chunk of a job, and takes it: false if none came within wait. What comes when ctx has
-// ended goes back to the queue at once, or, if it is lost on the way, after AckWait.
+// Fetch waits for a task, or for a chunk of a job, and takes it: false if none came within wait. Work that the server has
+// given out when ctx ends comes again after AckWait.
 func (b *Bus) Fetch(ctx context.Context, k Kind, job string, wait time.Duration) (*Delivery, bool, error) {
 	known, err := b.knownStreams(ctx)
 	if err != nil {
@@ -262,6 +262,8 @@ func (b *Bus) Fetch(ctx context.Context, k Kind, job string, wait time.Duration)
 // it. By itself the client would make room for 65,536 with each fetch, half a megabyte.
 const fetchedMost = 8
 
+// fetch asks by a request of its own. The client's Fetch ties the server's wait to 0.9 of a context's deadline, so that an
+// empty queue and a silent server look alike; and each of its consumers costs a request first.
 func (b *Bus) fetch(ctx context.Context, consumer string, wait time.Duration) (*Delivery, error) {
 	// Not an inbox of requests: that one is listened to as long as there is a connection, and
 	// the server would send work to a fetch that was given up.
@@ -280,21 +282,13 @@ func (b *Bus) fetch(ctx context.Context, consumer string, wait time.Duration) (*
 	defer cancel()
 	msg, err := sub.NextMsgWithContext(limited)
 	_ = sub.Unsubscribe()
-	if err != nil {
-		return nil, b.missed(ctx, sub, err)
+	switch {
+	case err == nil:
+		return b.delivered(msg)
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	}
-	return b.delivered(msg)
-}
-
-// missed puts back what came between our last look and the end of the subscription.
-func (b *Bus) missed(ctx context.Context, sub *nats.Subscription, err error) error {
-	if msg, e := sub.NextMsg(0); e == nil && msg.Reply != "" {
-		_ = b.nc.Publish(msg.Reply, []byte(nak)) // or it comes back after AckWait
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return kind(err)
+	return nil, kind(err)
 }
 
 // Statuses by which the server answers a fetch with words instead of work.
