@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 
 	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/claim"
 	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/job/index"
+	"github.com/headrace/headrace/cluster/job/parts"
 )
 
 // QueuedAhead is how many chunks of a job are in the queue at most: a job that is canceled leaves no
@@ -87,4 +91,99 @@ func (f *foreman) purge(ctx context.Context, o *overseen) error {
 	err := errors.Join(f.bus.Purge(ctx, bus.Chunks, o.record.Job), f.bus.Purge(ctx, bus.Tasks, o.record.Job))
 	o.purged = err == nil
 	return f.unqueued(ctx, err)
+}
+
+// index has a worker read the inputs of a job through, who then has it run, or refuses it.
+func (f *foreman) index(ctx context.Context, o *overseen) error {
+	queued, err := f.bus.Queued(ctx, bus.Tasks, o.record.Job)
+	if err == nil && queued == 0 {
+		var body []byte
+		if body, err = json.Marshal(task{o.record.Job, f.workers()}); err == nil {
+			_, err = f.bus.Queue(ctx, bus.Work{Kind: bus.Tasks, Job: o.record.Job, Name: strconv.Itoa(o.record.Version)}, body)
+		}
+	}
+	return f.unqueued(ctx, err)
+}
+
+// count finds out which parts are there: at first and every minute by the store, in between by what
+// workers say.
+func (f *foreman) count(ctx context.Context, o *overseen) error {
+	if o.plan == nil {
+		plan, err := index.LoadPlan(ctx, f.home, &o.record)
+		if err != nil {
+			return err
+		}
+		chunks := index.NewChunks(f.home, &o.record, plan)
+		ledger, err := f.ledger(ctx, &o.record, o.record.Round, chunks.Len())
+		if err != nil {
+			return err
+		}
+		o.plan, o.chunks, o.ledger = plan, chunks, ledger
+	}
+	now := f.clock.Now()
+	if !o.listed.IsZero() && now.Sub(o.listed) < listEvery {
+		return nil
+	}
+	o.listed = now
+	if err := o.ledger.Look(ctx); err != nil {
+		return err
+	}
+	return o.tally(ctx)
+}
+
+// ledger is that of a round: of a later one, of the chunks in which something had failed in the round before.
+func (n *Node) ledger(ctx context.Context, r *job.Record, round, chunks int) (*parts.Ledger, error) {
+	if round == 0 {
+		return n.newLedger(r, 0, chunks, nil), nil
+	}
+	before, err := n.ledger(ctx, r, round-1, chunks)
+	if err != nil {
+		return nil, err
+	}
+	if err := before.Look(ctx); err != nil {
+		return nil, err
+	}
+	want := []int{} // nil would be all
+	for folder := range (chunks + parts.PerFolder - 1) / parts.PerFolder {
+		sums, err := before.Settle(ctx, folder)
+		if err != nil {
+			return nil, err
+		}
+		want = append(want, sums.Failing...)
+	}
+	return n.newLedger(r, round, chunks, want), nil
+}
+
+func (n *Node) newLedger(r *job.Record, round, chunks int, want []int) *parts.Ledger {
+	l := parts.NewLedger(n.home, r.Job, round, chunks, want)
+	l.Format = r.Format
+	return l
+}
+
+// finish says that a round is over: all parts are there. A job that is open waits for more.
+func (f *foreman) finish(ctx context.Context, o *overseen) error {
+	if o.record.Open {
+		return nil
+	}
+	if _, err := o.ledger.Finish(ctx, o.plan.Items+o.plan.Bad+o.plan.Untranslatable); err != nil {
+		return err
+	}
+	version := o.record.Version
+	_, err := job.Change(ctx, f.home, o.record.Job, func(r *job.Record) error {
+		if r.Version != version {
+			return errChanged
+		}
+		r.State = job.Done
+		return nil
+	})
+	o.stale = true
+	if err != nil && !errors.Is(err, errChanged) {
+		return err
+	}
+	f.tellChanged(o.record.Job)
+	return nil
+}
+
+func claimOf(c *job.Chunk) claim.Chunk {
+	return claim.Chunk{Job: c.Job, Number: c.Number, Round: c.Round}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/claim"
@@ -199,3 +201,12 @@ func (w *worker) drainNow() {
 	w.exec.Drain()
 	w.control.Drain()
 }
+
+// tasks are goroutines that one owner has started and waits for.
+type tasks struct{ group errgroup.Group }
+
+func (t *tasks) start(do func()) {
+	t.group.Go(func() error { do(); return nil })
+}
+
+func (t *tasks) wait() { _ = t.group.Wait() }
