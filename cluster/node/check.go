@@ -13,6 +13,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/keeping"
 	"github.com/headrace/headrace/cluster/store"
 )
 
@@ -98,7 +99,7 @@ const listenWait = 1500 * time.Millisecond
 func checkWorkers(ctx context.Context, b *bus.Bus, s store.Store, clock clockwork.Clock) (found []Checked) {
 	ctx, stop := clockwork.WithTimeout(ctx, clock, listenWait)
 	defer stop()
-	o, _ := (&Node{bus: b, clock: clock, home: s, epochs: newEpochs()}).Office(ctx, listenWait) // without a keeper it has the workers
+	o, _ := (&Node{bus: b, clock: clock, home: s, epochs: keeping.NewEpochs(s, clock)}).Office(ctx, listenWait) // without a keeper it has the workers
 	for i := range o.Workers {
 		w := &o.Workers[i]
 		for _, name := range slices.Sorted(maps.Keys(w.Refuses)) {

@@ -8,6 +8,6 @@
 //	           Join
 //	            │
 //	Work ───────┼──▶ worker: executor ─items─▶ batch.Stream ─▶ Caller     link: lanes ◀─▶ bus
-//	            └──▶ candidate ─(it is keeper)─▶ keeping: keeper.Keeper, foreman
+//	            └──▶ keeping.Candidate ─(it is keeper)─▶ keeping.Keeper, and the foreman here
 //	Submit, Cancel, Watch, Fetch, Check, …  ─▶ the store and the bus
 package node

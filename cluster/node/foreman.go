@@ -13,6 +13,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/index"
 	"github.com/headrace/headrace/cluster/job/parts"
+	"github.com/headrace/headrace/cluster/keeping"
 )
 
 const (
@@ -32,13 +33,19 @@ const (
 // that is not in the store.
 type foreman struct {
 	*Node
-	keep   *keeping
+	keep   limits
 	jobs   map[string]*overseen
 	seen   map[string]heardOf // workers, and what each said last
 	began  time.Time
 	listed time.Time
 	// connected is since when the bus is there: what was said before was perhaps not heard.
 	connected time.Time
+}
+
+// limits are a keeper's, as its foreman needs them: [keeping.Keeper].
+type limits interface {
+	Job(ctx context.Context, name string, weight float64)
+	Vouch(ctx context.Context, job string)
 }
 
 // overseen is a job as its foreman sees it.
@@ -57,15 +64,7 @@ type overseen struct {
 	resumed time.Time
 }
 
-// forePerson runs a foreman beside a keeper, until ctx ends.
-func (n *Node) forePerson(ctx context.Context, k *keeping) {
-	var hearing tasks
-	hearing.start(func() { n.hearLimits(ctx, k) })
-	newForeman(n, k).run(ctx)
-	hearing.wait()
-}
-
-func newForeman(n *Node, k *keeping) *foreman {
+func newForeman(n *Node, k limits) *foreman {
 	return &foreman{Node: n, keep: k, jobs: map[string]*overseen{}, seen: map[string]heardOf{}, began: n.clock.Now(), connected: n.bus.ReconnectedAt()}
 }
 
@@ -211,7 +210,7 @@ func (f *foreman) hearDone(w bus.Word) {
 
 // hearNews looks at a job of which somebody says that it has changed. Words about limits are the keeper's.
 func (f *foreman) hearNews(ctx context.Context, w bus.Word) {
-	var n newsWord
+	var n keeping.News
 	if json.Unmarshal(w.Body, &n) != nil || n.Reset != "" || n.Set != nil {
 		return
 	}
@@ -288,7 +287,7 @@ func (f *foreman) reload(ctx context.Context, name string, o *overseen) {
 	}
 	resumed := o.resumed
 	if o.record.State == job.Stopped && (r.State == job.Running || r.State == job.Indexing) { // who has it go on vouches for its limits
-		f.keep.tell(ctx, vouchOrder(name))
+		f.keep.Vouch(ctx, name)
 		resumed = f.clock.Now()
 	}
 	if *o = (overseen{record: r, told: o.told, resumed: resumed}); untold {
@@ -329,7 +328,7 @@ func (f *foreman) serve(ctx context.Context, o *overseen) error {
 func (f *foreman) weigh(ctx context.Context, o *overseen, weight float64) {
 	if is := weight > 0; is != o.told {
 		o.told = is
-		f.keep.tell(ctx, jobOrder(o.record.Job, weight))
+		f.keep.Job(ctx, o.record.Job, weight)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,17 +13,24 @@ import (
 
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
-	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/cluster/store"
-	"github.com/headrace/headrace/coordinator/machine"
 )
+
+// toldLimits notes what a foreman tells a keeper.
+type toldLimits struct{ weights []float64 }
+
+func (l *toldLimits) Job(_ context.Context, _ string, weight float64) {
+	l.weights = append(l.weights, weight)
+}
+
+func (l *toldLimits) Vouch(context.Context, string) {}
 
 // foremanAlone is a foreman that is told nothing but by the store, whose time the test tells.
 func (c *cluster) foremanAlone(n *Node) (*foreman, *clockwork.FakeClock) {
 	c.t.Helper()
 	clock := clockwork.NewFakeClock()
 	n.clock = clock
-	f := newForeman(n, &keeping{orders: make(chan order, 1000)})
+	f := newForeman(n, &toldLimits{})
 	return f, clock
 }
 
@@ -47,20 +56,38 @@ func (f *foreman) indexed(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	r := f.newRefusals()
 	x := &indexer{f.Node, f.newJobs(r, opening(answer)), r}
-	var running tasks
-	running.start(func() { x.jobs.run(ctx) })
+	var running sync.WaitGroup
+	running.Go(func() { x.jobs.run(ctx) })
 	x.next(ctx)
 	stop()
-	running.wait()
+	running.Wait()
 }
 
-func (f *foreman) queued(t *testing.T, name string) int {
+func (n *Node) queued(t *testing.T, name string) int {
 	t.Helper()
-	n, err := f.bus.Queued(t.Context(), bus.Chunks, name)
+	queued, err := n.bus.Queued(t.Context(), bus.Chunks, name)
 	if err != nil && !errors.Is(err, bus.ErrGone) { // none was ever offered
 		t.Fatal(err)
 	}
-	return n
+	return queued
+}
+
+// told gives what waits until the workers are told of a change of a job.
+func (c *cluster) told(n *Node, name string) func() {
+	c.t.Helper()
+	news, err := n.bus.Listen(bus.News, name, 10)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(news.Close)
+	return func() {
+		c.t.Helper()
+		select {
+		case <-news.C:
+		case <-time.After(time.Minute):
+			c.t.Fatal("the workers are not told")
+		}
+	}
 }
 
 // silently changes a job's state, and tells nobody.
@@ -82,11 +109,7 @@ func TestForemanSeesWhatNobodyTold(t *testing.T) {
 	n, r := c.submitted(200)
 	f, clock := c.foremanAlone(n)
 	f.runsUntilQueued(t, r.Job)
-	told, err := n.bus.Listen(bus.News, r.Job, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer told.Close()
+	told := c.told(n, r.Job)
 	for _, state := range []job.State{job.Canceled, job.Running, job.Stopped, job.Running} {
 		silently(t, n, r.Job, state)
 		if state == job.Running {
@@ -101,11 +124,7 @@ func TestForemanSeesWhatNobodyTold(t *testing.T) {
 		if queued := f.queued(t, r.Job); (queued > 0) != (state == job.Running) {
 			t.Errorf("%s, and %d chunks are queued", state, queued)
 		}
-		select {
-		case <-told.C: // workers that have not heard of it either are told
-		case <-time.After(time.Minute):
-			t.Fatal("the workers are not told")
-		}
+		told() // workers that have not heard of it either
 	}
 }
 
@@ -115,11 +134,7 @@ func TestForemanSeesADeletedFolder(t *testing.T) {
 	n, r := c.submitted(200)
 	f, clock := c.foremanAlone(n)
 	f.runsUntilQueued(t, r.Job)
-	told, err := n.bus.Listen(bus.News, r.Job, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer told.Close()
+	told := c.told(n, r.Job)
 	if err := job.Remove(t.Context(), n.home, r.Job); err != nil {
 		t.Fatal(err)
 	}
@@ -128,11 +143,7 @@ func TestForemanSeesADeletedFolder(t *testing.T) {
 	if queued := f.queued(t, r.Job); queued > 0 {
 		t.Errorf("%d chunks are queued", queued)
 	}
-	select {
-	case <-told.C:
-	case <-time.After(time.Minute):
-		t.Fatal("the workers are not told")
-	}
+	told()
 }
 
 // The order of events: a job is canceled; the keeper dies before he takes its chunks out of the queue. Then the
@@ -183,27 +194,15 @@ func TestADoneJobHasNoWeight(t *testing.T) {
 	n, r := c.submitted(10)
 	f, clock := c.foremanAlone(n)
 	f.runsUntilQueued(t, r.Job)
-	k := newKeeping(n, 1, 1, snapshot{})
-	weight := func() float64 {
-		t.Helper()
-		for len(f.keep.orders) > 0 {
-			(<-f.keep.orders)(n.clock.Now(), k)
-		}
-		a := permit.Ask{Version: permit.Version, Worker: "w", Job: r.Job, Limit: "l", Seq: uint64(len(f.seen)) + 1, Wants: []permit.Cost{{Requests: 1}}}
-		if err := k.keeper.Heard(n.clock.Now(), a); err != nil {
-			t.Fatal(err)
-		}
-		return k.keeper.Status(n.clock.Now()).Limits[0].Jobs[0].Weight
-	}
-	k.define(n.clock.Now(), "l", machine.LaneConfig{})
-	if got := weight(); got != r.Weight {
-		t.Fatalf("a job of weight %v has %v", r.Weight, got)
+	told := f.keep.(*toldLimits)
+	if !slices.Equal(told.weights, []float64{r.Weight}) {
+		t.Fatalf("a job of weight %v has %v", r.Weight, told.weights)
 	}
 	silently(t, n, r.Job, job.Done)
 	clock.Advance(listEvery)
 	f.look(t.Context())
-	if len(f.keep.orders) != 1 || f.jobs[r.Job].told {
-		t.Errorf("%d orders of a job that is done", len(f.keep.orders))
+	if !slices.Equal(told.weights, []float64{r.Weight, 0}) || f.jobs[r.Job].told {
+		t.Errorf("weights %v of a job that is done", told.weights)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/keeping"
 )
 
 // A heeder sees to it that a worker does not run a job that has been canceled, and runs one that is resumed. It hears
@@ -93,7 +94,7 @@ func (h *heeder) meet(ctx context.Context, name string) {
 }
 
 func (h *heeder) hear(ctx context.Context, n bus.Word) {
-	var word newsWord
+	var word keeping.News
 	switch {
 	case json.Unmarshal(n.Body, &word) != nil || word.Set != nil:
 	case word.Reset != "":

@@ -10,6 +10,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/keeping"
 	"github.com/headrace/headrace/cluster/store"
 )
 
@@ -26,11 +27,11 @@ const takeOverTries = 100
 
 // hubOf returns the hub that the store names, and the number of the object that says so; 0: it names none.
 func hubOf(ctx context.Context, s store.Store) (identity string, number uint64, err error) {
-	number, err = latestNumber(ctx, s, hubPrefix, 0)
+	number, err = keeping.LatestNumber(ctx, s, hubPrefix, 0)
 	if err != nil || number == 0 {
 		return "", 0, err
 	}
-	text, err := store.ReadAll(ctx, s, numbered(hubPrefix, number), hubMost)
+	text, err := store.ReadAll(ctx, s, keeping.Numbered(hubPrefix, number), hubMost)
 	return strings.TrimSpace(string(text)), number, err
 }
 
@@ -41,7 +42,7 @@ func nameHub(ctx context.Context, s store.Store, identity string) error {
 	}
 	_, number, err := hubOf(ctx, s)
 	if err == nil && number == 0 {
-		err = store.CreateBytes(ctx, s, numbered(hubPrefix, 1), []byte(identity+"\n"))
+		err = store.CreateBytes(ctx, s, keeping.Numbered(hubPrefix, 1), []byte(identity+"\n"))
 	}
 	if err != nil && !errors.Is(err, store.ErrExists) { // somebody was first, just now
 		return fmt.Errorf("node: hub of the store: %w", err)
@@ -106,7 +107,7 @@ func (n *Node) TakeOver(ctx context.Context) (before string, err error) {
 			return before, nil
 		}
 		before = named
-		err = store.CreateBytes(ctx, n.home, numbered(hubPrefix, number+1), []byte(mine+"\n"))
+		err = store.CreateBytes(ctx, n.home, keeping.Numbered(hubPrefix, number+1), []byte(mine+"\n"))
 		if err != nil && !errors.Is(err, store.ErrExists) {
 			return "", fmt.Errorf("node: take over: %w", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/keeping"
 	"github.com/headrace/headrace/cluster/store"
 )
 
@@ -96,11 +97,11 @@ func TestTakingOverEndsAWorkerThatNeverKeeps(t *testing.T) {
 	}
 	defer n.Close()
 	ended := make(chan error, 1)
-	go func() { ended <- n.Work(ctx, Worker{Open: opening(answer), Keeper: NeverKeeps}) }()
+	go func() { ended <- n.Work(ctx, Worker{Open: opening(answer), Keeper: keeping.NeverKeeps}) }()
 	for founder := ""; founder == "" && ctx.Err() == nil; n.pause(ctx) { // until it is let in
 		founder, _ = n.bus.Founder(ctx)
 	}
-	if err := store.CreateBytes(ctx, n.home, numbered(hubPrefix, 2), []byte("another\n")); err != nil {
+	if err := store.CreateBytes(ctx, n.home, keeping.Numbered(hubPrefix, 2), []byte("another\n")); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; !errors.Is(err, ErrForeign) {

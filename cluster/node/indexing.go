@@ -38,15 +38,15 @@ type indexer struct {
 
 // run indexes until ctx ends.
 func (x *indexer) run(ctx context.Context) {
-	var passes tasks
+	var passes sync.WaitGroup
 	for range passesAtOnce {
-		passes.start(func() {
+		passes.Go(func() {
 			for ctx.Err() == nil {
 				x.next(ctx)
 			}
 		})
 	}
-	passes.wait()
+	passes.Wait()
 }
 
 // next waits for a task and does it.
@@ -72,12 +72,12 @@ func (x *indexer) index(ctx context.Context, d *bus.Delivery) {
 		return
 	}
 	working, stop := context.WithCancel(ctx)
-	var beats tasks
-	beats.start(func() { x.beat(working, d) })
+	var beats sync.WaitGroup
+	beats.Go(func() { x.beat(working, d) })
 	err := x.cut(ctx, t)
 	x.refusals.read(ctx, t.Job, err)
 	stop()
-	beats.wait()
+	beats.Wait()
 	switch {
 	case err == nil:
 		_ = d.Done(ctx) // if it fails, whoever gets it finds the plan

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/headrace/headrace/cluster/job"
@@ -21,8 +22,8 @@ func TestJobsShareTheirCaller(t *testing.T) {
 		return caller, err
 	})
 	ctx, stop := context.WithCancel(t.Context())
-	var running tasks
-	running.start(func() { j.run(ctx) })
+	var running sync.WaitGroup
+	running.Go(func() { j.run(ctx) })
 	are := func(what string, wantMade, wantClosed int) {
 		t.Helper()
 		if _, err := j.open(ctx, "none"); err == nil { // so that all before is done
@@ -54,7 +55,7 @@ func TestJobsShareTheirCaller(t *testing.T) {
 	}
 	are("it goes on", 3, 1)
 	stop()
-	running.wait()
+	running.Wait()
 	if closed != 3 {
 		t.Errorf("%d of 3 are closed at the end", closed)
 	}

@@ -1,171 +1,13 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/cluster/bus"
-	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/coordinator/machine"
 )
-
-// Nothing is given under a limit of which nobody has said what it is like: it would be taken for one without bounds. What
-// a worker says of it reaches the keeper while its foreman is busy, and so does a person's word.
-func TestNothingIsGivenUnderAnUnknownLimit(t *testing.T) {
-	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
-	k, end := keeps(t, n)
-	defer end()
-	ctx, stop := context.WithCancel(t.Context())
-	heard := make(chan struct{})
-	go func() {
-		n.hearLimits(ctx, k) // no foreman is there
-		close(heard)
-	}()
-	defer func() { stop(); <-heard }()
-	k.until(n.clock.Now().Add(time.Hour))
-	seq := uint64(0)
-	ask := func() (given uint64) {
-		seq++
-		a := permit.Ask{Version: permit.Version, Worker: "w", Job: "j", Limit: "new", Seq: seq, Wants: []permit.Cost{{Requests: 1}}}
-		k.tell(t.Context(), func(now time.Time, k *keeping) { k.hear(now, a) })
-		return k.status(t, "new").Counts.Given
-	}
-	for range 20 {
-		if n := ask(); n != 0 {
-			t.Fatalf("%d permits were given", n)
-		}
-	}
-	rpm := func(want float64) {
-		t.Helper()
-		for got := 0.0; got != want; {
-			is := make(chan float64, 1)
-			k.tell(t.Context(), func(_ time.Time, k *keeping) { is <- k.limits["new"].Limits.RPM })
-			got = <-is
-		}
-	}
-	status := WorkerStatus{Limits: map[string]machine.LaneConfig{"new": {Limits: batch.Limits{RPM: 600}}}}
-	for known := false; !known; { // what is said before it listens is lost
-		if err := n.bus.Say(bus.Status, "w", status); err != nil {
-			t.Fatal(err)
-		}
-		is := make(chan bool, 1)
-		k.tell(t.Context(), func(_ time.Time, k *keeping) { _, now := k.limits["new"]; is <- now })
-		known = <-is
-	}
-	rpm(600)
-	for ask() == 0 {
-		if t.Context().Err() != nil {
-			t.Fatal("nothing is given under a limit that is known")
-		}
-	}
-	if err := n.SetLimit(t.Context(), "new", machine.LaneConfig{Limits: batch.Limits{RPM: 60}}); err != nil {
-		t.Fatal(err)
-	}
-	rpm(60)
-}
-
-// A person's word that vouches for a limit reaches the keeper without a foreman.
-func TestAResetReachesTheKeeper(t *testing.T) {
-	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
-	k := newKeeping(n, 8, 1, snapshot{
-		Limits: map[string]machine.LaneConfig{"l": {Limits: batch.Limits{RPM: 100}}},
-		Stops:  map[string]*permit.Cause{"l": {Kind: "quota_exhausted", Text: "paid up"}},
-	})
-	k.orders = make(chan order, 1)
-	now := n.clock.Now()
-	k.hear(now, permit.Ask{Version: permit.Version, Worker: "w", Job: "j", Limit: "l", Seq: 1, Wants: []permit.Cost{{Requests: 1}}})
-	isStopped := func() bool {
-		k.keeper.Ready(now)
-		all := k.keeper.Status(now).Limits
-		return len(all) == 1 && all[0].Stopped != nil
-	}
-	if !isStopped() {
-		t.Fatal("the limit of the keeper before is not stopped")
-	}
-	k.hearNews(t.Context(), bus.Word{About: "-limits", Body: []byte(`{"reset":"l"}`)})
-	(<-k.orders)(now, k)
-	if isStopped() {
-		t.Error("it is stopped still")
-	}
-}
-
-// What a person says of a limit without a keeper is kept: of several words the last counts, and a worker's does not.
-func TestASetLimitIsKept(t *testing.T) {
-	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
-	set := func(limit string, rpm float64) {
-		t.Helper()
-		if err := n.SetLimit(t.Context(), limit, machine.LaneConfig{Limits: batch.Limits{RPM: rpm}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set("openai/gpt@h:1#3f9a1c", 60)
-	set("other", 7)
-	set("openai/gpt@h:1#3f9a1c", 30)
-	kept := 0
-	for _, err := range n.home.List(t.Context(), setPrefix, "") {
-		if kept++; err != nil {
-			t.Fatal(err)
-		}
-	}
-	if kept != 2 {
-		t.Errorf("%d objects are kept, want one for each limit", kept)
-	}
-	k, end := keeps(t, n)
-	defer end()
-	known, err := n.takeSet(t.Context(), k, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.tell(t.Context(), limitOrder("other", machine.LaneConfig{Limits: batch.Limits{RPM: 9}}))
-	rpm := func(limit string, want float64) {
-		t.Helper()
-		is := make(chan float64, 1)
-		k.tell(t.Context(), func(_ time.Time, k *keeping) { is <- k.limits[limit].Limits.RPM })
-		if got := <-is; got != want {
-			t.Errorf("%s: %v requests a minute, want %v", limit, got, want)
-		}
-	}
-	rpm("openai/gpt@h:1#3f9a1c", 30)
-	rpm("other", 7)
-	set("other", 8) // its word on the bus is heard by nobody
-	if _, err := n.takeSet(t.Context(), k, known); err != nil {
-		t.Fatal(err)
-	}
-	rpm("other", 8)
-}
-
-// A keeper that begins knows what people have set before it hears any worker.
-func TestAKeeperBeginsWithWhatIsSet(t *testing.T) {
-	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
-	if err := n.SetLimit(t.Context(), "new", machine.LaneConfig{Limits: batch.Limits{RPM: 60}}); err != nil {
-		t.Fatal(err)
-	}
-	k, end := keeps(t, n)
-	defer end()
-	ctx, stop := context.WithCancel(t.Context())
-	heard := make(chan struct{})
-	go func() { n.hearLimits(ctx, k); close(heard) }()
-	defer func() { stop(); <-heard }()
-	for got := 0.0; got != 60; {
-		is := make(chan float64, 1)
-		k.tell(t.Context(), func(_ time.Time, k *keeping) { is <- k.limits["new"].Limits.RPM })
-		got = <-is
-		if t.Context().Err() != nil {
-			t.Fatal("it is not known")
-		}
-	}
-}
 
 // Only an admin sets a limit: what another role says of one reaches neither the keeper nor the store, where a keeper would
 // read it.
@@ -177,8 +19,8 @@ func TestOnlyAnAdminSetsALimit(t *testing.T) {
 		if err := n.SetLimit(t.Context(), "l", machine.LaneConfig{Limits: batch.Limits{RPM: 60}}); !errors.Is(err, bus.ErrRole) {
 			t.Errorf("%s sets a limit: %v", r, err)
 		}
-		if all, _, err := n.setLimits(t.Context(), 0); err != nil || len(all) > 0 {
-			t.Errorf("%s has put it into the store: %v, %v", r, all, err)
+		for o, err := range n.home.List(t.Context(), "limits/", "") {
+			t.Errorf("%s has put %s into the store: %v", r, o.Name, err)
 		}
 	}
 }

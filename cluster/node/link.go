@@ -10,6 +10,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/keeping"
 	"github.com/headrace/headrace/cluster/permit"
 )
 
@@ -47,7 +48,7 @@ func newLink(n *Node, lanes *batch.Control, r *refusals) (*link, error) {
 		gives.Close()
 		return nil, err
 	}
-	return &link{bus: b, believes: n.believes, lanes: lanes, refusals: r, gives: gives, cools: cools, known: make(chan string)}, nil
+	return &link{bus: b, believes: n.epochs.Believes, lanes: lanes, refusals: r, gives: gives, cools: cools, known: make(chan string)}, nil
 }
 
 func (l *link) close() {
@@ -159,7 +160,7 @@ func (n *Node) newAccord() (*accord, error) {
 func (a *accord) close() { a.said.Close() }
 
 // hear takes what a keeper says of its version, unless it is keeper no more. A change of the version ends or begins all
-// work, so the store must name the speaker as the keeper of that epoch; it is asked once in believeEvery at most.
+// work, so the store must name the speaker as the keeper of that epoch; it is asked once in keeping.BelieveEvery at most.
 func (a *accord) hear(ctx context.Context, w bus.Word) {
 	var said struct {
 		Version int    `json:"v"`
@@ -172,9 +173,9 @@ func (a *accord) hear(ctx context.Context, w bus.Word) {
 	if version == cmp.Or(a.version, permit.Version) {
 		return
 	}
-	if now := a.clock.Now(); now.Sub(a.asked) >= believeEvery {
+	if now := a.clock.Now(); now.Sub(a.asked) >= keeping.BelieveEvery {
 		a.asked = now
-		if a.isKeeper(ctx, w.About, said.Epoch) {
+		if a.epochs.IsKeeper(ctx, w.About, said.Epoch) {
 			a.epoch, a.version = said.Epoch, version
 		}
 	}

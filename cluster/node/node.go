@@ -15,6 +15,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/keeping"
 	"github.com/headrace/headrace/cluster/store"
 )
 
@@ -55,7 +56,7 @@ type Node struct {
 	line  string // with the home in it
 	where string // the home's address
 
-	epochs  *epochs
+	epochs  *keeping.Epochs
 	objects atomic.Uint64 // names of objects that were made
 	others  otherStores
 	inputs  func(ctx context.Context, address string) (store.Store, error) // opens the store in which an input lies
@@ -83,7 +84,7 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, clock: cfg.Clock, home: s, where: home, line: JoinLine(line, home), epochs: newEpochs()}
+	n := &Node{cfg: cfg, clock: cfg.Clock, home: s, where: home, line: JoinLine(line, home), epochs: keeping.NewEpochs(s, cfg.Clock)}
 	n.inputs = n.others.open
 	if err := n.join(ctx, line); err != nil {
 		return nil, errors.Join(err, n.Close())

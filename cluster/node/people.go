@@ -10,6 +10,8 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/index"
 	"github.com/headrace/headrace/cluster/job/parts"
+	"github.com/headrace/headrace/cluster/keeping"
+	"github.com/headrace/headrace/coordinator/machine"
 )
 
 // Jobs lists the jobs of the cluster, in the order in which they were submitted.
@@ -253,7 +255,7 @@ const tellTries = 30
 // tellSurely says that a job has changed, and is heard if the bus is there before long.
 func (n *Node) tellSurely(ctx context.Context, name string) {
 	for range tellTries {
-		if n.bus.Say(bus.News, name, newsWord{}) == nil || ctx.Err() != nil {
+		if n.bus.Say(bus.News, name, keeping.News{}) == nil || ctx.Err() != nil {
 			return
 		}
 		n.pause(ctx)
@@ -292,5 +294,13 @@ func (n *Node) ResetLimit(limit string) error {
 	if n.bus.Role() != bus.AdminRole {
 		return adminOnly()
 	}
-	return n.bus.Say(bus.News, bus.LimitNews, newsWord{Reset: limit})
+	return n.bus.Say(bus.News, bus.LimitNews, keeping.News{Reset: limit})
+}
+
+// SetLimit says what a limit is like from now on, and keeps it in the store: a keeper that does not hear it reads it there.
+func (n *Node) SetLimit(ctx context.Context, limit string, lane machine.LaneConfig) error {
+	if n.bus.Role() != bus.AdminRole { // a keeper would read it in the store, where no role is asked for
+		return adminOnly()
+	}
+	return keeping.SetLimit(ctx, n.bus, n.home, limit, lane)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,10 +42,10 @@ func (c *cluster) refusedBy(n, worker *Node, name string) Refusal {
 
 // stands has a worker live that has not tried any job: it might do what others refuse.
 func (c *cluster) stands(n *Node) {
-	var speaks tasks
+	var speaks sync.WaitGroup
 	ctx, stop := context.WithCancel(c.t.Context())
-	c.t.Cleanup(func() { stop(); speaks.wait() })
-	speaks.start(func() {
+	c.t.Cleanup(func() { stop(); speaks.Wait() })
+	speaks.Go(func() {
 		for ctx.Err() == nil {
 			_ = n.bus.Say(bus.Status, "stands", WorkerStatus{}) // once a second, as workers do
 			n.pause(ctx)
@@ -268,10 +269,10 @@ func TestAJobThatHasEndedIsRefusedNoMore(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
-			var running tasks
-			running.start(func() { w.jobs.run(ctx) })
-			running.start(func() { _ = w.exec.Run(ctx) })
-			defer func() { stop(); running.wait() }()
+			var running sync.WaitGroup
+			running.Go(func() { w.jobs.run(ctx) })
+			running.Go(func() { _ = w.exec.Run(ctx) })
+			defer func() { stop(); running.Wait() }()
 			w.refusals.refuse(r.Job, "", "no key is set", false)
 			silently(t, n, r.Job, s)
 			w.heeder.hear(ctx, bus.Word{About: r.Job, Body: []byte("{}")})

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch/promptfile"
-	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/provider"
 )
@@ -36,7 +35,7 @@ func TestADeletedFolderIsAnEndedJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.tellChanged(r.Job) // or it is seen within a minute
-	for c.queuedOf(n, r.Job) > 0 {
+	for n.queued(t, r.Job) > 0 {
 		n.pause(t.Context())
 	}
 	n.pause(t.Context())
@@ -51,15 +50,6 @@ func TestADeletedFolderIsAnEndedJob(t *testing.T) {
 	for _, err := range end() {
 		t.Error(err)
 	}
-}
-
-func (c *cluster) queuedOf(n *Node, name string) int {
-	c.t.Helper()
-	queued, err := n.bus.Queued(c.t.Context(), bus.Chunks, name)
-	if err != nil && !errors.Is(err, bus.ErrGone) { // they are offered no longer
-		c.t.Fatal(err)
-	}
-	return queued
 }
 
 // A job that has ended is deleted whole, and one that runs is not deleted.

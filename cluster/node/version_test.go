@@ -10,6 +10,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/keeping"
 	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/cluster/store"
 )
@@ -24,12 +25,12 @@ func TestAnAccordFollowsTheLatestKeeper(t *testing.T) {
 	}
 	defer store.Close(s)
 	for epoch := range uint64(7) {
-		if err := store.CreateBytes(t.Context(), s, numbered(epochPrefix, epoch), []byte("keeper\n")); err != nil {
+		if err := store.CreateBytes(t.Context(), s, keeping.Numbered("keeper/epoch-", epoch), []byte("keeper\n")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	clock := clockwork.NewFakeClock()
-	a := &accord{Node: &Node{clock: clock, home: s}}
+	a := &accord{Node: &Node{clock: clock, home: s, epochs: keeping.NewEpochs(s, clock)}}
 	const other = permit.Version + 1
 	for _, said := range []struct {
 		by      string
@@ -37,18 +38,18 @@ func TestAnAccordFollowsTheLatestKeeper(t *testing.T) {
 		after   time.Duration
 		differs bool
 	}{
-		{"keeper", `nothing`, believeEvery, false},
-		{"keeper", fmt.Sprintf(`{"epoch":9,"v":%d}`, other), believeEvery, false},
-		{"keeper", fmt.Sprintf(`{"epoch":%d,"v":%d}`, uint64(1)<<62, other), believeEvery, false},
-		{"liar", fmt.Sprintf(`{"epoch":3,"v":%d}`, other), believeEvery, false},
-		{"keeper", fmt.Sprintf(`{"epoch":3,"v":%d}`, other), believeEvery - 1, false},
+		{"keeper", `nothing`, keeping.BelieveEvery, false},
+		{"keeper", fmt.Sprintf(`{"epoch":9,"v":%d}`, other), keeping.BelieveEvery, false},
+		{"keeper", fmt.Sprintf(`{"epoch":%d,"v":%d}`, uint64(1)<<62, other), keeping.BelieveEvery, false},
+		{"liar", fmt.Sprintf(`{"epoch":3,"v":%d}`, other), keeping.BelieveEvery, false},
+		{"keeper", fmt.Sprintf(`{"epoch":3,"v":%d}`, other), keeping.BelieveEvery - 1, false},
 		{"keeper", fmt.Sprintf(`{"epoch":3,"v":%d}`, other), 1, true},
-		{"keeper", fmt.Sprintf(`{"epoch":2,"v":%d}`, permit.Version), believeEvery, true},
-		{"liar", fmt.Sprintf(`{"epoch":3,"v":%d}`, permit.Version), believeEvery, true},
-		{"keeper", fmt.Sprintf(`{"epoch":3,"v":%d}`, permit.Version), believeEvery, false},
-		{"keeper", fmt.Sprintf(`{"epoch":2,"v":%d}`, other), believeEvery, false},
-		{"keeper", fmt.Sprintf(`{"epoch":5,"v":%d}`, other), believeEvery, true},
-		{"keeper", `{"epoch":6}`, believeEvery, permit.Version != 1},
+		{"keeper", fmt.Sprintf(`{"epoch":2,"v":%d}`, permit.Version), keeping.BelieveEvery, true},
+		{"liar", fmt.Sprintf(`{"epoch":3,"v":%d}`, permit.Version), keeping.BelieveEvery, true},
+		{"keeper", fmt.Sprintf(`{"epoch":3,"v":%d}`, permit.Version), keeping.BelieveEvery, false},
+		{"keeper", fmt.Sprintf(`{"epoch":2,"v":%d}`, other), keeping.BelieveEvery, false},
+		{"keeper", fmt.Sprintf(`{"epoch":5,"v":%d}`, other), keeping.BelieveEvery, true},
+		{"keeper", `{"epoch":6}`, keeping.BelieveEvery, permit.Version != 1},
 	} {
 		clock.Advance(said.after)
 		a.hear(t.Context(), bus.Word{About: said.by, Body: json.RawMessage(said.body)})

@@ -97,7 +97,7 @@ func (n *Node) Watch(ctx context.Context, name string, every time.Duration, told
 		return JobStatus{}, err
 	}
 	defer feeds.close()
-	w := &watching{job: name, believes: func(epoch uint64) bool { return n.believes(ctx, epoch) }, heard: map[string]heard{}, base: map[string]int{}, counted: map[int]bool{}}
+	w := &watching{job: name, believes: func(epoch uint64) bool { return n.epochs.Believes(ctx, epoch) }, heard: map[string]heard{}, base: map[string]int{}, counted: map[int]bool{}}
 	w.s.Began = n.clock.Now()
 	ticker := n.clock.NewTicker(every)
 	defer ticker.Stop()
@@ -372,7 +372,7 @@ func (n *Node) Office(ctx context.Context, wait time.Duration) (o Office, err er
 			if !open {
 				return o, bus.ErrAway
 			}
-			if json.Unmarshal(word.Body, &p) == nil && p.Epoch >= o.Epoch && n.believes(ctx, p.Epoch) {
+			if json.Unmarshal(word.Body, &p) == nil && p.Epoch >= o.Epoch && n.epochs.Believes(ctx, p.Epoch) {
 				o.Keeper, o.Epoch, o.Limits = word.About, p.Epoch, p.Limits
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/parts"
 	"github.com/headrace/headrace/cluster/keeper"
+	"github.com/headrace/headrace/cluster/keeping"
 	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
@@ -18,19 +19,8 @@ import (
 
 type prompt = prompts.Request
 
-// newsWord is something that concerns a job, or a limit: the zero word says that a job has changed.
-type newsWord struct {
-	Reset string    `json:"reset,omitempty"` // a person vouches for a limit
-	Set   *limitSet `json:"set,omitempty"`   // a person says what a limit is like
-}
-
-type limitSet struct {
-	Name string             `json:"name"`
-	Lane machine.LaneConfig `json:"lane"`
-}
-
 // tellChanged says that a job has changed. If it is lost, it is seen in the store.
-func (n *Node) tellChanged(name string) { _ = n.bus.Say(bus.News, name, newsWord{}) }
+func (n *Node) tellChanged(name string) { _ = n.bus.Say(bus.News, name, keeping.News{}) }
 
 // keeperTopic is about how all limits stand, once a second, for whoever looks.
 const keeperTopic = bus.Keeper
@@ -52,6 +42,9 @@ type WorkerStatus struct {
 	Jobs        map[string]JobWork `json:"jobs,omitempty"`    // of which it has made calls, at most jobsSaid
 	Refuses     map[string]Refusal `json:"refuses,omitempty"` // jobs that it cannot work on, at most jobsSaid
 }
+
+// statusEvery is how often a worker says how it stands.
+const statusEvery = time.Second
 
 // jobsSaid is how many jobs a worker says how it stands with: its busiest.
 const jobsSaid = 32
@@ -92,7 +85,7 @@ func (w *worker) sayLimit(limit string, o *opened) {
 	c := o.caller.Limit
 	c.Maker = nil
 	select {
-	case w.limits <- limitSet{limit, c}:
+	case w.limits <- keeping.LimitSet{Name: limit, Lane: c}:
 	default: // it is said when the next lane is made
 	}
 }

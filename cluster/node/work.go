@@ -3,15 +3,15 @@ package node
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/claim"
 	"github.com/headrace/headrace/cluster/claim/executor"
 	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/keeping"
 	"github.com/headrace/headrace/cluster/store"
 )
 
@@ -19,7 +19,7 @@ import (
 type Worker struct {
 	// Open makes the calls of a job, and of all jobs that ask alike while one of them is worked on.
 	Open   func(*job.Record) (*Caller, error)
-	Keeper Candidacy // "" is MayKeep
+	Keeper keeping.Candidacy // "" is keeping.MayKeep
 	// Concurrency is how many calls may be in flight; 0 means batch.DefaultConcurrency.
 	Concurrency int
 	// Options say how calls are tried again, and are for every job.
@@ -45,24 +45,24 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 		return err
 	}
 	defer a.close()
-	var standing tasks
-	defer standing.wait()
+	var standing sync.WaitGroup
+	defer standing.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	expelled := make(chan struct{})
 	var foreign error // once expelled is closed
 	stand := n.watchHub
-	if how.Keeper != NeverKeeps {
-		stand = n.newCandidate(how.Keeper, n.forePerson, n.sayKeeper).run
+	if how.Keeper != keeping.NeverKeeps {
+		stand = keeping.New(n.keeps(how.Keeper)).Run
 	}
-	standing.start(func() {
+	standing.Go(func() {
 		if foreign = stand(ctx); foreign != nil {
 			close(expelled)
 		}
 	})
 	drained, drain := how.Drain, make(chan struct{})
 	how.Drain = drain
-	standing.start(func() {
+	standing.Go(func() {
 		defer close(drain)
 		select {
 		case <-drained:
@@ -86,6 +86,19 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 	}
 }
 
+// keeps is what this process brings with it to stand for keeper.
+func (n *Node) keeps(c keeping.Candidacy) keeping.Config {
+	return keeping.Config{
+		Bus: n.bus, Home: n.home, Clock: n.clock, Epochs: n.epochs, Candidacy: c, Term: n.cfg.Times.Term, Seed: n.cfg.Seed,
+		SameHub: func(ctx context.Context) (foreign bool, err error) {
+			err = n.sameHub(ctx)
+			return errors.Is(err, ErrForeign), err
+		},
+		Foreman: func(ctx context.Context, k *keeping.Keeper) { newForeman(n, k).run(ctx) },
+		Status:  n.sayKeeper, Say: n.cfg.Say,
+	}
+}
+
 // worker is a process at work, for as long as the keeper and it speak one version.
 type worker struct {
 	*Node
@@ -97,8 +110,8 @@ type worker struct {
 	control  *batch.Control
 	link     *link
 	heeder   *heeder
-	lanes    map[string]bool // that the stream has met; of the goroutine that reads
-	limits   chan limitSet   // that it works under
+	lanes    map[string]bool       // that the stream has met; of the goroutine that reads
+	limits   chan keeping.LimitSet // that it works under
 }
 
 // limitsKept is how many limits may wait to be said: a job has one for each of its models.
@@ -109,7 +122,7 @@ func (n *Node) workInAccord(ctx context.Context, how Worker, a *accord) (err err
 	r := n.newRefusals()
 	w := &worker{
 		Node: n, how: how, accord: a, jobs: n.newJobs(r, how.Open), refusals: r, control: batch.NewControl(), lanes: map[string]bool{},
-		limits: make(chan limitSet, limitsKept),
+		limits: make(chan keeping.LimitSet, limitsKept),
 	}
 	if w.link, err = newLink(n, w.control, r); err != nil {
 		return err
@@ -163,26 +176,26 @@ func (w *worker) run(ctx context.Context) error {
 		return err
 	}
 	parts := w.start(ctx, taken)
-	var claims tasks
+	var claims sync.WaitGroup
 	var claimed error
-	claims.start(func() { claimed = w.exec.Run(ctx) })
+	claims.Go(func() { claimed = w.exec.Run(ctx) })
 	streamed := w.stream(ctx)
-	claims.wait()
+	claims.Wait()
 	stop()
 	answers()
 	taken.Close()
-	parts.wait()
+	parts.Wait()
 	return errors.Join(streamed, claimed)
 }
 
 // start starts all that runs beside the stream, until ctx ends.
-func (w *worker) start(ctx context.Context, taken *bus.Feed[bus.Taken]) *tasks {
-	parts := &tasks{}
+func (w *worker) start(ctx context.Context, taken *bus.Feed[bus.Taken]) *sync.WaitGroup {
+	parts := &sync.WaitGroup{}
 	for _, part := range []func(context.Context){
 		w.jobs.run, w.link.run, (&indexer{w.Node, w.jobs, w.refusals}).run, w.drain, w.drainIfKeeperDiffers, w.watchBus, w.watchOffers, w.heeder.run, w.sayStatus,
 		func(ctx context.Context) { w.hearTaken(ctx, taken) },
 	} {
-		parts.start(func() { part(ctx) })
+		parts.Go(func() { part(ctx) })
 	}
 	return parts
 }
@@ -201,12 +214,3 @@ func (w *worker) drainNow() {
 	w.exec.Drain()
 	w.control.Drain()
 }
-
-// tasks are goroutines that one owner has started and waits for.
-type tasks struct{ group errgroup.Group }
-
-func (t *tasks) start(do func()) {
-	t.group.Go(func() error { do(); return nil })
-}
-
-func (t *tasks) wait() { _ = t.group.Wait() }

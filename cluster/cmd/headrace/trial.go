@@ -10,6 +10,7 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/keeping"
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/internal/command"
 	"github.com/headrace/headrace/internal/command/words"
@@ -73,7 +74,7 @@ func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *comm
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { // it ends when over is closed, or before; it is waited for below
-		worked <- n.Work(ctx, node.Worker{Open: opener(s), Keeper: node.PrefersKeep, Concurrency: s.Concurrency(), Options: s.Options(), Drain: either(ctx, drain, over)})
+		worked <- n.Work(ctx, node.Worker{Open: opener(s), Keeper: keeping.PrefersKeep, Concurrency: s.Concurrency(), Options: s.Options(), Drain: either(ctx, drain, over)})
 		stop()
 	}()
 	status, err := say.watch(waiting, n, r.Job)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/headrace/headrace/cluster/keeping"
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/internal/command"
@@ -116,7 +117,7 @@ func newWorkerCommand(w *command.World) *cobra.Command {
 	f.register(cmd.Flags(), "join")
 	f.registerTimes(cmd.Flags())
 	f.works, f.founds = true, true
-	cmd.Flags().StringVar(&f.keeper, "keeper", string(node.MayKeep), "whether the limits may be kept here: may, never (this machine may vanish) or prefer")
+	cmd.Flags().StringVar(&f.keeper, "keeper", string(keeping.MayKeep), "whether the limits may be kept here: may, never (this machine may vanish) or prefer")
 	cmd.Flags().DurationVar(&f.saveEvery, "save-every", store.DefaultPieceEvery, "with a store in a bucket: after how long an answer is saved at the latest; a worker that is killed loses no more")
 	s.Register(cmd)
 	return cmd
@@ -126,7 +127,7 @@ func (f *workerFlags) work(ctx context.Context, w *command.World, s *command.Set
 	if err := s.Complete(); err != nil {
 		return err
 	}
-	candidacy, err := node.ParseCandidacy(f.keeper)
+	candidacy, err := keeping.ParseCandidacy(f.keeper)
 	if err != nil {
 		return command.End(command.ExitUsage, "--keeper: %v", err)
 	}

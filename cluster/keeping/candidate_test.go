@@ -1,4 +1,4 @@
-package node
+package keeping
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headrace/headrace/cluster/keeper"
 	"github.com/headrace/headrace/cluster/lease"
 	"github.com/headrace/headrace/cluster/store"
 )
@@ -37,14 +36,10 @@ func (h hanging) Delete(ctx context.Context, _ string) error { return h.wait(ctx
 
 // A keeper whose store hangs goes on; what waits for the store is one of each kind, however long it takes.
 func TestAStoreThatHangsHoldsOneOfEach(t *testing.T) {
-	c := newCluster(t)
-	n := c.join(nil)
-	home := n.home
-	defer n.Close()
+	n := newConfig(t)
 	h := hanging{make(chan struct{}, 100)}
-	n.home = h
-	defer func() { n.home = home }()
-	k := n.newCandidate(MayKeep, nil, func(keeper.Status) {})
+	n.Home, n.Epochs = h, NewEpochs(h, n.Clock)
+	k := n.candidate(MayKeep)
 	ctx, cancel := context.WithCancel(t.Context())
 	k.running = &term{epoch: 7}
 	for range 5 {
@@ -60,7 +55,7 @@ func TestAStoreThatHangsHoldsOneOfEach(t *testing.T) {
 		t.Errorf("%d more wait for the store", waiting)
 	}
 	cancel()
-	k.work.wait()
+	k.work.Wait()
 	if len(k.storing) > 0 || len(k.looking) > 0 {
 		t.Error("the places are not given back")
 	}

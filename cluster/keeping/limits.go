@@ -1,4 +1,4 @@
-package node
+package keeping
 
 import (
 	"context"
@@ -16,6 +16,18 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
+// News is something that concerns a job, or a limit: the zero word says that a job has changed.
+type News struct {
+	Reset string    `json:"reset,omitempty"` // a person vouches for a limit
+	Set   *LimitSet `json:"set,omitempty"`   // a person says what a limit is like
+}
+
+// A LimitSet is what a limit is like.
+type LimitSet struct {
+	Name string             `json:"name"`
+	Lane machine.LaneConfig `json:"lane"`
+}
+
 // setPrefix begins the names of the objects that hold what people say of limits: of two about one limit the higher number counts.
 const setPrefix = "limits/set-"
 
@@ -23,39 +35,36 @@ const setPrefix = "limits/set-"
 const setMost = 64 << 10
 
 // SetLimit says what a limit is like from now on, and keeps it in the store: a keeper that does not hear it reads it there.
-func (n *Node) SetLimit(ctx context.Context, limit string, lane machine.LaneConfig) error {
-	if n.bus.Role() != bus.AdminRole { // a keeper would read it in the store, where no role is asked for
-		return adminOnly()
-	}
-	text, err := json.Marshal(limitSet{limit, lane})
+func SetLimit(ctx context.Context, b *bus.Bus, home store.Store, limit string, lane machine.LaneConfig) error {
+	text, err := json.Marshal(LimitSet{limit, lane})
 	if err != nil {
 		return err
 	}
-	before, _, err := n.setLimits(ctx, 0)
+	before, _, err := setLimits(ctx, home, 0)
 	if err != nil {
 		return err
 	}
-	if err := n.keepSet(ctx, text); err != nil {
-		return fmt.Errorf("node: set limit %s: %w", limit, err)
+	if err := keepSet(ctx, home, text); err != nil {
+		return fmt.Errorf("keeping: set limit %s: %w", limit, err)
 	}
 	for number, l := range before {
 		if l.Name == limit {
-			_ = n.home.Delete(ctx, numbered(setPrefix, number)) // one that stays is outdone by the later
+			_ = home.Delete(ctx, Numbered(setPrefix, number)) // one that stays is outdone by the later
 		}
 	}
-	_ = n.bus.Say(bus.News, bus.LimitNews, newsWord{Set: &limitSet{limit, lane}}) // for the keeper that there is
+	_ = b.Say(bus.News, bus.LimitNews, News{Set: &LimitSet{limit, lane}}) // for the keeper that there is
 	return nil
 }
 
 // keepSet creates the object with the next number.
-func (n *Node) keepSet(ctx context.Context, text []byte) error {
-	latest, err := latestNumber(ctx, n.home, setPrefix, 0)
+func keepSet(ctx context.Context, home store.Store, text []byte) error {
+	latest, err := LatestNumber(ctx, home, setPrefix, 0)
 	for range mintTries {
 		if err != nil {
 			return err
 		}
 		latest++
-		err = store.CreateBytes(ctx, n.home, numbered(setPrefix, latest), text)
+		err = store.CreateBytes(ctx, home, Numbered(setPrefix, latest), text)
 		if !errors.Is(err, store.ErrExists) {
 			break
 		}
@@ -65,26 +74,26 @@ func (n *Node) keepSet(ctx context.Context, text []byte) error {
 }
 
 // setLimits are what people have said of limits since a number, by number, and the latest number.
-func (n *Node) setLimits(ctx context.Context, known uint64) (all map[uint64]limitSet, latest uint64, err error) {
-	all, latest = map[uint64]limitSet{}, known
-	for o, err := range n.home.List(ctx, setPrefix, numbered(setPrefix, known)) {
+func setLimits(ctx context.Context, home store.Store, known uint64) (all map[uint64]LimitSet, latest uint64, err error) {
+	all, latest = map[uint64]LimitSet{}, known
+	for o, err := range home.List(ctx, setPrefix, Numbered(setPrefix, known)) {
 		if err != nil {
-			return nil, known, fmt.Errorf("node: limits that were set: %w", err)
+			return nil, known, fmt.Errorf("keeping: limits that were set: %w", err)
 		}
 		number, ok := numberOf(setPrefix, o.Name)
 		if !ok {
 			continue
 		}
-		text, err := store.ReadAll(ctx, n.home, o.Name, setMost)
+		text, err := store.ReadAll(ctx, home, o.Name, setMost)
 		if errors.Is(err, store.ErrMissing) {
 			continue // a later one has taken its place
 		}
-		var l limitSet
+		var l LimitSet
 		if err == nil {
 			err = json.Unmarshal(text, &l)
 		}
 		if err != nil {
-			return nil, known, fmt.Errorf("node: limit in %s: %w", o.Name, err)
+			return nil, known, fmt.Errorf("keeping: limit in %s: %w", o.Name, err)
 		}
 		all[number], latest = l, max(latest, number)
 	}
@@ -93,8 +102,8 @@ func (n *Node) setLimits(ctx context.Context, known uint64) (all map[uint64]limi
 
 // takeSet tells the keeper what people have said of limits since a number, and gives the latest. A store that is away is read
 // again later.
-func (n *Node) takeSet(ctx context.Context, k *keeping, known uint64) (latest uint64, err error) {
-	all, latest, err := n.setLimits(ctx, known)
+func (k *Keeper) takeSet(ctx context.Context, known uint64) (latest uint64, err error) {
+	all, latest, err := setLimits(ctx, k.cfg.Home, known)
 	for _, number := range slices.Sorted(maps.Keys(all)) {
 		k.tell(ctx, keptOrder(all[number].Name, all[number].Lane))
 	}
@@ -103,7 +112,7 @@ func (n *Node) takeSet(ctx context.Context, k *keeping, known uint64) (latest ui
 
 // keptOrder says what a limit is like by the store. A limit that is like that already goes on as it is.
 func keptOrder(name string, c machine.LaneConfig) order {
-	return func(now time.Time, k *keeping) {
+	return func(now time.Time, k *Keeper) {
 		if is, known := k.limits[name]; !known || !reflect.DeepEqual(is, c) {
 			k.define(now, name, c)
 		}
@@ -113,20 +122,20 @@ func keptOrder(name string, c machine.LaneConfig) order {
 // hearLimits tells the keeper what workers and people say of limits, until ctx ends. It does nothing else: no permit is
 // given for a limit before it is known, and a foreman may be busy for seconds. What people have said stands in the store and
 // comes before a worker's word; it is read again each minute, as a word on the bus may be lost.
-func (n *Node) hearLimits(ctx context.Context, k *keeping) {
-	set, err := n.takeSet(ctx, k, 0)
-	for ; err != nil && ctx.Err() == nil; set, err = n.takeSet(ctx, k, 0) {
-		n.sayf("no limit is known yet, and the store is asked again: %v", err)
-		n.pause(ctx)
+func (k *Keeper) hearLimits(ctx context.Context) {
+	set, err := k.takeSet(ctx, 0)
+	for ; err != nil && ctx.Err() == nil; set, err = k.takeSet(ctx, 0) {
+		k.cfg.Say(fmt.Sprintf("no limit is known yet, and the store is asked again: %v", err))
+		k.pause(ctx)
 	}
-	ticker := n.clock.NewTicker(listEvery)
+	ticker := k.clock.NewTicker(listEvery)
 	defer ticker.Stop()
-	status, err := n.bus.Listen(bus.Status, "", newsKept)
+	status, err := k.cfg.Bus.Listen(bus.Status, "", newsKept)
 	if err != nil {
 		return // the connection has ended, and with it this keeper
 	}
 	defer status.Close()
-	news, err := n.bus.Listen(bus.News, "", newsKept)
+	news, err := k.cfg.Bus.Listen(bus.News, "", newsKept)
 	if err != nil {
 		return
 	}
@@ -136,7 +145,7 @@ func (n *Node) hearLimits(ctx context.Context, k *keeping) {
 		case <-ctx.Done():
 			return
 		case <-ticker.Chan():
-			set, _ = n.takeSet(ctx, k, set) // a store that is away is asked again
+			set, _ = k.takeSet(ctx, set) // a store that is away is asked again
 		case said, open := <-status.C:
 			if !open {
 				return
@@ -151,8 +160,16 @@ func (n *Node) hearLimits(ctx context.Context, k *keeping) {
 	}
 }
 
+// pause waits a little before what failed is tried again.
+func (k *Keeper) pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-k.clock.After(time.Second):
+	}
+}
+
 // hearStatus takes what limits are like of a worker that has calls under them.
-func (k *keeping) hearStatus(ctx context.Context, w bus.Word) {
+func (k *Keeper) hearStatus(ctx context.Context, w bus.Word) {
 	var s struct {
 		Limits map[string]machine.LaneConfig `json:"limits"`
 	}
@@ -165,8 +182,8 @@ func (k *keeping) hearStatus(ctx context.Context, w bus.Word) {
 }
 
 // hearNews takes a person's word about a limit.
-func (k *keeping) hearNews(ctx context.Context, w bus.Word) {
-	var n newsWord
+func (k *Keeper) hearNews(ctx context.Context, w bus.Word) {
+	var n News
 	if w.About != bus.LimitNews || json.Unmarshal(w.Body, &n) != nil { // only an admin may say what is about limits
 		return
 	}
@@ -180,7 +197,7 @@ func (k *keeping) hearNews(ctx context.Context, w bus.Word) {
 
 // knows reports whether the keeper may hear an ask: nothing is given under a limit of which nobody has said what it is
 // like. A worker says it when it first has a call under it, and then each second.
-func (k *keeping) knows(a *permit.Ask) bool {
+func (k *Keeper) knows(a *permit.Ask) bool {
 	_, known := k.limits[a.Limit]
 	return known
 }

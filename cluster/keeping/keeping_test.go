@@ -1,4 +1,4 @@
-package node
+package keeping
 
 import (
 	"context"
@@ -17,11 +17,11 @@ import (
 )
 
 // keeps runs a keeper of the limits "l" and "m", and gives what ends it and waits for it.
-func keeps(t *testing.T, n *Node) (k *keeping, end func()) {
+func keeps(t *testing.T, n *Config) (k *Keeper, end func()) {
 	t.Helper()
 	limit := machine.LaneConfig{Limits: batch.Limits{RPM: 60_000}}
-	k = newKeeping(n, 7, 1, snapshot{Limits: map[string]machine.LaneConfig{"l": limit, "m": limit}})
-	k.put, k.say = func(snapshot) {}, func(keeper.Status) {}
+	k = newKeeper(n, 7, 1, snapshot{Limits: map[string]machine.LaneConfig{"l": limit, "m": limit}})
+	k.put = func(snapshot) {}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- k.run(ctx) }()
@@ -34,11 +34,11 @@ func keeps(t *testing.T, n *Node) (k *keeping, end func()) {
 }
 
 // status is how a limit stands, once all orders before are done and decided upon.
-func (k *keeping) status(t *testing.T, name string) (s keeper.LimitStatus) {
+func (k *Keeper) status(t *testing.T, name string) (s keeper.LimitStatus) {
 	t.Helper()
 	is := make(chan keeper.LimitStatus, 1)
-	k.tell(t.Context(), func(time.Time, *keeping) {}) // so that what was decided before is said
-	k.tell(t.Context(), func(now time.Time, k *keeping) {
+	k.tell(t.Context(), func(time.Time, *Keeper) {}) // so that what was decided before is said
+	k.tell(t.Context(), func(now time.Time, k *Keeper) {
 		for _, l := range k.keeper.Status(now).Limits {
 			if l.Name == name {
 				is <- l
@@ -51,10 +51,10 @@ func (k *keeping) status(t *testing.T, name string) (s keeper.LimitStatus) {
 }
 
 // asks has a worker ask for one call.
-func (k *keeping) asks(t *testing.T, limit, job string, seq uint64) {
+func (k *Keeper) asks(t *testing.T, limit, job string, seq uint64) {
 	t.Helper()
 	a := permit.Ask{Version: permit.Version, Worker: "w", Job: job, Limit: limit, Seq: seq, Wants: []permit.Cost{{Requests: 1}}}
-	k.tell(t.Context(), func(now time.Time, k *keeping) {
+	k.tell(t.Context(), func(now time.Time, k *Keeper) {
 		if err := k.keeper.Heard(now, a); err != nil {
 			t.Error(err)
 		}
@@ -63,19 +63,17 @@ func (k *keeping) asks(t *testing.T, limit, job string, seq uint64) {
 
 // A keeper whose time has run out hears, and gives nothing: another may be keeper. When its time is renewed it gives.
 func TestAKeeperGivesNothingBeyondItsTime(t *testing.T) {
-	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
+	n := newConfig(t)
 	k, end := keeps(t, n)
 	defer end()
-	k.until(n.clock.Now().Add(-time.Nanosecond))
+	k.until(n.Clock.Now().Add(-time.Nanosecond))
 	k.asks(t, "l", "j", 1)
 	for range 5 {
 		if s := k.status(t, "l"); s.Counts.Given != 0 || len(s.Jobs) != 1 {
 			t.Fatalf("%+v", s)
 		}
 	}
-	k.until(n.clock.Now().Add(time.Hour))
+	k.until(n.Clock.Now().Add(time.Hour))
 	for s := k.status(t, "l"); s.Counts.Given == 0; s = k.status(t, "l") {
 		if t.Context().Err() != nil {
 			t.Fatal("nothing is given")
@@ -86,17 +84,15 @@ func TestAKeeperGivesNothingBeyondItsTime(t *testing.T) {
 // What people and workers say of limits: the first word of a worker counts, a person's always does; who has a job go on vouches
 // for the limits that it is under, and for no others.
 func TestOrders(t *testing.T) {
-	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
+	n := newConfig(t)
 	k, end := keeps(t, n)
 	defer end()
-	k.until(n.clock.Now().Add(time.Hour))
+	k.until(n.Clock.Now().Add(time.Hour))
 	rpm := func(r float64) machine.LaneConfig { return machine.LaneConfig{Limits: batch.Limits{RPM: r}} }
 	is := func(want float64) {
 		t.Helper()
 		got := make(chan float64, 1)
-		k.tell(t.Context(), func(_ time.Time, k *keeping) { got <- k.limits["new"].Limits.RPM })
+		k.tell(t.Context(), func(_ time.Time, k *Keeper) { got <- k.limits["new"].Limits.RPM })
 		if g := <-got; g != want {
 			t.Errorf("%v calls a minute, want %v", g, want)
 		}
@@ -107,8 +103,8 @@ func TestOrders(t *testing.T) {
 	k.tell(t.Context(), setOrder("new", rpm(300)))
 	is(300)
 	stops := map[string]*permit.Cause{"l": {Kind: "quota_exhausted", Text: "paid up"}, "m": {Kind: "quota_exhausted", Text: "paid up"}}
-	k2 := newKeeping(n, 8, 1, snapshot{Limits: map[string]machine.LaneConfig{"l": rpm(100), "m": rpm(100)}, Stops: stops})
-	now := n.clock.Now()
+	k2 := newKeeper(n, 8, 1, snapshot{Limits: map[string]machine.LaneConfig{"l": rpm(100), "m": rpm(100)}, Stops: stops})
+	now := n.Clock.Now()
 	for i, limit := range []string{"l", "m"} {
 		a := permit.Ask{Version: permit.Version, Worker: "w", Job: []string{"j1", "j2"}[i], Limit: limit, Seq: 1, Wants: []permit.Cost{{Requests: 1}}}
 		if err := k2.keeper.Heard(now, a); err != nil {
@@ -117,14 +113,14 @@ func TestOrders(t *testing.T) {
 	}
 	k2.keeper.Ready(now)
 	var left snapshot
-	k2.good, k2.put, k2.say = now.Add(time.Hour), func(s snapshot) { left = s }, func(keeper.Status) {}
+	k2.good, k2.put = now.Add(time.Hour), func(s snapshot) { left = s }
 	for range 2 { // the first says how it stands after it has put aside
 		now = now.Add(snapshotEvery)
 		k2.aside(now)
 	}
 	now = now.Add(2 * permit.Forgotten) // under a limit that has stopped nobody asks
 	k2.keeper.Ready(now)
-	k3 := newKeeping(n, 9, 1, left)
+	k3 := newKeeper(n, 9, 1, left)
 	for _, limit := range []string{"l", "m"} {
 		a := permit.Ask{Version: permit.Version, Worker: "w", Job: "j3", Limit: limit, Seq: 1, Wants: []permit.Cost{{Requests: 1}}}
 		if err := k3.keeper.Heard(now, a); err != nil {
@@ -132,7 +128,7 @@ func TestOrders(t *testing.T) {
 		}
 	}
 	k3.keeper.Ready(now)
-	for _, k2 := range []*keeping{k2, k3} {
+	for _, k2 := range []*Keeper{k2, k3} {
 		vouchOrder("j1")(now, k2)
 		k2.keeper.Ready(now)
 		for _, l := range k2.keeper.Status(now).Limits {
@@ -143,16 +139,27 @@ func TestOrders(t *testing.T) {
 	}
 }
 
+// A job has the weight that the foreman has told.
+func TestAJobHasItsWeight(t *testing.T) {
+	n := newConfig(t)
+	k, end := keeps(t, n)
+	defer end()
+	k.until(n.Clock.Now().Add(time.Hour))
+	k.Job(t.Context(), "j", 3)
+	k.asks(t, "l", "j", 1)
+	if s := k.status(t, "l"); len(s.Jobs) != 1 || s.Jobs[0].Weight != 3 {
+		t.Errorf("%+v", s.Jobs)
+	}
+}
+
 // Who is no keeper any more by its lease ends the one that runs.
 func TestACandidateEndsItsKeeper(t *testing.T) {
-	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
-	k := n.newCandidate(MayKeep, nil, nil)
+	n := newConfig(t)
+	k := n.candidate(MayKeep)
 	stopped := false
-	k.running = &term{epoch: 7, keep: newKeeping(n, 7, 1, snapshot{}), stop: func() { stopped = true }, ended: make(chan struct{}, 1)}
+	k.running = &term{epoch: 7, keep: newKeeper(n, 7, 1, snapshot{}), stop: func() { stopped = true }, ended: make(chan struct{}, 1)}
 	k.running.ended <- struct{}{}
-	k.follow(t.Context(), n.clock.Now())
+	k.follow(t.Context(), n.Clock.Now())
 	if !stopped || k.running != nil {
 		t.Error("it goes on")
 	}
@@ -160,13 +167,11 @@ func TestACandidateEndsItsKeeper(t *testing.T) {
 
 // A snapshot that the bus does not take in one value is left out of the lease, or no lease could be written.
 func TestALargeSnapshotIsNotInTheLease(t *testing.T) {
-	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
+	n := newConfig(t)
 	for _, size := range []int{10, snapshotMost} {
-		k := n.newCandidate(PrefersKeep, nil, nil)
+		k := n.candidate(PrefersKeep)
 		k.aside(t.Context(), snapshot{Stops: map[string]*permit.Cause{"l": {Text: strings.Repeat("x", size)}}})
-		now := n.clock.Now()
+		now := n.Clock.Now()
 		k.lease.Ready(now)
 		k.lease.Step(now, lease.ReadEnded{})
 		for _, a := range k.lease.Ready(now.Add(2 * testTerm)).Do {
@@ -184,9 +189,7 @@ func TestALargeSnapshotIsNotInTheLease(t *testing.T) {
 // Where the bus has forgotten what the keeper before knew, the store tells it; and who does not know yet that it is keeper no
 // more does not put its own in the place of a later one's.
 func TestTheStoreTellsWhatTheKeeperBeforeKnew(t *testing.T) {
-	c := newCluster(t)
-	n := c.join(nil)
-	defer n.Close()
+	n := newConfig(t)
 	known := func(limit string) []byte {
 		return fmt.Appendf(nil, `{"limits":{%q:{}},"memory":{}}`, limit)
 	}
@@ -195,8 +198,8 @@ func TestTheStoreTellsWhatTheKeeperBeforeKnew(t *testing.T) {
 		limit string
 		want  string
 	}{{2, "a", "a"}, {2, "b", "b"}, {3, "c", "c"}, {2, "late", "c"}, {3, "d", "d"}} {
-		n.storeLaw(t.Context(), said.epoch, known(said.limit))
-		s := n.newCandidate(PrefersKeep, nil, nil).before(t.Context())
+		storeLaw(t.Context(), n.Home, said.epoch, known(said.limit))
+		s := n.candidate(PrefersKeep).before(t.Context())
 		if _, has := s.Limits[said.want]; !has || len(s.Limits) != 1 {
 			t.Errorf("after %d has left %s: %+v", said.epoch, said.limit, s.Limits)
 		}

@@ -1,4 +1,4 @@
-package node
+package keeping
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/cluster/store"
 )
@@ -31,12 +33,13 @@ const (
 	mintTries = 100
 )
 
-func numbered(prefix string, n uint64) string { return fmt.Sprintf("%s%0*d", prefix, epochDigits, n) }
+// Numbered names the object with a number under a prefix.
+func Numbered(prefix string, n uint64) string { return fmt.Sprintf("%s%0*d", prefix, epochDigits, n) }
 
-// latestNumber is the highest number under a prefix, of those from known on; known if there is none.
-func latestNumber(ctx context.Context, s store.Store, prefix string, known uint64) (latest uint64, err error) {
+// LatestNumber is the highest number under a prefix, of those from known on; known if there is none.
+func LatestNumber(ctx context.Context, s store.Store, prefix string, known uint64) (latest uint64, err error) {
 	latest = known
-	for o, err := range s.List(ctx, prefix, numbered(prefix, known)) {
+	for o, err := range s.List(ctx, prefix, Numbered(prefix, known)) {
 		if err != nil {
 			return 0, err
 		}
@@ -47,30 +50,35 @@ func latestNumber(ctx context.Context, s store.Store, prefix string, known uint6
 	return latest, nil
 }
 
-// numberOf is numbered undone.
+// numberOf is Numbered undone.
 func numberOf(prefix, name string) (n uint64, ok bool) {
 	n, err := strconv.ParseUint(strings.TrimPrefix(name, prefix), 10, 64)
 	return n, err == nil
 }
 
-// believeEvery is how often the store is asked at most for the epoch that a message names: false messages may come by
-// the thousand. believeWait is how long such a look may hold up its caller: a quarter of a permit's life.
-const (
-	believeEvery = time.Second
-	believeWait  = 500 * time.Millisecond
-)
+// BelieveEvery is how often the store is asked at most for the epoch that a message names: false messages may come by
+// the thousand.
+const BelieveEvery = time.Second
 
-// An epochs holds the latest keeper's epoch that a process has seen in the store. Several goroutines use it.
-type epochs struct {
+// believeWait is how long such a look may hold up its caller: a quarter of a permit's life.
+const believeWait = 500 * time.Millisecond
+
+// Epochs holds the latest keeper's epoch that a process has seen in the store. Several goroutines use it.
+type Epochs struct {
+	home   store.Store
+	clock  clockwork.Clock
 	latest atomic.Uint64 // the highest that was seen in the store
 	asked  time.Time     // when the store was last asked for the sake of a message; looking guards it
 	// looking has room for one: the goroutine that asks the store is in it, and others wait for its finding.
 	looking chan struct{}
 }
 
-func newEpochs() *epochs { return &epochs{looking: make(chan struct{}, 1)} }
+// NewEpochs makes one that has seen no keeper yet.
+func NewEpochs(home store.Store, clock clockwork.Clock) *Epochs {
+	return &Epochs{home: home, clock: clock, looking: make(chan struct{}, 1)}
+}
 
-func (e *epochs) learn(epoch uint64) {
+func (e *Epochs) learn(epoch uint64) {
 	for {
 		known := e.latest.Load()
 		if epoch <= known || e.latest.CompareAndSwap(known, epoch) {
@@ -79,43 +87,43 @@ func (e *epochs) learn(epoch uint64) {
 	}
 }
 
-// believes reports whether the store has the keeper's epoch that a message names, or a later one. Only keepers make epochs
+// Believes reports whether the store has the keeper's epoch that a message names, or a later one. Only keepers make epochs
 // there, and one that a worker believed for a message's sake would make it deaf to every keeper.
-func (n *Node) believes(ctx context.Context, epoch uint64) bool {
-	if epoch <= n.epochs.latest.Load() {
+func (e *Epochs) Believes(ctx context.Context, epoch uint64) bool {
+	if epoch <= e.latest.Load() {
 		return true
 	}
 	select {
-	case n.epochs.looking <- struct{}{}:
-		defer leave(n.epochs.looking)
+	case e.looking <- struct{}{}:
+		defer leave(e.looking)
 	case <-ctx.Done():
 		return false
 	}
-	now := n.clock.Now()
-	if epoch <= n.epochs.latest.Load() || now.Sub(n.epochs.asked) < believeEvery {
-		return epoch <= n.epochs.latest.Load()
+	now := e.clock.Now()
+	if epoch <= e.latest.Load() || now.Sub(e.asked) < BelieveEvery {
+		return epoch <= e.latest.Load()
 	}
-	n.epochs.asked = now
+	e.asked = now
 	ctx, stop := context.WithTimeout(ctx, believeWait)
 	defer stop()
-	latest, err := n.latestEpoch(ctx)
+	latest, err := e.Latest(ctx)
 	return err == nil && epoch <= latest
 }
 
-// latestEpoch is that of the latest keeper there ever was, by the store.
-func (n *Node) latestEpoch(ctx context.Context) (uint64, error) {
-	latest, err := latestNumber(ctx, n.home, epochPrefix, n.epochs.latest.Load())
+// Latest is that of the latest keeper there ever was, by the store.
+func (e *Epochs) Latest(ctx context.Context) (uint64, error) {
+	latest, err := LatestNumber(ctx, e.home, epochPrefix, e.latest.Load())
 	if err == nil {
-		n.epochs.learn(latest)
+		e.learn(latest)
 	}
 	return latest, err
 }
 
-// isKeeper reports whether a process has that epoch, by the store.
-func (n *Node) isKeeper(ctx context.Context, name string, epoch uint64) bool {
+// IsKeeper reports whether a process has that epoch, by the store.
+func (e *Epochs) IsKeeper(ctx context.Context, name string, epoch uint64) bool {
 	ctx, stop := context.WithTimeout(ctx, believeWait)
 	defer stop()
-	text, err := store.ReadAll(ctx, n.home, numbered(epochPrefix, epoch), keeperMost)
+	text, err := store.ReadAll(ctx, e.home, Numbered(epochPrefix, epoch), keeperMost)
 	return err == nil && strings.TrimSpace(string(text)) == name
 }
 
@@ -123,34 +131,34 @@ func (n *Node) isKeeper(ctx context.Context, name string, epoch uint64) bool {
 const keeperMost = 4 << 10
 
 // mint makes an epoch that is this process's alone, higher than any before it.
-func (n *Node) mint(ctx context.Context) (uint64, error) {
-	epoch, err := n.latestEpoch(ctx)
+func (e *Epochs) mint(ctx context.Context, who string) (uint64, error) {
+	epoch, err := e.Latest(ctx)
 	for range mintTries {
 		if err != nil {
 			return 0, err
 		}
 		epoch++
-		err = store.CreateBytes(ctx, n.home, numbered(epochPrefix, epoch), []byte(n.Name()+"\n"))
+		err = store.CreateBytes(ctx, e.home, Numbered(epochPrefix, epoch), []byte(who+"\n"))
 		if !errors.Is(err, store.ErrExists) {
 			break
 		}
 		err = nil
 	}
 	if err == nil {
-		n.epochs.learn(epoch)
+		e.learn(epoch)
 	}
 	return epoch, err
 }
 
 // storeLaw puts what the law knows into the store, and takes away what it knew before. It is a copy:
 // that it fails is no fault.
-func (n *Node) storeLaw(ctx context.Context, epoch uint64, text []byte) {
-	before, err := latestNumber(ctx, n.home, lawPrefix, 0)
+func storeLaw(ctx context.Context, home store.Store, epoch uint64, text []byte) {
+	before, err := LatestNumber(ctx, home, lawPrefix, 0)
 	if err != nil || before > (epoch+1)*lawsOfEpoch { // a later keeper's is there, and this one is over
 		return
 	}
-	if err := store.CreateBytes(ctx, n.home, numbered(lawPrefix, max(before, epoch*lawsOfEpoch)+1), text); err == nil && before > 0 {
-		_ = n.home.Delete(ctx, numbered(lawPrefix, before))
+	if err := store.CreateBytes(ctx, home, Numbered(lawPrefix, max(before, epoch*lawsOfEpoch)+1), text); err == nil && before > 0 {
+		_ = home.Delete(ctx, Numbered(lawPrefix, before))
 	}
 }
 
@@ -158,12 +166,12 @@ func (n *Node) storeLaw(ctx context.Context, epoch uint64, text []byte) {
 const lawsOfEpoch = 1_000_000_000
 
 // loadLaw is the latest that is in the store; the zero value if there is none.
-func (n *Node) loadLaw(ctx context.Context) (s snapshot) {
-	latest, err := latestNumber(ctx, n.home, lawPrefix, 0)
+func loadLaw(ctx context.Context, home store.Store) (s snapshot) {
+	latest, err := LatestNumber(ctx, home, lawPrefix, 0)
 	if err != nil || latest == 0 {
 		return s
 	}
-	text, err := store.ReadAll(ctx, n.home, numbered(lawPrefix, latest), lawMost)
+	text, err := store.ReadAll(ctx, home, Numbered(lawPrefix, latest), lawMost)
 	if err != nil || json.Unmarshal(text, &s) != nil {
 		return snapshot{}
 	}

@@ -1,4 +1,4 @@
-package node
+package keeping
 
 import (
 	"context"
@@ -26,6 +26,10 @@ const (
 	snapshotEvery = 500 * time.Millisecond
 	// statusEvery is how often it is said how everything stands.
 	statusEvery = time.Second
+	// listEvery is how often the store is asked for what people have said of limits.
+	listEvery = time.Minute
+	// newsKept is how many words may wait to be heard.
+	newsKept = 4096
 )
 
 // errOutbid ends a keeper that has heard of a later one.
@@ -40,12 +44,11 @@ type snapshot struct {
 	Jobs   map[string][]string           `json:"jobs,omitempty"` // that are under the limits that have stopped
 }
 
-// keeping is a keeper at work: one goroutine hears what workers ask, decides, and says what follows.
-type keeping struct {
+// A Keeper is a keeper.Keeper at work: one goroutine hears what workers ask, decides, and says what follows.
+type Keeper struct {
+	cfg    *Config
 	clock  clockwork.Clock
-	bus    *bus.Bus
 	epoch  uint64
-	epochs *epochs
 	keeper *keeper.Keeper
 	limits map[string]machine.LaneConfig // as they were told
 	halted map[string][]string           // the jobs under limits that have stopped: their workers ask no more
@@ -53,7 +56,6 @@ type keeping struct {
 	terms  chan time.Time                // until when it is keeper; one place, the latest counts
 	good   time.Time                     // the latest of them
 	put    func(snapshot)                // puts what is known aside; it does not wait
-	say    func(keeper.Status)           // says how it stands; it does not wait
 	timer  clockwork.Timer
 	armed  time.Time // when the timer will fire; zero: it will not
 	put0   time.Time // when a snapshot was last put aside,
@@ -61,11 +63,11 @@ type keeping struct {
 }
 
 // An order is something that a keeper is told beside asks.
-type order func(now time.Time, k *keeping)
+type order func(now time.Time, k *Keeper)
 
 // jobOrder says what share of the limits a job has; 0: it is over.
 func jobOrder(name string, weight float64) order {
-	return func(now time.Time, k *keeping) {
+	return func(now time.Time, k *Keeper) {
 		if weight > 0 {
 			k.keeper.Job(now, name, weight)
 		} else {
@@ -76,7 +78,7 @@ func jobOrder(name string, weight float64) order {
 
 // limitOrder says what a limit is like, unless that is known.
 func limitOrder(name string, c machine.LaneConfig) order {
-	return func(now time.Time, k *keeping) {
+	return func(now time.Time, k *Keeper) {
 		if _, known := k.limits[name]; !known {
 			k.define(now, name, c)
 		}
@@ -85,17 +87,17 @@ func limitOrder(name string, c machine.LaneConfig) order {
 
 // setOrder says what a limit is like from now on, whatever was known.
 func setOrder(name string, c machine.LaneConfig) order {
-	return func(now time.Time, k *keeping) { k.define(now, name, c) }
+	return func(now time.Time, k *Keeper) { k.define(now, name, c) }
 }
 
 // resetOrder says that a person vouches for a limit.
 func resetOrder(name string) order {
-	return func(now time.Time, k *keeping) { k.keeper.Reset(now, name) }
+	return func(now time.Time, k *Keeper) { k.keeper.Reset(now, name) }
 }
 
 // vouchOrder says that a person vouches for the limits that a job is under.
 func vouchOrder(job string) order {
-	return func(now time.Time, k *keeping) {
+	return func(now time.Time, k *Keeper) {
 		s := k.keeper.Status(now)
 		k.noteStops(&s)
 		for limit, jobs := range k.halted {
@@ -107,28 +109,28 @@ func vouchOrder(job string) order {
 	}
 }
 
-func (k *keeping) define(now time.Time, name string, c machine.LaneConfig) {
+func (k *Keeper) define(now time.Time, name string, c machine.LaneConfig) {
 	k.limits[name] = c
 	k.keeper.Limit(now, name, c)
 }
 
-func newKeeping(n *Node, epoch uint64, seed uint64, before snapshot) *keeping {
+func newKeeper(cfg *Config, epoch uint64, seed uint64, before snapshot) *Keeper {
 	limits := before.Limits
 	if limits == nil {
 		limits = map[string]machine.LaneConfig{}
 	}
 	halted := map[string][]string{}
 	maps.Copy(halted, before.Jobs)
-	timer := n.clock.NewTimer(time.Hour)
+	timer := cfg.Clock.NewTimer(time.Hour)
 	timer.Stop()
-	return &keeping{
-		clock: n.clock, bus: n.bus, epoch: epoch, epochs: n.epochs, limits: limits, halted: halted, orders: make(chan order), terms: make(chan time.Time, 1), timer: timer,
+	return &Keeper{
+		cfg: cfg, clock: cfg.Clock, epoch: epoch, limits: limits, halted: halted, orders: make(chan order), terms: make(chan time.Time, 1), timer: timer,
 		keeper: keeper.New(keeper.Config{Epoch: epoch, Seed: seed, Limits: limits, Memory: before.Memory, Stops: before.Stops}),
 	}
 }
 
 // until says until when it is keeper. One caller alone says so.
-func (k *keeping) until(t time.Time) {
+func (k *Keeper) until(t time.Time) {
 	select {
 	case <-k.terms:
 	default:
@@ -136,8 +138,16 @@ func (k *keeping) until(t time.Time) {
 	k.terms <- t // has room: nobody else sends
 }
 
+// Job tells the keeper what share of the limits a job has; 0: it is over.
+func (k *Keeper) Job(ctx context.Context, name string, weight float64) {
+	k.tell(ctx, jobOrder(name, weight))
+}
+
+// Vouch tells the keeper that a person vouches for the limits that a job is under.
+func (k *Keeper) Vouch(ctx context.Context, job string) { k.tell(ctx, vouchOrder(job)) }
+
 // tell gives an order, unless ctx ends.
-func (k *keeping) tell(ctx context.Context, o order) {
+func (k *Keeper) tell(ctx context.Context, o order) {
 	select {
 	case k.orders <- o:
 	case <-ctx.Done():
@@ -145,8 +155,8 @@ func (k *keeping) tell(ctx context.Context, o order) {
 }
 
 // run keeps until ctx ends or a later keeper is heard of, which is errOutbid.
-func (k *keeping) run(ctx context.Context) error {
-	asks, err := k.bus.Asks(asksKept)
+func (k *Keeper) run(ctx context.Context) error {
+	asks, err := k.cfg.Bus.Asks(asksKept)
 	if err != nil {
 		return err
 	}
@@ -173,7 +183,7 @@ func (k *keeping) run(ctx context.Context) error {
 }
 
 // next waits for something to happen and absorbs it, and what else is there; false: it is over.
-func (k *keeping) next(ctx context.Context, asks *bus.Feed[permit.Ask]) (now time.Time, open bool) {
+func (k *Keeper) next(ctx context.Context, asks *bus.Feed[permit.Ask]) (now time.Time, open bool) {
 	select {
 	case <-ctx.Done():
 		return now, false
@@ -198,13 +208,13 @@ func (k *keeping) next(ctx context.Context, asks *bus.Feed[permit.Ask]) (now tim
 // hear tells the keeper an ask. One that it does not hear is answered by silence: the worker that
 // sent it speaks another version, or is one too many, and stops by itself. Neither is one heard that names a later keeper
 // of whom the store knows nothing: the candidate looks there with each renewal.
-func (k *keeping) hear(now time.Time, a permit.Ask) {
-	if a.Epoch <= max(k.epoch, k.epochs.latest.Load()) && k.knows(&a) {
+func (k *Keeper) hear(now time.Time, a permit.Ask) {
+	if a.Epoch <= max(k.epoch, k.cfg.Epochs.latest.Load()) && k.knows(&a) {
 		_ = k.keeper.Heard(now, a)
 	}
 }
 
-func (k *keeping) absorb(now time.Time, asks *bus.Feed[permit.Ask]) {
+func (k *Keeper) absorb(now time.Time, asks *bus.Feed[permit.Ask]) {
 	for range asksAtOnce {
 		select {
 		case a, ok := <-asks.C:
@@ -220,17 +230,17 @@ func (k *keeping) absorb(now time.Time, asks *bus.Feed[permit.Ask]) {
 
 // send says what was decided. What cannot be sent is lost, as it may be on the way: permits of
 // which nothing is heard are forgotten.
-func (k *keeping) send(out *keeper.Out) {
+func (k *Keeper) send(out *keeper.Out) {
 	for _, c := range out.Cools {
-		_ = k.bus.SendCool(c)
+		_ = k.cfg.Bus.SendCool(c)
 	}
 	for _, g := range out.Gives {
-		_ = k.bus.SendGive(g)
+		_ = k.cfg.Bus.SendGive(g)
 	}
 }
 
 // aside puts what is known aside, and says how it stands, when it is time.
-func (k *keeping) aside(now time.Time) {
+func (k *Keeper) aside(now time.Time) {
 	if now.Sub(k.put0) >= snapshotEvery {
 		k.put0 = now
 		k.put(snapshot{Limits: maps.Clone(k.limits), Memory: k.keeper.Save(now), Stops: k.keeper.Stops(), Jobs: maps.Clone(k.halted)})
@@ -239,12 +249,12 @@ func (k *keeping) aside(now time.Time) {
 		k.said = now
 		s := k.keeper.Status(now)
 		k.noteStops(&s)
-		k.say(s)
+		k.cfg.Status(s)
 	}
 }
 
 // noteStops remembers which jobs are under limits that have stopped.
-func (k *keeping) noteStops(s *keeper.Status) {
+func (k *Keeper) noteStops(s *keeper.Status) {
 	for i := range s.Limits {
 		l := &s.Limits[i]
 		if l.Stopped == nil {
@@ -260,7 +270,7 @@ func (k *keeping) noteStops(s *keeper.Status) {
 }
 
 // arm sets the one timer: to what the keeper waits for, and to the next snapshot at the latest.
-func (k *keeping) arm(now, at time.Time) {
+func (k *Keeper) arm(now, at time.Time) {
 	if latest := k.put0.Add(snapshotEvery); at.IsZero() || at.After(latest) {
 		at = latest
 	}

@@ -1,4 +1,4 @@
-package node
+package keeping
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -13,6 +14,7 @@ import (
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/keeper"
 	"github.com/headrace/headrace/cluster/lease"
+	"github.com/headrace/headrace/cluster/store"
 )
 
 // A Candidacy says whether a process may be keeper.
@@ -38,47 +40,65 @@ func ParseCandidacy(word string) (Candidacy, error) {
 // term, and one that is lost must not cost it.
 const leaseShare = 4
 
-// A candidate is this process's part in who is keeper: one goroutine that tells a lease.Lease what
+// A Candidate is this process's part in who is keeper: one goroutine that tells a lease.Lease what
 // the bus and the store say, does what it decides, and runs a keeper while it is one.
-type candidate struct {
-	node    *Node
+type Candidate struct {
+	cfg     Config
 	clock   clockwork.Clock
 	lease   *lease.Lease
 	facts   chan lease.Fact
 	foreign chan error    // holds why this process does not belong to the store any more; one place
 	latest  chan snapshot // holds the latest of the keeper; one place
 	seed    *rand.Rand
-	foreman func(ctx context.Context, k *keeping)
-	say     func(keeper.Status)
 
 	running *term // nil: it is not keeper
 	stored  time.Time
 	storing chan struct{} // has one in it while the law is being stored: a store that hangs holds one goroutine, not one each time
 	looking chan struct{} // likewise, while the latest epoch is looked for
-	work    tasks
+	work    sync.WaitGroup
+}
+
+// Config is what a process brings with it to stand for keeper.
+type Config struct {
+	Bus       *bus.Bus // its name is the candidate's
+	Home      store.Store
+	Clock     clockwork.Clock
+	Epochs    *Epochs
+	Candidacy Candidacy // "" does not yield, as PrefersKeep
+	Term      time.Duration
+	Seed      uint64
+	// SameHub returns an error if the store names another hub, which is foreign, or cannot be asked.
+	SameHub func(ctx context.Context) (foreign bool, err error)
+	// Foreman runs beside each keeper, until ctx ends.
+	Foreman func(ctx context.Context, k *Keeper)
+	// Status says how all limits stand, once a second; it does not wait.
+	Status func(keeper.Status)
+	// Say says what a person should know; it does not wait.
+	Say func(string)
 }
 
 // A term is a keeper at work, from when it won the lease until it loses it.
 type term struct {
 	epoch uint64
-	keep  *keeping
+	keep  *Keeper
 	stop  context.CancelFunc
 	ended chan struct{}
 }
 
-func (n *Node) newCandidate(c Candidacy, foreman func(context.Context, *keeping), say func(keeper.Status)) *candidate {
-	return &candidate{
-		node: n, clock: n.clock, facts: make(chan lease.Fact), foreign: make(chan error, 1), latest: make(chan snapshot, 1),
+// New makes a candidate that is not yet standing.
+func New(cfg Config) *Candidate {
+	return &Candidate{
+		cfg: cfg, clock: cfg.Clock, facts: make(chan lease.Fact), foreign: make(chan error, 1), latest: make(chan snapshot, 1),
 		storing: make(chan struct{}, 1), looking: make(chan struct{}, 1),
-		lease: lease.New(lease.Config{Who: n.Name(), Term: n.cfg.Times.Term, Yields: c == MayKeep}),
-		seed:  rand.New(rand.NewPCG(n.cfg.Seed, 0x6b656570)), foreman: foreman, say: say, //nolint:mnd // any second word will do
+		lease: lease.New(lease.Config{Who: cfg.Bus.Name(), Term: cfg.Term, Yields: cfg.Candidacy == MayKeep}),
+		seed:  rand.New(rand.NewPCG(cfg.Seed, 0x6b656570)), //nolint:mnd // any second word will do
 	}
 }
 
-// run stands for keeper until ctx ends, and keeps while it is one. It ends with ErrForeign once the store names another hub.
-func (c *candidate) run(ctx context.Context) error {
+// Run stands for keeper until ctx ends, and keeps while it is one. It ends with an error once the store names another hub.
+func (c *Candidate) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
-	defer c.work.wait()
+	defer c.work.Wait()
 	defer c.end()
 	defer stop() // first of all: actions wait for it, or for this goroutine
 	timer := c.clock.NewTimer(0)
@@ -107,7 +127,7 @@ func (c *candidate) run(ctx context.Context) error {
 }
 
 // decide does what follows.
-func (c *candidate) decide(ctx context.Context, now time.Time, timer clockwork.Timer) {
+func (c *Candidate) decide(ctx context.Context, now time.Time, timer clockwork.Timer) {
 	r := c.lease.Ready(now)
 	for _, a := range r.Do {
 		c.begin(ctx, a)
@@ -124,7 +144,7 @@ func (c *candidate) decide(ctx context.Context, now time.Time, timer clockwork.T
 
 // follow runs a keeper while the lease says that this is one. One that has lapsed says nothing until the lease is
 // written again, or is another's.
-func (c *candidate) follow(ctx context.Context, now time.Time) {
+func (c *Candidate) follow(ctx context.Context, now time.Time) {
 	epoch, until, is := c.lease.Keeper(now)
 	if c.running != nil && c.running.epoch != epoch {
 		c.end()
@@ -137,25 +157,26 @@ func (c *candidate) follow(ctx context.Context, now time.Time) {
 	}
 }
 
-func (c *candidate) start(ctx context.Context, epoch uint64) {
+func (c *Candidate) start(ctx context.Context, epoch uint64) {
 	before := c.before(ctx)
-	k := newKeeping(c.node, epoch, c.seed.Uint64(), before)
-	k.put, k.say = c.put, c.say
+	k := newKeeper(&c.cfg, epoch, c.seed.Uint64(), before)
+	k.put = c.put
 	ctx, stop := context.WithCancel(ctx)
 	t := &term{epoch: epoch, keep: k, stop: stop, ended: make(chan struct{}, 1)}
 	c.running = t
-	c.work.start(func() {
-		var foreman tasks
-		foreman.start(func() { c.foreman(ctx, k) })
+	c.work.Go(func() {
+		var foreman sync.WaitGroup
+		foreman.Go(func() { k.hearLimits(ctx) })
+		foreman.Go(func() { c.cfg.Foreman(ctx, k) })
 		_ = k.run(ctx) // why it ended by itself makes no difference: it is keeper no more
 		stop()
-		foreman.wait()
+		foreman.Wait()
 		t.ended <- struct{}{}
 	})
 }
 
 // end stops being keeper.
-func (c *candidate) end() {
+func (c *Candidate) end() {
 	if c.running == nil {
 		return
 	}
@@ -165,14 +186,14 @@ func (c *candidate) end() {
 }
 
 // outbid is what follows when the keeper has ended by itself: there is a later one.
-func (c *candidate) outbid() {
+func (c *Candidate) outbid() {
 	c.lease.Step(c.clock.Now(), lease.EpochHeard{Epoch: c.running.epoch + 1})
 	c.running.stop()
 	c.running = nil
 }
 
 // put is called by the keeper, and does not wait: the latest counts.
-func (c *candidate) put(s snapshot) {
+func (c *Candidate) put(s snapshot) {
 	select {
 	case <-c.latest:
 	default:
@@ -184,7 +205,7 @@ func (c *candidate) put(s snapshot) {
 }
 
 // aside has a snapshot go into the lease with its next write, and into the store now and then.
-func (c *candidate) aside(ctx context.Context, s snapshot) {
+func (c *Candidate) aside(ctx context.Context, s snapshot) {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return // what cannot be said is learned again
@@ -195,9 +216,9 @@ func (c *candidate) aside(ctx context.Context, s snapshot) {
 	if now := c.clock.Now(); now.Sub(c.stored) >= lawEvery && c.running != nil && enter(c.storing) {
 		c.stored = now
 		epoch := c.running.epoch
-		c.work.start(func() {
+		c.work.Go(func() {
 			defer leave(c.storing)
-			c.node.storeLaw(ctx, epoch, text)
+			storeLaw(ctx, c.cfg.Home, epoch, text)
 		})
 	}
 }
@@ -220,19 +241,19 @@ const snapshotMost = bus.MaxLease - 4<<10
 
 // before is what the keeper before this one knew: by the lease, or where the bus has forgotten it by the
 // store.
-func (c *candidate) before(ctx context.Context) (s snapshot) {
+func (c *Candidate) before(ctx context.Context) (s snapshot) {
 	text := c.lease.Before()
 	if len(text) == 0 || json.Unmarshal(text, &s) != nil || s.Memory == nil {
-		ctx, stop := clockwork.WithTimeout(ctx, c.clock, c.node.cfg.Times.Term/leaseShare)
+		ctx, stop := clockwork.WithTimeout(ctx, c.clock, c.cfg.Term/leaseShare)
 		defer stop()
-		s = c.node.loadLaw(ctx)
+		s = loadLaw(ctx, c.cfg.Home)
 	}
 	return s
 }
 
 // begin does an action in a goroutine of its own, which tells how it ended.
-func (c *candidate) begin(ctx context.Context, a lease.Action) {
-	c.work.start(func() {
+func (c *Candidate) begin(ctx context.Context, a lease.Action) {
+	c.work.Go(func() {
 		if f := c.do(ctx, a); f != nil {
 			select {
 			case c.facts <- f:
@@ -242,13 +263,13 @@ func (c *candidate) begin(ctx context.Context, a lease.Action) {
 	})
 }
 
-func (c *candidate) do(ctx context.Context, a lease.Action) lease.Fact {
-	wait := c.node.cfg.Times.Term / leaseShare
+func (c *Candidate) do(ctx context.Context, a lease.Action) lease.Fact {
+	wait := c.cfg.Term / leaseShare
 	switch a := a.(type) {
 	case lease.Read:
 		return c.read(ctx, wait)
 	case lease.Write:
-		revision, err := c.node.bus.UpdateLease(ctx, a.Value.Marshal(), a.Revision, wait)
+		revision, err := c.cfg.Bus.UpdateLease(ctx, a.Value.Marshal(), a.Revision, wait)
 		if errors.Is(err, bus.ErrTaken) {
 			return lease.WriteEnded{Taken: true}
 		}
@@ -257,7 +278,7 @@ func (c *candidate) do(ctx context.Context, a lease.Action) lease.Fact {
 		if err := c.sameHub(ctx); err != nil {
 			return lease.MintEnded{Err: err}
 		}
-		epoch, err := c.node.mint(ctx)
+		epoch, err := c.cfg.Epochs.mint(ctx, c.cfg.Bus.Name())
 		return lease.MintEnded{Epoch: epoch, Err: err}
 	case lease.Look:
 		return c.look(ctx)
@@ -266,9 +287,9 @@ func (c *candidate) do(ctx context.Context, a lease.Action) lease.Fact {
 }
 
 // sameHub returns an error if the store names another hub, or cannot be asked. Another hub ends the candidate.
-func (c *candidate) sameHub(ctx context.Context) error {
-	err := c.node.sameHub(ctx)
-	if errors.Is(err, ErrForeign) {
+func (c *Candidate) sameHub(ctx context.Context) error {
+	foreign, err := c.cfg.SameHub(ctx)
+	if foreign {
 		select {
 		case c.foreign <- err:
 		default: // it is there already
@@ -278,12 +299,12 @@ func (c *candidate) sameHub(ctx context.Context) error {
 }
 
 // look looks for the latest epoch, unless that is being done: the lease wants it with each write.
-func (c *candidate) look(ctx context.Context) lease.Fact {
+func (c *Candidate) look(ctx context.Context) lease.Fact {
 	if !enter(c.looking) {
 		return nil
 	}
 	defer leave(c.looking)
-	epoch, err := c.node.latestEpoch(ctx)
+	epoch, err := c.cfg.Epochs.Latest(ctx)
 	if err != nil || c.sameHub(ctx) != nil {
 		return nil
 	}
@@ -291,10 +312,10 @@ func (c *candidate) look(ctx context.Context) lease.Fact {
 }
 
 // read reads the lease. A bucket that is gone is made: that it was gone does not say that nobody is keeper.
-func (c *candidate) read(ctx context.Context, wait time.Duration) lease.Fact {
-	held, err := c.node.bus.ReadLease(ctx, wait)
+func (c *Candidate) read(ctx context.Context, wait time.Duration) lease.Fact {
+	held, err := c.cfg.Bus.ReadLease(ctx, wait)
 	if errors.Is(err, bus.ErrGone) {
-		_ = c.node.bus.EnsureLease(ctx) // if it fails, the next one finds it gone again
+		_ = c.cfg.Bus.EnsureLease(ctx) // if it fails, the next one finds it gone again
 	}
 	if err != nil {
 		return lease.ReadEnded{Err: err}
@@ -303,7 +324,7 @@ func (c *candidate) read(ctx context.Context, wait time.Duration) lease.Fact {
 	if held.Value != nil && !ok {
 		v = lease.Value{} // somebody else's: it is written over like any other, a term from now
 	}
-	if !c.node.believes(ctx, v.Epoch) { // it may hold the lease, but no epoch is minted to be higher
+	if !c.cfg.Epochs.Believes(ctx, v.Epoch) { // it may hold the lease, but no epoch is minted to be higher
 		v.Epoch = 0
 	}
 	return lease.ReadEnded{Found: held.Value != nil, Value: v, Revision: held.Revision}

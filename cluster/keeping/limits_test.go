@@ -1,0 +1,159 @@
+package keeping
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/coordinator/machine"
+)
+
+// Nothing is given under a limit of which nobody has said what it is like: it would be taken for one without bounds. What
+// a worker says of it reaches the keeper while its foreman is busy, and so does a person's word.
+func TestNothingIsGivenUnderAnUnknownLimit(t *testing.T) {
+	n := newConfig(t)
+	k, end := keeps(t, n)
+	defer end()
+	ctx, stop := context.WithCancel(t.Context())
+	heard := make(chan struct{})
+	go func() {
+		k.hearLimits(ctx) // no foreman is there
+		close(heard)
+	}()
+	defer func() { stop(); <-heard }()
+	k.until(n.Clock.Now().Add(time.Hour))
+	seq := uint64(0)
+	ask := func() (given uint64) {
+		seq++
+		a := permit.Ask{Version: permit.Version, Worker: "w", Job: "j", Limit: "new", Seq: seq, Wants: []permit.Cost{{Requests: 1}}}
+		k.tell(t.Context(), func(now time.Time, k *Keeper) { k.hear(now, a) })
+		return k.status(t, "new").Counts.Given
+	}
+	for range 20 {
+		if n := ask(); n != 0 {
+			t.Fatalf("%d permits were given", n)
+		}
+	}
+	rpm := func(want float64) {
+		t.Helper()
+		for got := 0.0; got != want; {
+			is := make(chan float64, 1)
+			k.tell(t.Context(), func(_ time.Time, k *Keeper) { is <- k.limits["new"].Limits.RPM })
+			got = <-is
+		}
+	}
+	status := map[string]any{"limits": map[string]machine.LaneConfig{"new": {Limits: batch.Limits{RPM: 600}}}}
+	for known := false; !known; { // what is said before it listens is lost
+		if err := n.Bus.Say(bus.Status, "w", status); err != nil {
+			t.Fatal(err)
+		}
+		is := make(chan bool, 1)
+		k.tell(t.Context(), func(_ time.Time, k *Keeper) { _, now := k.limits["new"]; is <- now })
+		known = <-is
+	}
+	rpm(600)
+	for ask() == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("nothing is given under a limit that is known")
+		}
+	}
+	if err := SetLimit(t.Context(), n.Bus, n.Home, "new", machine.LaneConfig{Limits: batch.Limits{RPM: 60}}); err != nil {
+		t.Fatal(err)
+	}
+	rpm(60)
+}
+
+// A person's word that vouches for a limit reaches the keeper without a foreman.
+func TestAResetReachesTheKeeper(t *testing.T) {
+	n := newConfig(t)
+	k := newKeeper(n, 8, 1, snapshot{
+		Limits: map[string]machine.LaneConfig{"l": {Limits: batch.Limits{RPM: 100}}},
+		Stops:  map[string]*permit.Cause{"l": {Kind: "quota_exhausted", Text: "paid up"}},
+	})
+	k.orders = make(chan order, 1)
+	now := n.Clock.Now()
+	k.hear(now, permit.Ask{Version: permit.Version, Worker: "w", Job: "j", Limit: "l", Seq: 1, Wants: []permit.Cost{{Requests: 1}}})
+	isStopped := func() bool {
+		k.keeper.Ready(now)
+		all := k.keeper.Status(now).Limits
+		return len(all) == 1 && all[0].Stopped != nil
+	}
+	if !isStopped() {
+		t.Fatal("the limit of the keeper before is not stopped")
+	}
+	k.hearNews(t.Context(), bus.Word{About: "-limits", Body: []byte(`{"reset":"l"}`)})
+	(<-k.orders)(now, k)
+	if isStopped() {
+		t.Error("it is stopped still")
+	}
+}
+
+// What a person says of a limit without a keeper is kept: of several words the last counts, and a worker's does not.
+func TestASetLimitIsKept(t *testing.T) {
+	n := newConfig(t)
+	set := func(limit string, rpm float64) {
+		t.Helper()
+		if err := SetLimit(t.Context(), n.Bus, n.Home, limit, machine.LaneConfig{Limits: batch.Limits{RPM: rpm}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("openai/gpt@h:1#3f9a1c", 60)
+	set("other", 7)
+	set("openai/gpt@h:1#3f9a1c", 30)
+	kept := 0
+	for _, err := range n.Home.List(t.Context(), setPrefix, "") {
+		if kept++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept != 2 {
+		t.Errorf("%d objects are kept, want one for each limit", kept)
+	}
+	k, end := keeps(t, n)
+	defer end()
+	known, err := k.takeSet(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.tell(t.Context(), limitOrder("other", machine.LaneConfig{Limits: batch.Limits{RPM: 9}}))
+	rpm := func(limit string, want float64) {
+		t.Helper()
+		is := make(chan float64, 1)
+		k.tell(t.Context(), func(_ time.Time, k *Keeper) { is <- k.limits[limit].Limits.RPM })
+		if got := <-is; got != want {
+			t.Errorf("%s: %v requests a minute, want %v", limit, got, want)
+		}
+	}
+	rpm("openai/gpt@h:1#3f9a1c", 30)
+	rpm("other", 7)
+	set("other", 8) // its word on the bus is heard by nobody
+	if _, err := k.takeSet(t.Context(), known); err != nil {
+		t.Fatal(err)
+	}
+	rpm("other", 8)
+}
+
+// A keeper that begins knows what people have set before it hears any worker.
+func TestAKeeperBeginsWithWhatIsSet(t *testing.T) {
+	n := newConfig(t)
+	if err := SetLimit(t.Context(), n.Bus, n.Home, "new", machine.LaneConfig{Limits: batch.Limits{RPM: 60}}); err != nil {
+		t.Fatal(err)
+	}
+	k, end := keeps(t, n)
+	defer end()
+	ctx, stop := context.WithCancel(t.Context())
+	heard := make(chan struct{})
+	go func() { k.hearLimits(ctx); close(heard) }()
+	defer func() { stop(); <-heard }()
+	for got := 0.0; got != 60; {
+		is := make(chan float64, 1)
+		k.tell(t.Context(), func(_ time.Time, k *Keeper) { is <- k.limits["new"].Limits.RPM })
+		got = <-is
+		if t.Context().Err() != nil {
+			t.Fatal("it is not known")
+		}
+	}
+}
