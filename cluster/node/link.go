@@ -153,7 +153,7 @@ type accord struct {
 const picturesKept = 16
 
 func (n *Node) newAccord() (*accord, error) {
-	said, err := n.bus.Listen(keeperTopic, "", picturesKept)
+	said, err := n.bus.Listen(bus.Keeper, "", picturesKept)
 	return &accord{Node: n, said: said}, err
 }
 

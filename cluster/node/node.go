@@ -273,7 +273,7 @@ func SplitHome(line string) (bus, home string, err error) {
 
 // HomeOf is a home as others may be told it: a folder by its whole path, as they are in other folders.
 func HomeOf(address string) (string, error) {
-	if address == "" || strings.Contains(address, "://") {
+	if address == "" || inStore(address) {
 		return address, nil
 	}
 	return filepath.Abs(address)

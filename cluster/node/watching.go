@@ -35,7 +35,7 @@ type Standing struct {
 	Waiting     int          `json:"waiting"`
 	MeanMS      int64        `json:"latency_ms"`
 	P95MS       int64        `json:"p95_ms"`
-	Workers     []WorkerLook `json:"workers"` // that were heard of in the last WorkerGone, by name
+	Workers     []WorkerLook `json:"workers"` // that were heard of in the last workerGone, by name
 
 	Keeper string         `json:"keeper"` // ""; none was heard of
 	Epoch  uint64         `json:"epoch"`
@@ -56,11 +56,8 @@ func lookAt(name string, s WorkerStatus) WorkerLook {
 	return WorkerLook{name, s}
 }
 
-// Spans of a standing.
-const (
-	SpeedSpan  = 10 * time.Second // as of a run of one process
-	WorkerGone = workerGone
-)
+// SpeedSpan is the time over which a standing has its speeds, as of a run of one process.
+const SpeedSpan = 10 * time.Second
 
 // watchKept is how many words of workers may wait to be heard: a second of a thousand.
 const watchKept = 4096
@@ -133,7 +130,7 @@ func (n *Node) listenTo(name string) (f feeds, err error) {
 		to    **bus.Feed[bus.Word]
 		topic bus.Topic
 		about string
-	}{{&f.news, bus.News, name}, {&f.done, bus.Done, name}, {&f.workers, bus.Status, ""}, {&f.keeper, keeperTopic, ""}} {
+	}{{&f.news, bus.News, name}, {&f.done, bus.Done, name}, {&f.workers, bus.Status, ""}, {&f.keeper, bus.Keeper, ""}} {
 		if *one.to, err = n.bus.Listen(one.topic, one.about, watchKept); err != nil {
 			f.close()
 			return f, err
@@ -342,7 +339,7 @@ func (n *Node) Office(ctx context.Context, wait time.Duration) (o Office, err er
 		return o, err
 	}
 	defer workers.Close()
-	keeper, err := n.bus.Listen(keeperTopic, "", newsKept)
+	keeper, err := n.bus.Listen(bus.Keeper, "", newsKept)
 	if err != nil {
 		return o, err
 	}

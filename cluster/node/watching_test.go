@@ -62,7 +62,7 @@ func TestWatchingCountsWhatIsDone(t *testing.T) {
 		{"what it does from then on counts", func() { r.worker("a", 180, 4) }, 250},
 		{"so does all of one that comes later", func() { r.worker("b", 40, 4) }, 290},
 		{"a part that is whole was counted already", func() { r.look(1000, 10, 3, job.Running) }, 300},
-		{"one that dies takes nothing back that was shown", func() { r.now = r.now.Add(2 * WorkerGone) }, 300},
+		{"one that dies takes nothing back that was shown", func() { r.now = r.now.Add(2 * workerGone) }, 300},
 		{"another life of it begins with nothing", func() { r.worker("a2", 5, 1) }, 300},
 		{"no more than there are", func() { r.worker("b", 5000, 1) }, 1000},
 	}
@@ -93,7 +93,7 @@ func TestWatchingForgetsTheDead(t *testing.T) {
 	if s := r.w.picture(r.now); s.InFlight != 2 || len(s.Workers) != 1 || s.Keeper != "a" {
 		t.Errorf("%+v", s)
 	}
-	r.now = r.now.Add(WorkerGone)
+	r.now = r.now.Add(workerGone)
 	if s := r.w.picture(r.now); s.InFlight != 0 || len(s.Workers) != 0 || s.Keeper != "" || len(s.Limits) != 0 {
 		t.Errorf("%+v", s)
 	}

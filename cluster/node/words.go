@@ -22,11 +22,8 @@ type prompt = prompts.Request
 // tellChanged says that a job has changed. If it is lost, it is seen in the store.
 func (n *Node) tellChanged(name string) { _ = n.bus.Say(bus.News, name, keeping.News{}) }
 
-// keeperTopic is about how all limits stand, once a second, for whoever looks.
-const keeperTopic = bus.Keeper
-
-// sayKeeper says how all limits stand.
-func (n *Node) sayKeeper(s keeper.Status) { _ = n.bus.Say(keeperTopic, n.Name(), pictureOf(&s)) }
+// sayKeeper says how all limits stand, for whoever looks.
+func (n *Node) sayKeeper(s keeper.Status) { _ = n.bus.Say(bus.Keeper, n.Name(), pictureOf(&s)) }
 
 // WorkerStatus is what a worker says of itself once a second.
 type WorkerStatus struct {
@@ -126,13 +123,9 @@ func (s *WorkerStatus) take(b *batch.Status) {
 	s.InFlight, s.Done, s.Calls, s.Refused = int(c.Calls-c.Settled-c.HandedOver), c.Settled+c.FailedLater, c.Calls, c.Throttled
 }
 
-// again tells which items of a chunk a round tries again.
-func (n *Node) again(ctx context.Context, c *job.Chunk) (map[string]bool, error) {
-	return parts.Again(ctx, n.home, c)
-}
-
+// failedBefore tells which items of a chunk a round tries again.
 func (w *worker) failedBefore(ctx context.Context, c job.Chunk) (func(string) bool, error) {
-	failed, err := w.again(ctx, &c)
+	failed, err := parts.Again(ctx, w.home, &c)
 	return func(key string) bool { return failed[key] }, err
 }
 
