@@ -71,6 +71,34 @@ func TestAsksThatComeTwiceOrLate(t *testing.T) {
 	}
 }
 
+// A call that ended under an earlier keeper is a lesson once, however often its worker says so: the next report is heard, and
+// that one is not.
+func TestReportsTeachOnce(t *testing.T) {
+	r := newRig(t, Config{Epoch: 4})
+	ends := func(number permit.Number, o machine.Outcome) permit.Report {
+		report := ended(permit.Permit{Number: number}, o)
+		report.Epoch = 3
+		return report
+	}
+	refused := machine.Outcome{Signal: machine.Throttled, Latency: time.Second}
+	for seq, c := range []struct {
+		first uint64
+		said  []permit.Report
+		want  uint64
+	}{
+		{1, []permit.Report{ends(7, refused)}, 1},
+		{1, []permit.Report{ends(7, refused)}, 1},
+		{1, []permit.Report{ends(7, refused), ends(8, refused)}, 2},
+		{2, []permit.Report{ends(8, refused)}, 2},
+	} {
+		a := asking("a", uint64(seq+1), nil, c.said...)
+		a.Epoch, a.First = 3, c.first
+		if r.hears(a); r.limits["org"].counts.Refused != c.want {
+			t.Errorf("after ask %d %d refusals are counted, want %d", seq+1, r.limits["org"].counts.Refused, c.want)
+		}
+	}
+}
+
 // Who says that a permit was used and that it was not is not given its charge back.
 func TestUsedIsNotUnused(t *testing.T) {
 	r := newRig(t, under(told))

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -185,5 +186,55 @@ func TestWeights(t *testing.T) {
 	r.JobGone(r.now, "job")
 	if r.decides(); r.limits["org"].next(r.now) != nil {
 		t.Error("a job that is gone has a turn")
+	}
+}
+
+// A permit that comes back unused, and one that is withdrawn, give their job back what they counted for it, by its weight.
+func TestUnusedPermitsDoNotCountInTurns(t *testing.T) {
+	for name, weight := range map[string]float64{"heavy": 4, "light": 0.5} {
+		r := newRig(t, under(told))
+		r.Job(r.now, "job", weight)
+		r.hears(asking("a", 1, calls(40, 10))).at(100 * time.Millisecond)
+		permits, p := r.given("a"), r.line[0]
+		if len(permits) == 0 || len(p.offers) == 0 {
+			t.Fatalf("%s: %d are given and %d wait: this test proves nothing", name, len(permits), len(p.offers))
+		}
+		spent := func(want int) {
+			t.Helper()
+			if got := p.team.spent; math.Abs(got-float64(want)/weight) > 1e-9 {
+				t.Errorf("%s: %d permits count %v, want %v", name, want, got, float64(want)/weight)
+			}
+		}
+		spent(len(permits) + len(p.offers))
+		var back []permit.Report
+		for _, given := range permits {
+			back = append(back, unused(given))
+		}
+		if err := r.Heard(r.now, asking("a", 2, nil, back...)); err != nil {
+			t.Fatal(err)
+		}
+		spent(0)
+	}
+}
+
+// What waits for calls that are still wanted goes on waiting when its worker asks again: the calls before them have permits that
+// are on their way to it.
+func TestWhatWaitsIsKept(t *testing.T) {
+	r := newRig(t, under(told))
+	var wants []permit.Cost
+	for i := range 20 {
+		wants = append(wants, permit.Cost{Input: float64(100 - i)})
+	}
+	r.hears(asking("a", 1, wants)).at(100 * time.Millisecond)
+	p := r.line[0]
+	waits := slices.Clone(p.offers)
+	if len(p.onWay) == 0 || len(waits) == 0 {
+		t.Fatalf("%d are on their way and %d wait: this test proves nothing", len(p.onWay), len(waits))
+	}
+	if err := r.Heard(r.now, asking("a", 2, wants)); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(p.offers, waits) {
+		t.Errorf("of %d that wait %d are left", len(waits), len(p.offers))
 	}
 }
