@@ -136,6 +136,16 @@ func TestOrders(t *testing.T) {
 				t.Errorf("%s is stopped: %v", l.Name, stopped)
 			}
 		}
+		if len(k2.halted["l"]) > 0 || len(k2.halted["m"]) == 0 {
+			t.Errorf("jobs under limits that have stopped: %v", k2.halted)
+		}
+		resetOrder("m")(now, k2)
+		k2.keeper.Ready(now)
+		s := k2.keeper.Status(now)
+		k2.noteStops(&s)
+		if len(k2.halted) > 0 {
+			t.Errorf("no limit has stopped, and there are jobs under such: %v", k2.halted)
+		}
 	}
 }
 
@@ -203,5 +213,69 @@ func TestTheStoreTellsWhatTheKeeperBeforeKnew(t *testing.T) {
 		if _, has := s.Limits[said.want]; !has || len(s.Limits) != 1 {
 			t.Errorf("after %d has left %s: %+v", said.epoch, said.limit, s.Limits)
 		}
+	}
+	kept := 0
+	for _, err := range n.Home.List(t.Context(), lawPrefix, "") {
+		if kept++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept != 1 {
+		t.Errorf("%d snapshots are kept, want the latest alone", kept)
+	}
+}
+
+// What a keeper has learned, and what was told of limits, is passed on to the next one: it knows that the provider answers before
+// any call has ended under it.
+func TestTheNextKeeperKnowsWhatThisOneLearned(t *testing.T) {
+	n := newConfig(t)
+	now, seq := n.Clock.Now(), uint64(0)
+	given := func(k *Keeper, reports ...permit.Report) permit.Give {
+		t.Helper()
+		for range 100 {
+			seq++
+			k.hear(now, permit.Ask{
+				Version: permit.Version, Worker: "w", Job: "j", Limit: "l", Seq: seq, Wants: []permit.Cost{{Requests: 1}}, First: 1, Reports: reports,
+			})
+			now = now.Add(100 * time.Millisecond)
+			for _, g := range k.keeper.Ready(now).Gives {
+				if len(g.Permits) > 0 {
+					return g
+				}
+			}
+		}
+		t.Fatal("nothing is given")
+		return permit.Give{}
+	}
+	k := newKeeper(n, 7, 1, snapshot{Limits: map[string]machine.LaneConfig{"l": {Limits: batch.Limits{RPM: 60_000}}}})
+	first := given(k)
+	if first.Answered {
+		t.Fatal("nobody was answered, and the first keeper says so")
+	}
+	answered := permit.OutcomeOf(machine.Outcome{Signal: machine.Succeeded, Latency: time.Second})
+	given(k, permit.Report{Epoch: 7, Number: first.Permits[0].Number, Cost: first.Permits[0].Cost, Ended: answered})
+	var left snapshot
+	k.put = func(s snapshot) { left = s }
+	k.aside(now)
+	if g := given(newKeeper(n, 8, 1, left)); !g.Answered {
+		t.Error("the next keeper does not know that the provider answers")
+	}
+}
+
+// A keeper begins with the snapshot that it finds in the lease.
+func TestAKeeperBeginsWithTheLeasesSnapshot(t *testing.T) {
+	n := newConfig(t)
+	n.Foreman = func(ctx context.Context, _ *Keeper) { <-ctx.Done() }
+	k := n.candidate(PrefersKeep)
+	now := n.Clock.Now()
+	k.lease.Ready(now)
+	left := json.RawMessage(`{"limits":{"l":{}},"memory":{}}`)
+	k.lease.Step(now, lease.ReadEnded{Found: true, Value: lease.Value{Holder: "another", Counter: 1, Epoch: 3, Snapshot: left}, Revision: 1})
+	k.start(t.Context(), 4)
+	_, known := k.running.keep.limits["l"]
+	k.end()
+	k.work.Wait()
+	if !known {
+		t.Error("it does not know what the keeper before has left")
 	}
 }

@@ -2,6 +2,7 @@ package keeping
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -88,6 +89,45 @@ func TestAResetReachesTheKeeper(t *testing.T) {
 	(<-k.orders)(now, k)
 	if isStopped() {
 		t.Error("it is stopped still")
+	}
+}
+
+// What a person says of a limit reaches the keeper by the word on the bus, and not only when the store is read again.
+func TestASetLimitReachesTheKeeper(t *testing.T) {
+	n := newConfig(t)
+	k := newKeeper(n, 8, 1, snapshot{Limits: map[string]machine.LaneConfig{"l": {Limits: batch.Limits{RPM: 100}}}})
+	k.orders = make(chan order, 1)
+	said, err := n.Bus.Listen(bus.News, "", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	if err := SetLimit(t.Context(), n.Bus, n.Home, "l", machine.LaneConfig{Limits: batch.Limits{RPM: 7}}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case word := <-said.C:
+		k.hearNews(t.Context(), word)
+	case <-time.After(time.Minute):
+		t.Fatal("nothing is said on the bus")
+	}
+	if len(k.orders) != 1 {
+		t.Fatal("the keeper is not told")
+	}
+	now := n.Clock.Now()
+	k.hear(now, permit.Ask{Version: permit.Version, Worker: "w", Job: "j", Limit: "l", Seq: 1, Wants: []permit.Cost{{Requests: 1}}})
+	k.keeper.Ready(now)
+	law := func(want float64) {
+		t.Helper()
+		if got := k.keeper.Status(now).Limits[0].Lane.View.Limits[0].Refill; math.Abs(got-want/60) > 1e-9 {
+			t.Errorf("the law admits %v requests a minute, want %v", got*60, want)
+		}
+	}
+	law(100)
+	(<-k.orders)(now, k)
+	law(7)
+	if got := k.limits["l"].Limits.RPM; got != 7 {
+		t.Errorf("the next keeper begins with %v requests a minute, want 7", got)
 	}
 }
 
