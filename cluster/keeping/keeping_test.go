@@ -162,6 +162,21 @@ func TestAJobHasItsWeight(t *testing.T) {
 	}
 }
 
+// A job that is over wants nothing any more, so that its share is the others'.
+func TestAJobThatIsOverWantsNothing(t *testing.T) {
+	n := newConfig(t)
+	k, now := newKeeper(n, 7, 1, snapshot{}), n.Clock.Now()
+	k.hear(now, permit.Ask{Version: permit.Version, Worker: "w", Job: "j", Limit: "l", Seq: 1, Wants: []permit.Cost{{Requests: 1}}})
+	limitOrder("l", machine.LaneConfig{Limits: batch.Limits{RPM: 60_000}})(now, k)
+	k.hear(now, permit.Ask{Version: permit.Version, Worker: "w", Job: "j", Limit: "l", Seq: 2, Wants: []permit.Cost{{Requests: 1}}})
+	wanted := func() int { return k.keeper.Status(now).Limits[0].Jobs[0].Wanted }
+	before := wanted()
+	jobOrder("j", 0)(now, k)
+	if after := wanted(); before != 1 || after != 0 {
+		t.Errorf("%d permits are wanted for it before the keeper hears that it is over, and %d after", before, after)
+	}
+}
+
 // Who is no keeper any more by its lease ends the one that runs.
 func TestACandidateEndsItsKeeper(t *testing.T) {
 	n := newConfig(t)

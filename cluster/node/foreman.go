@@ -218,7 +218,7 @@ func (f *foreman) hearNews(ctx context.Context, w bus.Word) {
 		o.stale, o.untold = true, false
 	}
 	f.meet(ctx, w.About)
-	f.look(ctx)
+	f.see(ctx, w.About)
 }
 
 // meet begins to oversee a job.
@@ -239,13 +239,22 @@ func (f *foreman) meet(ctx context.Context, name string) {
 // look does what each job needs.
 func (f *foreman) look(ctx context.Context) {
 	f.lookAround(ctx)
-	for name, o := range f.jobs {
-		if o.stale {
-			f.reload(ctx, name, o)
-		}
-		if err := f.serve(ctx, o); err != nil && ctx.Err() == nil {
-			f.sayf("job %s: %v", name, err)
-		}
+	for name := range f.jobs {
+		f.see(ctx, name)
+	}
+}
+
+// see does what one job needs: a word about a job is no reason to ask the bus about all the others.
+func (f *foreman) see(ctx context.Context, name string) {
+	o := f.jobs[name]
+	if o == nil {
+		return
+	}
+	if o.stale {
+		f.reload(ctx, name, o)
+	}
+	if err := f.serve(ctx, o); err != nil && ctx.Err() == nil {
+		f.sayf("job %s: %v", name, err)
 	}
 }
 
