@@ -56,6 +56,34 @@ func (f *fleet) says(what string, args ...string) string {
 	return ""
 }
 
+// A job whose folder is deleted while it runs has ended: its calls cease, and another job has all workers.
+func TestADeletedFolderEndsItsJob(t *testing.T) {
+	t.Parallel()
+	f := troubled(t)
+	f.begins("w1", nil)
+	f.begins("w2", nil)
+	q := writePrompts(t, f.dir, "deleted", 20_000) // four minutes and more
+	customer, _ := f.customer(q, "out", "--chunk-lines", "10")
+	f.begun(20, customer)
+	if err := os.RemoveAll(filepath.Join(f.home, "jobs", f.jobNamed(customer))); err != nil {
+		t.Fatal(err)
+	}
+	if code := customer.ends(comeUp); code != 130 || !strings.Contains(string(customer.lastWords()), "was deleted") {
+		t.Errorf("exit %d: %s", code, customer.lastWords())
+	}
+	other := writePrompts(t, f.dir, "other", 200)
+	customer, output := f.customer(other, "out2", "--chunk-lines", "10")
+	if code := f.finishes(customer); code != 0 || linesOf(t, output) != 200 {
+		t.Errorf("exit %d: %s", code, customer.lastWords())
+	}
+	over := time.Now().Add(2 * time.Minute) // the foreman looks for the folder once a minute
+	for before := -1; before != f.judge.asked(); time.Sleep(3 * time.Second) {
+		if before = f.judge.asked(); time.Now().After(over) {
+			t.Fatal("calls of the deleted job go on")
+		}
+	}
+}
+
 // A worker that has no key, or cannot see the input, leaves the job to another, and holds none of its chunks; status, watch
 // and check say which worker cannot, and why.
 func TestAWorkerThatCannotLeavesTheJobToOthers(t *testing.T) {

@@ -222,6 +222,9 @@ func waitFor(ctx context.Context, drain <-chan struct{}, n *node.Node, s *comman
 	waiting, stop := untilDrained(ctx, drain)
 	defer stop()
 	status, err := say.watch(waiting, n, r.Job)
+	if errors.Is(err, job.ErrMissing) {
+		return command.End(command.ExitInterrupted, "job %s was deleted: it is no longer in the store", r.Job)
+	}
 	if err != nil {
 		return command.End(command.ExitInterrupted, "interrupted; the job continues. To see it, run:\nheadrace jobs status %s", r.Job)
 	}
