@@ -277,6 +277,18 @@ func TestTheNextKeeperKnowsWhatThisOneLearned(t *testing.T) {
 	}
 }
 
+// What a keeper knows goes into the store, for where the bus forgets it.
+func TestALawIsStored(t *testing.T) {
+	n := newConfig(t)
+	k := n.candidate(MayKeep)
+	k.running = &term{epoch: 7, keep: newKeeper(n, 7, 1, snapshot{}), stop: func() {}, ended: make(chan struct{}, 1)}
+	k.aside(t.Context(), snapshot{Limits: map[string]machine.LaneConfig{"l": {}}, Memory: map[string]machine.LaneMemory{}})
+	k.work.Wait()
+	if _, has := loadLaw(t.Context(), n.Home).Limits["l"]; !has {
+		t.Error("the store does not have it")
+	}
+}
+
 // A keeper begins with the snapshot that it finds in the lease.
 func TestAKeeperBeginsWithTheLeasesSnapshot(t *testing.T) {
 	n := newConfig(t)

@@ -16,13 +16,16 @@ import (
 )
 
 // toldLimits notes what a foreman tells a keeper.
-type toldLimits struct{ weights []float64 }
+type toldLimits struct {
+	weights []float64
+	vouched []string
+}
 
 func (l *toldLimits) Job(_ context.Context, _ string, weight float64) {
 	l.weights = append(l.weights, weight)
 }
 
-func (l *toldLimits) Vouch(context.Context, string) {}
+func (l *toldLimits) Vouch(_ context.Context, job string) { l.vouched = append(l.vouched, job) }
 
 // foremanAlone is a foreman that is told nothing but by the store, whose time the test tells.
 func (c *cluster) foremanAlone(n *Node) (*foreman, *clockwork.FakeClock) {
@@ -233,6 +236,27 @@ func TestADoneJobHasNoWeight(t *testing.T) {
 	f.look(t.Context())
 	if !slices.Equal(told.weights, []float64{r.Weight, 0}) || f.jobs[r.Job].told {
 		t.Errorf("weights %v of a job that is done", told.weights)
+	}
+}
+
+// A job that a person has go on after it had stopped vouches for its limits, once; no other change does.
+func TestAResumedJobVouchesOnce(t *testing.T) {
+	c := newCluster(t)
+	n, r := c.submitted(200)
+	f, clock := c.foremanAlone(n)
+	f.runsUntilQueued(t, r.Job)
+	told := f.keep.(*toldLimits)
+	for _, change := range []struct {
+		state job.State
+		want  int
+	}{{job.Canceled, 0}, {job.Running, 0}, {job.Stopped, 0}, {job.Running, 1}, {job.Canceled, 1}, {job.Running, 1}} {
+		silently(t, n, r.Job, change.state)
+		clock.Advance(listEvery)
+		f.jobs[r.Job].stale = true
+		f.look(t.Context())
+		if len(told.vouched) != change.want {
+			t.Fatalf("it is %s now, and %d words vouch for its limits, want %d", change.state, len(told.vouched), change.want)
+		}
 	}
 }
 
