@@ -188,14 +188,15 @@ func TestTheHubFreezes(t *testing.T) {
 	}
 }
 
-// Of three hubs one may die, and freeze: the others go on.
+// Of three hubs one may die, and freeze: the others go on. The chunks of a worker that a frozen hub keeps from the others for
+// ackWait, less a heartbeat, are given to another, and calls in its hands are repeated: so it freezes for less.
 func TestOneOfThreeHubs(t *testing.T) {
-	for _, h := range []harm{killing, freezing} {
+	for h, away := range map[harm]time.Duration{killing: 3 * time.Second, freezing: brief} {
 		t.Run(string(h), func(t *testing.T) {
 			v := gale{
 				plan:   plan{hubs: 3, workers: 3, inFlight: 64, provider: strict(5 * time.Second)},
 				length: 20 * time.Second, struck: 1,
-				habits: []habit{{aHub, h, 7 * time.Second, 3 * time.Second}},
+				habits: []habit{{aHub, h, 7 * time.Second, away}},
 			}.goThrough(t)
 			if v.repeated > 0 {
 				t.Errorf("%d calls repeated, though no worker died", v.repeated)
