@@ -28,6 +28,7 @@ type limit struct {
 	teams   map[string]*team
 	turns   []*team           // the same, in an order that does not depend on chance
 	binds   limiter.Dimension // what turns are counted in; None is requests
+	unit    uint64            // how often that has become another
 	floor   float64           // what the team had spent whose turn was latest
 	flow    float64           // units given in about a second
 	faded   time.Time
@@ -127,6 +128,7 @@ func (k *Keeper) take(now time.Time, g machine.Grant) {
 		p.offers = slices.Delete(p.offers, i, i+1)
 	}
 	if g.Verdict != machine.Call {
+		l.refund(h)
 		h.state = over
 		k.machine.Step(now, machine.Settled(g, machine.Outcome{}))
 		return
@@ -139,6 +141,7 @@ func (k *Keeper) take(now time.Time, g machine.Grant) {
 	k.granted.push(h)
 	k.post(p)
 	p.given++
+	p.remade = false
 	p.team.given++
 	l.counts.Given++
 	l.granted++
@@ -164,6 +167,7 @@ func (k *Keeper) moved(now time.Time, t *machine.Transition) {
 			continue
 		}
 		for _, h := range p.outgoing {
+			l.refund(h)
 			k.settle(now, h, machine.Outcome{Unsent: true})
 		}
 		p.outgoing, p.onWay = nil, nil

@@ -22,6 +22,7 @@ type peer struct {
 	wants    []permit.Cost
 	more     int
 	taken    int     // of these: permits for so many wait, or are on their way
+	remade   bool    // what waits was made anew for other calls since the latest grant
 	offers   []*held // permits that wait in the machine
 	outgoing []*held // granted, to be given
 	onWay    []*held // granted since, of which the worker did not know when it sent its latest ask
@@ -42,6 +43,7 @@ type held struct {
 	peer    *peer
 	number  permit.Number
 	wave    uint64
+	counted charge
 	state   state
 	at      time.Time // it was granted
 	givenAt time.Time
@@ -113,13 +115,18 @@ func (k *Keeper) arrived(now time.Time, p *peer, a *permit.Ask) {
 
 // want takes what a worker wants from now on, besides what is on its way to it. What waits for another call, or beyond
 // that, is withdrawn, the latest first: the worker's first call leaves first, and the permits of others would wait for it.
+// For other calls that happens once for each grant, as what is made anew waits behind those of other workers.
 func (k *Keeper) want(now time.Time, p *peer, wants []permit.Cost, more int) {
 	p.wants, p.more = append(p.wants[:0], wants...), more
-	for kept := p.stillWanted(); len(p.offers) > kept; {
+	kept := min(len(p.offers), max(0, p.wanted()-len(p.onWay)))
+	if same := p.stillWanted(); same < kept && !p.remade {
+		kept, p.remade = same, true
+	}
+	for len(p.offers) > kept {
 		last := len(p.offers) - 1
 		h := p.offers[last]
 		p.offers = p.offers[:last]
-		p.team.refund(h)
+		p.limit.refund(h)
 		k.machine.Step(now, machine.Withdrawn(&h.item))
 		k.stirred = true
 	}
@@ -129,7 +136,7 @@ func (k *Keeper) want(now time.Time, p *peer, wants []permit.Cost, more int) {
 
 // stillWanted is how many of the permits that wait, from the first, are for the calls that would leave next.
 func (p *peer) stillWanted() (n int) {
-	for n < len(p.offers) && len(p.onWay)+n < p.wanted() && permit.CostOf(p.offers[n].item.Cost) == p.cost(len(p.onWay)+n) {
+	for n < len(p.offers) && len(p.onWay)+n < p.wanted() && p.offers[n].item.Cost == p.cost(len(p.onWay)+n).Limiter() {
 		n++
 	}
 	return n

@@ -39,7 +39,7 @@ func (k *Keeper) report(now time.Time, p *peer, a *permit.Ask, r *permit.Report)
 		// A worker that says both is wrong, and a charge that came back for a call that left
 		// would be a burst.
 	case r.Unused:
-		p.team.refund(h)
+		p.limit.refund(h)
 		p.limit.counts.Unused++
 		k.settle(now, h, machine.Outcome{Unsent: true})
 	case r.Ended == nil:
@@ -89,6 +89,9 @@ func (k *Keeper) ended(now time.Time, h *held, r *permit.Report) {
 	// A permit is in flight for longer than its call: by the calls alone, of short ones no more could be
 	// out than the law lets hang at first, which is 64 for all workers and a tenth of a second.
 	o.Detour = max(0, now.Sub(h.at)-o.Latency)
+	if o.Unsent {
+		h.peer.limit.refund(h)
+	}
 	h.peer.limit.counts.Ended++
 	k.settle(now, h, o)
 }

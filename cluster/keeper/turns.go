@@ -126,17 +126,29 @@ func (t *team) pop() *peer {
 	return p
 }
 
+// A charge is what was counted for a permit.
+type charge struct {
+	units   float64
+	weighed float64 // the same, by the weight that its team had
+	unit    uint64  // limit.unit of then
+}
+
 // spend counts a permit that is offered for the job.
 func (l *limit) spend(now time.Time, t *team, h *held) {
 	l.fade(now)
 	n := units(l.binds, h.item.Cost)
-	t.spent += n / t.weight
+	h.counted = charge{n, n / t.weight, l.unit}
+	t.spent += h.counted.weighed
 	l.flow += n
 }
 
-// refund takes back what was counted for a permit that was not used.
-func (t *team) refund(h *held) {
-	t.spent -= units(h.peer.limit.binds, h.item.Cost) / t.weight
+// refund takes back what was counted for a permit that was not used, once, unless turns count in another unit by now.
+func (l *limit) refund(h *held) {
+	if c := &h.counted; c.unit == l.unit {
+		h.peer.team.spent -= c.weighed
+		l.flow = max(0, l.flow-c.units)
+	}
+	h.counted = charge{unit: l.unit}
 }
 
 // reweigh gives a job another weight, from now on.
@@ -156,6 +168,7 @@ func (l *limit) count(on limiter.Dimension) {
 		return
 	}
 	l.binds, l.floor, l.flow = on, 0, 0
+	l.unit++
 	for _, t := range l.turns {
 		t.spent = 0
 	}

@@ -238,3 +238,59 @@ func TestWhatWaitsIsKept(t *testing.T) {
 		t.Errorf("of %d that wait %d are left", len(waits), len(p.offers))
 	}
 }
+
+// A worker whose first call is another one at each ask has its share: what was made anew for it waits behind the permits of
+// the others, and is left there until it is granted.
+func TestACallThatChangesWaitsOneTurn(t *testing.T) {
+	r := newRig(t, Config{Limits: map[string]machine.LaneConfig{"org": {Limits: limiter.Limits{RPM: 60}}}})
+	got := map[string]int{}
+	for i := range 1200 {
+		for _, w := range []string{"same", "changes"} {
+			wants := calls(4, 10)
+			if w == "changes" {
+				wants[0].Input += float64(1 + i%2)
+			}
+			a := asking(w, uint64(i+1), wants)
+			a.Got = math.MaxUint64 // all that was given
+			r.hears(a)
+		}
+		r.at(time.Duration(i+1) * 250 * time.Millisecond)
+		for _, w := range []string{"same", "changes"} {
+			got[w] += len(r.given(w))
+		}
+	}
+	if got["changes"] < got["same"]/4 || got["same"] == 0 {
+		t.Errorf("given: %v", got)
+	}
+}
+
+// What was counted in requests is not taken back in tokens.
+func TestARefundIsInTheUnitOfItsCharge(t *testing.T) {
+	r := newRig(t, under(told))
+	r.hears(asking("a", 1, calls(40, 10_000))).at(100 * time.Millisecond)
+	p := r.line[0]
+	if len(p.offers) == 0 || p.team.spent == 0 {
+		t.Fatalf("%d wait, and %v is counted: this test proves nothing", len(p.offers), p.team.spent)
+	}
+	p.limit.count(limiter.Tokens)
+	if err := r.Heard(r.now, asking("a", 2, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if p.team.spent != 0 || p.limit.flow != 0 {
+		t.Errorf("nothing was counted in tokens, and %v is, of %v that flows", p.team.spent, p.limit.flow)
+	}
+}
+
+// A permit that is withdrawn did not flow.
+func TestWhatIsWithdrawnDidNotFlow(t *testing.T) {
+	r := newRig(t, under(told))
+	r.hears(asking("a", 1, calls(40, 10))).at(100 * time.Millisecond)
+	p := r.line[0]
+	waited, flowed := len(p.offers), p.limit.flow
+	if err := r.Heard(r.now, asking("a", 2, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if want := flowed - float64(waited); waited == 0 || math.Abs(p.limit.flow-want) > 1e-9 {
+		t.Errorf("%d are withdrawn of a flow of %v, and %v is left", waited, flowed, p.limit.flow)
+	}
+}
