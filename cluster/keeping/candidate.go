@@ -64,7 +64,7 @@ type Config struct {
 	Home      store.Store
 	Clock     clockwork.Clock
 	Epochs    *Epochs
-	Candidacy Candidacy // "" does not yield, as PrefersKeep
+	Candidacy Candidacy // "" is PrefersKeep
 	Term      time.Duration
 	Seed      uint64
 	// SameHub returns an error if the store names another hub, which is foreign, or cannot be asked.

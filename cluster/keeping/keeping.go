@@ -33,7 +33,7 @@ const (
 )
 
 // errOutbid ends a keeper that has heard of a later one.
-var errOutbid = errors.New("node: there is a later keeper")
+var errOutbid = errors.New("keeping: there is a later keeper")
 
 // A snapshot is what one keeper leaves to the next. It says nothing of what was in hand: the next
 // begins with nothing.

@@ -304,14 +304,21 @@ func (f *foreman) reload(ctx context.Context, name string, o *overseen) {
 	}
 }
 
+// removedVersion is that of a job that was deleted: one that is made anew under its name begins with 0.
+const removedVersion = -1
+
 // removed ends a job whose record is not in the store any more: what it has called would be called again, as all parts are
 // missing.
 func (f *foreman) removed(name string, o *overseen) {
+	if o.record.Version == removedVersion && !o.untold { // this word is its own
+		o.stale = false
+		return
+	}
 	if o.record.State == job.Running || o.record.State == job.Indexing {
 		f.sayf("job %s is no longer in the store, and ends", name)
 	}
 	*o = overseen{record: o.record, told: o.told}
-	o.record.State, o.record.Version = job.Canceled, -1 // one that is made anew under this name begins with 0
+	o.record.State, o.record.Version = job.Canceled, removedVersion
 	f.tellChanged(name)
 }
 

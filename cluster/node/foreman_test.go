@@ -148,6 +148,31 @@ func TestForemanSeesADeletedFolder(t *testing.T) {
 	told()
 }
 
+// The foreman hears its own words. That a job is deleted is said once, or each word would bring forth the next.
+func TestForemanSaysOnceThatAJobIsDeleted(t *testing.T) {
+	c := newCluster(t)
+	n, r := c.submitted(200)
+	f, _ := c.foremanAlone(n)
+	f.runsUntilQueued(t, r.Job)
+	heard, err := n.bus.Listen(bus.News, r.Job, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer heard.Close()
+	if err := job.Remove(t.Context(), n.home, r.Job); err != nil {
+		t.Fatal(err)
+	}
+	n.tellChanged(r.Job)
+	for range 2 { // the one that was said here, and the foreman's own
+		f.hearNews(t.Context(), <-heard.C)
+	}
+	select {
+	case <-heard.C:
+		t.Error("the foreman answers its own word")
+	case <-time.After(time.Second): // it would have come in a millisecond
+	}
+}
+
 // The order of events: a job is canceled; the keeper dies before he takes its chunks out of the queue. Then the
 // next one does: workers that begin later know nothing of the end of the job.
 func TestTheNextForemanEmptiesTheQueue(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 type Worker struct {
 	// Open makes the calls of a job, and of all jobs that ask alike while one of them is worked on.
 	Open   func(*job.Record) (*Caller, error)
-	Keeper keeping.Candidacy // "" is keeping.MayKeep
+	Keeper keeping.Candidacy // "" is keeping.PrefersKeep
 	// Concurrency is how many calls may be in flight; 0 means batch.DefaultConcurrency.
 	Concurrency int
 	// Options say how calls are tried again, and are for every job.
