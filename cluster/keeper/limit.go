@@ -28,7 +28,7 @@ type limit struct {
 	teams   map[string]*team
 	turns   []*team           // the same, in an order that does not depend on chance
 	binds   limiter.Dimension // what turns are counted in; None is requests
-	unit    uint64            // how often that has become another
+	unit    uint64            // counts changes of binds: charges of different units do not mix
 	floor   float64           // what the team had spent whose turn was latest
 	flow    float64           // units given in about a second
 	faded   time.Time

@@ -22,7 +22,7 @@ type peer struct {
 	wants    []permit.Cost
 	more     int
 	taken    int     // of these: permits for so many wait, or are on their way
-	remade   bool    // what waits was made anew for other calls since the latest grant
+	remade   bool    // offers were replaced, for other calls, since the latest grant
 	offers   []*held // permits that wait in the machine
 	outgoing []*held // granted, to be given
 	onWay    []*held // granted since, of which the worker did not know when it sent its latest ask
@@ -115,7 +115,7 @@ func (k *Keeper) arrived(now time.Time, p *peer, a *permit.Ask) {
 
 // want takes what a worker wants from now on, besides what is on its way to it. What waits for another call, or beyond
 // that, is withdrawn, the latest first: the worker's first call leaves first, and the permits of others would wait for it.
-// For other calls that happens once for each grant, as what is made anew waits behind those of other workers.
+// Offers are replaced at most once between two grants: a new offer waits behind those of other workers.
 func (k *Keeper) want(now time.Time, p *peer, wants []permit.Cost, more int) {
 	p.wants, p.more = append(p.wants[:0], wants...), more
 	kept := min(len(p.offers), max(0, p.wanted()-len(p.onWay)))

@@ -126,11 +126,11 @@ func (t *team) pop() *peer {
 	return p
 }
 
-// A charge is what was counted for a permit.
+// A charge is what a permit cost its team in turns.
 type charge struct {
 	units   float64
-	weighed float64 // the same, by the weight that its team had
-	unit    uint64  // limit.unit of then
+	weighed float64 // units divided by the weight of the team at that time
+	unit    uint64  // the limit's unit at that time
 }
 
 // spend counts a permit that is offered for the job.

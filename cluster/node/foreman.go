@@ -310,7 +310,7 @@ const removedVersion = -1
 // removed ends a job whose record is not in the store any more: what it has called would be called again, as all parts are
 // missing.
 func (f *foreman) removed(name string, o *overseen) {
-	if o.record.Version == removedVersion && !o.untold { // this word is its own
+	if o.record.Version == removedVersion && !o.untold { // the foreman hears its own word
 		o.stale = false
 		return
 	}
