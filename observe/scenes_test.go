@@ -139,8 +139,9 @@ func TestRunThatReadsNoMore(t *testing.T) {
 			t.Error(err)
 		}
 		p := <-looked
-		left := float64(sum.Succeeded-p.Answered) / perMinute
-		if p.State != Running || p.Held.By != "requests" || math.Abs(p.Ends.Likely.Minutes()-left) > 1 || left < 5 {
+		left := float64(sum.Succeeded-p.Answered) / perMinute // how much was read varies
+		near := max(1, left/30)                               // a call more or less of the sixty that were seen
+		if p.State != Running || p.Held.By != "requests" || math.Abs(p.Ends.Likely.Minutes()-left) > near || left < 5 {
 			t.Errorf("%v, held by %q, %d answered, ends in %v, want %.1f minutes (%+v)", p.State, p.Held.By, p.Answered, p.Ends.Likely, left, p.Ends)
 		}
 	})
