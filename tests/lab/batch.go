@@ -18,6 +18,9 @@ type Batch struct {
 	PerSecond   float64                // items that are really allowed, for rivals that are told so
 	Tokens      func(item int) float64 // what an item draws; nil: no tokens are counted
 	Estimate    float64                // what we think it draws, as a share of Tokens; 0: 1
+	Thought     func(item int) float64 // what we think it draws, where that is no share of Tokens; nil: see Estimate
+	Local       bool                   // the user says that the server is one's own
+	Period      time.Duration          // of the limits in headers, where their names tell it; 0: it has to be found out
 }
 
 func (b Batch) tokens(item int) float64 {
@@ -31,6 +34,9 @@ func (b Batch) cost(item int) limiter.Cost {
 	c := limiter.Cost{Requests: 1, Input: b.tokens(item)}
 	if b.Estimate > 0 {
 		c.Input *= b.Estimate
+	}
+	if b.Thought != nil {
+		c.Input = b.Thought(item)
 	}
 	return c
 }

@@ -27,7 +27,7 @@ const theRun machine.RunID = 1
 // config.
 func Headrace(law limiter.LawName) func(Batch, uint64) Law {
 	return func(b Batch, seed uint64) Law {
-		lane := machine.LaneConfig{Law: law, Limits: b.Told, Rate: limiter.RateConfig{Initial: b.Guess}}
+		lane := machine.LaneConfig{Law: law, Local: b.Local, Limits: b.Told, Rate: limiter.RateConfig{Initial: b.Guess}}
 		h := &headrace{batch: b, left: b.Items, machine: machine.New(machine.Config{Lane: lane, Seed: seed})}
 		h.machine.Step(start, machine.RunOpened(theRun, machine.RunConfig{Concurrency: b.Concurrency}))
 		items := make([]*machine.Item, b.Items)
@@ -40,11 +40,16 @@ func Headrace(law limiter.LawName) func(Batch, uint64) Law {
 	}
 }
 
-// Tell makes the law, if it is the machine, tell of its lane's changes as they
-// happen. Rivals have nothing to tell.
+// Tell makes the law, if it is the machine or several of them, tell of its lane's
+// changes as they happen. Rivals have nothing to tell.
 func Tell(law Law, listen func(machine.Transition)) {
-	if h, ok := law.(*headrace); ok {
-		h.listen = listen
+	switch l := law.(type) {
+	case *headrace:
+		l.listen = listen
+	case *processes:
+		for _, one := range l.laws {
+			Tell(one, listen)
+		}
 	}
 }
 
@@ -81,7 +86,7 @@ func (h *headrace) Ready(now time.Time) (calls []Call, wakeAt time.Time) {
 func (h *headrace) Ended(now time.Time, c Call, v sim.Verdict) bool {
 	g := c.ref.(machine.Grant)
 	o := machine.Outcome{
-		Latency: now.Sub(c.Sent), Directed: v.HasRetryAfter, RetryAfter: v.RetryAfter, Sightings: sightings(v),
+		Latency: now.Sub(c.Sent), Directed: v.HasRetryAfter, RetryAfter: v.RetryAfter, Sightings: sightings(v, h.batch.Period),
 	}
 	switch v.Kind {
 	case sim.Accepted:
@@ -105,7 +110,7 @@ func (h *headrace) Ended(now time.Time, c Call, v sim.Verdict) bool {
 
 // sightings are what the headers of an answer say, remainders rounded down as
 // providers do.
-func sightings(v sim.Verdict) []limiter.Sighting {
+func sightings(v sim.Verdict, period time.Duration) []limiter.Sighting {
 	if !v.HasHeaders {
 		return nil
 	}
@@ -113,7 +118,7 @@ func sightings(v sim.Verdict) []limiter.Sighting {
 	for d, q := range map[limiter.Dimension]sim.Quota{limiter.Requests: v.Requests, limiter.Tokens: v.Tokens} {
 		if q.Limit > 0 {
 			s = append(s, limiter.Sighting{
-				Dimension: d, Limit: q.Limit, Remaining: math.Floor(q.Remaining), Reset: q.Reset, HasReset: true,
+				Dimension: d, Limit: q.Limit, Window: period, Remaining: math.Floor(q.Remaining), Reset: q.Reset, HasReset: true,
 			})
 		}
 	}

@@ -47,6 +47,6 @@ func (r Report) PrintAgainst(w io.Writer, old Report) error {
 	if r.Vary != old.Vary || fmt.Sprint(r.Seeds) != fmt.Sprint(old.Seeds) {
 		warn = fmt.Sprintf("not the same numbers: before %+v, seeds %v\n", old.Vary, old.Seeds)
 	}
-	_, err := fmt.Fprintf(w, "\n%sbefore: %v\nnow:    %v\n%d of %d worlds differ.\n", warn, total(then), total(now), len(cells)-1, len(now))
+	_, err := fmt.Fprintf(w, "\n%sbefore\n%snow\n%s%d of %d worlds differ.\n", warn, totals(then), totals(now), len(cells)-1, len(now))
 	return err
 }

@@ -3,6 +3,7 @@ package bank
 import (
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +13,11 @@ import (
 
 func headrace() lab.Rival { return lab.Rivals()[0] }
 
+// all are the worlds and the weak points.
+func all(v Vary) []World { return slices.Concat(Worlds(v), WeakPoints(v)) }
+
 func titled(t *testing.T, title string) World {
-	for _, w := range Worlds(Usual) {
+	for _, w := range all(Usual) {
 		if w.Title() == title {
 			return w
 		}
@@ -30,6 +34,7 @@ func TestNothingIsLost(t *testing.T) {
 		"W7 shared pool", "W8 noisy, bucket 5 s", "W9 RPM and TPM, 5 s, told", "W10 drifts, 5 s", "W11 refusals charged, bucket 5 s",
 		"W12 replicas, 60 s", "W13 autoscaler", "W14 day's limit", "W16 no limit at all", "W17 two calls saved up, 60 a minute, headers",
 		"W18 24 s, told, windows 1 s", "W19 503, bucket 5 s, outage of a minute at 30 s", "W20 bucket 1 s, 200 a second",
+		"P2 own, no limit, 256 at work, outage of 10s", "P9 cost a few tokens low, own, bucket 1 s, 3 s", "P10 two processes, bucket 5 s",
 	} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
@@ -60,8 +65,8 @@ func TestSameEachTime(t *testing.T) {
 // Titles are what two reports are compared by: no two worlds share one, and no
 // number that is varied changes one.
 func TestTitles(t *testing.T) {
-	usual := Worlds(Usual)
-	varied := Worlds(Vary{Rate: 1.37, Chance: 1.6, Cap: 1.5, Status: 503, Answers: time.Second})
+	usual := all(Usual)
+	varied := all(Vary{Rate: 1.37, Chance: 1.6, Cap: 1.5, Status: 503, Answers: time.Second})
 	seen := map[string]bool{}
 	for i, w := range usual {
 		if seen[w.Title()] {
@@ -76,8 +81,8 @@ func TestTitles(t *testing.T) {
 
 // A varied world lasts about as long: it has more to do and more to do it with.
 func TestVariedLastsAsLong(t *testing.T) {
-	varied := Worlds(Vary{Rate: 1.37, Chance: 1.6, Cap: 1.5, Status: 429})
-	for i, w := range Worlds(Usual) {
+	varied := all(Vary{Rate: 1.37, Chance: 1.6, Cap: 1.5, Status: 429})
+	for i, w := range all(Usual) {
 		a, b := w.optimum(1, nil).Seconds(), varied[i].optimum(1, nil).Seconds()
 		if b/a < 0.85 || b/a > 1.2 {
 			t.Errorf("%s: %.1f s, varied %.1f s", w.Title(), a, b)
@@ -87,7 +92,7 @@ func TestVariedLastsAsLong(t *testing.T) {
 
 // Every optimum is over what the world allows in its whole length, whoever asks.
 func TestOptimaArePhysical(t *testing.T) {
-	for _, w := range Worlds(Usual) {
+	for _, w := range all(Usual) {
 		trip := (w.server.Answers.Mean() + 2*w.hop).Seconds()
 		least := 0.95 * float64(w.Items()) / float64(w.hands) * trip // as long as the hands need
 		if got := w.optimum(2, nil).Seconds(); got < min(least, trip/2) {
@@ -141,6 +146,30 @@ func TestTargets(t *testing.T) {
 	}
 	if s := total([]Result{good, slow}); s.met != 1 || s.asked != 2 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// Weak points change nothing in the total of the worlds: each has a line of its own.
+func TestTotalsApart(t *testing.T) {
+	world := Result{Items: 1000, Ratio: 1, Refused: 40, Target: asBucket}
+	weak := Result{Items: 1000, Ratio: 2, Refused: 7, Target: asShort, Weak: true}
+	alone := totals([]Result{world})
+	if got := totals([]Result{weak, world}); got != alone+totals([]Result{weak}) || !strings.Contains(got, "weak points: Σ ln ratio 0.69 · 7 refused") {
+		t.Errorf("%q", got)
+	}
+	if strings.Contains(alone, "weak") {
+		t.Errorf("%q", alone)
+	}
+	for _, w := range Worlds(Usual) {
+		if w.Weak {
+			t.Errorf("%q is among the worlds", w.Title())
+		}
+	}
+	for _, w := range WeakPoints(Usual) {
+		if !w.Weak || !w.Target.Asks() || !w.Run(headrace(), 1).Weak {
+			t.Errorf("%q is no weak point, or asks nothing", w.Title())
+			break
+		}
 	}
 }
 

@@ -12,7 +12,11 @@
 // and 1,000 calls allowed in flight; nothing is told, neither by the user nor by
 // headers.
 //
+// Weak points are further worlds, in which the law was found to be weak. Reports add
+// their figures up apart, so that the total of the worlds stays comparable.
+//
 // world.go says what a world is, traits.go what it may be made of; worlds.go and
-// more.go list them, and target.go says what is asked. run.go measures, report.go
-// prints, against.go compares, and trace.go tells one world second by second.
+// more.go list them, weak.go and weak_traits.go do the same for weak points, and
+// target.go says what is asked. run.go measures, report.go prints, against.go
+// compares, and trace.go tells one world second by second.
 package bank

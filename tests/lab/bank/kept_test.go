@@ -37,7 +37,7 @@ func (r Result) keeps() bool {
 // In no world anything is lost, repeated or left undone, and those that met their target
 // still do.
 func TestEveryWorld(t *testing.T) {
-	worlds := Worlds(Usual)
+	worlds := all(Usual)
 	worlds = worlds[:race.Fewer(len(worlds))]
 	results := Measure(worlds, headrace(), []uint64{keptSeed}, runtime.GOMAXPROCS(0))
 	if *update {

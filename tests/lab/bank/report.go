@@ -92,14 +92,42 @@ func (r Result) row() []string {
 
 var head = []string{"world", "ratio · refused (imposed)", "excess", "wasted", "most", "target", ""}
 
-// Print prints every world, and the totals.
+// Print prints every world, and the totals: those of the weak points apart.
 func (r Report) Print(w io.Writer) error {
 	cells := [][]string{head}
 	for _, result := range r.Results {
 		cells = append(cells, result.row())
 	}
-	_, err := io.WriteString(w, lab.Aligned(cells)+"\n"+total(r.Results).String()+"\n")
+	_, err := io.WriteString(w, lab.Aligned(cells)+"\n"+totals(r.Results))
 	return err
+}
+
+// totals has a line for the worlds and one for the weak points, so that the first remains
+// what it was before there were any.
+func totals(some []Result) string {
+	worlds, weak := apart(some)
+	switch {
+	case len(weak) == 0:
+		return total(worlds).String() + "\n"
+	case len(worlds) == 0:
+		return weakTotal + total(weak).String() + "\n"
+	default:
+		return total(worlds).String() + "\n" + weakTotal + total(weak).String() + "\n"
+	}
+}
+
+const weakTotal = "weak points: "
+
+// apart divides results into worlds and weak points.
+func apart(some []Result) (worlds, weak []Result) {
+	for _, r := range some {
+		if r.Weak {
+			weak = append(weak, r)
+		} else {
+			worlds = append(worlds, r)
+		}
+	}
+	return worlds, weak
 }
 
 // sum is what all worlds come to.

@@ -21,6 +21,7 @@ type Result struct {
 	Recovered time.Duration `json:"recovered"`
 	Repeated  int           `json:"repeated"` // items that were answered more than once, in all
 	Target    Target        `json:"target"`
+	Weak      bool          `json:"weak,omitempty"` // a weak point, see [WeakPoints]
 }
 
 // Excess are the refusals that chance did not impose, as a share of the items.
@@ -48,7 +49,7 @@ func (w World) setting(seed uint64) (lab.World, *gates.Server) {
 // Run measures a law once.
 func (w World) Run(law lab.Rival, seed uint64) Result {
 	setting, server := w.setting(seed)
-	h := setting.Run(law.New(setting.Batch, seed))
+	h := setting.Run(w.law(law, setting.Batch, seed))
 	return w.result(h, server, seed)
 }
 
@@ -59,7 +60,7 @@ func (w World) result(h lab.History, server *gates.Server, seed uint64) Result {
 		makespan = h.Stopped
 	}
 	r := Result{
-		World: w.Title(), Items: w.Items(), Target: w.Target, Ratio: makespan.Seconds() / optimum.Seconds(),
+		World: w.Title(), Items: w.Items(), Target: w.Target, Weak: w.Weak, Ratio: makespan.Seconds() / optimum.Seconds(),
 		Refused: float64(server.Refused), Imposed: float64(server.Imposed), Wasted: float64(server.Broken + server.Down),
 		Undone: 1 - float64(h.Done)/float64(w.Items()), Most: h.Attempts, Repeated: h.Repeated,
 	}

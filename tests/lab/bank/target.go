@@ -47,6 +47,22 @@ var (
 	asWell = Target{} // printed, and nothing asked
 )
 
+// What is asked in the weak points.
+var (
+	asLargeCalls   = Target{Ratio: 1.05}
+	asShortOutage  = Target{Ratio: 1.12, Excess: 0.01}
+	asOwnCap       = Target{Ratio: 1.12, Excess: 0.03}
+	asSilentTokens = Target{Ratio: 1.05, Excess: 0.03}
+	asGCRA         = Target{Ratio: 1.15, Excess: 0.03} // nothing to go by but refusals, of a shallow bucket
+	asMiddleware   = Target{Ratio: 1.25, Excess: 0.03}
+	asShort        = Target{Ratio: 1.15, Excess: 0.04}
+	asShortSpacing = Target{Ratio: 1.25, Excess: 0.04} // silence and spacing are the slowest lesson
+	asNearMiss     = Target{Ratio: 1.05, Excess: 0.01}
+	asTwo          = Target{Ratio: 1.15, Excess: 0.08} // each is the other's neighbour
+	asOwnThird     = Target{Ratio: 3, Excess: 0.03}
+	asOwnBreaks    = Target{Ratio: 4.5, Excess: 0.03}
+)
+
 // Asks reports whether anything is asked.
 func (t Target) Asks() bool { return t.Ratio > 0 }
 

@@ -16,7 +16,7 @@ func (w World) Trace(out io.Writer, law lab.Rival, seed uint64) error {
 	setting, server := w.setting(seed)
 	teller := &teller{out: out, refusal: server.Status}
 	setting.Watch = teller.watch
-	l := law.New(setting.Batch, seed)
+	l := w.law(law, setting.Batch, seed)
 	lab.Tell(l, teller.transition)
 	h := setting.Run(l)
 	teller.line()

@@ -178,12 +178,11 @@ const (
 // inTurns is what an item draws: small and large ones take turns, and within each
 // every octave has as many.
 func inTurns(item int) float64 {
-	u := float64((uint64(item+1)*0x9E3779B97F4A7C15)>>40) / (1 << 24)
 	from, to := small, middle
 	if item/turn%2 == 1 {
 		from, to = middle, large
 	}
-	return from * math.Pow(to/from, u)
+	return from * math.Pow(to/from, share(item))
 }
 
 func inTokens(w *World) { w.tokens = inTurns }

@@ -26,6 +26,7 @@ var Usual = Vary{Rate: 1, Chance: 1, Cap: 1, Status: 429}
 type World struct {
 	Family, Name string
 	Target       Target
+	Weak         bool // a weak point: its figures are added up apart
 
 	vary      Vary
 	items     int
@@ -35,6 +36,10 @@ type World struct {
 	hop       time.Duration
 	told      limiter.Limits
 	tokens    func(item int) float64
+	thought   func(item int) float64 // of tokens, by whoever makes the calls; nil: he knows
+	local     bool                   // the user says that the server is one's own
+	period    time.Duration          // that the names of its headers tell
+	processes int                    // that share the items; 0: one
 	neighbour lab.Neighbour
 	makers    []maker
 	server    gates.Config // without its gates and its seed
@@ -74,8 +79,16 @@ const mostWorkers = 256
 func (w World) batch() lab.Batch {
 	return lab.Batch{
 		Items: w.Items(), Concurrency: w.hands, Workers: min(w.hands, mostWorkers), Told: w.told,
-		PerSecond: w.bound(), Tokens: w.tokens,
+		PerSecond: w.bound(), Tokens: w.tokens, Thought: w.thought, Local: w.local, Period: w.period,
 	}
+}
+
+// law is the one that the world happens to, in as many processes as it has.
+func (w World) law(of lab.Rival, b lab.Batch, seed uint64) lab.Law {
+	if w.processes > 1 {
+		return lab.Processes(w.processes, of.New)(b, seed)
+	}
+	return of.New(b, seed)
 }
 
 // bound is about how many calls a second the world allows, for rivals that are

@@ -12,7 +12,7 @@
 //	as long as the n-th call that the server admits.
 //
 // What depends on the rate of a limit is in rate.go; what saves up in bucket.go;
-// what counts in window.go; what counts those at work in cap.go; what refuses by
+// what counts in window.go, and as middlewares do in middleware.go; what counts those at work in cap.go; what refuses by
 // chance or by load in chance.go and pool.go; what is made of several in
 // replicas.go and scaler.go. server.go judges calls, answer.go says how long they
 // take, header.go what a server tells, truly or not, and clairvoyant.go is the

@@ -92,7 +92,7 @@ func (b *bankFlags) pick(expression string) ([]bank.World, error) {
 		return nil, fmt.Errorf("-worlds: %w", err)
 	}
 	var some []bank.World
-	for _, w := range bank.Worlds(b.vary) {
+	for _, w := range append(bank.Worlds(b.vary), bank.WeakPoints(b.vary)...) {
 		if match.MatchString(w.Title()) {
 			some = append(some, w)
 		}

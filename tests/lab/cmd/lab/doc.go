@@ -13,5 +13,6 @@
 //	lab -bank -save old.json
 //	lab -bank -against old.json
 //	lab -bank -seeds 100,101,102 -rate 1.37 -chance 1.6 -cap 1.5
+//	lab -bank -worlds '^W' or '^P': the worlds, or the weak points, alone
 //	lab -trace 'W5 cap 8, 100' -seeds 1
 package main

@@ -1,0 +1,210 @@
+package bank
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/headrace/headrace/tests/lab/gates"
+)
+
+// WeakPoints are worlds in which the law was found to be weak, varied. Their figures are
+// added up apart from those of [Worlds]. Each list names its question, and its target
+// follows from the question: what a client could do that knows no more than the law.
+func WeakPoints(v Vary) []World {
+	all := slices.Concat(
+		largeCalls(v), shortOutages(v), ownCaps(v), ownSpacing(v), silentTokens(v), gcra(v),
+		middlewares(v), shortJobs(v), nearMisses(v), twoProcesses(v), ownChances(v),
+	)
+	for i := range all {
+		all[i].Weak = true
+	}
+	return all
+}
+
+// largeCalls ask: is a limit that the user told never refused and used whole, if a few calls
+// fill its minute?
+func largeCalls(v Vary) []World {
+	var worlds []World
+	for _, percent := range []float64{90, 150} {
+		worlds = append(worlds, v.world("P1", fmt.Sprintf("told in tokens, one call in ten of %v %% of a minute", percent),
+			asLargeCalls, items(600), toldMixed(percent)))
+	}
+	for _, percent := range []float64{20, 50, 97} {
+		worlds = append(worlds, v.world("P1", fmt.Sprintf("told in tokens, calls of %v %% of a sliding minute", percent),
+			asLargeCalls, items(240), toldSliding(percent)))
+	}
+	return append(worlds, v.world("P1", "told in tokens, calls of 60 % of a minute, on a server of one's own",
+		asLargeCalls, own, nearby, limit(100/60.), items(120), toldTokens(60)))
+}
+
+// shortOutages ask: is an outage forgotten once it is over? Its 503s mean no limit. All
+// places are taken when it begins, and the work is a minute's.
+func shortOutages(v Vary) []World {
+	var worlds []World
+	for _, d := range []time.Duration{5 * tick, 10 * tick, 14 * tick} {
+		one := func(name string, traits ...trait) {
+			worlds = append(worlds, v.world("P2", fmt.Sprintf("%s, outage of %v", name, d), asShortOutage,
+				append(traits, answers(tick, 0), outageOf(30*tick, d))...))
+		}
+		one("no limit, 256 at work", hands(256), items(15000))
+		one("bucket 5 s, 200 a second", limit(12000), hands(512), bucket(5*tick), items(13000))
+		one("own, no limit, 256 at work", own, nearby, hands(256), items(15000))
+	}
+	return worlds
+}
+
+// ownCaps ask: is it found out how many calls a server of one's own takes at once, at any
+// length of answers? Each lasts half a minute at least.
+func ownCaps(v Vary) []World {
+	var worlds []World
+	one := func(most float64, median time.Duration, sigma float64) {
+		worlds = append(worlds, v.world("P3", fmt.Sprintf("own, cap %v, %v, σ %v", most, median, sigma), asOwnCap,
+			own, nearby, hands(256), capped(most), answers(median, sigma), items(max(400, int(30*most/median.Seconds())))))
+	}
+	for _, median := range []time.Duration{30 * millis, 200 * millis, tick, 2 * tick} {
+		for _, most := range []float64{4, 8, 16, 64} {
+			one(most, median, 0.3)
+		}
+		one(8, median, 0)
+		one(64, median, 0)
+	}
+	return worlds
+}
+
+// ownSpacing asks: are the first calls as few as the headers of the first answer will ask?
+func ownSpacing(v Vary) []World {
+	one := func(perMinute float64, n int, t Target) World {
+		return v.world("P4", fmt.Sprintf("own, spacing, %v a minute, headers, %d items", perMinute, n), t,
+			own, nearby, limit(perMinute), spacing, headers, answers(200*millis, 0.3), hands(64), items(n))
+	}
+	return []World{
+		one(60, 100, asStrict), one(120, 100, asStrict), one(120, 600, asStrict),
+		one(600, 100, asSpacing), one(600, 600, asSpacing),
+	}
+}
+
+// silentTokens ask: is it found out that tokens are limited, where requests are as well?
+func silentTokens(v Vary) []World {
+	both := func(span time.Duration, draws func(int) float64) trait {
+		return func(w *World) { w.tokens = draws; requestBucket(span)(w); tokenBucket(span)(w) }
+	}
+	return []World{
+		v.world("P5", "RPM and TPM, 60 s, silent, mixed", asSilentTokens, both(minute, mixed)),
+		v.world("P5", "RPM and TPM, 5 s, silent, mixed", asSilentTokens, both(5*tick, mixed)),
+		v.world("P5", "RPM and TPM, 60 s, silent, few large", asSilentTokens, both(minute, fewLarge)),
+		v.world("P5", "RPM and TPM, 60 s, silent, in turns", asSilentTokens, both(minute, inTurns)),
+		v.world("P5", "own, RPM and TPM, 60 s, silent, mixed", asSilentTokens, own, nearby, both(minute, mixed)),
+	}
+}
+
+// gcra asks: are headers seen to be misread? Their limit is the burst, and what is read is
+// "21 a minute" of names that tell no period, and "21 a second" of x-ratelimit-limit.
+func gcra(v Vary) []World {
+	const holds = 21
+	one := func(name string, perMinute float64, n int, more ...trait) World {
+		return v.world("P6", "GCRA "+name, asGCRA, append([]trait{
+			limit(perMinute), items(n), hands(64), answers(100*millis, 0.3), bucketOf(holds), headers, lying(gates.AsGCRA(holds)),
+		}, more...)...)
+	}
+	return []World{
+		one("50 a second, read as 21 a minute", 3000, 2000),
+		one("50 a second, read as 21 a second", 3000, 2000, bySecond),
+		one("5 a second, read as 21 a minute", 300, 600),
+		one("5 a second, read as 21 a second", 300, 600, bySecond),
+		one("50 a second, read as 21 a minute, own", 3000, 2000, own, nearby),
+		one("50 a second, read as 21 a second, own", 3000, 2000, own, nearby, bySecond),
+	}
+}
+
+// middlewares ask: is what a window of ten seconds lets in used, however it is counted and
+// whatever its headers look like?
+func middlewares(v Vary) []World {
+	const width = 10 * tick
+	var worlds []World
+	for _, kind := range []struct {
+		name   string
+		traits []trait
+	}{
+		{"httprate", []trait{counter(width, false), named(width), xRateLimit}},
+		{"HAProxy", []trait{counter(width, true)}},
+		{"ulule", []trait{expiring(width), xRateLimit}},
+		{"plain windows", []trait{windows(width)}},
+	} {
+		worlds = append(worlds,
+			v.world("P7", "own, 200 in 10 s, "+kind.name, asMiddleware,
+				append([]trait{own, nearby, limit(1200), answers(100*millis, 0), hands(64), items(2000)}, kind.traits...)...),
+			v.world("P7", "200 in 10 s, 1 s answers, "+kind.name, asMiddleware,
+				append([]trait{limit(1200), answers(tick, 0.3), hands(64), items(2000)}, kind.traits...)...))
+	}
+	quick := func(w *World) {
+		own(w)
+		nearby(w)
+		limit(3000)(w)
+		answers(100*millis, 0)(w)
+		hands(64)(w)
+		items(1000)(w)
+	}
+	return append(worlds,
+		v.world("P7", "own, 50 in 1 s, HAProxy", asMiddleware, quick, counter(tick, true)),
+		v.world("P7", "own, spacing of 50 a second, nginx", asMiddleware, quick, spacing, overloaded))
+}
+
+// shortJobs ask: what does the lesson cost where there is little time to use it? What a
+// window or a full bucket gives away at once is left out: nobody can know of it in time.
+func shortJobs(v Vary) []World {
+	var worlds []World
+	for _, n := range []int{300, 600, 1000} {
+		one := func(name string, target Target, t trait) {
+			worlds = append(worlds, v.world("P8", fmt.Sprintf("%s, %d items", name, n), target, t, items(n)))
+		}
+		one("bucket 5 s", asShort, bucket(5*tick))
+		one("bucket 1 s", asShort, bucket(tick))
+		one("spacing", asShortSpacing, spacing)
+		if n == 1000 {
+			one("bucket 60 s", asShort, bucket(minute))
+			one("windows 10 s", asShort, windows(10*tick))
+			one("sliding 10 s", asShort, sliding(10*tick))
+		}
+	}
+	return worlds
+}
+
+// nearMisses ask: is a cost that is a few tokens low taken for what it is, and not for a
+// cap? A call leaves when headers say that its tokens are there, and a few are missing.
+func nearMisses(v Vary) []World {
+	one := func(name string, span, median time.Duration, more ...trait) World {
+		return v.world("P9", "cost a few tokens low, "+name, asNearMiss, append([]trait{
+			guessedLow, hands(64), items(1200), tokensOf(span), headers, answers(median, 0.3), nearby,
+		}, more...)...)
+	}
+	return []World{
+		one("own, bucket 1 s, 300 ms", tick, 300*millis, own),
+		one("own, bucket 1 s, 3 s", tick, 3*tick, own),
+		one("own, bucket of a call, 300 ms", 200*millis, 300*millis, own),
+		one("bucket 1 s, 300 ms", tick, 300*millis),
+	}
+}
+
+// twoProcesses ask: do two runs that know nothing of each other share a limit that nobody
+// tells?
+func twoProcesses(v Vary) []World {
+	return []World{
+		v.world("P10", "two processes, bucket 5 s, 1,000 items", asTwo, twice, bucket(5*tick), items(1000)),
+		v.world("P10", "two processes, bucket 5 s", asTwo, twice, bucket(5*tick)),
+		v.world("P10", "two processes, bucket 60 s", asTwo, twice, bucket(minute)),
+		v.world("P10", "two processes, windows 10 s", asTwo, twice, windows(10*tick)),
+	}
+}
+
+// ownChances ask: does a server of one's own that refuses by chance run at full speed soon?
+// W15 and W20 ask less of servers of others.
+func ownChances(v Vary) []World {
+	quick := func(w *World) { own(w); nearby(w); answers(100*millis, 0)(w); hands(256)(w); items(5000)(w) }
+	half := named(500 * millis)
+	return []World{
+		v.world("P11", "own, shed 0.3", asOwnThird, quick, shed(0.3)),
+		v.world("P11", "own, shed 0.3, 503", asOwnThird, quick, shed(0.3), overloaded),
+		v.world("P11", "own, 0.1 500s + 0.1 429s, RA 0.5 s", asOwnBreaks, quick, shed(0.1), half, breaks(0.1)),
+	}
+}
