@@ -166,13 +166,20 @@ func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Req
 	if c.cfg.InBody != "" && rawjson.IsObject(rawjson.Trim(body)) {
 		body = inPlaceOfModel(body, c.cfg.InBody)
 	}
+	if !c.foreign {
+		ctx = watched(ctx)
+	}
 	if s := c.newStreamed(ctx, operation, r.Model, body); s != nil {
 		ctx, body = s, c.streams.StreamBody(operation, body, s.counts)
 	}
 	if req, err = c.blank(ctx, operation, r.Model); err != nil {
 		return nil, false, err
 	}
-	load(req, body)
+	if c.foreign {
+		loadNoting(req, body)
+	} else {
+		load(req, body)
+	}
 	if c.asks {
 		err = c.cfg.Auth.Apply(ctx, req, body)
 	}

@@ -2,13 +2,44 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"sync/atomic"
 )
 
-// upload is the body of a request on its way out. It is first read when there is a connection
-// to write it to.
+// departure is the context of a request that goes out by net/http's own transport. It notes
+// whether the request left: it leaves when there is a connection to write it to.
+//
+// The body cannot note it there. net/http sends headers and body in one packet only if the body is
+// of a type of its own, and in two, with twice the system calls, if the body is of ours.
+type departure struct {
+	context.Context
+	left  atomic.Bool
+	trace httptrace.ClientTrace
+}
+
+// departureKey finds the departure in a request's context.
+type departureKey struct{}
+
+// watched returns a context of which hasLeft knows the departure.
+func watched(ctx context.Context) context.Context {
+	d := &departure{Context: ctx}
+	d.trace.WroteHeaders = func() { d.left.Store(true) }
+	return httptrace.WithClientTrace(d, &d.trace)
+}
+
+// Value answers for the departure, and asks further for the rest.
+func (d *departure) Value(key any) any {
+	if key == (departureKey{}) {
+		return d
+	}
+	return d.Context.Value(key)
+}
+
+// upload is the body of a request on its way out by a transport of the user's, which may not tell
+// when it writes. The body is first read when there is a connection to write it to.
 type upload struct {
 	left  atomic.Bool // some of it was read
 	first reader
@@ -22,6 +53,13 @@ type reader struct {
 
 // load gives a request its body. A connection that was closed as it was used needs the body again.
 func load(req *http.Request, body []byte) {
+	req.ContentLength = int64(len(body))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Body = io.NopCloser(bytes.NewReader(body))
+}
+
+// loadNoting gives a request a body that notes whether it was read.
+func loadNoting(req *http.Request, body []byte) {
 	u := new(upload)
 	u.first.Reset(body)
 	u.first.of = u
@@ -33,14 +71,17 @@ func load(req *http.Request, body []byte) {
 	}
 }
 
-// hasLeft reports whether any of a request's body was read. Of a body that is not ours nothing is
+// hasLeft reports whether any of a request left. Of one whose departure nobody notes nothing is
 // known, so it has.
 func hasLeft(req *http.Request) bool {
 	if req == nil {
 		return true
 	}
-	r, ours := req.Body.(*reader)
-	return !ours || r.of.left.Load()
+	if r, is := req.Body.(*reader); is {
+		return r.of.left.Load()
+	}
+	d, is := req.Context().Value(departureKey{}).(*departure)
+	return !is || d.left.Load()
 }
 
 // Read notes that the body leaves.

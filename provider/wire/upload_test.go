@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/headrace/headrace/provider"
@@ -112,7 +113,7 @@ func TestUpload(t *testing.T) {
 		},
 	} {
 		req := new(http.Request)
-		if load(req, []byte("body")); hasLeft(req) || req.ContentLength != 4 {
+		if loadNoting(req, []byte("body")); hasLeft(req) || req.ContentLength != 4 {
 			t.Errorf("%s: it has left before; %d bytes", name, req.ContentLength)
 		}
 		again, err := req.GetBody()
@@ -127,5 +128,66 @@ func TestUpload(t *testing.T) {
 	}
 	if !hasLeft(nil) || !hasLeft(&http.Request{Body: http.NoBody}) {
 		t.Error("a body that is not ours has not left")
+	}
+}
+
+// writes counts how often a connection is written to.
+type writes struct {
+	net.Conn
+	n *atomic.Int64
+}
+
+func (w writes) Write(p []byte) (int, error) {
+	w.n.Add(1)
+	return w.Conn.Write(p)
+}
+
+// Headers and body of a request leave by one write: a second one would be a packet more, and a
+// system call.
+func TestRequestIsOneWrite(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, chat)
+	}))
+	defer server.Close()
+	c, err := New(local(Config{BaseURL: server.URL}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdle()
+	var n atomic.Int64
+	c.http.Transport.(*provider.Transport).Base.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		return writes{conn, &n}, err
+	}
+	const calls = 3
+	for range calls {
+		if _, err := c.Do(t.Context(), chatRequest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n.Load() != calls {
+		t.Errorf("%d writes for %d requests", n.Load(), calls)
+	}
+}
+
+// A request that waits for a connection of net/http's own transport has not left, and its time
+// being up changes nothing of that.
+func TestWaitingRequestHasNotLeft(t *testing.T) {
+	c, err := New(local(Config{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	c.http.Transport.(*provider.Transport).Base.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+		cancel(context.DeadlineExceeded)
+		return nil, context.Canceled
+	}
+	ctx, rec := provider.WithRecorder(ctx)
+	_, err = c.Do(ctx, chatRequest)
+	told := rec.Snapshot()
+	if got := told.Doubtful(err); got != (provider.Doubtful{}) || told.Sent || !errors.Is(err, provider.Timeout) {
+		t.Errorf("%+v, sent %t: %v", got, told.Sent, err)
 	}
 }
