@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"net/http"
+	"sync"
 
 	"github.com/headrace/headrace/provider/rawjson"
 )
@@ -65,6 +66,15 @@ type look struct {
 	choice choice // the first, or the first candidate
 }
 
+// wide is more members than most answers have at their top. They are found as the answer is checked;
+// more of them would take memory as a server pleases.
+const wide = 16
+
+// parsers have room for the members of an answer.
+var parsers = sync.Pool{New: func() any {
+	return &rawjson.Parser{Members: make([]rawjson.Member, 0, wide), Most: wide}
+}}
+
 // choice is what is asked about a choice of a chat completion.
 type choice struct{ raw, err, finish, message []byte }
 
@@ -76,29 +86,51 @@ func (l *look) at(body []byte) (kind Kind, fault string) {
 		return EmptyAnswer, "an empty body"
 	case trimmed[0] == '<':
 		return TransportFault, prose(trimmed)
-	case !rawjson.Valid(trimmed):
+	case !l.parse(trimmed):
 		return TransportFault, "the body is cut short or not JSON"
 	}
-	l.read(trimmed)
 	return Unknown, ""
 }
 
-// read takes the values that are asked for: of two of a name, the first.
-func (l *look) read(body []byte) {
+// parse reads a body if it is JSON, and reports whether it is.
+func (l *look) parse(body []byte) bool {
+	p := parsers.Get().(*rawjson.Parser)
+	good := p.Parse(body)
+	if good {
+		l.read(body, p.Members)
+	}
+	clear(p.Members) // they point into the body
+	parsers.Put(p)
+	return good
+}
+
+// read takes the values that are asked for: of two of a name, the first. members are the first of
+// a body that is an object, and all if there are fewer than wide.
+func (l *look) read(body []byte, members []rawjson.Member) {
 	if l.root, l.listed = body, body[0] == '['; l.listed {
 		l.root = rawjson.First(body)
 	}
 	if !isObject(l.root) {
 		return
 	}
-	for w := rawjson.WalkIn(l.root); w.Next(); {
-		value := w.Skip()
-		if to := l.field(w.Name); to != nil && *to == nil {
-			*to = value
+	if l.listed || len(members) == wide {
+		for w := rawjson.WalkIn(l.root); w.Next(); {
+			l.note(w.Name, w.Skip())
+		}
+	} else {
+		for i := range members {
+			l.note(members[i].Name, members[i].Value)
 		}
 	}
 	if l.choice.read(rawjson.First(l.choices)); rawjson.IsNull(l.choice.raw) {
 		l.choice.read(rawjson.First(l.candidates))
+	}
+}
+
+// note takes a value if it is asked for.
+func (l *look) note(name, value []byte) {
+	if to := l.field(name); to != nil && *to == nil {
+		*to = value
 	}
 }
 

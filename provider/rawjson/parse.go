@@ -22,6 +22,7 @@ type Parser struct {
 	// the text and are good until the next one is parsed.
 	Members []Member
 	Skim    bool // Members are not wanted
+	Most    int  // the first so many Members are wanted; 0: all
 	Around  int  // how deep the text is to stand in another, whose levels count; then with Skim alone
 	Breaks  bool // there are line breaks around the text's values
 
@@ -161,7 +162,7 @@ func (p *Parser) member(b []byte, start, depth int) int {
 	}
 	i = p.gap(b, i+1)
 	end := p.value(b, i, depth+1)
-	if depth == 1 && end >= 0 && !p.Skim {
+	if depth == 1 && end >= 0 && !p.Skim && (p.Most == 0 || len(p.Members) < p.Most) {
 		p.Members = append(p.Members, Member{
 			Name: Unquote(b[start:named]), Value: b[i:end], Raw: b[start:end], Start: start, End: end,
 		})
