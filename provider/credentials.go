@@ -3,6 +3,7 @@ package provider
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -19,15 +20,28 @@ var credentialParameters = map[string]bool{
 	"x-amz-security-token": true, "x-amz-signature": true, "sig": true,
 }
 
+// hasCredentials reports whether any header is one of credentialHeaders. A request has few headers:
+// to go through them costs less than to look for each name.
+func hasCredentials(h http.Header) bool {
+	for name := range h {
+		if slices.Contains(credentialHeaders[:], name) {
+			return true
+		}
+	}
+	return false
+}
+
 // appendCredentials appends what a request proves with who sends it.
 func appendCredentials(out []string, req *http.Request) []string {
-	for _, name := range credentialHeaders {
-		for _, v := range req.Header[name] {
-			// "Bearer KEY": an echo may have the key alone.
-			if _, key, ok := strings.Cut(v, " "); ok {
-				v = key
+	if hasCredentials(req.Header) {
+		for _, name := range credentialHeaders {
+			for _, v := range req.Header[name] {
+				// "Bearer KEY": an echo may have the key alone.
+				if _, key, ok := strings.Cut(v, " "); ok {
+					v = key
+				}
+				out = append(out, v)
 			}
-			out = append(out, v)
 		}
 	}
 	if req.URL == nil || req.URL.RawQuery == "" {

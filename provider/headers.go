@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -333,12 +334,14 @@ var requestIDs = []string{
 }
 
 // RequestID returns the id by which the provider knows the request, "" if the
-// headers name none.
+// headers name none. It goes through the headers once: to look for each name costs three times
+// as much, in every answer.
 func RequestID(h http.Header) string {
-	for _, name := range requestIDs {
-		if id := first(h, name); id != "" {
-			return clip(id, maxWord)
+	id, rank := "", len(requestIDs)
+	for name, values := range h {
+		if i := slices.Index(requestIDs[:rank], name); i >= 0 && len(values) > 0 && values[0] != "" {
+			id, rank = values[0], i
 		}
 	}
-	return ""
+	return clip(id, maxWord)
 }

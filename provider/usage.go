@@ -185,6 +185,10 @@ const noContent = "no_content"
 // Refused, in small letters or capitals; both are answers all the same. It is false
 // for every other reason.
 func FinishKind(finish string) (Kind, bool) {
+	switch finish { // the usual words, of which no small letters are made
+	case "", "stop", "STOP", "end_turn":
+		return Unknown, false
+	}
 	switch word := strings.ToLower(finish); word {
 	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded":
 		return Truncated, true

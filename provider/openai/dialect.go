@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"strings"
@@ -42,8 +43,12 @@ func (Dialect) Body(r provider.Request) ([]byte, error) {
 	return r.Body, nil
 }
 
-// notAtOnce names what in a body asks for anything but the whole answer in one value.
+// notAtOnce names what in a body asks for anything but the whole answer in one value. Most bodies
+// have no true in them, and are not walked through.
 func notAtOnce(body []byte) string {
+	if !bytes.Contains(body, []byte("true")) {
+		return ""
+	}
 	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
 		switch string(w.Name) {
 		case "stream", "background":
