@@ -89,7 +89,7 @@ func (r *Recorder) end(e *batch.End) {
 	}
 	mark := provider.Unknown
 	if e.Err == nil {
-		mark = markOf(e.Finish)
+		mark, _ = provider.FinishKind(e.Finish)
 	}
 	asked := e.Err == nil || e.Usage != (provider.Usage{})
 	usd, priced := 0.0, false
@@ -126,18 +126,6 @@ func (r *Recorder) end(e *batch.End) {
 		t.unpriced++
 	}
 	s.mu.Unlock()
-}
-
-// markOf tells answers that ended at their length limit, and those that a content filter has
-// cut short or emptied, from all others. The usual words are not looked up: that would make
-// small letters of them first.
-func markOf(finish string) provider.Kind {
-	switch finish {
-	case "", "stop", "STOP", "end_turn":
-		return provider.Unknown
-	}
-	k, _ := provider.FinishKind(finish)
-	return k
 }
 
 // price asks what an item cost.
