@@ -43,6 +43,9 @@ type KeySet struct{ sums keys.Set }
 
 // Has reports whether an item with this key has ended; false for what is no key.
 func (s *KeySet) Has(key string) bool {
+	if s.Len() == 0 {
+		return false
+	}
 	sum, ok := keys.Parse([]byte(key))
 	if !ok {
 		return false

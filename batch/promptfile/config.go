@@ -105,7 +105,7 @@ type Fields struct {
 // Watch is told at once what happens. A nil function is told nothing; none may block.
 type Watch struct {
 	Checked func(items int)          // of Plan, every million items
-	Ended   func(*Result)            // an item that ended, in the goroutine of Run, before its line is saved
+	Ended   func(*Result)            // an item that ended, in the goroutine of Run, before its line is saved; it is not to be kept
 	Skipped func(*prompts.LineError) // a bad or untranslatable line that goes to the errors file, in the goroutine that reads
 	// Renamed is told an item whose id bears another question's result in the output, in
 	// the goroutine that reads: it has another by now, and was the old one.

@@ -65,16 +65,17 @@ func (in *intake) take(req prompts.Request) *Item {
 		return nil
 	}
 	in.given++
-	in.name(&req)
-	return in.maker.Item(req)
+	was := req.ID
+	req.ID = in.past.freeID(was)
+	it := in.maker.Item(req)
+	if it.ID != was {
+		in.rename(&it.Request, was)
+	}
+	return it
 }
 
-// name gives an item another id, if the result of another question bears its own.
-func (in *intake) name(req *prompts.Request) {
-	was := req.ID
-	if req.ID = in.past.freeID(was); req.ID == was {
-		return
-	}
+// rename tells of an item that has another id, as the result of another question bears its own.
+func (in *intake) rename(req *prompts.Request, was string) {
 	in.renamed++
 	if in.cfg.Watch.Renamed != nil {
 		in.cfg.Watch.Renamed(req, was)
