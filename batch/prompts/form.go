@@ -87,7 +87,8 @@ func (f *fields) bodySlot(name []byte) *[]byte {
 // refused: which of the two a server would read is anyone's guess. A query and documents decide
 // nothing but in a rerank, which checkTwice looks at.
 func (f *fields) sort(ms []rawjson.Member) *LineError {
-	for _, m := range ms {
+	for i := range ms {
+		m := &ms[i]
 		at := f.slot(m.Name)
 		if at == nil {
 			continue
@@ -166,6 +167,9 @@ func (f *fields) questions() [8]question {
 // form tells the forms apart by the field that only one of them has. Two such fields are refused, as
 // one of them would not be sent. Beside a prompt they may be columns of a data set.
 func (f *fields) form() (Form, *LineError) {
+	if f.isChat() {
+		return FormBody, nil
+	}
 	var one *question
 	all := f.questions()
 	isPrompt := rawjson.IsString(f.prompt) || len(f.prompt) > 0 && f.prompt[0] == '['
@@ -191,6 +195,12 @@ func (f *fields) form() (Form, *LineError) {
 		return FormPrompt, nil // null, which is said
 	}
 	return 0, complain(ErrShape, adviceFix, "unknown shape: body, messages, input and prompt are all missing")
+}
+
+// isChat reports whether a line has messages and no other question, as most lines do.
+func (f *fields) isChat() bool {
+	return !rawjson.IsNull(f.messages) && f.prompt == nil && f.body == nil && f.url == nil &&
+		f.params == nil && f.input == nil && f.request == nil && f.modelInput == nil
 }
 
 // ranks reports whether a line without any question asks for documents to be ranked. Where
