@@ -63,6 +63,11 @@ func hintsOf[In any](c *config) (hints[In], error) {
 // not its zero value: that of an interface has no methods.
 func says[In, Hint any]() bool { return reflect.TypeFor[In]().Implements(reflect.TypeFor[Hint]()) }
 
+// mayBeMeasured reports whether an Out may be [Measured]: an interface may hold anything.
+func mayBeMeasured[Out any]() bool {
+	return says[Out, Measured]() || reflect.TypeFor[Out]().Kind() == reflect.Interface
+}
+
 // override replaces a hint by the one of an option. Options know no type
 // parameters, so that theirs fit the items is found out here.
 func override[F any](hint *F, given any, option string) error {

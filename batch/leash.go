@@ -118,7 +118,7 @@ type numberKey struct{}
 func (c *callContext) Value(key any) any {
 	switch key {
 	case laneKey{}:
-		return c.lane
+		return &c.lane // a pointer: a string would be copied to the heap
 	case numberKey{}:
 		return c.number
 	}
@@ -136,6 +136,8 @@ func CallFrom(ctx context.Context) int {
 // a context that is not a call's. A function that serves several keys or
 // endpoints chooses by it.
 func LaneFrom(ctx context.Context) string {
-	lane, _ := ctx.Value(laneKey{}).(string)
-	return lane
+	if lane, is := ctx.Value(laneKey{}).(*string); is {
+		return *lane
+	}
+	return ""
 }

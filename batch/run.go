@@ -144,12 +144,14 @@ func Stream[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Ou
 // the field.
 type run[In, Out any] struct {
 	*config
-	items  iter.Seq[In]
-	fn     Func[In, Out]
-	hints  hints[In]
-	began  time.Time
-	abort  context.CancelCauseFunc
-	parent context.Context // the caller's: its end is the reason, not ours
+	items iter.Seq[In]
+	fn    Func[In, Out]
+	hints hints[In]
+	// measured says that an Out may be Measured.
+	measured bool
+	began    time.Time
+	abort    context.CancelCauseFunc
+	parent   context.Context // the caller's: its end is the reason, not ours
 
 	coordinator *coordinator.Coordinator
 	session     *coordinator.Session
@@ -191,7 +193,7 @@ func start[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out
 		return nil, err
 	}
 	r := &run[In, Out]{
-		config: c, items: items, fn: fn, hints: hints, parent: ctx, began: c.clock.Now(),
+		config: c, items: items, fn: fn, hints: hints, measured: mayBeMeasured[Out](), parent: ctx, began: c.clock.Now(),
 		over: make(chan Summary, 1), hookErr: make(chan error, 1),
 	}
 	ctx, r.abort = context.WithCancelCause(ctx)
@@ -339,7 +341,14 @@ func (r *run[In, Out]) give(yield func(Result[In, Out], error) bool) (stayed boo
 	line := newOrder[In, Out](r.inOrder, cap(r.results))
 	for j := range r.results {
 		result := j.take()
-		r.note(result)
+		r.note(&result)
+		if !r.inOrder { // the order would copy it twice more
+			r.payBack()
+			if !yield(result, nil) {
+				return false
+			}
+			continue
+		}
 		for ready, ok := line.push(result); ok; ready, ok = line.pop() {
 			r.payBack()
 			if !yield(ready, nil) {
@@ -378,7 +387,7 @@ func (r *run[In, Out]) payBack() {
 }
 
 // note adds a result to the summary.
-func (r *run[In, Out]) note(result Result[In, Out]) {
+func (r *run[In, Out]) note(result *Result[In, Out]) {
 	switch {
 	case result.Err == nil:
 		r.sum.Succeeded++
@@ -401,7 +410,8 @@ func (r *run[In, Out]) note(result Result[In, Out]) {
 // the run went, if anybody stayed to hear it.
 func (r *run[In, Out]) end(stayed bool) error {
 	for j := range r.results { // those that nobody wanted count all the same
-		r.note(j.take())
+		result := j.take()
+		r.note(&result)
 	}
 	r.ask <- stayed && r.sum.NotRun == 0 && r.tooMany() == nil // has room
 	r.sum.Counters, r.sum.Dropped = r.session.Final()

@@ -168,7 +168,7 @@ func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant) (value O
 	if ctx.limit > 0 {
 		ctx.Recorder.SetClock(ctx)
 	}
-	value, e.err = protect(ctx, r.fn, j.result.Item)
+	value, e.err = protect(ctx, r.fn, j.result.Item, r.measured)
 	e.latency = r.clock.Now().Sub(begun)
 	e.record = ctx.Recorder.Snapshot()
 	if e.err == nil && r.filteredFails && provider.IsFiltered(e.record.Finish) {
@@ -225,11 +225,15 @@ func timedOut(err error, limit time.Duration) error {
 }
 
 // protect calls the function, and makes an error of its panic. The answer's own word on
-// its usage is asked for in here, as it is the caller's code too.
-func protect[In, Out any](ctx *callContext, fn Func[In, Out], in In) (value Out, err error) {
+// its usage is asked for in here, as it is the caller's code too, if answers may be [Measured]:
+// to ask each one would copy it to the heap.
+func protect[In, Out any](ctx *callContext, fn Func[In, Out], in In, measured bool) (value Out, err error) {
 	defer ctx.Recorder.Close() // also where the function does not return
 	panicked := guarded(func() {
 		value, err = fn(ctx, in)
+		if !measured {
+			return
+		}
 		if m, ok := any(value).(Measured); ok && err == nil {
 			if recorder := &ctx.Recorder; !recorder.Snapshot().HasUsage {
 				recorder.Usage(m.Usage())
