@@ -7,7 +7,7 @@ COUNT    ?= 6
 TOOL = go tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test/race test/storm test/sim test/cluster storms fuzz bench bench/peers lab bank peers foreign lint fmt vuln prices ci demo
+.PHONY: help build test test/race test/storm test/sim test/cluster storms fuzz bench bench/peers bench/since lab bank peers foreign lint fmt vuln prices ci demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ bench: ## benchmarks matching BENCH, COUNT times, summed up
 bench/peers: ## headrace beside a bare loop and a naive program, five minutes
 	go run ./tests/bench
 	go run ./tests/bench -latency 100ms -inflight 256 -items 25600 -only bare,library,command
+
+bench/since: ## what an item of headrace run costs, beside what it cost at 8b72be2, a minute
+	tests/bench/since
 
 lab: ## the law and its rivals in virtual time, as a table
 	go run ./tests/lab/cmd/lab -heldout
