@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/bits"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -327,20 +326,41 @@ func until(at time.Time, h http.Header, now time.Time) (time.Duration, bool) {
 	return max(d, 0), d <= maxReset
 }
 
-// requestIDs are the headers that carry a request's id, the most telling first.
-var requestIDs = []string{
-	"X-Request-Id", "Request-Id", "Apim-Request-Id", "X-Ms-Request-Id", "X-Amzn-Requestid",
-	"X-Generation-Id", "Mistral-Correlation-Id", "X-Kong-Request-Id", "X-Goog-Request-Id", "Cf-Ray",
+// idRank ranks the headers that carry a request's id, the most telling highest; 0: it carries none.
+func idRank(name string) int {
+	switch name {
+	case "X-Request-Id":
+		return 10
+	case "Request-Id":
+		return 9
+	case "Apim-Request-Id":
+		return 8
+	case "X-Ms-Request-Id":
+		return 7
+	case "X-Amzn-Requestid":
+		return 6
+	case "X-Generation-Id":
+		return 5
+	case "Mistral-Correlation-Id":
+		return 4
+	case "X-Kong-Request-Id":
+		return 3
+	case "X-Goog-Request-Id":
+		return 2
+	case "Cf-Ray":
+		return 1
+	}
+	return 0
 }
 
 // RequestID returns the id by which the provider knows the request, "" if the
 // headers name none. It goes through the headers once: to look for each name costs three times
 // as much, in every answer.
 func RequestID(h http.Header) string {
-	id, rank := "", len(requestIDs)
+	id, best := "", 0
 	for name, values := range h {
-		if i := slices.Index(requestIDs[:rank], name); i >= 0 && len(values) > 0 && values[0] != "" {
-			id, rank = values[0], i
+		if rank := idRank(name); rank > best && len(values) > 0 && values[0] != "" {
+			id, best = values[0], rank
 		}
 	}
 	return clip(id, maxWord)

@@ -122,8 +122,8 @@ func (l *look) read(body []byte, members []rawjson.Member) {
 			l.note(members[i].Name, members[i].Value)
 		}
 	}
-	if l.choice.read(rawjson.First(l.choices)); rawjson.IsNull(l.choice.raw) {
-		l.choice.read(rawjson.First(l.candidates))
+	if l.choice.read(l.choices); rawjson.IsNull(l.choice.raw) {
+		l.choice.read(l.candidates)
 	}
 }
 
@@ -190,21 +190,33 @@ func (l *look) nativeField(key []byte) *[]byte {
 	return nil
 }
 
-func (c *choice) read(raw []byte) {
-	if c.raw = raw; !isObject(raw) {
+// read takes the first of a list, and what is asked of it.
+func (c *choice) read(list []byte) {
+	if c.raw = nil; len(list) == 0 || list[0] != '[' {
 		return
 	}
-	for w := rawjson.WalkIn(raw); w.Next(); {
-		value := w.Skip()
+	w := rawjson.WalkIn(list)
+	if !w.Next() {
+		return
+	}
+	if !isObject(w.Ahead()) {
+		c.raw = w.Skip()
+		return
+	}
+	first, in := w.Ahead(), w.Into()
+	for in.Next() {
+		value := in.Skip()
 		switch {
-		case c.err == nil && string(w.Name) == "error":
+		case c.err == nil && string(in.Name) == "error":
 			c.err = value
-		case c.finish == nil && (string(w.Name) == "finish_reason" || string(w.Name) == "finishReason"):
+		case c.finish == nil && (string(in.Name) == "finish_reason" || string(in.Name) == "finishReason"):
 			c.finish = value
-		case c.message == nil && string(w.Name) == "message":
+		case c.message == nil && string(in.Name) == "message":
 			c.message = value
 		}
 	}
+	w.Leave(&in)
+	c.raw = first[:len(first)-len(w.Ahead())]
 }
 
 // saysNothing reports whether a message has null for its content and says nothing in any
