@@ -456,3 +456,31 @@ func TestLongErrorsAreNotRead(t *testing.T) {
 		}
 	}
 }
+
+// An answer is read however many members stand at its top: those beyond the first are not noted as
+// it is checked.
+func TestAnswerWithManyMembers(t *testing.T) {
+	for n := range 3 * wide {
+		body := "{" + strings.Repeat(`"other":[{"usage":1}],`, n) +
+			`"choices" : [ {"finish_reason":"stop","message":{"role":"assistant","content":"a"}} , {"finish_reason":"length"} ],` +
+			`"usage":{"prompt_tokens":3,"completion_tokens":2},"usage":{"prompt_tokens":9}}`
+		reply, e := ReplyOf(200, http.Header{}, []byte(body))
+		if e != nil || reply.Finish != "stop" || reply.Usage.InputTokens != 3 || reply.Usage.OutputTokens != 2 {
+			t.Fatalf("%d members before: %+v, %v", n, reply, e)
+		}
+	}
+}
+
+// Of several headers with an id the most telling one counts, and an empty one does not.
+func TestRequestIDIsTheMostTelling(t *testing.T) {
+	h := http.Header{"Cf-Ray": {"ray"}, "X-Goog-Request-Id": {"goog"}, "Request-Id": {"own"}, "X-Request-Id": {""}, "X-Id": {"no"}}
+	for range 20 { // a map's order is another each time
+		if id := RequestID(h); id != "own" {
+			t.Fatalf("%q", id)
+		}
+	}
+	h.Set("X-Request-Id", "best")
+	if id := RequestID(h); id != "best" {
+		t.Fatalf("%q", id)
+	}
+}
