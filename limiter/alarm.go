@@ -66,7 +66,11 @@ func (m *ModelLaw) conclude(t float64) {
 			m.blamePace()
 		}
 	case tooFast:
-		m.slower(r.pace * (1 - r.refused/r.calls))
+		if m.gauges[dimRequests].source == Seen {
+			m.blamePace() // the next header would put the pace back
+		} else {
+			m.slower(r.pace * (1 - r.refused/r.calls))
+		}
 	}
 }
 

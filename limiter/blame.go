@@ -93,7 +93,7 @@ func (m *ModelLaw) judge(t, s float64, n *News, sighted bool) Refusal {
 	bin := paceBin(x)
 	switch {
 	case m.overCap(tk, bin):
-		return Refusal{Alone: true}
+		return m.first(t, n)
 	case sighted && m.empty(t, n):
 		return m.cool(t, n, nil)
 	case m.mayBeCap(n):
@@ -158,6 +158,14 @@ func (m *ModelLaw) usual(bin int) int {
 		return min(paceBins-1, max(bin, paceBin(r.before)+1))
 	}
 	return bin
+}
+
+// first lets the item go as soon as a place is free, or when the server said, and the lane flow.
+func (m *ModelLaw) first(t float64, n *News) Refusal {
+	if n.directed() {
+		return m.alone(t, n)
+	}
+	return Refusal{Alone: true}
 }
 
 // alone lets the item wait, and the lane flow.

@@ -75,3 +75,22 @@ func TestChanceNeedsAnAlibi(t *testing.T) {
 		}
 	}
 }
+
+// A trial that is over the limit itself goes slower, and convicts headers that permit its pace:
+// the next header would put the pace back.
+func TestTrialThatIsTooFast(t *testing.T) {
+	for _, source := range []Source{Learned, Seen} {
+		m := newModel(LawConfig{}, noon)
+		m.estimate.search = nil
+		m.gauges[dimRequests] = gauge{source: source, refill: 100, capacity: 100, shown: &shown{printed: 100}}
+		m.use(dimRequests)
+		m.trial = &trial{pace: 80, bin: paceBin(100), excess: 0.9, calls: 10, refused: 9}
+		want(t, "verdict", m.trial.verdict(), tooFast)
+		m.conclude(1)
+		want(t, "under way", m.trial != nil, false)
+		want(t, "headers are convicted", m.lies, source == Seen)
+		if source == Learned {
+			near(t, "rate", m.gauges[dimRequests].refill, 8, 1e-9)
+		}
+	}
+}

@@ -183,3 +183,21 @@ func TestWaitInAll(t *testing.T) {
 		})
 	}
 }
+
+// A call that a cap refuses waits as long as the server named, and goes next where it named none.
+func TestNamedWaitIsKeptUnderACap(t *testing.T) {
+	for _, named := range []time.Duration{0, 7 * time.Second} {
+		m := newModel(LawConfig{}, noon)
+		m.crowd.cap = &callCap{most: 8, seen: 8, exact: true, guess: &guess{from: 1, pace: 2}}
+		m.refusals = 1
+		n := leave(m, noon, one)
+		n.Ticket.Beside, n.Latency, n.Directed, n.RetryAfter = 8, time.Second, named > 0, named
+		m.crowd.cap.guess.tries = true
+		switch r := m.Refused(at(0.1), n); {
+		case !r.Alone:
+			t.Errorf("%v: the lane waits", named)
+		case named == 0 && !r.Until.IsZero(), named > 0 && r.Until.Before(at(0.1).Add(named)):
+			t.Errorf("%v was named: the item waits until %v", named, r.Until)
+		}
+	}
+}
