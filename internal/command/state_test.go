@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,6 +86,19 @@ func TestStateThatIsNotUsed(t *testing.T) {
 	later := func(d time.Duration) func(*testing.T, *stateFile) {
 		return func(_ *testing.T, s *stateFile) { s.now = func() time.Time { return someDay.Add(d) } }
 	}
+	older := func(t *testing.T, s *stateFile) { // it remembered what no law knows today
+		text, err := os.ReadFile(s.path)
+		var sealed sealedState
+		if err := errors.Join(err, json.Unmarshal(text, &sealed)); err != nil || !bytes.Contains(sealed.State, []byte(`"answered":`)) {
+			t.Fatalf("%v: %s", err, text)
+		}
+		sealed.State = bytes.Replace(sealed.State, []byte(`"answered":`), []byte(`"depth":{"most":10},"answered":`), 1)
+		sealed.Sum = sumOf(sealed.State)
+		text, err = json.Marshal(sealed)
+		if err := errors.Join(err, os.WriteFile(s.path, text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	newer := waiting(someDay)
 	k := newer.Lanes["openai/m"]
 	k.Law.Version = limiter.MemoryVersion + 1
@@ -101,6 +115,7 @@ func TestStateThatIsNotUsed(t *testing.T) {
 		"another server":      {func(_ *testing.T, s *stateFile) { s.server = "openai at http://b" }, "it is about openai at http://a, and this run calls openai at http://b"},
 		"another key":         {func(_ *testing.T, s *stateFile) { s.print = "ac" }, "it is about another address, key or organisation"},
 		"another law":         {func(_ *testing.T, s *stateFile) { s.law = "plain" }, "it is for --law model, and this run uses plain"},
+		"of an older law":     {older, ""},
 		"another version":     {rewritten(`"headrace_state":2`, `"headrace_state":3`), "it has version 3; this headrace reads up to version 2"},
 		"a newer law":         {saved(newer), "lane memory: memory: version 2 is newer than 1: it was saved by a later headrace"},
 		"a changed wait":      {rewritten("12:00:30", "13:00:30"), "it is damaged"},
