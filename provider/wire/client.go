@@ -166,6 +166,7 @@ func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Req
 	if c.cfg.InBody != "" && rawjson.IsObject(rawjson.Trim(body)) {
 		body = inPlaceOfModel(body, c.cfg.InBody)
 	}
+	signing := ctx // a source may make requests of its own, whose departure is not this one's
 	if !c.foreign {
 		ctx = watched(ctx)
 	}
@@ -181,7 +182,7 @@ func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Req
 		load(req, body)
 	}
 	if c.asks {
-		err = c.cfg.Auth.Apply(ctx, req, body)
+		err = c.cfg.Auth.Apply(signing, req, body)
 	}
 	return req, translated, err
 }

@@ -59,6 +59,19 @@ func TestWhatMayBeBilled(t *testing.T) {
 	})
 	long := server(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, chat) })
 	long.MaxBody = int64(len(chat)) - 1
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections, and no handshake
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = mute.Close() }()
+	go func() {
+		if conn, err := mute.Accept(); err == nil {
+			came <- struct{}{}
+			<-t.Context().Done()
+			_ = conn.Close()
+		}
+	}()
+	proof := server(func(http.ResponseWriter, *http.Request) {})
 	for _, c := range []struct {
 		name  string
 		cfg   Config
@@ -67,6 +80,7 @@ func TestWhatMayBeBilled(t *testing.T) {
 		want  provider.Doubtful
 	}{
 		{"waits for a connection", dials, true, provider.Timeout, provider.Doubtful{}},
+		{"has asked for its proof, and waits for a handshake", Config{BaseURL: "https://" + mute.Addr().String(), Auth: signs{proof.BaseURL}}, true, provider.Timeout, provider.Doubtful{}},
 		{"waits for its answer", silent, true, provider.Timeout, provider.Doubtful{Calls: 1}},
 		{"breaks off", torn(200, `{"choices":[`), false, provider.TransportFault, provider.Doubtful{Calls: 1}},
 		{"breaks off behind its usage", torn(200, `{`+usage+`,"choices":[`), false, provider.TransportFault, provider.Doubtful{Calls: 1, Usage: provider.Usage{InputTokens: 9, OutputTokens: 4}}},
@@ -83,6 +97,25 @@ func TestWhatMayBeBilled(t *testing.T) {
 			t.Errorf("%s: %+v and %v, want %+v and %v", c.name, got, err, c.want, c.kind)
 		}
 	}
+}
+
+// signs asks the server at that address for what proves who calls, as a user's own source may.
+type signs struct{ at string }
+
+func (signs) Refused(*http.Request) bool { return false }
+func (signs) Secrets() []string          { return nil }
+
+func (s signs) Apply(ctx context.Context, r *http.Request, _ []byte) error {
+	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, s.at, http.NoBody)
+	if err != nil {
+		return err
+	}
+	got, err := http.DefaultClient.Do(ask)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer signed")
+	return got.Body.Close()
 }
 
 // An answer may begin well and turn into a refusal, as a stream's may: it is not cut off.
