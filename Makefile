@@ -44,7 +44,7 @@ bench/peers: ## headrace beside a bare loop and a naive program, five minutes
 	go run ./tests/bench
 	go run ./tests/bench -latency 100ms -inflight 256 -items 25600 -only bare,library,command
 
-bench/since: ## what an item of headrace run costs, beside what it cost at 8b72be2, a minute
+bench/since: ## what an item of headrace run costs, in comparison with 8b72be2, a minute
 	tests/bench/since
 
 lab: ## the law and its rivals in virtual time, as a table
