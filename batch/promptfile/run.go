@@ -60,7 +60,7 @@ func (j *Job) Run(ctx context.Context, call batch.Func[*Item, provider.Reply], o
 		return Sums{RunErr: ErrHalted}, ErrHalted
 	}
 	r := j.start(ctx)
-	var latest Result // one for all: who is told of an item's end keeps nothing of it
+	var latest Result // one for all: Watch.Ended keeps nothing of it
 	for res, err := range batch.Stream(r.ctx, r.in.items(), r.leaving(call), r.options(opts)...) {
 		if err != nil {
 			r.sums.RunErr = err

@@ -218,12 +218,17 @@ func toldTokens(percent float64) trait {
 	return func(w *World) {
 		w.tokens = func(int) float64 { return each }
 		w.told = limiter.Limits{TPM: perMinute * w.vary.Rate}
-		limited(func(w *World, _ uint64) gates.Gate {
-			b := gates.NewBucketOf(gates.Steady(w.told.TPM/60), max(each, w.told.Capacity(limiter.Tokens)))
-			b.Tokens = true
-			return b
-		})(w)
+		toldBucket(each)(w)
 	}
+}
+
+// toldBucket refills as the told limit on tokens, and holds the largest call.
+func toldBucket(largest float64) trait {
+	return limited(func(w *World, _ uint64) gates.Gate {
+		b := gates.NewBucketOf(gates.Steady(w.told.TPM/60), max(largest, w.told.Capacity(limiter.Tokens)))
+		b.Tokens = true
+		return b
+	})
 }
 
 func toldBoth(w *World) {

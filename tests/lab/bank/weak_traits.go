@@ -51,11 +51,11 @@ func fewLarge(item int) float64 {
 	return small * math.Pow(middle/small, share(item))
 }
 
-// What the user tells of a limit on tokens.
+// toldTPM is the limit on tokens that the user tells, a minute.
 const toldTPM = 60_000
 
-// toldMixed is told a bucket of tokens. One call in ten draws that share of a minute, and
-// the others a hundredth.
+// toldMixed has the user tell a bucket of tokens. One call in ten draws that share of a minute,
+// and the others a hundredth.
 func toldMixed(percent float64) trait {
 	const few = toldTPM / 100
 	most := toldTPM * percent / 100
@@ -68,15 +68,11 @@ func toldMixed(percent float64) trait {
 		}
 		limit(toldTPM / (0.9*few + 0.1*most))(w)
 		w.told = limiter.Limits{TPM: toldTPM * w.vary.Rate}
-		limited(func(w *World, _ uint64) gates.Gate {
-			b := gates.NewBucketOf(gates.Steady(w.told.TPM/60), max(most, w.told.Capacity(limiter.Tokens)))
-			b.Tokens = true
-			return b
-		})(w)
+		toldBucket(most)(w)
 	}
 }
 
-// toldSliding is told a minute of tokens that slides, of which each call draws that share:
+// toldSliding has the user tell a minute of tokens that slides. Each call draws that share:
 // with a higher limit calls are larger, and there are as many.
 func toldSliding(percent float64) trait {
 	return func(w *World) {

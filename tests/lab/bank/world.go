@@ -36,7 +36,7 @@ type World struct {
 	hop       time.Duration
 	told      limiter.Limits
 	tokens    func(item int) float64
-	thought   func(item int) float64 // of tokens, by whoever makes the calls; nil: he knows
+	thought   func(item int) float64 // the tokens that the client expects of an item; nil: those that are drawn
 	local     bool                   // the user says that the server is one's own
 	period    time.Duration          // that the names of its headers tell
 	processes int                    // that share the items; 0: one
