@@ -138,12 +138,24 @@ func (k *Keeper) JobGone(now time.Time, name string) {
 // Reset says that a person vouches for a limit: it flows again, with nothing held against it.
 func (k *Keeper) Reset(now time.Time, name string) {
 	now = k.tick(now)
-	delete(k.stops, name)
+	if k.stops[name] != nil {
+		delete(k.stops, name)
+		k.Remind(now, name) // the keeper before has stopped its workers, and they ask for nothing more
+	}
 	if l := k.limits[name]; l != nil {
 		l.alike = alikeRow{}
 	}
 	k.machine.Step(now, machine.LaneReset(name))
 	k.stirred, k.urgent = true, true
+}
+
+// Remind says to all workers how a limit stands. Those that an earlier keeper has stopped go on, unless it has stopped here, too.
+func (k *Keeper) Remind(now time.Time, name string) {
+	l, err := k.limitNamed(k.tick(now), name)
+	if err != nil {
+		return // a worker that asks is told so
+	}
+	l.toSay, k.stirred, k.urgent = true, true, true
 }
 
 // Heard absorbs an ask. The same ask again, and one that was overtaken by a later one, change

@@ -142,6 +142,34 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// Workers that an earlier keeper has stopped ask for nothing more. The keeper after it tells them that the limit flows: on a
+// reset, and on a reminder if it never heard of the stop.
+func TestTheNextKeeperTellsThatALimitFlows(t *testing.T) {
+	stops := map[string]*permit.Cause{"org": {Kind: "quota_exhausted", Text: "no credit"}}
+	for name, c := range map[string]struct {
+		stops map[string]*permit.Cause
+		say   func(*rig)
+	}{
+		"reset":    {stops, func(r *rig) { r.Reset(r.now, "org") }},
+		"reminder": {nil, func(r *rig) { r.Remind(r.now, "org") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{Epoch: 2, Limits: under(many).Limits, Stops: c.stops})
+			c.say(r)
+			r.decides()
+			if len(r.out.Cools) != 1 || r.out.Cools[0].Epoch != 2 || r.out.Cools[0].Stopped != nil || len(r.Stops()) > 0 {
+				t.Errorf("%+v is said, and %v has stopped", r.out.Cools, r.Stops())
+			}
+		})
+	}
+	r := newRig(t, Config{Epoch: 2, Limits: under(many).Limits, Stops: stops})
+	r.Remind(r.now, "org")
+	r.decides()
+	if len(r.out.Cools) != 1 || r.out.Cools[0].Stopped == nil || len(r.Stops()) != 1 {
+		t.Errorf("a limit that has stopped is reminded of by %+v, and %v has stopped", r.out.Cools, r.Stops())
+	}
+}
+
 // A model that is not found is the end of a limit that was never answered, and else the
 // misfortune of one item; under an earlier keeper's answers, too.
 func TestNotFound(t *testing.T) {

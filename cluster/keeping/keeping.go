@@ -92,19 +92,27 @@ func setOrder(name string, c machine.LaneConfig) order {
 
 // resetOrder says that a person vouches for a limit.
 func resetOrder(name string) order {
-	return func(now time.Time, k *Keeper) { k.keeper.Reset(now, name) }
+	return func(now time.Time, k *Keeper) {
+		k.keeper.Reset(now, name)
+		if _, known := k.limits[name]; known {
+			k.keeper.Remind(now, name) // a keeper that died may have stopped it, and this one not know
+		}
+	}
 }
 
-// vouchOrder says that a person vouches for the limits that a job is under.
+// vouchOrder says that a person vouches for the limits that a job is under. All workers are told how the others stand: the job's
+// may have been stopped by a keeper that died before it put that aside.
 func vouchOrder(job string) order {
 	return func(now time.Time, k *Keeper) {
 		s := k.keeper.Status(now)
 		k.noteStops(&s)
-		for limit, jobs := range k.halted {
-			if slices.Contains(jobs, job) {
+		for limit := range k.limits {
+			if slices.Contains(k.halted[limit], job) {
 				k.keeper.Reset(now, limit)
 				delete(k.halted, limit)
+				continue
 			}
+			k.keeper.Remind(now, limit)
 		}
 	}
 }
@@ -243,13 +251,13 @@ func (k *Keeper) send(out *keeper.Out) {
 func (k *Keeper) aside(now time.Time) {
 	if now.Sub(k.put0) >= snapshotEvery {
 		k.put0 = now
+		s := k.keeper.Status(now)
+		k.noteStops(&s) // a stop whose jobs nobody knows would outlast their resumption
 		k.put(snapshot{Limits: maps.Clone(k.limits), Memory: k.keeper.Save(now), Stops: k.keeper.Stops(), Jobs: maps.Clone(k.halted)})
 	}
 	if now.Sub(k.said) >= statusEvery {
 		k.said = now
-		s := k.keeper.Status(now)
-		k.noteStops(&s)
-		k.cfg.Status(s)
+		k.cfg.Status(k.keeper.Status(now))
 	}
 }
 

@@ -114,10 +114,8 @@ func TestOrders(t *testing.T) {
 	k2.keeper.Ready(now)
 	var left snapshot
 	k2.good, k2.put = now.Add(time.Hour), func(s snapshot) { left = s }
-	for range 2 { // the first says how it stands after it has put aside
-		now = now.Add(snapshotEvery)
-		k2.aside(now)
-	}
+	now = now.Add(snapshotEvery)
+	k2.aside(now)
 	now = now.Add(2 * permit.Forgotten) // under a limit that has stopped nobody asks
 	k2.keeper.Ready(now)
 	k3 := newKeeper(n, 9, 1, left)
@@ -304,5 +302,27 @@ func TestAKeeperBeginsWithTheLeasesSnapshot(t *testing.T) {
 	k.work.Wait()
 	if !known {
 		t.Error("it does not know what the keeper before has left")
+	}
+}
+
+// A keeper died before it put aside that it had stopped a limit. The next one tells the workers that the limit flows once a person
+// vouches for it or has a job go on; limits whose stop it knows stay as they are.
+func TestAForgottenStopIsLifted(t *testing.T) {
+	limit := machine.LaneConfig{Limits: batch.Limits{RPM: 100}}
+	n := newConfig(t)
+	now := n.Clock.Now()
+	for name, o := range map[string]order{"job": vouchOrder("job"), "limit": resetOrder("forgotten")} {
+		k := newKeeper(n, 8, 1, snapshot{
+			Limits: map[string]machine.LaneConfig{"forgotten": limit, "known": limit},
+			Stops:  map[string]*permit.Cause{"known": {Kind: "quota_exhausted", Text: "paid up"}}, Jobs: map[string][]string{"known": {"other"}},
+		})
+		o(now, k)
+		said := map[string]bool{"known": true}
+		for _, c := range k.keeper.Ready(now).Cools {
+			said[c.Limit] = c.Stopped != nil
+		}
+		if stopped, is := said["forgotten"]; !is || stopped || !said["known"] {
+			t.Errorf("%s: limits, and whether they have stopped: %v", name, said)
+		}
 	}
 }
