@@ -147,6 +147,9 @@ func doAll(t *testing.T, b *Bus) error {
 	ctx := testContext(t)
 	for {
 		d, ok, err := b.Fetch(ctx, Chunks, "j", 100*time.Millisecond)
+		if errors.Is(err, ErrNoAnswer) && ctx.Err() == nil {
+			continue // the machine stalls; the context ends a hub that never answers
+		}
 		if err != nil {
 			return err
 		}

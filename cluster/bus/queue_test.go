@@ -21,9 +21,13 @@ func TestQueueFetchDone(t *testing.T) {
 	if d.Work != chunk(7) || string(d.Body) != "body" {
 		t.Fatalf("got %v %q", d.Work, d.Body)
 	}
-	if _, ok, err := b.Fetch(ctx, Chunks, "j", 50*time.Millisecond); ok || err != nil {
-		t.Fatalf("it was given out twice: %v %v", ok, err)
-	}
+	eventually(t, "the queue has nothing to give", func() bool { // a machine that stalls hears no answer
+		_, ok, err := b.Fetch(ctx, Chunks, "j", 50*time.Millisecond)
+		if ok {
+			t.Fatal("it was given out twice")
+		}
+		return err == nil
+	})
 	if err := d.Done(ctx); err != nil {
 		t.Fatal(err)
 	}
