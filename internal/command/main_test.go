@@ -150,12 +150,20 @@ func checkLastLine(ts *testscript.TestScript, _ bool, args []string) {
 // inWorld runs the command in this process, with that environment.
 func inWorld(t *testing.T, stdin io.Reader, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	var out, errs strings.Builder
+	var errs strings.Builder
+	code, stdout = inWorldTo(t, &errs, stdin, env, args...)
+	return code, stdout, errs.String()
+}
+
+// inWorldTo is inWorld with a standard error that is read meanwhile.
+func inWorldTo(t *testing.T, stderr io.Writer, stdin io.Reader, env map[string]string, args ...string) (code int, stdout string) {
+	t.Helper()
+	var out strings.Builder
 	w := &World{
-		name: "headrace", args: args, stdin: stdin, stdout: &out, stderr: &errs, clock: clockwork.NewRealClock(),
+		name: "headrace", args: args, stdin: stdin, stdout: &out, stderr: stderr, clock: clockwork.NewRealClock(),
 		env:     func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 		signals: make(chan os.Signal), release: func() {},
 	}
 	code = run(t.Context(), w)
-	return code, out.String(), errs.String()
+	return code, out.String()
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -216,29 +217,69 @@ func idleProxy(t *testing.T, to string, idle time.Duration) string {
 		t.Fatal(err)
 	}
 	proxy := httputil.NewSingleHostReverseProxy(target)
-	transport := &http.Transport{ResponseHeaderTimeout: idle}
-	proxy.Transport = transport
+	transport := &http.Transport{}
+	proxy.Transport = idleTransport{transport, idle}
 	proxy.ErrorLog = nil
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusGatewayTimeout) }
-	proxy.ModifyResponse = func(resp *http.Response) error {
-		resp.Body = &idleBody{ReadCloser: resp.Body, idle: idle}
-		return nil
-	}
 	server := httptest.NewServer(proxy)
 	t.Cleanup(func() { server.Close(); transport.CloseIdleConnections() })
 	return server.URL
 }
 
-// idleBody is closed when a read takes too long.
-type idleBody struct {
-	io.ReadCloser
+// idleTransport ends a call whose server is silent for too long.
+type idleTransport struct {
+	http.RoundTripper
 	idle time.Duration
 }
 
+func (tr idleTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := afterSilence(tr.idle, cancel)
+	defer stop()
+	resp, err := tr.RoundTripper.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = &idleBody{resp.Body, tr.idle, cancel}
+	return resp, nil
+}
+
+// idleBody ends when a read takes too long.
+type idleBody struct {
+	io.ReadCloser
+	idle   time.Duration
+	cancel context.CancelFunc
+}
+
 func (b *idleBody) Read(p []byte) (int, error) {
-	timer := time.AfterFunc(b.idle, func() { _ = b.ReadCloser.Close() })
-	defer timer.Stop()
+	stop := afterSilence(b.idle, b.cancel)
+	defer stop()
 	return b.ReadCloser.Read(p)
+}
+
+func (b *idleBody) Close() error {
+	b.cancel()
+	return b.ReadCloser.Close()
+}
+
+// afterSilence calls f after that time, unless it is stopped before. It counts ticks: a machine that stalls misses them, and
+// then both sides of a proxy are silent.
+func afterSilence(d time.Duration, f func()) (stop func()) {
+	const ticks = 20
+	over, ticker := make(chan struct{}), time.NewTicker(d/ticks)
+	go func() {
+		defer ticker.Stop()
+		for range ticks {
+			select {
+			case <-over:
+				return
+			case <-ticker.C:
+			}
+		}
+		f()
+	}()
+	return func() { close(over) }
 }
 
 // An answer that takes five times as long as a gateway waits, and longer than --timeout, comes
@@ -254,7 +295,7 @@ func TestLongAnswersComeThroughGateways(t *testing.T) {
 	try := func(when string) (code int, stderr string, lines map[string]any) {
 		out := filepath.Join(t.TempDir(), "o.jsonl")
 		code, _, stderr = inWorld(t, nil, nil, "run", in, "-o", out, "--base-url", gateway+"/v1", "--stream", when,
-			"--timeout", "3s", "--max-attempts", "1", "--first-answer", "0")
+			"--timeout", "4500ms", "--max-attempts", "1", "--first-answer", "0")
 		return code, stderr, plainLines(t, out)
 	}
 	if code, stderr, lines := try(streamNever); code != 1 || len(lines) != 0 {
