@@ -68,7 +68,7 @@ func TestStoppedProcessSaysThatItSlept(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if got := last.BoundS["slept"]; last.Event != "summary" || got < stopped.Seconds()-6 || got > stopped.Seconds()+6 || last.BoundS["requests"] > float64(items)/(perMinute/60)+3 {
+	if got := last.BoundS["slept"]; last.Event != "summary" || got < stopped.Seconds()-6 || got > stopped.Seconds()+6 || last.BoundS["requests"] > float64(items)/(perMinute/60)+6 { // the machine may stall
 		t.Errorf("%+v", last)
 	}
 	if wrong > 0 {

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -125,11 +126,13 @@ func useDamaged(t *testing.T, dir string) error {
 		return err
 	}
 	defer b.Close()
-	if err := errors.Join(b.Ensure(ctx), b.Offer(ctx, "j")); err != nil {
+	ensure, offer := func() error { return b.Ensure(ctx) }, func() error { return b.Offer(ctx, "j") }
+	if err := errors.Join(answered(ctx, ensure), answered(ctx, offer)); err != nil {
 		return err
 	}
 	for n := range 40 {
-		if _, err := b.Queue(ctx, chunk(n), nil); err != nil {
+		queue := func() error { _, err := b.Queue(ctx, chunk(n), nil); return err }
+		if err := answered(ctx, queue); err != nil {
 			return err
 		}
 	}
@@ -143,14 +146,20 @@ func useDamaged(t *testing.T, dir string) error {
 	return doAll(t, b)
 }
 
+// answered asks until there is an answer: a machine that stalls may miss it. The context ends a hub that never answers.
+func answered(ctx context.Context, ask func() error) (err error) {
+	for err = ask(); errors.Is(err, ErrNoAnswer) && ctx.Err() == nil; err = ask() {
+	}
+	return err
+}
+
 func doAll(t *testing.T, b *Bus) error {
 	ctx := testContext(t)
 	for {
-		d, ok, err := b.Fetch(ctx, Chunks, "j", 100*time.Millisecond)
-		if errors.Is(err, ErrNoAnswer) && ctx.Err() == nil {
-			continue // the machine stalls; the context ends a hub that never answers
-		}
-		if err != nil {
+		var d *Delivery
+		var ok bool
+		fetch := func() (err error) { d, ok, err = b.Fetch(ctx, Chunks, "j", 100*time.Millisecond); return err }
+		if err := answered(ctx, fetch); err != nil {
 			return err
 		}
 		if ok {
