@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -144,13 +143,6 @@ func useDamaged(t *testing.T, dir string) error {
 		return err
 	}
 	return doAll(t, b)
-}
-
-// answered asks until there is an answer: a machine that stalls may miss it. The context ends a hub that never answers.
-func answered(ctx context.Context, ask func() error) (err error) {
-	for err = ask(); errors.Is(err, ErrNoAnswer) && ctx.Err() == nil; err = ask() {
-	}
-	return err
 }
 
 func doAll(t *testing.T, b *Bus) error {

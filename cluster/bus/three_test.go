@@ -58,7 +58,7 @@ func TestThreeHubs(t *testing.T) {
 	t.Parallel()
 	hubs, url := spawnThree(t)
 	b := connect(t, url, "w1")
-	ctx := testContext(t)
+	ctx := t.Context() // each step has its own patience
 	eventually(t, "the three have found each other", func() bool { return b.Ensure(ctx) == nil })
 	if _, err := b.Queued(ctx, Chunks, "j"); !errors.Is(err, ErrGone) {
 		t.Errorf("counted before it is offered: %v", err)
