@@ -241,6 +241,16 @@ func (b *Bus) Connected() bool { return b.nc.IsConnected() }
 // after it, others' silence may have been our deafness.
 func (b *Bus) ReconnectedAt() time.Time { return *b.reconnected.Load() }
 
+// Reached waits until the hub has all that was sent to it before. Feeds that were opened before hear what others say from then on.
+func (b *Bus) Reached(ctx context.Context) error {
+	ctx, stop := b.limited(ctx, RequestWait)
+	defer stop()
+	if err := b.nc.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("bus: reach: %w", err)
+	}
+	return nil
+}
+
 // HeardAt is when anything came from the server last, by our clock. While all is well it is not
 // more than a second ago, as the server is asked that often.
 func (b *Bus) HeardAt() time.Time { return b.dialer.heardAt() }

@@ -67,7 +67,7 @@ func same[T any](t *testing.T, got, want T) {
 func settled(t testing.TB, buses ...*Bus) {
 	t.Helper()
 	for _, b := range buses {
-		if err := b.nc.FlushTimeout(patience); err != nil {
+		if err := b.Reached(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

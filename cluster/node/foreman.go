@@ -266,6 +266,11 @@ func (f *foreman) lookAround(ctx context.Context) {
 	if !again && now.Sub(f.listed) < listEvery {
 		return
 	}
+	// A job that is submitted after the look is heard of, as the hub knows by then that this foreman listens. Without that one was
+	// submitted in between, its word went nowhere, and it waited for the next look.
+	if err := f.bus.Reached(ctx); err != nil {
+		return // the hub is away: it is looked again
+	}
 	for _, o := range f.jobs {
 		if !o.stale && (again || o.record.State == job.Running || o.record.State == job.Indexing) {
 			o.stale, o.untold = true, true
