@@ -131,15 +131,22 @@ func (m *ModelLaw) endDrought(t float64) {
 	m.drought = nil
 	m.recent |= 1<<braked - 1 // the brake looks at calls that left since
 	switch {
-	case d.wasDown(t):
+	case d.wasDown(t) && !m.recurs(t, d):
+		m.downUntil = t
 		if d.lesson != nil {
 			m.restore(d.lesson.before, t)
 		}
 		m.trial, m.lastPace = nil, d.pace
-		m.slowStart(t, backShare, backDoubling)
+		m.slowStart(t, backDoubling)
 	case d.lesson != nil && d.wasFixed(t, m.believed()):
 		m.remake(d.lesson, t)
 	}
+}
+
+// recurs reports whether a server that is up again was down not long before: an outage comes
+// once, and a window closes again and again.
+func (m *ModelLaw) recurs(t float64, d *drought) bool {
+	return m.downUntil > 0 && d.began-m.downUntil < downApart*(t-d.began)
 }
 
 // restore puts beliefs back, at the level that has come in since, less what was let in:

@@ -12,16 +12,14 @@ import (
 //	          tokens?             it names a limit on them, told  → none are left; hold
 //	        ─▶ 2 cap?             too many were in flight         → the item goes first, the lane flows
 //	        ─▶ 3 headers?         they say there is no room       → hold; more reserve
-//	        ─▶ 4 neighbour?       this pace was let in of late    → a pause; the rate stays
-//	        ─▶ 5 asked for?       more was being tried            → the rate is learned; hold
-//	        ─▶ 6 chance?          no thicker than it explains     → the item alone waits
-//	        ─▶ 7 alarm            → 4 if it fits, else the rate is learned, and the trial begins
+//	        ─▶ 4 asked for?       more was being tried            → the rate is learned; hold
+//	        ─▶ 5 chance?          no thicker than it explains     → the item alone waits
+//	        ─▶ 6 alarm            the rate is learned, and the trial begins
 
 // A Refusal is what a law answers to one.
 type Refusal struct {
 	Until time.Time // nothing may leave before; of Alone: the item may not
 	Alone bool      // only the item waits, and the lane flows on
-	Pause bool      // the lane waits for a neighbour's sake: nothing was learned of its own limit
 }
 
 // plainShare is up to what share of chance a single refusal of more than was believed is
@@ -33,7 +31,7 @@ func (m *ModelLaw) Refused(now time.Time, n News) Refusal {
 	t, s := m.seconds(now), m.seconds(n.Sent)
 	sighted := m.hear(t, s, &n)
 	if n.Slow {
-		m.slowStart(t, slowShare, slowDoubling)
+		m.slowStart(t, slowDoubling)
 	}
 	if n.Probe || m.drought != nil && s >= m.drought.began {
 		return m.dry(t, &n)
@@ -99,9 +97,7 @@ func (m *ModelLaw) judge(t, s float64, n *News, sighted bool) Refusal {
 	case m.mayBeCap(n):
 		m.crowd.ask(tk, m.fates.next)
 		return Refusal{Alone: true}
-	case m.neighbour.pauses > 0 && m.chance.run <= pauseLet && m.disturbed(t):
-		return m.pause(t, n)
-	case m.estimate.try != nil && s >= m.estimate.try.began && m.chance.share(m.usual(bin)) < plainShare:
+	case m.estimate.try != nil && s >= m.estimate.try.began && m.chance.share(bin) < plainShare:
 		l := m.learn(t, s, x, 0)
 		m.chance.calm()
 		return m.cool(t, n, l)
@@ -109,15 +105,11 @@ func (m *ModelLaw) judge(t, s float64, n *News, sighted bool) Refusal {
 		return m.tried(t, s, n, bin)
 	}
 	let := m.chance.run
-	alarm := m.chance.strikes(m.usual(bin), x)
-	switch {
-	case !alarm:
-		m.chance.paces.book(bin, true)
-		return m.alone(t, n)
-	case m.disturbed(t):
-		return m.pause(t, n)
-	}
+	alarm := m.chance.strikes(bin, x)
 	m.chance.paces.book(bin, true)
+	if !alarm {
+		return m.alone(t, n)
+	}
 	return m.alarm(t, s, n, let)
 }
 
@@ -151,16 +143,7 @@ func (m *ModelLaw) wrongCap() {
 	m.crowd.cap = nil
 }
 
-// usual is the bin of paces up to which refusals are chance's, for a call of that bin:
-// while more is tried, the pace that was believed before is among them.
-func (m *ModelLaw) usual(bin int) int {
-	if r := m.estimate.try; r != nil {
-		return min(paceBins-1, max(bin, paceBin(r.before)+1))
-	}
-	return bin
-}
-
-// first lets the item go as soon as a place is free, or when the server said, and the lane flow.
+// first lets the item go as soon as a place is free, or as the server said, and the lane flow.
 func (m *ModelLaw) first(t float64, n *News) Refusal {
 	if n.directed() {
 		return m.alone(t, n)
@@ -172,9 +155,14 @@ func (m *ModelLaw) first(t float64, n *News) Refusal {
 func (m *ModelLaw) alone(t float64, n *News) Refusal {
 	wait := (0.5 + m.rng.Float64()) * max(droughtLeast, 2*m.delay)
 	if n.directed() {
-		wait = n.RetryAfter.Seconds() * (1 + directedSpread*m.rng.Float64())
+		wait = m.directed(n)
 	}
 	return Refusal{Until: m.time(t + wait), Alone: true}
+}
+
+// directed is the wait that the server named, in seconds, and a little more.
+func (m *ModelLaw) directed(n *News) float64 {
+	return n.RetryAfter.Seconds() * (1 + directedSpread*m.rng.Float64())
 }
 
 // cool has the lane hold. l is what was learned of it, if anything.
@@ -197,31 +185,10 @@ func (m *ModelLaw) dry(t float64, n *News) Refusal {
 func (m *ModelLaw) wait(t float64, n *News) Refusal {
 	wait := m.drought.hold(m.delay, 1/max(m.believed(), floorRate), n.Overloaded) * (1 + holdSpread*m.rng.Float64())
 	if n.directed() {
-		wait = n.RetryAfter.Seconds() * (1 + directedSpread*m.rng.Float64())
+		wait = m.directed(n)
 	}
 	m.hold = max(m.hold, t+wait)
-	if m.hold-t > longHold {
-		m.slowStart(m.hold, startShare, doubling)
-	}
 	return Refusal{Until: m.time(m.hold)}
-}
-
-// disturbed reports whether a neighbour may be blamed at all.
-func (m *ModelLaw) disturbed(t float64) bool {
-	g := &m.gauges[dimRequests]
-	return g.source == Learned && m.estimate.try == nil && m.trial == nil && m.neighbour.toBlame(t, g.refill, g.capacity/g.refill)
-}
-
-// pause leaves a neighbour alone for a while. No probe follows.
-func (m *ModelLaw) pause(t float64, n *News) Refusal {
-	wait := m.neighbour.pause(m.chance.run) * (1 + holdSpread*m.rng.Float64())
-	m.chance.run = 0
-	m.chance.calm()
-	if n.directed() {
-		wait = max(wait, n.RetryAfter.Seconds())
-	}
-	m.hold = max(m.hold, t+wait)
-	return Refusal{Until: m.time(m.hold), Pause: true}
 }
 
 // empty reports whether headers that were just seen say that there is no room, and
@@ -232,9 +199,6 @@ func (m *ModelLaw) empty(t float64, n *News) bool {
 		k := index(s.Dimension)
 		if k < 0 || m.gauges[k].source != Seen || s.Remaining >= max(1, cost[k]) {
 			continue
-		}
-		if s.HasReset {
-			m.gauges[k].jostled(k, m.seconds(n.Sent), s.Reset.Seconds())
 		}
 		m.setReserve(t, min(reserveMost, reserveGrowth*max(m.reserveNow(t), 1)))
 		return true

@@ -44,18 +44,6 @@ func (c *chance) share(bin int) float64 {
 	return s
 }
 
-// contradict takes calls that were let in one after the other. Chance strikes at all
-// times: where it would have struck so many of them, what it was blamed for had another
-// cause, which has gone.
-func (c *chance) contradict(bin, run int) {
-	if due := c.share(bin) * float64(run); due > escaped {
-		c.paces.thin(escaped / due)
-	}
-}
-
-// escaped is how many refusals chance may fail to bring: seven once in a thousand times.
-const escaped = 7
-
 // strikes takes a refusal, and reports whether it is one too many.
 func (c *chance) strikes(bin int, pace float64) (alarm bool) {
 	p := max(leastShare, c.share(bin))

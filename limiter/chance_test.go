@@ -139,34 +139,3 @@ func TestExcessIsAShare(t *testing.T) {
 		}
 	}
 }
-
-// Where calls are let in one after the other, among which chance would have struck, it is not
-// to blame for as much. Ten at a time are looked at, and a refusal between them begins anew.
-func TestCleanRunContradictsChance(t *testing.T) {
-	slow, fast := 1.0, 50.0
-	model := func() (m *ModelLaw, lets func(n int, refused bool)) {
-		m = newModel(LawConfig{}, noon)
-		m.refusals = 1
-		for i := range 200 {
-			m.chance.paces.book(paceBin(slow), i%2 == 0)
-		}
-		return m, func(n int, refused bool) {
-			for range n {
-				m.fate(&fate{ticket: Ticket{Pace: float32(fast)}, refused: refused})
-			}
-		}
-	}
-	blamed := func(m *ModelLaw) int { return int(m.chance.paces.at(paceBin(slow)).refused) }
-	m, lets := model()
-	lets(19, false)
-	want(t, "blamed before twenty", blamed(m), 100)
-	if lets(1, false); blamed(m) > 90 {
-		t.Errorf("%d are blamed after twenty", blamed(m))
-	}
-	m, lets = model()
-	for range 4 {
-		lets(15, false)
-		lets(1, true)
-	}
-	want(t, "blamed, with refusals between", blamed(m), 100)
-}

@@ -19,7 +19,6 @@
 //	gauge.go      what is believed of one limit?           a value
 //	blame.go      who is to blame for a refusal?           the questions, in their order
 //	cap.go        too many in flight?                      a value: two tables, and the cap
-//	neighbour.go  somebody else?                           a value: what passed, and when
 //	chance.go     nobody?                                  a value: a table, and two sums
 //	trial.go      chance or the pace?                      a value: go slower, and see
 //	alarm.go      what follows from an alarm?              the rate is learned, proved or taken back
@@ -43,10 +42,9 @@
 //	          tokens?             it names a limit on them, told  → none are left; hold
 //	        ─▶ 2 cap?             too many were in flight         → the item goes first, the lane flows
 //	        ─▶ 3 headers?         they say there is no room       → hold; more reserve
-//	        ─▶ 4 neighbour?       this pace was let in of late    → a pause; the rate stays
-//	        ─▶ 5 asked for?       more was being tried            → the rate is learned; hold
-//	        ─▶ 6 chance?          no thicker than it explains     → the item alone waits
-//	        ─▶ 7 alarm            → 4 if it fits, else the rate is learned, and the trial begins
+//	        ─▶ 4 asked for?       more was being tried            → the rate is learned; hold
+//	        ─▶ 5 chance?          no thicker than it explains     → the item alone waits
+//	        ─▶ 6 alarm            the rate is learned, and the trial begins
 //
 // All is dated by when a call left, in seconds since the law began. What is to become of
 // a call is known when a later one was refused, or when it is older than refusals take;

@@ -8,10 +8,11 @@ const (
 	droughtMost   = 30.0 // seconds of the longest that no server asked for
 	busyMost      = 2.3  // seconds likewise, of a server that says it is too busy: it is asked again soon, as a refused probe costs nothing
 	busyGrowth    = 2.0
-	busyPatience  = 30   // refusals, more than a minute, after which it is asked less and less often: being asked may be what keeps it from letting anything in
-	downAfter     = 15.0 // seconds without a call let in, by 503 alone: the server was down
-	fixedEnd      = 2.0  // seconds of drought at least, and
-	fixedCalls    = 8    // calls' time, after which calls are let in because a window has ended
+	busyPatience  = 30  // refusals, more than a minute, after which it is asked less and less often: being asked may be what keeps it from letting anything in
+	downAfter     = 8.0 // seconds without a call let in, by 503 alone: the server was down
+	downApart     = 4.0 // times as long as an outage nothing is down before and after it, or it is a window's rest
+	fixedEnd      = 2.0 // seconds of drought at least, and
+	fixedCalls    = 8   // calls' time, after which calls are let in because a window has ended
 )
 
 // A drought is a time in which nothing at all is let in. It lengthens the holds, and

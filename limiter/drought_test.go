@@ -46,7 +46,7 @@ func TestWhatADroughtWas(t *testing.T) {
 		{false, 9, 10, true, false},
 		{false, 9, 0.1, false, false},
 		{false, 1000, 10, true, false},
-		{true, 9, 10, true, false},
+		{true, downAfter - 1, 10, true, false},
 		{true, 1000, 10, true, true},
 	} {
 		d := drought{began: 50, busy: c.busy}
@@ -147,7 +147,7 @@ func TestStragglersInADrought(t *testing.T) {
 		m.Straggled(at(c.left+0.1), News{Ticket: k, Sent: at(c.left), Cost: one})
 		want(t, "refusals in a row", int(m.row), c.counts)
 		m.ripen(1000, 0)
-		want(t, "calls that were let in", int(m.letIns), 0)
+		want(t, "calls that were let in", int(m.chance.run), 0)
 	}
 	m := newModel(LawConfig{}, noon)
 	m.Straggled(at(11.1), News{Ticket: m.Sent(at(11), one, 0), Sent: at(11), Cost: one})

@@ -19,38 +19,20 @@ const (
 
 // An estimate is how far the rate of requests is known, and from what.
 type estimate struct {
-	search    *search // nil: a rate is believed
-	try       *try    // nil: no more than that is asked for
-	inflow    inflow  // the evidence
-	anchor    float64 // the bucket was empty then, or the lane began
-	at        float64 // when the rate was last estimated
-	base      float64 // the rate that it was estimated at then, before it was raised,
-	since     float64 // and when,
-	let       uint64  // and how many calls had been let in
-	every     float64 // seconds between tries
-	ebbFrom   float64 // the call left that raised the latest alarm,
-	ebbTo     float64 // when that was known,
-	ebbPace   float32 // and at which pace it left
-	sure      int8    // tries in a row that confirmed the rate, up to sureTries
-	confirmed bool    // a trial found the pace guilty
-}
-
-// ebbs notes that the bucket was empty when a call left at s, at pace x, which is known at t.
-func (e *estimate) ebbs(s, t, x float64) { e.ebbFrom, e.ebbTo, e.ebbPace = s, t, float32(x) }
-
-// ebb is what left while the bucket was empty.
-func (e *estimate) ebb() interval { return interval{e.ebbFrom, e.ebbTo, float64(e.ebbPace)} }
-
-// outgrown reports whether more was let in since the rate was estimated than it and a
-// full bucket explain: what was let in before that says nothing of now.
-func (e *estimate) outgrown(t float64, let uint64, capacity float64) bool {
-	return float64(let-e.let)-e.base*(t-e.since) > outgrown*capacity
+	search    *search  // nil: a rate is believed
+	try       *try     // nil: no more than that is asked for
+	inflow    inflow   // the evidence
+	anchor    float64  // the bucket was empty then, or the lane began
+	at        float64  // when the rate was last estimated
+	base      float64  // the rate that it was estimated at then, before it was raised
+	every     float64  // seconds between tries
+	ebb       interval // from the call that raised the latest alarm until that was known
+	confirmed bool     // a trial found the pace guilty
 }
 
 // made notes that an estimate was made, from what was known up to a moment.
-func (e *estimate) made(anchor, t, rate float64, let uint64) {
-	e.anchor, e.try = anchor, nil
-	e.at, e.since, e.base, e.let = t, t, rate, let
+func (e *estimate) made(anchor, t, rate float64) {
+	e.anchor, e.try, e.at, e.base = anchor, nil, t, rate
 }
 
 // A search is for a rate of which nothing is known, or only that it was too high once.
@@ -106,7 +88,7 @@ func (m *ModelLaw) learn(t, s, x, excess float64) *lesson {
 		if e.search.first == s {
 			e.anchor = s
 		}
-		e.ebbs(s, t, x)
+		e.ebb = interval{s, t, x}
 		return l
 	case e.search != nil:
 		m.found(g, l)
@@ -116,8 +98,8 @@ func (m *ModelLaw) learn(t, s, x, excess float64) *lesson {
 		m.setRate(g, min(g.refill, max(x*(1-excess), g.refill/2)))
 		e.every = min(tryMost, trySure*e.every)
 	}
-	e.ebbs(s, t, x)
-	e.made(s, t, g.refill, m.letIns)
+	e.ebb = interval{s, t, x}
+	e.made(s, t, g.refill)
 	if g.source != Seen {
 		g.source = Learned
 		m.settleLevel(g, s, t)
@@ -144,7 +126,7 @@ func (m *ModelLaw) found(g *gauge, l *lesson) {
 	e := &m.estimate
 	first := e.search
 	was := m.sends.refill(l.interval, first.depth)
-	e.inflow.begin(&m.sends, l.interval, first.depth(was), m.sends.ebbed(e.ebb()))
+	e.inflow.begin(&m.sends, l.interval, first.depth(was), m.sends.ebbed(e.ebb))
 	g.source = Learned
 	m.use(dimRequests)
 	rate := e.inflow.rate()
@@ -161,7 +143,7 @@ func (m *ModelLaw) revise(g *gauge, l *lesson) {
 	if e.try != nil {
 		was = e.try.before
 	}
-	e.inflow.take(&m.sends, l.interval, m.sends.ebbed(e.ebb()))
+	e.inflow.take(&m.sends, l.interval, m.sends.ebbed(e.ebb))
 	if g.source == Seen {
 		return // headers are in force until they are convicted
 	}
@@ -174,14 +156,12 @@ func (m *ModelLaw) revise(g *gauge, l *lesson) {
 	switch {
 	case math.Abs(g.refill-was) <= sameRate*was:
 		e.every = min(tryMost, trySure*max(e.every, least))
-		e.sure = min(e.sure+1, sureTries)
 		return
 	case g.refill > was:
 		e.every = least
 	default:
 		e.every = min(tryMost, tryFell*max(e.every, least))
 	}
-	e.sure = 0
 }
 
 // settleLevel knows that the bucket was empty at s.
@@ -213,5 +193,5 @@ func (m *ModelLaw) remake(l *lesson, ended float64) {
 		e.inflow.take(&m.sends, whole.interval, 0) // a window is not empty, but closed
 	}
 	m.setRate(g, e.inflow.rate())
-	e.made(ended, ended, g.refill, m.letIns)
+	e.made(ended, ended, g.refill)
 }

@@ -250,16 +250,6 @@ func (t *table) fade(bin int, most float64) {
 	}
 }
 
-// thin keeps a part of the refusals.
-func (t *table) thin(part float64) {
-	if t.bins == nil {
-		return
-	}
-	for i := range t.bins {
-		t.bins[i].refused = uint8(float64(t.bins[i].refused) * part)
-	}
-}
-
 // gain is how many nats are gained if the part from a bin on has a share of refusals
 // of its own; 0 if that is not the larger one.
 func (t *table) gain(bin int) float64 {

@@ -16,7 +16,6 @@ type shown struct {
 	named   bool    // the period was in the headers too
 	printed float64 // units per second that they tell, whatever the user said
 	said    bool    // no header told it, but the words of a refusal
-	jitter  float64 // seconds by which calls overtake each other; 0: leastJitter
 	shape   shapeGuess
 	brim    brim
 	fixed   *fixedWindow // nil: it refills all the time
@@ -53,7 +52,7 @@ func (g *gauge) see(k int, s Sighting, own *sends, sent, now, drew float64) (cha
 	refill := g.capped(printed)
 	changed = g.source != Seen || math.Abs(refill-g.refill) > 0.01*g.refill
 	if changed {
-		*g.shown = shown{period: g.period, jitter: g.jitter, printed: printed, began: now, brim: brim{most: s.Remaining}}
+		*g.shown = shown{period: g.period, printed: printed, began: now, brim: brim{most: s.Remaining}}
 		g.others, g.capacity = 0, 0
 	} else if !g.due(own.slotsSince(sent)) {
 		return false
@@ -81,38 +80,12 @@ func (g *gauge) see(k int, s Sighting, own *sends, sent, now, drew float64) (cha
 		return changed
 	}
 	if !g.sighted || sent > g.seenAt+sightingGap {
-		g.compare(k, own, sent, s.Remaining, s.HasReset)
+		g.compare(k, own, sent, s.Remaining)
 		g.sighted, g.seenAt, g.left = true, sent, s.Remaining
 	}
 	level = drawnBefore(level, sent, drew-refill) // what flowed in before 0 was drawn, too
 	g.level, g.at = own.replay(k, level, refill-g.draw(), capacity, max(0, sent), now), now
 	g.take(0)
-	return changed
-}
-
-// drawnBefore is what the law before this one left of a level that a call of its own had
-// found: nothing, at least. It drew at that rate until 0.
-func drawnBefore(level, sent, rate float64) float64 {
-	if sent >= 0 || rate <= 0 {
-		return level
-	}
-	return max(0, level+rate*sent)
-}
-
-// underUser is from how many times the user's limit on a sighted one is another than his:
-// both are rounded.
-const underUser = 1.01
-
-// keepToUser takes a sighting of a limit that is larger than the user's. His binds, and what
-// he allows to be saved up; of the sighting only a rest that is smaller than his counts.
-// What refusals have taught stays.
-func (g *gauge) keepToUser(s Sighting, now float64) (changed bool) {
-	g.advance(now)
-	if changed = g.source == Seen; changed { // his was lowered since
-		*g.shown = shown{period: g.period}
-		g.source, g.refill, g.others = Told, g.ceiling, 0
-	}
-	g.level = min(g.level, g.capacity, s.Remaining+half)
 	return changed
 }
 
@@ -151,6 +124,32 @@ func (b *brim) capacity(s Sighting) float64 {
 		return s.Limit
 	}
 	return min(s.Limit, b.most+1)
+}
+
+// drawnBefore is what the law before this one left of a level that a call of its own had
+// found: nothing, at least. It drew at that rate until 0.
+func drawnBefore(level, sent, rate float64) float64 {
+	if sent >= 0 || rate <= 0 {
+		return level
+	}
+	return max(0, level+rate*sent)
+}
+
+// underUser is from how many times the user's limit on a sighted one is another than his:
+// both are rounded.
+const underUser = 1.01
+
+// keepToUser takes a sighting of a limit that is larger than the user's. His binds, and what
+// he allows to be saved up; of the sighting only a rest that is smaller than his counts.
+// What refusals have taught stays.
+func (g *gauge) keepToUser(s Sighting, now float64) (changed bool) {
+	g.advance(now)
+	if changed = g.source == Seen; changed { // his was lowered since
+		*g.shown = shown{period: g.period}
+		g.source, g.refill, g.others = Told, g.ceiling, 0
+	}
+	g.level = min(g.level, g.capacity, s.Remaining+half)
+	return changed
 }
 
 // half is added to a remainder that is told without a reset: it is floored, so on
@@ -203,7 +202,7 @@ func (g *gauge) periodOf(s Sighting) float64 {
 // compare holds what is left against what our own calls would have left. What is
 // missing was drawn by others; what is left over, time and again, says that more
 // flows in than the limit is believed to allow.
-func (g *gauge) compare(k int, own *sends, sent, left float64, reset bool) {
+func (g *gauge) compare(k int, own *sends, sent, left float64) {
 	if !g.sighted || g.seenAt < 0 { // what the law before drew meanwhile is not in own
 		return
 	}
@@ -217,9 +216,7 @@ func (g *gauge) compare(k int, own *sends, sent, left float64, reset bool) {
 	default:
 		g.lag = max(0, g.lag+left-expected-own.together(sent)-lagSlack*g.refill*gap)
 	}
-	if !reset {
-		g.brim.see(left, expected)
-	}
+	g.brim.see(left, expected)
 	if expected >= 0.95*g.capacity { // full: whatever they took has flowed back
 		g.others *= 1 - weight
 		return
@@ -246,22 +243,6 @@ func (g *gauge) outgrown() (wrong bool) {
 // leastJitter is by how much calls overtake each other on an ordinary way, in
 // seconds: half of the usual spread of one hop.
 const leastJitter = 0.010
-
-// stagger is the jitter that is believed.
-func (g *gauge) stagger() float64 {
-	if g.shown == nil {
-		return leastJitter
-	}
-	return max(leastJitter, g.jitter)
-}
-
-// jostled takes the refusal of a call that was paced for a bucket of one, and found it
-// nearly full: it had overtaken the one before it by that much.
-func (g *gauge) jostled(k int, sent, reset float64) {
-	if g.spacing(k) && sent > g.began && reset > 0 && reset < 0.2/g.refill {
-		g.jitter = max(g.stagger(), 1.5*reset)
-	}
-}
 
 // A shapeGuess tells a window from a bucket by their headers: in a bucket remaining +
 // reset·refill is always the same; in a window it falls until that ends.

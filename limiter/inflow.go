@@ -8,7 +8,7 @@ import "math"
 // one is believed by which successive stretches agree best on the rate, with each other and with
 // what was let in while the bucket was empty. By themselves they cannot tell a deep bucket that is
 // asked for bursts from a shallow one that refills as fast as they are.
-var depths = [...]float64{0, 0.3, 1.5, 6, 60} // seconds of refill; at least one call
+var depths = [...]float64{0, 1.5, 60} // seconds of refill; at least one call
 
 const (
 	inflowSteps = 10   // halve the range until it is a thousandth of what it was
@@ -16,7 +16,6 @@ const (
 	betterDepth = 0.7  // of the score of a deeper one: deeper flatters nobody
 	rateMemory  = 60.0 // seconds: what is long past says nothing of now
 	raisedSpan  = 5.0  // seconds of evidence that stand once a rate was raised
-	forgotten   = 0.1  // seconds of evidence that weigh next to nothing
 	ebbLeast    = 20   // calls, for the share of them that was let in to be right to a quarter
 	ebbOpen     = 0.8  // share: where more is let in it may be that nothing is empty, and chance refuses
 	ebbClosed   = 0.5  // of what is let in on the whole: where less is let in something is closed, as a window is
@@ -54,8 +53,8 @@ func (f *inflow) renew() {
 
 func depthAt(i int, rate float64) float64 { return max(1, depths[i]*rate) }
 
-// take adds a stretch to the evidence. ebbed is what flowed in per second while the bucket was empty; 0: that is
-// not known.
+// take adds a stretch to the evidence. ebbed is what flowed in per second while the bucket was
+// empty; 0: that is not known.
 func (f *inflow) take(s *sends, e interval, ebbed float64) {
 	span := e.to - e.from
 	keep := math.Exp(-span / rateMemory)
@@ -141,17 +140,6 @@ func (f *inflow) fade() {
 	}
 }
 
-// forget knows that a rate was let in, and nothing of what flows in: the next interval
-// will tell.
-func (f *inflow) forget(rate float64) {
-	f.renew()
-	for i := range f.of {
-		h := &f.of[i]
-		h.span = forgotten
-		h.calls = rate * h.span
-	}
-}
-
 // refill is the rate at which a bucket of that depth is empty at both ends of a
 // stretch: at least what was let in per second, and at most fastest.
 func (s *sends) refill(e interval, depth func(rate float64) float64) float64 {
@@ -170,9 +158,9 @@ func (s *sends) refill(e interval, depth func(rate float64) float64) float64 {
 	return low
 }
 
-// ebbed is what flowed in per second during a stretch that begins with an empty bucket: at the pace that was refused so
-// many calls left, and those were let in for which something flowed in, however deep the bucket is. 0: that
-// does not say it.
+// ebbed is what flowed in per second during a stretch that begins with an empty bucket: at the pace
+// that was refused so many calls left, and those were let in for which something flowed in, however
+// deep the bucket is. 0: that does not say it.
 func (s *sends) ebbed(e interval) float64 {
 	sent, let := s.sent(e.from, e.to), s.accepted(e.from, e.to)
 	if sent < ebbLeast || let > ebbOpen*sent {

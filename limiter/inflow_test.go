@@ -17,7 +17,6 @@ func TestInflowPutAsideStays(t *testing.T) {
 		"begin":  func(f *inflow) { f.begin(&s, interval{10, 20, 15}, 3, 0) },
 		"recall": func(f *inflow) { f.recall(70, 10) },
 		"fade":   func(f *inflow) { f.fade() },
-		"forget": func(f *inflow) { f.forget(3) },
 	} {
 		var f inflow
 		f.take(&s, interval{1, 9, 20}, 0)

@@ -25,27 +25,26 @@ type Memory struct {
 	At      time.Time `json:"at"`                // when it was saved
 	Emptied bool      `json:"emptied,omitempty"` // it is for a successor; see [Memory.Empty]
 
-	Limits    []LimitMemory    `json:"limits,omitempty"`
-	Answered  float64          `json:"answered,omitempty"`  // calls per second, of late
-	Latency   float64          `json:"latency_s,omitempty"` // of answers
-	Refusal   float64          `json:"refusal_s,omitempty"` // that refusals take
-	Pace      float64          `json:"pace,omitempty"`      // at which the latest call left that was let in
-	Factor    float64          `json:"factor,omitempty"`    // real input tokens per estimated one
-	Longer    float64          `json:"longer,omitempty"`    // output tokens per estimated one
-	Reserve   float64          `json:"reserve_s,omitempty"` // of refill
-	ReserveAt time.Time        `json:"reserve_at,omitzero"`
-	Hold      time.Time        `json:"hold,omitzero"` // nothing may leave before
-	Refused   time.Time        `json:"refused_at,omitzero"`
-	Lied      float64          `json:"lied,omitempty"` // the rate that headers showed and that was wrong
-	Local     float64          `json:"local,omitempty"`
-	Window    float64          `json:"window,omitempty"` // calls in flight at which the mean latency was at its target
-	Ramp      *RampMemory      `json:"ramp,omitempty"`
-	Estimate  *EstimateMemory  `json:"estimate,omitempty"`
-	Chance    Counts           `json:"chance,omitempty"` // by pace
-	Cap       *CapMemory       `json:"cap,omitempty"`
-	Neighbour *NeighbourMemory `json:"neighbour,omitempty"`
-	Drought   *DroughtMemory   `json:"drought,omitempty"`
-	Plain     *PlainMemory     `json:"plain,omitempty"`
+	Limits    []LimitMemory   `json:"limits,omitempty"`
+	Answered  float64         `json:"answered,omitempty"`  // calls per second, of late
+	Latency   float64         `json:"latency_s,omitempty"` // of answers
+	Refusal   float64         `json:"refusal_s,omitempty"` // that refusals take
+	Pace      float64         `json:"pace,omitempty"`      // at which the latest call left that was let in
+	Factor    float64         `json:"factor,omitempty"`    // real input tokens per estimated one
+	Longer    float64         `json:"longer,omitempty"`    // output tokens per estimated one
+	Reserve   float64         `json:"reserve_s,omitempty"` // of refill
+	ReserveAt time.Time       `json:"reserve_at,omitzero"`
+	Hold      time.Time       `json:"hold,omitzero"` // nothing may leave before
+	Refused   time.Time       `json:"refused_at,omitzero"`
+	Lied      float64         `json:"lied,omitempty"` // the rate that headers showed and that was wrong
+	Local     float64         `json:"local,omitempty"`
+	Window    float64         `json:"window,omitempty"` // calls in flight at which the mean latency was at its target
+	Ramp      *RampMemory     `json:"ramp,omitempty"`
+	Estimate  *EstimateMemory `json:"estimate,omitempty"`
+	Chance    Counts          `json:"chance,omitempty"` // by pace
+	Cap       *CapMemory      `json:"cap,omitempty"`
+	Drought   *DroughtMemory  `json:"drought,omitempty"`
+	Plain     *PlainMemory    `json:"plain,omitempty"`
 }
 
 // A LimitMemory is one limit.
@@ -58,8 +57,7 @@ type LimitMemory struct {
 	Others   float64       `json:"others,omitempty"`
 	Ceiling  float64       `json:"ceiling,omitempty"`  // the user's word then
 	Period   float64       `json:"period_s,omitempty"` // of the limit, if it was found out
-	Jitter   float64       `json:"jitter_s,omitempty"`
-	Said     bool          `json:"said,omitempty"` // seen in the words of a refusal, and in no header
+	Said     bool          `json:"said,omitempty"`     // seen in the words of a refusal, and in no header
 	Window   *WindowMemory `json:"window,omitempty"`
 }
 
@@ -97,14 +95,6 @@ type CapMemory struct {
 	Clear  float64 `json:"clear,omitempty"`
 	Beside Counts  `json:"beside,omitempty"` // by calls in flight beside the one in question
 	Paces  Counts  `json:"paces,omitempty"`
-}
-
-// A NeighbourMemory is which rates passed.
-type NeighbourMemory struct {
-	Clean   float64   `json:"clean,omitempty"`
-	CleanAt time.Time `json:"clean_at,omitzero"`
-	Peak    float64   `json:"peak,omitempty"`
-	PeakAt  time.Time `json:"peak_at,omitzero"`
 }
 
 // A DroughtMemory is a time in which nothing is let in.

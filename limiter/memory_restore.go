@@ -36,10 +36,6 @@ func (m *ModelLaw) Restore(now time.Time, k Memory) error {
 		m.recallEstimate(r, k.Estimate)
 	}
 	m.recallTables(r, &k)
-	if n := k.Neighbour; n != nil {
-		m.neighbour.clean.recall(r, n.Clean, n.CleanAt)
-		m.neighbour.peak.recall(r, n.Peak, n.PeakAt)
-	}
 	m.recallWaits(r, &k)
 	return nil
 }
@@ -125,7 +121,7 @@ func (m *ModelLaw) recallShown(r *recall, g *gauge, k *LimitMemory) {
 	if g.source != Seen {
 		return
 	}
-	g.shown = &shown{jitter: sane(k.Jitter, leastJitter, 1), said: k.Said}
+	g.shown = &shown{said: k.Said}
 	g.period.found = nearest(sane(k.Period, 0, 1e6))
 	w := k.Window
 	if w == nil || sane(w.Period, 1e-3, depthMost) == 0 || sane(w.Most, 1, unitsMost) == 0 {
@@ -227,22 +223,11 @@ func (m *ModelLaw) recallWaits(r *recall, k *Memory) {
 	if wait := r.ahead(k.Hold, DefaultMaxDirected); wait > 0 {
 		m.hold = r.t + wait
 	}
-	if p := k.Ramp; p != nil && sane(p.Share, startShare, 1) > 0 && sane(p.Double, 0.1, slowDoubling) > 0 {
-		at := r.seconds(p.At)
-		if wait := r.ahead(p.At, DefaultMaxDirected); wait > 0 {
-			at = r.t + wait
-		}
-		m.slowStart(at, p.Share, p.Double)
+	if p := k.Ramp; p != nil && sane(p.Double, 0.1, slowDoubling) > 0 {
+		m.slowStart(r.seconds(p.At), p.Double)
 	}
 	if d := k.Drought; d != nil && r.age() <= droughtKept && d.Refusals > 0 {
 		m.drought = &drought{began: r.seconds(d.Began), refusals: min(d.Refusals, 64), busy: d.Busy}
-	}
-}
-
-// recall takes up a rate that passed.
-func (m *memory) recall(r *recall, rate float64, at time.Time) {
-	if rate = sane(rate, floorRate, MaxRate); rate > 0 && !at.IsZero() {
-		m.note(rate, r.seconds(at))
 	}
 }
 

@@ -34,7 +34,7 @@ func (m *ModelLaw) Save(now time.Time) Memory {
 		k.Window = law.mean.size
 	}
 	if law.opened(t) < 1 {
-		k.Ramp = &RampMemory{At: at(law.openAt), Share: law.openFrom, Double: law.openTime}
+		k.Ramp = &RampMemory{At: at(law.openAt), Share: openShare, Double: law.openTime}
 	}
 	law.saveBeliefs(&k, at)
 	return k
@@ -50,9 +50,6 @@ func (m *ModelLaw) saveBeliefs(k *Memory, at func(float64) time.Time) {
 	if len(c.Beside) > 0 {
 		k.Cap = &c
 	}
-	if n := &m.neighbour; n.clean.held || n.peak.held {
-		k.Neighbour = n.save(at)
-	}
 	if d := m.drought; d != nil {
 		k.Drought = &DroughtMemory{Began: at(d.began), Refusals: d.refusals, Busy: d.busy}
 	}
@@ -67,7 +64,7 @@ func (m *ModelLaw) saveLimit(d int, t float64, at func(float64) time.Time) Limit
 	if g.shown == nil {
 		return k
 	}
-	k.Period, k.Jitter, k.Said = g.period.found, g.jitter, g.said
+	k.Period, k.Said = g.period.found, g.said
 	if g.fixed != nil {
 		w := *g.fixed
 		w.advance(t)
@@ -81,17 +78,6 @@ func (e *estimate) save(at func(float64) time.Time) *EstimateMemory {
 	k := &EstimateMemory{Calls: calls, Span: span, At: at(e.at), Every: e.every, Confirmed: e.confirmed}
 	if s := e.search; s != nil {
 		k.Search = s.pace
-	}
-	return k
-}
-
-func (n *neighbour) save(at func(float64) time.Time) *NeighbourMemory {
-	k := &NeighbourMemory{}
-	if n.clean.held {
-		k.Clean, k.CleanAt = n.clean.rate, at(n.clean.at)
-	}
-	if n.peak.held {
-		k.Peak, k.PeakAt = n.peak.rate, at(n.peak.at)
 	}
 	return k
 }

@@ -22,18 +22,17 @@ func everything() Memory {
 		Limits: []LimitMemory{
 			{On: "requests", Source: "learned", Refill: 10, Capacity: 45, Debt: 30, Ceiling: 15},
 			{
-				On: "input tokens", Source: "seen", Refill: 1000, Capacity: 60000, Debt: 40000, Others: 100, Period: 60, Jitter: 0.02,
+				On: "input tokens", Source: "seen", Refill: 1000, Capacity: 60000, Debt: 40000, Others: 100, Period: 60,
 				Window: &WindowMemory{Ends: at(12.123456789), Period: 59.5, Most: 60000},
 			},
 		},
 		Answered: 9.7, Latency: 1.2, Refusal: 0.06, Pace: 9.8, Factor: 1.25, Reserve: 2, ReserveAt: at(-30), Hold: at(4), Refused: at(-1),
 		Lied: 100, Local: 24, Ramp: &RampMemory{At: at(-1), Share: 0.5, Double: 1, Target: 20, Time: 300},
-		Estimate:  &EstimateMemory{Search: 7, Calls: 320, Span: 32, At: at(-20), Every: 11, Confirmed: true},
-		Chance:    Counts{{20, 100, 10}, {28, 250, 26}},
-		Cap:       &CapMemory{Most: 8.4, Clear: 30, Beside: Counts{{7, 200, 1}, {8, 20, 19}}, Paces: Counts{{28, 220, 20}}},
-		Neighbour: &NeighbourMemory{Clean: 10, CleanAt: at(-40), Peak: 11, PeakAt: at(-90)},
-		Drought:   &DroughtMemory{Began: at(-3), Refusals: 4, Busy: true},
-		Plain:     &PlainMemory{Rate: 7, Goal: 10, Escalation: 2},
+		Estimate: &EstimateMemory{Search: 7, Calls: 320, Span: 32, At: at(-20), Every: 11, Confirmed: true},
+		Chance:   Counts{{20, 100, 10}, {28, 250, 26}},
+		Cap:      &CapMemory{Most: 8.4, Clear: 30, Beside: Counts{{7, 200, 1}, {8, 20, 19}}, Paces: Counts{{28, 220, 20}}},
+		Drought:  &DroughtMemory{Began: at(-3), Refusals: 4, Busy: true},
+		Plain:    &PlainMemory{Rate: 7, Goal: 10, Escalation: 2},
 	}
 }
 
@@ -78,7 +77,7 @@ func restored(t *testing.T, now time.Time, k Memory, c LawConfig) *ModelLaw {
 // All that a memory holds is taken up.
 func TestMemoryIsTakenUp(t *testing.T) {
 	k := everything()
-	k.Limits[0].Ceiling = 0
+	k.Limits[0].Ceiling, k.Ramp.Share = 0, 0.25
 	m := restored(t, noon, k, LawConfig{Local: true})
 	v := m.View(noon, Cost{Requests: 1})
 	want(t, "source", v.Limits[dimRequests].Source, Learned)
@@ -90,9 +89,6 @@ func TestMemoryIsTakenUp(t *testing.T) {
 	want(t, "hold", v.Hold.Sub(noon), 4*time.Second)
 	want(t, "drought", v.Probed, 4)
 	near(t, "lied", v.Lied, 100, 0)
-	near(t, "clean", v.Clean, 10, 0)
-	near(t, "clean for", noon.Sub(v.CleanAt).Seconds(), 40, 1e-6)
-	near(t, "peak", m.neighbour.peak.rate, 11, 0)
 	near(t, "chance", v.Chance, 36.0/360, 0.02)
 	near(t, "cap", m.crowd.cap.most, 8.4, 0)
 	want(t, "beside", m.crowd.beside.at(8).refused, 19)
@@ -104,7 +100,6 @@ func TestMemoryIsTakenUp(t *testing.T) {
 	want(t, "confirmed", m.estimate.confirmed, true)
 	near(t, "estimated at", m.estimate.at, -5.5, 1e-9)
 	near(t, "factor", m.factor, 1.25, 0)
-	near(t, "ramp", m.opened(0), 1, 1e-9)
 	near(t, "latency", m.latency, 1.2, 0)
 	near(t, "refusals", m.delay, 0.06, 0)
 	near(t, "pace", m.lastPace, 9.8, 0)
@@ -116,8 +111,8 @@ func TestMemoryIsSavedWhole(t *testing.T) {
 	k := everything()
 	k.Answered, k.ReserveAt, k.Longer = 10, noon, 1.5 // of these only what is true now is kept
 	k.Limits[0].Ceiling, k.Limits[1].Others = 0, 0    // the user gave no limit, and a window shows what others draw
-	k.Limits = append(k.Limits, LimitMemory{On: "output tokens", Source: "seen", Refill: 500, Capacity: 30000, Debt: 10000, Others: 50, Period: 60, Jitter: 0.02})
-	k.Ramp = &RampMemory{At: at(-1), Share: 0.25, Double: 1}
+	k.Limits = append(k.Limits, LimitMemory{On: "output tokens", Source: "seen", Refill: 500, Capacity: 30000, Debt: 10000, Others: 50, Period: 60})
+	k.Ramp = &RampMemory{At: at(-0.5), Share: 0.5, Double: 1}
 	k.Estimate.Search, k.Estimate.At, k.Plain = 0, at(-3), nil // a rate is known, and lately
 	a, _ := json.MarshalIndent(k, "", " ")
 	b, _ := json.MarshalIndent(restored(t, noon, k, LawConfig{Local: true}).Save(noon), "", " ")
@@ -171,19 +166,17 @@ func TestDebtsAge(t *testing.T) {
 	}
 }
 
-// What was true for a while is not true for ever: hours later a rate that passed, a
-// drought, a hold and a ramp are over, and a rate is soon tried anew.
+// What was true for a while is not true for ever: hours later a drought and a hold
+// are over, and a rate is soon tried anew.
 func TestMemoriesAge(t *testing.T) {
 	k := everything()
-	k.Limits[0].Ceiling, k.Ramp.Share = 0, 0.25
+	k.Limits[0].Ceiling = 0
 	now := at(3 * 3600)
 	m := restored(t, now, k, LawConfig{})
 	v := m.View(now, Cost{Requests: 1})
 	want(t, "hold", v.Hold, time.Time{})
 	want(t, "drought", v.Drought, time.Time{})
-	want(t, "clean", v.Clean, 0)
-	want(t, "a neighbour is to blame", m.neighbour.toBlame(0, 10, 4), false)
-	want(t, "pace", m.opened(0), unlimited)
+	want(t, "fastest", m.opened(0), burstCap)
 	near(t, "window's level", v.Limits[dimInput].Level, 60000, 1e-9)
 	near(t, "calls that speak for chance", first(m.chance.paces.below(paceBins)), trialFresh, 2)
 	m.Tick(now.Add(tryMost*time.Second/2), true)

@@ -8,21 +8,19 @@ import (
 // Numbers of the law that are choices. They were found by simulating the law against
 // the bank of worlds (tests/lab); halving or doubling one of these costs a few percent.
 const (
-	longBurst    = 60.0 // seconds over which a limit by the hour or day may be spent at the fastest
-	margin       = 0.98 // of the refill is asked for: clocks and roundings differ
-	horizon      = 10.0 // seconds over which a surplus or debt of level is spread
-	burstCap     = 4.0  // times the refill is the fastest that a surplus is spent
-	startShare   = 0.25 // of the full pace, after a long hold
-	backShare    = 0.5  // of the full pace, after an outage
-	backDoubling = 1.0  // seconds: it was full before, so what is felt for is only who else comes back
-	doubling     = 2.5  // seconds in which a pace doubles at most, that of a search too
-	firstRate    = 2.0  // calls per second to begin with where nothing is known
-	floorRate    = 0.05 // calls per second, the least
-	slowShare    = 0.5  // of the pace is left after a server minded its growth
-	slowDoubling = 60.0
-	longHold     = 60.0 // seconds of hold after which the pace starts afresh
-	headerSpare  = 5.0  // seconds of refill kept in reserve where headers tell the level
-	guessDepth   = 60.0 // seconds of refill that a limit of which only a guess is known may hold
+	longBurst     = 60.0 // seconds over which a limit by the hour or day may be spent at the fastest
+	margin        = 0.98 // of the refill is asked for: clocks and roundings differ
+	horizon       = 10.0 // seconds over which a surplus or debt of level is spread
+	burstCap      = 4.0  // times the refill is the fastest that a surplus is spent
+	openShare     = 0.5  // of the full pace is what a slow start begins with
+	openDoublings = 3    // from openShare to burstCap
+	backDoubling  = 1.0  // seconds, after an outage: it was full before, so what is felt for is only who else comes back
+	slowDoubling  = 60.0 // seconds, where a server minds the growth
+	doubling      = 2.5  // seconds in which a pace doubles at most, that of a search too
+	firstRate     = 2.0  // calls per second to begin with where nothing is known
+	floorRate     = 0.05 // calls per second, the least
+	headerSpare   = 5.0  // seconds of refill kept in reserve where headers tell the level
+	guessDepth    = 60.0 // seconds of refill that a limit of which only a guess is known may hold
 
 	directedSpread = 0.05 // of a wait that the server named is added, so that not all come back at once
 	holdSpread     = 0.2  // likewise of one that it did not
@@ -64,8 +62,7 @@ type ModelLaw struct {
 
 	hold         float64 // nothing leaves before
 	ticked       float64 // when time taught last
-	openFrom     float64 // share of the full rate at openAt; it doubles from there
-	openAt       float64
+	openAt       float64 // when a slow start began
 	openTime     float64 // seconds in which it doubles
 	reserve      float64 // seconds of refill kept back
 	credit       float64 // calls that may leave at once
@@ -84,14 +81,12 @@ type ModelLaw struct {
 	remains      Cost    // what is still to come, if the end is near; zero: unknown
 	recent       uint64  // the latest fates, a bit each: let in
 	sent         uint64  // calls
-	letIns       uint64  // calls
 	refusals     int     // ever
 	inherited    float32 // answers per second before a restart,
 	inheritedFor float32 // until so many seconds after
 	row          int32   // refusals one after the other
 	eased        float32 // calls per second at most while too many break
 	flying       int32   // calls
-	run          int32   // calls let in one after the other
 	window       int32   // what Window answered at windowAt; 0: something has happened since
 	estimate     estimate
 	trial        *trial       // nil: none is under way
@@ -105,18 +100,18 @@ type ModelLaw struct {
 
 	windowAt    float64
 	rng         *rand.Rand
+	downUntil   float64 // when the server was up again after an outage; 0: there was none
 	lastRefused float64 // when the latest refused call left
 	lied        float64 // calls per second that headers showed and that were found wrong; 0: none
 	reserveAt   float64
 	chance      chance
 	crowd       crowd
-	neighbour   neighbour
 }
 
 // NewModelLaw starts a law with the limits that the user told.
 func NewModelLaw(c LawConfig, now time.Time, rng *rand.Rand) *ModelLaw {
 	m := &ModelLaw{
-		begin: now, latest: now, rng: rng, openFrom: 1, openTime: backDoubling, openAt: -longHold, reserve: leastReserve,
+		begin: now, latest: now, rng: rng, openAt: -slowDoubling, openTime: backDoubling, reserve: leastReserve,
 		factor: 1, longer: 1, credit: 1, gap: 1 / firstRate, lastPace: firstRate, delay: firstDelay, recent: ^uint64(0),
 		errors: NewErrorWindow(c.Errors), serves: c.Local,
 	}

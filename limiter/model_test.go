@@ -57,7 +57,6 @@ func TestDayLimitIsNotRationed(t *testing.T) {
 	now := time.Unix(0, 0)
 	m := newModel(LawConfig{}, now)
 	one := Cost{Requests: 1}
-	m.slowStart(-60, 1, doubling)
 	see := Sighting{Dimension: Requests, Limit: 14400, Window: 24 * time.Hour, Remaining: 14000, Reset: 40 * time.Minute, HasReset: true}
 	m.Answered(now, News{Ticket: m.Sent(now, one, 0), Sent: now, Cost: one, Good: true, Sightings: []Sighting{see}})
 	if rate := lookAt(m, now.Add(time.Second)).Most; rate < 100 {

@@ -9,9 +9,6 @@ import "math/bits"
 // second.
 const braked = 30
 
-// contradictEvery is after how many calls let in one after the other chance is doubted.
-const contradictEvery = 10
-
 // recentCalls is how many of the latest fates are remembered one by one.
 const recentCalls = 64
 
@@ -20,14 +17,10 @@ func (m *ModelLaw) fate(f *fate) {
 	m.recent <<= 1
 	if f.refused {
 		m.row++
-		m.run = 0
-		m.neighbour.interrupted()
 		return
 	}
 	m.recent |= 1
 	m.row = 0
-	m.run++
-	m.letIns++
 	m.lastPace = float64(f.ticket.Pace)
 	m.letIn(f)
 }
@@ -37,17 +30,11 @@ func (m *ModelLaw) letIn(f *fate) {
 	bin := paceBin(m.lastPace)
 	m.chance.run++
 	m.book(bin, crowdBin(int(f.ticket.Beside)))
-	if m.refusals > 0 && m.run%contradictEvery == 0 {
-		m.chance.contradict(bin, int(m.run))
-	}
 	if m.drought != nil && f.at > m.drought.began {
 		m.endDrought(f.at)
 	}
 	if c := m.crowd.cap; c != nil && c.guess == nil && f.ticket.capped {
 		c.letIn(1/max(m.lastPace, 1e-3), float64(f.ticket.Beside))
-	}
-	if m.estimate.search == nil {
-		m.neighbour.letIn(f.at) // while a rate is searched, a full bucket lets in whatever is asked
 	}
 	if m.trial != nil {
 		m.trial.count(f, bin)

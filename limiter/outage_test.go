@@ -18,7 +18,7 @@ func TestPaceAfterAnOutage(t *testing.T) {
 		m.Resume(at(110))
 		until, share := m.Climb(at(110)), 1.0
 		if broken {
-			share = backShare
+			share = openShare
 		}
 		// What was saved up may be spent at four times the rate, once the pace bounds nothing.
 		near(t, "pace at first", min(10, lookAt(m, at(110)).Most), 10*share, 1e-9)
@@ -57,7 +57,7 @@ func TestPaceAfterALongBusyTime(t *testing.T) {
 		seconds float64
 		busy    bool
 		share   float64
-	}{{downAfter + 5, true, backShare * math.Exp2(0.5/backDoubling)}, {downAfter + 5, false, 1}, {downAfter - 5, true, 1}} {
+	}{{downAfter + 5, true, openShare * math.Exp2(0.5/backDoubling)}, {downAfter + 5, false, 1}, {downAfter - 5, true, 1}} {
 		m := droughtOf(t, c.seconds, c.busy)
 		near(t, "share of the rate", min(10, lookAt(m, at(20.5+c.seconds)).Most)/10, c.share, 1e-3)
 	}

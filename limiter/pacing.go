@@ -10,26 +10,20 @@ import (
 
 var unlimited = math.Inf(1)
 
-// opened is the share of the full rate that may be used: after an outage it starts low
-// and doubles, without a bound, as it only limits the burst.
+// opened is how many times its refill a limit may be spent at the fastest: after an outage, or
+// where the server minds the growth of the rate, half of it at first.
 func (m *ModelLaw) opened(t float64) float64 {
-	if doublings := (t - m.openAt) / m.openTime; doublings < unbounded {
-		return m.openFrom * math.Exp2(doublings)
+	if doublings := (t - m.openAt) / m.openTime; doublings < openDoublings {
+		return openShare * math.Exp2(doublings)
 	}
-	return unlimited
+	return burstCap
 }
 
-// fullAt is when a slow start has led to the whole of what the limits allow.
-func (m *ModelLaw) fullAt() float64 { return m.openAt + m.openTime*math.Log2(1/m.openFrom) }
+// slowStart begins with half of the rate, which doubles in so many seconds.
+func (m *ModelLaw) slowStart(t, doubling float64) { m.openAt, m.openTime = t, doubling }
 
-// unbounded is how many doublings take every share that is begun with, a quarter or
-// more, past the fastest that is ever asked for, burstCap. From then on the start
-// bounds nothing, and need not be computed for every call.
-const unbounded = 6
-
-func (m *ModelLaw) slowStart(t, share, time float64) {
-	m.openFrom, m.openAt, m.openTime = share, t, time
-}
+// fullAt is when a slow start has led to the whole rate.
+func (m *ModelLaw) fullAt() float64 { return m.openAt - m.openTime*math.Log2(openShare) }
 
 const (
 	leastReserve  = 0.5  // seconds of refill kept back where no refusal asked for more
@@ -65,8 +59,7 @@ func (m *ModelLaw) spare(g *gauge, t, cost float64) float64 {
 
 // paceOf is how many calls of that cost may leave per second, and what gives that rate.
 func (m *ModelLaw) paceOf(t float64, cost [dims]float64) (float64, Binding) {
-	least, ending := nothing, m.ending(t)
-	fastest := min(burstCap, m.opened(t))
+	least, ending, fastest := nothing, m.ending(t), m.opened(t)
 	for k := range m.used {
 		if g := &m.gauges[k]; g.known() && cost[k] > 0 {
 			least.min(ByRequests+Binding(k), m.gaugePace(k, t, cost[k], fastest, ending)/cost[k])
@@ -123,7 +116,7 @@ func (m *ModelLaw) gaugePace(k int, t, cost, fastest float64, ending bool) float
 		x = most
 	}
 	if g.spacing(k) {
-		most = min(most, 1/max(1/(margin*g.refill), 1/g.refill+g.stagger()))
+		most = min(most, 1/max(1/(margin*g.refill), 1/g.refill+leastJitter))
 	}
 	return max(0.05*g.refill, min(x, most))
 }

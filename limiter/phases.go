@@ -104,19 +104,19 @@ func (m *ModelLaw) Climb(now time.Time) time.Time {
 	m.quoted = quote{}
 	t := m.seconds(now)
 	if m.broken {
-		m.slowStart(t, backShare, backDoubling)
+		m.broken = false
+		m.slowStart(t, backDoubling)
 	}
-	m.broken = false
 	m.errors.Closed(now)
 	if s := m.estimate.search; s != nil && s.pace < s.over {
 		// The search goes on from below. It has climbed back when it is as fast as when
 		// it was refused.
 		return now.Add(ceilSeconds(m.searchTime() * math.Log2(s.over/s.pace)))
 	}
-	if m.opened(t) >= 1 {
-		return now
+	if m.opened(t) < 1 {
+		return m.time(m.fullAt())
 	}
-	return now.Add(ceilSeconds(m.fullAt() - t))
+	return now
 }
 
 // SetRamp is part of [Law]. The model climbs by what it knows, in no shape of the user's.

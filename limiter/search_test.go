@@ -67,15 +67,6 @@ func TestBrakeReckonsWithChance(t *testing.T) {
 	near(t, "brake with chance", m.brake(), 100, 1e-9)
 }
 
-// Where the user tells or guesses nothing else, a guess may be of a bucket that holds a
-// minute: what it gives at first is no proof of a higher rate.
-func TestGuessIsNotOutgrownByABurst(t *testing.T) {
-	m := newModel(LawConfig{Rate: RateConfig{Initial: 10}}, noon)
-	if e := &m.estimate; e.outgrown(30, 500, m.gauges[dimRequests].capacity) {
-		t.Error("500 calls in half a minute outgrow ten a second with a minute saved up")
-	}
-}
-
 // Where nothing more was tried, an alarm tells of the last half minute: what was let in before
 // that was paced, and not found out. A search and a try tell of all the time since they began.
 func TestAlarmLooksBack(t *testing.T) {

@@ -185,25 +185,6 @@ func TestDepthIsNotUnderestimated(t *testing.T) {
 	}
 }
 
-// Calls that overtake each other are kept further apart from then on; a refusal that is
-// about something else changes nothing.
-func TestOvertakingKeepsCallsApart(t *testing.T) {
-	g := gauge{source: Seen, refill: 1, capacity: 1, shown: &shown{}}
-	first := g.stagger()
-	g.jostled(dimRequests, 1, 0.5) // half a call was missing: that is no overtaking
-	want(t, "jitter", g.stagger(), first)
-	g.jostled(dimRequests, 1, 0.1)
-	wider := g.stagger()
-	if wider <= 0.1 {
-		t.Errorf("calls that overtook by 0.1 s are kept %v s further apart", wider)
-	}
-	g.jostled(dimRequests, 1, 0.01)
-	want(t, "jitter after a lesser one", g.stagger(), wider)
-	deep := gauge{source: Seen, refill: 1, capacity: 50, shown: &shown{}}
-	deep.jostled(dimRequests, 1, 0.1)
-	want(t, "jitter of a deep bucket", deep.stagger(), first)
-}
-
 // A period that lets in too little gives way to the next shorter one, down to the
 // shortest, and what was voted for it is void.
 func TestPeriodsShorten(t *testing.T) {

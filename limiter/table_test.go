@@ -165,7 +165,6 @@ func TestBinsAreInOrder(t *testing.T) {
 func TestEmptyTableIsEmpty(t *testing.T) {
 	var a table
 	a.correct(7)
-	a.thin(0.5)
 	a.fade(tableBins, 1)
 	want(t, "a bin", a.at(7), counted{})
 	want(t, "gain", a.gain(7), 0)

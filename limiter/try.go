@@ -14,21 +14,11 @@ const (
 	tryMost    = 60.0 // seconds at most between tries: a limit that doubles is found in a minute
 	tryGain    = 1.1  // a tenth more is seen in a second's debt
 	tryGrowth  = 1.5  // of what is tried beyond the rate, each time that it is let in
-	tryFastest = 2.0  // times the rate, at most,
-	tryDeep    = 1.25 // and of deep buckets, which flatter
+	tryFastest = 1.25 // times the rate, at most: deep buckets flatter
 	trySure    = 1.5  // times as long until the next try, if the last one confirmed the rate,
 	tryFell    = 1.2  // or found a lower one
 	tryReached = 0.95 // of the rate must have been asked for, or nothing was tested
 	sameRate   = 0.1  // within a tenth a rate is confirmed
-	outgrown   = 1.3  // times what a full bucket could give: more was not flattery
-
-	sureTries = 2    // that confirmed a rate make it sure:
-	sureGain  = 1.05 // a bucket of one call is refused at a tenth more,
-	sureDepth = 1.5  // and one that holds more seconds of refill gives a twentieth all the same
-
-	dipGain  = 1.5 // a rate that passed three minutes ago is asked for in larger steps,
-	dipStep  = 1.0 // seconds each,
-	dipEvery = 5.0 // after so many without a refusal
 )
 
 // A try asks for more than is believed.
@@ -36,17 +26,7 @@ type try struct {
 	rate   float64 // calls per second
 	before float64 // the rate that was believed when it began
 	began  float64
-	let    uint64  // calls let in until then
-	sent   uint64  // calls sent until then
-	most   float64 // calls per second at most, in a dip; 0: it is none
-}
-
-// gain is how much more than the rate is tried at first.
-func (e *estimate) gain(g *gauge) float64 {
-	if e.sure >= sureTries && g.capacity < sureDepth*g.refill {
-		return sureGain
-	}
-	return tryGain
+	sent   uint64 // calls sent until then
 }
 
 // tryTime is how many seconds a try takes at least, at a rate.
@@ -116,22 +96,13 @@ func (m *ModelLaw) searchTime() float64 {
 // consider begins a try when it is time for one.
 func (m *ModelLaw) consider(t float64, g *gauge) {
 	e := &m.estimate
-	quiet := t - max(m.lastRefused, e.at, m.hold)
-	if quiet > peakQuiet && m.refusals > 0 {
-		m.neighbour.paced(t, g.refill)
-	}
-	switch {
-	case m.crowd.cap != nil && m.atCap:
-	case quiet > dipEvery && m.neighbour.dip(t, g.refill, g.capacity/g.refill):
-		peak := m.neighbour.peak.rate
-		m.tryMore(t, g, min(peak, dipGain*g.refill), peak)
-	case t-e.at > e.every:
-		m.tryMore(t, g, e.gain(g)*g.refill, 0)
+	if (m.crowd.cap == nil || !m.atCap) && t-e.at > e.every {
+		m.tryMore(t, g, tryGain*g.refill)
 	}
 }
 
-func (m *ModelLaw) tryMore(t float64, g *gauge, rate, most float64) {
-	m.estimate.try = &try{rate: g.capped(rate), before: g.refill, began: t, let: m.letIns, sent: m.sent, most: most}
+func (m *ModelLaw) tryMore(t float64, g *gauge, rate float64) {
+	m.estimate.try = &try{rate: g.capped(rate), before: g.refill, began: t, sent: m.sent}
 }
 
 // goOn raises the rate where a try met silence: the model is in debt, or enough time has
@@ -139,22 +110,14 @@ func (m *ModelLaw) tryMore(t float64, g *gauge, rate, most float64) {
 func (m *ModelLaw) goOn(t float64, g *gauge) {
 	e := &m.estimate
 	r := e.try
-	depth, dip := g.burstSeconds(), r.most > 0
-	step := max(tryTime(max(e.base, floorRate)), depth/10)
-	if dip {
-		step = dipStep
-	}
+	step := max(tryTime(max(e.base, floorRate)), g.burstSeconds()/10)
 	age := t - r.began
 	inDebt := g.levelAt(t) < -max(2, g.refill/2) && age > step/2
-	if !inDebt && age <= 2.5*step && !(dip && age > step) {
+	if !inDebt && age <= 2.5*step {
 		return
 	}
-	reached := float64(m.letIns - r.let)
-	if !m.neighbour.clean.held {
-		reached = float64(m.sent - r.sent)
-	}
-	if reached < tryReached*g.refill*age {
-		r.began, r.let, r.sent = t, m.letIns, m.sent
+	if float64(m.sent-r.sent) < tryReached*g.refill*age {
+		r.began, r.sent = t, m.sent
 		return
 	}
 	m.raise(t, g)
@@ -163,28 +126,16 @@ func (m *ModelLaw) goOn(t float64, g *gauge) {
 // raise believes in the rate that was tried, and tries more.
 func (m *ModelLaw) raise(t float64, g *gauge) {
 	e := &m.estimate
-	gain, most := e.try.rate/g.refill, e.try.most
-	depth := g.burstSeconds()
+	gain := e.try.rate / g.refill
 	g.advance(t)
 	m.setRate(g, e.try.rate)
 	g.level = min(g.level, 0)
 	e.inflow.fade()
-	if e.outgrown(t, m.letIns, g.capacity) {
-		e.inflow.forget(g.refill)
-		e.anchor = e.try.began
-	}
 	e.at, e.every = t, tryEach(g)
-	fastest := tryFastest
-	if depth > deepest {
-		fastest = tryDeep
-	}
-	next := g.refill * min(fastest, 1+tryGrowth*(gain-1))
-	if most > 0 {
-		next = min(next, most)
-	}
+	next := g.refill * min(tryFastest, 1+tryGrowth*(gain-1))
 	if g.capped(next) <= g.refill || g.source == Told && g.refill >= g.ceiling {
 		e.try = nil
 		return
 	}
-	m.tryMore(t, g, next, most)
+	m.tryMore(t, g, next)
 }

@@ -33,12 +33,8 @@ type View struct {
 	Ramp    time.Time // until then the pace rises to what the limits allow
 	Trial   time.Time // since when the lane goes slower, to see whether refusals cease
 	Try     time.Time // since when a little more than what is believed is tried
-	Pause   time.Time // since when a neighbour is left alone
 	Drought time.Time // since when nothing is let in
 	Probed  int       // refusals in the drought
-
-	Clean   float64   // the rate at which many calls were let in one after the other
-	CleanAt time.Time // when
 }
 
 // A LimitView is what is believed of one limit. Rates are units per second. The zero

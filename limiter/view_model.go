@@ -14,7 +14,7 @@ func (m *ModelLaw) View(now time.Time, c Cost) View {
 		v.Limits[k] = asked.limitView(k, t)
 	}
 	asked.viewBounds(&v, t, spread(asked.weigh(c)))
-	asked.viewBeliefs(&v, t)
+	asked.viewBeliefs(&v)
 	asked.viewUnderWay(&v, t)
 	return v
 }
@@ -84,16 +84,16 @@ func (m *ModelLaw) viewBounds(v *View, t float64, cost [dims]float64) {
 	if m.refusals > 0 {
 		v.bind(ByBrake, m.brake())
 		if m.trial != nil {
-			v.bind(ByTrial, m.gross(m.trial.pace))
+			v.bind(ByTrial, m.trial.pace)
 		}
 	}
 	if s := m.estimate.search; s != nil && !m.queues() {
-		v.bind(BySearch, m.gross(s.pace))
+		v.bind(BySearch, s.pace)
 	}
 	for k := range m.used {
 		if m.gauges[k].known() && cost[k] > 0 {
 			by, rate := m.gaugeBound(k, t, cost[k])
-			v.bind(by, m.gross(rate/cost[k]))
+			v.bind(by, rate/cost[k])
 		}
 	}
 	if n := m.places(); n > 0 && m.latency > 0 {
@@ -113,7 +113,7 @@ func (m *ModelLaw) viewBounds(v *View, t float64, cost [dims]float64) {
 // gaugeBound is what one limit allows, in units per second, and whether it is the limit
 // itself that says so.
 func (m *ModelLaw) gaugeBound(k int, t, cost float64) (Binding, float64) {
-	fastest, ending := min(burstCap, m.opened(t)), m.ending(t)
+	fastest, ending := m.opened(t), m.ending(t)
 	rate := m.gaugePace(k, t, cost, fastest, ending)
 	if fastest < burstCap && m.gaugePace(k, t, cost, burstCap, ending) > rate {
 		return ByRamp, rate
@@ -140,7 +140,7 @@ func (m *ModelLaw) places() int {
 	return n
 }
 
-func (m *ModelLaw) viewBeliefs(v *View, t float64) {
+func (m *ModelLaw) viewBeliefs(v *View) {
 	v.Cap, v.Lied = m.places(), m.lied
 	if m.mean != nil {
 		v.Window = m.mean.Size()
@@ -156,17 +156,11 @@ func (m *ModelLaw) viewBeliefs(v *View, t float64) {
 			v.Over = s.over
 		}
 	}
-	if c := m.neighbour.clean; c.within(t, cleanMemory) {
-		v.Clean, v.CleanAt = c.rate, m.time(c.at)
-	}
 }
 
 func (m *ModelLaw) viewUnderWay(v *View, t float64) {
 	if t < m.hold {
 		v.Hold = m.time(m.hold)
-		if m.neighbour.pauses > 0 && m.drought == nil {
-			v.Pause = m.time(m.lastRefused)
-		}
 	}
 	if m.opened(t) < 1 {
 		v.Ramp = m.time(m.fullAt())

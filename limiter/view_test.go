@@ -15,7 +15,6 @@ var worlds = map[string]func() gate{
 	"chance":  func() gate { return chanceGate(0.1, seeded(3)) },
 	"window":  func() gate { return windowGate(600) },
 	"lies":    func() gate { return lying(bucketGate(10, 10)) },
-	"stolen":  stolen,
 	"outages": func() gate { return from(at(40), bucketGate(10, 45), from(at(60), shut, bucketGate(10, 45))) },
 }
 
@@ -166,7 +165,6 @@ func TestViewDates(t *testing.T) {
 		"trial":   {halving(), func(v View) time.Time { return v.Trial }},
 		"try":     {bucketGate(10, 45), func(v View) time.Time { return v.Try }},
 		"drought": {from(at(30), bucketGate(10, 45), shut), func(v View) time.Time { return v.Drought }},
-		"pause":   {stolen(), func(v View) time.Time { return v.Pause }},
 	} {
 		r := variedRig(of.gate)
 		r.runUntil(5*time.Minute, func() bool { return !of.date(r.view()).IsZero() })

@@ -64,9 +64,6 @@ func (v *View) trouble() (words []string) {
 	if v.Lied > 0 {
 		words = append(words, "its headers say "+perTime(v.Lied, "")+", and they are wrong")
 	}
-	if !v.Pause.IsZero() && v.Clean > 0 {
-		words = append(words, fmt.Sprintf("other clients call; %s passed %s ago", perTime(v.Clean, ""), span(v.At.Sub(v.CleanAt))))
-	}
 	switch {
 	case v.Probed >= wordyDrought: // nothing else is found out now
 	case !v.Trial.IsZero():

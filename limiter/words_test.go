@@ -48,16 +48,6 @@ func lying(g gate) gate {
 // halving is a bucket that half as much flows into from the second minute on.
 func halving() gate { return from(at(60), bucketGate(10, 45), bucketGate(5, 45)) }
 
-// stolen is a bucket of which somebody else takes all for a second of every twenty.
-func stolen() gate {
-	own := bucketGate(10, 20)
-	return func(now time.Time, beside int) answer {
-		a := own(now, beside)
-		a.refused = a.refused || now.Sub(noon)%(20*time.Second) >= 19*time.Second
-		return a
-	}
-}
-
 // In worlds that are what the words say, the words come: with some seed at least, for the
 // course of a law is not what they promise.
 func TestWordsOfWorlds(t *testing.T) {
@@ -65,20 +55,19 @@ func TestWordsOfWorlds(t *testing.T) {
 		told Limits
 		gate func() gate
 	}{
-		`no more than 8 in flight`:                                {gate: func() gate { return capGate(8) }},
-		`(59\d|60\d) a minute, \d+ may be saved up`:               {gate: func() gate { return bucketGate(10, 45) }},
-		`its limit is not known yet: [\d,]+ a minute is tried`:    {gate: func() gate { return bucketGate(10, 45) }},
-		`[\d,]+ a minute is tried`:                                {gate: func() gate { return bucketGate(10, 45) }},
-		`one call in ten is refused, at any pace`:                 {gate: func() gate { return chanceGate(0.1, seeded(3)) }},
-		`going slower to see whether refusals stop`:               {gate: halving},
-		`other clients call; [5-7]\d\d a minute passed \d+ s ago`: {gate: stolen},
-		`a window of 600 by the minute, 1\d\d left, 4\d s to go`:  {gate: func() gate { return windowGate(600) }},
-		`its headers say 600 a minute, 5\d\d left`:                {gate: func() gate { return windowGate(600) }},
-		`its headers say 6,000 a minute, and they are wrong`:      {gate: func() gate { return lying(bucketGate(10, 10)) }},
-		`nothing is let in, for 12 s now`:                         {gate: func() gate { return from(at(60), bucketGate(10, 45), shut) }},
-		`600 a minute, as told`:                                   {Limits{RPM: 600}, func() gate { return anything }},
-		`6,000 tokens a minute, as told`:                          {Limits{TPM: 6000}, func() gate { return anything }},
-		`\d+ a minute, not the 600 a minute that were set`:        {Limits{RPM: 600}, func() gate { return bucketGate(5, 30) }},
+		`no more than 8 in flight`:                               {gate: func() gate { return capGate(8) }},
+		`(59\d|60\d) a minute, \d+ may be saved up`:              {gate: func() gate { return bucketGate(10, 45) }},
+		`its limit is not known yet: [\d,]+ a minute is tried`:   {gate: func() gate { return bucketGate(10, 45) }},
+		`[\d,]+ a minute is tried`:                               {gate: func() gate { return bucketGate(10, 45) }},
+		`one call in ten is refused, at any pace`:                {gate: func() gate { return chanceGate(0.1, seeded(3)) }},
+		`going slower to see whether refusals stop`:              {gate: halving},
+		`a window of 600 by the minute, 1\d\d left, 4\d s to go`: {gate: func() gate { return windowGate(600) }},
+		`its headers say 600 a minute, 5\d\d left`:               {gate: func() gate { return windowGate(600) }},
+		`its headers say 6,000 a minute, and they are wrong`:     {gate: func() gate { return lying(bucketGate(10, 10)) }},
+		`nothing is let in, for 12 s now`:                        {gate: func() gate { return from(at(60), bucketGate(10, 45), shut) }},
+		`600 a minute, as told`:                                  {Limits{RPM: 600}, func() gate { return anything }},
+		`6,000 tokens a minute, as told`:                         {Limits{TPM: 6000}, func() gate { return anything }},
+		`\d+ a minute, not the 600 a minute that were set`:       {Limits{RPM: 600}, func() gate { return bucketGate(5, 30) }},
 	} {
 		said, last := false, ""
 		for seed := uint64(1); seed <= 4 && !said; seed++ {
@@ -136,7 +125,6 @@ func TestPhrases(t *testing.T) {
 		"nothing is let in, for 12 s now":                                      {Drought: ago(12), Probed: 5},
 		"nothing is let in, for 3 min now":                                     {Drought: ago(190), Probed: 9},
 		"its headers say 6,000 a minute, and they are wrong":                   {Lied: 100},
-		"other clients call; 600 a minute passed 40 s ago":                     {Pause: ago(1), Clean: 10, CleanAt: ago(40)},
 		"its limit is not known yet":                                           {Over: 10, Search: 5, Binds: Bound{By: ByHold}},
 		"600 a minute, 45 may be saved up":                                     limit(dimRequests, LimitView{Source: Learned, Refill: 10, Capacity: 45.9}),
 		"600 a minute":                                                         limit(dimRequests, LimitView{Source: Learned, Refill: 10, Capacity: 1}),

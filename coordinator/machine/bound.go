@@ -20,7 +20,6 @@ const (
 	BoundOutputTokens       // the limit on output tokens
 	BoundSearch             // no limit is known yet: the pace rises until one shows
 	BoundTrial              // going slower to see whether refusals cease
-	BoundNeighbour          // a pause for another client of the same limit
 	BoundBrake              // few calls were let in of late
 	BoundErrors             // calls break: slowed down
 	BoundWindow             // calls in flight, as the lane or its law bounds them
@@ -44,7 +43,7 @@ const (
 const Bounds = int(bounds)
 
 var boundWords = [bounds]string{
-	"", "requests", "tokens", "input_tokens", "output_tokens", "search", "trial", "neighbour", "brake", "errors", "window",
+	"", "requests", "tokens", "input_tokens", "output_tokens", "search", "trial", "brake", "errors", "window",
 	"concurrency", "cooldown", "overload", "breaker", "recovery", "backoff", "input", "paused", "draining", "stopped", "tail", "unanswered", "slept",
 }
 
@@ -78,8 +77,6 @@ func (l *lane) phaseBound() Bound {
 		return BoundOverload
 	case l.reason == ByBreaker:
 		return BoundBreaker
-	case l.paused:
-		return BoundNeighbour
 	}
 	return BoundCooldown
 }

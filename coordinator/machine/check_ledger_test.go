@@ -82,7 +82,7 @@ func (m *Machine) checkHeld(b *book, r *run) {
 // changes with time alone.
 func kindOf(by Bound) Bound {
 	switch by {
-	case BoundCooldown, BoundNeighbour:
+	case BoundCooldown:
 		return BoundCooldown
 	case BoundOverload, BoundBreaker, BoundRecovery, BoundWindow:
 		return by

@@ -65,7 +65,6 @@ type lane struct {
 	revived   bool          // it began with what an earlier machine knew
 	bound     Bound         // what held the latest call back that was asked for
 	delay     time.Duration // and for how long; 0: it was let go
-	paused    bool          // of Cooling: for a neighbour's sake
 	elsewhere bool          // a call of another machine was refused here, so somebody is there
 	answered  bool          // a call was answered as hoped, ever: here, or by an earlier machine
 	slowed    float32       // what was told to be left of its pace because calls break; 0: all of it

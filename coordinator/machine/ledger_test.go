@@ -193,35 +193,6 @@ func TestRunStatusOfWaits(t *testing.T) {
 	}
 }
 
-// pausing is a law that takes every refusal for a neighbour's.
-type pausing struct{ limiter.Law }
-
-func (p pausing) Refused(now time.Time, n limiter.News) limiter.Refusal {
-	r := p.Law.Refused(now, n)
-	r.Until, r.Alone, r.Pause = now.Add(time.Minute), false, true
-	return r
-}
-
-// A pause for a neighbour's sake is told from a cooldown, until the next one.
-func TestBoundNeighbour(t *testing.T) {
-	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Concurrency: 9})
-	b.offer(3, "", 0)
-	l := b.lanes["default"]
-	law := l.law
-	l.law = pausing{law}
-	b.refuseAll(Outcome{Signal: Throttled})
-	if by := b.bound(); by != BoundNeighbour {
-		t.Errorf("%q", by)
-	}
-	l.law = law
-	b.Step(b.now, LaneReset("default"))
-	b.decide()
-	b.refuseAll(Outcome{Signal: Throttled, Directed: true, RetryAfter: time.Minute})
-	if by := b.bound(); by != BoundCooldown {
-		t.Errorf("%q after the next refusal", by)
-	}
-}
-
 // A pool that has a lane which lives waits for that one, and not for one that has stopped.
 func TestBoundOfTwoLanes(t *testing.T) {
 	for _, first := range []string{"x", "y"} {

@@ -241,7 +241,6 @@ func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News, cause err
 		m.stop(now, l, l.outage(now, cause))
 	default:
 		m.cool(now, l, reason, r.Until)
-		l.paused = r.Pause
 	}
 }
 
@@ -300,7 +299,7 @@ func (m *Machine) hasFailed(now time.Time, it *Item, n *limiter.News, o *Outcome
 // cool starts a cooldown, and with it an epoch.
 func (m *Machine) cool(now time.Time, l *lane, reason Reason, until time.Time) {
 	l.nextEpoch()
-	l.wave, l.paused = 1, false
+	l.wave = 1
 	m.count(nil, l, cooldowns)
 	m.count(nil, l, participants)
 	l.until = latest(l.breaker.Until(), until)

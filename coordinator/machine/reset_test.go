@@ -39,7 +39,6 @@ var laneFields = map[string]atReset{
 	"alarm":   {"", func(m *Machine, l *lane) { m.alarms.set(&l.alarm, spoiltAt) }, func(l *lane) bool { return l.alarm.pos < 0 }},
 	"held":    {"the law before it held a call back", func(_ *Machine, l *lane) { l.held = true }, func(l *lane) bool { return !l.held }},
 	"bound":   {"the law before it said so", func(_ *Machine, l *lane) { l.bound = BoundTrial }, func(l *lane) bool { return l.bound == BoundNone }},
-	"paused":  {"", func(_ *Machine, l *lane) { l.paused = true }, func(l *lane) bool { return !l.paused }},
 	"slowed":  {"the new law is not slowed down", func(_ *Machine, l *lane) { l.slowed = 0.5 }, func(l *lane) bool { return l.slowed == 0 }},
 	"broke":   {"", func(_ *Machine, l *lane) { l.broke = true }, func(l *lane) bool { return !l.broke }},
 	"unclear": {"", func(_ *Machine, l *lane) { l.unclear = unclearMost - 1 }, func(l *lane) bool { return l.unclear == 0 }},

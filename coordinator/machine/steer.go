@@ -201,7 +201,7 @@ func (l *lane) freeItems() {
 func (l *lane) forgive() {
 	l.vouched = l.epoch
 	l.broke, l.unclear, l.revived, l.hung = false, 0, false, false
-	l.cause, l.until, l.wave, l.paused = nil, time.Time{}, 0, false
+	l.cause, l.until, l.wave = nil, time.Time{}, 0
 	l.listen()
 	l.ill = NoReason
 	l.wait.end()

@@ -142,7 +142,6 @@ it back most. Finding the limit is search, trial, brake and recovery together.
   search        the limit is not known yet: the pace rises until a call is refused
   trial         going slower for a while to see whether refusals stop
   brake         going at most twice as fast as the provider allowed a moment ago
-  neighbour     a pause, as another client uses the same limit
   cooldown      a wait after a refusal: as long as the provider asked, or as estimated
   recovery      a probe and a ramp after a cooldown, back to full speed
   overload      the server says that it is too busy

@@ -57,17 +57,21 @@ func Foreign(c sim.Call) bool { return c.Key == neighbourKey }
 type Neighbour struct {
 	PerSecond float64       // calls, while it calls
 	On, Off   time.Duration // its bursts, and the pauses between; both 0: it never stops
+	From      time.Duration // when its first burst begins
 }
 
 // gap is the time to the neighbour's next call.
 func (n Neighbour) gap(now time.Time, rng *rand.Rand) time.Duration {
 	gap := time.Duration(rng.ExpFloat64() / n.PerSecond * 1e9)
+	if early := n.From - now.Sub(start); early > 0 {
+		return early + gap
+	}
 	period := n.On + n.Off
 	if period == 0 {
 		return gap
 	}
 	at := now.Add(gap).Sub(start)
-	if phase := at % period; phase >= n.On {
+	if phase := (at - n.From) % period; phase >= n.On {
 		gap += period - phase
 	}
 	return gap

@@ -82,8 +82,8 @@ func (w wild) lane() observe.Lane {
 	}
 	v := &l.View
 	v.At, v.Search, v.Over, v.Cap, v.Window, v.Binds.By = noon, w.number(), w.number(), w.whole(), w.whole(), limiter.Binding(w.IntN(14))
-	v.Hold, v.Ramp, v.Trial, v.Pause, v.Drought, v.Probed = w.moment(), w.moment(), w.moment(), w.moment(), w.moment(), w.IntN(4)
-	v.Chance, v.ChanceSeen, v.Lied, v.Clean, v.CleanAt = w.Float64(), w.Float64()*10, math.Abs(w.Float64()), w.Float64(), noon
+	v.Hold, v.Ramp, v.Trial, v.Drought, v.Probed = w.moment(), w.moment(), w.moment(), w.moment(), w.IntN(4)
+	v.Chance, v.ChanceSeen, v.Lied = w.Float64(), w.Float64()*10, math.Abs(w.Float64())
 	for k := range v.Limits {
 		v.Limits[k] = limiter.LimitView{Source: limiter.Source(w.IntN(4)), Refill: w.number(), Level: w.number(), Others: w.number()}
 		l.Used[k] = w.number()

@@ -199,13 +199,6 @@ func (s *scene) trial() sentence {
 	}
 }
 
-func (s *scene) neighbour() sentence {
-	return sentence{
-		by: []string{"a pause" + s.ofModel() + ", as another client uses the same limit"}, more: []string{s.beliefs(), s.next()},
-		short: []string{"a pause for another client"}, lane: []string{"neighbour"},
-	}
-}
-
 func (s *scene) brake() sentence {
 	return sentence{
 		by: []string{"few calls" + s.ofModel() + " were allowed recently: at most twice that"}, more: []string{s.beliefs(), s.next()},

@@ -59,6 +59,9 @@ var (
 	asShortSpacing = Target{Ratio: 1.25, Excess: 0.04} // silence and spacing are the slowest lesson
 	asNearMiss     = Target{Ratio: 1.05, Excess: 0.01}
 	asTwo          = Target{Ratio: 1.15, Excess: 0.08} // each is the other's neighbour
+	asSlowChance   = Target{Ratio: 1.10, Excess: 0.03}
+	asLeft         = Target{Ratio: 1.05, Excess: 0.03}
+	asBusyWindow   = Target{Ratio: 1.12, Excess: 0.05}
 	asOwnThird     = Target{Ratio: 3, Excess: 0.03}
 	asOwnBreaks    = Target{Ratio: 4.5, Excess: 0.03}
 )

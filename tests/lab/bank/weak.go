@@ -15,6 +15,7 @@ func WeakPoints(v Vary) []World {
 	all := slices.Concat(
 		largeCalls(v), shortOutages(v), ownCaps(v), ownSpacing(v), silentTokens(v), gcra(v),
 		middlewares(v), shortJobs(v), nearMisses(v), twoProcesses(v), ownChances(v),
+		chanceAtLimit(v), leaving(v), busyWindows(v),
 	)
 	for i := range all {
 		all[i].Weak = true
@@ -207,4 +208,47 @@ func ownChances(v Vary) []World {
 		v.world("P11", "own, shed 0.3, 503", asOwnThird, quick, shed(0.3), overloaded),
 		v.world("P11", "own, 0.1 500s + 0.1 429s, RA 0.5 s", asOwnBreaks, quick, shed(0.1), half, breaks(0.1)),
 	}
+}
+
+// chanceAtLimit asks: is the limit used whole where some calls are refused by chance besides?
+func chanceAtLimit(v Vary) []World {
+	var worlds []World
+	for _, share := range []float64{0.1, 0.3, 0.45} {
+		one := func(name string, traits ...trait) {
+			worlds = append(worlds, v.world("P12", fmt.Sprintf("shed %v + %s", share, name), asSlowChance,
+				append(traits, shed(share), hands(256), items(3000))...))
+		}
+		one("bucket 1 s", bucket(tick))
+		one("bucket 5 s", bucket(5*tick))
+		one("bucket 1 s, headers", bucket(tick), headers)
+		one("bucket 5 s, headers", bucket(5*tick), headers)
+	}
+	return worlds
+}
+
+// leaving asks: is the whole limit used again soon after another client has left?
+func leaving(v Vary) []World {
+	var worlds []World
+	for _, depth := range []time.Duration{tick, 3 * tick, 10 * tick} {
+		for _, c := range []struct {
+			share float64
+			on    time.Duration
+		}{{0.3, 2 * minute}, {0.6, 20 * tick}, {0.6, 2 * minute}, {0.9, 2 * minute}} {
+			worlds = append(worlds, v.world("P13", fmt.Sprintf("bucket %v, another client takes %v for %v", depth, c.share, c.on), asLeft,
+				bucket(depth), once(c.share, 3*minute, c.on), items(3000)))
+		}
+	}
+	return worlds
+}
+
+// busyWindows ask: is a window by 503 told from an outage?
+func busyWindows(v Vary) []World {
+	var worlds []World
+	for _, width := range []time.Duration{10 * tick, 12 * tick, 15 * tick, 20 * tick, 30 * tick} {
+		for _, perMinute := range []float64{120, 600} {
+			worlds = append(worlds, v.world("P14", fmt.Sprintf("503, windows %v, %v a minute, 300 ms", width, perMinute), asBusyWindow,
+				limit(perMinute), windows(width), overloaded, answers(300*millis, 0.3), items(int(perMinute)*5)))
+		}
+	}
+	return worlds
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/tests/lab"
 	"github.com/headrace/headrace/tests/lab/gates"
 )
 
@@ -13,6 +14,13 @@ func own(w *World) { w.local = true }
 
 func outageOf(from, d time.Duration) trait {
 	return func(w *World) { w.server.Outages = []gates.Outage{{From: from, For: d}} }
+}
+
+// once is another client, who takes that share of the limit for a while and is gone.
+func once(share float64, from, on time.Duration) trait {
+	return func(w *World) {
+		w.neighbour = lab.Neighbour{PerSecond: share * w.perSecond, From: from, On: on, Off: 1000 * time.Hour}
+	}
 }
 
 // twice is two processes that have half of the items each.
