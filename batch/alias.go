@@ -164,12 +164,11 @@ type (
 	// RateConfig says how the plain law's rate adapts; see [limiter.RateConfig].
 	//
 	//	struct {
-	//		Initial       float64       // calls per second; 0: unlimited until something is learned
-	//		Floor         float64       // calls per second, the least
-	//		Ceiling       float64       // calls per second, the most; 0: none
-	//		Increase      float64       // per second, as a share of the rate that was refused last
-	//		Decrease      float64       // factor of a decrease, in (0, 1)
-	//		LatencyTarget time.Duration // 0: latency is not judged
+	//		Initial  float64 // calls per second; 0: unlimited until something is learned
+	//		Floor    float64 // calls per second, the least
+	//		Ceiling  float64 // calls per second, the most; 0: none
+	//		Increase float64 // per second, as a share of the rate that was refused last
+	//		Decrease float64 // factor of a decrease, in (0, 1)
 	//	}
 	RateConfig = limiter.RateConfig
 	// RampConfig shapes the plain law's recovery; see [limiter.RampConfig].

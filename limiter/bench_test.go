@@ -14,7 +14,7 @@ func hot() map[string]func(time.Time) {
 	cost := Cost{1, 100, 100}
 	ramp := NewRamp(RampConfig{Duration: 24 * time.Hour})
 	ramp.Start(noon)
-	rate := NewRate(RateConfig{Initial: 100, LatencyTarget: time.Second})
+	rate := NewRate(RateConfig{Initial: 100})
 	var b Bucket
 	b.SetLimit(noon, 1e6, 1e6)
 	var p Pacer
@@ -25,13 +25,13 @@ func hot() map[string]func(time.Time) {
 	var backoff Backoff
 	var cooldown Cooldown
 	return map[string]func(time.Time){
-		"Bucket":   func(now time.Time) { b.Wait(now, 1); b.Take(now, 1) },
+		"Bucket":   func(now time.Time) { b.Wait(now, 1); b.take(now, 1) },
 		"Quota":    func(now time.Time) { q.Wait(now, cost); q.Take(now, cost); q.Settle(now, cost, cost) },
 		"Pacer":    func(now time.Time) { p.Wait(now, 1e4); p.Take(now, 1e4) },
 		"Ramp":     func(now time.Time) { ramp.Wait(now); ramp.Take(now) },
-		"Errors":   func(now time.Time) { e.Record(now, rng.IntN(3) == 0); e.Factor(now) },
+		"Errors":   func(now time.Time) { e.record(now, rng.IntN(3) == 0); e.Factor(now) },
 		"Meter":    func(now time.Time) { m.Add(now); m.PerSecond(now) },
-		"Rate":     func(now time.Time) { rate.Success(now, time.Second); rate.Limit() },
+		"Rate":     func(now time.Time) { rate.Success(now); rate.Limit() },
 		"Breaker":  func(now time.Time) { breaker.Allow(now); breaker.Success(now, true); breaker.Failure(now, 0) },
 		"Latency":  func(now time.Time) { l.Observe(time.Second); l.Mean() },
 		"P95":      func(now time.Time) { l.Observe(time.Duration(rng.IntN(1e9))); l.P95() },

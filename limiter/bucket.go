@@ -31,15 +31,6 @@ type Bucket struct {
 	last      time.Time
 }
 
-// NewBucket gives a full bucket that gains perMinute units a minute and holds
-// capacity units. perMinute of 0, less, NaN or infinity is no limit. The bucket
-// holds at least [MinCapacity] whatever is asked, and beyond that never more than perMinute.
-func NewBucket(perMinute, capacity float64, now time.Time) Bucket {
-	var b Bucket
-	b.SetLimit(now, perMinute, capacity)
-	return b
-}
-
 // Limited reports whether the bucket has a limit at all.
 func (b *Bucket) Limited() bool { return b.perMinute > 0 }
 
@@ -66,15 +57,6 @@ func (b *Bucket) Wait(now time.Time, n float64) time.Duration {
 	return waitFor(missing / b.perMinute * 60)
 }
 
-// Take takes n units if they may be taken now, and reports whether it did.
-func (b *Bucket) Take(now time.Time, n float64) bool {
-	if b.Wait(now, n) > 0 {
-		return false
-	}
-	b.Debit(now, n)
-	return true
-}
-
 // Debit takes n units that are gone already, whether they were there or not.
 func (b *Bucket) Debit(now time.Time, n float64) { b.move(now, -units(n)) }
 
@@ -84,8 +66,10 @@ func (b *Bucket) Credit(now time.Time, n float64) { b.move(now, units(n)) }
 // Drain empties the bucket: the provider said that nothing is left. A debt stays.
 func (b *Bucket) Drain(now time.Time) { b.move(now, -max(0, b.Level(now))) }
 
-// SetLimit changes rate and capacity from now on, by the rules of [NewBucket]. The
-// level stays, within the new bounds: a higher limit does not invent units that were
+// SetLimit changes rate and capacity from now on, to a bucket that gains perMinute units a
+// minute and holds capacity units. perMinute of 0, less, NaN or infinity is no limit. The
+// bucket holds at least [MinCapacity] whatever is asked, and beyond that never more than
+// perMinute. The level stays, within the new bounds: a higher limit does not invent units that were
 // not earned. A bucket that had no limit starts full.
 func (b *Bucket) SetLimit(now time.Time, perMinute, capacity float64) {
 	if !positive(perMinute) {

@@ -8,11 +8,27 @@ import (
 	"time"
 )
 
+// newBucket gives a bucket whose limit is set at now, so that it is full.
+func newBucket(perMinute, capacity float64, now time.Time) Bucket {
+	var b Bucket
+	b.SetLimit(now, perMinute, capacity)
+	return b
+}
+
+// take takes n units if they may be taken now, and reports whether it did.
+func (b *Bucket) take(now time.Time, n float64) bool {
+	if b.Wait(now, n) > 0 {
+		return false
+	}
+	b.Debit(now, n)
+	return true
+}
+
 // The zero value has no limit: nothing waits, nothing is counted.
 func TestBucketZeroValueHasNoLimit(t *testing.T) {
 	var b Bucket
 	want(t, "limited", b.Limited(), false)
-	want(t, "take", b.Take(noon, 1e12), true)
+	want(t, "take", b.take(noon, 1e12), true)
 	b.Debit(noon, 1e12)
 	b.Drain(noon)
 	want(t, "wait", b.Wait(noon, 1e12), 0)
@@ -21,14 +37,14 @@ func TestBucketZeroValueHasNoLimit(t *testing.T) {
 
 // A bucket starts full, gives what it holds, and then one unit per refill time.
 func TestBucketRefills(t *testing.T) {
-	b := NewBucket(60, 3, noon)
+	b := newBucket(60, 3, noon)
 	for range 3 {
-		want(t, "take", b.Take(noon, 1), true)
+		want(t, "take", b.take(noon, 1), true)
 	}
-	want(t, "take from empty", b.Take(noon, 1), false)
+	want(t, "take from empty", b.take(noon, 1), false)
 	want(t, "wait", b.Wait(noon, 1), time.Second)
-	want(t, "take a tick early", b.Take(at(1).Add(-time.Nanosecond), 1), false)
-	want(t, "take in time", b.Take(at(1), 1), true)
+	want(t, "take a tick early", b.take(at(1).Add(-time.Nanosecond), 1), false)
+	want(t, "take in time", b.take(at(1), 1), true)
 	near(t, "level much later", b.Level(at(3600)), 3, 0)
 }
 
@@ -38,18 +54,18 @@ func TestBucketDebtIsBounded(t *testing.T) {
 	for name, draw := range map[string]func(*Bucket){
 		"at once":       func(b *Bucket) { b.Debit(noon, 1_000_000) },
 		"call by call":  func(b *Bucket) { drawEach(b, 1_000_000) },
-		"one huge call": func(b *Bucket) { b.Take(noon, 1_000_000) },
+		"one huge call": func(b *Bucket) { b.take(noon, 1_000_000) },
 		"without bound": func(b *Bucket) { b.Debit(noon, math.Inf(1)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := NewBucket(60, 60, noon)
+			b := newBucket(60, 60, noon)
 			draw(&b)
 			near(t, "level", b.Level(noon), -60, 0)
 			want(t, "wait for one", b.Wait(noon, 1), 61*time.Second)
 			want(t, "wait for all", b.Wait(noon, 60), MaxWait)
 			want(t, "wait for more", b.Wait(noon, 1e9), MaxWait)
 			near(t, "level after two minutes", b.Level(at(120)), 60, 1e-9)
-			want(t, "all is there", b.Take(at(120), 60), true)
+			want(t, "all is there", b.take(at(120), 60), true)
 		})
 	}
 }
@@ -63,29 +79,29 @@ func drawEach(b *Bucket, n int) {
 // A call larger than the bucket waits for a full one, passes, and leaves a debt that
 // holds the calls after it to the rate.
 func TestBucketLetsALargeCallPass(t *testing.T) {
-	b := NewBucket(600, 10, noon)
-	b.Take(noon, 5)
+	b := newBucket(600, 10, noon)
+	b.take(noon, 5)
 	want(t, "wait for full", b.Wait(noon, 35), 500*time.Millisecond)
-	want(t, "not before", b.Take(noon, 35), false)
-	want(t, "when full", b.Take(at(0.5), 35), true)
+	want(t, "not before", b.take(noon, 35), false)
+	want(t, "when full", b.take(at(0.5), 35), true)
 	near(t, "debt", b.Level(at(0.5)), -25, 1e-9)
 	want(t, "the next one pays", b.Wait(at(0.5), 1), 2600*time.Millisecond)
 }
 
 // A caller that estimates nothing is still held to what its calls drew.
 func TestBucketHoldsCallsOfNoCostWhileInDebt(t *testing.T) {
-	b := NewBucket(60, 10, noon)
+	b := newBucket(60, 10, noon)
 	b.Debit(noon, 15)
-	want(t, "in debt", b.Take(noon, 0), false)
+	want(t, "in debt", b.take(noon, 0), false)
 	want(t, "wait", b.Wait(noon, 0), 5*time.Second)
-	want(t, "out of debt", b.Take(at(5), 0), true)
-	want(t, "nothing was drawn", b.Take(at(5), 0), true)
+	want(t, "out of debt", b.take(at(5), 0), true)
+	want(t, "nothing was drawn", b.take(at(5), 0), true)
 }
 
 // A credit never lifts the level above the capacity.
 func TestBucketCreditStopsAtCapacity(t *testing.T) {
-	b := NewBucket(60, 10, noon)
-	b.Take(noon, 4)
+	b := newBucket(60, 10, noon)
+	b.take(noon, 4)
 	b.Credit(noon, 3)
 	near(t, "level", b.Level(noon), 9, 0)
 	b.Credit(noon, math.Inf(1))
@@ -94,19 +110,19 @@ func TestBucketCreditStopsAtCapacity(t *testing.T) {
 
 // Amounts that cannot be meant move nothing.
 func TestBucketIgnoresSenselessAmounts(t *testing.T) {
-	b := NewBucket(60, 10, noon)
-	b.Take(noon, 4)
+	b := newBucket(60, 10, noon)
+	b.take(noon, 4)
 	for _, n := range []float64{-1, math.NaN(), math.Inf(-1)} {
 		b.Debit(noon, n)
 		b.Credit(noon, n)
-		want(t, "take", b.Take(noon, n), true)
+		want(t, "take", b.take(noon, n), true)
 		near(t, "level", b.Level(noon), 6, 0)
 	}
 }
 
 // Drain empties a bucket but forgives no debt.
 func TestBucketDrain(t *testing.T) {
-	b := NewBucket(60, 10, noon)
+	b := newBucket(60, 10, noon)
 	b.Drain(noon)
 	near(t, "level", b.Level(noon), 0, 0)
 	b.Debit(noon, 7)
@@ -116,7 +132,7 @@ func TestBucketDrain(t *testing.T) {
 
 // A changed limit keeps the level inside the new bounds, and never invents units.
 func TestBucketSetLimit(t *testing.T) {
-	b := NewBucket(600, 100, noon)
+	b := newBucket(600, 100, noon)
 	b.SetLimit(noon, 6000, 1000)
 	near(t, "raised: nothing invented", b.Level(noon), 100, 0)
 	b.SetLimit(noon, 60, 10)
@@ -132,11 +148,11 @@ func TestBucketSetLimit(t *testing.T) {
 
 // What was earned before a change of limit was earned at the old rate.
 func TestBucketSetLimitAccruesAtTheOldRate(t *testing.T) {
-	b := NewBucket(600, 600, noon)
+	b := newBucket(600, 600, noon)
 	b.Drain(noon)
 	b.SetLimit(at(10), 60, 60)
 	near(t, "level", b.Level(at(10)), 60, 0)
-	c := NewBucket(60, 60, noon)
+	c := newBucket(60, 60, noon)
 	c.Drain(noon)
 	c.SetLimit(at(10), 600, 600)
 	near(t, "level", c.Level(at(10)), 10, 1e-9)
@@ -151,7 +167,7 @@ func TestBucketCapacityBounds(t *testing.T) {
 		{60, math.Inf(1), 60},
 		{0.5, 1, 1},
 	} {
-		b := NewBucket(c.perMinute, c.asked, noon)
+		b := newBucket(c.perMinute, c.asked, noon)
 		near(t, "level", b.Level(noon), c.holds, 0)
 	}
 }
@@ -159,27 +175,27 @@ func TestBucketCapacityBounds(t *testing.T) {
 // Limits that cannot be meant are none.
 func TestBucketSenselessLimitIsNone(t *testing.T) {
 	for _, x := range []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1)} {
-		b := NewBucket(x, 10, noon)
+		b := newBucket(x, 10, noon)
 		want(t, "limited", b.Limited(), false)
 	}
 }
 
 // Half a call a minute is one call in two minutes.
 func TestBucketSlowerThanOneAMinute(t *testing.T) {
-	b := NewBucket(0.5, 1, noon)
-	want(t, "first", b.Take(noon, 1), true)
+	b := newBucket(0.5, 1, noon)
+	want(t, "first", b.take(noon, 1), true)
 	want(t, "wait", b.Wait(noon, 1), 2*time.Minute)
-	want(t, "second", b.Take(at(120), 1), true)
+	want(t, "second", b.take(at(120), 1), true)
 }
 
 // A clock that goes back neither refills nor drains, and what was refilled before is
 // not refilled again when it comes forward.
 func TestBucketClockGoesBack(t *testing.T) {
-	b := NewBucket(60, 10, noon)
+	b := newBucket(60, 10, noon)
 	b.Debit(noon, 10)
-	want(t, "take", b.Take(at(5), 5), true)
+	want(t, "take", b.take(at(5), 5), true)
 	near(t, "an hour earlier", b.Level(at(-3600)), 0, 1e-9)
-	want(t, "take an hour earlier", b.Take(at(-3600), 1), false)
+	want(t, "take an hour earlier", b.take(at(-3600), 1), false)
 	b.Credit(at(-3600), 1)
 	near(t, "back at five", b.Level(at(5)), 1, 1e-9)
 	near(t, "at six", b.Level(at(6)), 2, 1e-9)
@@ -220,7 +236,7 @@ func TestBucketAgreesWithExactReplay(t *testing.T) {
 		rng := seeded(seed)
 		perMinute := math.Exp(rng.Float64() * 16)
 		capacity := max(min(1, perMinute), perMinute*rng.Float64())
-		b := NewBucket(perMinute, capacity, noon)
+		b := newBucket(perMinute, capacity, noon)
 		e := &exactBucket{rat(perMinute), rat(b.capacity), rat(b.capacity), noon}
 		now, tick := noon, perMinute/60e9
 		for range 300 {
@@ -240,7 +256,7 @@ func TestBucketAgreesWithExactReplay(t *testing.T) {
 				if there, _ := e.level.Float64(); there < min(n, capacity)-tick {
 					t.Fatalf("seed %d: wait for %v ended with %v there", seed, n, there)
 				}
-				want(t, "take after wait", b.Take(now, n), true)
+				want(t, "take after wait", b.take(now, n), true)
 				e.move(now, -n)
 			}
 			exact, _ := e.level.Float64()
@@ -256,7 +272,7 @@ func FuzzBucket(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19})
 	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 4, 1, 2, 3, 4})
 	f.Fuzz(func(t *testing.T, script []byte) {
-		b, now := NewBucket(60, 10, noon), noon
+		b, now := newBucket(60, 10, noon), noon
 		latest := now
 		for len(script) >= 5 {
 			n := float64(math.Float32frombits(binary.LittleEndian.Uint32(script[1:5])))
@@ -275,7 +291,7 @@ func FuzzBucket(f *testing.F) {
 func operate(b *Bucket, op byte, now time.Time, n float64) {
 	switch op % 6 {
 	case 0:
-		b.Take(now, n)
+		b.take(now, n)
 	case 1:
 		b.Debit(now, n)
 	case 2:
@@ -302,7 +318,7 @@ func checkBucket(t *testing.T, b Bucket, now time.Time, n float64) {
 		t.Fatalf("wait %v for %v: %+v", w, n, b)
 	}
 	from := later(now, b.last)
-	if w := b.Wait(from, n); w < MaxWait && !b.Take(from.Add(w), n) {
+	if w := b.Wait(from, n); w < MaxWait && !b.take(from.Add(w), n) {
 		t.Fatalf("wait for %v was too short: %+v", n, b)
 	}
 }

@@ -20,15 +20,13 @@ func partOf[T any](v T, teach func(v *T, now time.Time)) part {
 func parts() []part {
 	fine := ErrorWindowConfig{Buckets: maxSlots, MinSamples: 3}
 	return []part{
-		partOf(Bucket{}, func(b *Bucket, now time.Time) { b.SetLimit(now, 600, 100); b.Take(now, 3) }),
+		partOf(Bucket{}, func(b *Bucket, now time.Time) { b.SetLimit(now, 600, 100); b.take(now, 3) }),
 		partOf(NewQuota(Limits{RPM: 600, TPM: 1e6}, noon), func(q *Quota, now time.Time) { q.Take(now, Cost{Requests: 1, Input: 50}) }),
 		partOf(Pacer{}, func(p *Pacer, now time.Time) { p.Take(now, 5) }),
-		partOf(NewRate(RateConfig{Initial: 10, LatencyTarget: time.Second}), func(r *Rate, now time.Time) {
-			r.Success(now, time.Duration(now.Nanosecond()))
-		}),
-		partOf(NewRate(RateConfig{}), func(r *Rate, now time.Time) { r.Success(now, time.Second) }),
-		partOf(NewErrorWindow(fine), func(e *ErrorWindow, now time.Time) { e.Record(now, now.Second()%2 == 0) }),
-		partOf(ErrorWindow{}, func(e *ErrorWindow, now time.Time) { e.Record(now, now.Second()%2 == 0) }),
+		partOf(NewRate(RateConfig{Initial: 10}), func(r *Rate, now time.Time) { r.Aim(now, 20); r.Success(now) }),
+		partOf(NewRate(RateConfig{}), func(r *Rate, now time.Time) { r.Success(now) }),
+		partOf(NewErrorWindow(fine), func(e *ErrorWindow, now time.Time) { e.record(now, now.Second()%2 == 0) }),
+		partOf(ErrorWindow{}, func(e *ErrorWindow, now time.Time) { e.record(now, now.Second()%2 == 0) }),
 		partOf(Ramp{}, func(r *Ramp, now time.Time) { r.Start(now) }),
 		partOf(Cooldown{}, func(c *Cooldown, now time.Time) { c.Start(now, 0, false, seeded(1)) }),
 		partOf(NewBreaker(BreakerConfig{}), func(b *Breaker, now time.Time) { b.Failure(now, 0); b.Success(now, true) }),

@@ -69,7 +69,7 @@ func TestBusyMeansAllOfThem(t *testing.T) {
 			m.Refused(at(float64(i)+0.1), News{Ticket: k, Sent: now, Cost: one, Present: true, Probe: true, Overloaded: overloaded})
 		}
 		want(t, "busy", m.drought.busy, c.want)
-		want(t, "escalation", m.Escalation(), len(c.overloaded))
+		want(t, "escalation", m.drought.refusals, len(c.overloaded))
 	}
 }
 

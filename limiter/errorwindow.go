@@ -54,7 +54,7 @@ func (c ErrorWindowConfig) withDefaults() ErrorWindowConfig {
 //	│ answered, broke │ a row of failures ─▶ Broken ─▶ probes ─▶ Closed │ answered, broke │
 //	└──── counted ────┘ └──────────── not counted, whenever it ends ──┘ └──── counted ────┘
 //
-// Only Count, Record, Broken and Closed write. The zero value has the default configuration.
+// Only heed, Broken and Closed write. The zero value has the default configuration.
 type ErrorWindow struct {
 	slowed  bool
 	down    bool // a breaker is open
@@ -91,24 +91,13 @@ func (e *ErrorWindow) Concerns(sent time.Time) bool {
 	return !e.down && (e.closed == 0 || sent.Sub(e.calls.origin) >= e.closed)
 }
 
-// Count counts the end of one call, and decides nothing.
-func (e *ErrorWindow) Count(now time.Time, failed bool) { e.count(e.since(now), failed) }
-
-// Record counts the end of one call, and reports whether the lane is to be slowed down
-// with this.
-func (e *ErrorWindow) Record(now time.Time, failed bool) bool {
-	since := e.since(now)
-	e.count(since, failed)
-	return e.decide(since)
-}
-
 // errorLook is how long a law looks on before it goes slower: in its first seconds, and in
 // those after a breaker has closed, it feels for its pace, and half of what that is then is
 // no pace to keep for a minute. It is also long enough for a share that is under High not to
 // be over it by chance, or because a call breaks sooner than another is answered.
 const errorLook = 10 * time.Second
 
-// heed is Record for a law, which looks on at first.
+// heed counts the end of one call, and reports whether the lane is to be slowed down with this.
 func (e *ErrorWindow) heed(now time.Time, failed bool) bool {
 	since := e.since(now)
 	e.count(since, failed)

@@ -6,10 +6,17 @@ import (
 	"time"
 )
 
+// record is heed for a window whose law has looked on for long enough.
+func (e *ErrorWindow) record(now time.Time, failed bool) bool {
+	since := e.since(now)
+	e.count(since, failed)
+	return e.decide(since)
+}
+
 // record spreads calls over ten milliseconds from a time on, so many of them failed.
 func record(e *ErrorWindow, from time.Time, calls, failed int) {
 	for i := range calls {
-		e.Record(from.Add(time.Duration(i)*10*time.Millisecond/time.Duration(calls)), i < failed)
+		e.record(from.Add(time.Duration(i)*10*time.Millisecond/time.Duration(calls)), i < failed)
 	}
 }
 
@@ -19,7 +26,7 @@ func TestErrorWindowEmpty(t *testing.T) {
 	for _, e := range []ErrorWindow{zero, NewErrorWindow(ErrorWindowConfig{})} {
 		near(t, "rate", e.Rate(noon), 0, 0)
 		near(t, "factor", e.Factor(noon), 1, 0)
-		e.Record(noon, true)
+		e.record(noon, true)
 		near(t, "rate with one failure", e.Rate(noon), 1, 0)
 		near(t, "rate when it is forgotten", e.Rate(at(60)), 0, 0)
 	}
@@ -32,7 +39,7 @@ func TestErrorWindowHalvesAboveHigh(t *testing.T) {
 	record(&e, at(1), 30, 30)
 	near(t, "rate", e.Rate(at(2)), 0.30, 0)
 	near(t, "factor at 30 %", e.Factor(at(2)), 1, 0)
-	e.Record(at(2), true)
+	e.record(at(2), true)
 	near(t, "factor above", e.Factor(at(2)), 0.5, 0)
 }
 
@@ -41,7 +48,7 @@ func TestErrorWindowNeedsSamples(t *testing.T) {
 	var e ErrorWindow
 	record(&e, noon, 19, 19)
 	near(t, "factor", e.Factor(at(1)), 1, 0)
-	e.Record(at(1), false)
+	e.record(at(1), false)
 	near(t, "factor", e.Factor(at(1)), 0.5, 0)
 }
 
@@ -49,9 +56,9 @@ func TestErrorWindowNeedsSamples(t *testing.T) {
 // nanosecond, and is restored at its end. That end lies within a slot here.
 func TestErrorWindowHolds(t *testing.T) {
 	var e ErrorWindow
-	e.Record(noon, false)
+	e.record(noon, false)
 	for range 20 {
-		e.Record(at(2), true)
+		e.record(at(2), true)
 	}
 	record(&e, at(6), 1000, 0)
 	near(t, "rate is low", e.Rate(at(7)), 0.02, 0.001)
@@ -64,7 +71,7 @@ func TestErrorWindowHolds(t *testing.T) {
 func TestErrorWindowRestoresBelowLow(t *testing.T) {
 	var e ErrorWindow
 	for range 20 {
-		e.Record(noon, true)
+		e.record(noon, true)
 	}
 	record(&e, at(58), 90, 18)
 	near(t, "rate", e.Rate(at(62)), 0.2, 0)
@@ -89,7 +96,7 @@ func TestErrorWindowRestoreDoesNotNeedAWitness(t *testing.T) {
 	near(t, "not low any more", seen.Rate(at(66)), 0.2, 0)
 	near(t, "seen", seen.Factor(at(66)), 1, 0)
 	near(t, "unseen", unseen.Factor(at(66)), 1, 0)
-	unseen.Record(at(66), false)
+	unseen.record(at(66), false)
 	near(t, "unseen, after a call", unseen.Factor(at(66)), 1, 0)
 }
 
@@ -112,7 +119,7 @@ func TestErrorWindowLeavesAnOutageToTheBreaker(t *testing.T) {
 	var e ErrorWindow
 	record(&e, noon, 30, 3)
 	for i := range 24 {
-		e.Record(at(10+float64(i)/10), i%4 > 0)
+		e.record(at(10+float64(i)/10), i%4 > 0)
 	}
 	near(t, "share", e.Rate(at(13)), 21.0/54, 1e-9)
 	near(t, "slowed", e.Slowed(at(13)), 0.5, 0)
@@ -143,16 +150,16 @@ func TestErrorWindowConfigDefaults(t *testing.T) {
 	near(t, "low is at most high", got.Low, 0.05, 0)
 	near(t, "factor", got.Factor, 1, 0)
 	e := NewErrorWindow(ErrorWindowConfig{Window: 1, Buckets: 60}) // slots shorter than a tick
-	e.Record(noon, true)
-	e.Record(at(1), false)
+	e.record(noon, true)
+	e.record(at(1), false)
 	near(t, "rate", e.Rate(at(1)), 0, 0)
 }
 
 // A clock that goes back neither forgets nor revives a call.
 func TestErrorWindowClockGoesBack(t *testing.T) {
 	var e ErrorWindow
-	e.Record(at(100), true)
-	e.Record(at(10), false)
+	e.record(at(100), true)
+	e.record(at(10), false)
 	near(t, "earlier", e.Rate(at(-50)), 0.5, 0)
 	near(t, "both are of the latest slot", e.Rate(at(159)), 0.5, 0)
 	near(t, "forgotten together", e.Rate(at(160)), 0, 0)
@@ -212,7 +219,7 @@ func TestErrorWindowAgreesWithAList(t *testing.T) {
 		for range 400 {
 			now = now.Add(time.Duration(rng.ExpFloat64() * pace))
 			failed := rng.Float64() < 0.3
-			e.Record(now, failed)
+			e.record(now, failed)
 			list.add(now, failed)
 			look := now.Add(time.Duration(rng.ExpFloat64() * 20e9))
 			exact := list.count(look)
@@ -241,8 +248,8 @@ func TestErrorWindowDoesNotDependOnLooking(t *testing.T) {
 			now = next
 			slow.look(&looked, now)
 			failed := rng.Float64() < 0.2
-			looked.Record(now, failed)
-			alone.Record(now, failed)
+			looked.record(now, failed)
+			alone.record(now, failed)
 			slow.recorded(&looked, now)
 			near(t, "factor", alone.Factor(now), slow.factor(), 0)
 		}

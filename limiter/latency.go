@@ -59,7 +59,7 @@ func (l *Latency) last() []float32 { return l.ring[:min(l.count, LatencySamples)
 
 // P95 is the 95th percentile by nearest rank: the smallest sample such that at least
 // 95 % of those in the ring are not above it. 0 before the first sample. It sorts a
-// copy; what is asked for each call is asked of [Latency.P95Over].
+// copy.
 func (l *Latency) P95() time.Duration {
 	if l.count == 0 {
 		return 0
@@ -68,19 +68,6 @@ func (l *Latency) P95() time.Duration {
 	sorted := room[:copy(room[:], l.last())]
 	slices.Sort(sorted)
 	return time.Duration(sorted[rank95(len(sorted))-1])
-}
-
-// P95Over reports whether P95 is greater than limit, without sorting: it is when more
-// samples are above the limit than may be above the percentile.
-func (l *Latency) P95Over(limit time.Duration) bool {
-	above := 0
-	for _, d := range l.last() {
-		if d > float32(limit) {
-			above++
-		}
-	}
-	n := len(l.last())
-	return n > 0 && above > n-rank95(n)
 }
 
 // Warm is like that of a [Law].

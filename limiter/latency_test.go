@@ -12,7 +12,6 @@ func TestLatencyFirstSample(t *testing.T) {
 	want(t, "mean", l.Mean(), 0)
 	want(t, "p95", l.P95(), 0)
 	want(t, "count", l.Count(), 0)
-	want(t, "over", l.P95Over(0), false)
 	l.Observe(3 * time.Second)
 	want(t, "mean", l.Mean(), 3*time.Second)
 	want(t, "p95", l.P95(), 3*time.Second)
@@ -38,8 +37,7 @@ func TestLatencyP95IsNearestRank(t *testing.T) {
 	want(t, "p95", l.P95(), 19)
 }
 
-// Against a sorted list of the last 128 samples the percentile is the same, and
-// P95Over is what comparing it would say.
+// Against a sorted list of the last 128 samples the percentile is the same.
 func TestLatencyAgreesWithASortedList(t *testing.T) {
 	rng := seeded(1)
 	var l Latency
@@ -55,9 +53,6 @@ func TestLatencyAgreesWithASortedList(t *testing.T) {
 			rank++
 		}
 		want(t, "p95", l.P95(), last[rank-1])
-		for _, limit := range []time.Duration{0, 100, l.P95() - 1, l.P95(), l.P95() + 1} {
-			want(t, "over", l.P95Over(limit), l.P95() > limit)
-		}
 	}
 	want(t, "count", l.Count(), 1000)
 }

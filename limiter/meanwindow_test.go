@@ -101,7 +101,7 @@ func servers() map[string]func() *loadedServer {
 
 func keeping(target float64) map[string]LawConfig {
 	d := time.Duration(target * 1e9)
-	return map[string]LawConfig{"model": {Target: d}, "plain": {Law: Plain, Target: d}, "rate": {Law: Plain, Rate: RateConfig{LatencyTarget: d}}}
+	return map[string]LawConfig{"model": {Target: d}, "plain": {Law: Plain, Target: d}}
 }
 
 // Where latency answers to load, every law keeps its mean within a quarter of the target,

@@ -55,7 +55,7 @@ func (p *PlainLaw) recallRate(now time.Time, k *PlainMemory) {
 	if rate := sane(k.Rate, 1e-6, MaxRate); rate > 0 {
 		p.rate.put(c, rate)
 		p.rate.Aim(now, sane(k.Goal, 1e-6, MaxRate))
-		p.rate.cut, p.climbed = true, true
+		p.climbed = true
 	}
 	p.cooldown.escalation = min(64, max(0, k.Escalation))
 }

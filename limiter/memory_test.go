@@ -302,12 +302,12 @@ func TestPlainLawRemembers(t *testing.T) {
 	}
 	near(t, "rate", lookAt(next, now).Rate, lookAt(p, now).Rate, 1e-9)
 	want(t, "cooldown", next.cooldown.Until(), p.cooldown.Until())
-	want(t, "escalation", next.Escalation(), 1)
+	want(t, "escalation", next.cooldown.Escalation(), 1)
 	near(t, "ramp", next.ramp.Rate(now), 3, 1e-9)
 	want(t, "ramp's end", next.ramp.Ends(), at(100))
-	next.rate.Success(at(100), 0)
+	next.rate.Success(at(100))
 	near(t, "during the ramp", lookAt(next, now).Rate, 7, 0)
-	next.rate.Success(at(101), 0)
+	next.rate.Success(at(101))
 	near(t, "after it", lookAt(next, now).Rate, 7.3, 1e-9)
 	late := NewPlainLaw(LawConfig{}, at(3600), seeded(1))
 	if err := late.Restore(at(3600), k); err != nil {

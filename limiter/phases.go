@@ -156,11 +156,3 @@ func (m *ModelLaw) warm() uint64 {
 	n += m.recent + m.sends.warm() + m.fates.warm() + m.chance.paces.warm(0) + m.crowd.paces.warm(0) + m.crowd.beside.warm(0)
 	return n + uint64(int64(m.hold+m.credited+m.remains.Requests))
 }
-
-// Escalation is how many refused probes there were since the last answer; tests watch it.
-func (m *ModelLaw) Escalation() int {
-	if m.drought == nil {
-		return 0
-	}
-	return m.drought.refusals
-}

@@ -57,10 +57,8 @@ type PlainLaw struct {
 
 // NewPlainLaw starts one.
 func NewPlainLaw(c LawConfig, now time.Time, rng *rand.Rand) *PlainLaw {
-	target := cmp.Or(c.Target, c.Rate.LatencyTarget)
-	c.Rate.LatencyTarget = 0 // the window watches it: a rate that comes down leaves the queue as long as it is
 	return &PlainLaw{
-		ramped: c.Ramp, rated: c.Rate, rng: rng, mean: watchMean(target),
+		ramped: c.Ramp, rated: c.Rate, rng: rng, mean: watchMean(c.Target),
 		quota: NewQuota(c.Limits, now), ramp: NewRamp(c.Ramp), rate: NewRate(c.Rate),
 		errors: NewErrorWindow(c.Errors), cooldown: NewCooldown(c.Cooldown),
 	}
@@ -157,7 +155,7 @@ func (p *PlainLaw) Answered(now time.Time, n News) {
 		p.rate.Rest(now) // what is not asked for is not found out
 	}
 	if n.Good {
-		p.rate.Success(now, n.Latency)
+		p.rate.Success(now)
 	}
 }
 
@@ -394,8 +392,5 @@ func (p *PlainLaw) SetLimits(now time.Time, l Limits) { p.quota.SetLimits(now, l
 
 func (p *PlainLaw) warm() uint64 {
 	n := p.count + p.sent.warm() + p.answered.warm() + p.rate.answered.warm() + p.errors.calls.warm()
-	return n + uint64(p.rate.since+p.cooldown.escalation+int(p.ramp.credit+p.quota.free.cost.Requests+p.pacer.credit))
+	return n + uint64(p.cooldown.escalation+int(p.ramp.credit+p.quota.free.cost.Requests+p.pacer.credit))
 }
-
-// Escalation is how many waves there were since the last answer; tests watch it.
-func (p *PlainLaw) Escalation() int { return p.cooldown.Escalation() }

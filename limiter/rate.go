@@ -2,7 +2,6 @@ package limiter
 
 import (
 	"math"
-	"math/bits"
 	"time"
 )
 
@@ -52,14 +51,6 @@ const (
 	// 0.7 is the factor that CUBIC settled on (RFC 9438, 4.6), for the same reason.
 	DefaultRateDecrease = 0.7
 
-	// RateSlowdown is how far over its target a latency is when it counts as
-	// overload, as a multiple. Between one and two the rate merely stops climbing.
-	RateSlowdown = 2
-
-	// RateWarmup is how many samples are seen before latency first cuts the rate:
-	// with fewer than twenty the 95th percentile is the maximum.
-	RateWarmup = 20
-
 	// rateBlind is where an unlimited rate starts that is refused before anything
 	// was observed, calls per second: the least that providers say they enforce.
 	rateBlind = 1
@@ -68,12 +59,11 @@ const (
 // RateConfig says how a rate adapts. A field that is 0 (or cannot be meant) has its
 // default. The floor gives way to the ceiling where they contradict.
 type RateConfig struct {
-	Initial       float64       // calls per second; 0: unlimited until something is learned
-	Floor         float64       // calls per second, the least
-	Ceiling       float64       // calls per second, the most; 0: none
-	Increase      float64       // per second, as a share of the rate that was refused last
-	Decrease      float64       // factor of a decrease, in (0, 1)
-	LatencyTarget time.Duration // 0: latency is not judged
+	Initial  float64 // calls per second; 0: unlimited until something is learned
+	Floor    float64 // calls per second, the least
+	Ceiling  float64 // calls per second, the most; 0: none
+	Increase float64 // per second, as a share of the rate that was refused last
+	Decrease float64 // factor of a decrease, in (0, 1)
 }
 
 func (c RateConfig) withDefaults() RateConfig {
@@ -92,10 +82,9 @@ func (c RateConfig) clamp(x float64) float64 { return min(max(x, c.Floor), c.Cei
 // increase, multiplicative decrease (Chiu and Jain, 1989, show that of the linear rules
 // this one lets clients that share a limit arrive at equal shares).
 //
-//	success, latency under target         limit + Increase · goal a second; near the goal a
-//	                                      twentieth of that, beyond it 1.7 · Increase · limit
-//	success, latency over twice it        limit × Decrease, once per ring of samples
-//	refused (429, 503)                    min(limit, observed) × Decrease
+//	success               limit + Increase · goal a second; near the goal a
+//	                      twentieth of that, beyond it 1.7 · Increase · limit
+//	refused (429, 503)    min(limit, observed) × Decrease
 //
 // The caller filters: news from before the last cooldown is not reported here, and a
 // wave of refusals is reported once. The zero value is unlimited, with the defaults.
@@ -109,16 +98,11 @@ type Rate struct {
 	goalAt   time.Time // when that was refused
 	grew     time.Time // until when the limit has climbed
 	directed bool      // a directed refusal was the last news
-	cut      bool      // there was a decrease
-	since    int       // samples since the last decrease, where latency is judged
-	latency  MeanLatency
-	slow     [LatencySamples / 64]uint64 // of the last samples, which were over the slowdown: sample i is bit i%LatencySamples
-	answered Meter                       // while there is no limit
+	answered Meter     // while there is no limit
 }
 
 // NewRate gives a rate at c.Initial, or without a limit.
 func NewRate(c RateConfig) Rate {
-	c.LatencyTarget = bounded(c.LatencyTarget)
 	r := Rate{config: c}
 	r.Anchor(c.Initial)
 	return r
@@ -145,25 +129,14 @@ func (r *Rate) Anchor(observed float64) {
 	r.put(r.config.withDefaults(), observed)
 }
 
-// Success learns from a call that was answered, and how long that took.
-func (r *Rate) Success(now time.Time, latency time.Duration) {
+// Success learns from a call that was answered.
+func (r *Rate) Success(now time.Time) {
 	r.directed = false
 	if r.limit <= 0 {
 		r.answered.Add(now) // it tells a first decrease where to start, and later ones start from the limit
-	}
-	if r.config.LatencyTarget > 0 {
-		r.observe(latency)
-		r.since++
-	} else if r.limit <= 0 {
 		return
 	}
-	c := r.config.withDefaults()
-	switch {
-	case r.overloaded(c):
-		r.decrease(now, c, 0)
-	case r.limit > 0 && (c.LatencyTarget <= 0 || r.latency.Mean() < c.LatencyTarget):
-		r.grow(now, c)
-	}
+	r.grow(now, r.config.withDefaults())
 }
 
 // grow adds what the time since the latest success is worth. It goes by time and not by
@@ -215,39 +188,6 @@ func (r *Rate) Refused(now time.Time, observed float64, directed bool) {
 	r.decrease(now, r.config.withDefaults(), observed)
 }
 
-// overloaded judges latency, when enough samples came since the last decrease for all
-// of them to be from after it.
-func (r *Rate) overloaded(c RateConfig) bool {
-	need := RateWarmup
-	if r.cut {
-		need = LatencySamples
-	}
-	if c.LatencyTarget <= 0 || r.since < need {
-		return false
-	}
-	most := RateSlowdown * c.LatencyTarget
-	return r.latency.Mean() > most || r.tail()
-}
-
-// observe keeps of a sample what is asked of it.
-func (r *Rate) observe(latency time.Duration) {
-	i := r.latency.Count() % LatencySamples
-	r.slow[i/64] &^= 1 << (i % 64)
-	if latency > RateSlowdown*r.config.LatencyTarget {
-		r.slow[i/64] |= 1 << (i % 64)
-	}
-	r.latency.Observe(latency)
-}
-
-// tail reports whether the 95th percentile is over the slowdown, as [Latency.P95Over].
-func (r *Rate) tail() bool {
-	n, above := min(r.latency.Count(), LatencySamples), 0
-	for _, bits64 := range r.slow {
-		above += bits.OnesCount64(bits64)
-	}
-	return above > n-rank95(n)
-}
-
 func (r *Rate) decrease(now time.Time, c RateConfig, observed float64) {
 	from := r.Limit()
 	if positive(observed) {
@@ -256,7 +196,7 @@ func (r *Rate) decrease(now time.Time, c RateConfig, observed float64) {
 	if math.IsInf(from, 1) {
 		from = orElse(r.answered.PerSecond(now), rateBlind)
 	}
-	r.cut, r.since, r.grew = true, 0, now
+	r.grew = now
 	r.put(c, from*c.Decrease)
 }
 

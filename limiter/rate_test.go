@@ -3,7 +3,6 @@ package limiter
 import (
 	"math"
 	"testing"
-	"time"
 )
 
 // A rate of which nothing is known is unlimited, and successes leave it so.
@@ -11,7 +10,7 @@ func TestRateStartsUnlimited(t *testing.T) {
 	var zero Rate
 	for _, r := range []Rate{zero, NewRate(RateConfig{})} {
 		for range 100 {
-			r.Success(noon, time.Hour)
+			r.Success(noon)
 		}
 		want(t, "limit", r.Limit(), math.Inf(1))
 	}
@@ -29,7 +28,7 @@ func TestRateStartsFromTheObserved(t *testing.T) {
 func TestRateStartsBlind(t *testing.T) {
 	r := NewRate(RateConfig{})
 	for i := range 100 {
-		r.Success(at(float64(i)*0.1), 0)
+		r.Success(at(float64(i) * 0.1))
 	}
 	r.Refused(at(10), 0, false)
 	near(t, "limit", r.Limit(), 7, 0.5)
@@ -59,7 +58,7 @@ func TestRateIncreasesAdditively(t *testing.T) {
 		r.Refused(noon, 0, false)
 		second := func(i int) float64 {
 			for k := range perSecond {
-				r.Success(at(float64(i)+float64(k+1)/float64(perSecond)), time.Hour)
+				r.Success(at(float64(i) + float64(k+1)/float64(perSecond)))
 			}
 			return r.Limit()
 		}
@@ -103,7 +102,7 @@ func TestRateDoesNotCrawl(t *testing.T) {
 	now, calls := 0.0, 0
 	for ; r.Limit() < 18 && calls < 1000; calls++ {
 		now += min(1, 1/r.Limit())
-		r.Success(at(now), 0)
+		r.Success(at(now))
 	}
 	near(t, "seconds", now, 30, 2)
 }
@@ -125,10 +124,10 @@ func TestRateRests(t *testing.T) {
 	r := NewRate(RateConfig{Initial: 10})
 	r.Rest(at(100))
 	for i := range 100 {
-		r.Success(at(float64(i+1)), 0)
+		r.Success(at(float64(i + 1)))
 	}
 	near(t, "resting", r.Limit(), 10, 0)
-	r.Success(at(101), 0)
+	r.Success(at(101))
 	near(t, "a second later", r.Limit(), 10*(1+1.7*0.03), 1e-9)
 }
 
@@ -140,7 +139,7 @@ func TestRateDirectedRefusalDecreasesOnce(t *testing.T) {
 	near(t, "first", r.Limit(), 70, 1e-9)
 	r.Refused(at(1), 1, true)
 	near(t, "second, nothing sent between", r.Limit(), 70, 1e-9)
-	r.Success(noon, 0)
+	r.Success(noon)
 	r.Refused(at(3), 0, true)
 	near(t, "after a success", r.Limit(), 49, 1e-9)
 	r.Refused(at(4), 0, false)
@@ -153,7 +152,7 @@ func TestRateDirectedRefusalDecreasesOnce(t *testing.T) {
 func TestRateBounds(t *testing.T) {
 	r := NewRate(RateConfig{Initial: 10, Ceiling: 12})
 	for i := range 1000 {
-		r.Success(at(float64(i)), 0)
+		r.Success(at(float64(i)))
 	}
 	near(t, "ceiling", r.Limit(), 12, 0)
 	for range 1000 {
@@ -177,91 +176,11 @@ func TestRateAnchor(t *testing.T) {
 	want(t, "nothing observed", r.Limit(), math.Inf(1))
 	r.Anchor(20)
 	near(t, "anchored", r.Limit(), 20, 0)
-	r.Success(noon, 0)
-	r.Success(at(1), 0)
+	r.Success(noon)
+	r.Success(at(1))
 	near(t, "grows from there", r.Limit(), 21.02, 1e-9)
 	r.Anchor(1)
 	near(t, "only once", r.Limit(), 21.02, 1e-9)
-}
-
-// Without a target latency is not judged.
-func TestRateWithoutTargetIgnoresLatency(t *testing.T) {
-	r := NewRate(RateConfig{Initial: 10})
-	for i := range 100 {
-		r.Success(at(float64(i)), time.Hour)
-	}
-	near(t, "limit", r.Limit(), 10*math.Pow(1.051, 99), 1e-6)
-}
-
-// Between one and two targets the rate neither climbs nor falls.
-func TestRateStandsStillOverTheTarget(t *testing.T) {
-	r := NewRate(RateConfig{Initial: 10, LatencyTarget: time.Second})
-	for range 500 {
-		r.Success(noon, 1500*time.Millisecond)
-	}
-	near(t, "limit", r.Limit(), 10, 0)
-	for i := range 8 { // the mean needs a few samples to come down, then it climbs
-		r.Success(at(float64(i)), 0)
-	}
-	if l := r.Limit(); l <= 10.2 || l >= 14 {
-		t.Errorf("limit %v after latency fell", l)
-	}
-}
-
-// Over twice the target it is cut once the first twenty samples are there, and again
-// only when the whole ring was refilled.
-func TestRateCutsOnLatencyOncePerRing(t *testing.T) {
-	r := NewRate(RateConfig{Initial: 10, LatencyTarget: time.Second})
-	cuts, before := []int{}, r.Limit()
-	for i := range 300 {
-		r.Success(noon, 3*time.Second)
-		if r.Limit() < before {
-			cuts, before = append(cuts, i+1), r.Limit()
-		}
-	}
-	want(t, "number of cuts", len(cuts), 3)
-	want(t, "first", cuts[0], RateWarmup)
-	want(t, "second", cuts[1], RateWarmup+LatencySamples)
-	near(t, "limit", r.Limit(), 3.43, 1e-9)
-}
-
-// A slow tail cuts though the mean is fine: one call in ten over twice the target.
-func TestRateCutsOnASlowTail(t *testing.T) {
-	r := NewRate(RateConfig{Initial: 10, LatencyTarget: time.Second})
-	for i := range RateWarmup {
-		want(t, "not cut yet", r.Limit() >= 10, true)
-		d := 100 * time.Millisecond
-		if i%10 == 5 {
-			d = 2100 * time.Millisecond
-		}
-		r.Success(at(float64(i)), d)
-	}
-	want(t, "the mean is fine", r.latency.Mean() < time.Second, true)
-	near(t, "limit", r.Limit(), 10*math.Pow(1.051, RateWarmup-2)*0.7, 0.5)
-}
-
-// A refusal counts as a reaction too: the samples from before it do not cut again.
-func TestRateRefusalRestartsTheLatencyWindow(t *testing.T) {
-	r := NewRate(RateConfig{Initial: 10, LatencyTarget: time.Second})
-	for range 19 {
-		r.Success(noon, 3*time.Second)
-	}
-	r.Refused(noon, 0, false)
-	for range LatencySamples - 1 {
-		r.Success(noon, 3*time.Second)
-	}
-	near(t, "limit", r.Limit(), 7, 1e-9)
-	r.Success(noon, 3*time.Second)
-	near(t, "limit", r.Limit(), 4.9, 1e-9)
-}
-
-// An unlimited rate that is too slow becomes finite, from the successes it saw.
-func TestRateCutsAnUnlimitedRateOnLatency(t *testing.T) {
-	r := NewRate(RateConfig{LatencyTarget: time.Second})
-	for i := range 20 {
-		r.Success(at(float64(i)*0.1), 5*time.Second)
-	}
-	near(t, "limit", r.Limit(), 0.7*20/1.9, 1e-9)
 }
 
 // Settings that cannot be meant have their defaults.
@@ -276,7 +195,7 @@ func TestRateConfigDefaults(t *testing.T) {
 func TestRateFindsTheLimit(t *testing.T) {
 	for _, initial := range []float64{0.5, 10, 200} {
 		r := NewRate(RateConfig{Initial: initial})
-		server := NewBucket(600, 2, noon)
+		server := newBucket(600, 2, noon)
 		var p Pacer
 		now, calls, refused := noon, 0, 0
 		for now.Before(at(600)) {
@@ -286,8 +205,8 @@ func TestRateFindsTheLimit(t *testing.T) {
 			if late {
 				calls++
 			}
-			if server.Take(now, 1) {
-				r.Success(now, 0)
+			if server.take(now, 1) {
+				r.Success(now)
 				continue
 			}
 			if late {

@@ -30,7 +30,6 @@ func (c RateConfig) Validate() error {
 		validAmount("rate: ceiling", c.Ceiling, math.MaxFloat64),
 		validAmount("rate: increase", c.Increase, math.MaxFloat64),
 		validAmount("rate: decrease", c.Decrease, math.Nextafter(1, 0)),
-		validSpan("rate: latency target", c.LatencyTarget),
 	)
 }
 

@@ -20,7 +20,6 @@ func TestConfigsThatCannotBeMeant(t *testing.T) {
 		"rate: ceiling":         RateConfig{Ceiling: math.Inf(1)}.Validate(),
 		"rate: increase":        RateConfig{Increase: -1}.Validate(),
 		"rate: decrease":        RateConfig{Decrease: 1}.Validate(),
-		"rate: latency target":  RateConfig{LatencyTarget: -1}.Validate(),
 		"breaker: window":       BreakerConfig{Window: -1}.Validate(),
 		"breaker: samples":      BreakerConfig{MinSamples: -1}.Validate(),
 		"breaker: failure rate": BreakerConfig{FailureRate: math.NaN()}.Validate(),

@@ -57,7 +57,7 @@ func probing(t *testing.T, law limiter.LawName) (*bed, *lane) {
 func TestOldNewsEndsNoProbe(t *testing.T) {
 	for _, law := range []limiter.LawName{limiter.Model, limiter.Plain} {
 		b, l := probing(t, law)
-		epoch, waves := l.epoch, l.escalation()
+		epoch, waves := l.epoch, l.escalation(b.now)
 		b.endOf(t, 0, Settled, Outcome{Signal: Succeeded, Latency: time.Minute})
 		b.endOf(t, 1, HandedOver, Outcome{Signal: Failed})
 		b.endOf(t, 5, HandedOver, Outcome{Signal: Throttled})
@@ -66,7 +66,7 @@ func TestOldNewsEndsNoProbe(t *testing.T) {
 			t.Errorf("%v: after old news the lane is %v in epoch %d of %d, its breaker %v, %d calls in flight",
 				law, l.phase, l.epoch, epoch, l.breaker.State(b.now), l.inEpoch)
 		}
-		if is := l.escalation(); is > waves {
+		if is := l.escalation(b.now); is > waves {
 			t.Errorf("%v: %d waves by old news, %d before", law, is, waves)
 		}
 		b.endOf(t, b.calls[len(b.calls)-1].Item.Seq, Settled, Outcome{Signal: Succeeded, Latency: time.Second})

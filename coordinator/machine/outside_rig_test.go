@@ -118,9 +118,6 @@ func (l *permitLaw) Refused(time.Time, limiter.News) limiter.Refusal {
 	return limiter.Refusal{}
 }
 
-// Escalation is none: see the book.
-func (l *permitLaw) Escalation() int { return 0 }
-
 // ledBed is a bed whose lanes are led.
 func ledBed(c LaneConfig, r RunConfig) (*bed, *maker) {
 	by := &maker{}

@@ -153,17 +153,20 @@ func (r *bookRun) poolOf(name string) PoolConfig {
 type moment map[*lane][2]uint64
 
 // escalation is how many waves the lane has met since the last answer.
-func (l *lane) escalation() int {
-	if law, escalates := l.ownLaw().(interface{ Escalation() int }); escalates {
-		return law.Escalation()
+func (l *lane) escalation(now time.Time) int {
+	switch law := l.ownLaw().(type) {
+	case *limiter.ModelLaw:
+		return law.View(now, limiter.Cost{}).Probed
+	case *limiter.PlainLaw:
+		return law.Save(now).Plain.Escalation
 	}
-	return 0 // it has failed
+	return 0 // it has failed, or somebody else made it
 }
 
 func (b *book) before(Event) moment {
 	at := moment{}
 	for _, l := range b.w.m.lanes {
-		at[l] = [2]uint64{l.epoch, uint64(l.escalation())}
+		at[l] = [2]uint64{l.epoch, uint64(l.escalation(b.w.now))}
 	}
 	return at
 }

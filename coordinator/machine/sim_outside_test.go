@@ -157,9 +157,6 @@ func (l *simLed) Say(now time.Time, up limiter.Upcoming) (word any, next time.Ti
 	return simWant{up.Waiting}, l.next
 }
 
-// Escalation is none: see the book.
-func (l *simLed) Escalation() int { return 0 }
-
 // What such a law is not told.
 func (l *simLed) Answered(time.Time, limiter.News) { l.page.wrong = "answered" }
 func (l *simLed) Failed(time.Time, limiter.News)   { l.page.wrong = "failed" }

@@ -156,8 +156,8 @@ func (p *plan) laneConfig() LaneConfig {
 		c.Ramp = p.ramp()
 	}
 	if p.chance(0.3) {
-		c.Rate = limiter.RateConfig{Initial: p.oneOf(0, 1, 30), Ceiling: p.oneOf(0, 50), LatencyTarget: time.Duration(p.oneOf(0, 0, 2)) * time.Second}
-		c.Target = c.Rate.LatencyTarget / 2
+		c.Rate = limiter.RateConfig{Initial: p.oneOf(0, 1, 30), Ceiling: p.oneOf(0, 50)}
+		c.Target = time.Duration(p.oneOf(0, 0, 1)) * time.Second
 	}
 	if p.chance(0.5) {
 		c.Breaker = limiter.BreakerConfig{Consecutive: 1 + p.rng.IntN(6), OpenFor: p.span(200*time.Millisecond, 5*time.Second), Successes: 1 + p.rng.IntN(3)}
