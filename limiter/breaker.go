@@ -100,7 +100,7 @@ type Breaker struct {
 // NewBreaker gives a closed breaker.
 func NewBreaker(c BreakerConfig) Breaker { return Breaker{config: c} }
 
-// Warm is like that of a [Law].
+// Warm is like [Warm].
 func (b *Breaker) Warm() uint64 { return uint64(b.consecutive) }
 
 // State is what the breaker does with calls at now.

@@ -18,9 +18,9 @@ import (
 // A Maker makes the laws of lanes, in place of those that [LawConfig].Law names: a law that
 // asks a keeper elsewhere for each call, one that counts, one of an experiment.
 //
-// Its laws embed one of this package, which makes them a [Law], and override what they
-// know better: [Unlimited] where they know all of it, the law that [NewLaw] makes of c
-// where they only add to it.
+// Its laws may embed one of those that are here, and override what they know better:
+// [Unlimited] where they know all of it, the law that [NewLaw] makes of c where they only add
+// to it.
 //
 // Configurations are compared: a lane whose Maker is another begins afresh. So a Maker must
 // be comparable, and a pointer is best. It is called by the owner of the lanes, for each

@@ -70,7 +70,7 @@ func (l *Latency) P95() time.Duration {
 	return time.Duration(sorted[rank95(len(sorted))-1])
 }
 
-// Warm is like that of a [Law].
+// Warm is like [Warm].
 func (l *Latency) Warm() uint64 { return uint64(l.count) + uint64(l.ring[l.count%LatencySamples]) }
 
 // rank95 is ⌈0.95·n⌉, in whole numbers so that no rounding moves it.

@@ -142,7 +142,8 @@ func (m *ModelLaw) believed() float64 {
 // Slowed is part of [Law].
 func (m *ModelLaw) Slowed(now time.Time) float64 { return m.errors.Slowed(now) }
 
-func (m *ModelLaw) warm() uint64 {
+// Warm is for [Warm].
+func (m *ModelLaw) Warm() uint64 {
 	n := m.answered.warm() + m.errors.calls.warm() + uint64(m.used)
 	for k := range m.used {
 		n += m.gauges[k].warm()

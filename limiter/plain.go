@@ -390,7 +390,8 @@ func (p *PlainLaw) Window(time.Time) int {
 // SetLimits is part of [Law].
 func (p *PlainLaw) SetLimits(now time.Time, l Limits) { p.quota.SetLimits(now, l) }
 
-func (p *PlainLaw) warm() uint64 {
+// Warm is for [Warm].
+func (p *PlainLaw) Warm() uint64 {
 	n := p.count + p.sent.warm() + p.answered.warm() + p.rate.answered.warm() + p.errors.calls.warm()
 	return n + uint64(p.cooldown.escalation+int(p.ramp.credit+p.quota.free.cost.Requests+p.pacer.credit))
 }

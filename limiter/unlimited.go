@@ -90,5 +90,3 @@ func (Unlimited) Save(time.Time) Memory { return Memory{} }
 func (Unlimited) Restore(_ time.Time, m Memory) error {
 	return fmt.Errorf("%w: it is of the law %q, and this one takes up none", ErrMemory, m.Law)
 }
-
-func (Unlimited) warm() uint64 { return 0 }

@@ -49,11 +49,10 @@ func (e *LawError) Unwrap() error {
 // foreignLaw is a law of another package, behind the one place that recovers from it. Laws of
 // package limiter stand in lanes by themselves, and pay nothing for it.
 type foreignLaw struct {
-	limiter.Unlimited // for what only package limiter can ask: nothing
-	law               limiter.Law
-	machine           *Machine
-	lane              *lane
-	fault             *LawError // nil: it is well
+	law     limiter.Law
+	machine *Machine
+	lane    *lane
+	fault   *LawError // nil: it is well
 }
 
 // spentLaw answers for a law that has failed until its lane stops: nothing leaves.
