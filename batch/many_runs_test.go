@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/limiter"
+	admission "github.com/headrace/headrace/limiter/laws"
 )
 
 // An askedMaker makes plain laws that count how often they are asked. The owner alone asks.
@@ -15,7 +16,7 @@ type askedMaker struct{ asked int }
 
 func (m *askedMaker) NewLaw(c limiter.LawConfig, now time.Time, rng *rand.Rand) limiter.Law {
 	c.Maker, c.Law = nil, limiter.Plain
-	return &askedLaw{limiter.NewLaw(c, now, rng), m}
+	return &askedLaw{admission.New(c, now, rng), m}
 }
 
 type askedLaw struct {

@@ -20,6 +20,7 @@ const module = "github.com/headrace/headrace"
 // Of each it is said how many files it has at least.
 var lockFree = map[string]int{
 	".": 5, "../coordinator": 5, "../coordinator/machine": 5, "../limiter": 5,
+	"../limiter/model": 10, "../limiter/plain": 5, "../limiter/laws": 1, "../limiter/internal/measure": 3, "../limiter/internal/window": 2,
 	"prompts": 5, "journal": 5, "saver": 4, "promptfile": 5, "internal/keys": 3, "internal/lines": 3, "../internal/disk": 3,
 }
 
@@ -104,16 +105,24 @@ func locksAndClocks(t *testing.T, name string, src any) (faults []string) {
 // knows none of its callers; and the rooms of files know neither, nor each other
 // but for the saver, which writes what is the journal's.
 func TestDependenciesPointOneWay(t *testing.T) {
+	vocabulary := []string{"limiter", "limiter/internal/measure"}
+	parts := append([]string{"limiter/internal/window"}, vocabulary...)
+	admission := append([]string{"limiter/laws", "limiter/model", "limiter/plain"}, parts...)
 	allowed := map[string][]string{
-		"limiter":             {},
-		"coordinator/machine": {"limiter"},
-		"coordinator":         {"coordinator/machine", "limiter"},
-		"provider/rawjson":    {},
-		"provider/stream":     {"provider/rawjson"},
-		"provider":            {"provider/rawjson", "provider/stream"},
-		"provider/estimate":   {"provider", "provider/rawjson", "provider/stream"},
+		"limiter/internal/measure": {},
+		"limiter":                  vocabulary,
+		"limiter/internal/window":  vocabulary,
+		"limiter/plain":            parts,
+		"limiter/model":            parts,
+		"limiter/laws":             admission,
+		"coordinator/machine":      admission,
+		"coordinator":              append([]string{"coordinator/machine"}, admission...),
+		"provider/rawjson":         {},
+		"provider/stream":          {"provider/rawjson"},
+		"provider":                 {"provider/rawjson", "provider/stream"},
+		"provider/estimate":        {"provider", "provider/rawjson", "provider/stream"},
 		"provider/catalog": {
-			"limiter", "provider", "provider/anthropic", "provider/auth", "provider/chat", "provider/cohere", "provider/converse", "provider/gemini", "provider/openai",
+			"limiter", "limiter/internal/measure", "provider", "provider/anthropic", "provider/auth", "provider/chat", "provider/cohere", "provider/converse", "provider/gemini", "provider/openai",
 			"provider/rawjson", "provider/stream", "provider/wire",
 		},
 		"provider/auth":        {"provider", "provider/rawjson", "provider/stream"},
@@ -125,9 +134,9 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		"provider/anthropic":   {"provider", "provider/auth", "provider/chat", "provider/rawjson", "provider/stream", "provider/wire"},
 		"provider/gemini":      {"provider", "provider/auth", "provider/chat", "provider/rawjson", "provider/stream", "provider/wire"},
 		"provider/converse":    {"provider", "provider/auth", "provider/chat", "provider/cohere", "provider/rawjson", "provider/stream", "provider/wire"},
-		"batch":                {"coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson", "provider/stream"},
+		"batch":                append([]string{"coordinator", "coordinator/machine", "provider", "provider/rawjson", "provider/stream"}, admission...),
 		"internal/disk":        {},
-		"observe":              {"batch", "coordinator", "coordinator/machine", "limiter", "provider", "provider/rawjson", "provider/stream"},
+		"observe":              append([]string{"batch", "coordinator", "coordinator/machine", "provider", "provider/rawjson", "provider/stream"}, admission...),
 		"batch/internal/keys":  {"provider/rawjson"},
 		"batch/internal/lines": {"provider/rawjson"},
 		"batch/prompts":        {"batch/internal/keys", "batch/internal/lines", "provider", "provider/rawjson", "provider/stream"},
@@ -138,10 +147,10 @@ func TestDependenciesPointOneWay(t *testing.T) {
 			"provider/rawjson", "provider/stream", "provider/sim/anthropic", "provider/sim/cohere", "provider/sim/converse", "provider/sim/face", "provider/sim/gemini",
 			"provider/sim/openai", "provider/wire",
 		},
-		"batch/promptfile": {
+		"batch/promptfile": append([]string{
 			"batch", "internal/disk", "batch/internal/keys", "batch/internal/lines", "batch/journal", "batch/prompts", "batch/saver",
-			"coordinator", "coordinator/machine", "limiter", "provider", "provider/estimate", "provider/rawjson", "provider/stream",
-		},
+			"coordinator", "coordinator/machine", "provider", "provider/estimate", "provider/rawjson", "provider/stream",
+		}, admission...),
 
 		// The simulated provider shares nothing with the client's side.
 		"provider/sim":           {"provider/sim/anthropic", "provider/sim/face", "provider/sim/openai"},

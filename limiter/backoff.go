@@ -1,9 +1,10 @@
 package limiter
 
 import (
-	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
 // Defaults of [BackoffConfig].
@@ -27,8 +28,8 @@ type BackoffConfig struct {
 }
 
 func (c BackoffConfig) withDefaults() BackoffConfig {
-	c.Base = orElseDuration(c.Base, DefaultBackoffBase)
-	c.Max = orElseDuration(c.Max, DefaultBackoffMax)
+	c.Base = measure.OrElseDuration(c.Base, DefaultBackoffBase)
+	c.Max = measure.OrElseDuration(c.Max, DefaultBackoffMax)
 	if !(c.Factor >= 1) {
 		c.Factor = DefaultBackoffFactor
 	}
@@ -49,17 +50,7 @@ func NewBackoff(c BackoffConfig) Backoff { return Backoff{config: c} }
 // attempt. The generator must not be nil; the same seed gives the same delays.
 func (b Backoff) Delay(attempt int, rng *rand.Rand) time.Duration {
 	c := b.config.withDefaults()
-	most := grown(c.Base, c.Factor, max(0, attempt-1), c.Max)
+	most := measure.Grown(c.Base, c.Factor, max(0, attempt-1), c.Max)
 	least := BackoffFloor * float64(min(c.Base, c.Max))
 	return time.Duration(least + rng.Float64()*(float64(most)-least))
-}
-
-// grown is base·factor^times, at most most. It is computed in floats, which overflow
-// to infinity and not to nonsense.
-func grown(base time.Duration, factor float64, times int, most time.Duration) time.Duration {
-	x := float64(base) * math.Pow(factor, float64(times))
-	if x >= float64(most) {
-		return most
-	}
-	return time.Duration(x)
 }

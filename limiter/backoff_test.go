@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
 // Each delay is between a tenth of the base and its bound, which doubles to the
@@ -54,7 +56,7 @@ func TestBackoffConfig(t *testing.T) {
 
 // Growth by a factor of one stays, and by infinity is the maximum at once.
 func TestGrown(t *testing.T) {
-	want(t, "1", grown(time.Second, 1, 1<<30, time.Hour), time.Second)
-	want(t, "inf", grown(time.Second, math.Inf(1), 1, time.Hour), time.Hour)
-	want(t, "max", grown(math.MaxInt64, 2, 60, math.MaxInt64), math.MaxInt64)
+	want(t, "1", measure.Grown(time.Second, 1, 1<<30, time.Hour), time.Second)
+	want(t, "inf", measure.Grown(time.Second, math.Inf(1), 1, time.Hour), time.Hour)
+	want(t, "max", measure.Grown(math.MaxInt64, 2, 60, math.MaxInt64), math.MaxInt64)
 }

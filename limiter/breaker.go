@@ -3,6 +3,8 @@ package limiter
 import (
 	"fmt"
 	"time"
+
+	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
 // Defaults of [BreakerConfig].
@@ -36,14 +38,14 @@ type BreakerConfig struct {
 }
 
 func (c BreakerConfig) withDefaults() BreakerConfig {
-	c.Window = orElseDuration(c.Window, DefaultBreakerWindow)
-	c.OpenFor = orElseDuration(c.OpenFor, DefaultBreakerOpenFor)
-	c.MaxOpen = orElseDuration(c.MaxOpen, DefaultBreakerMaxOpen)
+	c.Window = measure.OrElseDuration(c.Window, DefaultBreakerWindow)
+	c.OpenFor = measure.OrElseDuration(c.OpenFor, DefaultBreakerOpenFor)
+	c.MaxOpen = measure.OrElseDuration(c.MaxOpen, DefaultBreakerMaxOpen)
 	if c.Consecutive == 0 {
 		c.Consecutive = DefaultBreakerConsecutive
 	}
-	c.MinSamples = orElseInt(c.MinSamples, DefaultBreakerMinSamples)
-	c.Successes = orElseInt(c.Successes, DefaultBreakerSuccesses)
+	c.MinSamples = measure.OrElseInt(c.MinSamples, DefaultBreakerMinSamples)
+	c.Successes = measure.OrElseInt(c.Successes, DefaultBreakerSuccesses)
 	return c
 }
 
@@ -87,13 +89,13 @@ func (s BreakerState) String() string {
 // The zero value is closed, with the default configuration. Copies of one that opens by a
 // share of failures count together.
 type Breaker struct {
-	state       BreakerState // Open may be HalfOpen by now: see State
-	consecutive int          // failures in the present row
-	calls       *tallies     // nil: no share of failures opens it, or nothing was counted yet
-	until       time.Time    // of the open interval, zero while closed
-	reopened    int          // times since it was last closed
-	probing     bool         // half-open: the permit is out
-	successes   int          // half-open
+	state       BreakerState     // Open may be HalfOpen by now: see State
+	consecutive int              // failures in the present row
+	calls       *measure.Tallies // nil: no share of failures opens it, or nothing was counted yet
+	until       time.Time        // of the open interval, zero while closed
+	reopened    int              // times since it was last closed
+	probing     bool             // half-open: the permit is out
+	successes   int              // half-open
 	config      BreakerConfig
 }
 
@@ -207,7 +209,7 @@ func (b *Breaker) advance(now time.Time) {
 func (b *Breaker) open(now time.Time) {
 	c := b.config.withDefaults()
 	b.state, b.probing = Open, false
-	b.until = now.Add(grown(c.OpenFor, BreakerGrowth, b.reopened, c.MaxOpen))
+	b.until = now.Add(measure.Grown(c.OpenFor, BreakerGrowth, b.reopened, c.MaxOpen))
 }
 
 // byRate reports whether a share of failures opens it.
@@ -218,10 +220,10 @@ func (b *Breaker) count(now time.Time, failed bool) {
 		return
 	}
 	if b.calls == nil {
-		b.calls = &tallies{}
-		b.calls.begin(now, b.config.withDefaults().Window, breakerSlots)
+		b.calls = &measure.Tallies{}
+		b.calls.Begin(now, b.config.withDefaults().Window, breakerSlots)
 	}
-	b.calls.add(now.Sub(b.calls.origin), failed)
+	b.calls.Add(now.Sub(b.calls.Origin), failed)
 }
 
 func (b *Breaker) tooMany(now time.Time, least int) bool {
@@ -232,6 +234,45 @@ func (b *Breaker) tooMany(now time.Time, least int) bool {
 	if !c.byRate() {
 		return false
 	}
-	t := b.calls.count(now)
-	return int64(t.total) >= int64(c.MinSamples) && t.rate() >= c.FailureRate
+	t := b.calls.Count(now)
+	return int64(t.Total) >= int64(c.MinSamples) && t.Rate() >= c.FailureRate
+}
+
+// A BreakerMemory is what a [Breaker] knows that is worth knowing after a restart. The
+// zero value is a closed one.
+type BreakerMemory struct {
+	State    string    `json:"state"`          // as [BreakerState.String]
+	At       time.Time `json:"at"`             // when it was saved
+	Until    time.Time `json:"until,omitzero"` // the end of its open interval
+	Reopened int       `json:"reopened"`       // times since it was last closed
+}
+
+// Save is what a restart should know of the breaker. The window of calls is not in it: it
+// is half a minute long.
+func (b *Breaker) Save(now time.Time) BreakerMemory {
+	k := BreakerMemory{State: b.State(now).String(), At: measure.WallAt(now, 0), Reopened: b.reopened}
+	if b.state != Closed {
+		k.Until = measure.WallAt(now, b.until.Sub(now).Seconds())
+	}
+	return k
+}
+
+// reopenedMost is how many reopenings are believed of a memory: by then the interval is
+// as long as it gets.
+const reopenedMost = 64
+
+// Restore takes up what an earlier breaker knew, before the first call. One that was
+// open, or about to be tried, is open for the rest of its interval, and tried then; if
+// that ended longer ago than failures count, it is closed. What cannot be true is left
+// out. A row that opened nothing begins anew: the items that made it would count twice.
+func (b *Breaker) Restore(now time.Time, k BreakerMemory) {
+	c := b.config.withDefaults()
+	*b = Breaker{config: b.config}
+	if k.State == Open.String() || k.State == HalfOpen.String() {
+		if k.Until.IsZero() || now.Sub(k.Until) >= c.Window {
+			return
+		}
+		b.state, b.reopened = Open, min(max(0, k.Reopened), reopenedMost)
+		b.until = now.Add(min(c.MaxOpen, k.Until.Sub(now)))
+	}
 }

@@ -209,3 +209,41 @@ func FuzzBreaker(f *testing.F) {
 		}
 	})
 }
+
+// A breaker that was open is open for the rest of its interval, and is tried then; an
+// hour later it is closed.
+func TestBreakerRemembers(t *testing.T) {
+	b := NewBreaker(BreakerConfig{})
+	for range DefaultBreakerConsecutive {
+		b.Failure(noon, 0)
+	}
+	k := b.Save(at(1))
+	for seconds, state := range map[float64]BreakerState{1: Open, 3.9: Open, 4: HalfOpen, 30: HalfOpen, 3600: Closed, -3600: Open} {
+		next := NewBreaker(BreakerConfig{})
+		next.Restore(at(seconds), k)
+		want(t, "state", next.State(at(seconds)), state)
+		if wait := next.Until().Sub(at(seconds)); wait > DefaultBreakerMaxOpen {
+			t.Errorf("open for %v", wait)
+		}
+	}
+	half := NewBreaker(BreakerConfig{})
+	half.Restore(at(5), k)
+	half.Allow(at(5))
+	half.Failure(at(5), 0)
+	k = half.Save(at(6))
+	want(t, "reopened", k.Reopened, 1)
+	for saved, believed := range map[int]int{1: 1, reopenedMost: reopenedMost, 1 << 40: reopenedMost, -3: 0} {
+		k.Reopened = saved
+		again := NewBreaker(BreakerConfig{})
+		again.Restore(at(6), k)
+		want(t, "reopened, as it is believed", again.Reopened(), believed)
+	}
+	closed := NewBreaker(BreakerConfig{})
+	for range DefaultBreakerConsecutive - 1 {
+		closed.Failure(at(5), 0)
+	}
+	closed.Restore(at(6), closed.Save(at(6)))
+	want(t, "one failure more opens", closed.Failure(at(6), 0), false)
+	closed.Restore(at(6), BreakerMemory{State: "none", At: at(5), Until: at(1000)})
+	want(t, "nonsense", closed.State(at(6)), Closed)
+}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
 // A ChargeRule says what of a call's tokens a provider draws from its limits when it
@@ -98,7 +100,7 @@ func (c *Charge) made(e Cost) Cost {
 
 // expected is what is drawn of output that counts for so much, 0 if nothing bounds it.
 func (c *Charge) expected(output float64) float64 {
-	most := c.factor() * orElse(c.Assumed, ExpectedOutput)
+	most := c.factor() * measure.OrElse(c.Assumed, ExpectedOutput)
 	if output > 0 {
 		return min(output, most)
 	}
@@ -118,7 +120,7 @@ func (c *Charge) Settled(used Cost, cached float64) Cost {
 	return used
 }
 
-func (c *Charge) factor() float64 { return orElse(c.OutputFactor, 1) }
+func (c *Charge) factor() float64 { return measure.OrElse(c.OutputFactor, 1) }
 
 // ErrCharge is the kind of every error of [Charge.Validate].
 var ErrCharge = errors.New("limiter: charge")

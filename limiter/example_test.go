@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/laws"
 )
 
 // A spacing makes laws by which calls leave one by one, so long after one another.
@@ -65,7 +66,7 @@ func ExampleMaker() {
 	start := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	now := start
 	maker := &spacing{every: 250 * time.Millisecond}
-	law := limiter.NewLaw(limiter.LawConfig{Maker: maker}, now, rand.New(rand.NewPCG(1, 2)))
+	law := laws.New(limiter.LawConfig{Maker: maker}, now, rand.New(rand.NewPCG(1, 2)))
 	one := limiter.Cost{Requests: 1}
 	for call := range 4 {
 		wait, _ := law.Wait(now, one)

@@ -19,7 +19,7 @@ import (
 // asks a keeper elsewhere for each call, one that counts, one of an experiment.
 //
 // Its laws may embed one of those that are here, and override what they know better:
-// [Unlimited] where they know all of it, the law that [NewLaw] makes of c where they only add
+// [Unlimited] where they know all of it, the law that laws.New makes of c where they only add
 // to it.
 //
 // Configurations are compared: a lane whose Maker is another begins afresh. So a Maker must

@@ -26,9 +26,3 @@ func near(t *testing.T, what string, got, expected, within float64) {
 		t.Errorf("%s: got %v, want %v ± %v", what, got, expected, within)
 	}
 }
-
-// lookAt is what a law believes, of a call that draws one request and nothing else.
-func lookAt(law Law, now time.Time) *View {
-	v := law.View(now, Cost{Requests: 1})
-	return &v
-}

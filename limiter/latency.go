@@ -3,6 +3,8 @@ package limiter
 import (
 	"slices"
 	"time"
+
+	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
 // What a [Latency] remembers.
@@ -26,7 +28,7 @@ type MeanLatency struct {
 
 // Observe adds a sample. A negative one counts as 0.
 func (l *MeanLatency) Observe(d time.Duration) {
-	x := float64(bounded(max(0, d)))
+	x := float64(measure.Bounded(max(0, d)))
 	if l.count == 0 {
 		l.mean = x
 	}
@@ -50,7 +52,7 @@ type Latency struct {
 
 // Observe adds a sample. A negative one counts as 0.
 func (l *Latency) Observe(d time.Duration) {
-	l.ring[l.count%LatencySamples] = float32(bounded(max(0, d)))
+	l.ring[l.count%LatencySamples] = float32(measure.Bounded(max(0, d)))
 	l.MeanLatency.Observe(d)
 }
 

@@ -1,7 +1,6 @@
 package limiter
 
 import (
-	"math/rand/v2"
 	"time"
 )
 
@@ -143,8 +142,8 @@ type LawName uint8
 
 // The laws.
 const (
-	Model LawName = iota // [ModelLaw]: follows the provider's own limits
-	Plain                // [PlainLaw]: told limits, trial, a cooldown and a ramp
+	Model LawName = iota // follows the provider's own limits
+	Plain                // told limits, trial, a cooldown and a ramp
 	NoLaw                // [Unlimited]: nothing is limited
 )
 
@@ -164,7 +163,7 @@ type LawConfig struct {
 	Law      LawName           // the zero value is Model
 	Maker    Maker             // who makes the law instead, by the rest of this; nil: it is the one that Law names
 	Local    bool              // of the model: a server of one's own, which queues; once it refuses, it is judged like any other
-	Target   time.Duration     // latency to keep, see [MeanWindow]: the mean stays within MeanTolerance of it; 0: none. Of Local: what the 90th percentile is to stay under; 0: DefaultLocalTarget
+	Target   time.Duration     // latency to keep, the mean stays within MeanTolerance of it; 0: none. Of Local: what the 90th percentile is to stay under; 0: DefaultLocalTarget
 	Limits   Limits            // told by the user
 	Rate     RateConfig        // of the plain law; its Initial is the model's first guess
 	Ramp     RampConfig        // of the plain law; zero: to the rate that was learned
@@ -179,17 +178,24 @@ type Foreseer interface {
 	WaitInAll(now time.Time, c Cost) time.Duration
 }
 
-// NewLaw makes a law. The generator must not be nil.
-func NewLaw(c LawConfig, now time.Time, rng *rand.Rand) Law {
-	if m := c.Maker; m != nil {
-		c.Maker = nil
-		return m.NewLaw(c, now, rng)
-	}
-	switch c.Law {
-	case Plain:
-		return NewPlainLaw(c, now, rng)
-	case NoLaw:
-		return Unlimited{}
-	}
-	return NewModelLaw(c, now, rng)
+// A Refusal is what a law answers to one.
+type Refusal struct {
+	Until time.Time // nothing may leave before; of Alone: the item may not
+	Alone bool      // only the item waits, and the lane flows on
+}
+
+// A Ticket is what a call carries so that its end can be judged, however late it
+// comes: the law itself keeps only sums of what is long gone. The zero Ticket is no
+// call's.
+//
+// A law of another package (see [Maker]) may use Number as it likes: what its Sent answers
+// comes back as it was. The rest it fills in or leaves zero.
+type Ticket struct {
+	Number uint64  // of the call, from 1, in the order in which they left
+	Factor float32 // what its estimate of input tokens was multiplied by,
+	Longer float32 // and that of output tokens, where this is over 1
+	Pace   float32 // calls per second when it left
+	Beside uint16  // calls in flight beside it then
+	Probe  bool    // the law sends it to see whether calls are let in again, of itself: its failure is not its item's
+	AtCap  bool    // it took the last place under a cap
 }

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// A Cost is what one call draws from a [Quota]: one request, as a rule, and the
+// A Cost is what one call draws from the limits of its lane: one request, as a rule, and the
 // tokens the model reads (Input) and writes (Output). Before the call it is an
 // estimate, after it what the provider reported. Fractions are fine. A part that is
 // negative, NaN or infinite cannot be meant: see [Cost.Drawn], which a law's owner calls.
@@ -19,14 +21,7 @@ func (c Cost) Drawn() Cost {
 	if c.Requests >= 0 && c.Input >= 0 && c.Output >= 0 && c.Requests+c.Input+c.Output <= math.MaxFloat64 {
 		return c
 	}
-	return Cost{drawn(c.Requests), drawn(c.Input), drawn(c.Output)}
-}
-
-func drawn(n float64) float64 {
-	if n > 0 && n <= math.MaxFloat64 {
-		return n
-	}
-	return 0
+	return Cost{measure.Amount(c.Requests), measure.Amount(c.Input), measure.Amount(c.Output)}
 }
 
 // Tokens is what the call draws from a limit on tokens of either kind together.
@@ -97,7 +92,7 @@ func (l Limits) Validate() error {
 // Zero reports whether nothing is limited. Burst alone limits nothing.
 func (l Limits) Zero() bool {
 	for d := Requests; d <= OutputTokens; d++ {
-		if positive(l.PerMinute(d)) {
+		if measure.Positive(l.PerMinute(d)) {
 			return false
 		}
 	}
@@ -123,17 +118,17 @@ func (l Limits) PerMinute(d Dimension) float64 {
 // limited.
 func (l Limits) Capacity(d Dimension) float64 {
 	perMinute := l.PerMinute(d)
-	if !positive(perMinute) {
+	if !measure.Positive(perMinute) {
 		return 0
 	}
-	saved := perMinute * orElseDuration(l.Burst, DefaultBurst).Minutes()
+	saved := perMinute * measure.OrElseDuration(l.Burst, DefaultBurst).Minutes()
 	return max(min(saved, perMinute), MinCapacity)
 }
 
 // A Dimension is one of the things a provider counts.
 type Dimension uint8
 
-// The dimensions of a [Quota], in the order in which ties are broken.
+// The dimensions, in the order in which ties are broken.
 const (
 	None         Dimension = iota // nothing binds
 	Requests                      // calls
@@ -156,19 +151,4 @@ func (d Dimension) String() string {
 		return "output tokens"
 	}
 	return fmt.Sprintf("dimension(%d)", uint8(d))
-}
-
-// of is the part of the cost that is drawn in dimension d.
-func (c Cost) of(d Dimension) float64 {
-	switch d {
-	case Requests:
-		return c.Requests
-	case Tokens:
-		return c.Tokens()
-	case InputTokens:
-		return c.Input
-	case OutputTokens:
-		return c.Output
-	}
-	return 0
 }

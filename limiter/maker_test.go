@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/laws"
 )
 
 var noon = time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
@@ -16,7 +17,7 @@ var noon = time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
 type counter struct{ made []*counting }
 
 func (c *counter) NewLaw(cfg limiter.LawConfig, now time.Time, rng *rand.Rand) limiter.Law {
-	l := &counting{Law: limiter.NewLaw(cfg, now, rng)}
+	l := &counting{Law: laws.New(cfg, now, rng)}
 	c.made = append(c.made, l)
 	return l
 }
@@ -48,7 +49,7 @@ func TestMakerMakesTheLaw(t *testing.T) {
 	maker := &counter{}
 	for _, name := range []limiter.LawName{limiter.Model, limiter.Plain} {
 		c := limiter.LawConfig{Law: name, Maker: maker, Limits: limiter.Limits{RPM: 60}}
-		law := limiter.NewLaw(c, noon, rand.New(rand.NewPCG(1, 1)))
+		law := laws.New(c, noon, rand.New(rand.NewPCG(1, 1)))
 		limiter.Warm(law)
 		for range 2 {
 			law.Sent(noon, limiter.Cost{Requests: 1}, 0)

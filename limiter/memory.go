@@ -3,7 +3,6 @@ package limiter
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -128,8 +127,8 @@ func (m Memory) Empty() Memory {
 	return m
 }
 
-// check says whether a memory may be taken up by that law.
-func (m *Memory) check(law string) error {
+// ValidFor says whether a memory may be taken up by that law.
+func (m *Memory) ValidFor(law string) error {
 	switch {
 	case m.Version <= 0:
 		return fmt.Errorf("%w: version %d is none", ErrMemory, m.Version)
@@ -145,71 +144,4 @@ func (m *Memory) check(law string) error {
 
 // Validate says whether the memory is one that this version reads. The error is
 // [ErrMemory]. Single values that cannot be true are no error: they are left out.
-func (m Memory) Validate() error { return m.check("") }
-
-// sane is x if it lies in least..most, and else 0: not known.
-func sane(x, least, most float64) float64 {
-	if x >= least && x <= most {
-		return x
-	}
-	return 0
-}
-
-// counts are the bins of a table that hold anything.
-func (t *table) counts() (c Counts) {
-	for bin, e := range t.upTo(tableBins) {
-		if e.calls > 0 {
-			c = append(c, [3]int{bin, int(e.calls), int(e.refused)})
-		}
-	}
-	return c
-}
-
-// tableOf is a table of counts. Lines that cannot be true are left out.
-func tableOf(c Counts) (t table) {
-	for _, line := range c {
-		bin, calls, refused := line[0], line[1], line[2]
-		if bin >= 0 && bin < tableBins && refused >= 0 && refused <= calls && calls <= tableMost {
-			if t.bins == nil {
-				t.bins = new([tableBins]counted)
-			}
-			t.bins[bin] = counted{uint8(calls), uint8(refused)}
-		}
-	}
-	return t
-}
-
-// A recall dates what a memory holds by the clock of the law that takes it up.
-type recall struct {
-	now     time.Time
-	t       float64   // now, in seconds since that law began
-	at      time.Time // when the memory was saved, not after now
-	emptied bool      // nothing is in hand; see [Memory.Empty]
-}
-
-// seconds is a moment of the past on the law's clock; never after now, and a moment that
-// is missing was long ago.
-func (r *recall) seconds(at time.Time) float64 {
-	if at.IsZero() {
-		return r.t - ages
-	}
-	return r.t - min(ages, max(0, r.now.Sub(at).Seconds()))
-}
-
-// ages is as long ago, in seconds, as makes no difference any more.
-const ages = 1e7
-
-// ahead is how many seconds a moment lies ahead, at most so many.
-func (r *recall) ahead(at time.Time, most time.Duration) float64 {
-	return min(most.Seconds(), max(0, at.Sub(r.now).Seconds()))
-}
-
-// age is how many seconds ago the memory was saved.
-func (r *recall) age() float64 { return min(ages, max(0, r.now.Sub(r.at).Seconds())) }
-
-// wallAt is a moment of the law's clock by the clock on the wall, which goes on while the
-// process does not run.
-func wallAt(now time.Time, ahead float64) time.Time {
-	ahead = min(ages, max(-ages, ahead))
-	return now.Round(0).UTC().Add(time.Duration(math.Round(ahead * 1e9)))
-}
+func (m Memory) Validate() error { return m.ValidFor("") }

@@ -10,7 +10,7 @@ import (
 // [LimitView]; a zero moment is none.
 type View struct {
 	At     time.Time
-	Limits [dims]LimitView // of requests, tokens, input tokens and output tokens, in that order
+	Limits [Dimensions]LimitView // of requests, tokens, input tokens and output tokens, in that order
 
 	Pace  float64 // at which calls may leave; 0 while they may not, +Inf while nothing limits them
 	Most  float64 // pace of a call that draws one request and nothing else, held or not; +Inf while nothing limits it
@@ -55,8 +55,8 @@ type LimitView struct {
 // Level is how many units a limit has left; negative is debt. It is +Inf if the limit is
 // not known, or if nothing of it is but a rate that was learned.
 func (v *View) Level(d Dimension) float64 {
-	k := index(d)
-	if k < 0 || !v.Limits[k].Known() || v.Limits[k].Source == Learned && v.Limits[k].Capacity == 0 {
+	k := int(d) - 1
+	if k < 0 || k >= Dimensions || !v.Limits[k].Known() || v.Limits[k].Source == Learned && v.Limits[k].Capacity == 0 {
 		return unlimited
 	}
 	return v.Limits[k].Level
@@ -64,6 +64,9 @@ func (v *View) Level(d Dimension) float64 {
 
 // Known reports whether anything is known of the limit.
 func (l *LimitView) Known() bool { return l.Source != Unknown }
+
+// Dimensions is how many limits a [View] tells of.
+const Dimensions = int(OutputTokens)
 
 // A Bound is one thing that bounds the pace, and to how many calls per second it does.
 type Bound struct {
@@ -98,13 +101,6 @@ var bindingWords = [...]string{
 
 func (b Binding) String() string { return bindingWords[b] }
 
-// min takes a bound that is less.
-func (b *Bound) min(by Binding, pace float64) {
-	if pace < b.Pace {
-		b.By, b.Pace = by, pace
-	}
-}
-
 // A Holdup is what a call waits for; the zero value is nothing.
 type Holdup struct {
 	By    Binding
@@ -123,12 +119,14 @@ func (h Holdup) String() string {
 	return "rate"
 }
 
+var unlimited = math.Inf(1)
+
 // nothing bounds nothing.
 var nothing = Bound{Pace: unlimited}
 
-// bind puts one more bound among the two least. Of equal ones the earlier stays.
-func (v *View) bind(by Binding, pace float64) {
-	switch b := (Bound{by, pace}); {
+// Bind puts one more bound among the two least. Of equal ones the earlier stays.
+func (v *View) Bind(by Binding, pace float64) {
+	switch b := (Bound{By: by, Pace: pace}); {
 	case math.IsNaN(pace) || math.IsInf(pace, 1):
 	case pace < v.Binds.Pace:
 		v.Binds, v.Next = b, v.Binds
@@ -136,3 +134,18 @@ func (v *View) bind(by Binding, pace float64) {
 		v.Next = b
 	}
 }
+
+// A Source is how a limit is known. Each outranks those before it.
+type Source uint8
+
+// The sources.
+const (
+	Unknown Source = iota
+	Told           // by the user
+	Learned        // from the calls let in between two refusals
+	Seen           // in the headers of an answer
+)
+
+var sourceWords = [...]string{"unknown", "told", "learned", "seen"}
+
+func (s Source) String() string { return sourceWords[s] }

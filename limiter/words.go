@@ -33,12 +33,12 @@ func (v View) Words() []string {
 	}
 	for k := range v.Limits {
 		if l := &v.Limits[k]; l.Known() {
-			words = append(words, l.words(dimensionOf[k], v.At))
+			words = append(words, l.words(Dimension(k+1), v.At))
 		}
 	}
 	for k := range v.Limits {
 		if l := &v.Limits[k]; l.Others > wordyOthers*l.Refill {
-			words = append(words, othersWords(dimensionOf[k], l.Others))
+			words = append(words, othersWords(Dimension(k+1), l.Others))
 		}
 	}
 	if !v.Try.IsZero() && v.Binds.By == ByRequests {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/model"
+	"github.com/headrace/headrace/limiter/plain"
 )
 
 // check recounts everything that the machine keeps count of, and walks through
@@ -252,7 +254,7 @@ func (m *Machine) checkLane(b *book, l *lane) {
 	}
 	if l.led() {
 		m.checkLed(b, l)
-	} else if _, plain := l.law.(*limiter.PlainLaw); plain != (l.cfg.Law == limiter.Plain) {
+	} else if _, plain := l.law.(*plain.Law); plain != (l.cfg.Law == limiter.Plain) {
 		b.w.failf("lane %s does not follow the law that it is configured with", l.name)
 	}
 	breaker := l.breaker // a copy: asking takes a permit
@@ -337,7 +339,7 @@ func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
 			slack = 2 * time.Minute
 		}
 		if l.cfg.Law == limiter.Model {
-			slack = max(slack, limiter.AskAgain) // the model's rate changes with time, so its waits are asked for again by then
+			slack = max(slack, model.AskAgain) // the model's rate changes with time, so its waits are asked for again by then
 		}
 	}
 	switch {

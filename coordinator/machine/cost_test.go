@@ -9,8 +9,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// laws are the lanes whose cost is bounded, by what one calls them.
-var laws = map[string]LaneConfig{
+// everyLaw are the lanes whose cost is bounded, by what one calls them.
+var everyLaw = map[string]LaneConfig{
 	"plain":      {Law: limiter.Plain},
 	"plain told": {Law: limiter.Plain, Limits: told},
 	"model":      {Limits: told},
@@ -32,7 +32,7 @@ func (w *bench) pass(t testing.TB, items []Item) {
 // An item allocates nothing on its way through the machine, once its lane knows all
 // that it will remember.
 func TestItemsAllocateNothing(t *testing.T) {
-	for name, c := range laws {
+	for name, c := range everyLaw {
 		w, items := newBench(64, 4, c), make([]Item, 1024)
 		for range race.Fewer(160) { // at 2,560 moments for each lane; a model remembers 2048
 			w.pass(t, items)
@@ -75,7 +75,7 @@ const laneBytes = 3200
 // A lane is small until it is used a lot.
 func TestIdleLanesAreSmall(t *testing.T) {
 	const lanes = 2000
-	for name, c := range laws {
+	for name, c := range everyLaw {
 		w, items := newBench(64, lanes, c), make([]Item, lanes)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/model"
 )
 
 var (
@@ -116,7 +117,7 @@ func TestChangedLawBeginsAfresh(t *testing.T) {
 		if is.Phase != c.phase && c.phase != Flowing || l.reason != c.why && c.phase != Flowing || max(0, is.Until.Sub(b.now)) != c.left && c.phase == Cooling || is.Epoch != c.epoch {
 			t.Errorf("%s: %v (%v) for %v in epoch %d", name, is.Phase, is.Reason, is.Until.Sub(b.now), is.Epoch)
 		}
-		if _, model := l.law.(*limiter.ModelLaw); !model || l.law == law || l.slowed > 0 {
+		if _, model := l.law.(*model.Law); !model || l.law == law || l.slowed > 0 {
 			t.Errorf("%s: it follows %T", name, l.law)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/laws"
 )
 
 // A law that a limiter.Maker made runs code of somebody else. Where it fails, its lane stops,
@@ -67,7 +68,7 @@ func (spentLaw) ProbeWait(time.Time, limiter.Cost) time.Duration { return limite
 // newLaw makes the law that a lane is configured with.
 func (m *Machine) newLaw(now time.Time, l *lane) limiter.Law {
 	if l.cfg.Maker == nil {
-		return limiter.NewLaw(l.cfg.law(), now, m.rng)
+		return laws.New(l.cfg.law(), now, m.rng)
 	}
 	f := &foreignLaw{machine: m, lane: l}
 	if f.make(now); f.law == nil {
@@ -79,7 +80,7 @@ func (m *Machine) newLaw(now time.Time, l *lane) limiter.Law {
 // make asks the maker.
 func (f *foreignLaw) make(now time.Time) {
 	defer func() { f.caught(recover()) }()
-	f.law = limiter.NewLaw(f.lane.cfg.law(), now, f.machine.rng)
+	f.law = laws.New(f.lane.cfg.law(), now, f.machine.rng)
 }
 
 // caught takes what a deferred function has recovered, and reports whether there was a panic.

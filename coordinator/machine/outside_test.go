@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/laws"
 )
 
 // A lane follows the law that its maker makes, with the words by which the named one would
@@ -212,7 +213,7 @@ func TestLedLaneKeepsItsLaw(t *testing.T) {
 type ledModel struct{ limiter.Law }
 
 func (*ledModel) NewLaw(c limiter.LawConfig, now time.Time, rng *rand.Rand) limiter.Law {
-	return &ledModel{limiter.NewLaw(c, now, rng)}
+	return &ledModel{laws.New(c, now, rng)}
 }
 
 func (*ledModel) Ended(time.Time, limiter.Ticket, Outcome) {}

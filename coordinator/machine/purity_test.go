@@ -15,7 +15,7 @@ import (
 // start something, wait for something, or ask for the time.
 var allowed = []string{
 	"cmp", "errors", "fmt", "maps", "math", "math/rand/v2", "runtime/debug", "slices", "strings", "time",
-	"github.com/headrace/headrace/limiter",
+	"github.com/headrace/headrace/limiter", "github.com/headrace/headrace/limiter/laws",
 }
 
 // impure are the parts of package time that look at a clock or wait for one.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/model"
+	"github.com/headrace/headrace/limiter/plain"
 )
 
 // A book is what the world knows by itself of its runs, lanes and items: from what
@@ -155,9 +157,9 @@ type moment map[*lane][2]uint64
 // escalation is how many waves the lane has met since the last answer.
 func (l *lane) escalation(now time.Time) int {
 	switch law := l.ownLaw().(type) {
-	case *limiter.ModelLaw:
+	case *model.Law:
 		return law.View(now, limiter.Cost{}).Probed
-	case *limiter.PlainLaw:
+	case *plain.Law:
 		return law.Save(now).Plain.Escalation
 	}
 	return 0 // it has failed, or somebody else made it

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/plain"
 )
 
 // The laws: what the book says to each thing that the machine decides.
@@ -407,7 +408,7 @@ const largestCall = 2*20_000 + 5*10*1000
 func (b *book) checkDebts(l *lane, v *limiter.View) {
 	server := b.w.servers[l.name]
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
-		most := l.cfg.Limits.PerMinute(d)*limiter.DebtBudget + 1e-6
+		most := l.cfg.Limits.PerMinute(d)*plain.DebtBudget + 1e-6
 		if l.cfg.Law == limiter.Model {
 			most = max(60*most, largestCall, 60*v.Rate+1e-6, server.shownPerMinute(d))
 		}

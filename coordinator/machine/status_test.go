@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/model"
 )
 
 // A bed is a machine with one open run, and what it granted.
@@ -115,7 +116,7 @@ type embeddingMaker struct{}
 
 func (embeddingMaker) NewLaw(c limiter.LawConfig, now time.Time, rng *rand.Rand) limiter.Law {
 	c.Law = limiter.Model
-	return struct{ *limiter.ModelLaw }{limiter.NewModelLaw(c, now, rng)}
+	return struct{ *model.Law }{model.New(c, now, rng)}
 }
 
 // A picture shows the busiest lanes, busiest first, and says how many there are; it

@@ -3,7 +3,7 @@
 //
 //	go -C tools run ./mutate              # 40 mutants over the packages that decide and observe
 //	go -C tools run ./mutate -n 200 -seed 7
-//	go -C tools run ./mutate -in limiter/blame.go -n 1000
+//	go -C tools run ./mutate -in limiter/model/blame.go -n 1000
 //	go -C tools run ./mutate -list -in batch/run.go:279
 //
 // A mutant is one edit of one file (a condition negated, a comparison moved by one, a

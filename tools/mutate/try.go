@@ -21,7 +21,11 @@ type target struct {
 }
 
 var targets = []target{
-	{"limiter", []string{"limiter", "coordinator/machine"}},
+	{"limiter", []string{"limiter", "limiter/model", "coordinator/machine"}},
+	{"limiter/model", []string{"limiter/model", "coordinator/machine"}},
+	{"limiter/plain", []string{"limiter/plain", "limiter/model", "coordinator/machine"}},
+	{"limiter/internal/measure", []string{"limiter/internal/measure", "limiter/plain", "limiter/model"}},
+	{"limiter/internal/window", []string{"limiter/internal/window", "limiter/model"}},
 	{"coordinator/machine", []string{"coordinator/machine", "coordinator"}},
 	{"coordinator", []string{"coordinator", "batch"}},
 	{"batch", []string{"batch"}},

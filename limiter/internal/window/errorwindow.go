@@ -1,0 +1,211 @@
+package window
+
+import (
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/internal/measure"
+)
+
+// complete is c with the defaults.
+func complete(c limiter.ErrorWindowConfig) limiter.ErrorWindowConfig {
+	c.Window = measure.OrElseDuration(c.Window, limiter.DefaultErrorWindow)
+	c.Hold = measure.OrElseDuration(c.Hold, limiter.DefaultErrorHold)
+	c.High = measure.OrElse(c.High, limiter.DefaultErrorHigh)
+	c.Low = min(c.High, measure.OrElse(c.Low, limiter.DefaultErrorLow))
+	c.Factor = min(1, measure.OrElse(c.Factor, limiter.DefaultErrorFactor))
+	c.Buckets = min(measure.MaxSlots, measure.OrElseInt(c.Buckets, limiter.DefaultErrorBuckets))
+	c.MinSamples = measure.OrElseInt(c.MinSamples, limiter.DefaultErrorMinSamples)
+	return c
+}
+
+// Errors says when the pace of a lane is to be halved, as too many of its calls
+// break while others are answered. It slides in time and not in count: ten failures of
+// an hour ago say nothing about now, however few calls there were since.
+//
+//	       rate > High, enough samples
+//	1 ────────────────────────────────────▶ Factor
+//	  ◀────────────────────────────────────
+//	       rate < Low at some moment after Hold
+//
+// What it counts are calls that were answered and calls that broke. Refusals say nothing
+// about the server's health, whatever their status. What opens a breaker, what flies
+// then, and what happens until it closes is the breaker's affair: the lane has stopped
+// for that, and need not go slower for it as well.
+//
+//	│ answered, broke │ a row of failures ─▶ Broken ─▶ probes ─▶ Closed │ answered, broke │
+//	└──── counted ────┘ └──────────── not counted, whenever it ends ──┘ └──── counted ────┘
+//
+// Only heed, Broken and Closed write. The zero value has the default configuration.
+type Errors struct {
+	slowed  bool
+	down    bool // a breaker is open
+	row     uint32
+	calls   measure.Tallies
+	holding time.Duration              // slowed: the earliest time to be restored; this and the next two since the window began
+	closed  time.Duration              // a breaker was last: what left before does not count; 0: none was
+	rowAt   time.Duration              // when the row of failures began
+	config  *limiter.ErrorWindowConfig // complete, and never written to; nil: usualErrors
+}
+
+// usualErrors is what the windows of nearly all lanes share.
+var usualErrors = complete(limiter.ErrorWindowConfig{})
+
+// NewErrors gives an empty window at full speed.
+func NewErrors(c limiter.ErrorWindowConfig) Errors {
+	if c == (limiter.ErrorWindowConfig{}) {
+		return Errors{}
+	}
+	whole := complete(c)
+	return Errors{config: &whole}
+}
+
+func (e *Errors) settings() *limiter.ErrorWindowConfig {
+	if e.config == nil {
+		return &usualErrors
+	}
+	return e.config
+}
+
+// Concerns reports whether the end of a call that left at sent counts: not while a
+// breaker is open, nor if the call left before that was closed.
+func (e *Errors) Concerns(sent time.Time) bool {
+	return !e.down && (e.closed == 0 || sent.Sub(e.calls.Origin) >= e.closed)
+}
+
+// errorLook is how long a law looks on before it goes slower: in its first seconds, and in
+// those after a breaker has closed, it feels for its pace, and half of what that is then is
+// no pace to keep for a minute. It is also long enough for a share that is under High not to
+// be over it by chance, or because a call breaks sooner than another is answered.
+const errorLook = 10 * time.Second
+
+// Heed counts the end of one call, and reports whether the lane is to be slowed down with this.
+func (e *Errors) Heed(now time.Time, failed bool) bool {
+	since := e.since(now)
+	e.count(since, failed)
+	return since-e.closed >= errorLook && e.decide(since)
+}
+
+// since is how long ago the window began; it begins now at the latest.
+func (e *Errors) since(now time.Time) time.Duration {
+	if !e.calls.Begun() {
+		e.begin(now)
+	}
+	return now.Sub(e.calls.Origin)
+}
+
+func (e *Errors) begin(now time.Time) {
+	c := e.settings()
+	e.calls.Begin(now, c.Window, c.Buckets)
+}
+
+func (e *Errors) count(since time.Duration, failed bool) {
+	// What came true before this call, unseen, stays true after it.
+	if e.slowed && e.restored(since) {
+		e.slowed = false
+	}
+	e.calls.Add(since, failed)
+	e.inRow(since, failed)
+}
+
+// decide slows the lane down, if what was counted demands it.
+func (e *Errors) decide(since time.Duration) bool {
+	if e.slowed || !e.tooMany() {
+		return false
+	}
+	e.slowed, e.holding = true, since+e.settings().Hold
+	return true
+}
+
+// inRow keeps the row of failures.
+func (e *Errors) inRow(since time.Duration, failed bool) {
+	switch {
+	case !failed:
+		e.row = 0
+	case e.row == 0:
+		e.row, e.rowAt = 1, since
+	default:
+		e.row++
+	}
+}
+
+// Broken says that a breaker has opened. What led to it is taken back: the row of
+// failures, and those of the slots before in which more broke than were answered. So is
+// the slowing down, if it was by these.
+func (e *Errors) Broken() {
+	if e.calls.Begun() {
+		since := e.calls.TakeBack(e.row)
+		if e.row > 0 {
+			since = min(since, e.rowAt)
+		}
+		if e.slowed && e.holding-e.settings().Hold >= since {
+			e.slowed = false
+		}
+	}
+	e.down, e.row = true, 0
+}
+
+// Closed says that calls are let in again. It closes the breaker, if one was open.
+func (e *Errors) Closed(now time.Time) {
+	if e.down {
+		e.down, e.closed = false, max(1, e.since(now))
+	}
+}
+
+// Rate is the share of failures among the calls in the window, in 0..1; 0 if there
+// are none.
+func (e *Errors) Rate(now time.Time) float64 { return e.calls.Count(now).Rate() }
+
+// Factor is what to multiply the pace by: 1, or the configured factor while slowed.
+func (e *Errors) Factor(now time.Time) float64 {
+	if e.slowed && !e.restored(now.Sub(e.calls.Origin)) {
+		return e.settings().Factor
+	}
+	return 1
+}
+
+// Slowed is that factor while slowed, and else 0.
+func (e *Errors) Slowed(now time.Time) float64 {
+	if !e.slowed {
+		return 0 // for nearly every call that ends
+	}
+	if f := e.Factor(now); f < 1 {
+		return f
+	}
+	return 0
+}
+
+// tooMany judges what the window holds just after a call was added.
+func (e *Errors) tooMany() bool {
+	t := e.calls.Sum
+	return t.Failed > 0 && int64(t.Total) >= int64(e.settings().MinSamples) && t.Rate() > e.settings().High
+}
+
+// restored reports whether the rate was under Low at any moment from the end of the
+// hold to this long after the window began. Between two calls it changes only as slots
+// are forgotten, so looking at the slots is looking at every moment; and since it looks
+// at all of them, the answer does not depend on whether anybody asked in between.
+func (e *Errors) restored(since time.Duration) bool {
+	if !e.slowed || since < e.holding {
+		return false
+	}
+	w := &e.calls
+	empty := w.Head + w.Slots // in this slot everything is forgotten
+	last := min(w.SlotSince(since), empty)
+	for slot := min(w.SlotSince(e.holding), empty); slot <= last; slot++ {
+		if w.CountAt(slot).Rate() < e.settings().Low {
+			return true
+		}
+	}
+	return false
+}
+
+// Slows reports whether the lane was slowed down and nobody has looked since whether that is
+// over; see [Errors.Slowed]. It is asked for each call.
+func (e *Errors) Slows() bool { return e.slowed }
+
+// Part parts a copy from what it was copied from.
+func (e *Errors) Part() { e.calls.Part() }
+
+// Warm is like limiter.Warm.
+func (e *Errors) Warm() uint64 { return e.calls.Warm() }

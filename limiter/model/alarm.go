@@ -1,0 +1,167 @@
+package model
+
+import (
+	"github.com/headrace/headrace/limiter"
+)
+
+// What follows from an alarm, and how it is proved or taken back.
+//
+//	alarm ─▶ the rate is learned ─▶ trial: go slower and see ─▶ the pace was guilty: it stands
+//	                                                         ─▶ chance was: it is taken back
+
+// alarm learns the rate, and has it proved. let is how many calls were let in since the
+// refusal before.
+func (m *Law) alarm(t, s float64, n *limiter.News, let float64) limiter.Refusal {
+	x := float64(n.Ticket.Pace)
+	bin, excess := paceBin(x), m.chance.excess()
+	l := m.learn(t, s, x, excess)
+	m.chance.calm()
+	if m.estimate.search == nil {
+		m.beginTrial(t, x, bin, excess, l)
+	}
+	if let == 0 || m.estimate.search != nil {
+		return m.cool(t, n, l)
+	}
+	return m.alone(t, n)
+}
+
+// beginTrial begins the trial of a pace.
+func (m *Law) beginTrial(t, x float64, bin int, excess float64, l *lesson) {
+	m.chance.paces.fade(bin, trialFresh)
+	calls, refused := m.chance.paces.below(bin)
+	m.trial = &trial{
+		bin: bin, began: t, excess: excess, calls: calls, refused: refused, before: l.before,
+		pace: min(trialShare*m.believed(), trialShare*x*(1-excess), trialBin*paceOf(bin)),
+	}
+	if excess > 0.5 && m.gauges[dimRequests].source != limiter.Seen {
+		m.blamePace()
+	} else {
+		m.conclude(t)
+	}
+}
+
+// tried takes a refusal while a trial is under way.
+func (m *Law) tried(t, s float64, n *limiter.News, bin int) limiter.Refusal {
+	m.chance.run = 0
+	f := fate{at: s, ticket: n.Ticket, refused: true}
+	m.trial.count(&f, bin)
+	if s >= m.trial.began && bin < m.trial.bin {
+		m.chance.paces.book(bin, true)
+		if m.row >= droughtRow {
+			return m.cool(t, n, nil)
+		}
+	}
+	m.conclude(t)
+	return m.alone(t, n)
+}
+
+// droughtRow is how many refusals in a row at the slower pace of a trial mean that
+// nothing is let in.
+const droughtRow = 3
+
+// conclude ends a trial that has come to a verdict.
+func (m *Law) conclude(t float64) {
+	r := m.trial
+	switch r.verdict() {
+	case byChance:
+		m.blameChance(t)
+	case byPace:
+		if m.gauges[dimRequests].source != limiter.Seen || r.odds() < -headerNats {
+			m.blamePace()
+		}
+	case tooFast:
+		if m.gauges[dimRequests].source == limiter.Seen {
+			m.blamePace() // the next header would put the pace back
+		} else {
+			m.slower(r.pace * (1 - r.refused/r.calls))
+		}
+	}
+}
+
+// blamePace lets stand what the alarm taught. If headers had permitted that pace, they
+// are wrong.
+func (m *Law) blamePace() {
+	m.trial = nil
+	m.chance.calm()
+	m.estimate.confirmed = m.estimate.search == nil
+	if g := &m.gauges[dimRequests]; g.source == limiter.Seen {
+		m.disbelieve(g)
+	}
+}
+
+// blameChance takes back what the alarm taught. A rate that no trial ever confirmed is
+// searched again, from the pace that was innocent.
+func (m *Law) blameChance(t float64) {
+	r := m.trial
+	m.trial = nil
+	m.chance.calm()
+	g := &m.gauges[dimRequests]
+	level := g.levelAt(t)
+	m.estimate = r.before.estimate
+	*g = r.before.gauge
+	g.level, g.at = min(level, g.capacity), t
+	if g.source == limiter.Learned && g.ceiling == 0 {
+		if !m.estimate.confirmed {
+			m.forgetRate(paceOf(r.bin))
+		}
+		m.estimate.confirmed = false // the next one will not find it confirmed, unless it is again
+	}
+}
+
+// slower goes on searching from below a trial that was too fast itself.
+func (m *Law) slower(pace float64) {
+	m.trial = nil
+	m.chance.calm()
+	pace = max(pace, floorRate)
+	if s := m.estimate.search; s != nil {
+		s.pace = min(s.pace, pace)
+		return
+	}
+	g := &m.gauges[dimRequests]
+	m.setRate(g, min(g.refill, pace))
+}
+
+// forgetRate knows nothing of the rate any more but that a pace is well.
+func (m *Law) forgetRate(pace float64) {
+	g := &m.gauges[dimRequests]
+	ceiling := g.ceiling
+	*g = gauge{ceiling: ceiling}
+	m.estimate = estimate{search: &search{pace: max(pace, searchFloor), refused: true}, anchor: m.estimate.anchor, every: tryEvery}
+}
+
+// endDrought looks back at a time in which nothing was let in, now that a call is.
+func (m *Law) endDrought(t float64) {
+	d := m.drought
+	m.drought = nil
+	m.recent |= 1<<braked - 1 // the brake looks at calls that left since
+	switch {
+	case d.wasDown(t) && !m.recurs(t, d):
+		m.downUntil = t
+		if d.lesson != nil {
+			m.restore(d.lesson.before, t)
+		}
+		m.trial, m.lastPace = nil, d.pace
+		m.slowStart(t, backDoubling)
+	case d.lesson != nil && d.wasFixed(t, m.believed()):
+		m.remake(d.lesson, t)
+	}
+}
+
+// recurs reports whether a server that is up again was down not long before: an outage comes
+// once, and a window closes again and again.
+func (m *Law) recurs(t float64, d *drought) bool {
+	return m.downUntil > 0 && d.began-m.downUntil < downApart*(t-d.began)
+}
+
+// restore puts beliefs back, at the level that has come in since, less what was let in:
+// the probe that left at t and was answered, at least, and what left after it, which is
+// known to the gauge that goes.
+func (m *Law) restore(b beliefs, t float64) {
+	m.estimate = b.estimate
+	g := &m.gauges[dimRequests]
+	to := max(t, g.at)
+	*g = b.gauge
+	from := g.at
+	g.advance(to)
+	g.take(m.sends.accepted(from, to))
+}

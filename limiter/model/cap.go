@@ -1,0 +1,143 @@
+package model
+
+import (
+	"math"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// Numbers of the cap that are choices.
+const (
+	capFound     = 3.0 // nats by which company must explain refusals better than
+	capFoundPace = 1.5 // so many times what the pace explains
+	capKept      = 1.0 // likewise, to be kept: a cap that is dropped at each odd split would
+	capKeptPace  = 0.7 // have a rate learned where there is none
+	capRow       = 4   // refusals in a row that a cap may explain: whenever a call ends, one is let in
+	capEdge      = 0.9 // of the cap is at its edge: hops make it soft
+	capCut       = 0.025
+	capStep      = 0.0005 // by which a call that was let in at the edge raises the cap
+	capMost      = 0.1    // by which it does at most
+	capAhead     = 0.05   // beyond one more than was let in at once it rises by so much: news of a refusal takes a while
+	capApart     = 0.75   // of a gap lies before a call that is one more than was ever let in: a burst says nothing of a cap
+	guessHeld    = 2      // refusals of one more make a guess believed: chance seldom strikes these two and no other
+	capSure      = 50     // times as many calls as there are places make sure that one more is worth a try: one more beside one is twice as fast
+)
+
+// crowd is the cap on calls in flight as the explanation of refusals. Two tables
+// compete: by calls beside the one in question, and by pace. The cap is to blame where
+// company explains refusals well, and better than the pace does.
+type crowd struct {
+	beside, paces table
+	cap           *callCap // nil: none is believed
+}
+
+// A callCap is how many calls at most are believed to be let in at once.
+type callCap struct {
+	most  float64
+	clear float64 // calls let in at the edge since the latest refusal there
+	seen  float64 // so many were let in at once
+	exact bool    // it was guessed of a refusal that came at once
+	guess *guess  // nil: it is believed
+}
+
+// A guess is a cap on trial: the first refusal of a search is taken for a cap's. It is right
+// if as many calls as were in flight then are let in, and one more is refused.
+//
+//	refused beside n ─▶ n in flight ─▶ one of them was answered ─▶ n + 1 ─▶ refused, twice: believed
+//	                              └─▶ refused: wrong                   └─▶ answered: wrong
+type guess struct {
+	from  uint64  // the number of the first call that left under it
+	pace  float64 // of the refused call
+	tries bool    // one more is let go
+	held  int     // so many times one more was refused
+}
+
+func (c *crowd) book(t *limiter.Ticket, refused bool) {
+	c.beside.book(crowdBin(int(t.Beside)), refused)
+	c.paces.book(paceBin(float64(t.Pace)), refused)
+}
+
+func (c *crowd) correct(t *limiter.Ticket) {
+	c.beside.correct(crowdBin(int(t.Beside)))
+	c.paces.correct(paceBin(float64(t.Pace)))
+}
+
+// ask takes a refused call for the first beyond a cap; next is the number of the call that
+// leaves next.
+func (c *crowd) ask(t *limiter.Ticket, next uint64) {
+	c.cap = &callCap{most: float64(t.Beside), seen: float64(t.Beside), exact: true, guess: &guess{from: next, pace: float64(t.Pace)}}
+}
+
+// answered takes the answer to a call, and reports whether it shows a guess to be wrong.
+func (c *crowd) answered(t *limiter.Ticket) (wrong bool) {
+	if c.cap == nil || c.cap.guess == nil || t.Number < c.cap.guess.from {
+		return false
+	}
+	c.cap.guess.tries = true
+	return float64(t.Beside) >= c.cap.most
+}
+
+// holds takes the refusal of a call while the cap is a guess, and reports whether the cap
+// explains it.
+func (c *callCap) holds(t *limiter.Ticket) bool {
+	beside := float64(t.Beside)
+	if t.Number >= c.guess.from {
+		if beside < c.most || !c.guess.tries {
+			return false
+		}
+		c.guess.tries = false
+		if c.guess.held++; c.guess.held == guessHeld {
+			c.guess = nil
+		}
+	}
+	c.most = max(1, min(c.most, beside))
+	c.seen = c.most
+	return true
+}
+
+// explains takes a refusal that was booked, and reports whether a cap is to blame. row
+// is how many were refused one after the other, share how many of the latest were, and
+// usual what chance may be blamed for.
+func (c *crowd) explains(t *limiter.Ticket, row int, share, usual float64) bool {
+	byCrowd, byPace := c.beside.gain(crowdBin(int(t.Beside))), c.paces.gain(paceBin(float64(t.Pace)))
+	if c.cap == nil {
+		if t.Beside == 0 || byCrowd <= capFound+capFoundPace*byPace || share <= max(0.01, min(1.6*usual, 0.12+0.88*usual)) {
+			return false
+		}
+		c.cap = &callCap{most: float64(t.Beside), seen: float64(t.Beside)}
+		return true
+	}
+	if row > capRow || byCrowd <= capKept+capKeptPace*byPace {
+		c.cap = nil
+		return false
+	}
+	return c.cap.refused(float64(t.Beside))
+}
+
+// refused takes a refusal of a call with so many beside it.
+func (c *callCap) refused(beside float64) bool {
+	if beside+1 <= capEdge*c.most {
+		return false
+	}
+	c.most = max(1, min(beside, c.most*math.Exp(-capCut)))
+	c.clear, c.seen = 0, c.most
+	return true
+}
+
+// letIn takes a call that was let in although it took the last place: the cap may be a
+// little higher, and the more of these, the more.
+func (c *callCap) letIn(gap, beside float64) {
+	c.clear++
+	sure := min(1, c.clear/min(4*min(100, max(5, 10/gap)), capSure*c.most))
+	c.seen = max(c.seen, beside+1)
+	more := c.most * (1 + min(capMost, capStep+math.Ln2/doubling*gap*sure*sure))
+	c.most = max(c.most, min(more, 1+(1+capAhead)*(beside+1)))
+}
+
+// places is how many calls may be in flight.
+func (c *callCap) places() int {
+	if c.guess != nil && c.guess.tries {
+		return int(c.most) + 1
+	}
+	return max(1, int(c.most))
+}

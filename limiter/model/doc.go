@@ -1,0 +1,50 @@
+// Package model has the law that decides by models of the provider's own limits.
+//
+//	headers, refusals, silence ─▶ gauges ─▶ rate = 0.98 · refill − others + (level − reserve) / 10 s
+//	                                ▲
+//	a refusal ─▶ who is to blame? ──┘─▶ the item waits, the lane holds, or a rate is learned
+//
+// Which file answers which question:
+//
+//	pacing.go     when may a call leave?                   asks only; Sent alone writes
+//	gauge.go      what is believed of one limit?           a value
+//	blame.go      who is to blame for a refusal?           the questions, in their order
+//	cap.go        too many in flight?                      a value: two tables, and the cap
+//	chance.go     nobody?                                  a value: a table, and two sums
+//	trial.go      chance or the pace?                      a value: go slower, and see
+//	alarm.go      what follows from an alarm?              the rate is learned, proved or taken back
+//	order.go      what became of calls, in their order?    each lesson is taken once, and from here
+//	drought.go    is nothing let in, and why?              a value
+//	estimate.go   how fast may it be asked?                search, and when evidence is enough
+//	try.go        may it be asked for more?                where time teaches
+//	inflow.go     how much flows in?                       a value: evidence by supposed depth
+//	headers.go    what do headers tell, window or bucket?  period.go: per what time?
+//	fates.go      what became of which call, in order?     tables of calls and refusals, too
+//	sends.go      what left when, and was let in?          a value that forgets in bounds
+//	ends.go       how do news come in?                     and when headers are wrong
+//	phases.go     what does time teach?                    Tick; and the lane's phases
+//	local.go      how many at once, of a server of one's own?
+//	memory.go     what is known after a restart?           Save and Restore
+//	view.go       what is believed, and what binds?        asks only
+//
+// A refusal is put to these questions, one after the other, and the first that fits
+// decides. What fits is booked with that explanation and with no other.
+//
+//	refusal ─▶ 1 probe, drought?  it was sent to find out, or nothing is let in → the lane cools on
+//	          tokens?             it names a limit on them, told  → none are left; hold
+//	        ─▶ 2 cap?             too many were in flight         → the item goes first, the lane flows
+//	        ─▶ 3 headers?         they say there is no room       → hold; more reserve
+//	        ─▶ 4 asked for?       more was being tried            → the rate is learned; hold
+//	        ─▶ 5 chance?          no thicker than it explains     → the item alone waits
+//	        ─▶ 6 alarm            the rate is learned, and the trial begins
+//
+// All is dated by when a call left, in seconds since the law began. What is to become of
+// a call is known when a later one was refused, or when it is older than refusals take;
+// fates are taken in the order in which calls left, so that a run of calls let in is one.
+//
+// # What the package promises
+//
+// It promises what package limiter does. Every debt is bounded: by a minute of the limit, or by
+// an hour of one that was told. The law keeps a bounded memory of its calls. A plain copy of a
+// law may be asked, and not taught.
+package model

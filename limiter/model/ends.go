@@ -1,0 +1,325 @@
+package model
+
+import (
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/internal/measure"
+)
+
+// How the ends of calls reach the model law.
+
+const (
+	latencyWeight = 0.02 // of a new answer in the smoothed latency
+	delayWeight   = 0.2  // of a new refusal in the smoothed time that refusals take
+	firstDelay    = 0.5  // seconds that a refusal is thought to take before there was one
+)
+
+// Answered takes the lesson of a call that was answered.
+func (m *Law) Answered(now time.Time, n limiter.News) {
+	m.quoted, m.window = quote{}, 0
+	t := m.seconds(now)
+	if n.Overheard {
+		m.overheard(now, t, &n)
+		return
+	}
+	if !n.Again {
+		m.ended(now, n.Sent, false)
+	}
+	m.answered.Add(now)
+	m.gone(t, false)
+	if m.crowd.answered(&n.Ticket) {
+		m.wrongCap()
+	}
+	if m.serves && n.Good {
+		m.local.Answered(n.Latency)
+	}
+	if m.mean != nil && n.Good {
+		m.mean.Answered(now, n.Latency, int(n.Ticket.Beside))
+	}
+	m.took(measure.Bounded(n.Latency) + measure.Bounded(n.Detour))
+	m.correctCost(t, &n)
+	m.see(t, &n)
+	m.ripen(t, 0)
+}
+
+// took takes for how long an answer took a place: what is in flight is counted by places.
+func (m *Law) took(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	if m.latency == 0 {
+		m.latency = d.Seconds()
+	}
+	m.latency += latencyWeight * (d.Seconds() - m.latency)
+}
+
+// overheard takes the lesson of an answer to a call of the law before: that the server
+// answers, how often, after how long, and what was left of its limits. It says nothing of
+// this law's pace, company or charges.
+func (m *Law) overheard(now time.Time, t float64, n *limiter.News) {
+	m.answered.Add(now)
+	m.took(measure.Bounded(n.Latency) + measure.Bounded(n.Detour))
+	if n.Measured {
+		m.correct(n)
+	}
+	m.see(t, n)
+}
+
+// Failed is part of [limiter.Law]. A call that broke was let in, if it left at all.
+func (m *Law) Failed(now time.Time, n limiter.News) {
+	t := m.seconds(now)
+	m.quoted = quote{}
+	if n.Overheard {
+		m.see(t, &n)
+		return
+	}
+	if !n.Again {
+		m.ended(now, n.Sent, true)
+	}
+	m.gone(t, n.Timeout)
+	if m.mean != nil && n.Timeout {
+		m.mean.Faulted(now)
+	}
+	if n.Unsent {
+		m.neverLeft(t, &n)
+		return
+	}
+	m.correctCost(t, &n)
+	m.see(t, &n)
+	m.ripen(t, 0)
+}
+
+const (
+	easedSpan  = 10.0 // seconds over which the pace is measured that is to be halved
+	easedLeast = 1.0  // seconds, or what left at one moment would be a pace
+)
+
+// ended has the error window know of a call, and goes slower if too many break: half as
+// fast as calls left of late, and no faster than half of what is believed to flow in. So
+// neither a level that is saved up nor what else is learned meanwhile makes up for it.
+func (m *Law) ended(now, sent time.Time, failed bool) {
+	if !m.errors.Concerns(sent) || !m.errors.Heed(now, failed) {
+		return
+	}
+	t := m.seconds(now)
+	from := max(0, t-easedSpan, min(m.hold, t))
+	pace := m.sends.sent(from, t) / max(easedLeast, t-from)
+	if !m.queues() {
+		pace = min(pace, m.believed())
+	}
+	m.eased = float32(max(floorRate, m.errors.Slowed(now)*pace))
+}
+
+// Vanished is part of [limiter.Law].
+func (m *Law) Vanished(now time.Time, n limiter.News) {
+	if n.Overheard {
+		return
+	}
+	t := m.seconds(now)
+	m.gone(t, false)
+	if n.Unsent {
+		m.neverLeft(t, &n)
+	}
+}
+
+// neverLeft gives back the charge of a call that never left, which says nothing of
+// those before it.
+func (m *Law) neverLeft(t float64, n *limiter.News) {
+	m.quoted = quote{}
+	m.fates.mute(n.Ticket.Number)
+	m.sends.takeBack(m.seconds(n.Sent), m.weighed(n))
+	m.refund(t, m.charged(n))
+}
+
+// Straggled takes the lesson of a refusal that belongs to a wave already reacted to.
+func (m *Law) Straggled(now time.Time, n limiter.News) time.Time {
+	t := m.seconds(now)
+	if n.Overheard {
+		m.quoted = quote{}
+		m.see(t, &n)
+	} else {
+		m.strayed(t, &n)
+	}
+	if !namesWait(&n) {
+		return time.Time{}
+	}
+	m.hold = max(m.hold, t+n.RetryAfter.Seconds())
+	return m.time(m.hold)
+}
+
+// strayed books a refusal that nothing follows from.
+func (m *Law) strayed(t float64, n *limiter.News) {
+	s := m.seconds(n.Sent)
+	m.hear(t, s, n)
+	if m.drought == nil || s < m.drought.began {
+		m.refusedOne(s, n)
+	} else {
+		m.fates.mute(n.Ticket.Number)
+	}
+}
+
+// gone counts a call that has ended, and tells the window of a local server whether that
+// was the server's fault.
+func (m *Law) gone(t float64, fault bool) {
+	m.flying = max(0, m.flying-1)
+	if !m.serves {
+		return
+	}
+	m.local.Ended()
+	if fault {
+		m.local.Faulted(m.time(t))
+	}
+}
+
+// correctCost corrects the token gauges by what the call really drew. At most what
+// was charged comes back, and a debt stays bounded, so that one absurd report
+// cannot undo a model. Headers need no help.
+func (m *Law) correctCost(t float64, n *limiter.News) {
+	if !n.Measured {
+		return
+	}
+	m.correct(n)
+	charged, actual := m.charged(n), spread(n.Actual.Drawn())
+	for k := dimTokens; k < m.used; k++ {
+		if g := &m.gauges[k]; g.source == limiter.Told || g.source == limiter.Learned {
+			g.advance(t)
+			g.takeOf(charged[k], actual[k]-charged[k])
+		}
+	}
+}
+
+// weighed is the cost that a call was sent with.
+func (m *Law) weighed(n *limiter.News) limiter.Cost {
+	c := n.Cost
+	c.Input *= float64(n.Ticket.Factor)
+	if x := n.Ticket.Longer; x > 1 {
+		c.Output *= float64(x)
+	}
+	return c
+}
+
+// charged is what was charged for a call when it left.
+func (m *Law) charged(n *limiter.News) [dims]float64 { return spread(m.weighed(n)) }
+
+const (
+	factorWeight = 0.05 // of a new answer in the factor
+	factorMost   = 2.0  // an estimate of input is not wrong by more than this, one way or the other
+	longerMost   = 10.0 // an answer is not charged for as more than so many of its estimate
+)
+
+// correct learns how good the estimates of input tokens are. What was read from a cache
+// was estimated too, whether or not it is free.
+func (m *Law) correct(n *limiter.News) {
+	m.correctOutput(measure.Amount(n.Cost.Output), measure.Amount(n.Actual.Output))
+	estimate, read := measure.Amount(n.Cost.Input), measure.Amount(n.Actual.Input)+measure.Amount(n.Cached)
+	if estimate == 0 || read == 0 {
+		return
+	}
+	ratio := min(factorMost, max(1/factorMost, read/estimate))
+	m.factor += factorWeight * (ratio - m.factor)
+}
+
+// correctOutput learns how many tokens are written for one that was estimated. Each answer
+// weighs as much as its estimate, so that longer becomes the ratio of the sums.
+func (m *Law) correctOutput(estimate, written float64) {
+	if estimate == 0 || written == 0 {
+		return
+	}
+	if m.output == 0 {
+		m.output = estimate
+	}
+	m.output += factorWeight * (estimate - m.output)
+	m.longer += min(1, factorWeight*estimate/m.output) * (min(longerMost, written/estimate) - m.longer)
+}
+
+// see takes what the headers showed.
+func (m *Law) see(t float64, n *limiter.News) bool {
+	found := false
+	for _, s := range n.Sightings {
+		k := index(s.Dimension)
+		if k < 0 || s.Limit <= 0 || m.disbelieved(k, t, &s) {
+			continue
+		}
+		found = true
+		m.use(k)
+		g := &m.gauges[k]
+		if g.see(k, s, &m.sends, m.seconds(n.Sent), t, m.drewBefore(k, n)) && k == dimRequests {
+			m.otherLimit()
+		}
+		if g.outgrown() && k == dimRequests {
+			m.disbelieve(g)
+		}
+	}
+	return found
+}
+
+// drewBefore is how many units per second the law before this one drew when it let a call
+// go that was overheard: its pace, as it was remembered, of calls like that one, within the
+// fastest that any limit is spent.
+func (m *Law) drewBefore(k int, n *limiter.News) float64 {
+	if !n.Overheard {
+		return 0
+	}
+	drew := m.lastPace * max(0, spread(m.weigh(n.Cost))[k])
+	return min(drew, burstCap*m.gauges[k].refill)
+}
+
+// saidLeast is the least limit that a refusal's words are believed to name: a smaller
+// one is found as quickly by what is let in.
+const saidLeast = 10
+
+// disbelieved reports whether a sighting is not to be taken: headers that were found
+// wrong, and words that what was let in contradicts. No bucket lets in more than twice
+// its limit within the time that the limit is for.
+func (m *Law) disbelieved(k int, t float64, s *limiter.Sighting) bool {
+	if k == dimRequests && m.lies {
+		return true
+	}
+	if !s.Said || k != dimRequests {
+		return false
+	}
+	span := searchMinute
+	if s.Window > 0 {
+		span = min(span, s.Window.Seconds())
+	}
+	let := m.sends.accepted(t-span, t)
+	return s.Limit < saidLeast || let > 2*s.Limit+2 || let < s.Limit/2
+}
+
+// disbelieve reads no header on requests from now on: the lane learns as if the server
+// were silent, from the pace at which it is.
+func (m *Law) disbelieve(g *gauge) {
+	m.lies, m.lied = true, g.refill
+	if g.shown != nil {
+		m.lied = max(g.refill, g.printed)
+		if p := g.period.period(); !g.named && p < usualPeriod {
+			m.lied = g.printed * p / usualPeriod
+		}
+	}
+	if e := &m.estimate; e.inflow.known() {
+		g.source, g.shown, g.others = limiter.Learned, nil, 0
+		m.setRate(g, e.inflow.rate())
+		g.capacity = max(1, 1.5*g.refill)
+		g.level = min(0, g.level)
+		return
+	}
+	pace := max(g.refill, searchFloor)
+	*g = gauge{ceiling: g.ceiling}
+	m.estimate.search = &search{pace: pace}
+}
+
+func (m *Law) refund(t float64, cost [dims]float64) {
+	for k := range m.used {
+		if g := &m.gauges[k]; g.known() {
+			g.advance(t)
+			g.take(-cost[k])
+		}
+	}
+}
+
+func (m *Law) setReserve(t, seconds float64) { m.reserve, m.reserveAt = seconds, t }
+
+func (m *Law) time(t float64) time.Time {
+	return m.begin.Add(measure.Span(t))
+}

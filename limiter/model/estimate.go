@@ -1,0 +1,201 @@
+package model
+
+import (
+	"math"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// The rate of requests where nobody tells it: between two moments at which the
+// provider's bucket was empty, what was let in is what flowed in.
+//
+//	search ──alarm──▶ search from below ──alarm──▶ a rate is believed ◀──▶ a try: a little more
+const (
+	searchAgain   = 1.5  // seconds in which the pace of a search doubles once there was an alarm
+	searchFloor   = 0.2  // calls per second that a search goes on from at least
+	searchMinute  = 60.0 // seconds of a full bucket that what was let in at first is spread over
+	evidenceSpan  = 1.5  // seconds at least between two alarms that a rate is made of, and
+	evidenceLeast = 4    // calls let in;
+	evidenceMany  = 8    // of so many, half a second is enough
+	lookBack      = 30.0 // seconds: likewise, where nothing more was tried
+	surplusSpan   = 60.0 // seconds in which a burst is looked for: the deepest bucket holds as much
+)
+
+// An estimate is how far the rate of requests is known, and from what.
+type estimate struct {
+	search    *search  // nil: a rate is believed
+	try       *try     // nil: no more than that is asked for
+	inflow    inflow   // the evidence
+	anchor    float64  // the bucket was empty then, or the lane began
+	at        float64  // when the rate was last estimated
+	base      float64  // the rate that it was estimated at then, before it was raised
+	every     float64  // seconds between tries
+	ebb       interval // from the call that raised the latest alarm until that was known
+	confirmed bool     // a trial found the pace guilty
+}
+
+// made notes that an estimate was made, from what was known up to a moment.
+func (e *estimate) made(anchor, t, rate float64) {
+	e.anchor, e.try, e.at, e.base = anchor, nil, t, rate
+}
+
+// A search is for a rate of which nothing is known, or only that it was too high once.
+type search struct {
+	pace     float64 // calls per second; it doubles while it holds calls back
+	over     float64 // the pace that was refused last
+	refused  bool    // there was an alarm
+	first    float64 // when that call left
+	accepted float64 // calls let in until then
+}
+
+// beliefs are what an alarm may replace, and what is put back if it was a false one.
+type beliefs struct {
+	estimate estimate
+	gauge    gauge
+}
+
+// clone is a copy that later lessons do not reach.
+func (e *estimate) clone() estimate {
+	c := *e
+	if e.search != nil {
+		s := *e.search
+		c.search = &s
+	}
+	c.try = nil // it has ended
+	return c
+}
+
+// A lesson is what an alarm taught: what was let in from one moment to another.
+type lesson struct {
+	interval
+	accepted float64
+	before   beliefs
+}
+
+func (m *Law) beliefs() beliefs {
+	return beliefs{m.estimate.clone(), m.gauges[dimRequests]}
+}
+
+// learn makes an estimate at the alarm that a refused call sent at s, at pace x, has
+// raised; excess is the share that was refused too many.
+func (m *Law) learn(t, s, x, excess float64) *lesson {
+	e, g := &m.estimate, &m.gauges[dimRequests]
+	l := &lesson{interval: interval{e.anchor, s, x}, before: m.beliefs()}
+	if e.search == nil && e.try == nil {
+		l.from = max(l.from, s-lookBack)
+	}
+	l.accepted = m.sends.accepted(l.from, s)
+	enough := l.accepted >= evidenceLeast && (s-l.from >= evidenceSpan || s-l.from >= tryLeast && l.accepted >= evidenceMany)
+	switch {
+	case e.search != nil && (!e.search.refused || !enough):
+		e.search.alarm(s, x, excess, m.sends.accepted(-1, s))
+		if e.search.first == s {
+			e.anchor = s
+		}
+		e.ebb = interval{s, t, x}
+		return l
+	case e.search != nil:
+		m.found(g, l)
+	case enough:
+		m.revise(g, l)
+	case g.source != limiter.Seen: // too soon after the last one to say how much flows in
+		m.setRate(g, min(g.refill, max(x*(1-excess), g.refill/2)))
+		e.every = min(tryMost, trySure*e.every)
+	}
+	e.ebb = interval{s, t, x}
+	e.made(s, t, g.refill)
+	if g.source != limiter.Seen {
+		g.source = limiter.Learned
+		m.settleLevel(g, s, t)
+	}
+	return l
+}
+
+// alarm goes on from below what was too fast.
+func (r *search) alarm(s, x, excess, accepted float64) {
+	r.over = x
+	if !r.refused {
+		r.refused, r.first, r.accepted = true, s, accepted
+		r.pace = max(accepted/(searchMinute+s), x*(1-excess), searchFloor)
+		return
+	}
+	r.pace = max(min(r.pace, x*(1-excess)), searchFloor)
+}
+
+// depth is what the bucket held at first, if it refills at that rate.
+func (r *search) depth(rate float64) float64 { return max(1, r.accepted-rate*r.first) }
+
+// found ends the search.
+func (m *Law) found(g *gauge, l *lesson) {
+	e := &m.estimate
+	first := e.search
+	was := m.sends.refill(l.interval, first.depth)
+	e.inflow.begin(&m.sends, l.interval, first.depth(was), m.sends.ebbed(e.ebb))
+	g.source = limiter.Learned
+	m.use(dimRequests)
+	rate := e.inflow.rate()
+	m.setRate(g, rate)
+	g.capacity = max(1, 1.5*rate, first.depth(rate))
+	g.level, g.at = 0, l.to
+	e.search, e.every = nil, tryEach(g)
+}
+
+// revise adds the evidence of an alarm to what there was.
+func (m *Law) revise(g *gauge, l *lesson) {
+	e := &m.estimate
+	was := g.refill
+	if e.try != nil {
+		was = e.try.before
+	}
+	e.inflow.take(&m.sends, l.interval, m.sends.ebbed(e.ebb))
+	if g.source == limiter.Seen {
+		return // headers are in force until they are convicted
+	}
+	m.setRate(g, e.inflow.rate())
+	g.capacity = max(1, g.capacity-max(0, g.levelAt(l.to)))
+	if g.ceiling == 0 { // or it is the user who says how much may be saved up
+		g.capacity = max(g.capacity, m.sends.surplus(l.to-surplusSpan, l.to, g.refill))
+	}
+	least := tryEach(g)
+	switch {
+	case math.Abs(g.refill-was) <= sameRate*was:
+		e.every = min(tryMost, trySure*max(e.every, least))
+		return
+	case g.refill > was:
+		e.every = least
+	default:
+		e.every = min(tryMost, tryFell*max(e.every, least))
+	}
+}
+
+// settleLevel knows that the bucket was empty at s.
+func (m *Law) settleLevel(g *gauge, s, t float64) {
+	g.level, g.at = m.sends.replay(dimRequests, 0, g.refill, g.capacity, s, t), t
+	g.take(0)
+}
+
+// setRate believes in a rate of requests, under the user's ceiling.
+func (m *Law) setRate(g *gauge, refill float64) {
+	g.refill = g.capped(max(refill, floorRate))
+	g.take(0) // the bounds of a debt move with the rate
+}
+
+// remake makes the estimate of a lesson anew, now that it turned out to be about a
+// window: what was let in since it began is all that it allows until it ends.
+func (m *Law) remake(l *lesson, ended float64) {
+	g := &m.gauges[dimRequests]
+	if l.accepted < evidenceLeast || g.source == limiter.Seen || ended-l.from < evidenceSpan {
+		return
+	}
+	e := &m.estimate
+	whole := lesson{interval: interval{l.from, ended, l.accepted / (ended - l.from)}, accepted: l.accepted}
+	if e.search != nil {
+		e.search.accepted, e.search.first = l.accepted, l.to
+		m.found(g, &whole)
+	} else {
+		e.inflow = l.before.estimate.inflow
+		e.inflow.take(&m.sends, whole.interval, 0) // a window is not empty, but closed
+	}
+	m.setRate(g, e.inflow.rate())
+	e.made(ended, ended, g.refill)
+}

@@ -1,0 +1,258 @@
+package model
+
+import (
+	"math"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+const (
+	// fatesKept bounds the calls whose fate is awaited, to 64 KB. A refusal takes a
+	// fraction of a second: these are some seconds of a thousand calls each.
+	fatesKept = 1 << 12
+
+	// fatesMost is from how many on the oldest is not awaited any longer, and counts as
+	// let in. What lies between is room for calls that leave at one moment, as time
+	// teaches once in each.
+	fatesMost = fatesKept / 4 * 3
+)
+
+// A fate is that of a call which has left: let in, or refused.
+type fate struct {
+	at      float64
+	ticket  limiter.Ticket
+	refused bool
+	silent  bool // nothing is concluded from it
+}
+
+// An awaited fate is of one call, in a quarter of a line of a processor's cache. What
+// of its ticket is needed then is kept.
+type awaited struct {
+	at     float64
+	pace   float32
+	beside uint16
+	capped bool
+	silent bool
+}
+
+// fates awaits the fates of calls, in the order in which they left. What is known of
+// one is known of all before it: a refusal takes as long as any other, so theirs
+// would have come.
+//
+//	sent ──▶ [ open … open ] ──▶ known, in order: let in, unless it was muted
+//
+// A fate becomes known when a later call was refused, or once it is older than
+// refusals take. Who takes a refusal mutes the call, and books it himself.
+type fates struct {
+	ring        []awaited // number n is at n%len; len is a power of two, at most fatesKept
+	first, next uint64    // numbers of the oldest that is open, and of the next to leave
+}
+
+// add notes a call that leaves, and answers with its number. If more leave at one moment
+// than there is room for, the oldest are forgotten: they count as nothing.
+func (f *fates) add(at float64, t *limiter.Ticket) uint64 {
+	if f.next == 0 {
+		f.first, f.next = 1, 1
+	}
+	switch n := int(f.next - f.first); {
+	case n < len(f.ring):
+	case n < fatesKept:
+		f.grow()
+	default:
+		f.first++
+	}
+	n := f.next
+	*f.get(n) = awaited{at: at, pace: t.Pace, beside: t.Beside, capped: t.AtCap}
+	f.next++
+	return n
+}
+
+func (f *fates) grow() {
+	wider := make([]awaited, max(4, 2*len(f.ring)))
+	for n := f.first; n < f.next; n++ {
+		wider[n&uint64(len(wider)-1)] = *f.get(n)
+	}
+	f.ring = wider
+}
+
+func (f *fates) get(n uint64) *awaited { return &f.ring[n&uint64(len(f.ring)-1)] }
+
+// open reports whether the fate of call n is awaited.
+func (f *fates) open(n uint64) bool { return n >= f.first && n < f.next && n > 0 }
+
+// warm reads what the next call and the oldest are written to and read from.
+func (f *fates) warm() uint64 {
+	if len(f.ring) == 0 {
+		return 0
+	}
+	return uint64(f.get(f.first).beside + f.get(f.next).beside)
+}
+
+// mute says that nothing is to be concluded from what becomes of a call.
+func (f *fates) mute(n uint64) {
+	if f.open(n) {
+		f.get(n).silent = true
+	}
+}
+
+// pop takes the oldest into known if its fate is known by now: it left before number n,
+// or before the moment t, or there are too many. It is written field by field where it
+// is read: a copy of the whole waits for what was just written, longer than all the rest
+// takes.
+func (f *fates) pop(n uint64, t float64, known *fate) bool {
+	if f.first == f.next {
+		return false
+	}
+	e := f.get(f.first)
+	if f.first >= n && e.at >= t && f.next-f.first <= fatesMost {
+		return false
+	}
+	known.at, known.refused, known.silent = e.at, false, e.silent
+	known.ticket.Number, known.ticket.Factor, known.ticket.Longer, known.ticket.Pace = f.first, 0, 0, e.pace
+	known.ticket.Beside, known.ticket.AtCap = e.beside, e.capped
+	f.first++
+	return true
+}
+
+// paceBins divide paces into quarters of an octave, from one call in sixteen seconds
+// to four thousand in one.
+const paceBins = tableBins
+
+// paceBin is 16 + ⌊4·log2⌋. Every call that was let in is booked by its pace, twice,
+// and this is a tenth of what a logarithm costs.
+func paceBin(perSecond float64) int {
+	x := math.Float64bits(max(perSecond, 1e-3))
+	bin, part := 4*(int(x>>mantissa)-1023)+16, x&(1<<mantissa-1)
+	switch {
+	case part < quarters[0]:
+	case part < quarters[1]:
+		bin++
+	case part < quarters[2]:
+		bin += 2
+	default:
+		bin += 3
+	}
+	return min(paceBins-1, max(0, bin))
+}
+
+// mantissa is how many bits of a number say where it lies within its octave.
+const mantissa = 52
+
+// quarters are these bits where a quarter of an octave ends.
+var quarters = [3]uint64{quarter(1), quarter(2), quarter(3)}
+
+func quarter(n float64) uint64 { return math.Float64bits(math.Exp2(n/4)) & (1<<mantissa - 1) }
+
+// paceOf is the slowest pace of a bin.
+func paceOf(bin int) float64 { return math.Exp2(float64(bin-16) / 4) }
+
+// crowdBins divide numbers of calls: each to fifteen, then eighths of an octave, to a
+// thousand and more. With quarters a cap of 96 would lie in a bin that is 17 wide.
+const crowdBins = tableBins
+
+func crowdBin(calls int) int {
+	return int(crowdBinOf[max(0, min(calls, len(crowdBinOf)-1))])
+}
+
+// crowdBinOf has the bin of each number of calls up to one in the last bin.
+var crowdBinOf = func() (bins [1 << 10]uint8) {
+	for calls := range bins {
+		bins[calls] = uint8(calls)
+		if calls >= 16 {
+			bins[calls] = uint8(min(crowdBins-1, 16+int(8*math.Log2(float64(calls)/16))))
+		}
+	}
+	return bins
+}()
+
+// tableMost is when the counts of a bin are halved, so that what is long past fades:
+// 250 tell a share of 10 % from one of 13 %.
+const tableMost = 250
+
+// A table counts calls and refusals by something that may be to blame for them. The
+// zero value is empty. Its bins are made when the first call is booked: of thousands of
+// lanes many make but one.
+type table struct{ bins *[tableBins]counted }
+
+const tableBins = 64
+
+type counted struct{ calls, refused uint8 }
+
+// at is what one bin holds.
+func (t *table) at(bin int) counted { return t.upTo(bin + 1)[bin] }
+
+// upTo is the bins below one.
+func (t *table) upTo(bin int) []counted {
+	if t.bins == nil {
+		return noBins[:bin]
+	}
+	return t.bins[:bin]
+}
+
+// warm reads a word of the line that a bin is on.
+func (t *table) warm(bin int) uint64 { return uint64(t.at(bin).calls) }
+
+// noBins are those of every empty table. Nothing writes to them.
+var noBins [tableBins]counted
+
+func (t *table) book(bin int, refused bool) {
+	if t.bins == nil {
+		t.bins = new([tableBins]counted)
+	}
+	e := &t.bins[bin]
+	if e.calls >= tableMost {
+		e.calls, e.refused = e.calls/2, e.refused/2
+	}
+	e.calls++
+	if refused {
+		e.refused++
+	}
+}
+
+// correct says that a call which was booked as let in had been refused.
+func (t *table) correct(bin int) {
+	if e := t.at(bin); e.refused < e.calls {
+		t.bins[bin].refused++
+	}
+}
+
+// below sums up the bins below one.
+func (t *table) below(bin int) (calls, refused float64) {
+	for _, e := range t.upTo(bin) {
+		calls += float64(e.calls)
+		refused += float64(e.refused)
+	}
+	return calls, refused
+}
+
+// fade scales what the bins below one hold down to so many calls.
+func (t *table) fade(bin int, most float64) {
+	calls, _ := t.below(bin)
+	if calls <= most {
+		return
+	}
+	for i := range t.bins[:bin] {
+		e := &t.bins[i]
+		e.calls = uint8(math.Round(float64(e.calls) * most / calls))
+		e.refused = min(e.calls, uint8(math.Round(float64(e.refused)*most/calls)))
+	}
+}
+
+// gain is how many nats are gained if the part from a bin on has a share of refusals
+// of its own; 0 if that is not the larger one.
+func (t *table) gain(bin int) float64 {
+	n, k := t.below(bin)
+	all, refused := t.below(tableBins)
+	if k*(all-n) >= (refused-k)*n {
+		return 0
+	}
+	return likelihood(n, k) + likelihood(all-n, refused-k) - likelihood(all, refused)
+}
+
+// likelihood is the logarithm of how likely k refusals of n are at their own share.
+func likelihood(n, k float64) float64 {
+	if k <= 0 || k >= n {
+		return 0
+	}
+	return k*math.Log(k/n) + (n-k)*math.Log(1-k/n)
+}

@@ -1,0 +1,305 @@
+package model
+
+import (
+	"math"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// What the headers of an answer teach about a limit.
+
+// shown is what headers have told of a gauge.
+type shown struct {
+	period  periodGuess
+	sighted bool // headers were seen at this refill
+	seenAt  float64
+	left    float64 // what was, then
+	began   float64 // when this refill was first seen
+	saved   uint64  // replays of so many sends were not made since the last one
+	lag     float64 // units that flowed in beyond the limit
+	named   bool    // the period was in the headers too
+	printed float64 // units per second that they tell, whatever the user said
+	said    bool    // no header told it, but the words of a refusal
+	shape   shapeGuess
+	brim    brim
+	fixed   *fixedWindow // nil: it refills all the time
+}
+
+func (g *gauge) isFixed() bool { return g.shown != nil && g.fixed != nil }
+
+// recheck has the next sighting looked at in any case.
+func (g *gauge) recheck() {
+	if g.shown != nil {
+		g.saved = slotsKept
+	}
+}
+
+// see takes a sighting of dimension k, in the headers of a call sent at sent.
+// It reports whether the limit is a new one.
+//
+// A call of the law before this one left before 0, and so did others that are not in own:
+// drew is how many units per second they took.
+//
+// The remainder is rounded down, so remaining + reset·refill is up to one less than
+// the depth: the depth is the most that was read, and never less.
+func (g *gauge) see(k int, s limiter.Sighting, own *sends, sent, now, drew float64) (changed bool) {
+	if g.shown == nil {
+		g.shown = &shown{}
+	}
+	if g.sighted && sent <= g.seenAt {
+		return false
+	}
+	printed := s.Limit / g.periodOf(s)
+	if g.ceiling > 0 && printed > underUser*g.ceiling {
+		return g.keepToUser(s, now)
+	}
+	refill := g.capped(printed)
+	changed = g.source != limiter.Seen || math.Abs(refill-g.refill) > 0.01*g.refill
+	if changed {
+		*g.shown = shown{period: g.period, printed: printed, began: now, brim: brim{most: s.Remaining}}
+		g.others, g.capacity = 0, 0
+	} else if !g.due(own.slotsSince(sent)) {
+		return false
+	}
+	level := s.Remaining + half
+	var capacity float64
+	if s.HasReset {
+		back := s.Reset.Seconds() * printed
+		full := s.Remaining + back
+		capacity = min(s.Limit, max(full, min(g.capacity, full+1)))
+		level = min(s.Remaining+1, max(s.Remaining, capacity-back))
+		if g.shape.falls(full, s.Reset.Seconds()) && g.fixed == nil {
+			g.fixed = &fixedWindow{}
+		}
+	} else {
+		capacity = g.brim.capacity(s)
+	}
+	g.source, g.refill, g.capacity = limiter.Seen, refill, capacity
+	g.said = s.Said && (changed || g.said)
+	if g.fixed != nil {
+		g.fixed.see(s, sent)
+		g.capacity = max(s.Limit, g.fixed.most)
+		g.level, g.at = own.replay(k, drawnBefore(level, sent, drew), 0, g.capacity, sent, now), now
+		g.sighted, g.seenAt = true, sent
+		return changed
+	}
+	if !g.sighted || sent > g.seenAt+sightingGap {
+		g.compare(k, own, sent, s.Remaining)
+		g.sighted, g.seenAt, g.left = true, sent, s.Remaining
+	}
+	level = drawnBefore(level, sent, drew-refill) // what flowed in before 0 was drawn, too
+	g.level, g.at = own.replay(k, level, refill-g.draw(), capacity, max(0, sent), now), now
+	g.take(0)
+	return changed
+}
+
+// A brim finds out how much a bucket holds whose headers do not say when it is full: often
+// less than the limit. Where no more is left than at most, time and again, though more
+// should have flowed in, it was full; a neighbour would have left less.
+type brim struct {
+	most  float64 // units, the most that was ever left
+	times int     // in a row that it was that, and more was expected
+}
+
+// brimTimes is how often in a row: so often nobody takes just what flows in.
+const brimTimes = 5
+
+// see takes what was left, and what was expected to be.
+func (b *brim) see(left, expected float64) {
+	switch {
+	case b.times >= brimTimes: // found out
+	case left < b.most:
+		b.times = 0
+	case expected > left+1:
+		b.times++
+	}
+}
+
+// capacity is how much a bucket holds, by a sighting without a reset.
+func (b *brim) capacity(s limiter.Sighting) float64 {
+	found := b.times >= brimTimes
+	if s.Remaining > b.most {
+		b.most = s.Remaining
+		if !found { // it rises yet
+			b.times = 0
+		}
+	}
+	if !found {
+		return s.Limit
+	}
+	return min(s.Limit, b.most+1)
+}
+
+// drawnBefore is what the law before this one left of a level that a call of its own had
+// found: nothing, at least. It drew at that rate until 0.
+func drawnBefore(level, sent, rate float64) float64 {
+	if sent >= 0 || rate <= 0 {
+		return level
+	}
+	return max(0, level+rate*sent)
+}
+
+// underUser is from how many times the user's limit on a sighted one is another than his:
+// both are rounded.
+const underUser = 1.01
+
+// keepToUser takes a sighting of a limit that is larger than the user's. His binds, and what
+// he allows to be saved up; of the sighting only a rest that is smaller than his counts.
+// What refusals have taught stays.
+func (g *gauge) keepToUser(s limiter.Sighting, now float64) (changed bool) {
+	g.advance(now)
+	if changed = g.source == limiter.Seen; changed { // his was lowered since
+		*g.shown = shown{period: g.period}
+		g.source, g.refill, g.others = limiter.Told, g.ceiling, 0
+	}
+	g.level = min(g.level, g.capacity, s.Remaining+half)
+	return changed
+}
+
+// half is added to a remainder that is told without a reset: it is floored, so on
+// average half a unit more is there.
+const half = 0.5
+
+// due bounds what answers cost. A sighting is replayed over all sends since its own:
+// with thousands in flight and headers on each answer, that were thousands of steps
+// for each. One of many says nearly what each of them would, so an answer pays for
+// replayShare steps, and who comes when enough has been paid is looked at.
+func (g *gauge) due(steps uint64) bool {
+	if g.saved += replayShare; g.saved < steps {
+		return false
+	}
+	g.saved = 0
+	return true
+}
+
+// replayShare is as many calls in flight as have each answer looked at.
+const replayShare = 64
+
+const (
+	// sightingGap keeps two sightings that are nearly one from being compared: the
+	// rounding of the remainder would look like a neighbour.
+	sightingGap = 0.2
+	// othersMemory is over how many seconds the draw of other clients is averaged.
+	othersMemory = 8
+	// othersMost is the share of the refill that others are believed to draw at most: who
+	// leaves us nothing would never be heard of again.
+	othersMost = 0.9
+	// lagMost is how many calls more than a limit allows must have flowed in before it
+	// is taken for one of a shorter period: well over what rounding amounts to. To that
+	// come lagSpread seconds of refill, as a busy machine dates its calls no better.
+	lagMost   = 5
+	lagSpread = 0.1
+	lagSlack  = 0.01 // of the limit may flow in besides: clocks differ
+)
+
+// periodOf is the period of a sighted limit, in seconds.
+func (g *gauge) periodOf(s limiter.Sighting) float64 {
+	if g.named = s.Window > 0; g.named {
+		return s.Window.Seconds()
+	}
+	if !g.isFixed() {
+		g.period.learn(s)
+	}
+	return g.period.period()
+}
+
+// compare holds what is left against what our own calls would have left. What is
+// missing was drawn by others; what is left over, time and again, says that more
+// flows in than the limit is believed to allow.
+func (g *gauge) compare(k int, own *sends, sent, left float64) {
+	if !g.sighted || g.seenAt < 0 { // what the law before drew meanwhile is not in own
+		return
+	}
+	gap := sent - g.seenAt
+	weight := 1 - math.Exp(-gap/othersMemory)
+	expected := own.replay(k, g.left, g.refill, g.capacity, g.seenAt, sent)
+	switch {
+	case k != dimRequests:
+	case left > g.left+1: // a window has begun, or nobody called
+		g.lag = 0
+	default:
+		g.lag = max(0, g.lag+left-expected-own.together(sent)-lagSlack*g.refill*gap)
+	}
+	g.brim.see(left, expected)
+	if expected >= 0.95*g.capacity { // full: whatever they took has flowed back
+		g.others *= 1 - weight
+		return
+	}
+	drawn := (expected - left) / gap
+	g.others = (1-weight)*g.others + weight*drawn
+	g.others = min(othersMost*g.refill, max(-0.1*g.refill, g.others))
+}
+
+// outgrown reports whether more flows in than the limit allows, and tries the next
+// shorter period. Where there is none the headers are wrong. Calls that were counted and
+// never left look like that, too: a period that the resets prove stands against it.
+func (g *gauge) outgrown() (wrong bool) {
+	if g.shown == nil || g.lag < lagMost+lagSpread*g.refill || g.isFixed() {
+		return false
+	}
+	g.lag = 0
+	if !g.named && g.period.slope.proved() {
+		return false
+	}
+	return g.named || !g.period.shorten()
+}
+
+// leastJitter is by how much calls overtake each other on an ordinary way, in
+// seconds: half of the usual spread of one hop.
+const leastJitter = 0.010
+
+// A shapeGuess tells a window from a bucket by their headers: in a bucket remaining +
+// reset·refill is always the same; in a window it falls until that ends.
+type shapeGuess struct {
+	most    float64 // units, the most that remaining + reset·refill was
+	longest float64 // seconds, the longest reset
+	falling int     // sightings in a row that were well under it
+}
+
+const (
+	fixedShare     = 0.8 // of the most is well under it,
+	fixedRounding  = 2   // less what the rounding of remaining and reset amounts to
+	fixedSightings = 5
+	fixedLeast     = 3.0 // seconds; a shorter window has ended before its answers say so
+)
+
+// falls takes a sighting, and reports whether this is a window.
+func (g *shapeGuess) falls(full, reset float64) bool {
+	g.most, g.longest = max(g.most, full), max(g.longest, reset)
+	g.falling++
+	if full >= fixedShare*g.most-fixedRounding {
+		g.falling = 0
+	}
+	return g.falling >= fixedSightings && g.longest > fixedLeast
+}
+
+// A fixedWindow is a limit that is whole again all at once. Nothing flows in before it
+// ends.
+type fixedWindow struct {
+	ends   float64 // when, in seconds since the law began
+	period float64 // the longest reset
+	most   float64 // units, the most that was ever left
+}
+
+// fixedEdge is how many seconds who waits for the end of a window waits longer: a
+// hop's usual spread, as what arrives before it is refused.
+const fixedEdge = 0.020
+
+func (w *fixedWindow) see(s limiter.Sighting, sent float64) {
+	w.ends = sent + s.Reset.Seconds()
+	w.period = max(w.period, s.Reset.Seconds())
+	w.most = max(w.most, s.Remaining+1)
+}
+
+func (w *fixedWindow) levelAt(level, t float64) float64 {
+	if t < w.ends+fixedEdge {
+		return level
+	}
+	return w.most
+}
+
+func (w *fixedWindow) advance(t float64) {
+	if t >= w.ends+fixedEdge {
+		w.ends += w.period * math.Ceil(max(1e-9, t-fixedEdge-w.ends)/max(w.period, fixedLeast))
+	}
+}

@@ -1,0 +1,182 @@
+package model
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/internal/measure"
+	"github.com/headrace/headrace/limiter/internal/window"
+)
+
+// Numbers of the law that are choices. They were found by simulating the law against
+// the bank of worlds (tests/lab); halving or doubling one of these costs a few percent.
+const (
+	longBurst     = 60.0 // seconds over which a limit by the hour or day may be spent at the fastest
+	margin        = 0.98 // of the refill is asked for: clocks and roundings differ
+	horizon       = 10.0 // seconds over which a surplus or debt of level is spread
+	burstCap      = 4.0  // times the refill is the fastest that a surplus is spent
+	openShare     = 0.5  // of the full pace is what a slow start begins with
+	openDoublings = 3    // from openShare to burstCap
+	backDoubling  = 1.0  // seconds, after an outage: it was full before, so what is felt for is only who else comes back
+	slowDoubling  = 60.0 // seconds, where a server minds the growth
+	doubling      = 2.5  // seconds in which a pace doubles at most, that of a search too
+	firstRate     = 2.0  // calls per second to begin with where nothing is known
+	floorRate     = 0.05 // calls per second, the least
+	headerSpare   = 5.0  // seconds of refill kept in reserve where headers tell the level
+	guessDepth    = 60.0 // seconds of refill that a limit of which only a guess is known may hold
+
+	directedSpread = 0.05 // of a wait that the server named is added, so that not all come back at once
+	holdSpread     = 0.2  // likewise of one that it did not
+)
+
+// AskAgain is the longest wait that a [Law] answers with: its rate changes
+// with time, so it wants to be asked again by then.
+const AskAgain = 250 * time.Millisecond
+
+// Law decides when calls may leave by a model of the provider's own
+// buckets, one for each dimension, that three kinds of evidence correct:
+// headers (exact, at the moment when their call was sent), refusals (if the pace is to
+// blame, the level was nought then), and silence while the model is in debt (the limit
+// is higher than believed).
+//
+//	rate = 0.98·refill − others + (level − reserve)/10 s
+//
+// so that a surplus is spent and a debt paid back within ten seconds or so. Whether the
+// pace is to blame for a refusal is put to the question: see blame.go. It is a value
+// told the time; the zero value is not ready, [New] makes one.
+//
+// Invariant: estimate.search is nil exactly while something limits requests, or the
+// headers of another limit do; a trial and a try exclude each other.
+//
+// What every call touches stands together, from the end of answered to the beginning of
+// errors: of ten thousand lanes each is cold when its turn comes.
+type Law struct {
+	answered measure.Meter
+	begin    time.Time
+	latest   time.Time // what seconds was asked for last,
+	clock    float64   // and its answer: calls that end together end at one moment
+	broken   bool      // the breaker has opened since the last climb
+	serves   bool      // the server queues what is too much, and does not refuse it
+	lies     bool      // its headers on requests were found wrong
+	alike    alike     // calls let in that are not booked yet
+	pressed  bool      // the pace held calls back since the latest one left
+	atCap    bool      // the latest call took the last place under a cap
+	used     int       // gauges from here on are unknown
+
+	hold         float64 // nothing leaves before
+	ticked       float64 // when time taught last
+	openAt       float64 // when a slow start began
+	openTime     float64 // seconds in which it doubles
+	reserve      float64 // seconds of refill kept back
+	credit       float64 // calls that may leave at once
+	credited     float64 // when the credit was that: the latest call left
+	gap          float64 // between calls, smoothed, seconds
+	bunch        float64 // calls that are not in it yet
+	bunched      float64 // when the others left
+	quoted       quote
+	factor       float64      // real input tokens per estimated one
+	longer       float64      // output tokens per estimated one
+	output       float64      // the mean of their estimates
+	latency      float64      // of answers, smoothed, seconds
+	luckless     float64      // share of calls that chance refuses at the present pace
+	lastPace     float64      // at which the latest call left that was let in
+	delay        float64      // smoothed time that refusals take, seconds
+	remains      limiter.Cost // what is still to come, if the end is near; zero: unknown
+	recent       uint64       // the latest fates, a bit each: let in
+	sent         uint64       // calls
+	refusals     int          // ever
+	inherited    float32      // answers per second before a restart,
+	inheritedFor float32      // until so many seconds after
+	row          int32        // refusals one after the other
+	eased        float32      // calls per second at most while too many break
+	flying       int32        // calls
+	window       int32        // what Window answered at windowAt; 0: something has happened since
+	estimate     estimate
+	trial        *trial       // nil: none is under way
+	drought      *drought     // nil: calls are let in
+	local        *localWindow // of a server that serves all it is asked; nil: it is none
+	mean         *window.Mean // nil: latency is not watched
+	gauges       [dims]gauge
+	sends        sends
+	fates        fates
+	errors       window.Errors
+
+	windowAt    float64
+	rng         *rand.Rand
+	downUntil   float64 // when the server was up again after an outage; 0: there was none
+	lastRefused float64 // when the latest refused call left
+	lied        float64 // calls per second that headers showed and that were found wrong; 0: none
+	reserveAt   float64
+	chance      chance
+	crowd       crowd
+}
+
+// New starts a law with the limits that the user told.
+func New(c limiter.LawConfig, now time.Time, rng *rand.Rand) *Law {
+	m := &Law{
+		begin: now, latest: now, rng: rng, openAt: -slowDoubling, openTime: backDoubling, reserve: leastReserve,
+		factor: 1, longer: 1, credit: 1, gap: 1 / firstRate, lastPace: firstRate, delay: firstDelay, recent: ^uint64(0),
+		errors: window.NewErrors(c.Errors), serves: c.Local,
+	}
+	m.watch(c)
+	m.estimate = estimate{search: &search{pace: firstRate}, every: tryEvery}
+	m.SetLimits(now, c.Limits)
+	m.guess(c.Rate.Initial)
+	m.lastPace = m.believed() // what is known is no reason to go slower
+	return m
+}
+
+// watch sets the window that watches latency, if one does.
+func (m *Law) watch(c limiter.LawConfig) {
+	if c.Local {
+		m.local = &localWindow{Target: c.Target}
+	} else {
+		m.mean = window.Watch(c.Target)
+	}
+}
+
+// guess begins with a rate that the user thinks is right: it is believed like one
+// that was learned, and corrected like one.
+func (m *Law) guess(rate float64) {
+	if g := &m.gauges[dimRequests]; rate > 0 && !g.known() {
+		m.use(dimRequests)
+		g.source, g.refill, g.capacity = limiter.Learned, rate, guessDepth*rate
+		m.estimate.search = nil
+	}
+}
+
+// SetLimits changes what the user told. A limit that headers have shown stays,
+// under the new ceiling.
+func (m *Law) SetLimits(now time.Time, l limiter.Limits) {
+	m.quoted, m.window = quote{}, 0
+	t := m.seconds(now)
+	for k, perMinute := range [dims]float64{l.RPM, l.TPM, l.InputTPM, l.OutputTPM} {
+		m.gauges[k].tell(t, perMinute/60, l.Burst.Seconds(), k != dimRequests)
+		if m.gauges[k].known() {
+			m.use(k)
+		}
+	}
+	if m.gauges[dimRequests].known() {
+		m.otherLimit()
+		m.estimate.at = t
+	}
+}
+
+// otherLimit ends what was about another limit, now that one was told or shown.
+func (m *Law) otherLimit() {
+	m.estimate.search, m.estimate.try, m.trial = nil, nil, nil
+	if m.drought != nil {
+		m.drought.lesson = nil
+	}
+}
+
+// use has calls look at the gauge of dimension k from now on.
+func (m *Law) use(k int) { m.used = max(m.used, k+1) }
+
+func (m *Law) seconds(now time.Time) float64 {
+	if now != m.latest {
+		m.latest, m.clock = now, now.Sub(m.begin).Seconds()
+	}
+	return m.clock
+}

@@ -1,0 +1,345 @@
+package model
+
+import (
+	"math"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/internal/measure"
+)
+
+// When a call may leave, by the model: the rate, the credit, the debt. Nothing in this
+// file changes anything but Sent.
+
+var (
+	unlimited = math.Inf(1)
+	nothing   = limiter.Bound{Pace: unlimited}
+)
+
+// lower takes a bound that is less.
+func lower(b *limiter.Bound, by limiter.Binding, pace float64) {
+	if pace < b.Pace {
+		b.By, b.Pace = by, pace
+	}
+}
+
+// opened is how many times its refill a limit may be spent at the fastest: after an outage, or
+// where the server minds the growth of the rate, half of it at first.
+func (m *Law) opened(t float64) float64 {
+	if doublings := (t - m.openAt) / m.openTime; doublings < openDoublings {
+		return openShare * math.Exp2(doublings)
+	}
+	return burstCap
+}
+
+// slowStart begins with half of the rate, which doubles in so many seconds.
+func (m *Law) slowStart(t, doubling float64) { m.openAt, m.openTime = t, doubling }
+
+// fullAt is when a slow start has led to the whole rate.
+func (m *Law) fullAt() float64 { return m.openAt - m.openTime*math.Log2(openShare) }
+
+const (
+	leastReserve  = 0.5  // seconds of refill kept back where no refusal asked for more
+	reserveFades  = 60.0 // seconds in which a fifth of what refusals asked for is forgotten
+	reserveGrowth = 1.3
+	reserveMost   = 20.0 // seconds of refill
+	reserveLarge  = 5.0  // seconds, from which on it outweighs the usual reserve of headers
+)
+
+// reserveNow is how many seconds of refill are kept back: it grew with refusals that
+// nobody asked for, and is forgotten over minutes.
+func (m *Law) reserveNow(t float64) float64 {
+	if m.reserve <= leastReserve {
+		return leastReserve
+	}
+	return max(leastReserve, m.reserve*math.Pow(0.8, (t-m.reserveAt)/reserveFades))
+}
+
+// spare is the level that is kept back: enough for a call that arrives before the one
+// that left before it.
+func (m *Law) spare(g *gauge, t, cost float64) float64 {
+	switch {
+	case g.isFixed():
+		return 0
+	case g.source != limiter.Seen:
+		return min(m.reserveNow(t)*g.refill, 0.35*g.capacity)
+	}
+	if r := m.reserveNow(t); r > reserveLarge {
+		return min(r*g.refill, g.capacity/2)
+	}
+	return max(min(1.5*cost, g.capacity), min(headerSpare*g.refill, g.capacity/4))
+}
+
+// paceOf is how many calls of that cost may leave per second, and what gives that rate.
+func (m *Law) paceOf(t float64, cost [dims]float64) (float64, limiter.Binding) {
+	least, ending, fastest := nothing, m.ending(t), m.opened(t)
+	for k := range m.used {
+		if g := &m.gauges[k]; g.known() && cost[k] > 0 {
+			lower(&least, limiter.ByRequests+limiter.Binding(k), m.gaugePace(k, t, cost[k], fastest, ending)/cost[k])
+		}
+	}
+	if s := m.estimate.search; s != nil && !m.queues() {
+		lower(&least, limiter.BySearch, s.pace)
+	}
+	if m.refusals > 0 {
+		if m.trial != nil {
+			lower(&least, limiter.ByTrial, m.trial.pace)
+		}
+		least.Pace = m.gross(least.Pace)
+		lower(&least, limiter.ByBrake, m.brake())
+	}
+	if m.slowed(t) {
+		lower(&least, limiter.ByErrors, float64(m.eased))
+	}
+	return max(least.Pace, m.gauges[dimRequests].capped(floorRate)), least.By
+}
+
+// gross is at what rate calls must leave for so many to be let in, which is what gauges
+// count: chance refuses some. The user's limit bounds what leaves.
+func (m *Law) gross(net float64) float64 {
+	return max(net, m.gauges[dimRequests].capped(net/(1-m.luckless)))
+}
+
+// slowed reports whether the lane goes slower because too many calls break.
+func (m *Law) slowed(t float64) bool { return m.errors.Slows() && m.stillSlowed(t) }
+
+func (m *Law) stillSlowed(t float64) bool { return m.errors.Slowed(m.time(t)) > 0 }
+
+// gaugePace is what one limit allows, in units per second.
+func (m *Law) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {
+	g := &m.gauges[k]
+	level, spare, keep := g.levelAt(t), 0.0, margin
+	if !ending {
+		spare = m.spare(g, t, cost)
+	}
+	if g.source == limiter.Told {
+		keep = 1 // the level alone holds calls to what was told
+	}
+	x := keep*g.refill - g.draw() + (level+cost/2-spare)/horizon
+	most := max(fastest*g.refill, level/longBurst)
+	switch try := m.estimate.try; {
+	case g.isFixed():
+		x = g.fixed.rate(t, level, x)
+		if ending {
+			x = most
+		}
+	case k == dimRequests && try != nil && g.source != limiter.Seen:
+		x = max(x, try.rate)
+	case g.source == limiter.Told && cost > g.capacity: // it waits for what it owes, after it has left
+		x = most
+	}
+	if g.spacing(k) {
+		most = min(most, 1/max(1/(margin*g.refill), 1/g.refill+leastJitter))
+	}
+	return max(0.05*g.refill, min(x, most))
+}
+
+// rate spreads what is left of a window over what is left of its time.
+func (w *fixedWindow) rate(t, level, least float64) float64 {
+	if t >= w.ends+fixedEdge {
+		return max(least, w.most/max(w.period, fixedLeast))
+	}
+	return max(least, level/max(w.ends-t, fixedEdge))
+}
+
+// ending reports whether what remains of the batch fits the levels: then the
+// reserve is of no use to anyone.
+func (m *Law) ending(t float64) bool {
+	if m.remains == (limiter.Cost{}) || m.queues() || !m.gauges[dimRequests].known() {
+		return false
+	}
+	left := spread(m.remains)
+	for k := range m.used {
+		if g := &m.gauges[k]; g.known() && left[k] > g.levelAt(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// Remaining is part of [limiter.Law].
+func (m *Law) Remaining(c limiter.Cost) {
+	if c != m.remains {
+		m.remains, m.quoted = c, quote{}
+	}
+}
+
+// A quote is the rate that Wait found, for the call that is let go by it and sent at the
+// same moment. Whatever news teaches voids it; what time teaches in Tick does not, as
+// that is followed by a Wait or by nothing: no call leaves unasked. The zero quote is
+// void.
+type quote struct {
+	at, rate float64
+	cost     limiter.Cost
+}
+
+// Wait is how long until a call of that cost may leave: 0 is now. It is an
+// estimate from below, at most 250 ms: the rate changes, so ask again.
+func (m *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Holdup) {
+	t := m.seconds(now)
+	if t < m.hold {
+		return ceilSeconds(m.hold - t), limiter.Holdup{By: limiter.ByHold}
+	}
+	charge := m.weigh(c)
+	cost := spread(charge)
+	r, by := m.paceOf(t, cost)
+	m.quoted.at, m.quoted.rate, m.quoted.cost = t, r, charge
+	if credit := m.creditAt(t, r); credit < 1-1e-9 {
+		return min(AskAgain, ceilSeconds((1-credit)/r)), limiter.Holdup{By: by}
+	}
+	if wait := m.apart(t); wait > 0 {
+		return min(AskAgain, wait), limiter.Holdup{By: limiter.ByTrial}
+	}
+	if wait, k := m.debtWait(t, cost); wait > 0 {
+		return min(AskAgain, wait), limiter.Holdup{By: limiter.ByRequests + limiter.Binding(k), Short: true}
+	}
+	return 0, limiter.Holdup{}
+}
+
+// creditAt is how many calls may leave at once: the whole time since the latest
+// one counts at the present rate, and none of a hold does, so that a rising rate
+// shortens a wait that has begun and a hold does not end in a burst. Where one call at
+// a time is let in, none is saved up.
+func (m *Law) creditAt(t, r float64) float64 {
+	if math.IsInf(r, 1) {
+		return 1 // without a rate nothing is saved up for when there is one
+	}
+	most := 1 + measure.Slack*r
+	if m.gauges[dimRequests].spacing(dimRequests) {
+		most = 1
+	}
+	return min(most, m.credit+r*max(0, t-max(m.credited, m.hold)))
+}
+
+// apart is how long a call waits that would be one more than a cap was ever seen to let in:
+// it leaves by itself.
+func (m *Law) apart(t float64) time.Duration {
+	if !m.beyondCap() {
+		return 0
+	}
+	return ceilSeconds(m.credited + capApart*m.gap - t)
+}
+
+// beyondCap reports whether the next call is such a one. Where neither a refusal at once has
+// shown the cap nor a search is under way, the pace finds it as well, and this would only cost
+// refusals.
+func (m *Law) beyondCap() bool {
+	c := m.crowd.cap
+	return c != nil && (c.exact || m.estimate.search != nil) && float64(m.flying) >= math.Floor(c.seen)
+}
+
+// ProbeWait is part of [limiter.Law].
+func (m *Law) ProbeWait(now time.Time, c limiter.Cost) time.Duration {
+	wait, _ := m.Wait(now, c)
+	return wait
+}
+
+// debtWait is how long until the call fits the gauges, with the debt that each
+// allows: none where headers or the user tell the level.
+func (m *Law) debtWait(t float64, cost [dims]float64) (_ time.Duration, on int) {
+	var wait float64
+	for k := range m.used {
+		g := &m.gauges[k]
+		if !g.known() || g.fresh || m.estimate.try != nil && k == dimRequests {
+			continue
+		}
+		need := cost[k] // a call without an estimate is still held to what others drew
+		if g.source != limiter.Seen {
+			need -= g.slack(cost[k])
+			if g.source != limiter.Told && cost[k] > 0.95*g.capacity { // it will never fit: nearly full must do
+				need = min(need, 0.95*g.capacity)
+			}
+		}
+		if need = min(need, g.most()); g.levelAt(t) < need-1e-9 {
+			if w := g.until(t, need); w > wait {
+				wait, on = w, k
+			}
+		}
+	}
+	return ceilSeconds(wait), on
+}
+
+// until is how many seconds it takes until the level is that high.
+func (g *gauge) until(t, level float64) float64 {
+	if g.isFixed() {
+		return max(fixedEdge, g.fixed.ends+fixedEdge-t)
+	}
+	return (level - g.levelAt(t)) / max(g.refill-g.draw(), 0.05*g.refill)
+}
+
+func ceilSeconds(s float64) time.Duration {
+	if s <= 0 {
+		return 0
+	}
+	return measure.Span(min(s, measure.MaxWait.Seconds()))
+}
+
+// Sent notes that a call leaves beside so many others, and gives it its ticket.
+func (m *Law) Sent(now time.Time, c limiter.Cost, beside int) (k limiter.Ticket) {
+	t := m.seconds(now)
+	charge := m.weigh(c)
+	cost := spread(charge)
+	r := m.quoted.rate
+	if m.quoted.at != t || m.quoted.cost != charge || r == 0 {
+		r, _ = m.paceOf(t, cost)
+	}
+	m.quoted = quote{}
+	m.credit = m.creditAt(t, r) - 1
+	for d := range m.used {
+		if g := &m.gauges[d]; g.known() {
+			g.advance(t)
+			g.takeOf(cost[d], cost[d]+g.early(cost[d]))
+		}
+	}
+	if m.serves {
+		m.local.Sent()
+	}
+	m.sends.add(t, charge)
+	m.sent++
+	m.flying++
+	if m.used > 0 {
+		m.window = 0 // a told rate is so many calls as they are cheap
+	}
+	m.fill(&k, t, r, beside)
+	return k
+}
+
+const (
+	gapWeight = 1.0 / 8 // of a new gap between two calls, in the smoothed one
+	// bunchTime is how many seconds calls are counted together: where many leave at one
+	// moment, the gap between them says nothing of their pace.
+	bunchTime = 0.05
+)
+
+// fill notes on a ticket how and in whose company a call left. Its pace is the one that
+// it was held to, or the one at which calls really leave where nothing holds them back.
+func (m *Law) fill(k *limiter.Ticket, t, r float64, beside int) {
+	m.bunch++
+	if span := t - max(m.bunched, m.hold); span >= bunchTime {
+		m.gap += min(1, gapWeight*m.bunch) * (span/m.bunch - m.gap)
+		m.bunch, m.bunched = 0, t
+	}
+	m.credited = t
+	pace := 1 / max(m.gap, 1e-4)
+	if m.pressed {
+		pace = min(r, 1e4)
+	}
+	k.Factor, k.Longer = float32(m.factor), float32(m.longer)
+	k.Pace, k.Beside = float32(pace), uint16(min(beside, math.MaxUint16))
+	if c := m.crowd.cap; c != nil {
+		k.AtCap = beside+1 >= c.places()
+		m.atCap = k.AtCap
+	}
+	k.Number = m.fates.add(t, k)
+}
+
+// weigh is what a call is charged: its estimate, corrected by what the estimates
+// of calls like it have been worth. Output is not charged for as less than its estimate: that
+// may be a bound, which some providers draw in full until the answer is there.
+func (m *Law) weigh(c limiter.Cost) limiter.Cost {
+	c.Input *= m.factor
+	if m.longer > 1 {
+		c.Output *= m.longer
+	}
+	return c
+}

@@ -1,0 +1,161 @@
+package model
+
+import (
+	"math"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// The model law's side of a lane's phases, and where time teaches.
+
+// Tick is part of [limiter.Law]: the one place where time alone teaches anything.
+func (m *Law) Tick(now time.Time, held bool) {
+	t := m.seconds(now)
+	m.pressed = held
+	gap := t - m.ticked
+	if gap <= 0 {
+		return
+	}
+	m.ticked = t
+	m.ripen(t, 0)
+	if m.refusals > 0 {
+		m.luckless = m.chance.share(paceBin(m.lastPace))
+	}
+	m.grow(t, gap, held)
+}
+
+// The in-flight governor. A call that hangs gives no sign, so neither rate nor
+// breaker reacts; what Little's law justifies for the calls that do end, three
+// times over, is all that may hang. The floor lets a lane start at full width, and lets a
+// second of the rate that a user told leave: where answers take half a minute, to triple 64
+// with each of them would take minutes.
+//
+// After a restart the rate of answers is inherited for a while: calls that take half a
+// minute have not been answered for as long, and none would be let go beside the first.
+const (
+	leastWindow  = 64
+	windowSpare  = 32
+	windowFactor = 3
+	windowMost   = 1 << 30 // more is no bound
+)
+
+// Window is part of [limiter.Law].
+func (m *Law) Window(now time.Time) int {
+	if m.queues() {
+		return m.local.Size()
+	}
+	if t := m.seconds(now); m.window == 0 || t != m.windowAt {
+		rate := m.answered.PerSecond(now)
+		if t < float64(m.inheritedFor) {
+			rate = max(rate, float64(m.inherited))
+		}
+		m.window = int32(min(windowMost, max(leastWindow, m.toldRate(), windowSpare+windowFactor*rate*m.latency)))
+		m.windowAt = t
+	}
+	most := int(m.window)
+	if m.serves {
+		most = min(most, m.local.Size())
+	}
+	if m.mean != nil {
+		most = min(most, m.mean.Size())
+	}
+	if m.crowd.cap != nil {
+		most = min(most, m.crowd.cap.places())
+	}
+	return most
+}
+
+// toldRate is how many calls per second the user's limits allow, as far as the server was
+// not found to allow less; 0: none was told. What a call draws of tokens is what the latest
+// ones did.
+func (m *Law) toldRate() float64 {
+	least, last := nothing, m.sends.latest()
+	for k := range m.used {
+		g := &m.gauges[k]
+		if draws := last.drew(k); g.ceiling > 0 && draws > 0 {
+			lower(&least, limiter.ByRequests+limiter.Binding(k), g.refill*float64(last.sent)/draws)
+		}
+	}
+	if math.IsInf(least.Pace, 1) {
+		return 0
+	}
+	return least.Pace
+}
+
+// queues reports whether the server takes whatever it is asked, and lets it wait. One
+// that refuses is judged like any other from then on, and its latency watched besides.
+func (m *Law) queues() bool { return m.serves && m.refusals == 0 }
+
+// Resume is part of [limiter.Law]. Where a rate is known and calls are let in there is nothing
+// to probe.
+func (m *Law) Resume(time.Time) bool {
+	return m.gauges[dimRequests].known() && (m.drought == nil || m.drought.refusals < 2)
+}
+
+// Broken is part of [limiter.Law].
+func (m *Law) Broken(time.Time) {
+	m.broken = true
+	m.errors.Broken()
+}
+
+// Climb is part of [limiter.Law]. After an ordinary refusal the level says how much may
+// leave, and there is nothing to climb; after an outage nobody knows who else
+// comes back.
+func (m *Law) Climb(now time.Time) time.Time {
+	m.quoted = quote{}
+	t := m.seconds(now)
+	if m.broken {
+		m.broken = false
+		m.slowStart(t, backDoubling)
+	}
+	m.errors.Closed(now)
+	if s := m.estimate.search; s != nil && s.pace < s.over {
+		// The search goes on from below. It has climbed back when it is as fast as when
+		// it was refused.
+		return now.Add(ceilSeconds(m.searchTime() * math.Log2(s.over/s.pace)))
+	}
+	if m.opened(t) < 1 {
+		return m.time(m.fullAt())
+	}
+	return now
+}
+
+// SetRamp is part of [limiter.Law]. The model climbs by what it knows, in no shape of the user's.
+func (m *Law) SetRamp(time.Time, limiter.RampConfig) time.Time { return time.Time{} }
+
+// pace is how many calls may leave per second that draw one request and nothing else.
+func (m *Law) pace(t float64) float64 {
+	pace, _ := m.paceOf(t, [dims]float64{dimRequests: 1})
+	return pace
+}
+
+// believed is the rate of requests that is believed, or searched at.
+func (m *Law) believed() float64 {
+	if g := &m.gauges[dimRequests]; g.known() {
+		return g.refill
+	}
+	if s := m.estimate.search; s != nil {
+		return s.pace
+	}
+	return unlimited
+}
+
+// Slowed is part of [limiter.Law].
+func (m *Law) Slowed(now time.Time) float64 { return m.errors.Slowed(now) }
+
+// Warm is for [limiter.Warm].
+func (m *Law) Warm() uint64 {
+	n := m.answered.Warm() + m.errors.Warm() + uint64(m.used)
+	for k := range m.used {
+		n += m.gauges[k].warm()
+	}
+	if m.serves {
+		n += m.local.warm()
+	}
+	if m.mean != nil {
+		n += m.mean.Warm()
+	}
+	n += m.recent + m.sends.warm() + m.fates.warm() + m.chance.paces.warm(0) + m.crowd.paces.warm(0) + m.crowd.beside.warm(0)
+	return n + uint64(int64(m.hold+m.credited+m.remains.Requests))
+}

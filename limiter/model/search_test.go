@@ -1,0 +1,92 @@
+package model
+
+import (
+	"math/bits"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// Where no limit is known, calls that break slow the lane all the same.
+func TestFailuresSlowASearch(t *testing.T) {
+	m := newModel(limiter.LawConfig{}, noon)
+	now := noon
+	for i := range 120 {
+		now = now.Add(100 * time.Millisecond)
+		k := m.Sent(now, limiter.Cost{Requests: 1}, 0)
+		n := limiter.News{Ticket: k, Sent: now, Cost: limiter.Cost{Requests: 1}, Present: true, Latency: time.Second}
+		if i%2 == 0 {
+			m.Failed(now, n)
+		} else {
+			m.Answered(now, n)
+		}
+	}
+	near(t, "pace", lookAt(m, now).Most, limiter.DefaultErrorFactor*m.estimate.search.pace, 1e-9)
+}
+
+// A server of one's own that refuses is searched and paced like any other; one that does
+// not is bounded by its window alone.
+func TestLocalServerThatRefusesIsJudged(t *testing.T) {
+	m := newModel(limiter.LawConfig{Local: true}, noon)
+	c := limiter.Cost{Requests: 1}
+	var tickets []limiter.Ticket
+	for i := range 16 {
+		m.Tick(noon, false)
+		if wait, _ := m.Wait(noon, c); wait > 0 {
+			t.Fatalf("call %d of a server that queues waits %v", i, wait)
+		}
+		tickets = append(tickets, m.Sent(noon, c, i))
+	}
+	now := at(0.01)
+	for _, k := range tickets[8:] {
+		m.Refused(now, limiter.News{Ticket: k, Sent: noon, Cost: c, Present: true, Overloaded: true, Latency: 10 * time.Millisecond})
+	}
+	now = at(10)
+	m.Resume(now)
+	sent := 0
+	for range 16 {
+		m.Tick(now, true)
+		if wait, _ := m.Wait(now, c); wait == 0 {
+			m.Sent(now, c, sent)
+			sent++
+		}
+	}
+	if sent > 2 {
+		t.Errorf("%d calls left at one moment after a refusal", sent)
+	}
+}
+
+// What chance refuses is no reason to brake: where every second call is refused at any
+// pace, the lane may go twice as fast as it does, as it may where none is.
+func TestBrakeReckonsWithChance(t *testing.T) {
+	m := newModel(limiter.LawConfig{}, noon)
+	m.refusals, m.lastPace = 1, 50
+	m.recent = 0x5555555555555555
+	want(t, "fates that count", bits.OnesCount64(m.recent&(1<<braked-1)), braked/2)
+	near(t, "brake", m.brake(), 50, 1e-9)
+	m.luckless = 0.5
+	near(t, "brake with chance", m.brake(), 100, 1e-9)
+}
+
+// Where nothing more was tried, an alarm tells of the last half minute: what was let in before
+// that was paced, and not found out. A search and a try tell of all the time since they began.
+func TestAlarmLooksBack(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		begins func(*estimate)
+		from   float64
+	}{
+		{"neither", func(e *estimate) { e.search = nil }, 70},
+		{"lately", func(e *estimate) { e.search, e.anchor = nil, 90 }, 90},
+		{"search", func(*estimate) {}, 5},
+		{"try", func(e *estimate) { e.search, e.try = nil, &try{before: 10} }, 5},
+	} {
+		m := newModel(limiter.LawConfig{}, noon)
+		m.gauges[dimRequests] = gauge{source: limiter.Learned, refill: 10, capacity: 15}
+		m.estimate.anchor = 5
+		c.begins(&m.estimate)
+		l := m.learn(100.5, 100, 10, 0)
+		near(t, c.name, l.from, c.from, 1e-9)
+	}
+}

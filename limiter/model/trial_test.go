@@ -1,0 +1,98 @@
+package model
+
+import (
+	"math"
+	"testing"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// The odds are the ratio of two likelihoods: that as many calls are refused at the slower
+// pace as at the faster one, and that it is a fraction of that.
+func TestOddsAreARatioOfLikelihoods(t *testing.T) {
+	for seed := range uint64(2000) {
+		rng := seeded(seed)
+		n := float64(rng.IntN(200))
+		k := math.Floor(rng.Float64() * (n + 1))
+		r := trial{calls: n, refused: k, excess: 0.02 + 0.88*rng.Float64()}
+		near(t, "odds", r.odds(), nats(n, k, r.excess)-nats(n, k, r.excess/trialDrop), 1e-9)
+	}
+}
+
+// A trial counts calls of its own time at slower paces, and no others.
+func TestTrialCountsSlowerCalls(t *testing.T) {
+	r := trial{bin: 20, began: 100}
+	for _, c := range []struct {
+		at      float64
+		bin     int
+		refused bool
+	}{{99, 10, true}, {100, 20, true}, {101, 25, false}, {100, 19, true}, {101, 3, false}} {
+		r.count(&fate{at: c.at, refused: c.refused}, c.bin)
+	}
+	want(t, "calls", r.calls, 2)
+	want(t, "refused", r.refused, 1)
+}
+
+// judgement lets n calls of a trial end at random, and answers the first verdict.
+func judgement(seed uint64, excess, share float64, n int) (v verdict, calls float64) {
+	rng := seeded(seed)
+	r := trial{bin: 20, excess: excess}
+	for v = open; v == open && r.calls < float64(n); v = r.verdict() {
+		r.count(&fate{refused: rng.Float64() < share}, 10)
+	}
+	return v, r.calls
+}
+
+// As many refusals at the slower pace find chance guilty, and none find the pace so; a
+// trial that is refused nearly everything is too fast itself. Each is found out nearly
+// always, within two hundred calls, and none before there is any evidence.
+func TestTrialFindsTheGuilty(t *testing.T) {
+	for _, c := range []struct {
+		excess, share float64
+		want          verdict
+	}{{0.3, 0.3, byChance}, {0.1, 0.1, byChance}, {0.3, 0, byPace}, {0.1, 0, byPace}, {0.4, 0.95, tooFast}} {
+		right := 0
+		for seed := range uint64(200) {
+			got, calls := judgement(seed, c.excess, c.share, 200)
+			if got == c.want {
+				right++
+			}
+			if calls < 3 {
+				t.Fatalf("%+v: a verdict after %v calls", c, calls)
+			}
+		}
+		if right < 160 {
+			t.Errorf("%+v: %d verdicts of 200 are right", c, right)
+		}
+	}
+}
+
+// Chance is not found guilty before something was let in: then nobody knows whether it
+// was slow enough.
+func TestChanceNeedsAnAlibi(t *testing.T) {
+	for k := 1.0; k < 50; k++ {
+		r := trial{excess: 0.3, calls: k, refused: k}
+		if v := r.verdict(); v == byChance || v == byPace {
+			t.Errorf("%v refused, none let in: verdict %v", k, v)
+		}
+	}
+}
+
+// A trial that is over the limit itself goes slower, and convicts headers that permit its pace:
+// the next header would put the pace back.
+func TestTrialThatIsTooFast(t *testing.T) {
+	for _, source := range []limiter.Source{limiter.Learned, limiter.Seen} {
+		m := newModel(limiter.LawConfig{}, noon)
+		m.estimate.search = nil
+		m.gauges[dimRequests] = gauge{source: source, refill: 100, capacity: 100, shown: &shown{printed: 100}}
+		m.use(dimRequests)
+		m.trial = &trial{pace: 80, bin: paceBin(100), excess: 0.9, calls: 10, refused: 9}
+		want(t, "verdict", m.trial.verdict(), tooFast)
+		m.conclude(1)
+		want(t, "under way", m.trial != nil, false)
+		want(t, "headers are convicted", m.lies, source == limiter.Seen)
+		if source == limiter.Learned {
+			near(t, "rate", m.gauges[dimRequests].refill, 8, 1e-9)
+		}
+	}
+}

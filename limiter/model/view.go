@@ -1,0 +1,182 @@
+package model
+
+import (
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/internal/measure"
+)
+
+// View is part of [limiter.Law].
+func (m *Law) View(now time.Time, c limiter.Cost) limiter.View {
+	asked := *m // what follows may use whatever the law itself decides by, and reach nothing of it
+	t := asked.seconds(now)
+	v := limiter.View{
+		At: now, Binds: nothing, Next: nothing,
+		Most: asked.pace(t), Rate: asked.believed(), Errors: asked.errors.Rate(now), Weight: asked.factor,
+	}
+	for k := range asked.used {
+		v.Limits[k] = asked.limitView(k, t)
+	}
+	asked.viewBounds(&v, t, spread(asked.weigh(c)))
+	asked.viewBeliefs(&v)
+	asked.viewUnderWay(&v, t)
+	return v
+}
+
+// foreseeable bounds how far ahead of now anybody looks: a limit of one call a day is the
+// slowest that is usual.
+const foreseeable = 24 * time.Hour
+
+// WaitInAll is part of [limiter.Foreseer]. It asks [Law.Wait] at moments that lie apart by a
+// sixteenth of the wait so far, as the rate changes on the way, and then closes in on the
+// last of them.
+func (m *Law) WaitInAll(now time.Time, c limiter.Cost) time.Duration {
+	asked := *m
+	asked.errors.Part()
+	wait := func(after time.Duration) time.Duration {
+		w, _ := asked.Wait(now.Add(after), c)
+		return w
+	}
+	var waits, goes time.Duration
+	for w := wait(0); w > 0 && goes < foreseeable; w = wait(goes) {
+		waits, goes = goes, goes+max(w, goes/16)
+	}
+	for goes-waits > max(time.Millisecond, goes/1000) {
+		if middle := waits + (goes-waits)/2; wait(middle) > 0 {
+			waits = middle
+		} else {
+			goes = middle
+		}
+	}
+	return goes
+}
+
+func (m *Law) limitView(k int, t float64) limiter.LimitView {
+	g := &m.gauges[k]
+	if !g.known() {
+		return limiter.LimitView{Ceiling: g.ceiling}
+	}
+	v := limiter.LimitView{
+		Source: g.source, Refill: g.refill, Capacity: g.capacity, Level: g.levelAt(t),
+		Others: max(0, g.draw()), Ceiling: g.ceiling,
+		Said: g.source == limiter.Seen && g.said,
+	}
+	if g.isFixed() {
+		w := *g.fixed
+		w.advance(t)
+		v.Period, v.Ends = w.named(), m.time(w.ends)
+	}
+	return v
+}
+
+// named is the usual period that the longest reset is nearly all of, or that reset.
+func (w *fixedWindow) named() time.Duration {
+	for _, p := range periods {
+		if w.period <= p*(1+periodNear) && w.period >= p*(1-periodNear) {
+			return time.Duration(p * 1e9)
+		}
+	}
+	return measure.Span(max(w.period, 1e-3)).Round(time.Millisecond)
+}
+
+// viewBounds finds what binds a call of that cost: the same bounds of which [Law.Wait]
+// takes the least.
+func (m *Law) viewBounds(v *limiter.View, t float64, cost [dims]float64) {
+	if t < m.hold {
+		v.Bind(limiter.ByHold, 0)
+	}
+	if m.refusals > 0 {
+		v.Bind(limiter.ByBrake, m.brake())
+		if m.trial != nil {
+			v.Bind(limiter.ByTrial, m.trial.pace)
+		}
+	}
+	if s := m.estimate.search; s != nil && !m.queues() {
+		v.Bind(limiter.BySearch, s.pace)
+	}
+	for k := range m.used {
+		if m.gauges[k].known() && cost[k] > 0 {
+			by, rate := m.gaugeBound(k, t, cost[k])
+			v.Bind(by, rate/cost[k])
+		}
+	}
+	if n := m.places(); n > 0 && m.latency > 0 {
+		v.Bind(limiter.ByCap, float64(n)/m.latency)
+	}
+	if m.mean != nil {
+		v.Bind(limiter.ByLatency, m.mean.Pace())
+	}
+	if m.slowed(t) {
+		v.Bind(limiter.ByErrors, float64(m.eased))
+	}
+	if v.Pace, _ = m.paceOf(t, cost); t < m.hold {
+		v.Pace = 0
+	}
+}
+
+// gaugeBound is what one limit allows, in units per second, and whether it is the limit
+// itself that says so.
+func (m *Law) gaugeBound(k int, t, cost float64) (limiter.Binding, float64) {
+	fastest, ending := m.opened(t), m.ending(t)
+	rate := m.gaugePace(k, t, cost, fastest, ending)
+	if fastest < burstCap && m.gaugePace(k, t, cost, burstCap, ending) > rate {
+		return limiter.ByRamp, rate
+	}
+	if g := &m.gauges[k]; g.draw() > 0 {
+		alone := *m
+		alone.gauges[k].others = 0
+		if alone.gaugePace(k, t, cost, fastest, ending) > rate {
+			return limiter.ByOthers, rate
+		}
+	}
+	return [dims]limiter.Binding{limiter.ByRequests, limiter.ByTokens, limiter.ByInputTokens, limiter.ByOutputTokens}[k], rate
+}
+
+// places is how many calls at once the server is believed to take; 0: as many as come.
+func (m *Law) places() int {
+	n := 0
+	if m.serves {
+		n = m.local.Size()
+	}
+	if c := m.crowd.cap; c != nil && c.guess == nil && !m.queues() && (n == 0 || c.places() < n) {
+		n = c.places()
+	}
+	return n
+}
+
+func (m *Law) viewBeliefs(v *limiter.View) {
+	v.Cap, v.Lied = m.places(), m.lied
+	if m.mean != nil {
+		v.Window = m.mean.Size()
+	}
+	if m.refusals > 0 {
+		bin := paceBin(min(m.lastPace, v.Most)) // the latest may have left faster than is believed now
+		v.Chance = m.chance.share(bin)
+		_, v.ChanceSeen = m.chance.paces.below(bin)
+	}
+	if s := m.estimate.search; s != nil && !m.queues() {
+		v.Search = s.pace
+		if s.refused {
+			v.Over = s.over
+		}
+	}
+}
+
+func (m *Law) viewUnderWay(v *limiter.View, t float64) {
+	if t < m.hold {
+		v.Hold = m.time(m.hold)
+	}
+	if m.opened(t) < 1 {
+		v.Ramp = m.time(m.fullAt())
+	}
+	if m.trial != nil {
+		v.Trial = m.time(m.trial.began)
+	}
+	if r := m.estimate.try; r != nil {
+		v.Try, v.Tried = m.time(r.began), r.rate
+	}
+	if d := m.drought; d != nil {
+		v.Drought, v.Probed = m.time(d.began), d.refusals
+	}
+}

@@ -1,0 +1,103 @@
+package plain
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/internal/measure"
+)
+
+// directedShare is how much of the jitter a directed wait gets, so 5 %. The server has
+// chosen the moment; it is only not to be met to the millisecond.
+const directedShare = 0.25
+
+// completeCooldown is c with the defaults.
+func completeCooldown(c limiter.CooldownConfig) limiter.CooldownConfig {
+	c.Base = measure.OrElseDuration(c.Base, limiter.DefaultCooldownBase)
+	c.Max = measure.OrElseDuration(c.Max, limiter.DefaultCooldownMax)
+	c.MaxDirected = measure.OrElseDuration(c.MaxDirected, limiter.DefaultMaxDirected)
+	switch {
+	case c.Jitter == 0 || c.Jitter != c.Jitter:
+		c.Jitter = limiter.DefaultCooldownJitter
+	case c.Jitter < 0:
+		c.Jitter = 0
+	}
+	c.Jitter = min(1, c.Jitter)
+	return c
+}
+
+// A cooldown is the time in which a lane makes no calls because the server refused
+// one. An episode is one wave of refusals: the caller starts one cooldown for it,
+// however many calls were refused.
+//
+//	Start ──▶ until = max(until, now + wait),  k rises by one
+//	          wait: Retry-After · (1 + 0–5 %), at most MaxDirected
+//	             or Base·2^k, at most Max,    · (1 + 0–20 %)
+//	Extend ─▶ until = max(until, now + Retry-After), k stays
+//	Succeeded ─▶ k = 0
+//
+// Nothing ever brings Until forward: of two waits the longer one is the true one. The
+// zero value is not cooling and has the default configuration.
+type cooldown struct {
+	escalation int // k: cooldowns started since the last success
+	until      time.Time
+	config     limiter.CooldownConfig
+}
+
+// NewCooldown gives a cooldown that is not cooling.
+func newCooldown(c limiter.CooldownConfig) cooldown { return cooldown{config: c} }
+
+// Start begins an episode at now and gives the time until which nothing may be sent.
+//
+// Directed says that the server named retryAfter, which is then a floor. One of 0 or
+// less names no wait, as a refusal that says "now" contradicts itself. And where
+// several episodes came with no success in between, the named waits were too short:
+// from the second on the wait is no shorter than what undirected refusals had led to
+// one episode earlier, so that a server that always says "1 ms" is not asked a thousand
+// times a second.
+//
+// The generator must not be nil; one number is drawn from it.
+func (c *cooldown) Start(now time.Time, retryAfter time.Duration, directed bool, rng *rand.Rand) time.Time {
+	cfg, jitter := completeCooldown(c.config), rng.Float64()
+	wait := stretch(own(cfg, c.escalation), cfg.Jitter*jitter)
+	if directed && retryAfter > 0 {
+		floor := max(min(retryAfter, cfg.MaxDirected), c.patience(cfg))
+		wait = min(stretch(floor, directedShare*cfg.Jitter*jitter), cfg.MaxDirected)
+	}
+	c.escalation++
+	c.until = measure.Later(c.until, now.Add(wait))
+	return c.until
+}
+
+// Extend takes news of an older epoch into account: it may lengthen the wait, because
+// the server itself asks for that, but it does not escalate.
+func (c *cooldown) Extend(now time.Time, retryAfter time.Duration) {
+	cfg := completeCooldown(c.config)
+	c.until = measure.Later(c.until, now.Add(min(max(0, retryAfter), cfg.MaxDirected)))
+}
+
+// Until is when calls may be made again; the zero time if none was ever refused. It
+// stays after it has passed.
+func (c *cooldown) Until() time.Time { return c.until }
+
+// Escalation is how many cooldowns were started since the last success.
+func (c *cooldown) Escalation() int { return c.escalation }
+
+// Succeeded ends the escalation: a call of the present epoch was answered.
+func (c *cooldown) Succeeded() { c.escalation = 0 }
+
+// own is the wait of our choosing after k cooldowns without success.
+func own(c limiter.CooldownConfig, k int) time.Duration { return measure.Grown(c.Base, 2, k, c.Max) }
+
+// patience is the least directed wait: none in the first episode.
+func (c *cooldown) patience(cfg limiter.CooldownConfig) time.Duration {
+	if c.escalation == 0 {
+		return 0
+	}
+	return own(cfg, c.escalation-1)
+}
+
+func stretch(d time.Duration, share float64) time.Duration {
+	return d + time.Duration(float64(d)*share)
+}

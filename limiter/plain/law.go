@@ -1,0 +1,394 @@
+package plain
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/limiter/internal/measure"
+	"github.com/headrace/headrace/limiter/internal/window"
+)
+
+// How long the plain law climbs.
+const (
+	// rampFor is how many half seconds it lasts for each second that nothing flowed. A
+	// hold of a second says that the server takes a little less than it was asked for,
+	// and is followed by 2.5 s; one of four, like an outage, by the longest ramp.
+	rampFor   = 5
+	rampLeast = time.Second
+)
+
+// Law is the law that needs no model: told limits, a rate found by additive
+// increase and multiplicative decrease, a cooldown after each wave of refusals,
+// and a ramp after each cooldown.
+//
+// A call may leave when its quota, the ramp and the pacer all let it. While too many calls
+// break the pacer lets half of that pass; see [window.Errors].
+//
+// What every call touches stands first and together.
+type Law struct {
+	count    uint64
+	pacer    pacer
+	sent     measure.Meter
+	answered measure.Meter
+	rate     rate
+	errors   window.Errors
+	cooldown cooldown
+	ramp     ramp
+	quota    quota
+	ramped   limiter.RampConfig // the user's; zero: to the rate that is known
+	rated    limiter.RateConfig
+	drained  time.Time     // when the quota was emptied: older draws are wiped out
+	short    bool          // the latest wave was about the rate
+	climbed  bool          // once at least: before, the rate is what a first burst was
+	pressed  bool          // calls are held back,
+	bound    bool          // and were when the latest one left
+	eased    float64       // calls per second at most while too many break
+	stopped  time.Time     // the clock of what flows stands since; zero: it goes
+	paused   time.Duration // so far, in all
+	mean     *window.Mean  // nil: latency is not watched
+	rng      *rand.Rand
+}
+
+// New starts one.
+func New(c limiter.LawConfig, now time.Time, rng *rand.Rand) *Law {
+	return &Law{
+		ramped: c.Ramp, rated: c.Rate, rng: rng, mean: window.Watch(c.Target),
+		quota: newQuota(c.Limits, now), ramp: newRamp(c.Ramp), rate: newRate(c.Rate),
+		errors: window.NewErrors(c.Errors), cooldown: newCooldown(c.Cooldown),
+	}
+}
+
+// Wait is part of [limiter.Law].
+func (p *Law) Wait(now time.Time, c limiter.Cost) (wait time.Duration, h limiter.Holdup) {
+	wait, on := p.quota.Wait(now, c)
+	if wait > 0 {
+		h = limiter.Holdup{By: limiter.ByRequests + limiter.Binding(on-limiter.Requests), Short: true}
+	}
+	if w := p.ramp.Wait(now); w > wait {
+		wait, h = w, limiter.Holdup{By: limiter.ByRamp}
+	}
+	rate, by := p.paced(now)
+	if w := p.pacer.Wait(now, rate); w > wait {
+		wait, h = w, limiter.Holdup{By: by}
+	}
+	return wait, h
+}
+
+// paced is the rate that calls are spaced at, and what gives it. The quota and the ramp
+// hold calls to theirs, but while too many break all of them are halved.
+func (p *Law) paced(now time.Time) (rate float64, by limiter.Binding) {
+	if p.errors.Slows() && p.Slowed(now) > 0 {
+		return p.pace(now), limiter.ByErrors
+	}
+	return p.rate.Limit(), limiter.ByRequests
+}
+
+// ProbeWait is part of [limiter.Law].
+func (p *Law) ProbeWait(now time.Time, c limiter.Cost) time.Duration {
+	wait, _ := p.quota.Wait(now, c)
+	return wait
+}
+
+// pace is how many calls may leave per second, as far as tokens let them.
+func (p *Law) pace(now time.Time) float64 {
+	pace := min(p.rate.Limit(), p.ramp.Rate(now))
+	if told := p.quota.Limits().RPM / 60; told > 0 {
+		pace = min(pace, told)
+	}
+	if share := p.Slowed(now); share > 0 {
+		pace = min(share*pace, p.eased)
+	}
+	return pace
+}
+
+// Slowed is part of [limiter.Law].
+func (p *Law) Slowed(now time.Time) float64 { return p.errors.Slowed(now) }
+
+// Tick is part of [limiter.Law]. Time alone teaches the plain law nothing.
+func (p *Law) Tick(_ time.Time, held bool) { p.pressed = held }
+
+// Sent is part of [limiter.Law]. What a ramp holds back earns no credit, or its end would be a
+// burst.
+func (p *Law) Sent(now time.Time, c limiter.Cost, beside int) limiter.Ticket {
+	p.quota.Take(now, c)
+	p.bound = p.pressed
+	rate, _ := p.paced(now)
+	p.pacer.Take(now, rate)
+	if p.ramp.Active(now) {
+		p.ramp.Take(now)
+		p.pacer.Reset(now)
+	}
+	p.sent.Add(p.flowed(now))
+	p.count++
+	return limiter.Ticket{Number: p.count, Beside: uint16(min(beside, math.MaxUint16))}
+}
+
+// Answered is part of [limiter.Law].
+func (p *Law) Answered(now time.Time, n limiter.News) {
+	if n.Overheard {
+		if n.Good {
+			p.answered.Add(p.flowed(now))
+		}
+		return
+	}
+	p.correctCost(now, n)
+	if !n.Again {
+		p.ended(now, n.Sent, false)
+	}
+	if n.Good {
+		p.answered.Add(p.flowed(now))
+		if p.mean != nil {
+			p.mean.Answered(now, n.Latency, int(n.Ticket.Beside))
+		}
+	}
+	if !n.Present {
+		return
+	}
+	p.cooldown.Succeeded()
+	if !p.stopped.IsZero() || p.errors.Slows() && p.Slowed(now) > 0 {
+		p.rate.Rest(now) // what is not asked for is not found out
+	}
+	if n.Good {
+		p.rate.Success(now)
+	}
+}
+
+// correctCost puts right what a call was thought to cost. What a call from before the
+// quota was emptied did not need cannot come back: it is gone with the rest.
+func (p *Law) correctCost(now time.Time, n limiter.News) {
+	if !n.Measured {
+		return
+	}
+	actual := n.Actual
+	if p.wipedOut(n) {
+		actual.Input, actual.Output = max(actual.Input, n.Cost.Input), max(actual.Output, n.Cost.Output)
+	}
+	p.quota.Settle(now, n.Cost, actual)
+}
+
+func (p *Law) wipedOut(n limiter.News) bool { return !n.Sent.After(p.drained) && !p.drained.IsZero() }
+
+// Failed is part of [limiter.Law].
+func (p *Law) Failed(now time.Time, n limiter.News) {
+	if n.Overheard {
+		return
+	}
+	p.correctCost(now, n)
+	p.neverLeft(now, n)
+	if p.mean != nil && n.Timeout {
+		p.mean.Faulted(now)
+	}
+	if !n.Again {
+		p.ended(now, n.Sent, true)
+	}
+}
+
+// ended has the error window know of a call, and goes slower if too many break: half as
+// fast as calls left of late, as half of a rate that is not used would be no slower. Of a
+// ramp half is left while it lasts, and half of its end after it.
+func (p *Law) ended(now, sent time.Time, failed bool) {
+	if !p.errors.Concerns(sent) || !p.errors.Heed(now, failed) {
+		return
+	}
+	pace := min(p.rate.Limit(), p.sent.PerSecond(p.flowed(now)))
+	if p.ramp.Active(now) {
+		pace = fastest(p.ramp.shape)
+	}
+	p.eased = max(completeRate(p.rated).Floor, p.Slowed(now)*pace)
+}
+
+// observed is the rate that the server was seen to serve; before it served
+// anything, the rate at which it was asked.
+func (p *Law) observed(now time.Time) float64 {
+	return cmp.Or(p.answered.PerSecond(p.flowed(now)), p.sent.PerSecond(p.flowed(now)))
+}
+
+// used is the pace that was refused: the one that calls were held to, if they came near
+// it; else what was observed.
+func (p *Law) used(now time.Time, pace float64) float64 {
+	x := p.observed(now)
+	if p.bound && pace < 2*x {
+		x = max(x, pace)
+	}
+	return min(x, p.rate.Limit())
+}
+
+// Refused is part of [limiter.Law].
+func (p *Law) Refused(now time.Time, n limiter.News) limiter.Refusal {
+	p.correctCost(now, n)
+	p.short = !n.Overloaded
+	pace, free := p.pace(now), p.climbed && !p.ramp.Active(now)
+	p.ramp.Stop()
+	// A refused probe says that the wait was too short: the rate was not used, and
+	// what was observed of late is that of probes. A ramp that a user shaped is a
+	// policy of its own: it climbs to what the user said, whatever was learned.
+	if !n.Probe && p.ramped == (limiter.RampConfig{}) {
+		x := p.used(now, pace)
+		if free {
+			p.rate.Aim(now, x)
+		}
+		p.rate.Refused(now, x, false)
+	}
+	p.stop(now)
+	if p.short {
+		p.quota.Drain(now) // the model said that there was room, the server that there is none
+		p.drained = now
+	}
+	return limiter.Refusal{Until: p.cooldown.Start(now, n.RetryAfter, n.Directed, p.rng)}
+}
+
+// Straggled is part of [limiter.Law].
+func (p *Law) Straggled(now time.Time, n limiter.News) time.Time {
+	if !n.Overheard {
+		p.giveBack(now, n)
+	}
+	if !n.Directed {
+		return time.Time{}
+	}
+	p.cooldown.Extend(now, n.RetryAfter)
+	return p.cooldown.Until()
+}
+
+// giveBack returns the charge of a call that was refused.
+func (p *Law) giveBack(now time.Time, n limiter.News) {
+	p.correctCost(now, n)
+	if !p.wipedOut(n) {
+		p.quota.Refund(now, n.Cost)
+	}
+}
+
+// Vanished is part of [limiter.Law].
+func (p *Law) Vanished(now time.Time, n limiter.News) {
+	if !n.Overheard {
+		p.neverLeft(now, n)
+	}
+}
+
+// neverLeft gives back the charge of a call of which nothing reached the wire.
+func (p *Law) neverLeft(now time.Time, n limiter.News) {
+	if n.Unsent && !p.wipedOut(n) {
+		p.quota.Refund(now, n.Cost)
+	}
+}
+
+// Remaining is part of [limiter.Law]. The plain law keeps no reserve.
+func (p *Law) Remaining(limiter.Cost) {}
+
+// Broken is part of [limiter.Law].
+func (p *Law) Broken(now time.Time) {
+	p.ramp.Stop()
+	p.short = false
+	p.errors.Broken()
+	p.stop(now)
+}
+
+// stop stops the clock by which what flows is measured: while the lane is held, and
+// while a probe flies, nothing does, and that is not the rate that the server took.
+func (p *Law) stop(now time.Time) {
+	if p.stopped.IsZero() {
+		p.stopped = now
+	}
+}
+
+// flowed is now by that clock.
+func (p *Law) flowed(now time.Time) time.Time {
+	if !p.stopped.IsZero() {
+		now = p.stopped
+	}
+	if p.paused == 0 {
+		return now // for nearly all lanes, and spares each call two sums
+	}
+	return now.Add(-p.paused)
+}
+
+// flow has that clock go on, and says for how long it stood; RampTime if that is not
+// known.
+func (p *Law) flow(now time.Time) time.Duration {
+	if p.stopped.IsZero() {
+		return limiter.RampTime
+	}
+	stood := max(0, now.Sub(p.stopped))
+	p.stopped = time.Time{}
+	p.paused += stood
+	return stood
+}
+
+// Resume is part of [limiter.Law]. A hold earns no credit, or its end would be a burst.
+func (p *Law) Resume(now time.Time) bool {
+	p.pacer.Reset(now)
+	if !p.quota.Known() || !p.short {
+		return false
+	}
+	wait, _ := p.quota.Wait(now, limiter.Cost{Requests: 1})
+	return wait == 0
+}
+
+// Climb is part of [limiter.Law].
+func (p *Law) Climb(now time.Time) time.Time {
+	stood := p.flow(now)
+	p.errors.Closed(now)
+	p.climbed = true
+	p.ramp.StartAs(now, p.shape(now, stood))
+	p.rate.Rest(p.ramp.Ends())
+	return p.ramp.Ends()
+}
+
+// SetRamp is part of [limiter.Law].
+func (p *Law) SetRamp(now time.Time, c limiter.RampConfig) time.Time {
+	p.ramped = c
+	if !p.ramp.Active(now) {
+		return time.Time{}
+	}
+	start, _ := p.ramp.Started()
+	p.ramp = newRamp(p.shape(now, limiter.RampTime))
+	p.ramp.Restore(start, now)
+	p.rate.Rest(p.ramp.Ends())
+	return p.ramp.Ends()
+}
+
+// shape is that of a ramp which limits at now, after so long in which nothing flowed: the
+// user's, or else to the rate that is known.
+func (p *Law) shape(now time.Time, stood time.Duration) limiter.RampConfig {
+	c := p.ramped
+	if c == (limiter.RampConfig{}) {
+		c.Target = p.target(now)
+		c.Initial, c.Duration = limiter.RampShare*c.Target, min(limiter.RampTime, max(rampLeast, rampFor*stood/2))
+		return c
+	}
+	// The user's ramp is all there is of recovery: outside it nothing that was learned limits.
+	p.rate = newRate(p.rated)
+	p.eased = p.Slowed(now) * fastest(completeRamp(c))
+	return c
+}
+
+// target is the rate to climb to: learned, told, or at least once seen.
+func (p *Law) target(now time.Time) float64 {
+	rate := p.rate.Limit()
+	if told := p.quota.Limits().RPM / 60; told > 0 {
+		rate = min(rate, told)
+	}
+	if !math.IsInf(rate, 1) {
+		return rate
+	}
+	return max(p.observed(now), limiter.DefaultRampTarget)
+}
+
+// Window is part of [limiter.Law]. Without a latency to keep, the plain law leaves it to the run.
+func (p *Law) Window(time.Time) int {
+	if p.mean == nil {
+		return 0
+	}
+	return p.mean.Size()
+}
+
+// SetLimits is part of [limiter.Law].
+func (p *Law) SetLimits(now time.Time, l limiter.Limits) { p.quota.SetLimits(now, l) }
+
+// Warm is for [limiter.Warm].
+func (p *Law) Warm() uint64 {
+	n := p.count + p.sent.Warm() + p.answered.Warm() + p.rate.answered.Warm() + p.errors.Warm()
+	return n + uint64(p.cooldown.escalation+int(p.ramp.credit+p.quota.free.cost.Requests+p.pacer.credit))
+}
