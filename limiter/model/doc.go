@@ -11,15 +11,13 @@
 //	blame.go      who is to blame for a refusal?           the questions, in their order
 //	cap.go        too many in flight?                      a value: two tables, and the cap
 //	chance.go     nobody?                                  a value: a table, and two sums
-//	trial.go      chance or the pace?                      a value: go slower, and see
-//	alarm.go      what follows from an alarm?              the rate is learned, proved or taken back
-//	order.go      what became of calls, in their order?    each lesson is taken once, and from here
+//	alarm.go      what follows from an alarm?              the rate is learned; the trial proves it or takes it back
 //	drought.go    is nothing let in, and why?              a value
 //	estimate.go   how fast may it be asked?                search, and when evidence is enough
 //	try.go        may it be asked for more?                where time teaches
 //	inflow.go     how much flows in?                       a value: evidence by supposed depth
-//	headers.go    what do headers tell, window or bucket?  period.go: per what time?
-//	fates.go      what became of which call, in order?     tables of calls and refusals, too
+//	headers.go    what do headers tell?                    window or bucket, and per what time
+//	fates.go      what became of which call, in order?     each lesson is taken once, and from here; tables
 //	sends.go      what left when, and was let in?          a value that forgets in bounds
 //	ends.go       how do news come in?                     and when headers are wrong
 //	phases.go     what does time teach?                    Tick; and the lane's phases
