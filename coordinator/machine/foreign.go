@@ -47,8 +47,8 @@ func (e *LawError) Unwrap() error {
 	return err
 }
 
-// foreignLaw is a law of another package, behind the one place that recovers from it. Laws of
-// package limiter stand in lanes by themselves, and pay nothing for it.
+// foreignLaw is a law of another package, behind the one place that recovers from it. Laws that
+// laws.New makes by their name stand in lanes by themselves, and pay nothing for it.
 type foreignLaw struct {
 	law     limiter.Law
 	machine *Machine
