@@ -45,7 +45,7 @@ const ExpectedOutput = 300
 
 // A Charge is how a lane's provider draws on its limits: it makes the cost of a call from
 // an estimate, whose Input are the tokens of the prompt and whose Output is the bound on
-// what may be written, 0 if none is told.
+// what may be written; 0 if the request has none.
 //
 //	estimate ─Of─▶ what is drawn when the call is let in
 //	usage ─Settled─▶ what it has drawn in all, once its answer tells that

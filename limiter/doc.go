@@ -27,14 +27,15 @@
 // # What the package promises
 //
 // Nothing here starts a goroutine, takes a lock, reads a clock or draws from an
-// unseeded source: every type is told the time. The same calls with the same times give
+// unseeded source: the caller passes the time. The same calls with the same times give
 // the same answers. A value has one owner at a time. A plain copy of a part is
 // independent of the original; one of a law may be asked, and not taught.
 //
 // Asking changes nothing. Time teaches in Tick alone, news in the methods that take
-// [News], and a call that leaves in Sent; whatever is asked besides (Wait, Window, View,
-// Save) leaves the law as it was, however often and with whatever times it is asked. Of
-// the parts likewise: a method named like a question never writes.
+// [News], and a call that leaves in Sent. The other methods (Wait, Window, View, Save)
+// leave every answer as it was, however often and with whatever times they are called.
+// Some remember their latest answer, so as not to compute it twice. A method of a part
+// that is named like a question never writes.
 //
 // A law's wait may be an estimate from below. Every debt is bounded.
 //
@@ -42,8 +43,8 @@
 // latest time seen is taken for the present. Times that carry Go's monotonic
 // reading do not go back, so this is a guard and not a mode of operation.
 //
-// What is restored is believed only within bounds: a memory that says what cannot be true is
-// left out, and what a user tells now wins over it.
+// A law believes a restored memory only within bounds: it leaves out values that cannot be
+// true, and the user's present limits win over it.
 //
 // # Units
 //
@@ -58,7 +59,7 @@
 //	window        calls in flight, at most; an error window is a span of time behind now
 //	fixed window  a limit of a provider's that is whole again all at once
 //	reserve       level of a limit that is kept back
-//	told          said by the user; headers show, refusals say, calls teach; a word from outside is told, too
+//	told          said by the user; headers show, refusals say, calls teach; so is a word from outside
 //	overheard     of a call that another law let go, of a machine before this one
 //	probe         one call, to find out whether calls are let in again; a try asks for more
 //	settle        an item's end, in the machine; of a quota: the real cost for the estimate

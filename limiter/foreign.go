@@ -18,7 +18,7 @@ import (
 // A Maker makes the laws of lanes, in place of those that [LawConfig].Law names: a law that
 // asks a keeper elsewhere for each call, one that counts, one of an experiment.
 //
-// Its laws may embed one of those that are here, and override what they know better:
+// Its laws may embed another law, and override what they know better:
 // [Unlimited] where they know all of it, the law that laws.New makes of c where they only add
 // to it.
 //

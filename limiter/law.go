@@ -5,7 +5,7 @@ import (
 )
 
 // A Law decides when the calls of one lane may leave, and learns from how they
-// end. It is told the time, and does nothing by itself.
+// end. The caller passes the time; a law does nothing by itself.
 //
 // Its owner keeps the epochs: it calls Refused for a refusal of a call that left in the
 // present one, and Straggled for those that left before it. Between a Refused that is
@@ -30,7 +30,7 @@ type Law interface {
 	// ProbeWait is Wait for a single call that is to find out whether calls are let
 	// in again.
 	ProbeWait(now time.Time, c Cost) time.Duration
-	// Sent notes that a call leaves, with so many in flight beside it, and gives it the
+	// Sent notes that a call leaves while so many others are in flight, and gives it the
 	// ticket that its News must bring back.
 	Sent(now time.Time, c Cost, beside int) Ticket
 
@@ -79,9 +79,8 @@ type Law interface {
 	// Save is what is worth knowing after a restart; see [Memory].
 	Save(now time.Time) Memory
 	// Restore takes up what an earlier law of the same lane knew, before the first call.
-	// What the user told this one wins over what was told the earlier. What cannot be
-	// true is left out; of a memory that is not for this law nothing is taken, and the
-	// error, an [ErrMemory], says why.
+	// This law's own limits win over the earlier one's. Restore leaves out values that cannot be
+	// true. It ignores a memory that another kind of law saved, and returns an [ErrMemory].
 	Restore(now time.Time, m Memory) error
 }
 
@@ -107,6 +106,7 @@ type News struct {
 	Present    bool      // it left in the present epoch
 	Probe      bool      // it left to see whether calls are let in again
 	Again      bool      // its item has failed before: the end says more of that than of the server, and of an item one end counts
+	Refusals   int       // of a refusal: how often its item was refused before
 	Good       bool      // it was answered as hoped
 	Timeout    bool      // of a failure: it ran out of time
 	Latency    time.Duration
@@ -122,8 +122,8 @@ type News struct {
 	Sightings  []Sighting    // what the headers showed
 }
 
-// directed reports whether the server named a wait that is one.
-func (n *News) directed() bool { return n.Directed && n.RetryAfter > 0 }
+// NamesWait reports whether the server named a wait that is one.
+func (n *News) NamesWait() bool { return n.Directed && n.RetryAfter > 0 }
 
 // Sighting is one limit as a response's headers showed it, at the moment when
 // the server took the request.

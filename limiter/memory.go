@@ -25,7 +25,7 @@ type Memory struct {
 	Emptied bool      `json:"emptied,omitempty"` // it is for a successor; see [Memory.Empty]
 
 	Limits    []LimitMemory   `json:"limits,omitempty"`
-	Answered  float64         `json:"answered,omitempty"`  // calls per second, of late
+	Answered  float64         `json:"answered,omitempty"`  // calls per second, recently
 	Latency   float64         `json:"latency_s,omitempty"` // of answers
 	Refusal   float64         `json:"refusal_s,omitempty"` // that refusals take
 	Pace      float64         `json:"pace,omitempty"`      // at which the latest call left that was let in
@@ -72,7 +72,7 @@ type WindowMemory struct {
 // line.
 type RampMemory struct {
 	At     time.Time `json:"at"`
-	Share  float64   `json:"share"`
+	Share  float64   `json:"share"` // of the full pace at At; the model law always begins with the same
 	Double float64   `json:"double_s,omitempty"`
 	Target float64   `json:"target,omitempty"`
 	Time   float64   `json:"time_s,omitempty"`
@@ -120,8 +120,8 @@ type Counts [][3]int
 // was saved; debts remain. Of a limit that is whole again all at once nothing flows in
 // before that moment, so there as much is left as could not have been drawn meanwhile.
 //
-// Who follows a law of which nothing was saved empties a memory that says nothing but its
-// Version, Law and At: the limits that the user tells are then not full at the start.
+// The successor of a law of which nothing was saved empties a memory that has nothing but its
+// Version, Law and At: the user's limits are then not full at the start.
 func (m Memory) Empty() Memory {
 	m.Emptied = true
 	return m

@@ -37,7 +37,7 @@ func (Unlimited) Failed(time.Time, News) {}
 // Refused is part of [Law]: the lane waits for as long as the server names. Where it names
 // nothing the lane flows, and the item waits for [DefaultCooldownBase].
 func (Unlimited) Refused(now time.Time, n News) Refusal {
-	if n.directed() {
+	if n.NamesWait() {
 		return Refusal{Until: now.Add(n.RetryAfter)}
 	}
 	return Refusal{Alone: true, Until: now.Add(DefaultCooldownBase)}
@@ -45,7 +45,7 @@ func (Unlimited) Refused(now time.Time, n News) Refusal {
 
 // Straggled is part of [Law].
 func (Unlimited) Straggled(now time.Time, n News) (until time.Time) {
-	if n.directed() {
+	if n.NamesWait() {
 		until = now.Add(n.RetryAfter)
 	}
 	return until

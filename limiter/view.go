@@ -23,7 +23,7 @@ type View struct {
 	Window     int     // calls in flight at which the mean latency stays at its target; 0: it has none
 	Errors     float64 // share of calls that broke, 0..1, over the error window
 	Chance     float64 // share of calls that is refused at whatever pace, 0..1, as far as slower ones have shown it
-	ChanceSeen float64 // refusals of late that speak for it
+	ChanceSeen float64 // recent refusals that speak for it
 	Search     float64 // the rate that is tried while none is believed; 0: there is no search
 	Over       float64 // the rate at which a search was last refused; 0: it was not
 	Lied       float64 // the rate that headers showed and that was found wrong; 0: they were not
@@ -88,7 +88,6 @@ const (
 	ByRamp    // a limit, at the start of which the pace still rises
 	BySearch  // no limit is known yet
 	ByTrial   // going slower to see
-	ByBrake   // few were let in of late
 	ByCap     // calls in flight; its pace is what that allows at the usual latency
 	ByLatency // calls in flight at which the mean latency stays at its target; its pace is what that allows
 	ByHold    // nothing leaves
@@ -96,7 +95,7 @@ const (
 )
 
 var bindingWords = [...]string{
-	"nothing", "requests", "tokens", "input tokens", "output tokens", "others", "ramp", "search", "trial", "brake", "cap", "latency", "hold", "errors",
+	"nothing", "requests", "tokens", "input tokens", "output tokens", "others", "ramp", "search", "trial", "cap", "latency", "hold", "errors",
 }
 
 func (b Binding) String() string { return bindingWords[b] }

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -88,6 +89,26 @@ func TestItemThatWaitsAlone(t *testing.T) {
 	b.wantGranted(t, "when it is due", 0)
 	if it := b.calls[0].Item; it.Attempts != 0 || it.Throttled != 1 {
 		t.Errorf("it used %d attempts, and was throttled %d times", it.Attempts, it.Throttled)
+	}
+}
+
+// The law hears how often a server refused the item before. A connection that could not be opened is no refusal.
+func TestLawHearsHowOftenAnItemWasRefused(t *testing.T) {
+	b, _, law := newAloneBed(RunConfig{Concurrency: 1}, aloneFor(time.Second))
+	for _, o := range []Outcome{
+		{Signal: Failed, Unsent: true}, {Signal: Throttled}, {Signal: Failed, Unsent: true}, {Signal: Overloaded}, {Signal: Throttled},
+	} {
+		b.endOfItem(0, 2*time.Second, o)
+		b.wait(5 * time.Second)
+	}
+	var refusals []int
+	for _, n := range law.news {
+		if !n.Unsent {
+			refusals = append(refusals, n.Refusals)
+		}
+	}
+	if !slices.Equal(refusals, []int{0, 1, 2}) {
+		t.Errorf("the law hears of %v refusals before", refusals)
 	}
 }
 

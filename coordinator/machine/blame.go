@@ -120,6 +120,7 @@ func (m *Machine) note(now time.Time, it *Item, o *Outcome) (used bool) {
 	case o.Signal == Throttled, o.Signal == Overloaded:
 		if !it.Probe {
 			it.Throttled++
+			it.refused = min(it.refused, math.MaxUint8-1) + 1
 		}
 	case o.Signal != Failed:
 	case l.led():

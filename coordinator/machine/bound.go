@@ -20,7 +20,6 @@ const (
 	BoundOutputTokens       // the limit on output tokens
 	BoundSearch             // no limit is known yet: the pace rises until one shows
 	BoundTrial              // going slower to see whether refusals cease
-	BoundBrake              // few calls were let in of late
 	BoundErrors             // calls break: slowed down
 	BoundWindow             // calls in flight, as the lane or its law bounds them
 	BoundConcurrency        // calls in flight, as the run bounds them, or all runs together are bounded
@@ -43,7 +42,7 @@ const (
 const Bounds = int(bounds)
 
 var boundWords = [bounds]string{
-	"", "requests", "tokens", "input_tokens", "output_tokens", "search", "trial", "brake", "errors", "window",
+	"", "requests", "tokens", "input_tokens", "output_tokens", "search", "trial", "errors", "window",
 	"concurrency", "cooldown", "overload", "breaker", "recovery", "backoff", "input", "paused", "draining", "stopped", "tail", "unanswered", "slept",
 }
 
@@ -61,7 +60,6 @@ var boundOf = [...]Bound{
 	limiter.ByRamp:         BoundRecovery,
 	limiter.BySearch:       BoundSearch,
 	limiter.ByTrial:        BoundTrial,
-	limiter.ByBrake:        BoundBrake,
 	limiter.ByCap:          BoundWindow,
 	limiter.ByLatency:      BoundWindow,
 	limiter.ByHold:         BoundCooldown,

@@ -66,6 +66,7 @@ type Item struct {
 	since time.Time // when it was handed over
 	pos   int32     // in the heap that holds it; of InFlight, in its run's flights
 
+	refused uint8 // of Throttled: calls that a server refused
 	doubts  uint8 // of Attempts: those of which it is not known yet whose they are
 	probed  uint8 // probes of a breaker that it failed
 	counted bool  // it has counted against a lane, once and for all

@@ -226,6 +226,7 @@ func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News, cause err
 		m.stop(now, l, l.waitFor(now, n.RetryAfter, cause))
 		return
 	}
+	n.Refusals = int(it.refused)
 	reason := ByThrottle
 	if n.Overloaded {
 		reason = ByOverload

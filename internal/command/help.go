@@ -135,13 +135,12 @@ func newTimeTopic() *cobra.Command {
 }
 
 const timeHelp = `With --verbose a run ends with a sum of its time: for each moment, the one thing that held
-it back most. Finding the limit is search, trial, brake and recovery together.
+it back most. Finding the limit is search, trial and recovery together.
 
   requests, tokens, input tokens, output tokens
                 limits of the provider on these, from headers, from flags or learned
   search        the limit is not known yet: the pace rises until a call is refused
   trial         going slower for a while to see whether refusals stop
-  brake         going at most twice as fast as the provider allowed a moment ago
   cooldown      a wait after a refusal: as long as the provider asked, or as estimated
   recovery      a probe and a ramp after a cooldown, back to full speed
   overload      the server says that it is too busy

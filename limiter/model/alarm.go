@@ -46,9 +46,11 @@ func (m *Law) beginTrial(t, x float64, bin int, excess float64, l *lesson) {
 func (m *Law) tried(t, s float64, n *limiter.News, bin int) limiter.Refusal {
 	m.chance.run = 0
 	f := fate{at: s, ticket: n.Ticket, refused: true}
-	m.trial.count(&f, bin)
+	if n.Refusals < fewRefusals {
+		m.trial.count(&f, bin)
+	}
 	if s >= m.trial.began && bin < m.trial.bin {
-		m.chance.paces.book(bin, true)
+		m.chance.strike(bin, n)
 		if m.row >= droughtRow {
 			return m.cool(t, n, nil)
 		}
@@ -98,6 +100,7 @@ func (m *Law) blameChance(t float64) {
 	m.trial = nil
 	m.chance.calm()
 	g := &m.gauges[dimRequests]
+	t = max(t, g.at) // t is when a call left, and the level is known of later
 	level := g.levelAt(t)
 	m.estimate = r.before.estimate
 	*g = r.before.gauge
@@ -131,11 +134,10 @@ func (m *Law) forgetRate(pace float64) {
 	m.estimate = estimate{search: &search{pace: max(pace, searchFloor), refused: true}, anchor: m.estimate.anchor, every: tryEvery}
 }
 
-// endDrought looks back at a time in which nothing was let in, now that a call is.
-func (m *Law) endDrought(t float64) {
+// endDrought looks back at a time in which nothing was let in. A call that left at t was let in, which is known now.
+func (m *Law) endDrought(t, now float64) {
 	d := m.drought
 	m.drought = nil
-	m.recent |= 1<<braked - 1 // the brake looks at calls that left since
 	switch {
 	case d.wasDown(t) && !m.recurs(t, d):
 		m.downUntil = t
@@ -143,7 +145,7 @@ func (m *Law) endDrought(t float64) {
 			m.restore(d.lesson.before, t)
 		}
 		m.trial, m.lastPace = nil, d.pace
-		m.slowStart(t, backDoubling)
+		m.slowStart(now, backDoubling)
 	case d.lesson != nil && d.wasFixed(t, m.believed()):
 		m.remake(d.lesson, t)
 	}

@@ -14,9 +14,10 @@ import (
 //	          tokens?             it names a limit on them, told  → none are left; hold
 //	        ─▶ 2 cap?             too many were in flight         → the item goes first, the lane flows
 //	        ─▶ 3 headers?         they say there is no room       → hold; more reserve
-//	        ─▶ 4 asked for?       more was being tried            → the rate is learned; hold
-//	        ─▶ 5 chance?          no thicker than it explains     → the item alone waits
-//	        ─▶ 6 alarm            the rate is learned, and the trial begins
+//	        ─▶ 4 a cap at once?   a search's first refusal        → a cap is guessed
+//	        ─▶ 5 asked for?       more was being tried            → the rate is learned; hold
+//	        ─▶ 6 chance?          no thicker than it explains     → the item alone waits
+//	        ─▶ 7 alarm            a search goes on from below; else the rate is learned, and the trial begins
 
 // plainShare is up to what share of chance a single refusal of more than was believed is
 // taken at its word; where chance strikes more often, it must come thicker than that.
@@ -38,7 +39,7 @@ func (m *Law) Refused(now time.Time, n limiter.News) limiter.Refusal {
 	if m.atOnce(&n) { // calls that leave at one moment overtake each other
 		n.Ticket.Beside = uint16(min(m.flying, math.MaxUint16))
 	}
-	m.refusedOne(s, &n)
+	m.refusedOne(t, s, &n)
 	return m.judge(t, s, &n, sighted)
 }
 
@@ -102,7 +103,7 @@ func (m *Law) judge(t, s float64, n *limiter.News, sighted bool) limiter.Refusal
 	}
 	let := m.chance.run
 	alarm := m.chance.strikes(bin, x)
-	m.chance.paces.book(bin, true)
+	m.chance.strike(bin, n)
 	if !alarm {
 		return m.alone(t, n)
 	}
@@ -112,18 +113,18 @@ func (m *Law) judge(t, s float64, n *limiter.News, sighted bool) limiter.Refusal
 // overCap reports whether a cap explains a refusal.
 func (m *Law) overCap(tk *limiter.Ticket, bin int) bool {
 	if c := m.crowd.cap; c != nil && c.guess != nil {
-		if c.holds(tk) {
+		if c.holds(tk, m.fates.next) {
 			return true
 		}
 		m.wrongCap()
 	}
-	return m.trial == nil && m.crowd.explains(tk, int(m.row), m.share(), m.chance.share(bin))
+	return m.trial == nil && m.crowd.explains(tk, m.fates.next, int(m.row), m.share(), m.chance.share(bin))
 }
 
 // mayBeCap reports whether a cap is guessed of a refusal: the first of all, in a search, that
 // comes at once and names no wait, of a call that was not alone.
 func (m *Law) mayBeCap(n *limiter.News) bool {
-	return m.refusals == 1 && m.estimate.search != nil && n.Ticket.Beside > 0 && m.atOnce(n) && !namesWait(n)
+	return m.refusals == 1 && m.estimate.search != nil && n.Ticket.Beside > 0 && m.atOnce(n) && !n.NamesWait()
 }
 
 // soon is how much of the gap between two calls a refusal takes at most that comes at once.
@@ -141,7 +142,7 @@ func (m *Law) wrongCap() {
 
 // first lets the item go as soon as a place is free, or as the server said, and the lane flow.
 func (m *Law) first(t float64, n *limiter.News) limiter.Refusal {
-	if namesWait(n) {
+	if n.NamesWait() {
 		return m.alone(t, n)
 	}
 	return limiter.Refusal{Alone: true}
@@ -150,7 +151,7 @@ func (m *Law) first(t float64, n *limiter.News) limiter.Refusal {
 // alone lets the item wait, and the lane flow.
 func (m *Law) alone(t float64, n *limiter.News) limiter.Refusal {
 	wait := (0.5 + m.rng.Float64()) * max(droughtLeast, 2*m.delay)
-	if namesWait(n) {
+	if n.NamesWait() {
 		wait = m.directed(n)
 	}
 	return limiter.Refusal{Until: m.time(t + wait), Alone: true}
@@ -180,7 +181,7 @@ func (m *Law) dry(t float64, n *limiter.News) limiter.Refusal {
 
 func (m *Law) wait(t float64, n *limiter.News) limiter.Refusal {
 	wait := m.drought.hold(m.delay, 1/max(m.believed(), floorRate), n.Overloaded) * (1 + holdSpread*m.rng.Float64())
-	if namesWait(n) {
+	if n.NamesWait() {
 		wait = m.directed(n)
 	}
 	m.hold = max(m.hold, t+wait)
@@ -201,6 +202,3 @@ func (m *Law) empty(t float64, n *limiter.News) bool {
 	}
 	return false
 }
-
-// namesWait reports whether the server named a wait that is one.
-func namesWait(n *limiter.News) bool { return n.Directed && n.RetryAfter > 0 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"testing"
+	"time"
 
 	"github.com/headrace/headrace/limiter"
 )
@@ -32,6 +33,23 @@ func TestSmallBucketWithoutResetIsUsed(t *testing.T) {
 			t.Errorf("%+v: %d refusals in five minutes", c, n)
 		}
 	}
+}
+
+// A header without a reset, after many with one, does not make the bucket as small as it was left at first.
+func TestSightingsWithAResetSayHowMuchIsSavedUp(t *testing.T) {
+	m := newModel(limiter.LawConfig{}, noon)
+	left := 34.0
+	for i := range 9 {
+		n := leave(m, at(float64(i)), one)
+		s := limiter.Sighting{Dimension: limiter.Requests, Limit: 600, Window: time.Minute, Remaining: left}
+		if s.HasReset = i < 8; s.HasReset {
+			s.Reset = time.Duration((600 - left) / 10 * float64(time.Second))
+		}
+		n.Good, n.Sightings = true, []limiter.Sighting{s}
+		m.Answered(at(float64(i)+0.1), n)
+		left += 4 // others draw six of ten
+	}
+	near(t, "capacity", m.gauges[dimRequests].capacity, 600, 1)
 }
 
 // A neighbour who draws on a bucket without a reset is still seen: he gets what he takes.

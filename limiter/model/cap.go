@@ -8,17 +8,17 @@ import (
 
 // Numbers of the cap that are choices.
 const (
-	capFound     = 3.0 // nats by which company must explain refusals better than
-	capFoundPace = 1.5 // so many times what the pace explains
-	capKept      = 1.0 // likewise, to be kept: a cap that is dropped at each odd split would
-	capKeptPace  = 0.7 // have a rate learned where there is none
-	capRow       = 4   // refusals in a row that a cap may explain: whenever a call ends, one is let in
-	capEdge      = 0.9 // of the cap is at its edge: hops make it soft
-	capCut       = 0.025
+	capFound     = 3.0    // nats by which company must explain refusals better than
+	capFoundPace = 1.5    // so many times what the pace explains
+	capKept      = 1.0    // likewise, to be kept: a cap that is dropped at each odd split would
+	capKeptPace  = 0.7    // have a rate learned where there is none
+	capRow       = 4      // refusals in a row that a cap may explain: whenever a call ends, one is let in
+	capEdge      = 0.9    // of the cap is at its edge: hops make it soft
+	capCut       = 0.1    // by which a flight that meets the cap lowers it
 	capStep      = 0.0005 // by which a call that was let in at the edge raises the cap
 	capMost      = 0.1    // by which it does at most
 	capAhead     = 0.05   // beyond one more than was let in at once it rises by so much: news of a refusal takes a while
-	capApart     = 0.75   // of a gap lies before a call that is one more than was ever let in: a burst says nothing of a cap
+	capApart     = 0.75   // of the usual gap passes before a call that is one more than was ever in flight: in a burst its refusal would not show a cap
 	guessHeld    = 2      // refusals of one more make a guess believed: chance seldom strikes these two and no other
 	capSure      = 50     // times as many calls as there are places make sure that one more is worth a try: one more beside one is twice as fast
 )
@@ -36,6 +36,7 @@ type callCap struct {
 	most  float64
 	clear float64 // calls let in at the edge since the latest refusal there
 	seen  float64 // so many were let in at once
+	from  uint64  // the number of the first call that left since it was lowered
 	exact bool    // it was guessed of a refusal that came at once
 	guess *guess  // nil: it is believed
 }
@@ -79,7 +80,7 @@ func (c *crowd) answered(t *limiter.Ticket) (wrong bool) {
 
 // holds takes the refusal of a call while the cap is a guess, and reports whether the cap
 // explains it.
-func (c *callCap) holds(t *limiter.Ticket) bool {
+func (c *callCap) holds(t *limiter.Ticket, next uint64) bool {
 	beside := float64(t.Beside)
 	if t.Number >= c.guess.from {
 		if beside < c.most || !c.guess.tries {
@@ -91,35 +92,42 @@ func (c *callCap) holds(t *limiter.Ticket) bool {
 		}
 	}
 	c.most = max(1, min(c.most, beside))
-	c.seen = c.most
+	c.seen, c.from = c.most, next
 	return true
 }
 
 // explains takes a refusal that was booked, and reports whether a cap is to blame. row
 // is how many were refused one after the other, share how many of the latest were, and
 // usual what chance may be blamed for.
-func (c *crowd) explains(t *limiter.Ticket, row int, share, usual float64) bool {
+func (c *crowd) explains(t *limiter.Ticket, next uint64, row int, share, usual float64) bool {
 	byCrowd, byPace := c.beside.gain(crowdBin(int(t.Beside))), c.paces.gain(paceBin(float64(t.Pace)))
 	if c.cap == nil {
 		if t.Beside == 0 || byCrowd <= capFound+capFoundPace*byPace || share <= max(0.01, min(1.6*usual, 0.12+0.88*usual)) {
 			return false
 		}
-		c.cap = &callCap{most: float64(t.Beside), seen: float64(t.Beside)}
+		c.cap = &callCap{most: float64(t.Beside), seen: float64(t.Beside), from: next}
 		return true
 	}
 	if row > capRow || byCrowd <= capKept+capKeptPace*byPace {
 		c.cap = nil
 		return false
 	}
-	return c.cap.refused(float64(t.Beside))
+	return c.cap.refused(t, next)
 }
 
-// refused takes a refusal of a call with so many beside it.
-func (c *callCap) refused(beside float64) bool {
+// refused takes the refusal of a call. Those that had left before the cap was lowered were too many for the
+// higher one: together they lower it once by capCut, or to the fewest calls in flight that one of them found.
+func (c *callCap) refused(t *limiter.Ticket, next uint64) bool {
+	beside := float64(t.Beside)
 	if beside+1 <= capEdge*c.most {
 		return false
 	}
-	c.most = max(1, min(beside, c.most*math.Exp(-capCut)))
+	if most := min(c.most, beside); t.Number >= c.from {
+		c.most, c.from = min(most, c.most*math.Exp(-capCut)), next
+	} else {
+		c.most = most
+	}
+	c.most = max(1, c.most)
 	c.clear, c.seen = 0, c.most
 	return true
 }

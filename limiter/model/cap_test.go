@@ -58,7 +58,7 @@ func TestCrowdExplainsWhatFollowsIt(t *testing.T) {
 				refused = k.Beside >= 12
 			}
 			c.book(&k, refused)
-			if refused && c.explains(&k, 1, 0.25, 0.01) {
+			if refused && c.explains(&k, 0, 1, 0.25, 0.01) {
 				explained = true
 			}
 		}
@@ -74,8 +74,8 @@ func TestCapExplainsNoRow(t *testing.T) {
 	for i := range 300 {
 		c.book(&limiter.Ticket{Beside: uint16(i % 16), Pace: 5}, i%16 >= 12)
 	}
-	want(t, "one refusal explained", c.explains(&k, 1, 0.25, 0.01), true)
-	want(t, "a long row explained", c.explains(&k, capRow+1, 0.25, 0.01), false)
+	want(t, "one refusal explained", c.explains(&k, 0, 1, 0.25, 0.01), true)
+	want(t, "a long row explained", c.explains(&k, 0, capRow+1, 0.25, 0.01), false)
 	want(t, "a cap is believed", c.cap != nil, false)
 }
 
@@ -91,7 +91,7 @@ func TestNoCapWithoutCompanyOrNeed(t *testing.T) {
 			k := limiter.Ticket{Beside: uint16(i % 16), Pace: 5}
 			c.book(&k, k.Beside >= 12)
 		}
-		if c.explains(&limiter.Ticket{Beside: x.beside, Pace: 5}, 1, 0.25, x.usual) || c.cap != nil {
+		if c.explains(&limiter.Ticket{Beside: x.beside, Pace: 5}, 0, 1, 0.25, x.usual) || c.cap != nil {
 			t.Errorf("%+v: a cap of %v", x, c.cap)
 		}
 	}
@@ -101,11 +101,11 @@ func TestNoCapWithoutCompanyOrNeed(t *testing.T) {
 // the cap's; what is let in at the edge raises it, by a bounded step.
 func TestCapMovesAtItsEdge(t *testing.T) {
 	c := callCap{most: 40}
-	if c.refused(10) || c.most != 40 {
+	if c.refused(&limiter.Ticket{Beside: 10}, 1) || c.most != 40 {
 		t.Errorf("a call beside 10 was refused for a cap of 40, which is now %v", c.most)
 	}
 	for range 500 {
-		if before := c.most; !c.refused(before) || c.most > before {
+		if before := c.most; !c.refused(&limiter.Ticket{Number: c.from, Beside: uint16(before)}, c.from+1) || c.most > before {
 			t.Fatalf("a refusal at the edge: %v after %v", c.most, before)
 		}
 	}
@@ -119,6 +119,20 @@ func TestCapMovesAtItsEdge(t *testing.T) {
 	if c.places() < 2 {
 		t.Error("a cap that is never met does not rise")
 	}
+}
+
+// A cap that is met by a full flight is a little lower, and not lower by each call of the flight: all of them
+// had left before the first of them was refused. A call beside fewer shows that the cap is as low.
+func TestAFlightLowersACapOnce(t *testing.T) {
+	c := callCap{most: 2000}
+	for i := range uint64(400) {
+		c.refused(&limiter.Ticket{Number: 600 + i, Beside: 1990}, 1000)
+	}
+	want(t, "calls in flight after one flight", c.places(), 1809)
+	c.refused(&limiter.Ticket{Number: 999, Beside: 1700}, 1000)
+	want(t, "calls in flight after one beside fewer", c.places(), 1700)
+	c.refused(&limiter.Ticket{Number: 1000, Beside: 1699}, 1400)
+	want(t, "calls in flight after the next flight", c.places(), 1538)
 }
 
 // The more calls were let in at the edge since the latest refusal there, the faster a cap

@@ -1,6 +1,10 @@
 package model
 
-import "math"
+import (
+	"math"
+
+	"github.com/headrace/headrace/limiter"
+)
 
 // Chance as the explanation of a refusal: it strikes at any pace, so what is refused
 // at slower paces is what it may be blamed for at this one.
@@ -8,6 +12,7 @@ const (
 	leastShare  = 0.003 // of calls: less is not worth reckoning with
 	mostShare   = 0.5   // more is nobody's chance
 	doubtCalls  = 10    // a share is thinned by so many calls, or the first refusal would be one of one
+	fewRefusals = 2     // of an item count: with 1 a share of 0.45 is underestimated, with 3 a silent limit on tokens refuses 4 %
 	ownCalls    = 60    // with so many calls of its own a pace has a say in its share
 	alarmNats   = 6.0   // such a sum has about e⁶ = 400 calls between two false alarms
 	alarmPace   = 10.0  // calls per second from which on alarms become rarer, or they were more per second
@@ -42,6 +47,14 @@ func (c *chance) share(bin int) float64 {
 		s = min(s, float64(own.refused)/float64(own.calls))
 	}
 	return s
+}
+
+// strike books a refusal, unless its item was refused often. Chance strikes all items alike. A limit on
+// tokens strikes large items again and again, and would pass for chance.
+func (c *chance) strike(bin int, n *limiter.News) {
+	if n.Refusals < fewRefusals {
+		c.paces.book(bin, true)
+	}
 }
 
 // strikes takes a refusal, and reports whether it is one too many.

@@ -1,8 +1,11 @@
 package model
 
 import (
+	"fmt"
 	"math"
 	"testing"
+
+	"github.com/headrace/headrace/limiter"
 )
 
 // recount computes, from a list of all that happened, what chance sums up as it goes.
@@ -95,6 +98,24 @@ func TestShareIsThatOfSlowerPaces(t *testing.T) {
 			}
 			near(t, "share", c.share(bin), expected, 1e-12)
 		}
+	}
+}
+
+// The share of chance is that of all calls, but for an item that is refused each time that it is asked for a
+// while: a few of those do not raise it.
+func TestAnItemRefusedAgainAndAgainIsNotChances(t *testing.T) {
+	for _, strikes := range []float64{0.03, 0.1, 0.3, 0.45} {
+		rng := seeded(3)
+		var c chance
+		for item := range 2000 {
+			var n limiter.News
+			for rng.Float64() < strikes || item%100 == 0 && n.Refusals < 40 {
+				c.strike(10, &n)
+				n.Refusals++
+			}
+			c.paces.book(10, false)
+		}
+		near(t, fmt.Sprintf("share of %v", strikes), c.share(11), strikes, 0.02+0.15*strikes)
 	}
 }
 

@@ -6,7 +6,7 @@
 //
 // Which file answers which question:
 //
-//	pacing.go     when may a call leave?                   asks only; Sent alone writes
+//	pacing.go     when may a call leave?                   asks; Sent charges a call
 //	gauge.go      what is believed of one limit?           a value
 //	blame.go      who is to blame for a refusal?           the questions, in their order
 //	cap.go        too many in flight?                      a value: two tables, and the cap
@@ -25,16 +25,20 @@
 //	memory.go     what is known after a restart?           Save and Restore
 //	view.go       what is believed, and what binds?        asks only
 //
+// The gauges' rate is what calls leave at, unless a try, a fixed window or the end of a batch says
+// otherwise (pacing.go).
+//
 // A refusal is put to these questions, one after the other, and the first that fits
-// decides. What fits is booked with that explanation and with no other.
+// decides. It is booked with that explanation and with no other.
 //
 //	refusal ─▶ 1 probe, drought?  it was sent to find out, or nothing is let in → the lane cools on
 //	          tokens?             it names a limit on them, told  → none are left; hold
 //	        ─▶ 2 cap?             too many were in flight         → the item goes first, the lane flows
 //	        ─▶ 3 headers?         they say there is no room       → hold; more reserve
-//	        ─▶ 4 asked for?       more was being tried            → the rate is learned; hold
-//	        ─▶ 5 chance?          no thicker than it explains     → the item alone waits
-//	        ─▶ 6 alarm            the rate is learned, and the trial begins
+//	        ─▶ 4 a cap at once?   a search's first refusal        → a cap is guessed
+//	        ─▶ 5 asked for?       more was being tried            → the rate is learned; hold
+//	        ─▶ 6 chance?          no thicker than it explains     → the item alone waits
+//	        ─▶ 7 alarm            a search goes on from below; else the rate is learned, and the trial begins
 //
 // All is dated by when a call left, in seconds since the law began. What is to become of
 // a call is known when a later one was refused, or when it is older than refusals take;

@@ -10,7 +10,7 @@ const (
 	busyGrowth    = 2.0
 	busyPatience  = 30  // refusals, more than a minute, after which it is asked less and less often: being asked may be what keeps it from letting anything in
 	downAfter     = 8.0 // seconds without a call let in, by 503 alone: the server was down
-	downApart     = 4.0 // times as long as an outage nothing is down before and after it, or it is a window's rest
+	downApart     = 4.0 // a drought that begins sooner after an outage than so many times its own length is a closed window
 	fixedEnd      = 2.0 // seconds of drought at least, and
 	fixedCalls    = 8   // calls' time, after which calls are let in because a window has ended
 )

@@ -105,7 +105,7 @@ func TestLimitsToldInADroughtStay(t *testing.T) {
 	old := m.beliefs()
 	m.drought = &drought{began: 0, refusals: 5, busy: true, lesson: &lesson{before: old}}
 	m.SetLimits(at(10), limiter.Limits{RPM: 20})
-	m.endDrought(100)
+	m.endDrought(100, 100)
 	near(t, "rate", lookAt(m, at(100)).Rate, 20.0/60, 1e-9)
 	if pace := lookAt(m, at(130)).Most; pace > 2 {
 		t.Errorf("%v calls a second of 20 a minute", pace)
@@ -119,8 +119,18 @@ func TestProbeAfterAnOutageIsCharged(t *testing.T) {
 	m.gauges[dimRequests].take(50)
 	m.drought = &drought{began: 0, refusals: 5, busy: true, lesson: &lesson{before: m.beliefs()}}
 	m.Sent(at(19), limiter.Cost{Requests: 1}, 0)
-	m.endDrought(20)
+	m.endDrought(20, 20)
 	near(t, "level", lookAt(m, at(20)).Level(limiter.Requests), 10+20-1-toldKept, 1e-9)
+}
+
+// The pace rises from when the end of an outage is known. The probe that found out may have left long before.
+func TestASlowProbeIsFollowedByASlowStart(t *testing.T) {
+	m := newModel(limiter.LawConfig{Limits: limiter.Limits{RPM: 600, Burst: time.Second}}, noon)
+	m.drought = &drought{began: 0, refusals: 5, busy: true, pace: 10}
+	m.Sent(at(20), one, 0)
+	m.ripen(50, 0)
+	want(t, "the drought is over", m.drought == nil, true)
+	near(t, "seconds since the slow start began", 50-m.openAt, 0, 1e-9)
 }
 
 // It turns out when the fate of the probe is known, and by then calls have left after it:
@@ -132,7 +142,7 @@ func TestCallsBeforeAnOutageIsFoundOutAreCharged(t *testing.T) {
 	for _, left := range []float64{19, 21, 22} {
 		m.Sent(at(left), limiter.Cost{Requests: 1}, 0)
 	}
-	m.endDrought(19)
+	m.endDrought(19, 19)
 	near(t, "level", lookAt(m, at(23)).Level(limiter.Requests), 10+23-3-toldKept, 1e-9)
 }
 
@@ -154,4 +164,12 @@ func TestStragglersInADrought(t *testing.T) {
 	m := newModel(limiter.LawConfig{}, noon)
 	m.Straggled(at(11.1), limiter.News{Ticket: m.Sent(at(11), one, 0), Sent: at(11), Cost: one})
 	want(t, "refusals in a row without a drought", int(m.row), 1)
+}
+
+// A drought that a restart lies in ends like any other: the pace is the one before it.
+func TestARestartInAnOutageForgetsNoPace(t *testing.T) {
+	k := limiter.Memory{Version: limiter.MemoryVersion, Law: "model", At: at(0), Pace: 50, Drought: &limiter.DroughtMemory{Began: at(-5), Refusals: 4, Busy: true}}
+	m := restored(t, at(1), k, limiter.LawConfig{Limits: limiter.Limits{RPM: 3000}})
+	m.endDrought(10, 10)
+	near(t, "pace before the outage", m.lastPace, 50, 1e-6)
 }

@@ -92,19 +92,21 @@ func (m *Law) Failed(now time.Time, n limiter.News) {
 
 const (
 	easedSpan  = 10.0 // seconds over which the pace is measured that is to be halved
-	easedLeast = 1.0  // seconds, or what left at one moment would be a pace
+	easedLeast = 1.0  // seconds of it at least: right after a hold the latest call's pace says more
 )
 
 // ended has the error window know of a call, and goes slower if too many break: half as
-// fast as calls left of late, and no faster than half of what is believed to flow in. So
+// fast as calls left recently, and no faster than half of what is believed to flow in. So
 // neither a level that is saved up nor what else is learned meanwhile makes up for it.
 func (m *Law) ended(now, sent time.Time, failed bool) {
 	if !m.errors.Concerns(sent) || !m.errors.Heed(now, failed) {
 		return
 	}
 	t := m.seconds(now)
-	from := max(0, t-easedSpan, min(m.hold, t))
-	pace := m.sends.sent(from, t) / max(easedLeast, t-from)
+	pace, from := m.lastPace, max(0, t-easedSpan, min(m.hold, t))
+	if span := t - from; span >= easedLeast {
+		pace = m.sends.sent(from, t) / span
+	}
 	if !m.queues() {
 		pace = min(pace, m.believed())
 	}
@@ -141,7 +143,7 @@ func (m *Law) Straggled(now time.Time, n limiter.News) time.Time {
 	} else {
 		m.strayed(t, &n)
 	}
-	if !namesWait(&n) {
+	if !n.NamesWait() {
 		return time.Time{}
 	}
 	m.hold = max(m.hold, t+n.RetryAfter.Seconds())
@@ -153,7 +155,7 @@ func (m *Law) strayed(t float64, n *limiter.News) {
 	s := m.seconds(n.Sent)
 	m.hear(t, s, n)
 	if m.drought == nil || s < m.drought.began {
-		m.refusedOne(s, n)
+		m.refusedOne(t, s, n)
 	} else {
 		m.fates.mute(n.Ticket.Number)
 	}

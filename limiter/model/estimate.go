@@ -154,7 +154,7 @@ func (m *Law) revise(g *gauge, l *lesson) {
 	m.setRate(g, e.inflow.rate())
 	g.capacity = max(1, g.capacity-max(0, g.levelAt(l.to)))
 	if g.ceiling == 0 { // or it is the user who says how much may be saved up
-		g.capacity = max(g.capacity, m.sends.surplus(l.to-surplusSpan, l.to, g.refill))
+		g.capacity = max(g.capacity, m.sends.surplus(max(l.from, l.to-surplusSpan), l.to, g.refill))
 	}
 	least := tryEach(g)
 	switch {

@@ -261,15 +261,11 @@ func likelihood(n, k float64) float64 {
 // What became of calls, in the order in which they left: each lesson is taken once, when
 // it is known, and whoever explains refusals takes it from here.
 
-// braked is how many of the latest calls the brake looks at: three seconds at ten a
-// second.
-const braked = 30
-
 // recentCalls is how many of the latest fates are remembered one by one.
 const recentCalls = 64
 
-// fate takes what became of a call, in the order in which calls left.
-func (m *Law) fate(f *fate) {
+// fate takes what became of a call, in the order in which calls left; it is known at t.
+func (m *Law) fate(t float64, f *fate) {
 	m.recent <<= 1
 	if f.refused {
 		m.row++
@@ -278,16 +274,16 @@ func (m *Law) fate(f *fate) {
 	m.recent |= 1
 	m.row = 0
 	m.lastPace = float64(f.ticket.Pace)
-	m.letIn(f)
+	m.letIn(t, f)
 }
 
 // letIn takes the lesson of a call that was let in.
-func (m *Law) letIn(f *fate) {
+func (m *Law) letIn(t float64, f *fate) {
 	bin := paceBin(m.lastPace)
 	m.chance.run++
 	m.book(bin, crowdBin(int(f.ticket.Beside)))
 	if m.drought != nil && f.at > m.drought.began {
-		m.endDrought(f.at)
+		m.endDrought(f.at, t)
 	}
 	if c := m.crowd.cap; c != nil && c.guess == nil && f.ticket.AtCap {
 		c.letIn(1/max(m.lastPace, 1e-3), float64(f.ticket.Beside))
@@ -334,7 +330,7 @@ func (m *Law) ripen(t float64, n uint64) {
 	var f fate
 	for m.fates.pop(n, late, &f) {
 		if !f.silent {
-			m.fate(&f)
+			m.fate(t, &f)
 		}
 	}
 }
@@ -344,23 +340,8 @@ func (m *Law) share() float64 {
 	return float64(recentCalls-bits.OnesCount64(m.recent)) / recentCalls
 }
 
-// brake is the fastest pace that what was let in of late allows: twice as fast, but for
-// what is refused beyond chance. Under an exact cap it is company that is refused, and not the
-// pace. While a cap is guessed, twice the pace at which it was leaves room to find out.
-func (m *Law) brake() float64 {
-	c, least := m.crowd.cap, 1.0
-	switch {
-	case m.refusals == 0 || m.drought != nil || c != nil && c.exact && c.guess == nil:
-		return unlimited
-	case c != nil && c.guess != nil:
-		least = 2 * c.guess.pace
-	}
-	let := float64(bits.OnesCount64(m.recent&(1<<braked-1))) / braked
-	return max(least, 2*let/(1-m.luckless)*m.lastPace)
-}
-
 // refusedOne takes a refused call's fate in its turn.
-func (m *Law) refusedOne(s float64, n *limiter.News) {
+func (m *Law) refusedOne(t, s float64, n *limiter.News) {
 	if !m.fates.open(n.Ticket.Number) {
 		m.chance.paces.correct(paceBin(float64(n.Ticket.Pace)))
 		m.crowd.correct(&n.Ticket)
@@ -368,6 +349,6 @@ func (m *Law) refusedOne(s float64, n *limiter.News) {
 	}
 	m.fates.mute(n.Ticket.Number)
 	f := fate{at: s, ticket: n.Ticket, refused: true}
-	m.fate(&f)
+	m.fate(t, &f)
 	m.crowd.book(&n.Ticket, true)
 }

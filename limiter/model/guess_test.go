@@ -101,17 +101,19 @@ func TestGuessIsBelievedWhenOneMoreIsRefused(t *testing.T) {
 		want(t, "places before one was answered", c.cap.places(), 4)
 		want(t, "wrong", c.answered(&limiter.Ticket{Number: 10 + number, Beside: 3}), false)
 		want(t, "places", c.cap.places(), 5)
-		want(t, "one more is the cap's", c.cap.holds(&limiter.Ticket{Number: 20 + number, Beside: 4}), true)
+		want(t, "one more is the cap's", c.cap.holds(&limiter.Ticket{Number: 20 + number, Beside: 4}, 30), true)
 	}
 	want(t, "believed", c.cap.guess == nil, true)
 	want(t, "places", c.cap.places(), 4)
 	want(t, "refusals that make it believed", guessHeld, 2)
+	c.cap.refused(&limiter.Ticket{Number: 29, Beside: 4}, 31)
+	want(t, "places after the refusal of a call that had left before it was believed", c.cap.places(), 4)
 }
 
 // Calls that left before the guess say that it is lower, and nothing else.
 func TestGuessIsLoweredByEarlierCalls(t *testing.T) {
 	c := crowd{cap: &callCap{most: 7, guess: &guess{from: 10}}}
-	want(t, "an earlier refusal is the cap's", c.cap.holds(&limiter.Ticket{Number: 9, Beside: 4}), true)
+	want(t, "an earlier refusal is the cap's", c.cap.holds(&limiter.Ticket{Number: 9, Beside: 4}, 30), true)
 	want(t, "places", c.cap.places(), 4)
 	want(t, "an earlier answer", c.answered(&limiter.Ticket{Number: 8, Beside: 12}), false)
 	want(t, "one more is let go", c.cap.guess.tries, false)
@@ -210,16 +212,4 @@ func TestLeapOfASearchIsNoCreditForALimit(t *testing.T) {
 	if wait, _ := m.Wait(at(0.3), cost); wait == 0 {
 		t.Error("a call leaves after 0.3 s, of one a second")
 	}
-}
-
-// While a cap is guessed the pace stays within twice what it was: what refuses may be a server
-// that lets in one call at a time, evenly, and a search without a brake would meet it with a
-// burst.
-func TestGuessKeepsTheBrake(t *testing.T) {
-	m := guessed(t, 4, unchanged)
-	pace := m.crowd.cap.guess.pace
-	m.lastPace = pace / 10
-	want(t, "brake", m.brake(), 2*pace)
-	m.crowd.cap.guess = nil
-	want(t, "believed", m.brake(), unlimited)
 }

@@ -28,7 +28,7 @@ type shown struct {
 
 func (g *gauge) isFixed() bool { return g.shown != nil && g.fixed != nil }
 
-// recheck has the next sighting looked at in any case.
+// recheck pretends that enough calls were spared, so that the next sighting is looked at.
 func (g *gauge) recheck() {
 	if g.shown != nil {
 		g.saved = slotsKept
@@ -111,6 +111,8 @@ func (b *brim) see(left, expected float64) {
 	case b.times >= brimTimes: // found out
 	case left < b.most:
 		b.times = 0
+	case left > b.most: // it rises yet
+		b.most, b.times = left, 0
 	case expected > left+1:
 		b.times++
 	}

@@ -11,14 +11,15 @@ import "math"
 var depths = [...]float64{0, 1.5, 60} // seconds of refill; at least one call
 
 const (
-	inflowSteps = 10   // halve the range until it is a thousandth of what it was
-	scoreMemory = 0.7  // of a stretch's disagreement, at the next one
-	betterDepth = 0.7  // of the score of a deeper one: deeper flatters nobody
-	rateMemory  = 60.0 // seconds: what is long past says nothing of now
-	raisedSpan  = 5.0  // seconds of evidence that stand once a rate was raised
-	ebbLeast    = 20   // calls, for the share of them that was let in to be right to a quarter
-	ebbOpen     = 0.8  // share: where more is let in it may be that nothing is empty, and chance refuses
-	ebbClosed   = 0.5  // of what is let in on the whole: where less is let in something is closed, as a window is
+	inflowSteps      = 10   // halve the range until it is a thousandth of what it was
+	scoreMemory      = 0.7  // of a stretch's disagreement, at the next one
+	mostDisagreement = 0.2  // nats²: rates apart by more than half have changed
+	betterDepth      = 0.7  // of the score of a deeper one: deeper flatters nobody
+	rateMemory       = 60.0 // seconds: what is long past says nothing of now
+	raisedSpan       = 5.0  // seconds of evidence that stand once a rate was raised
+	ebbLeast         = 20   // calls, for the share of them that was let in to be right to a quarter
+	ebbOpen          = 0.8  // share: where more is let in it may be that nothing is empty, and chance refuses
+	ebbClosed        = 0.5  // of what is let in on the whole: where less is let in something is closed, as a window is
 )
 
 // An interval is what was sent between two moments at which the bucket was empty.
@@ -75,10 +76,11 @@ func (f *inflow) take(s *sends, e interval, ebbed float64) {
 	f.choose()
 }
 
-// disagreement of two rates: the square of the factor between them, in nats.
+// disagreement of two rates is the square of the factor between them, in nats. A rate that has fallen or risen
+// disagrees under every depth, so one stretch decides little.
 func disagreement(a, b float64) float64 {
 	d := math.Log(a / b)
-	return d * d
+	return min(d*d, mostDisagreement)
 }
 
 // choose prefers a shallower depth only if it agrees clearly better.
@@ -101,7 +103,7 @@ func (f *inflow) rate() float64 {
 func (f *inflow) begin(s *sends, e interval, depth, ebbed float64) {
 	*f = inflow{}
 	f.take(s, e, ebbed)
-	for i := range f.of { // until they are told apart, the nearest is believed
+	for i := range f.of { // a tie-break: the depth nearest to what was found is believed at first
 		f.of[i].score += 0.01 * math.Abs(math.Log((depth+1)/(depthAt(i, f.of[i].latest)+1)))
 	}
 	f.choose()

@@ -232,7 +232,7 @@ func (m *Law) recallWaits(r *recall, k *limiter.Memory) {
 		m.slowStart(r.seconds(p.At), p.Double)
 	}
 	if d := k.Drought; d != nil && r.age() <= droughtKept && d.Refusals > 0 {
-		m.drought = &drought{began: r.seconds(d.Began), refusals: min(d.Refusals, 64), busy: d.Busy}
+		m.drought = &drought{began: r.seconds(d.Began), refusals: min(d.Refusals, 64), busy: d.Busy, pace: m.lastPace}
 	}
 }
 

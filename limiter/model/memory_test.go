@@ -7,6 +7,7 @@ import (
 	"flag"
 	"math"
 	"os"
+	"reflect"
 	"testing"
 	"time"
 
@@ -64,6 +65,22 @@ func TestMemoryIsGolden(t *testing.T) {
 	}
 	again, _ := json.MarshalIndent(read, "", "  ")
 	want(t, "read and written again", string(again)+"\n", string(golden))
+}
+
+// A memory with members that this version no longer has is read for what it has.
+func TestOlderMemoryIsRead(t *testing.T) {
+	old, err := os.ReadFile("testdata/memory_1_before.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var k limiter.Memory
+	if err := json.Unmarshal(old, &k); err != nil {
+		t.Fatal(err)
+	}
+	if want := everything(); !reflect.DeepEqual(k, want) {
+		t.Errorf("read as\n%+v\nwant\n%+v", k, want)
+	}
+	restored(t, k.At.Add(time.Second), k, limiter.LawConfig{})
 }
 
 func restored(t *testing.T, now time.Time, k limiter.Memory, c limiter.LawConfig) *Law {

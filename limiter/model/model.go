@@ -46,11 +46,11 @@ const AskAgain = 250 * time.Millisecond
 // pace is to blame for a refusal is put to the question: see blame.go. It is a value
 // told the time; the zero value is not ready, [New] makes one.
 //
-// Invariant: estimate.search is nil exactly while something limits requests, or the
-// headers of another limit do; a trial and a try exclude each other.
+// Invariant: estimate.search is nil exactly while a limit of requests is known; a trial and a
+// try exclude each other.
 //
-// What every call touches stands together, from the end of answered to the beginning of
-// errors: of ten thousand lanes each is cold when its turn comes.
+// The fields that every call touches stand together, from the end of answered to the beginning
+// of errors: of ten thousand lanes each is cold when its turn comes.
 type Law struct {
 	answered measure.Meter
 	begin    time.Time

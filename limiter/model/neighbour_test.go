@@ -6,8 +6,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A rate that was let in a minute ago is not given up for a neighbour's burst: after he
-// has gone, calls leave at it again within seconds.
+// Bursts of another client cost the rate for seconds only: soon after he has gone, calls leave at it again.
 func TestNeighbourCostsNoRate(t *testing.T) {
 	for seed := range uint64(4) {
 		p := fullPail(10, 10)

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -59,7 +58,7 @@ func TestPaceAfterALongBusyTime(t *testing.T) {
 		seconds float64
 		busy    bool
 		share   float64
-	}{{downAfter + 5, true, openShare * math.Exp2(0.5/backDoubling)}, {downAfter + 5, false, 1}, {downAfter - 5, true, 1}} {
+	}{{downAfter + 5, true, openShare}, {downAfter + 5, false, 1}, {downAfter - 5, true, 1}} {
 		m := droughtOf(t, c.seconds, c.busy)
 		near(t, "share of the rate", min(10, lookAt(m, at(20.5+c.seconds)).Most)/10, c.share, 1e-3)
 	}

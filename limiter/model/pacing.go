@@ -8,8 +8,8 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// When a call may leave, by the model: the rate, the credit, the debt. Nothing in this
-// file changes anything but Sent.
+// When a call may leave, by the model: the rate, the credit, the debt. The questions here change
+// nothing that is believed; Sent charges a call, and slowStart begins a ramp.
 
 var (
 	unlimited = math.Inf(1)
@@ -86,7 +86,6 @@ func (m *Law) paceOf(t float64, cost [dims]float64) (float64, limiter.Binding) {
 			lower(&least, limiter.ByTrial, m.trial.pace)
 		}
 		least.Pace = m.gross(least.Pace)
-		lower(&least, limiter.ByBrake, m.brake())
 	}
 	if m.slowed(t) {
 		lower(&least, limiter.ByErrors, float64(m.eased))

@@ -87,8 +87,7 @@ func (m *Law) toldRate() float64 {
 // that refuses is judged like any other from then on, and its latency watched besides.
 func (m *Law) queues() bool { return m.serves && m.refusals == 0 }
 
-// Resume is part of [limiter.Law]. Where a rate is known and calls are let in there is nothing
-// to probe.
+// Resume is part of [limiter.Law]. Where a rate is known, one refusal is no reason to probe.
 func (m *Law) Resume(time.Time) bool {
 	return m.gauges[dimRequests].known() && (m.drought == nil || m.drought.refusals < 2)
 }
@@ -112,7 +111,7 @@ func (m *Law) Climb(now time.Time) time.Time {
 	m.errors.Closed(now)
 	if s := m.estimate.search; s != nil && s.pace < s.over {
 		// The search goes on from below. It has climbed back when it is as fast as when
-		// it was refused.
+		// it was refused. One that never was has over 0.
 		return now.Add(ceilSeconds(m.searchTime() * math.Log2(s.over/s.pace)))
 	}
 	if m.opened(t) < 1 {

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"math/bits"
 	"testing"
 	"time"
 
@@ -55,18 +54,6 @@ func TestLocalServerThatRefusesIsJudged(t *testing.T) {
 	if sent > 2 {
 		t.Errorf("%d calls left at one moment after a refusal", sent)
 	}
-}
-
-// What chance refuses is no reason to brake: where every second call is refused at any
-// pace, the lane may go twice as fast as it does, as it may where none is.
-func TestBrakeReckonsWithChance(t *testing.T) {
-	m := newModel(limiter.LawConfig{}, noon)
-	m.refusals, m.lastPace = 1, 50
-	m.recent = 0x5555555555555555
-	want(t, "fates that count", bits.OnesCount64(m.recent&(1<<braked-1)), braked/2)
-	near(t, "brake", m.brake(), 50, 1e-9)
-	m.luckless = 0.5
-	near(t, "brake with chance", m.brake(), 100, 1e-9)
 }
 
 // Where nothing more was tried, an alarm tells of the last half minute: what was let in before

@@ -96,3 +96,29 @@ func TestTrialThatIsTooFast(t *testing.T) {
 		}
 	}
 }
+
+// A verdict for chance comes when the fate of a call is known, long after the call left. What flowed in between is in the
+// level by then, and does not flow in a second time.
+func TestALevelFlowsInOnceAfterChanceIsBlamed(t *testing.T) {
+	m := newModel(limiter.LawConfig{}, noon)
+	m.estimate.search, m.estimate.confirmed = nil, true
+	m.gauges[dimRequests] = gauge{source: limiter.Learned, refill: 10, capacity: 100, level: -5, at: 20}
+	m.use(dimRequests)
+	m.trial = &trial{pace: 8, bin: paceBin(10), excess: 0.2, before: m.beliefs()}
+	m.blameChance(18.5)
+	near(t, "level", m.gauges[dimRequests].levelAt(20), -5, 1e-9)
+}
+
+// An item that is refused again and again says nothing of a trial's pace: a limit on tokens strikes it at any.
+func TestATrialCountsAnItemTwice(t *testing.T) {
+	m := newModel(limiter.LawConfig{}, noon)
+	m.estimate.search = nil
+	m.gauges[dimRequests] = gauge{source: limiter.Learned, refill: 100, capacity: 100}
+	m.use(dimRequests)
+	m.trial = &trial{pace: 80, bin: paceBin(100), excess: 0.5, before: m.beliefs()}
+	for refusals := range 3 {
+		n := limiter.News{Ticket: limiter.Ticket{Pace: 50, Number: uint64(refusals)}, Refusals: refusals}
+		m.tried(1, 0.5, &n, paceBin(50))
+	}
+	near(t, "refused", m.trial.refused, fewRefusals, 0)
+}

@@ -10,7 +10,7 @@ import (
 // believed a little more is tried from time to time.
 
 // Numbers of tries. Of these, the gain and the longest time between tries weigh most:
-// see what was tried in ARCHITECTURE.md.
+// docs/measurements.md says what was tried.
 const (
 	tryEvery   = 3.0  // seconds at most for a try, and between tries at first; a quarter of a deep bucket
 	tryCalls   = 30   // calls that show whether more is let in, where calls are many,
@@ -48,7 +48,7 @@ func (m *Law) grow(t, gap float64, held bool) {
 	e, g := &m.estimate, &m.gauges[dimRequests]
 	switch {
 	case !g.known():
-		if held && !m.beyondCap() && e.search.pace <= m.brake() {
+		if held && !m.beyondCap() {
 			m.widen(t, min(gap, 1)/m.searchTime())
 		}
 	case g.source == limiter.Seen || g.ceiling > 0 && g.refill >= 0.999*g.ceiling:

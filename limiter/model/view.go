@@ -86,19 +86,16 @@ func (m *Law) viewBounds(v *limiter.View, t float64, cost [dims]float64) {
 	if t < m.hold {
 		v.Bind(limiter.ByHold, 0)
 	}
-	if m.refusals > 0 {
-		v.Bind(limiter.ByBrake, m.brake())
-		if m.trial != nil {
-			v.Bind(limiter.ByTrial, m.trial.pace)
-		}
+	if m.trial != nil {
+		v.Bind(limiter.ByTrial, m.gross(m.trial.pace))
 	}
 	if s := m.estimate.search; s != nil && !m.queues() {
-		v.Bind(limiter.BySearch, s.pace)
+		v.Bind(limiter.BySearch, m.gross(s.pace))
 	}
 	for k := range m.used {
 		if m.gauges[k].known() && cost[k] > 0 {
 			by, rate := m.gaugeBound(k, t, cost[k])
-			v.Bind(by, rate/cost[k])
+			v.Bind(by, m.gross(rate/cost[k]))
 		}
 	}
 	if n := m.places(); n > 0 && m.latency > 0 {

@@ -40,7 +40,7 @@ func (w *witness) Straggled(now time.Time, n limiter.News) time.Time {
 }
 
 func (w *witness) check(now time.Time, n limiter.News, until time.Time) {
-	if namesWait(&n) && until.Before(now.Add(n.RetryAfter)) {
+	if n.NamesWait() && until.Before(now.Add(n.RetryAfter)) {
 		w.t.Errorf("%s: %v was asked for, %v is waited", w.name, n.RetryAfter, until.Sub(now))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/limiter/plain"
 )
 
-// fast is a law that was let alone, and the world that taught it.
+// modelRig is a model law and the world that it is in.
 func modelRig(g gate) *rig { return newRig(New(limiter.LawConfig{}, noon, seeded(1)), g) }
 
 func (r *rig) view() limiter.View { return r.law.View(r.now, limiter.Cost{Requests: 1}) }

@@ -187,7 +187,7 @@ func (p *Law) Failed(now time.Time, n limiter.News) {
 }
 
 // ended has the error window know of a call, and goes slower if too many break: half as
-// fast as calls left of late, as half of a rate that is not used would be no slower. Of a
+// fast as calls left recently, as half of a rate that is not used would be no slower. Of a
 // ramp half is left while it lasts, and half of its end after it.
 func (p *Law) ended(now, sent time.Time, failed bool) {
 	if !p.errors.Concerns(sent) || !p.errors.Heed(now, failed) {
@@ -223,7 +223,7 @@ func (p *Law) Refused(now time.Time, n limiter.News) limiter.Refusal {
 	pace, free := p.pace(now), p.climbed && !p.ramp.Active(now)
 	p.ramp.Stop()
 	// A refused probe says that the wait was too short: the rate was not used, and
-	// what was observed of late is that of probes. A ramp that a user shaped is a
+	// the recent ones are those of probes. A ramp that a user shaped is a
 	// policy of its own: it climbs to what the user said, whatever was learned.
 	if !n.Probe && p.ramped == (limiter.RampConfig{}) {
 		x := p.used(now, pace)

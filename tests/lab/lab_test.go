@@ -42,9 +42,9 @@ var bounds = map[string]bound{
 
 	// Short of that hundredth: what is reached, and a third more, so that it gets no worse.
 	"silent, 5 s":                {1.05, 160, 0},
-	"guess twice too high, 60 s": {1.05, 450, 0}, // seeds 3 to 11: 219 in the mean, and these 431
+	"guess twice too high, 60 s": {1.05, 500, 0}, // 335 in the mean of 15 seeds; these are the worst
 	"guess half, 60 s":           {1.05, 430, 0},
-	"silent, 1 s: violent":       {1.60, 3500, 0},
+	"silent, 1 s: violent":       {1.35, 3500, 0},
 }
 
 // The law reaches its figures, loses nothing, repeats nothing, and comes back from

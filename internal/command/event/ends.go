@@ -80,7 +80,7 @@ func (s *scene) provided() string {
 	switch s.bound() {
 	case byRequests, byTokens, byInputTokens, byOutputTokens:
 		return ", if that limit stays"
-	case byCooldown, byOverload, byRecovery, byTrial, byBrake:
+	case byCooldown, byOverload, byRecovery, byTrial:
 		return ", if the limit of before comes back"
 	case byErrors:
 		return ", if as many break"

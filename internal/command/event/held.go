@@ -143,7 +143,6 @@ const (
 	byOutputTokens observe.Bound = "output_tokens"
 	bySearch       observe.Bound = "search"
 	byTrial        observe.Bound = "trial"
-	byBrake        observe.Bound = "brake"
 	byErrors       observe.Bound = "errors"
 	byWindow       observe.Bound = "window"
 	byConcurrency  observe.Bound = "concurrency"
@@ -169,7 +168,6 @@ var tellers = map[observe.Bound]func(*scene) sentence{
 	byOutputTokens: func(s *scene) sentence { return s.limit(3, "output tokens") },
 	bySearch:       (*scene).search,
 	byTrial:        (*scene).trial,
-	byBrake:        (*scene).brake,
 	byErrors:       (*scene).errors,
 	byWindow:       (*scene).window,
 	byConcurrency:  (*scene).concurrency,
@@ -219,7 +217,7 @@ func (s *scene) name(by observe.Bound) string {
 }
 
 var nouns = map[observe.Bound]string{
-	bySearch: "the search for the limit", byTrial: "a trial", byBrake: "the recent pace",
+	bySearch: "the search for the limit", byTrial: "a trial",
 	byErrors: "calls that break", byWindow: "the calls that may be in flight", byCooldown: "a cooldown", byOverload: "an overload", byBreaker: "an outage",
 	byRecovery: "coming back", byBackoff: "items that wait for their own retry", byPaused: "a pause", byDraining: "the end", byStopped: "the end", byTail: "the last calls", byUnanswered: "calls that go unanswered",
 	bySlept: "this computer's sleep",

@@ -199,13 +199,6 @@ func (s *scene) trial() sentence {
 	}
 }
 
-func (s *scene) brake() sentence {
-	return sentence{
-		by: []string{"few calls" + s.ofModel() + " were allowed recently: at most twice that"}, more: []string{s.beliefs(), s.next()},
-		short: []string{"few calls allowed recently"}, lane: []string{"few let in"},
-	}
-}
-
 func (s *scene) errors() sentence {
 	w := sentence{
 		by: []string{"calls break: slowed down"}, more: []string{"as fast as before once fewer break", s.next()},

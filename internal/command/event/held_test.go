@@ -156,7 +156,6 @@ var scenes = []told{
 	{name: "a window of the minute, half of it refused", by: byTrial, p: func(p *observe.Picture, l *observe.Lane) {
 		l.View.Limits[0] = limiter.LimitView{Source: limiter.Learned, Refill: 10, Capacity: 600, Level: 3, Period: time.Minute, Ends: in(41 * time.Second)}
 	}},
-	{name: "brake", by: byBrake},
 	{name: "errors", by: byErrors, p: func(p *observe.Picture, l *observe.Lane) { l.Slowed, l.Errors = 0.5, 0.34 }},
 	{name: "errors, to a quarter", by: byErrors, p: func(p *observe.Picture, l *observe.Lane) { l.Slowed, l.Errors = 0.25, 0.51 }},
 	{name: "a cap that refusals have taught", by: byWindow, p: func(p *observe.Picture, l *observe.Lane) {

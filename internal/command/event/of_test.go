@@ -37,7 +37,7 @@ func TestLanePictureForPrograms(t *testing.T) {
 // that is less.
 func TestBeliefIsWhatBinds(t *testing.T) {
 	for most, want := range map[int]string{0: "", 8: "no more than 8 in flight", 64: "no more than 64 in flight", 256: "no more than 64 in flight"} {
-		p := steady(byBrake)
+		p := steady(byTrial)
 		p.Lanes[0].View = limiter.View{At: noon, Cap: most}
 		e := Of(&p, here)
 		if e.Lanes[0].Belief != want || want != "" && !strings.Contains(e.HeldMore, want) || strings.Contains(e.HeldMore, "256") {

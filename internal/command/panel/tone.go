@@ -25,7 +25,7 @@ func (g *page) gravity() tone {
 	switch g.Bound {
 	case "breaker", "stopped", "unanswered":
 		return bad
-	case "cooldown", "overload", "errors", "trial", "brake", "backoff", "recovery", "paused", "draining":
+	case "cooldown", "overload", "errors", "trial", "backoff", "recovery", "paused", "draining":
 		return wary
 	}
 	return calm

@@ -13,7 +13,7 @@ const (
 	meterBuckets = 10
 )
 
-// A Meter says how many events per second there were of late. It looks back over
+// A Meter says how many events per second there were recently. It looks back over
 // meterWindow in buckets of one second, and over less while it is younger. The zero
 // value is ready.
 //

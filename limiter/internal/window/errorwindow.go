@@ -28,15 +28,15 @@ func complete(c limiter.ErrorWindowConfig) limiter.ErrorWindowConfig {
 //	  ◀────────────────────────────────────
 //	       rate < Low at some moment after Hold
 //
-// What it counts are calls that were answered and calls that broke. Refusals say nothing
-// about the server's health, whatever their status. What opens a breaker, what flies
-// then, and what happens until it closes is the breaker's affair: the lane has stopped
-// for that, and need not go slower for it as well.
+// It counts calls that were answered and calls that broke. Refusals say nothing
+// about the server's health, whatever their status. The breaker deals with the calls that open
+// it, those in flight then, and those until it closes: the lane has stopped
+// for them, and need not go slower as well.
 //
 //	│ answered, broke │ a row of failures ─▶ Broken ─▶ probes ─▶ Closed │ answered, broke │
 //	└──── counted ────┘ └──────────── not counted, whenever it ends ──┘ └──── counted ────┘
 //
-// Only heed, Broken and Closed write. The zero value has the default configuration.
+// Only Heed, Broken and Closed write. The zero value has the default configuration.
 type Errors struct {
 	slowed  bool
 	down    bool // a breaker is open

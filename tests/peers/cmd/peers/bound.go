@@ -30,7 +30,7 @@ func (b bound) wider() bound {
 }
 
 // guard is over what a run fails: a bound is what is asked of the law on a quiet machine,
-// and a few rows still miss it (ARCHITECTURE.md names them). What is eight times as
+// and a few rows still miss it (docs/measurements.md names them). What is eight times as
 // far from the ideal, or refused three times as often, is no noise: the law has been broken.
 func (b bound) guard() bound {
 	return bound{1 + guardRatio*(b.ratio-1) + guardSlack, guardRefused*b.refused + guardFew}
