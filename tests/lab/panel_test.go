@@ -189,7 +189,7 @@ var panelScenes = []panelScene{
 	},
 	{
 		name:    "no cap on calls at once, but a law that believes in one",
-		setting: setting{tokens: 50, concurrency: 16, items: 300, told: true, rpm: 6000, seed: 6},
+		setting: setting{tokens: 50, concurrency: 32, items: 300, told: true, rpm: 6000, seed: 9},
 		server:  sim.Config{RPM: 300, Burst: 5 * time.Second, Latency: answers, RetryAfter: sim.Always},
 		fault:   never(theirPace), says: `\d+ calls? at once, our guess so far`,
 	},
